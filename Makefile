@@ -1,0 +1,50 @@
+# Two commands: `make run` and `make test`. Both need only python3 (3.11 to 3.13) and make.
+PYTHON ?= python3
+VENV := .venv
+UV := $(VENV)/bin/uv
+export UV_LINK_MODE ?= hardlink
+
+.PHONY: run test format bench lock clean
+
+# Another port: make run ARGS="--port 8080"
+run: $(VENV)/.run
+	$(VENV)/bin/readership demo $(ARGS)
+
+test: $(VENV)/.test
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+	$(VENV)/bin/pytest
+
+format: $(VENV)/.test
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+bench: $(VENV)/.test
+	$(VENV)/bin/python -m benchmarks
+
+# New versions of everything, with the hash of every file; review the change before committing it.
+lock: $(VENV)/.uv
+	cd .locks && echo 'uv' | ../$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header - -o uv.txt
+	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header pyproject.toml -o .locks/run.txt
+	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --extra test -c .locks/run.txt pyproject.toml -o .locks/test.txt
+
+$(VENV)/.uv: .locks/uv.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else f"Readership needs Python 3.11 to 3.13, and $(PYTHON) is {v[0]}.{v[1]}: name another with make PYTHON=python3.12")'
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "$(PYTHON) has no venv module: install it (Debian, Ubuntu: apt-get install python3-venv)"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .locks/uv.txt
+	@touch $@
+
+$(VENV)/.run: $(VENV)/.uv .locks/run.txt pyproject.toml
+	$(UV) pip install --quiet --python $(VENV)/bin/python --compile-bytecode --require-hashes -r .locks/run.txt
+	$(UV) pip install --quiet --python $(VENV)/bin/python --no-deps -e .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.run .locks/test.txt
+	$(UV) pip install --quiet --python $(VENV)/bin/python --compile-bytecode --require-hashes -r .locks/test.txt
+	@touch $@
+
+clean:
+	rm -rf $(VENV)

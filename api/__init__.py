@@ -1,0 +1,27 @@
+"""The service's doors: HTTP and the command line. Only this package knows HTTP.
+
+In the order a request meets them:
+
+- `settings`: what an operator may set.
+- `app`: the routes, and what starts and stops with them.
+- `state`: what a worker keeps while it runs.
+- `logs`: request ids, the access log and the error log.
+- `problems`: every error as an RFC 9457 problem, from one table.
+- `keys`: API keys, and who may do what with them.
+- `headers`: one header of a request.
+- `auth`: the bearer of a request.
+- `rate_limit`: beacons of one address, over all workers.
+- `body`: a request's body, within its limits.
+- `hits`: page views in: server posts, beacons and the pixel.
+- `beacon.js`, `script`: the script that sends beacons, and its route.
+- `views`: the page-view report out: JSON, CSV and Parquet.
+- `parameters`: query parameters, checked.
+- `classification`: what the rules say of a user agent.
+- `health`: healthz, readyz and metrics.
+- `metrics`: what is counted.
+- `schemas`, `openapi`, `reference`: the description of all this, and its page.
+- `upkeep`: the thread that loads and tidies the lake.
+- `serve`: the processes.
+- `demo`: a filled service to try.
+- `cli`, `administration`, `lake_commands`, `output`: the command line.
+"""

@@ -1,0 +1,26 @@
+"""How a page view comes in: from bytes to a durable row.
+
+In the order data passes:
+
+- `post`: the body of a post into hits, or a reason for each row that is rejected.
+- `hit`: what a sender says of a page view, checked.
+- `path`: a URL or path into the one spelling that counts.
+- `agents`, `agents.toml`: the table of AI agents.
+- `classify`: a user agent into human, ai or bot, and the rule that says so.
+- `device`: a user agent into browser, operating system and device.
+- `page_view`: a hit and its classification into a row of the lake.
+- `seen`: event ids and Idempotency-Keys that came before.
+- `hotlog`: rows into the hot log, durably, many posts to a commit.
+- `log_file`: a log as a stream of its content, unpacked.
+- `ledger`: what was read of logs before, told by content.
+- `log_format`: which format a log is in, by name or by its first lines.
+- `stretch`: the rest of a log, cut into stretches, and what one says.
+- `log_columns`: many plain lines at once into page views.
+- `access_log`, `nginx_format`, `cloudfront`, `json_log`: any other line into a request.
+- `log_field`: a field of such a line into text or a time.
+- `request`: a request into a hit, or the reason why it is no page view.
+- `page_views`: many page views at once into rows of the lake.
+- `import_log`: whole logs into the lake, each stretch together with the note that it was read.
+- `follow`: logs that grow, through rotation.
+- `errors`: what can go wrong, without HTTP.
+"""

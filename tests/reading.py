@@ -1,0 +1,26 @@
+"""The tables as any other reader sees them: by deltalake and pyarrow alone, without the warehouse."""
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+
+def table(data: Path, name: str) -> pa.Table:
+    """A table of the lake at its newest version, without the hot rows."""
+    return DeltaTable(str(data / "lake" / name)).to_pyarrow_table()
+
+
+def hits(data: Path) -> Counter[str]:
+    """Rows of `hits` by path."""
+    return Counter(table(data, "hits")["path"].to_pylist())
+
+
+def daily_views(data: Path) -> Counter[str]:
+    """Views of `daily_views` by path."""
+    counted: Counter[str] = Counter()
+    rows = table(data, "daily_views")
+    for path, views in zip(rows["path"].to_pylist(), rows["views"].to_pylist(), strict=True):
+        counted[path] += views
+    return counted

@@ -1,0 +1,163 @@
+"""A data folder with a hot log and a lake, and rows for it, for tests of the warehouse."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from warehouse import batches, compact, doctor, lake, load, query, stage
+from warehouse.load import Loaded
+from warehouse.schema import HOT
+from warehouse.snapshot import Reader
+from warehouse.views import Views
+
+ROOT = Path(__file__).parents[2]
+NOON = datetime(2026, 9, 15, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+HOUR_S = 3600
+Row = dict[str, Any]
+
+
+def view(path: str = "/a", ts: datetime = NOON, **columns: Any) -> Row:
+    """A row of a hot batch; by default a person's view of a page of the project `site`."""
+    said = {
+        "project_id": "site",
+        "traffic": "human",
+        "rule": "human",
+        "ruleset": "1",
+        "user_agent": "",
+        "source": "log",
+    }
+    return {**dict.fromkeys(HOT.names), **said, "path": path, "ts": ts, "received_at": ts, **columns}
+
+
+def key(row: Row) -> tuple[Any, ...]:
+    """What one count of `daily_views` is of."""
+    return row["project_id"], row["ts"].astimezone(UTC).date(), row["path"], row["traffic"], row["agent"]
+
+
+class Site:
+    """A data folder with a hot log and a lake, and what a test does to it and asks of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.hot_log, self.root, self.spill = folder / "hot.sqlite", folder / "lake", folder / "spill"
+        self.root.mkdir(parents=True, exist_ok=True)
+        lake.create(self.root)
+        self.hot = batches.connect(self.hot_log)
+        self.database = query.connect(self.spill)
+
+    def post(self, *rows: Row) -> None:
+        """Commit one batch."""
+        batches.append(self.hot, pa.RecordBatch.from_pylist(rows, HOT), NOON.timestamp())
+
+    def stage(self, rows: Sequence[Row]) -> None:
+        """Commit one batch whose rows are in files."""
+        staged = stage.stage(self.root, pa.Table.from_pylist(rows, HOT))
+        self.hot.execute("BEGIN IMMEDIATE")
+        batches.append_staged(self.hot, staged, NOON.timestamp())
+        self.hot.execute("COMMIT")
+
+    def load(self, on_step: load.OnStep = lambda step: None) -> Loaded:
+        return load.load(self.hot, self.root, 0, on_step)
+
+    def compact(self, small_files_max: int = 1, closed_before: date | None = None) -> compact.Compacted:
+        return compact.compact(self.root, self.database, small_files_max, 0, closed_before)
+
+    def table(self, spec: lake.Spec) -> DeltaTable:
+        return lake.open_table(self.root, spec)
+
+    def state(self, spec: lake.Spec) -> lake.State:
+        return lake.state(self.table(spec), spec, batches.node_id(self.hot))
+
+    def stored(self, spec: lake.Spec) -> list[Row]:
+        """The rows of a table, as the Delta library reads them: not by way of our own file lists."""
+        rows: list[Row] = self.table(spec).to_pyarrow_table().to_pylist()
+        return rows
+
+    def event_ids(self) -> list[str]:
+        return sorted(row["event_id"] for row in self.stored(lake.HITS_TABLE))
+
+    def daily_views(self) -> Counter[tuple[Any, ...]]:
+        """The views of each key, partial counts added up."""
+        counts: Counter[tuple[Any, ...]] = Counter()
+        for row in self.stored(lake.DAILY_VIEWS_TABLE):
+            assert row["month"] == row["date"].isoformat()[:7]
+            counts[row["project_id"], row["date"], row["path"], row["traffic"], row["agent"]] += row["views"]
+        return counts
+
+    def waiting(self) -> int:
+        """Rows in the hot log."""
+        return batches.backlog(self.hot).rows
+
+    def views(self) -> Views:
+        return Views(Reader(self.hot_log, self.root), self.spill)
+
+    def age(self) -> None:
+        """As if the last commit of each table had been two hours ago: the files' times, and those in the log."""
+        then_s = time.time() - 2 * HOUR_S
+        for log in self.root.glob("*/_delta_log/*.json"):
+            actions = [json.loads(line) for line in log.read_text().splitlines()]
+            for action in actions:
+                if "remove" in action:
+                    action["remove"]["deletionTimestamp"] = int(then_s * 1000)
+            log.write_text("\n".join(map(json.dumps, actions)))
+        for path in self.root.rglob("*"):
+            os.utime(path, (then_s, then_s))
+
+    def faults(self) -> list[str]:
+        """What the doctor finds wrong."""
+        found = doctor.examine(self.hot_log, self.root, self.spill, 0)
+        return [finding.fault for finding in found if finding.fault is not None]
+
+    def close(self) -> None:
+        self.hot.close()
+        self.database.close()
+
+
+def some_rows(first: int, count: int) -> list[Row]:
+    """Rows of three days, three paths and four kinds of reader, each with an event id of its own."""
+    readers = [("human", None), ("ai", "GPTBot"), ("ai", "ClaudeBot"), ("bot", None)]
+    return [
+        view(
+            path=f"/{number % 3}",
+            ts=NOON + number % 3 * DAY + timedelta(microseconds=number),
+            traffic=readers[number % 4][0],
+            agent=readers[number % 4][1],
+            event_id=f"event-{number:06d}",
+        )
+        for number in range(first, first + count)
+    ]
+
+
+AND_DIE = """
+import os, signal, sys
+from contextlib import closing
+from pathlib import Path
+from warehouse import batches, erase, load, query, rebuild
+folder, fatal, passes = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+hot, root, database = batches.connect(folder / "hot.sqlite"), folder / "lake", query.connect(folder / "spill")
+
+def on_step(step):
+    global passes
+    if step == fatal:
+        if passes == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        passes -= 1
+
+"""
+
+
+def die_at(site: Site, call: str, step: str, passes: int = 0) -> None:
+    """Run a call in another process, which kills itself at the step, after passing it so many times."""
+    command = [sys.executable, "-c", AND_DIE + call, site.root.parent, step, str(passes)]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == -signal.SIGKILL

@@ -1,0 +1,222 @@
+"""The doctor finds each invariant that was broken on purpose, names it, and goes on to the others."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.warehouse.site import DAY, NOON, ROOT, Site, some_rows, view
+from warehouse import batches, doctor, lake, load, recount
+from warehouse.errors import LakeBusy
+from warehouse.schema import HOT
+
+FILES = "every file of the tables exists, with its size"
+HOT_FILE = "the hot log is a whole SQLite file"
+HOT_BATCH = "every hot batch can be read and has its rows"
+AHEAD = "the tables hold no batch that the hot log never made"
+DAILY = "daily_views equals hits grouped"
+PARTITION = "every hit is in the partition of its UTC day"
+TWICE = "no event id is counted twice within seven days"
+UNFINISHED = "no day of daily_views waits to be counted anew"
+REBUILD = "; readership rebuild counts them anew from hits"
+LOG = "the log of both tables can be read"
+DROPPED = "every batch that left the hot log is in the tables"
+ALL = {LOG, UNFINISHED, DROPPED, FILES, HOT_FILE, HOT_BATCH, AHEAD, DAILY, PARTITION, TWICE}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterable[Site]:
+    """Rows in compacted files, in files as loaded, and in the hot log."""
+    made = Site(tmp_path / "data")
+    for first in (0, 10):
+        made.post(*some_rows(first, 10))
+        made.load()
+    made.compact()
+    made.post(*some_rows(20, 5))
+    made.load()
+    made.post(*some_rows(25, 5))
+    yield made
+    made.close()
+
+
+def findings(site: Site) -> dict[str, str | None]:
+    found = list(doctor.examine(site.hot_log, site.root, site.spill, 0))
+    assert len(found) == len({finding.invariant for finding in found})
+    return {finding.invariant: finding.fault for finding in found}
+
+
+def faults(site: Site) -> dict[str, str]:
+    return {invariant: fault for invariant, fault in findings(site).items() if fault is not None}
+
+
+def test_all_is_well_in_rows_hot_loaded_and_compacted(site: Site) -> None:
+    assert findings(site) == dict.fromkeys(ALL)
+
+
+def test_all_is_well_where_nothing_is_yet(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    assert findings(site) == dict.fromkeys(ALL)
+    site.close()
+
+
+@pytest.mark.parametrize("spec", lake.TABLES, ids=lambda spec: spec.name)
+def test_missing_file_is_found(site: Site, spec: lake.Spec) -> None:
+    gone = Path(site.state(spec).files[0].path)
+    gone.unlink()
+    assert faults(site)[FILES] == f"{gone} is missing"
+
+
+@pytest.mark.parametrize("spec", lake.TABLES, ids=lambda spec: spec.name)
+def test_missing_log_is_found(site: Site, spec: lake.Spec) -> None:
+    for entry in (site.root / spec.name / "_delta_log").iterdir():
+        entry.unlink()
+    assert LOG in faults(site)
+
+
+@pytest.mark.parametrize("spec", lake.TABLES, ids=lambda spec: spec.name)
+def test_truncated_file_is_found(site: Site, spec: lake.Spec) -> None:
+    file = site.state(spec).files[0]
+    os.truncate(file.path, file.size - 1)
+    assert faults(site)[FILES] == f"{file.path} has {file.size - 1} bytes, not {file.size}"
+
+
+@pytest.mark.parametrize("spec", lake.TABLES, ids=lambda spec: spec.name)
+def test_file_of_the_right_size_that_is_not_parquet_is_found(site: Site, spec: lake.Spec) -> None:
+    file = site.state(spec).files[0]
+    Path(file.path).write_bytes(bytes(file.size))
+    found = faults(site)
+    assert FILES not in found
+    assert Path(file.path).name in found[DAILY]
+
+
+def test_day_that_cannot_be_counted_anew_is_told_and_the_other_invariants_are_checked(site: Site) -> None:
+    recount.note(site.hot, ["2026-09-15"])
+    gone = Path(site.state(lake.DAILY_VIEWS_TABLE).files[0].path)
+    gone.unlink()
+    found = faults(site)
+    assert found[UNFINISHED].startswith("2026-09-15: ")
+    assert gone.name in found[UNFINISHED]
+    assert found[FILES] == f"{gone} is missing"
+
+
+def test_daily_views_that_count_more_than_the_hits_are_found(site: Site) -> None:
+    rows = load.daily_views_of(pa.Table.from_pylist([view("/only/counted")], HOT))
+    lake.append(site.table(lake.DAILY_VIEWS_TABLE), rows, batches.node_id(site.hot), 3)
+    assert faults(site) == {DAILY: "1 times, the first: site 2026-09-15 /only/counted" + REBUILD}
+
+
+def test_hits_that_no_daily_view_counts_are_found(site: Site) -> None:
+    rows = load.hits_of(pa.Table.from_pylist([view("/uncounted"), view("/uncounted", traffic="bot")], HOT))
+    lake.append(site.table(lake.HITS_TABLE), rows, batches.node_id(site.hot), 3)
+    assert faults(site) == {DAILY: "2 times, the first: site 2026-09-15 /uncounted" + REBUILD}
+
+
+def test_hit_of_another_day_than_its_partition_is_found(site: Site) -> None:
+    rows = load.hits_of(pa.Table.from_pylist([view("/late", ts=NOON + DAY)], HOT))
+    day = pa.array([NOON.date()])
+    wrong = rows.set_column(2, rows.schema.field("date"), day)
+    lake.append(site.table(lake.HITS_TABLE), wrong, batches.node_id(site.hot), 3)
+    assert faults(site)[PARTITION] == "1 times, the first: /late"
+
+
+@pytest.mark.parametrize("where", ["in the hot log", "in two files", "in a file and the hot log"])
+def test_event_id_counted_twice_is_found(site: Site, where: str) -> None:
+    twice = view(event_id="twice"), view(event_id="twice", received_at=NOON + 6 * DAY)
+    for row in twice:
+        site.post(row)
+        if where == "in two files" or (where == "in a file and the hot log" and row is twice[0]):
+            site.load()
+    assert faults(site) == {TWICE: "1 times, the first: site twice"}
+
+
+def test_event_id_of_two_projects_or_of_two_weeks_is_no_fault(site: Site) -> None:
+    site.post(view(event_id="same"), view(event_id="same", project_id="other"))
+    site.post(view(event_id="same", received_at=NOON + 8 * DAY))
+    assert faults(site) == {}
+
+
+def test_event_id_taken_again_in_the_second_its_seven_days_end_is_no_fault(site: Site) -> None:
+    almost = NOON + 7 * DAY - timedelta(milliseconds=999)  # the hot log remembers whole seconds
+    site.post(view(event_id="same"), view(event_id="same", received_at=almost))
+    assert faults(site) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("UPDATE batches SET message = x'00'", "batch 4 cannot be read: "),
+        ("UPDATE batches SET message = substr(message, 1, length(message) / 2)", "batch 4 cannot be read: "),
+        ("UPDATE batches SET message = x''", "batch 4 cannot be read: "),
+        ("UPDATE batches SET rows = 6", "batch 4 has 5 rows, not 6"),
+    ],
+)
+def test_corrupt_hot_batch_is_found(site: Site, change: str, said: str) -> None:
+    site.hot.execute(change)
+    assert faults(site)[HOT_BATCH].startswith(said)
+
+
+def test_hot_log_that_is_no_sqlite_file_is_found(site: Site) -> None:
+    site.hot.close()
+    site.hot_log.write_bytes(b"This is no database. " * 1_000)
+    assert "not a database" in faults(site)[HOT_FILE]
+
+
+def test_bytes_of_a_hot_batch_that_changed_on_the_disk_are_found(site: Site) -> None:
+    site.post(view("/changed"))
+    message: bytes = site.hot.execute("SELECT message FROM batches WHERE id = 5").fetchone()[0]
+    site.hot.execute(
+        "UPDATE batches SET message = ? WHERE id = 5", (message.replace(b"/changed", b"/\xff\xff\xff\xff\xff\xff\xff"),)
+    )
+    assert faults(site)[HOT_BATCH].startswith("batch 5 cannot be read: ")
+
+
+def test_hot_log_with_a_page_overwritten_is_found(site: Site) -> None:
+    site.post(*some_rows(30, 400))
+    site.hot.close()
+    with site.hot_log.open("r+b") as file:
+        file.seek(-4096 * 3, os.SEEK_END)
+        file.write(b"\xff" * 4096)
+    found = faults(site)
+    assert HOT_FILE in found or HOT_BATCH in found
+
+
+def test_hot_log_restored_from_an_older_copy_is_found(site: Site, tmp_path: Path) -> None:
+    site.hot.close()
+    shutil.copy(site.hot_log, tmp_path / "copy")
+    site.hot = batches.connect(site.hot_log)
+    site.post(view())
+    site.load()
+    site.hot.close()
+    shutil.copy(tmp_path / "copy", site.hot_log)
+    site.hot = batches.connect(site.hot_log)
+    assert faults(site) == {AHEAD: "hits holds batches up to 5, the hot log has only come to 4"}
+
+
+def test_doctor_waits_for_the_lock_and_gives_up(site: Site) -> None:
+    with lake.locked(site.root, 0), pytest.raises(LakeBusy):
+        findings(site)
+
+
+EXAMINE = """
+import sys
+from pathlib import Path
+from warehouse import doctor
+
+folder = Path(sys.argv[1])
+for finding in doctor.examine(folder / "hot.sqlite", folder / "lake", folder / "spill", 0):
+    print(finding.fault)
+"""
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Los_Angeles"])
+def test_all_is_well_whatever_the_time_zone_of_the_machine(site: Site, zone: str) -> None:
+    site.post(view(ts=NOON.replace(day=30, hour=23)), view(ts=NOON.replace(day=1, hour=0)))
+    command = [sys.executable, "-c", EXAMINE, site.root.parent]
+    ran = subprocess.run(command, cwd=ROOT, env={**os.environ, "TZ": zone}, capture_output=True, text=True, check=True)
+    assert ran.stdout == "None\n" * len(ALL)

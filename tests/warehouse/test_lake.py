@@ -1,0 +1,81 @@
+"""What a commit of the lake says is done is on the disk."""
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from tests.warehouse.site import NOON, Site, view
+from warehouse import lake, load
+from warehouse.lake import HITS_TABLE
+
+COMMITS: dict[str, Callable[[DeltaTable], object]] = {
+    "append": lambda table: lake.append(table, load.hits_of(hot_rows(table)), "node", 9),
+    "replace_partition": lambda table: lake.replace_partition(
+        table, HITS_TABLE, NOON.date().isoformat(), table.to_pyarrow_table().to_reader()
+    ),
+    "delete": lambda table: lake.delete(table, "path = '/a'"),
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterable[Site]:
+    made = Site(tmp_path / "data")
+    made.post(view("/a"), view("/b"))
+    made.load()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
+    """The files and folders that were waited for."""
+    seen: set[Path] = set()
+    fsync = os.fsync
+
+    def spy(handle: int) -> None:
+        seen.add(Path(f"/proc/self/fd/{handle}").readlink())
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", spy)
+    return seen
+
+
+def hot_rows(table: DeltaTable) -> pa.Table:
+    return table.to_pyarrow_table().drop_columns(["date"])
+
+
+def written(table: DeltaTable, version: int) -> set[Path]:
+    """A version's commit, the files that it names, and the folders that name them."""
+    root = lake.folder(table)
+    commit = root / "_delta_log" / f"{version:020}.json"
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    files = {root / unquote(action["add"]["path"]) for action in actions if "add" in action}
+    return {commit, commit.parent, root} | files | {file.parent for file in files}
+
+
+@pytest.mark.parametrize("commit", COMMITS)
+def test_commit_is_on_the_disk_when_its_call_returns(site: Site, synced: set[Path], commit: str) -> None:
+    table = site.table(HITS_TABLE)
+    COMMITS[commit](table)
+    assert table.version() == 2
+    assert len(written(table, 2)) > 4
+    assert written(table, 2) <= synced
+
+
+def test_new_tables_are_on_the_disk(tmp_path: Path, synced: set[Path]) -> None:
+    lake.create(tmp_path)
+    assert tmp_path in synced
+    for spec in lake.TABLES:
+        assert written(lake.open_table(tmp_path, spec), 0) <= synced
+
+
+def test_delete_of_nothing_is_no_commit(site: Site) -> None:
+    table = site.table(HITS_TABLE)
+    assert (lake.delete(table, "path = '/c'"), table.version()) == (0, 1)
+    assert (lake.delete(table, "path = '/a'"), table.version()) == (1, 2)

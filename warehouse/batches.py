@@ -1,0 +1,139 @@
+"""The hot log's table of batches: accepted hits that are not in the lake yet.
+
+One SQLite file a node. A batch is the Arrow IPC message of a record batch of schema `HOT`, or names the Parquet files
+that its rows were staged in; its id rises by commit order and is never used twice, so that "every batch up to id n"
+means the same to every reader.
+"""
+
+import math
+import sqlite3
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+
+from warehouse.schema import HOT
+from warehouse.stage import Staged
+
+BUSY_TIMEOUT_S = 30
+WAL_BYTES_KEPT = 64 * 1024 * 1024
+_CREATE = """
+CREATE TABLE IF NOT EXISTS node (id TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS batches (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    rows INTEGER NOT NULL,
+    committed_s REAL NOT NULL,
+    message BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS batches_rows ON batches (rows);
+CREATE TABLE IF NOT EXISTS staged (id INTEGER PRIMARY KEY, files BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS recounts (date TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+_NO_ROWS = pa.RecordBatch.from_pylist([], HOT)
+_STAGED = msgspec.json.Decoder(Staged)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One committed batch: its id, and its rows in schema `HOT`, or the files where they are."""
+
+    id: int
+    rows: pa.RecordBatch
+    staged: Staged | None = None
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the hot log, making it if need be. Commits are durable: each waits for the disk.
+
+    `busy_timeout` is set before the journal mode, because turning WAL on takes a lock that another process may hold.
+    """
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    try:
+        _prepare(connection)
+    except sqlite3.DatabaseError:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute(f"PRAGMA journal_size_limit={WAL_BYTES_KEPT}")
+    connection.execute("PRAGMA secure_delete=ON")  # what is erased leaves the file, however SQLite was compiled
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in _CREATE.split(";"):
+        connection.execute(statement)
+    if connection.execute("SELECT 1 FROM node").fetchone() is None:
+        connection.execute("INSERT INTO node VALUES (?)", (uuid.uuid4().hex,))
+    connection.execute("COMMIT")
+
+
+def node_id(connection: sqlite3.Connection) -> str:
+    """The name under which this hot log's offsets stand in the lake. A new file has a new one."""
+    return str(connection.execute("SELECT id FROM node").fetchone()[0])
+
+
+def append(connection: sqlite3.Connection, rows: pa.RecordBatch, now_s: float) -> None:
+    """Add one batch inside the caller's transaction; it is stored when that commits. `now_s` is seconds since 1970."""
+    connection.execute(
+        "INSERT INTO batches (rows, committed_s, message) VALUES (?, ?, ?)",
+        (rows.num_rows, now_s, rows.serialize().to_pybytes()),
+    )
+
+
+def append_staged(connection: sqlite3.Connection, staged: Staged, now_s: float) -> None:
+    """The same for rows that are in files, which must be on the disk. They are no part of the backlog."""
+    added = connection.execute("INSERT INTO batches (rows, committed_s, message) VALUES (0, ?, x'')", (now_s,))
+    connection.execute("INSERT INTO staged VALUES (?, ?)", (added.lastrowid, msgspec.json.encode(staged)))
+
+
+def above(connection: sqlite3.Connection, offset: int) -> Iterator[Batch]:
+    """The batches with an id above `offset`, in order."""
+    for id, message, files in connection.execute(
+        "SELECT id, message, files FROM batches LEFT JOIN staged USING (id) WHERE id > ? ORDER BY id", (offset,)
+    ):
+        yield Batch(id, decoded(message)) if files is None else Batch(id, _NO_ROWS, _STAGED.decode(files))
+
+
+def decoded(message: bytes) -> pa.RecordBatch:
+    """The rows of a batch's message. Raises OSError, EOFError or ValueError (Arrow's) if it is not whole."""
+    return pa.ipc.read_record_batch(pa.py_buffer(message), HOT)
+
+
+def last_id(connection: sqlite3.Connection) -> int:
+    """The highest id ever given, also when that batch is deleted; 0 before the first."""
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'batches'").fetchone()
+    return int(row[0]) if row else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What waits to be loaded: hits, and when the oldest batch was committed (seconds since 1970; None if none)."""
+
+    rows: int
+    oldest_s: float | None
+
+    def age_s(self, now_s: float) -> float:
+        """Seconds the oldest has waited; endless if the clock was set back since, so that it is loaded now."""
+        if self.oldest_s is None:
+            return 0.0
+        return now_s - self.oldest_s if now_s >= self.oldest_s else math.inf
+
+
+def backlog(connection: sqlite3.Connection) -> Backlog:
+    """Cheap enough to ask every second: the sum runs over an index, without the messages."""
+    rows = connection.execute("SELECT coalesce(sum(rows), 0) FROM batches").fetchone()[0]
+    oldest = connection.execute("SELECT committed_s FROM batches ORDER BY id LIMIT 1").fetchone()
+    return Backlog(int(rows), float(oldest[0]) if oldest else None)
+
+
+def delete_through(connection: sqlite3.Connection, offset: int) -> None:
+    """Remove the batches up to `offset`: every table of the lake holds them."""
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("DELETE FROM batches WHERE id <= ?", (offset,))
+    connection.execute("DELETE FROM staged WHERE id <= ?", (offset,))
+    connection.execute("COMMIT")

@@ -1,0 +1,105 @@
+"""Upkeep of the lake: small files into large ones, partial counts added up, closed days sorted, old files removed.
+
+Nothing here changes an answer. A reader that began before goes on with the old files, which stay on disk
+for `lake.GRACE_H` hours.
+"""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import duckdb
+from deltalake import DeltaTable
+
+from warehouse import lake, query
+from warehouse.load import load
+from warehouse.schema import DAILY_VIEWS_KEY
+
+CROWDED_FILES = 16
+"""So many small files in a partition slow every append and every query: each costs about 0.2 ms."""
+SMALL_BYTES = lake.TARGET_FILE_BYTES // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What one compaction did: partitions rewritten, their files before and after."""
+
+    partitions: int
+    files_before: int
+    files_after: int
+
+
+def compact(
+    root: Path,
+    database: duckdb.DuckDBPyConnection,
+    small_files_max: int,
+    wait_s: float,
+    closed_before: date | None = None,
+    between: Callable[[], object] = lambda: None,
+) -> Compacted:
+    """Rewrite every partition that has more than `small_files_max` small files, sorted, a commit each.
+
+    With `closed_before`, only the partitions whose days and months ended before it. The lake's lock is taken for one
+    partition at a time. `between` is called after each, the lake free: a service's own loader waits while it compacts,
+    so that what is due must be loaded there.
+
+    Raises:
+        LakeBusy: see `lake.locked`.
+    """
+    done = Compacted(0, 0, 0)
+    for spec in lake.TABLES:
+        for partition in _crowded(lake.state(lake.open_table(root, spec), spec, ""), small_files_max):
+            if closed_before is not None and partition >= closed_before.isoformat()[: len(partition)]:
+                continue
+            with lake.locked(root, wait_s):
+                before, after = _rewrite(root, database, spec, partition)
+            lake.let_others_in()
+            between()
+            done = Compacted(done.partitions + 1, done.files_before + before, done.files_after + after)
+    return done
+
+
+def _crowded(state: lake.State, small_files_max: int) -> list[str]:
+    small = Counter(file.partition for file in state.files if file.size < SMALL_BYTES)
+    return sorted(partition for partition, files in small.items() if files > small_files_max)
+
+
+def _rewrite(root: Path, database: duckdb.DuckDBPyConnection, spec: lake.Spec, partition: str) -> tuple[int, int]:
+    table = lake.open_table(root, spec)
+    files = _files(table, spec, partition)
+    if files:
+        with database.cursor() as cursor:
+            rows = cursor.sql(_SORTED[spec.name].format(files=query.parquet(files))).to_arrow_reader()
+            lake.replace_partition(table, spec, partition, rows.cast(spec.schema))
+    return len(files), len(_files(table, spec, partition))
+
+
+def _files(table: DeltaTable, spec: lake.Spec, partition: str) -> list[lake.File]:
+    return [file for file in lake.state(table, spec, "").files if file.partition == partition]
+
+
+def _select(spec: lake.Spec) -> str:
+    return ", ".join(spec.schema.names)
+
+
+_SORTED = {
+    "hits": (f"SELECT {_select(lake.HITS_TABLE)} FROM {{files}} ORDER BY {', '.join(lake.HITS_TABLE.order)}"),
+    "daily_views": (
+        f"SELECT {', '.join(DAILY_VIEWS_KEY)}, sum(views)::BIGINT AS views FROM {{files}} "
+        f"GROUP BY {', '.join(DAILY_VIEWS_KEY)} ORDER BY {', '.join(lake.DAILY_VIEWS_TABLE.order)}"
+    ),
+}
+
+
+def tidy(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
+    """Shorten both tables' logs and remove the files that nothing refers to any more.
+
+    Staged files that wait for the loader are in no table's log: they are loaded first.
+    """
+    load(hot, root, wait_s)
+    for spec in lake.TABLES:
+        with lake.locked(root, wait_s):
+            lake.tidy(lake.open_table(root, spec))

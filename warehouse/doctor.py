@@ -1,0 +1,185 @@
+"""Every invariant of the data, checked on the data as it is."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+from deltalake.exceptions import DeltaError
+
+from warehouse import batches, lake, load, query, recount, tables
+from warehouse.errors import HotLogBehind
+from warehouse.schema import DAILY_VIEWS_KEY
+from warehouse.snapshot import Reader, Snapshot
+
+_KEY = ", ".join(DAILY_VIEWS_KEY)
+_DAILY_DIFFERS = f"""
+WITH grouped AS (SELECT project_id, strftime(ts, '%Y-%m') AS month, date, path, traffic, agent, count(*) AS views
+                 FROM hits GROUP BY ALL),
+     counted AS (SELECT {_KEY}, sum(views) AS views FROM daily_views GROUP BY ALL)
+SELECT count(*), min(coalesce(g.project_id, c.project_id) || ' ' || coalesce(g.date, c.date)
+                     || ' ' || coalesce(g.path, c.path))
+FROM grouped g FULL JOIN counted c
+  ON g.project_id = c.project_id AND g.month = c.month AND g.date = c.date AND g.path = c.path
+ AND g.traffic = c.traffic AND g.agent IS NOT DISTINCT FROM c.agent
+WHERE g.views IS DISTINCT FROM c.views
+"""
+_WRONG_DAY = "SELECT count(*), min(path) FROM hits WHERE date <> CAST(ts AT TIME ZONE 'UTC' AS DATE)"
+_TWICE = """
+SELECT count(*), min(project_id || ' ' || event_id)
+FROM (SELECT project_id, event_id,
+             received_at - lag(received_at) OVER (PARTITION BY project_id, event_id ORDER BY received_at) AS apart
+      FROM hits WHERE event_id IS NOT NULL)
+WHERE apart < INTERVAL 7 DAY - INTERVAL 1 MINUTE
+"""
+"""A minute less: the hot log goes by the whole second of its commit, which comes after `received_at`."""
+
+
+OPENS = "the log of both tables can be read"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One invariant, and its fault; None where it holds."""
+
+    invariant: str
+    fault: str | None
+
+
+def examine(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[Finding]:
+    """Check each invariant in turn. The loader waits only while the moment to look at is fixed.
+
+    Nothing is changed, but that days noted to be counted anew are counted first.
+
+    The hot log comes first. Where it cannot be read, nothing that is counted with it can be checked, and is left out.
+
+    Raises:
+        LakeBusy: see `lake.locked`.
+    """
+    whole = True
+    for finding in _of_hot_log(hot):
+        whole = whole and finding.fault is None
+        yield finding
+    if whole:
+        yield from _of_snapshot(hot, root, spill, wait_s)
+
+
+def _of_hot_log(hot: Path) -> Iterator[Finding]:
+    fault = _broken_file(hot)
+    yield Finding("the hot log is a whole SQLite file", fault)
+    if fault is None:
+        with closing(batches.connect(hot)) as connection:
+            yield Finding("every hot batch can be read and has its rows", _broken_batch(connection))
+
+
+def _of_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[Finding]:
+    try:
+        opened = Reader(hot, root)
+    except DeltaError as error:
+        yield Finding(OPENS, str(error))
+        return
+    yield Finding(OPENS, None)
+    with closing(opened) as reader, closing(batches.connect(hot)) as connection:
+        with lake.locked(root, wait_s):
+            unfinished = _unfinished(connection, root)
+            snapshot = reader.take()
+        yield Finding("no day of daily_views waits to be counted anew", unfinished)
+        yield Finding("every file of the tables exists, with its size", _missing_file(snapshot))
+        yield Finding("the tables hold no batch that the hot log never made", _ahead(connection, snapshot))
+        yield Finding("every batch that left the hot log is in the tables", _dropped(connection, snapshot))
+    with closing(query.connect(spill)) as database:
+        for invariant, sql in (
+            ("daily_views equals hits grouped", _DAILY_DIFFERS),
+            ("every hit is in the partition of its UTC day", _WRONG_DAY),
+            ("no event id is counted twice within seven days", _TWICE),
+        ):
+            yield Finding(invariant, _counterexamples(database, snapshot, sql))
+
+
+def _unfinished(connection: sqlite3.Connection, root: Path) -> str | None:
+    """What a killed process left to count is counted here, as the next load would."""
+    if not recount.noted(connection):
+        return None
+    try:
+        load.bring_up(connection, root)
+        recount.finish(connection, root)
+    except (DeltaError, duckdb.Error, HotLogBehind) as error:
+        return f"{', '.join(recount.noted(connection))}: {str(error).partition(chr(10))[0]}"
+    return None
+
+
+def _missing_file(snapshot: Snapshot) -> str | None:
+    for file in (*snapshot.hits.files, *snapshot.daily_views.files):
+        path = Path(file.path)
+        if not path.exists():
+            return f"{path} is missing"
+        if path.stat().st_size != file.size:
+            return f"{path} has {path.stat().st_size} bytes, not {file.size}"
+    return None
+
+
+def _broken_file(hot: Path) -> str | None:
+    try:
+        said = _integrity(hot)
+    except sqlite3.DatabaseError as error:
+        return str(error)
+    return None if said == "ok" else said
+
+
+def _integrity(hot: Path) -> str:
+    with closing(batches.connect(hot)) as connection:
+        return str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+
+
+def _broken_batch(connection: sqlite3.Connection) -> str | None:
+    in_messages = "SELECT id, rows, message FROM batches WHERE id NOT IN (SELECT id FROM staged) ORDER BY id"
+    for id, rows, message in connection.execute(in_messages):
+        try:
+            read = _validated(message)
+        except (OSError, ValueError, EOFError) as error:
+            return f"batch {id} cannot be read: {error}"
+        if read != rows:
+            return f"batch {id} has {read} rows, not {rows}"
+    return None
+
+
+def _validated(message: bytes) -> int:
+    rows = batches.decoded(message)
+    rows.validate(full=True)
+    return int(rows.num_rows)
+
+
+def _ahead(connection: sqlite3.Connection, snapshot: Snapshot) -> str | None:
+    last = batches.last_id(connection)
+    for name, state in (("hits", snapshot.hits), ("daily_views", snapshot.daily_views)):
+        if state.offset > last:
+            return f"{name} holds batches up to {state.offset}, the hot log has only come to {last}"
+    return None
+
+
+def _dropped(connection: sqlite3.Connection, snapshot: Snapshot) -> str | None:
+    """Ids have no gaps: what the hot log no longer has must be in both tables."""
+    first = connection.execute("SELECT min(id) FROM batches").fetchone()[0] or batches.last_id(connection) + 1
+    for name, state in (("hits", snapshot.hits), ("daily_views", snapshot.daily_views)):
+        if state.offset < first - 1:
+            return f"{name} holds batches up to {state.offset}, and the hot log begins at {first}: the lake is older"
+    return None
+
+
+def _counterexamples(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, sql: str) -> str | None:
+    advice = "; readership rebuild counts them anew from hits" if sql is _DAILY_DIFFERS else ""
+    try:
+        times, first = _run(database, snapshot, sql)
+    except duckdb.Error as error:
+        return f"cannot be checked: {str(error).partition(chr(10))[0]}"
+    return f"{times} times, the first: {first}{advice}" if times else None
+
+
+def _run(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, sql: str) -> tuple[int, str]:
+    with database.cursor() as cursor:
+        tables.define(cursor, snapshot)
+        found: tuple[int, str] | None = cursor.execute(sql).fetchone()
+    assert found is not None
+    return found

@@ -1,0 +1,100 @@
+"""Rows removed for good: a project's, and those of days past the retention.
+
+They leave both tables a month at a time, so that loads go on in between. Their files go with `compact.tidy`,
+`lake.GRACE_H` hours later.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+
+import duckdb
+
+from warehouse import lake, query, recount
+from warehouse.lake import DAILY_VIEWS_TABLE, HITS_TABLE, File
+from warehouse.load import bring_up, load
+
+OnStep = recount.OnStep
+STEPS = ("before delete from hits", "before delete from daily_views", "before strike", "after strike")
+
+
+def erase_project(
+    hot: sqlite3.Connection,
+    root: Path,
+    database: duckdb.DuckDBPyConnection,
+    project: str,
+    wait_s: float,
+    on_step: OnStep = lambda step: None,
+) -> int:
+    """Remove a project's rows, also those that wait in the hot log; returns how many hits they were.
+
+    Nothing of the project may be posted meanwhile. If it is cut short it may be repeated.
+
+    Raises:
+        LakeBusy: see `lake.locked` and `recount.retried`.
+    """
+    load(hot, root, wait_s)
+    days = {day for spec in lake.TABLES for day in _days(database, _files(root, spec), project)}
+    return _erase(hot, root, days, f"project_id = '{project}'", wait_s, on_step)
+
+
+def erase_before(
+    hot: sqlite3.Connection,
+    root: Path,
+    today: date,
+    days: int,
+    wait_s: float,
+    on_step: OnStep = lambda step: None,
+) -> int:
+    """Remove the days that ended more than `days` days before `today`; returns how many hits they held.
+
+    Raises:
+        LakeBusy: see `lake.locked` and `recount.retried`.
+    """
+    first_kept = (today - timedelta(days=days)).isoformat()
+    load(hot, root, wait_s)
+    old = {file.partition for file in _files(root, HITS_TABLE) if file.partition < first_kept}
+    return _erase(hot, root, old, f"date < '{first_kept}'", wait_s, on_step)
+
+
+def _files(root: Path, spec: lake.Spec) -> Sequence[File]:
+    return lake.state(lake.open_table(root, spec), spec, "").files
+
+
+def _days(database: duckdb.DuckDBPyConnection, files: Sequence[File], project: str) -> list[str]:
+    if not files:
+        return []
+    sql = f"SELECT DISTINCT date::VARCHAR FROM {query.parquet(files)} WHERE project_id = $project"
+    with database.cursor() as cursor:
+        return [day for (day,) in cursor.execute(sql, {"project": project}).fetchall()]
+
+
+def _erase(hot: sqlite3.Connection, root: Path, days: Iterable[str], where: str, wait_s: float, on_step: OnStep) -> int:
+    removed = 0
+    for _, of_month in groupby(sorted(days), key=lambda day: day[:7]):
+        with lake.locked(root, wait_s):
+            bring_up(hot, root)
+            recount.finish(hot, root)
+            removed += _erase_of_month(hot, root, list(of_month), where, on_step)
+        lake.let_others_in()
+    return removed
+
+
+def _erase_of_month(hot: sqlite3.Connection, root: Path, days: Sequence[str], where: str, on_step: OnStep) -> int:
+    recount.note(hot, days)
+    within = f"{where} AND date >= '{days[0]}' AND date <= '{days[-1]}'"
+    on_step("before delete from hits")
+    removed = recount.retried(partial(_delete, root, HITS_TABLE, within))
+    on_step("before delete from daily_views")
+    recount.retried(partial(_delete, root, DAILY_VIEWS_TABLE, f"{within} AND month = '{days[0][:7]}'"))
+    on_step("before strike")
+    recount.strike(hot, days)
+    on_step("after strike")
+    return removed
+
+
+def _delete(root: Path, spec: lake.Spec, where: str) -> int:
+    return lake.delete(lake.open_table(root, spec), where)

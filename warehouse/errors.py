@@ -1,0 +1,48 @@
+"""What can go wrong in the warehouse. Messages are for the person who called."""
+
+
+class WarehouseError(Exception):
+    """Base of the warehouse's errors."""
+
+
+class HotLogBehind(WarehouseError):
+    """The lake holds batches that this hot log never made: it was restored from an older copy."""
+
+
+class LakeBusy(WarehouseError):
+    """Another process kept the lake's lock for longer than the caller would wait."""
+
+
+class ProjectExists(WarehouseError):
+    """A project of that id is there already."""
+
+
+class ProjectNotFound(WarehouseError):
+    """No project has that id."""
+
+
+class InvalidProject(WarehouseError):
+    """A project's id or one of its origins is not of the form asked for."""
+
+
+class NoData(WarehouseError):
+    """A folder holds no data of Readership."""
+
+
+class InvalidSql(WarehouseError):
+    """A question is not one SELECT, or not DuckDB's SQL."""
+
+
+class StagedTooLong(WarehouseError):
+    """Files that were staged long ago are named only now, and may be gone."""
+
+
+def engine_errors() -> tuple[type[Exception], ...]:
+    """Those by which DuckDB and Delta say that a file, the memory or the disk failed them, and not our SQL.
+
+    Loads both: name it in the last `except`, which only an error that nobody else knows comes to.
+    """
+    import duckdb  # noqa: PLC0415 - this module is imported by those that need neither, and they take 0.3 s
+    from deltalake.exceptions import DeltaError  # noqa: PLC0415 - the same
+
+    return DeltaError, duckdb.OperationalError, duckdb.InvalidInputException  # the last of a file that is cut short

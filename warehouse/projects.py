@@ -1,0 +1,122 @@
+"""Projects: the sites whose views are kept apart, each with the origins whose beacons it takes."""
+
+import re
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from warehouse.control import METADATA
+from warehouse.errors import InvalidProject, ProjectExists, ProjectNotFound
+
+ID = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+ANY_ORIGIN = "*"
+PORT_MAX = 65_535
+_ORIGIN = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<port>[1-9][0-9]{0,4}))?/?")
+
+PROJECTS = sa.Table(
+    "projects",
+    METADATA,
+    sa.Column("id", sa.String(63), primary_key=True),
+    sa.Column("origins", sa.JSON, nullable=False),
+    sa.Column("created_s", sa.BigInteger, nullable=False),
+    sa.Column("is_ending", sa.Boolean, nullable=False, default=False),
+)
+_STANDING = PROJECTS.c.is_ending.is_(sa.false())
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A site. `origins` are those of its pages, such as `https://example.com`, or `*` for any."""
+
+    id: str
+    origins: tuple[str, ...]
+    created_s: int
+
+    def allows(self, origin: str) -> bool:
+        return ANY_ORIGIN in self.origins or origin in self.origins
+
+
+def create(engine: sa.Engine, id: str, origins: tuple[str, ...], now_s: int) -> Project:
+    """Add a project.
+
+    Raises:
+        InvalidProject: the id or an origin is not of its form.
+        ProjectExists: the id is taken.
+    """
+    if ID.fullmatch(id) is None:
+        raise InvalidProject(
+            f"a project's id is 1 to 63 lower-case letters, digits and hyphens, not starting with a hyphen; not {id!r}"
+        )
+    project = Project(id, tuple(_origin(origin) for origin in origins), now_s)
+    values = {"id": id, "origins": list(project.origins), "created_s": now_s}
+    with engine.begin() as connection:
+        try:
+            connection.execute(PROJECTS.insert().values(values))
+        except sa.exc.IntegrityError:
+            raise ProjectExists(
+                f"there is a project {id!r} already, or one whose deletion did not end: delete it again"
+            ) from None
+    return project
+
+
+def find(engine: sa.Engine, id: str) -> Project:
+    """The project of that id.
+
+    Raises:
+        ProjectNotFound: there is none.
+    """
+    with engine.connect() as connection:
+        found = connection.execute(PROJECTS.select().where(PROJECTS.c.id == id, _STANDING)).one_or_none()
+    if found is None:
+        raise ProjectNotFound(f"there is no project {id!r}")
+    return Project(found.id, tuple(found.origins), found.created_s)
+
+
+def every(engine: sa.Engine) -> list[Project]:
+    """All projects, by id."""
+    with engine.connect() as connection:
+        rows = connection.execute(PROJECTS.select().where(_STANDING).order_by(PROJECTS.c.id)).all()
+    return [Project(row.id, tuple(row.origins), row.created_s) for row in rows]
+
+
+def set_origins(engine: sa.Engine, id: str, origins: tuple[str, ...]) -> None:
+    """Replace the origins whose beacons a project takes. Raises ProjectNotFound and InvalidProject."""
+    checked = [_origin(origin) for origin in origins]
+    with engine.begin() as connection:
+        changed = connection.execute(PROJECTS.update().where(PROJECTS.c.id == id, _STANDING).values(origins=checked))
+    if changed.rowcount == 0:
+        raise ProjectNotFound(f"there is no project {id!r}")
+
+
+def end(engine: sa.Engine, id: str) -> None:
+    """Take a project out of use, while what it left is removed: it is not found, and its id stays taken.
+
+    Raises:
+        ProjectNotFound: there is none, in use or ending.
+    """
+    with engine.begin() as connection:
+        changed = connection.execute(PROJECTS.update().where(PROJECTS.c.id == id).values(is_ending=True))
+    if changed.rowcount == 0:
+        raise ProjectNotFound(f"there is no project {id!r}")
+
+
+def delete(engine: sa.Engine, id: str) -> None:
+    """Remove a project and all that hangs on it in the control database; nothing, if it is not there."""
+    with engine.begin() as connection:
+        connection.execute(PROJECTS.delete().where(PROJECTS.c.id == id))
+
+
+def _origin(text: str) -> str:
+    """An origin as a browser sends it: scheme and host in lower case, no path, no default port."""
+    if text == ANY_ORIGIN:
+        return text
+    parts = _ORIGIN.fullmatch(text.lower())
+    if parts is None or int(parts["port"] or 0) > PORT_MAX:
+        raise InvalidProject(
+            "an origin is like https://example.com, http://localhost:3000 or https://xn--bcher-kva.example, or *; "
+            f"not {text!r}"
+        )
+    default = {"http": "80", "https": "443"}[parts["scheme"]]
+    return f"{parts['scheme']}://{parts['host']}" + (
+        f":{parts['port']}" if parts["port"] not in (None, default) else ""
+    )

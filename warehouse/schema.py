@@ -1,0 +1,76 @@
+"""The columns of the lake's two tables, of a hot batch, and of the file of AI agents.
+
+Column comments are kept in the tables and the file themselves (field metadata `comment`), so each has them.
+"""
+
+import pyarrow as pa
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+def _column(name: str, kind: pa.DataType, comment: str, *, required: bool = False) -> pa.Field:
+    return pa.field(name, kind, nullable=not required, metadata={"comment": comment})
+
+
+_DATE = _column("date", pa.date32(), "UTC day of ts; the partition", required=True)
+
+HOT = pa.schema(
+    [
+        _column("project_id", pa.string(), "project the hit belongs to", required=True),
+        _column("ts", TIMESTAMP, "when the page was viewed, UTC, microseconds", required=True),
+        _column("path", pa.string(), "normalised path: no query, fragment or trailing slash", required=True),
+        _column("traffic", pa.string(), "human, ai or bot", required=True),
+        _column("agent", pa.string(), "name of the AI agent or bot; null for people and unnamed bots"),
+        _column("operator", pa.string(), "who runs the AI agent"),
+        _column("purpose", pa.string(), "training, search, assistant, agent or data; null unless ai"),
+        _column("rule", pa.string(), "the classification rule that matched", required=True),
+        _column("ruleset", pa.string(), "version of the rules that classified it", required=True),
+        _column("user_agent", pa.string(), "user agent as received; empty where there was none", required=True),
+        _column("browser", pa.string(), "browser family"),
+        _column("os", pa.string(), "operating system family"),
+        _column("device", pa.string(), "kind of device"),
+        _column("referrer", pa.string(), "referring URL as received"),
+        _column("referrer_host", pa.string(), "host of the referring URL"),
+        _column("utm_source", pa.string(), "utm_source of the page's query"),
+        _column("format", pa.string(), "representation served, such as html or markdown"),
+        _column("status", pa.int16(), "HTTP status served"),
+        _column("source", pa.string(), "beacon, server or log", required=True),
+        _column("event_id", pa.string(), "sender's id of the view, counted once in 7 days"),
+        _column("received_at", TIMESTAMP, "when Readership took the hit, UTC", required=True),
+    ]
+)
+"""A hot batch: `hits` without its partition column, which the loader derives."""
+
+RULED = pa.schema(
+    [HOT.field(name) for name in "traffic agent operator purpose rule ruleset user_agent browser os device".split()]
+)
+"""A user agent and what the rules say of it."""
+
+HITS = HOT.insert(2, _DATE)
+"""One row a page view. Partitioned by date; sorted within a file by HITS_ORDER."""
+HITS_ORDER = ("project_id", "path", "ts")
+
+DAILY_VIEWS = pa.schema(
+    [
+        HOT.field("project_id"),
+        _column("month", pa.string(), "UTC month of date, YYYY-MM; the partition", required=True),
+        _column("date", pa.date32(), "UTC day", required=True),
+        HOT.field("path"),
+        HOT.field("traffic"),
+        HOT.field("agent"),
+        _column("views", pa.int64(), "page views; several rows of one key add up", required=True),
+    ]
+)
+"""Page views by day. Partitioned by month; sorted within a file by DAILY_VIEWS_ORDER."""
+DAILY_VIEWS_ORDER = ("project_id", "path", "date")
+DAILY_VIEWS_KEY = ["project_id", "month", "date", "path", "traffic", "agent"]
+
+AGENTS = pa.schema(
+    [
+        _column("name", pa.string(), "name of the AI agent, as in hits.agent", required=True),
+        _column("operator", pa.string(), "who runs it", required=True),
+        _column("purpose", pa.string(), "training, search, assistant, agent or data", required=True),
+        _column("pattern", pa.string(), "whole words of the user agent that tell it, in any case", required=True),
+    ]
+)
+"""One row a pattern: an agent with two patterns has two rows."""

@@ -1,0 +1,63 @@
+"""The SQL views `hits`, `daily_views` and `agents` over a snapshot: what the files hold, and the hot rows."""
+
+import duckdb
+import pyarrow as pa
+
+from warehouse import query
+from warehouse.lake import DAILY_VIEWS_TABLE, HITS_TABLE, Spec, State
+from warehouse.schema import AGENTS, HOT
+from warehouse.snapshot import Snapshot
+
+_HOT_HITS = "SELECT *, CAST(ts AT TIME ZONE 'UTC' AS DATE) AS date FROM hits_hot"
+_HOT_DAILY_VIEWS = """
+SELECT project_id, strftime(ts AT TIME ZONE 'UTC', '%Y-%m') AS month, CAST(ts AT TIME ZONE 'UTC' AS DATE) AS date,
+       path, traffic, agent, count(*) AS views
+FROM daily_views_hot GROUP BY ALL
+"""
+
+
+def define(cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None:
+    """Create `hits` and `daily_views` on this cursor alone; every reading of them sees this one moment."""
+    cursor.register("hits_hot", snapshot.hits_hot.select(HOT.names))
+    cursor.register("daily_views_hot", snapshot.daily_views_hot.select(HOT.names))
+    cursor.execute(f"CREATE OR REPLACE TEMP VIEW hits AS {_all(HITS_TABLE, snapshot.hits, _HOT_HITS)}")
+    stored_and_hot = _all(DAILY_VIEWS_TABLE, snapshot.daily_views, _HOT_DAILY_VIEWS)
+    cursor.execute(f"CREATE OR REPLACE TEMP VIEW daily_views AS {stored_and_hot}")
+
+
+def keep(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, agents: pa.Table) -> None:
+    """Create the three views, with their comments, on a database and all its cursors.
+
+    The hot rows are copied into it, where they take 0.4 kB each and can be spilled: what is only registered belongs to
+    one cursor.
+    """
+    database.execute("CREATE SCHEMA kept")
+    database.register("hits_hot", snapshot.hits_hot.select(HOT.names))
+    database.execute(f"CREATE TABLE kept.hot_hits AS {_HOT_HITS}")
+    database.register("daily_views_hot", snapshot.daily_views_hot.select(HOT.names))
+    database.execute(f"CREATE TABLE kept.hot_daily_views AS {_HOT_DAILY_VIEWS}")
+    database.register("agents_read", agents)
+    database.execute("CREATE TABLE kept.known_agents AS FROM agents_read")
+    for name in ("hits_hot", "daily_views_hot", "agents_read"):
+        database.unregister(name)
+    hits = _all(HITS_TABLE, snapshot.hits, "FROM kept.hot_hits")
+    daily_views = _all(DAILY_VIEWS_TABLE, snapshot.daily_views, "FROM kept.hot_daily_views")
+    _create(database, "hits", HITS_TABLE.schema, hits, "One row a page view")
+    _create(
+        database, "daily_views", DAILY_VIEWS_TABLE.schema, daily_views, "Page views by day: sum views, never count rows"
+    )
+    _create(database, "agents", AGENTS, "FROM kept.known_agents", "The AI agents that are known, one row a pattern")
+
+
+def _all(spec: Spec, state: State, hot: str) -> str:
+    columns = ", ".join(spec.schema.names)
+    stored = f"SELECT {columns} FROM {query.parquet(state.files)} UNION ALL " if state.files else ""
+    return f"{stored} SELECT {columns} FROM ({hot})"
+
+
+def _create(database: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema, rows: str, meaning: str) -> None:
+    database.execute(f"CREATE VIEW {name} AS {rows}")
+    database.execute(f"COMMENT ON VIEW {name} IS '{meaning}'")
+    for field in schema:
+        comment = field.metadata[b"comment"].decode().replace("'", "''")
+        database.execute(f"COMMENT ON COLUMN {name}.{field.name} IS '{comment}'")
