@@ -1,0 +1,221 @@
+"""Who asked for a page: a person, an AI agent or another bot, and the rule that says so."""
+
+import hashlib
+import re
+from collections.abc import Callable
+from functools import cache, lru_cache
+from importlib.metadata import version
+from typing import Literal
+
+import crawleruseragents  # type: ignore[import-untyped]  # ships no types
+import msgspec
+import re2  # type: ignore[import-untyped]  # ships no types
+
+from ingest import agents
+from ingest.device import (
+    BOT_WORD,
+    CACHE_ENTRIES,
+    CACHED_CHARACTERS_MAX,
+    ENGINE,
+    MATCHED_CHARACTERS_MAX,
+    describe,
+    encodable,
+)
+
+Traffic = Literal["human", "ai", "bot"]
+
+
+class Classification(msgspec.Struct, frozen=True):
+    """`rule` names what matched and comes from a closed set: it can be a metric's label or a grouping key."""
+
+    traffic: Traffic
+    agent: str | None
+    operator: str | None
+    purpose: agents.Purpose | None
+    rule: str
+
+
+class OwnRule(msgspec.Struct, frozen=True):
+    kind: str
+    agent: str | None
+    regex: str
+
+
+class _Crawler(msgspec.Struct, frozen=True):
+    pattern: str
+    instances: tuple[str, ...]
+
+
+HUMAN = Classification("human", agent=None, operator=None, purpose=None, rule="human")
+
+# HTTP libraries and monitors that the two packages miss, or name less clearly. A word that apps and browsers also
+# carry is a library only where the user agent starts with it.
+OWN_RULES = (
+    OwnRule("empty-user-agent", None, r"""^[\s"'-]*$"""),
+    OwnRule("http-library", "curl", r"(?i)^(?:lib)?curl\b|^pycurl/"),
+    OwnRule("http-library", "Wget", r"(?i)^wget\b"),
+    OwnRule("http-library", "axios", r"(?i)^axios\b"),
+    OwnRule("http-library", "undici", r"(?i)^undici\b"),
+    OwnRule("http-library", "node-fetch", r"(?i)^node-fetch\b"),
+    OwnRule("http-library", "Node.js", r"(?i)^(?:node|node\.js)(?:/|$)"),
+    OwnRule("http-library", "Go-http-client", r"(?i)^go-http-client\b"),
+    OwnRule("http-library", "okhttp", r"(?i)^okhttp\b"),
+    OwnRule("http-library", "Java", r"^Java[/ ]\d|^Mozilla/4\.0 \([^)]{1,40}\) Java/\d"),
+    OwnRule("http-library", "Apache-HttpClient", r"^(?:Apache|Jakarta Commons)-HttpClient"),
+    OwnRule("http-library", "AHC", r"^AHC/"),
+    OwnRule("http-library", "Symfony HttpClient", r"(?i)^symfony httpclient\b"),
+    OwnRule("http-library", "Guzzle", r"(?i)^guzzle(?:http)?\b"),
+    OwnRule("http-library", "PHP", r"^PHP[/ ]\d"),
+    OwnRule("http-library", "libwww-perl", r"(?i)^libwww-perl\b|^lwp[:-]"),
+    OwnRule("http-library", "aiohttp", r"(?i)\baiohttp/"),
+    OwnRule("http-library", "httpx", r"(?i)^(?:python-)?httpx/"),
+    OwnRule("http-library", "python-requests", r"(?i)^python-requests\b"),
+    OwnRule("http-library", "Python-urllib", r"(?i)^python-urllib\d?\b"),
+    OwnRule("http-library", "Ruby", r"^(?:Ruby|Faraday)\b"),
+    OwnRule("http-library", "reqwest", r"(?i)^reqwest\b"),
+    OwnRule("http-library", "Dart", r"^Dart/\d"),
+    OwnRule("http-library", "PowerShell", r"\bWindowsPowerShell/|^PowerShell/"),
+    OwnRule("http-library", "Postman", r"^PostmanRuntime/"),
+    OwnRule("http-library", "libfetch", r"\blibfetch/"),
+    OwnRule("monitor", "Blackbox Exporter", r"(?i)^blackbox exporter\b"),
+    OwnRule("monitor", "kube-probe", r"^kube-probe/"),
+    OwnRule("monitor", "ELB-HealthChecker", r"^ELB-HealthChecker/"),
+)
+
+# "+http" introduces the page where a bot explains itself; no browser writes it.
+CONTACT_ADDRESS = re.compile(r"\+ ?https?://")
+
+# Patterns of crawler-user-agents that are not used, with whom they match. Those of our own agents are not used either:
+# without word boundaries they would call ShowYouBot YouBot.
+LEFT_OUT = {
+    r"AP3A\.240617\.008": "everybody whose phone runs one build of Android 15",
+    "MetaIAB Facebook": "readers in Facebook's in-app browser",
+    r"Code\/1\.": "developers with a page open in Visual Studio Code",
+    r"Trae\/": "developers with a page open in the Trae editor",
+    "Fluid": "users of Fluid, which makes a Mac app of a site",
+    "Devin": "people who gave their phone their name",
+    "[cC]laude[bB]ot": "ClaudeBot, which is an agent",
+}
+
+# Its patterns that are also an app with a web view, a device (ViewSonic, HTC Butterfly, Odin) or a common word: they
+# count only where they are the user agent's own name.
+ONLY_AS_NAME = frozenset(
+    {
+        "WhatsApp", "Viber", r"Instapaper\/", r"Tumblr\/", r"Notion\/", r"PayPal\/", r"Bluesky\/", r"Asana\/",
+        r"Overcast\/", r"PocketCasts\/", "Podimo", r"Grammarly\/", r"Klaviyo\/", r"upday\/", "CapitalOneShopping",
+        "GoPay", "Disqus", "Fever", "Mastodon", "Feedly", "Zapier", "HubSpot", "Blackboard", "Tweakers", "MailChimp",
+        "Jumio", r"Retool\/", r"Make\/", r"RED\/", "Sonic", "Odin;", "Magellan", "Adventurer", "alienfarm", "Upflow",
+        "Trove", "Hello World", "Determ", "ds9", "fluffy", "speedy", "yanga", "Aranea", "Sogou", r"Daum\/", "Hatena",
+        "Goodreads", "Butterfly",
+    }
+)  # fmt: skip
+_OWN_NAME = r"^(?:Mozilla/\d\.\d \(compatible; ?)?"
+
+
+def classify(user_agent: str) -> Classification:
+    """By the first 1,024 characters alone, in time linear in them; the same user agent again costs a look-up.
+
+    AI agents come before all bot rules: the user agent of ChatGPT-User ends in "+https://openai.com/bot".
+    """
+    text = user_agent[:MATCHED_CHARACTERS_MAX]
+    return _classified(text) if len(text) <= CACHED_CHARACTERS_MAX else _classify(text)
+
+
+def crawlers(rows: object) -> tuple[_Crawler, ...]:
+    """The rows of crawler-user-agents that are used.
+
+    Raises: LookupError if a pattern named in this module is gone, so that an update of the package is looked at.
+    """
+    known = msgspec.convert(rows, tuple[_Crawler, ...])
+    if gone := (LEFT_OUT.keys() | ONLY_AS_NAME) - {row.pattern for row in known}:
+        raise LookupError(f"crawler-user-agents no longer has {', '.join(sorted(gone))}")
+    return tuple(row for row in known if row.pattern not in LEFT_OUT and not _is_agent(row))
+
+
+def _classify(text: str) -> Classification:
+    text = encodable(text)
+    return next((answer for step in _STEPS if (answer := step(text))), HUMAN)
+
+
+_classified = lru_cache(CACHE_ENTRIES)(_classify)
+
+
+def _ai(text: str) -> Classification | None:
+    found = agents.find(text)
+    if found is None:
+        return None
+    return Classification("ai", found.name, found.operator, found.purpose, rule=f"ai:{found.name}")
+
+
+def _own(text: str) -> Classification | None:
+    first = _first(_OWN_SET, text)
+    return None if first is None else _bot(OWN_RULES[first].kind, OWN_RULES[first].agent)
+
+
+def _crawler(text: str) -> Classification | None:
+    first = _first(_CRAWLER_SET, text)
+    return None if first is None else _crawler_bot(first)
+
+
+def _contact(text: str) -> Classification | None:
+    return _bot("contact-address", None) if CONTACT_ADDRESS.search(text) else None
+
+
+def _user_agents(text: str) -> Classification | None:
+    return _bot("user-agents", None) if describe(text).device == "bot" else None
+
+
+def _bot(kind: str, agent: str | None) -> Classification:
+    rule = f"bot:{kind}:{agent}" if agent else f"bot:{kind}"
+    return Classification("bot", agent, operator=None, purpose=None, rule=rule)
+
+
+def _is_agent(row: _Crawler) -> bool:
+    return agents.find(row.pattern.replace("\\", "")) is not None
+
+
+def _narrowed(pattern: str) -> str:
+    return _OWN_NAME + pattern if pattern in ONLY_AS_NAME else pattern
+
+
+@cache
+def _crawler_bot(index: int) -> Classification:
+    return _bot("crawler-user-agents", _name(_CRAWLERS[index]))
+
+
+def _name(row: _Crawler) -> str:
+    r"""What the pattern matches in its own example: AhrefsBot for `Ahrefs(Bot|SiteAudit)`."""
+    examples = (re.search(row.pattern, example) for example in row.instances)
+    matched = next((match[0] for match in examples if match), row.pattern.replace("\\", ""))
+    return re.split(r"[;(]", matched.strip(" /;()^"))[0].strip(" /")
+
+
+def _first(patterns: re2.Set, text: str) -> int | None:
+    return min(patterns.Match(text) or (), default=None)
+
+
+def _compiled(patterns: tuple[str, ...]) -> re2.Set:
+    """Raises: re2.error for a pattern RE2 cannot run in linear time."""
+    compiled = re2.Set.SearchSet()
+    for pattern in patterns:
+        compiled.Add(pattern)
+    compiled.Compile()
+    return compiled
+
+
+def _ruleset() -> str:
+    rows = [(row.name, row.tokens, row.operator, row.purpose) for row in agents.AGENTS]
+    regexes = [rule.pattern for rule in (CONTACT_ADDRESS, ENGINE, BOT_WORD)]
+    own = (OWN_RULES, regexes, LEFT_OUT, sorted(ONLY_AS_NAME))
+    packages = ("crawler-user-agents", "user-agents", "ua-parser", "ua-parser-builtins", "ua-parser-rs")
+    parts = (rows, own, [version(package) for package in packages])
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:12]
+
+
+_CRAWLERS = crawlers(crawleruseragents.CRAWLER_USER_AGENTS_DATA)
+_OWN_SET = _compiled(tuple(rule.regex for rule in OWN_RULES))
+_CRAWLER_SET = _compiled(tuple(_narrowed(row.pattern) for row in _CRAWLERS))
+_STEPS: tuple[Callable[[str], Classification | None], ...] = (_ai, _own, _crawler, _contact, _user_agents)
+
+# Changes whenever an answer could: stored with every hit, so that older ones can be classified again.
+RULESET = _ruleset()

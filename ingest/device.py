@@ -1,0 +1,133 @@
+"""The browser, operating system and kind of device a user agent speaks of."""
+
+import importlib.util
+import re
+import sys
+from functools import lru_cache
+from types import ModuleType
+from typing import Any, Literal
+
+import msgspec
+import re2  # type: ignore[import-untyped]  # ships no types
+import ua_parser
+from ua_parser.regex import Resolver
+
+
+def _load_when_used(package: ModuleType, module_name: str) -> None:
+    """By https://docs.python.org/3/library/importlib.html#implementing-lazy-imports; the package must know it too."""
+    name = f"{package.__name__}.{module_name}"
+    spec = importlib.util.find_spec(name)
+    assert spec is not None
+    assert spec.loader is not None
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    setattr(package, module_name, module)
+
+
+_load_when_used(ua_parser, "user_agent_parser")  # user_agents names it, we never call it, and its tables take 0.5 s
+from user_agents.parsers import (  # type: ignore[import-untyped]  # noqa: E402  # ships no types; comes after the above
+    Browser,
+    OperatingSystem,
+    UserAgent,
+    parse_device,
+    parse_operating_system,
+)
+
+Kind = Literal["desktop", "mobile", "tablet", "tv", "console", "bot", "other"]
+
+MATCHED_CHARACTERS_MAX = 1024
+CACHED_CHARACTERS_MAX = 512  # with CACHE_ENTRIES this bounds a cache at 32 MiB, whatever is sent
+CACHE_ENTRIES = 16_384
+
+# The parser finds its bot words ("bot", "yahoo", "silk") inside other words too, anywhere in the text of a desktop
+# browser. In what looks like a browser only a whole word is believed: RobotMasterApp has none, and CUBOT is a phone.
+ENGINE = re.compile(r"AppleWebKit/|Gecko/|Trident/|Presto/|MSIE ")
+BOT_WORD = re.compile(r"(?i)(?:(?<!cu)bots?|crawl(?:ers?|ing)?|spiders?|scraper|indexer|archiver|fetcher|favicon)\b")
+
+# One set, asked once: a set answers in half the time of a pattern.
+_TV = 0
+_SCREENS = re2.Set.SearchSet()
+_SCREENS.Add(
+    r"(?i)smart-?tv|hbbtv|apple ?tv|google ?tv|android ?tv|web0s|netcast|viera|bravia|roku/|crkey|\baft[a-z]{1,4}\b"
+)
+_SCREENS.Add(r"(?i)playstation|xbox|nintendo")
+_SCREENS.Compile()
+
+# Named, so that a missing ua-parser-rs is an error and not a slower parser. Its extractors are asked directly: the
+# objects that ua-parser makes of what they say take as long as they do.
+_RESOLVER = Resolver(ua_parser.load_lazy_builtins())
+_OTHER = "Other"
+
+
+class Device(msgspec.Struct, frozen=True):
+    """`browser` and `os` are families without versions (`Chrome Mobile`, `iOS`), null where unknown.
+
+    An Android device is a tablet when its user agent does not say that it is mobile, which is Google's own advice and
+    makes some television boxes tablets.
+    """
+
+    browser: str | None
+    os: str | None
+    device: Kind
+
+
+class _ParsedUserAgent(UserAgent):  # type: ignore[misc]  # the base class has no types
+    """The package's own answers, from the new parser: its constructor calls the pure-Python one."""
+
+    def __init__(self, user_agent: str) -> None:
+        browser = _RESOLVER.ua.extract(user_agent)
+        system = _RESOLVER.os.extract(user_agent)
+        device = _RESOLVER.de.extract(user_agent)
+        self.ua_string = user_agent
+        self.browser = Browser(browser.family if browser else _OTHER, (), "")
+        self.os = _system(system.family, system) if system else OperatingSystem(_OTHER, (), "")
+        self.device = parse_device(device.family if device else _OTHER, None, None)
+
+    @property
+    def is_bot(self) -> bool:
+        claimed = self.device.family == "Spider"
+        return claimed and (not ENGINE.search(self.ua_string) or BOT_WORD.search(self.ua_string) is not None)
+
+
+def _system(family: str, said: Any) -> OperatingSystem:
+    """The version matters for Windows alone: RT is of tablets, ME of desktops."""
+    if family != "Windows":
+        return OperatingSystem(family, (), "")
+    return parse_operating_system(family, said.major, said.minor, said.patch)
+
+
+def describe(user_agent: str) -> Device:
+    """Of the first 1,024 characters; the same user agent again costs a look-up."""
+    text = user_agent[:MATCHED_CHARACTERS_MAX]
+    return _described(text) if len(text) <= CACHED_CHARACTERS_MAX else _describe(text)
+
+
+def encodable(text: str) -> str:
+    """Lone surrogates, which JSON can carry and UTF-8 cannot, become question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _describe(text: str) -> Device:
+    parsed = _ParsedUserAgent(encodable(text))
+    return Device(browser=_known(parsed.browser.family), os=_known(parsed.os.family), device=_kind(parsed))
+
+
+_described = lru_cache(CACHE_ENTRIES)(_describe)
+
+
+def _known(family: str) -> str | None:
+    return None if family == "Other" else family
+
+
+def _kind(parsed: _ParsedUserAgent) -> Kind:
+    if parsed.is_bot:
+        return "bot"
+    screens = _SCREENS.Match(parsed.ua_string)
+    if screens:
+        return "tv" if _TV in screens else "console"
+    if parsed.is_tablet:
+        return "tablet"
+    if parsed.is_mobile:
+        return "mobile"
+    return "desktop" if parsed.is_pc else "other"

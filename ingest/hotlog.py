@@ -1,0 +1,168 @@
+"""The hot log's writer: rows of many posts in one durable commit, each post answered once it is on disk.
+
+A thread takes every post that waits, writes their rows as one Arrow batch with the event ids and Idempotency-Keys that
+they bring, and commits. Several processes may write one hot log; SQLite puts their commits in order.
+"""
+
+import asyncio
+import queue
+import sqlite3
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+
+from ingest import seen
+from ingest.errors import Overloaded
+from ingest.page_view import Row
+from ingest.seen import Post, Receipt
+from warehouse import batches
+from warehouse.schema import HOT
+
+WAITING_ROWS_MAX = 100_000
+"""Rows of posts not yet committed in this process; past it posts are turned away."""
+LOOK_EVERY_S = 1.0
+RETRY_AFTER_S = 5
+
+Waiting = tuple[Post, "asyncio.Future[Receipt]"]
+
+
+_ROW = pa.struct(list(HOT))
+
+
+class HotLog:
+    """The writer of one process. `post` is called on the event loop, which must be the one that made it.
+
+    While a commit is under way posts gather on the loop, and the next commit takes them all. The thread is so woken
+    once a commit and not once a post.
+    """
+
+    def __init__(self, path: Path, backlog_rows_max: int) -> None:
+        self._connection = batches.connect(path)
+        seen.create(self._connection)
+        self._backlog_rows_max = backlog_rows_max
+        self._stored_rows = batches.backlog(self._connection).rows
+        self._waiting_rows = 0
+        self.fault: str | None = None
+        """Why the last commit failed; None if it did not."""
+        self._gathered: list[Waiting] = []
+        self._is_writing = False
+        self._queue: queue.SimpleQueue[list[Waiting] | None] = queue.SimpleQueue()
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._write, name="hotlog")
+        self._thread.start()
+
+    def post(self, post: Post) -> "asyncio.Future[Receipt]":
+        """Store the rows; the future is done when they are on disk, and a loss of power cannot undo it.
+
+        Raises:
+            Overloaded: too much waits, here or for the loader; nothing is kept.
+        Through the future:
+            Overloaded: the disk does not take it; nothing is kept.
+            IdempotencyMismatch: the key came before with another body; nothing is kept.
+        """
+        if self._stored_rows + self._waiting_rows + len(post.rows) > self._backlog_rows_max:
+            raise Overloaded("too many hits wait to be loaded into the lake", RETRY_AFTER_S)
+        if self._waiting_rows > WAITING_ROWS_MAX:
+            raise Overloaded("hits arrive faster than the disk takes them", RETRY_AFTER_S)
+        future: asyncio.Future[Receipt] = self._loop.create_future()
+        self._waiting_rows += len(post.rows)
+        self._gathered.append((post, future))
+        if not self._is_writing:
+            self._is_writing = True
+            self._loop.call_soon(self._hand_over)
+        return future
+
+    def close(self) -> None:
+        """Commit what waits, answer it on the loop's next round, and close the file."""
+        self._hand_over()
+        self._queue.put(None)
+        self._thread.join()
+        self._connection.close()
+
+    def _hand_over(self) -> None:
+        self._queue.put(self._gathered)
+        self._gathered = []
+
+    def _write(self) -> None:
+        """The writer thread: what is handed over, a commit at a time, until `close`."""
+        looked_s = 0.0
+        while True:
+            try:
+                waiting = self._queue.get(timeout=LOOK_EVERY_S)
+            except queue.Empty:
+                waiting = []
+            if waiting is None:
+                return
+            if waiting:
+                answers = self._commit([post for post, _ in waiting])
+                self._loop.call_soon_threadsafe(self._answer, waiting, answers)
+            if (now_s := time.monotonic()) - looked_s >= LOOK_EVERY_S:
+                self._look()
+                looked_s = now_s
+
+    def _look(self) -> None:
+        """Where the backlog cannot be read the last number stands: the fault is told to those whose posts meet it."""
+        with suppress(sqlite3.DatabaseError):
+            self._stored_rows = batches.backlog(self._connection).rows
+
+    def _commit(self, posts: list[Post]) -> list[Receipt | Exception]:
+        """Store the posts in one transaction: an answer each, or the one error for all of them."""
+        try:
+            if any(seen.leaves_a_trace(post) for post in posts):
+                answers = self._commit_remembered(posts, time.time())
+                self.fault = None
+                return answers
+            rows = [row for post in posts for row in post.rows]
+            if rows:
+                batches.append(self._connection, _record_batch(rows), time.time())
+        except sqlite3.OperationalError as error:
+            self.fault = str(error)
+            return [Overloaded(f"the hot log cannot be written: {error}", RETRY_AFTER_S)] * len(posts)
+        except Exception as error:  # noqa: BLE001  # a fault of ours goes to these senders; the thread serves the others
+            return [error] * len(posts)
+        self.fault = None
+        return [Receipt(len(post.rows), 0, post.rejected) for post in posts]
+
+    def _commit_remembered(self, posts: list[Post], now_s: float) -> list[Receipt | Exception]:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            rows: list[Row] = []
+            answers: list[Receipt | Exception] = [seen.remember(connection, post, rows, int(now_s)) for post in posts]
+            if rows:
+                batches.append(connection, _record_batch(rows), now_s)
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        return answers
+
+    def _answer(self, waiting: list[Waiting], answers: list[Receipt | Exception]) -> None:
+        if self._gathered:
+            self._hand_over()
+        else:
+            self._is_writing = False
+        for (post, future), answer in zip(waiting, answers, strict=True):
+            self._waiting_rows -= len(post.rows)
+            self._stored_rows += len(post.rows)
+            if future.cancelled():
+                continue
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+
+def _record_batch(rows: list[Row]) -> pa.RecordBatch:
+    """One call for all columns: for a batch of a few rows it takes half the time of an array a column."""
+    return pa.RecordBatch.from_struct_array(pa.array(rows, _ROW))
+
+
+def store(connection: sqlite3.Connection, rows: list[Row], now_s: float) -> None:
+    """Commit rows that are not a post's, such as those of an imported log."""
+    connection.execute("BEGIN IMMEDIATE")
+    batches.append(connection, _record_batch(rows), now_s)
+    connection.execute("COMMIT")

@@ -1,0 +1,277 @@
+"""Access logs into the lake: one stretch after the other, each kept together with the note that it was read."""
+
+import sqlite3
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from ingest import ledger, log_columns, log_file, log_format
+from ingest.errors import IngestError, InvalidLog
+from ingest.ledger import Place
+from ingest.log_file import Content
+from ingest.log_format import Format, LastHeader
+from ingest.page_views import Describe, Kinds, Readers, described, page_views
+from ingest.request import DEFAULT_PAGES, Pages
+from ingest.stretch import LINE_BYTES_MAX, MALFORMED_KEPT, Said, Stretch, read, stretches
+from warehouse import batches
+from warehouse.load import load
+from warehouse.schema import HOT
+from warehouse.stage import Staged, require_fresh, stage
+
+STAGED_ROWS_MIN, STAGED_BYTES_MIN = 5_000, 4 * 1024 * 1024
+"""As many page views go into files at once; fewer go through the hot log, like posted ones."""
+THREADS = 2
+LOAD_STRETCHES = 16
+LOAD_WAIT_S = 300.0
+JUDGED_LINES_MIN = 100
+"""So many new lines of a log that was read before tell whether it is of its format; fewer may all be odd."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What an owner may ask of an import. `format` is a name or an nginx log_format; without one it is detected."""
+
+    format: str | None = None
+    pages: Pages = DEFAULT_PAGES
+    is_dry_run: bool = False
+    is_growing: bool = False
+    """A last line without an end waits for the rest of it."""
+
+
+DEFAULTS = Options()
+
+
+@dataclass(slots=True)
+class Summary:
+    """What an import read, counted as it goes.
+
+    `known` lines were read by an import before, and are not among `lines`. `malformed` holds the first few: file, line
+    number, reason. `formats` are the files' own.
+    """
+
+    lines: int = 0
+    known: int = 0
+    human: int = 0
+    ai: int = 0
+    bot: int = 0
+    agents: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    malformed: list[tuple[str, int, str]] = field(default_factory=list)
+    formats: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def page_views(self) -> int:
+        return self.human + self.ai + self.bot
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A stretch that was read and is ready to be kept: its rows, in files or in memory, and who made them."""
+
+    said: Said
+    readers: Readers
+    rows: pa.Table | Staged
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """What the files of one import have in common. `now` gives seconds since 1970. `check` is called before a log is
+    looked up in the ledger and before anything is stored, and raises if the project is not to be stored into."""
+
+    hot: sqlite3.Connection
+    root: Path
+    project: str
+    now: Callable[[], float]
+    options: Options = DEFAULTS
+    kinds: Kinds = field(default_factory=Kinds)
+    summary: Summary = field(default_factory=Summary)
+    check: Callable[[], None] = lambda: None
+
+    def prepare(self, stretch: Stretch, format: Format) -> Prepared:
+        """Read a stretch and write what it says beside the lake. Nothing is counted before it is kept."""
+        said = read(stretch, format, self.options.pages)
+        rows, readers = page_views(self.project, said.views, int(self.now() * 1_000_000), self.kinds)
+        is_large = rows.num_rows >= STAGED_ROWS_MIN or rows.nbytes >= STAGED_BYTES_MIN
+        return Prepared(said, readers, stage(self.root, rows) if is_large and not self.options.is_dry_run else rows)
+
+    def keep(self, place: Place, prepared: Prepared, more: bytes | None = None) -> Place:
+        """Store a stretch's rows, and that it was read, in one transaction; `more` are its bytes if they are few and
+        may be noted with those before. Raises LogReadElsewhere."""
+        self.check()
+        said = prepared.said
+        if self.options.is_dry_run:
+            return ledger.record(self.hot, self.project, place, said.fingerprint, said.is_cut)
+        self.hot.execute("BEGIN IMMEDIATE")
+        try:
+            after = (
+                ledger.record(self.hot, self.project, place, said.fingerprint, said.is_cut)
+                if more is None
+                else ledger.extend(self.hot, self.project, place, more, said.is_cut)
+            )
+            if isinstance(prepared.rows, Staged):
+                require_fresh(self.root, prepared.rows)
+                batches.append_staged(self.hot, prepared.rows, self.now())
+            elif prepared.rows.num_rows:
+                batches.append(self.hot, prepared.rows.cast(HOT).combine_chunks().to_batches()[0], self.now())
+            self.hot.execute("COMMIT")
+        except BaseException:
+            if self.hot.in_transaction:  # a full disk may have ended it
+                self.hot.execute("ROLLBACK")
+            raise
+        return after
+
+    def count(self, prepared: Prepared, file: str, first_line: int) -> None:
+        """Add a stretch to the summary."""
+        summary, said = self.summary, prepared.said
+        summary.lines += said.lines
+        summary.skipped.update(said.skipped)
+        room = MALFORMED_KEPT - len(summary.malformed)
+        summary.malformed += [(file, first_line + number - 1, reason) for number, reason in said.malformed[:room]]
+        for (traffic, agent), views in prepared.readers.items():
+            summary.human += views if traffic == "human" else 0
+            summary.bot += views if traffic == "bot" else 0
+            if traffic == "ai":
+                summary.ai += views
+                summary.agents[str(agent)] += views
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How far a log was read: its place in the ledger, bytes, lines."""
+
+    place: Place
+    offset: int
+    lines: int
+
+    def after(self, place: Place, said: Said) -> "End":
+        """One stretch on."""
+        return End(place, self.offset + said.fingerprint.bytes, self.lines + said.lines)
+
+
+def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
+    hot: sqlite3.Connection,
+    root: Path,
+    project: str,
+    files: Sequence[str],
+    now: Callable[[], float],
+    options: Options = DEFAULTS,
+    on_read: Callable[[int, int], None] = lambda count, lines: None,
+    describe: Describe = described,
+    check: Callable[[], None] = lambda: None,
+) -> Summary:
+    """Read each file (`-` is standard input) and store the page views that no import has stored before.
+
+    Whatever is read is in the lake when this returns; an import that was cut short may be run again. `on_read` is told
+    of bytes as they are read, packed as they are, and of lines as they are counted. `check`: see `Import`.
+
+    Raises:
+        OSError: a file cannot be opened; then nothing of the others is read either.
+        InvalidLog: most lines of a file are malformed, or it does not unpack; what came before is stored.
+        UnknownFormat, InvalidFormat: see `ingest.log_format`.
+        LogReadElsewhere: another import reads the same log.
+        LakeBusy, HotLogBehind: see `warehouse.load.load`.
+    Of several files, an error of `ingest` has a note that names the one it is of and says what is stored.
+    """
+    ledger.create(hot)
+    run = Import(hot, root, project, now, options, Kinds(describe), check=check)
+    meant = log_file.matched(files)
+    log_file.try_each(meant)
+    with ledger.rehearsed(hot) if options.is_dry_run else nullcontext():
+        for number, file in enumerate(meant, start=1):
+            try:
+                _import_file(run, file, on_read)
+            except IngestError as error:
+                if len(meant) > 1:
+                    error.add_note(_so_far(run, file, number, len(meant)))
+                raise
+    if not options.is_dry_run:
+        load(hot, root, LOAD_WAIT_S)
+    return run.summary
+
+
+def _import_file(run: Import, file: str, on_read: Callable[[int, int], None]) -> None:
+    with log_file.opened(file, lambda count: on_read(count, 0)) as content:
+        import_content(run, content, _format(run.options, content), lambda lines: on_read(0, lines))
+
+
+def _so_far(run: Import, file: str, number: int, files: int) -> str:
+    views = f"{run.summary.page_views} page views before {'would be' if run.options.is_dry_run else 'are'} stored"
+    return f"{file} is file {number} of {files}: {views}{', the files after it are not read' if number < files else ''}"
+
+
+def import_content(
+    run: Import, content: Content, format: Format, on_lines: Callable[[int], None], judged_lines_min: float = 1
+) -> End:
+    """Read a log from where the ledger says that it was read to, to its end.
+
+    A log is judged to be of another format by its first `judged_lines_min` lines, a known one by JUDGED_LINES_MIN.
+
+    Raises: as `import_logs` does.
+    """
+    run.check()
+    header = LastHeader(format)
+    place, known = ledger.find(run.hot, run.project, content, header.take)
+    if line := header.line(content.peek(LINE_BYTES_MAX)):
+        format.parse(line)
+    run.summary.known += known
+    run.summary.formats[content.name] = format.name
+    end = End(place, content.taken, known)
+    least = max(judged_lines_min, JUDGED_LINES_MIN if known else 1)
+    malformed = 0
+    cut = stretches(content, place.is_cut, run.options.is_growing)
+    for number, prepared in enumerate(_prepared(run, format, cut, _ahead(content, format)), start=1):
+        said = prepared.said
+        lines, malformed = end.lines + said.lines - known, malformed + said.skipped["malformed"]
+        if malformed * 2 > lines >= least:
+            raise _not_of(format, content.name, said)
+        place = run.keep(end.place, prepared) if said.fingerprint.bytes else end.place
+        if number % LOAD_STRETCHES == 0 and not run.options.is_dry_run:
+            load(run.hot, run.root, LOAD_WAIT_S)
+        run.count(prepared, content.name, first_line=end.lines + 1)
+        end = end.after(place, said)
+        on_lines(said.lines)
+    return end
+
+
+def _format(options: Options, content: Content) -> Format:
+    head = content.head()
+    return log_format.named(options.format, head) if options.format else log_format.detect(head, content.name)
+
+
+def _ahead(content: Content, format: Format) -> int:
+    """Stretches that are read, and their files written, before the first of them is kept.
+
+    None of a stream: it may be silent until a vacuum has taken the files that nothing names. One at most where the
+    parser remembers earlier lines.
+    """
+    if log_file.is_stream(content.name):
+        return 0
+    return THREADS if format.name in log_columns.SHAPES else 1
+
+
+def _prepared(run: Import, format: Format, cut: Iterator[Stretch], most_ahead: int) -> Iterator[Prepared]:
+    """The stretches in order, read ahead in threads."""
+    with ThreadPoolExecutor(max(most_ahead, 1), "import") as pool:
+        ahead: deque[Future[Prepared]] = deque()
+        try:
+            for stretch in cut:
+                ahead.append(pool.submit(run.prepare, stretch, format))
+                if len(ahead) > most_ahead:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+
+
+def _not_of(format: Format, name: str, said: Said) -> InvalidLog:
+    return InvalidLog(
+        f"most lines of {name} are malformed as {format.name}, such as: {said.malformed[0][1]}. Name its format with "
+        f"--format: {', '.join(log_format.NAMES)}, or an nginx log_format as it stands in nginx.conf"
+    )

@@ -1,0 +1,224 @@
+"""What was read of logs, told by content and never by name, so that nothing of a log is counted twice.
+
+Each stretch that was read is a row: how many bytes follow the stretch before it (its parent; 0 at the start of a log),
+and their digest. A log is found again by walking these rows along its content: a copy, packed or renamed, leads to the
+end of what was read, and a log that has grown to its new lines. It stands in the hot log's file, so that one
+transaction keeps a stretch's rows and that it was read.
+"""
+
+import hashlib
+import sqlite3
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ingest.errors import LogReadElsewhere
+from ingest.log_file import Content
+
+MARK_EVERY_BYTES = 64 * 1024
+MARKED_LINE_BYTES_MIN = 32
+"""No line that tells of a page view is shorter; a log of empty lines would have as many marks as bytes."""
+EXTENDED_BYTES_MAX = 1024 * 1024
+"""A stretch that grows line by line, as a followed log does, is one row up to this."""
+
+_TABLE = """read_logs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, project_id TEXT NOT NULL, parent INTEGER NOT NULL, first BLOB NOT NULL,
+    bytes INTEGER NOT NULL, digest BLOB NOT NULL, marks BLOB NOT NULL, is_cut INTEGER NOT NULL
+)"""
+_CREATE = f"""
+CREATE TABLE IF NOT EXISTS {_TABLE};
+CREATE INDEX IF NOT EXISTS read_logs_after ON read_logs (project_id, parent, first);
+"""
+_REHEARSE = f"""
+CREATE TEMP TABLE {_TABLE};
+CREATE INDEX temp.read_logs_after ON read_logs (project_id, parent, first);
+INSERT INTO temp.read_logs SELECT * FROM main.read_logs;
+"""
+_MARK = struct.Struct("<Q8s")
+_ELSEWHERE = "another import reads the same log: when it has ended, run this again for what is left"
+
+
+class Fingerprint:
+    """The digest of bytes as they come, and marks on the way: at each line end up to MARK_EVERY_BYTES, then at the
+    first past each so many. The marks of a beginning are so the beginning of the marks, which tells a shorter copy.
+    """
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.marks = b""
+        self._hash = hashlib.sha256()
+        self._head = b""
+        self._next = 0
+
+    def update(self, data: bytes) -> None:
+        done = 0
+        while (end := data.find(b"\n", max(done, self._next - self.bytes - 1))) >= 0:
+            self._hash.update(memoryview(data)[done : end + 1])
+            done = end + 1
+            offset = self.bytes + done
+            self.marks += _MARK.pack(offset, self._hash.digest()[:8])
+            self._next = offset + (MARKED_LINE_BYTES_MIN if offset < MARK_EVERY_BYTES else MARK_EVERY_BYTES)
+        self._hash.update(memoryview(data)[done:])
+        self._head += data[: MARK_EVERY_BYTES - len(self._head)]
+        self.bytes += len(data)
+
+    @property
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+    @property
+    def first(self) -> bytes:
+        """By which a log is looked up; see `_first`."""
+        return _first(self._head)
+
+    def copy(self) -> "Fingerprint":
+        made = Fingerprint()
+        made.bytes, made.marks, made._hash, made._next = self.bytes, self.marks, self._hash.copy(), self._next
+        made._head = self._head
+        return made
+
+
+def _first(head: bytes) -> bytes:
+    """Of the first line that is no `#` header, which many logs share, and what is before it; empty if that has no end
+    within MARK_EVERY_BYTES."""
+    begin = 0
+    while (end := head.find(b"\n", begin, MARK_EVERY_BYTES) + 1) and head.startswith(b"#", begin):
+        begin = end
+    return hashlib.sha256(head[:end]).digest()[:8] if end else b""
+
+
+@dataclass(slots=True)
+class Place:
+    """How far a log was read: after the stretch `id`, of which `fingerprint` is; 0 and an empty one at its start.
+
+    `is_cut`: it is inside of a line, which was counted. `newest` is the newest row of the ledger that was looked at.
+    `is_inside`: the log ends inside what was read, as an older copy does.
+    """
+
+    id: int
+    fingerprint: Fingerprint
+    is_cut: bool
+    newest: int
+    is_inside: bool = False
+
+    @property
+    def parents(self) -> tuple[int, int]:
+        """What a stretch that follows may stand after: this one, or the start of a log that was put after this."""
+        return self.id, self.id if self.is_cut else 0
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Make the table where it is missing."""
+    connection.executescript(_CREATE)
+
+
+@contextmanager
+def rehearsed(connection: sqlite3.Connection) -> Iterator[None]:
+    """What is recorded within is known within, and forgotten after."""
+    connection.executescript(_REHEARSE)
+    try:
+        yield
+    finally:
+        connection.execute("DROP TABLE temp.read_logs")
+
+
+def find(
+    connection: sqlite3.Connection,
+    project: str,
+    content: Content,
+    on_taken: Callable[[bytes], None] = lambda data: None,
+) -> tuple[Place, int]:
+    """Take from the content what was read before; where that ends, and how many lines it was.
+
+    `on_taken` is told of what is taken, piece by piece.
+    """
+    place, lines = _start(connection), 0
+    while content.peek(1) and (known := _next(connection, project, place, content)) is not None:
+        taken = content.take(known.fingerprint.bytes)
+        lines += taken.count(b"\n")
+        on_taken(taken)
+        place = known
+    return place, lines + place.is_cut
+
+
+def _start(connection: sqlite3.Connection) -> Place:
+    newest = connection.execute("SELECT coalesce(max(id), 0) FROM read_logs").fetchone()[0]
+    return Place(0, Fingerprint(), is_cut=False, newest=int(newest))
+
+
+def _next(connection: sqlite3.Connection, project: str, before: Place, content: Content) -> Place | None:
+    """The stretch after a place that the content goes on with, whole, or else as far as the content goes."""
+    ahead = content.peek(MARK_EVERY_BYTES)
+    first = _first(ahead) or _first(ahead + b"\n")  # a copy may have been cut just before the end of a line
+    rows = connection.execute(
+        "SELECT id, bytes, digest, marks, is_cut FROM read_logs"
+        " WHERE project_id = ? AND parent IN (?, ?) AND first IN (?, x'') ORDER BY parent = ? DESC, bytes DESC",
+        (project, *before.parents, first, before.id),
+    ).fetchall()
+    for id, size, digest, _, is_cut in rows:
+        fingerprint = _of(content.peek(size))
+        if fingerprint.digest == digest:
+            return Place(id, fingerprint, bool(is_cut), before.newest)
+    for id, size, _, marks, _ in rows:
+        rest = content.peek(size)
+        if len(rest) < size and any(seen and marks.startswith(seen) for seen in (_marks(rest), _marks(rest + b"\n"))):
+            return Place(id, _of(rest), not rest.endswith(b"\n"), before.newest, is_inside=True)
+    return None
+
+
+def _of(data: bytes) -> Fingerprint:
+    made = Fingerprint()
+    made.update(data)
+    return made
+
+
+def _marks(data: bytes) -> bytes:
+    return _of(data).marks
+
+
+def record(connection: sqlite3.Connection, project: str, place: Place, read: Fingerprint, is_cut: bool) -> Place:
+    """Note that the bytes after a place were read, inside the caller's transaction, which also stores their rows.
+
+    Raises:
+        LogReadElsewhere: another import has come further in the same log meanwhile.
+    """
+    rivals = "SELECT 1 FROM read_logs WHERE project_id = ? AND parent IN (?, ?) AND id > ?"
+    values: tuple[object, ...] = (project, *place.parents, place.newest)
+    if read.first:
+        rivals, values = f"{rivals} AND first IN (?, x'')", (*values, read.first)
+    stands = "SELECT 1 FROM read_logs WHERE id = ? AND bytes = ?"
+    is_overtaken = connection.execute(rivals, values).fetchone() is not None
+    is_there = place.id == 0 or connection.execute(stands, (place.id, place.fingerprint.bytes)).fetchone() is not None
+    if is_overtaken or not is_there:
+        raise LogReadElsewhere(_ELSEWHERE)
+    added = connection.execute(
+        "INSERT INTO read_logs (project_id, parent, first, bytes, digest, marks, is_cut) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (project, place.id, read.first, read.bytes, read.digest, read.marks, is_cut),
+    )
+    id = int(added.lastrowid or 0)
+    return Place(id, read, is_cut, newest=id)
+
+
+def extend(connection: sqlite3.Connection, project: str, place: Place, more: bytes, is_cut: bool) -> Place:
+    """The same for a little more of a log: it is added to the stretch that the place is after, where that is short.
+
+    Raises: LogReadElsewhere, as `record` does.
+    """
+    if place.id == 0 or place.fingerprint.bytes + len(more) > EXTENDED_BYTES_MAX:
+        return record(connection, project, place, _of(more), is_cut)
+    grown = place.fingerprint.copy()
+    grown.update(more)
+    changed = connection.execute(
+        "UPDATE read_logs SET bytes = ?, digest = ?, marks = ?, first = ?, is_cut = ? WHERE id = ? AND bytes = ?"
+        " AND NOT EXISTS (SELECT 1 FROM read_logs AS later WHERE later.parent = read_logs.id)",
+        (grown.bytes, grown.digest, grown.marks, grown.first, is_cut, place.id, place.fingerprint.bytes),
+    )
+    if changed.rowcount == 0:
+        raise LogReadElsewhere(_ELSEWHERE)
+    return Place(place.id, grown, is_cut, newest=place.newest)
+
+
+def forget_project(connection: sqlite3.Connection, project: str) -> None:
+    """Drop what is known of a project's logs, so that one made anew under its id may read them again."""
+    connection.execute("DELETE FROM read_logs WHERE project_id = ?", (project,))

@@ -1,0 +1,65 @@
+"""A hit and what its user agent and referrer say, into a row of the lake (the columns of `warehouse.schema.HOT`)."""
+
+from functools import lru_cache
+
+import pyarrow as pa
+
+from ingest.classify import RULESET, classify
+from ingest.device import describe
+from ingest.hit import Hit
+from ingest.path import host
+from warehouse.schema import HOT, RULED
+
+Row = tuple[str | int | None, ...]
+"""One value a column of `warehouse.schema.HOT`, in its order; times are microseconds since 1970."""
+TRAFFIC, AGENT, EVENT_ID = (HOT.names.index(name) for name in ("traffic", "agent", "event_id"))
+"""Places in a row."""
+CACHED_CHARACTERS_MAX = 1_024
+CACHED_USER_AGENTS = 20_000
+
+
+def row(project: str, hit: Hit, source: str, received_us: int) -> Row:
+    """The row of one hit. Pure: the same hit gives the same row under one ruleset."""
+    agent = hit.user_agent
+    of_agent = _cached_columns(agent) if len(agent) <= CACHED_CHARACTERS_MAX else columns(agent)
+    return (
+        project,
+        hit.ts_us,
+        hit.path,
+        *of_agent,
+        hit.referrer,
+        host(hit.referrer) if hit.referrer else None,
+        hit.utm_source,
+        hit.format,
+        hit.status,
+        source,
+        hit.event_id,
+        received_us,
+    )
+
+
+def columns_of(user_agents: list[str]) -> pa.Table:
+    """What today's rules say of each user agent, as a table of schema `RULED`."""
+    rows = (dict(zip(RULED.names, columns(user_agent), strict=True)) for user_agent in user_agents)
+    return pa.Table.from_pylist(list(rows), RULED)
+
+
+def columns(user_agent: str) -> Row:
+    """The columns from `traffic` to `device`: those of `RULED`, in its order."""
+    found = classify(user_agent)
+    device = describe(user_agent)
+    return (
+        found.traffic,
+        found.agent,
+        found.operator,
+        found.purpose,
+        found.rule,
+        RULESET,
+        user_agent,
+        device.browser,
+        device.os,
+        device.device,
+    )
+
+
+_cached_columns = lru_cache(CACHED_USER_AGENTS)(columns)

@@ -1,0 +1,114 @@
+"""Many page views at once into rows of the lake: each distinct text is looked at once, and stands once."""
+
+from collections.abc import Callable, Sequence
+from threading import Lock
+
+import polars as pl
+import pyarrow as pa
+
+from ingest.path import host
+from warehouse.schema import HOT
+
+KNOWN_USER_AGENTS_MAX = 200_000
+KNOWN_CHARACTERS_MAX = 512
+"""Longer ones are told anew each time: together they would fill the memory."""
+DESCRIBED = HOT.names[HOT.names.index("traffic") : HOT.names.index("device") + 1]
+"""The columns that a user agent gives, in the order of `page_view.columns`."""
+_OWN = DESCRIBED.index("user_agent")
+Row = tuple[str | int | None, ...]
+Describe = Callable[[Sequence[str]], list[Row]]
+
+
+Readers = dict[tuple[str, str | None], int]
+"""Views by traffic and agent."""
+
+
+def described(user_agents: Sequence[str]) -> list[Row]:
+    """The columns DESCRIBED of each user agent."""
+    from ingest.page_view import columns  # noqa: PLC0415  # its tables take 0.15 s: see `second_core`
+
+    return [columns(agent) for agent in user_agents]
+
+
+class Kinds:
+    """The kind of each user agent that was asked for: what its columns say but for itself, which few differ in.
+
+    Safe for several threads; they take turns, so that none is described twice.
+    """
+
+    def __init__(self, describe: Describe = described) -> None:
+        self._describe = describe
+        self._lock = Lock()
+        self._numbers: dict[Row, int] = {}
+        self._known: dict[str, int] = {}
+
+    def of(self, user_agents: Sequence[str]) -> tuple[list[int], list[Row]]:
+        """For each user agent the number of its kind, and the kinds by number."""
+        with self._lock:
+            missing = [agent for agent in user_agents if agent not in self._known]
+            if len(self._known) + len(missing) > KNOWN_USER_AGENTS_MAX:
+                self._known, missing = {}, list(user_agents)
+            found = dict(zip(missing, map(self._number, self._describe(missing)), strict=True))
+            numbers = [self._known[agent] if agent in self._known else found[agent] for agent in user_agents]
+            self._known.update((agent, number) for agent, number in found.items() if len(agent) <= KNOWN_CHARACTERS_MAX)
+            return numbers, list(self._numbers)
+
+    def _number(self, row: Row) -> int:
+        kind = (*row[:_OWN], *row[_OWN + 1 :])
+        return self._numbers.setdefault(kind, len(self._numbers))
+
+
+def page_views(project: str, views: pl.DataFrame, received_us: int, kinds: Kinds) -> tuple[pa.Table, Readers]:
+    """Page views (`log_columns.VIEWS`) of a log as rows of `warehouse.schema.HOT`, their texts dictionary-encoded and
+    in no order, and who made them."""
+    agents, agent_of = _distinct(views["user_agent"])
+    referrers, referrer_of = _distinct(views["referrer"])
+    numbers, known = kinds.of(agents)
+    kind_of = pl.Series(numbers, dtype=pl.UInt32).gather(agent_of)
+    described = [name for name in DESCRIBED if name != "user_agent"]
+    texts = {
+        "project_id": _constant(project, views.height),
+        "path": _encoded(*_distinct(views["path"])),
+        **{name: _encoded([kind[place] for kind in known], kind_of) for place, name in enumerate(described)},
+        "user_agent": _encoded(agents, agent_of),
+        "referrer": _encoded(referrers, referrer_of),
+        "referrer_host": _encoded([host(text) if text else None for text in referrers], referrer_of),
+        "utm_source": _encoded(*_distinct(views["utm_source"])),
+        "source": _constant("log", views.height),
+    }
+    others = {
+        "ts": views["ts_us"].rechunk().to_arrow().cast(HOT.field("ts").type),
+        "status": views["status"].rechunk().to_arrow(),
+        "received_at": pa.repeat(pa.scalar(received_us, HOT.field("received_at").type), views.height),
+    }
+    found = {**texts, **others}
+    nothing = {name: pa.nulls(views.height, HOT.field(name).type) for name in HOT.names if name not in found}
+    rows = pa.table({name: {**found, **nothing}[name] for name in HOT.names})
+    return rows, _readers(kind_of, known)
+
+
+def _readers(kind_of: pl.Series, known: list[Row]) -> Readers:
+    traffic, agent = DESCRIBED.index("traffic"), DESCRIBED.index("agent")
+    counts: Readers = {}
+    for kind, views in kind_of.value_counts().rows():
+        reader = (str(known[kind][traffic]), None if known[kind][agent] is None else str(known[kind][agent]))
+        counts[reader] = counts.get(reader, 0) + views
+    return counts
+
+
+def _distinct(texts: pl.Series) -> tuple[list[str], pl.Series]:
+    """The distinct texts, and for each row the place of its own; none where it has none."""
+    distinct = texts.drop_nulls().unique()
+    return distinct.to_list(), texts.cast(pl.Enum(distinct)).to_physical()
+
+
+def _encoded(values: Sequence[str | int | None], codes: pl.Series) -> pa.DictionaryArray:
+    """`values[code]` for each code, with the distinct values as the dictionary."""
+    places: dict[str, int] = {}
+    place_of = [None if value is None else places.setdefault(str(value), len(places)) for value in values]
+    indices = pl.Series(place_of, dtype=pl.Int32).gather(codes).rechunk().to_arrow()
+    return pa.DictionaryArray.from_arrays(indices, pa.array(list(places), pa.string()))
+
+
+def _constant(value: str, rows: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), pa.array([value], pa.string()))

@@ -1,0 +1,166 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import crawleruseragents  # type: ignore[import-untyped]  # ships no types
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingest import agents, classify
+from ingest.agents import Purpose
+from ingest.classify import HUMAN, LEFT_OUT, ONLY_AS_NAME, OWN_RULES, RULESET, Classification, Traffic
+
+HERE = Path(__file__).parent
+
+
+class Expected(msgspec.Struct, frozen=True):
+    ua: str
+    traffic: Traffic
+    agent: str | None
+    rule: str
+    operator: str | None = None
+    purpose: Purpose | None = None
+    note: str = ""
+
+
+class Labelled(msgspec.Struct, frozen=True):
+    ua: str
+    label: Traffic
+
+
+EXPECTED = [msgspec.json.decode(line, type=Expected) for line in (HERE / "agents.jsonl").read_bytes().splitlines()]
+SAMPLE = [msgspec.json.decode(line, type=Labelled) for line in (HERE / "ua_sample.jsonl").read_bytes().splitlines()]
+GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
+
+any_text = st.text(st.characters(codec=None), max_size=3000)  # lone surrogates too
+
+
+@pytest.mark.parametrize("row", EXPECTED, ids=lambda row: f"{row.rule} {row.ua[:40]}")
+def test_user_agent_gets_its_traffic_agent_and_rule(row: Expected) -> None:
+    expected = Classification(row.traffic, row.agent, row.operator, row.purpose, row.rule)
+    assert classify.classify(row.ua) == expected
+
+
+@pytest.mark.parametrize("row", SAMPLE, ids=lambda row: row.ua[:60])
+def test_every_user_agent_of_the_labelled_sample_is_right(row: Labelled) -> None:
+    assert classify.classify(row.ua).traffic == row.label
+
+
+def test_every_token_of_every_agent_has_a_row() -> None:
+    shown = {(row.agent, row.ua.lower()) for row in EXPECTED}
+    missing = [
+        token
+        for agent in agents.AGENTS
+        for token in agent.tokens
+        if not any(name == agent.name and token.lower() in ua for name, ua in shown)
+    ]
+    assert missing == []
+
+
+def test_every_rule_has_a_row() -> None:
+    shown = {row.rule for row in EXPECTED}
+    own = {f"bot:{rule.kind}:{rule.agent}" if rule.agent else f"bot:{rule.kind}" for rule in OWN_RULES}
+    others = {"human", "bot:contact-address", "bot:user-agents", "bot:crawler-user-agents:Googlebot"}
+    assert own | others <= shown
+
+
+def test_every_example_of_crawler_user_agents_is_automatic() -> None:
+    rows = [row for row in crawleruseragents.CRAWLER_USER_AGENTS_DATA if row["pattern"] not in LEFT_OUT]
+    assert [ua for row in rows for ua in row["instances"] if classify.classify(ua) == HUMAN] == []
+
+
+@pytest.mark.parametrize("name", sorted(ONLY_AS_NAME))
+def test_browser_of_an_app_that_is_also_a_bot_is_a_person(name: str) -> None:
+    phone = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
+    app = name.replace("\\", "").rstrip(";/")
+    assert classify.classify(f"{phone}Mobile/15E148 {app}/8.4 {app};").traffic == "human"
+
+
+@given(any_text)
+def test_any_text_is_classified_and_the_same_way_again(text: str) -> None:
+    first = classify.classify(text)
+    assert classify.classify(text) == first
+    assert (first.traffic == "ai") == (first.operator is not None) == (first.purpose is not None)
+    assert first.rule == "human" or first.rule.startswith(f"{first.traffic}:")
+
+
+@given(st.sampled_from([row.ua for row in EXPECTED if row.ua.strip()]), any_text)
+def test_text_beyond_1024_characters_changes_nothing(user_agent: str, tail: str) -> None:
+    padded = user_agent.ljust(1024)
+    assert classify.classify(padded + tail) == classify.classify(padded)
+
+
+def test_agent_named_after_1024_characters_is_not_seen() -> None:
+    assert classify.classify("x" * (1024 - 7) + " GPTBot").agent == "GPTBot"
+    assert classify.classify("x" * (1024 - 6) + " GPTBot") == HUMAN
+
+
+def test_agent_is_found_wherever_its_token_stands() -> None:
+    for text in (GPTBOT, GPTBOT[60:], GPTBOT[:80], GPTBOT.upper(), f"\ud800{GPTBOT}", f"{'é' * 500}{GPTBOT}"):
+        assert classify.classify(text).agent == "GPTBot"
+
+
+@given(any_text)
+def test_a_text_has_at_most_as_many_words_as_characters(text: str) -> None:
+    assert len(agents.words(text)) <= len(text.lower())
+
+
+def test_long_user_agents_do_not_fill_the_cache() -> None:
+    kept = classify._classified.cache_info().currsize
+    for n in range(100):
+        classify.classify(f"{n} {'x' * 10_000}")
+    assert classify._classified.cache_info().currsize == kept
+
+
+def test_ruleset_is_the_same_in_another_process() -> None:
+    other = subprocess.run(
+        [sys.executable, "-c", "from ingest.classify import RULESET; print(RULESET)"],
+        cwd=HERE.parents[1],
+        env={**os.environ, "PYTHONHASHSEED": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert other.stdout.strip() == RULESET
+    assert len(RULESET) == 12
+
+
+AGENT_ROW = """
+[[agent]]
+tokens = ["OneBot"]
+name = "One"
+operator = "Example"
+purpose = "search"
+source = "https://example.com"
+checked = 2026-11-20
+"""
+
+
+def test_row_of_the_table_is_read() -> None:
+    (agent,) = agents.read(AGENT_ROW)
+    assert (agent.name, agent.tokens, agent.checked.isoformat()) == ("One", ("OneBot",), "2026-11-20")
+
+
+def test_token_given_twice_is_refused_in_any_case() -> None:
+    with pytest.raises(ValueError, match="the token 'onebot' twice"):
+        agents.read(AGENT_ROW + AGENT_ROW.replace('"One"', '"Two"').replace("OneBot", "onebot"))
+
+
+def test_name_given_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="the name 'one' twice"):
+        agents.read(AGENT_ROW + AGENT_ROW.replace("OneBot", "TwoBot"))
+
+
+@pytest.mark.parametrize("change", [('"search"', '"spying"'), ("source", "sauce"), ("2026-11-20", '"soon"')])
+def test_faulty_row_is_refused(change: tuple[str, str]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        agents.read(AGENT_ROW.replace(*change))
+
+
+def test_update_that_drops_a_narrowed_crawler_pattern_is_refused() -> None:
+    rows = [row for row in crawleruseragents.CRAWLER_USER_AGENTS_DATA if row["pattern"] != "WhatsApp"]
+    with pytest.raises(LookupError, match="no longer has WhatsApp"):
+        classify.crawlers(rows)

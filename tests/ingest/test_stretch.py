@@ -1,0 +1,149 @@
+"""A log cut into stretches says the same wherever it is cut, and waits for a last line that has no end."""
+
+import io
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingest import log_format, stretch
+from ingest.log_file import Content
+from ingest.request import DEFAULT_PAGES
+from ingest.stretch import LINE_BYTES_MAX, Said, Stretch, read, stretches
+from tests.ingest.test_access_log import line
+from tests.ingest.test_log_columns import by_the_parser
+
+COMBINED = log_format.named("combined", ())
+
+
+def numbered(number: int) -> bytes:
+    return line(b"GET /%d HTTP/1.1" % number)
+
+
+def said(content: bytes, block_bytes: int, monkeypatch: pytest.MonkeyPatch, is_growing: bool = False) -> list[Said]:
+    with monkeypatch.context() as patched:
+        patched.setattr("ingest.log_file.BLOCK_BYTES", block_bytes)
+        patched.setattr(stretch, "STRETCH_BLOCKS", 2)
+        cut = stretches(Content("log", io.BytesIO(content), ""), False, is_growing)
+        return [read(each, COMBINED, DEFAULT_PAGES) for each in cut]
+
+
+pieces = st.sampled_from(
+    [b"", b"no", b"\r", line(), line(b"POST /a HTTP/1.1"), line(user_agent=b'a\\"'), b"x" * 700, b"x" * 700 + line()]
+)
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(st.lists(pieces, max_size=12), st.integers(1, 2_000))
+def test_stretches_say_the_same_wherever_they_are_cut(lines: list[bytes], block_bytes: int) -> None:
+    content = b"".join(each + b"\n" for each in lines)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        found = said(content, block_bytes, monkeypatch)
+    # Of a line that is longer than a block no more than the block is looked at.
+    lines = [each[:block_bytes] if len(each) >= block_bytes else each for each in lines]
+    views, skipped = by_the_parser(lines, "combined", DEFAULT_PAGES)
+    assert sum((Counter(each.views.rows()) for each in found), Counter()) == views
+    assert sum((each.skipped for each in found), Counter()) == skipped
+    assert sum(each.lines for each in found) == len(lines)
+    assert sum(each.fingerprint.bytes for each in found) == len(content)
+    assert not found or not found[-1].is_cut
+
+
+def test_malformed_lines_are_numbered_within_the_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = said(b"no\n" + line() + b"\nno\n" + line() + b"\nno\n", 200, monkeypatch)
+    assert [number for number, _ in found.malformed] == [1, 3, 5]
+
+
+@pytest.mark.parametrize(
+    ("last", "lines", "skipped", "is_cut", "kept"),
+    [
+        (b"", 1, {}, False, 0),
+        (line()[:40], 2, {"unfinished": 1}, False, 0),
+        (line(), 2, {}, True, len(line())),
+        (line() + b"\r", 2, {}, True, len(line()) + 1),
+        (line() + b' "half', 2, {}, True, len(line()) + 6),
+        (line(b"POST /a HTTP/1.1"), 2, {"method": 1}, True, len(line(b"POST /a HTTP/1.1"))),
+    ],
+)
+def test_last_line_without_an_end_counts_if_it_can_be_read(
+    last: bytes, lines: int, skipped: dict[str, int], is_cut: bool, kept: int
+) -> None:
+    first = line() + b"\n"
+    found = read(Stretch([first + last], is_within=False, is_last=True), COMBINED, DEFAULT_PAGES)
+    assert (found.lines, found.skipped, found.is_cut) == (lines, skipped, is_cut)
+    assert found.fingerprint.bytes == len(first) + kept
+
+
+@pytest.mark.parametrize("last", [line()[:40], line(), line() + b"\r"])
+def test_last_line_of_a_log_that_grows_waits(last: bytes) -> None:
+    first = line() + b"\n"
+    growing = Stretch([first + last], is_within=False, is_last=True, is_growing=True)
+    found = read(growing, COMBINED, DEFAULT_PAGES)
+    assert (found.lines, found.skipped, found.is_cut, found.fingerprint.bytes) == (1, {}, False, len(first))
+
+
+@pytest.mark.parametrize("rest", [b"\n", b"x\n", line() + b"\n"])
+def test_rest_of_a_line_that_was_counted_is_not_looked_at(rest: bytes) -> None:
+    found = read(Stretch([rest + numbered(1) + b"\n"], is_within=True, is_last=True), COMBINED, DEFAULT_PAGES)
+    assert (found.lines, found.views["path"].to_list(), found.is_cut) == (1, ["/1"], False)
+    only = read(Stretch([rest], is_within=True, is_last=True), COMBINED, DEFAULT_PAGES)
+    assert (only.lines, only.is_cut, only.fingerprint.bytes) == (0, False, len(rest))
+    none = read(Stretch([rest[:-1] + b"x"], is_within=True, is_last=True), COMBINED, DEFAULT_PAGES)
+    assert (none.lines, none.is_cut, none.fingerprint.bytes) == (0, True, len(rest))
+
+
+def test_stretch_that_ends_inside_of_a_line_says_so_although_the_log_goes_on() -> None:
+    found = read(Stretch([b"x" * LINE_BYTES_MAX], is_within=False, is_last=False), COMBINED, DEFAULT_PAGES)
+    assert (found.lines, found.is_cut) == (1, True)
+
+
+def test_last_line_without_an_end_is_parsed_once_by_a_parser_that_remembers() -> None:
+    """Vercel's requests write several lines, of which the first counts."""
+    row = (
+        b'{"id":"1","deploymentId":"d","source":"lambda","host":"h","timestamp":1789475696000,"requestId":"r",'
+        b'"proxy":{"timestamp":1789475696000,"method":"GET","host":"h","path":"/a","userAgent":["GPTBot/1.3"],'
+        b'"statusCode":200,"region":"x"}}'
+    )
+    vercel = log_format.named("vercel", ())
+    found = read(Stretch([row], is_within=False, is_last=True), vercel, DEFAULT_PAGES)
+    assert (found.views["path"].to_list(), found.skipped) == (["/a"], {})
+
+
+class Growing(io.BytesIO):
+    """A file to which a line is added whenever its end was seen."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = super().read(size)
+        if not data:
+            self.write(b"added\n")
+            self.seek(-6, io.SEEK_CUR)
+        return data
+
+
+def test_what_is_added_once_the_end_was_seen_is_left_for_the_next_time() -> None:
+    half = line()[:40]
+    (only,) = stretches(Content("log", Growing(line() + b"\n" + half), ""), False)
+    assert only == Stretch([line() + b"\n" + half], is_within=False, is_last=True)
+
+
+@pytest.mark.parametrize("name", ["combined", "cloudflare"])
+def test_short_lines_say_the_same_in_pieces(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a log of short lines would fill the memory with is read a piece at a time, numbered as one."""
+    lines = [line(), *[b"x"] * 300, line(b"GET /b HTTP/1.1"), b"", *[b"y"] * 300, line(b"GET /c HTTP/1.1")]
+    format = log_format.named(name, [])
+    whole = read(Stretch([b"\n".join(lines) + b"\n"], is_within=False, is_last=True), format, DEFAULT_PAGES)
+    monkeypatch.setattr(stretch, "SAMPLED_EVERY_BYTES", 64)
+    monkeypatch.setattr(stretch, "SAMPLE_LINES_MAX", 3)
+    in_pieces = read(Stretch([b"\n".join(lines) + b"\n"], is_within=False, is_last=True), format, DEFAULT_PAGES)
+    assert in_pieces.views.rows() == whole.views.rows()
+    assert (in_pieces.lines, in_pieces.skipped) == (whole.lines, whole.skipped)
+    assert in_pieces.malformed == whole.malformed
+
+
+def test_only_the_first_malformed_lines_are_kept() -> None:
+    content = b"\n".join([line(), *[b"no"] * 50]) + b"\n"
+    format = log_format.named("combined", [])
+    found = read(Stretch([content], is_within=False, is_last=True), format, DEFAULT_PAGES)
+    assert found.skipped == {"malformed": 50}
+    assert [number for number, _ in found.malformed] == list(range(2, 2 + stretch.MALFORMED_KEPT))
