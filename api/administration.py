@@ -1,0 +1,158 @@
+"""The commands that change the control database: `project` and `key`."""
+
+import time
+from contextlib import closing
+from datetime import UTC, datetime
+
+import click
+import sqlalchemy as sa
+
+from api import data_folder, keys
+from api.keys import Key, Scope
+from api.output import ERR, show, table
+from api.settings import Settings
+from ingest import ledger, seen
+from warehouse import batches, control, projects, query
+from warehouse.erase import erase_project
+
+LOCK_WAIT_S = 300.0
+DAY_S = 86_400
+
+
+def _control(settings: Settings) -> sa.Engine:
+    """The control database until the command ends."""
+    data_folder.prepare(settings)
+    engine = control.connect(settings.database_url)
+    click.get_current_context().call_on_close(engine.dispose)
+    return engine
+
+
+@click.group()
+def project() -> None:
+    """Sites whose views are kept apart."""
+
+
+@project.command("create")
+@click.argument("id")
+@click.option(
+    "--origin",
+    "origins",
+    multiple=True,
+    metavar="URL",
+    help="Origin of its pages, such as https://example.com; * for any.",
+)
+@click.pass_obj
+def create_project(settings: Settings, id: str, origins: tuple[str, ...]) -> None:
+    """Add a project; without an origin it takes no beacons from pages of browsers."""
+    made = projects.create(_control(settings), id, origins, int(time.time()))
+    show(made, f"project {made.id} made; next: readership key create {made.id}")
+
+
+@project.command("origins")
+@click.argument("id")
+@click.argument("origins", metavar="ORIGIN...", nargs=-1)
+@click.pass_obj
+def set_origins(settings: Settings, id: str, origins: tuple[str, ...]) -> None:
+    """Replace the origins whose pages may send beacons."""
+    engine = _control(settings)
+    projects.set_origins(engine, id, origins)
+    made = projects.find(engine, id)
+    show(made, f"project {id} takes beacons from {', '.join(made.origins) or 'no page'}")
+
+
+@project.command("list")
+@click.pass_obj
+def list_projects(settings: Settings) -> None:
+    """Show all projects."""
+    found = projects.every(_control(settings))
+    rows = ((each.id, ", ".join(each.origins), _day(each.created_s)) for each in found)
+    show(found, table(("project", "origins", "created"), rows))
+
+
+@project.command("delete")
+@click.argument("id")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def delete_project(settings: Settings, id: str, yes: bool) -> None:
+    """Remove a project, its keys and its views. It may be repeated if it was cut short.
+
+    The files that held them leave the disk within two hours of a running service, or by `readership compact`.
+    """
+    engine = _control(settings)
+    if not yes:
+        click.confirm(f"Remove project {id} and all its views?", abort=True, err=True)
+    projects.end(engine, id)
+    keys.revoke_all(engine, id, int(time.time()))
+    time.sleep(keys.BELIEVED_S)  # workers still believe in the project for so long
+    with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
+        removed = erase_project(hot, settings.lake, database, id, LOCK_WAIT_S)
+        seen.forget_project(hot, id)
+        ledger.forget_project(hot, id)
+    projects.delete(engine, id)
+    show({"id": id, "hits": removed}, f"project {id} removed, with {removed} hits")
+
+
+@click.group()
+def key() -> None:
+    """API keys."""
+
+
+@key.command("create")
+@click.argument("project_id", metavar="PROJECT")
+@click.option("--name", default="", help="What it is for.")
+@click.option("--scope", type=click.Choice(keys.SCOPES), default="write", show_default=True, help="write implies read.")
+@click.option("--expires-days", type=click.IntRange(1, 36_500), help="Ends by itself after so many days.")
+@click.pass_obj
+def create_key(settings: Settings, project_id: str, name: str, scope: Scope, expires_days: int | None) -> None:
+    """Make a key and print it, alone, on standard output. It is shown this once."""
+    now_s = int(time.time())
+    expires_s = now_s + expires_days * DAY_S if expires_days else None
+    made, token = keys.create(_control(settings), project_id, name, scope, expires_s, now_s)
+    ERR.print(f"key {made.id} of project {project_id}, scope {scope}; it is not shown again:", highlight=False)
+    click.echo(token)
+
+
+@key.command("list")
+@click.argument("project_id", metavar="[PROJECT]", required=False)
+@click.pass_obj
+def list_keys(settings: Settings, project_id: str | None) -> None:
+    """Show the keys, of all projects or of one."""
+    engine = _control(settings)
+    if project_id is not None:
+        projects.find(engine, project_id)
+    found = keys.every(engine, project_id)
+    rows = (
+        (
+            each.id,
+            each.project,
+            each.name,
+            each.scope,
+            _day(each.created_s),
+            _day(each.expires_s),
+            _day(each.last_used_s),
+            _state(each),
+        )
+        for each in found
+    )
+    show(found, table(("id", "project", "name", "scope", "created", "expires", "last used", "state"), rows))
+
+
+@key.command("revoke")
+@click.argument("which", metavar="ID")
+@click.pass_obj
+def revoke_key(settings: Settings, which: str) -> None:
+    """End a key for good, named by its id, its name, or the key itself. It stops within 5 seconds everywhere."""
+    engine = _control(settings)
+    found = keys.named(engine, which)
+    keys.revoke(engine, found.id, int(time.time()))
+    show({"id": found.id, "revoked": True}, f"key {found.id} of project {found.project} revoked")
+
+
+def _state(each: Key) -> str:
+    if each.revoked_s is not None:
+        return "revoked"
+    return "good" if each.is_good(time.time()) else "expired"
+
+
+def _day(instant_s: int | None) -> str:
+    return datetime.fromtimestamp(instant_s, UTC).strftime("%Y-%m-%d %H:%M") if instant_s else ""

@@ -1,0 +1,66 @@
+"""The app: its routes, and what starts and stops with them."""
+
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager, closing
+
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.types import ASGIApp, Lifespan
+
+from api import classification, health, hits, problems, reference, script, views
+from api.keys import Keyring
+from api.logs import RequestLog
+from api.rate_limit import RateLimit
+from api.settings import Settings
+from api.state import State
+from api.upkeep import Upkeep
+from ingest.hotlog import HotLog
+from warehouse import control
+from warehouse.snapshot import Reader
+from warehouse.views import HOT_COLUMNS, Views
+
+ROUTES = (
+    Route("/v1/analytics/{projectId}/hits", hits.Endpoint(), methods=["POST", "OPTIONS"]),
+    Route("/v1/analytics/{projectId}/pixel.gif", hits.pixel, methods=["GET"]),
+    Route("/v1/analytics/{projectId}/views", views.export, methods=["GET"]),
+    Route("/v1/classify", classification.classify_user_agent, methods=["GET"]),
+    Route("/beacon.js", script.beacon, methods=["GET"]),
+    Route("/healthz", health.alive, methods=["GET"]),
+    Route("/readyz", health.ready, methods=["GET"]),
+    Route("/metrics", health.metrics_text, methods=["GET"]),
+    Route("/openapi.json", reference.openapi, methods=["GET"]),
+    Route("/docs", reference.page, methods=["GET"]),
+)
+
+
+def create(settings: Settings, routes: tuple[Route, ...] = ROUTES) -> ASGIApp:
+    """The app over a prepared data folder."""
+    app = Starlette(
+        routes=list(routes),
+        exception_handlers=dict.fromkeys(problems.TABLE, problems.answer),
+        lifespan=_lifespan(settings),
+    )
+    app.router.redirect_slashes = False
+    return RequestLog(app, {route.endpoint: route.path for route in routes})
+
+
+def _lifespan(settings: Settings) -> Lifespan[Starlette]:
+    """What starts with the app, and ends in the reverse order, also if what comes after it cannot start."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[dict[str, State]]:
+        with ExitStack() as ending:
+            engine = control.connect(settings.database_url)
+            ending.callback(engine.dispose)
+            views = ending.enter_context(
+                closing(Views(Reader(settings.hot_log, settings.lake, HOT_COLUMNS), settings.run / "spill"))
+            )
+            rate_limit = ending.enter_context(
+                closing(RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret))
+            )
+            upkeep = ending.enter_context(closing(Upkeep(settings)))
+            hotlog = ending.enter_context(closing(HotLog(settings.hot_log, settings.backlog_rows_max)))
+            upkeep.start()
+            yield {"running": State(settings, engine, Keyring(engine), hotlog, views, rate_limit, upkeep)}
+
+    return lifespan

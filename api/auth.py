@@ -1,0 +1,52 @@
+"""Whose request it is: the bearer's key, checked before anything else of the request is looked at."""
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from api.errors import KeyNotFound
+from api.headers import header
+from api.keys import Key, Keyring, Scope, is_well_formed
+from api.problems import Problem
+
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="readership"'}
+_REJECTED = {"WWW-Authenticate": 'Bearer realm="readership", error="invalid_token"'}
+
+
+async def key_of(request: Request, keyring: Keyring) -> Key:
+    """The good key that the request bears.
+
+    Raises:
+        Problem: `unauthenticated`.
+    """
+    given = header(request, b"authorization")
+    if given is None:
+        raise Problem("unauthenticated", "the request has no Authorization header", headers=_CHALLENGE)
+    scheme, _, token = given.partition(" ")
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token:
+        raise Problem("unauthenticated", "the Authorization header is not `Bearer <API key>`", headers=_CHALLENGE)
+    if (believed := keyring.believed(token)) is not None:
+        return believed
+    if not is_well_formed(token):
+        detail = "the API key is not whole: its prefix, length or checksum is wrong; copy it again"
+        raise Problem("unauthenticated", detail, headers=_REJECTED)
+    try:
+        return await run_in_threadpool(keyring.look_up, token)
+    except KeyNotFound as error:
+        raise Problem("unauthenticated", str(error), headers=_REJECTED) from None
+
+
+async def key_for(request: Request, keyring: Keyring, project: str, scope: Scope) -> Key:
+    """The request's key, good for this project and scope.
+
+    A foreign project and one that does not exist get the same answer.
+
+    Raises:
+        Problem: `unauthenticated` or `forbidden`.
+    """
+    key = await key_of(request, keyring)
+    if key.project != project:
+        raise Problem("forbidden", "the API key is of another project")
+    if scope == "write" and key.scope != "write":
+        raise Problem("forbidden", "the API key may only read; this needs one with the scope `write`")
+    return key

@@ -1,0 +1,23 @@
+"""A data folder with all that the service and the commands need."""
+
+from contextlib import closing
+
+from api.rate_limit import RateLimit
+from api.settings import Settings
+from ingest import agents, ledger, seen
+from warehouse import batches, control, folder, lake
+
+
+def prepare(settings: Settings) -> None:
+    """Make what the service needs in its data folder; safe to repeat, and beside a running service."""
+    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for each in (settings.run, settings.lake):
+        each.mkdir(exist_ok=True)
+    with lake.locked(settings.data, wait_s=60):  # two that make a SQLite file at one time get "database is locked"
+        lake.create(settings.lake)
+        with closing(batches.connect(settings.hot_log)) as hot:
+            seen.create(hot)
+            ledger.create(hot)
+        control.connect(settings.database_url).dispose()
+        RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret).close()
+        folder.write_agents(settings.lake, agents.rows())

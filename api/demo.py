@@ -1,0 +1,87 @@
+"""A filled service to try: the sample log imported, its first export shown, and commands to paste."""
+
+import time
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from api import keys
+from api.output import ERR, OUT, table
+from api.settings import Settings
+from api.views import report
+from ingest.import_log import import_logs
+from warehouse import batches, control, projects
+from warehouse.errors import ProjectNotFound
+from warehouse.snapshot import Reader
+from warehouse.span import FIRST
+from warehouse.views import HOT_COLUMNS, Views
+
+PROJECT = "demo"
+SAMPLE = Path(__file__).parent.parent / "sample_data" / "access.log"
+SHOWN_PATHS = 10
+COMMANDS = """\
+# an AI agent reads a page
+curl -w "\\n" -X POST {url}/v1/analytics/demo/hits -H "Authorization: Bearer {key}" \\
+  -H "Content-Type: application/json" \\
+  -d '{{"path": "/docs/hello", "userAgent": "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)"}}'
+
+# a person's browser reads it too
+curl -w "\\n" -X POST {url}/v1/analytics/demo/hits -H "Content-Type: application/json" \\
+  -A "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0" \\
+  -d '{{"url": "https://example.com/docs/hello"}}'
+
+# both are in the export at once
+curl -w "\\n" "{url}/v1/analytics/demo/views?dateFrom={today}" -H "Authorization: Bearer {key}"
+
+# and why
+curl -w "\\n" -G {url}/v1/classify --data-urlencode "userAgent=GPTBot/1.3" -H "Authorization: Bearer {key}"
+"""
+
+
+def show(settings: Settings, url: str) -> None:
+    """Fill an empty data folder, then print what is in it and what to try."""
+    now = datetime.now(UTC)
+    engine = control.connect(settings.database_url)
+    _fill(engine, settings, int(now.timestamp()))
+    key = _new_key(engine, int(now.timestamp()))
+    engine.dispose()
+    _show_export(settings, now)
+    ERR.print(
+        f"\nReadership listens at {url}; its reference is {url}/docs. Try, in another terminal:\n", soft_wrap=True
+    )
+    OUT.print(
+        COMMANDS.format(url=url, key=key, today=now.date().isoformat()),
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _fill(engine: sa.Engine, settings: Settings, now_s: int) -> None:
+    """The project, with the sample log in it, if it is not there yet."""
+    try:
+        projects.find(engine, PROJECT)
+    except ProjectNotFound:
+        ERR.print(f"Importing the sample log, {SAMPLE.name} ...", highlight=False)
+        with closing(batches.connect(settings.hot_log)) as hot:
+            import_logs(hot, settings.lake, PROJECT, [str(SAMPLE)], time.time)
+        projects.create(engine, PROJECT, (projects.ANY_ORIGIN,), now_s)
+
+
+def _new_key(engine: sa.Engine, now_s: int) -> str:
+    """A key to print, in the place of the last demo's, whose token nobody can be shown again."""
+    for old in keys.every(engine, PROJECT):
+        if old.name == PROJECT and old.revoked_s is None:
+            keys.revoke(engine, old.id, now_s)
+    return keys.create(engine, PROJECT, PROJECT, "write", None, now_s)[1]
+
+
+def _show_export(settings: Settings, now: datetime) -> None:
+    views = Views(Reader(settings.hot_log, settings.lake, HOT_COLUMNS), settings.run / "spill")
+    found = report(views.ranking(PROJECT, FIRST, None, now), SHOWN_PATHS, 0)
+    views.close()
+    rows = [(row.path, row.human, row.ai, row.total) for row in found.views]
+    total = ("all paths", found.totals.human, found.totals.ai, found.totals.total)
+    OUT.print(table(("path", "human", "AI", "total"), [*rows, total], title="Who reads the sample site"))

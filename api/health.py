@@ -1,0 +1,66 @@
+"""Whether the service lives, whether it can take and count hits, and what it has counted."""
+
+import sqlite3
+import time
+
+import sqlalchemy as sa
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from api import metrics
+from api.state import State, state_of
+
+STALE_LOADS = 5
+"""A hot log whose oldest batch has waited this many load intervals is not being loaded."""
+
+
+async def alive(request: Request) -> Response:
+    """GET /healthz: the process answers."""
+    return JSONResponse({"status": "ok"})
+
+
+async def ready(request: Request) -> Response:
+    """GET /readyz: 200 if every check passes, else 503; each check and its fault are told."""
+    checks = await run_in_threadpool(_checks, state_of(request))
+    failed = any(fault for fault in checks.values())
+    body = {
+        "status": "failed" if failed else "ok",
+        "checks": {name: fault or "ok" for name, fault in checks.items()},
+    }
+    return JSONResponse(body, 503 if failed else 200)
+
+
+async def metrics_text(request: Request) -> Response:
+    """GET /metrics"""
+    upkeep = state_of(request).upkeep
+    text = await run_in_threadpool(lambda: metrics.exposition(upkeep.backlog().rows))
+    return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+
+def _checks(state: State) -> dict[str, str | None]:
+    return {"controlDatabase": _control(state), "hotLog": _hot_log(state), "upkeep": state.upkeep.fault}
+
+
+def _control(state: State) -> str | None:
+    try:
+        with state.control.connect() as connection:
+            connection.execute(sa.text("SELECT 1"))
+    except sa.exc.SQLAlchemyError as error:
+        return f"cannot be reached: {type(error).__name__}"
+    return None
+
+
+def _hot_log(state: State) -> str | None:
+    if state.hotlog.fault is not None:
+        return f"the last posts could not be stored: {state.hotlog.fault}"
+    try:
+        backlog = state.upkeep.backlog()
+    except sqlite3.DatabaseError as error:
+        return f"cannot be read: {error}"
+    if backlog.rows >= state.settings.backlog_rows_max:
+        return f"{backlog.rows} hits wait to be loaded, and no more are taken"
+    if backlog.age_s(time.time()) > STALE_LOADS * max(state.settings.load_every_s, 60):
+        return "hits have waited too long to be loaded"
+    return None

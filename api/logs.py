@@ -1,0 +1,147 @@
+"""Request ids, and a line a request: JSON where the output is piped, short text on a terminal.
+
+A line holds no query string, no header and no body: nothing secret passes through here.
+"""
+
+import itertools
+import logging
+import os
+import re
+import secrets
+import sys
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from api import metrics, problems
+from api.problems import Problem
+
+CLIENT_CLOSED = 499
+"""What nginx logs for a client that went away before its answer."""
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+ERRORS = logging.getLogger("readership.error")
+_ENCODER = msgspec.json.Encoder()
+_IS_TERMINAL = sys.stderr.isatty()
+_PROCESS = secrets.token_hex(6)
+_NUMBERS = itertools.count(1)
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a record: time, level, logger, message, the record's `fields`, and the traceback if any."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return _ENCODER.encode(line).decode()
+
+
+class Plain(logging.Formatter):
+    """The same for a person: time, message, and the traceback if any."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
+
+
+def set_up() -> None:
+    """Send the service's records to standard error, and those of libraries from warnings up."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Plain() if _IS_TERMINAL else JsonLines())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.getLogger("readership").setLevel(logging.INFO)
+
+
+class RequestLog:
+    """Around the whole app: gives each request its id, counts and logs it, and answers what nobody caught."""
+
+    def __init__(self, app: ASGIApp, routes: Mapping[Any, str]) -> None:
+        """`routes` gives the path pattern of each endpoint, under which its requests are counted."""
+        self._app = app
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        request_id = _request_id(scope)
+        scope["state"] = {**scope.get("state", {}), "request_id": request_id}
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        except ClientDisconnect:
+            status = CLIENT_CLOSED
+        except Exception as error:  # noqa: BLE001  # the last door: what no table of problems names is logged, once
+            ERRORS.error("%r", type(error).__name__, exc_info=error, extra={"fields": {"requestId": request_id}})
+            if not status:
+                await problems.response(Problem("internal", "an error of ours"), request_id)(
+                    scope, receive, send_with_id
+                )
+        route = self._routes.get(scope.get("endpoint"), "none")
+        _note(scope, route, status, time.perf_counter() - began, request_id)
+
+
+def _request_id(scope: Scope) -> str:
+    """The client's X-Request-Id if it is a plain word, else a new one: random for the process, then counted."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and REQUEST_ID.fullmatch(given := value.decode("latin-1")):
+            return str(given)
+    return f"{_PROCESS}-{next(_NUMBERS):x}"
+
+
+class AccessLine(msgspec.Struct, frozen=True, rename="camel"):
+    """One request in the access log. It is written without `logging`, which takes as long as a whole small request."""
+
+    time: datetime
+    level: str
+    logger: str
+    method: str
+    path: str
+    status: int
+    ms: float
+    request_id: str
+
+
+def _note(scope: Scope, route: str, status: int, seconds: float, request_id: str) -> None:
+    metrics.count_request(route, _method(scope), status, seconds)
+    line = AccessLine(
+        datetime.now(UTC),
+        "info",
+        "readership.access",
+        scope["method"],
+        scope["path"],
+        status,
+        round(seconds * 1000, 2),
+        request_id,
+    )
+    os.write(sys.stderr.fileno(), _shown(line) if _IS_TERMINAL else _ENCODER.encode(line) + b"\n")
+
+
+def _method(scope: Scope) -> str:
+    """The method, if it is one of HTTP's own: whatever a client makes up is not a metric's label."""
+    return scope["method"] if scope["method"] in METHODS else "other"
+
+
+def _shown(line: AccessLine) -> bytes:
+    path = line.path.encode("unicode_escape").decode()  # a line end or an escape in it is not the terminal's
+    return f"{line.time:%H:%M:%S} {line.status} {line.method} {path} {line.ms:.1f} ms\n".encode()

@@ -1,0 +1,130 @@
+"""Every error as an RFC 9457 problem (https://www.rfc-editor.org/rfc/rfc9457), from one table.
+
+An exception that is not in the table is a bare 500 with the request's id: its text is for the log alone.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ingest import errors as ingest
+from warehouse import errors as warehouse
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One fault of a request: in a query parameter, or at a JSON pointer of its body."""
+
+    detail: str
+    parameter: str | None = None
+    pointer: str | None = None
+
+
+@dataclass
+class Problem(Exception):
+    """An error with its kind from KINDS, for the person who sent the request."""
+
+    kind: str
+    detail: str
+    faults: list[Fault] = field(default_factory=list)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    members: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A status, a title, and the sentence of the reference that says what to do."""
+
+    status: int
+    title: str
+    advice: str
+
+
+KINDS = {
+    "invalid-parameter": Kind(400, "Invalid parameter", "Mend the query parameters that `errors` names."),
+    "invalid-body": Kind(400, "Invalid body", "Mend the body as `detail` and `errors` say; nothing was kept."),
+    "invalid-header": Kind(400, "Invalid header", "Mend the header that `detail` names; nothing was kept."),
+    "unauthenticated": Kind(401, "API key needed", "Send `Authorization: Bearer <API key>` with a key that is good."),
+    "forbidden": Kind(403, "Not allowed", "Use a key of this project with the scope that the operation needs."),
+    "origin-not-allowed": Kind(403, "Origin not allowed", "Allow it: `readership project origins PROJECT ORIGIN...`."),
+    "not-found": Kind(404, "Not found", "See the reference for the paths there are."),
+    "method-not-allowed": Kind(405, "Method not allowed", "Use a method that the `Allow` header names."),
+    "not-acceptable": Kind(406, "Not acceptable", "Accept one of the media types that `detail` names."),
+    "body-too-large": Kind(413, "Body too large", "Send fewer hits at once; nothing was kept."),
+    "unsupported-media-type": Kind(415, "Unsupported media type", "Send a media type that `detail` names."),
+    "idempotency-mismatch": Kind(422, "Idempotency-Key reused", "Send a new key with a new body."),
+    "rate-limited": Kind(429, "Too many requests", "Wait as long as `Retry-After` says."),
+    "overloaded": Kind(503, "Overloaded", "Nothing was kept: send it again after `Retry-After` seconds."),
+    "internal": Kind(500, "Internal error", "Tell the operator the `requestId`; the log has the rest."),
+}
+
+
+def pointer(*names: str | int) -> str:
+    """The JSON pointer (https://www.rfc-editor.org/rfc/rfc6901) to a place in the body."""
+    return "".join("/" + str(name).replace("~", "~0").replace("/", "~1") for name in names)
+
+
+def of_invalid_body(error: Exception) -> Problem:
+    return Problem("invalid-body", str(error))
+
+
+def of_invalid_field(error: ingest.InvalidField) -> Problem:
+    fault = Fault(error.reason, pointer=pointer(error.field))
+    return Problem("invalid-body", str(error), [fault])
+
+
+def of_overload(error: ingest.Overloaded) -> Problem:
+    return Problem("overloaded", str(error), headers={"Retry-After": str(error.retry_after_s)})
+
+
+def of_http_exception(error: HTTPException) -> Problem:
+    """Starlette's own: no such path, or not with this method."""
+    kinds = {404: "not-found", 405: "method-not-allowed", 400: "invalid-body"}
+    detail = {404: "there is nothing at this path", 405: "the path does not take this method"}
+    return Problem(
+        kinds.get(error.status_code, "internal"),
+        detail.get(error.status_code, error.detail),
+        headers=error.headers or {},
+    )
+
+
+TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
+    Problem: lambda error: error,
+    ingest.InvalidBody: of_invalid_body,
+    ingest.InvalidField: of_invalid_field,
+    ingest.BodyTooLarge: lambda error: Problem("body-too-large", str(error)),
+    ingest.IdempotencyMismatch: lambda error: Problem("idempotency-mismatch", str(error)),
+    ingest.Overloaded: of_overload,
+    warehouse.ProjectNotFound: lambda error: Problem("not-found", str(error)),
+    HTTPException: of_http_exception,
+    Exception: lambda error: Problem("internal", "an error of ours"),
+}
+
+
+async def answer(request: Request, error: Exception) -> Response:
+    """The response to a request that ended in an exception of TABLE."""
+    made = next(TABLE[kind] for kind in type(error).__mro__ if kind in TABLE)
+    answered = response(made(error), request.state.request_id)
+    answered.headers.update(getattr(request.state, "headers", {}))
+    return answered
+
+
+def response(problem: Problem, request_id: str) -> Response:
+    kind = KINDS[problem.kind]
+    body: dict[str, object] = {
+        "type": f"/docs#{problem.kind}",
+        "title": kind.title,
+        "status": kind.status,
+        "detail": problem.detail,
+        "requestId": request_id,
+        **problem.members,
+    }
+    if problem.faults:
+        body["errors"] = problem.faults
+    return Response(msgspec.json.encode(body), kind.status, dict(problem.headers), MEDIA_TYPE)

@@ -1,0 +1,131 @@
+"""The processes of a running service: one, or several workers behind one socket."""
+
+import gc
+import multiprocessing
+import os
+import shutil
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import wait
+from pathlib import Path
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.supervisors import Multiprocess
+
+from api import app, logs
+from api.errors import AddressInUse
+from api.settings import Settings, read
+
+DRAIN_S = 30
+"""For how long a stopping worker lets requests in flight end."""
+SILENT_S = 60
+"""A worker that says nothing for so long is replaced. After uvicorn's 5 s a machine that stood still for a moment, or
+that starts a worker slowly, lost good ones, and with them the requests in flight."""
+BACKLOG = 2048
+GC_THRESHOLD = (10_000, 20, 50)
+
+
+def serve(settings: Settings, listener: socket.socket, workers: int) -> None:
+    """Serve until SIGTERM or SIGINT; requests in flight are answered and the hot log is loaded before this returns."""
+    os.environ["READERSHIP_DATA"] = str(settings.data)
+    os.environ["READERSHIP_RUN_SECRET"] = settings.run_secret.hex()
+    _forget_limits(settings.limits)
+    if workers == 1:
+        run(worker_app, listener, settings)
+    else:
+        _share_counters(settings.run / "metrics")
+        Multiprocess(_config("api.serve:worker_app", settings, workers), sockets=[listener]).run()
+    _forget_limits(settings.limits)
+
+
+def run(factory: Callable[[], ASGIApp], listener: socket.socket, settings: Settings) -> None:
+    """Serve the app that `factory` makes in this process, until a signal ends it."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)  # uvicorn raises it once more at its end, which is status 0 here
+    try:
+        uvicorn.Server(_config(factory, settings, 1)).run(sockets=[listener])
+    finally:
+        gc.unfreeze()  # else DuckDB's bindings take what `settle` froze for leaks, and say so at the exit
+
+
+def _config(factory: Callable[[], ASGIApp] | str, settings: Settings, workers: int) -> uvicorn.Config:
+    return uvicorn.Config(
+        factory,
+        factory=True,
+        workers=workers,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        forwarded_allow_ips=settings.trusted_proxies,
+        timeout_graceful_shutdown=DRAIN_S,
+        timeout_worker_healthcheck=SILENT_S,
+    )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens at host and port; port 0 takes a free one. Raises AddressInUse."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise AddressInUse(f"cannot listen at {host}:{port}: {error.strerror}; name another with --port") from None
+    listener.listen(BACKLOG)
+    listener.set_inheritable(True)
+    return listener
+
+
+def url(listener: socket.socket) -> str:
+    """Where a browser on this machine finds the listener."""
+    host, port = listener.getsockname()[:2]
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104  # compared, not bound
+    return f"http://{shown}:{port}"
+
+
+def worker_app() -> ASGIApp:
+    """The app of one worker process, with the settings of its environment."""
+    settle()
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True, name="parent").start()
+    return app.create(read(os.environ))
+
+
+def settle() -> None:
+    """Turn this process into a worker: its log, and its garbage collection.
+
+    What was imported stays for good and is no longer looked through; of what requests make, little is garbage that only
+    the collector finds. With Python's defaults it took a third of the time of a small post.
+    """
+    logs.set_up()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLD)
+
+
+def _end_with(sentinel: int) -> None:
+    """Stop this worker, in good order, when the process that started it is gone, however it went."""
+    wait([sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _forget_limits(file: Path) -> None:
+    """The counts of addresses are of one run of the service, like the secret of their hashes."""
+    for each in (file, file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")):
+        each.unlink(missing_ok=True)
+
+
+def _share_counters(folder: Path) -> None:
+    """An empty folder in which the workers keep their counts, so that each can tell those of all."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)

@@ -1,0 +1,86 @@
+"""What an operator may set, each by one environment variable. Nothing else reads the environment."""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from api.errors import InvalidSetting
+from warehouse import folder
+from warehouse.control import sqlite_url
+
+UNREADABLE = frozenset("[]%\\=")
+"""What delta-rs 1.6 takes for a pattern or an escape in the path of a table, and DuckDB for a partition."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One line a setting: its unit, its variable and its default."""
+
+    data: Path  # READERSHIP_DATA, ./data
+    database_url: str  # READERSHIP_DATABASE_URL, a SQLite file in `data`
+    load_every_s: int = 60  # READERSHIP_LOAD_EVERY_S: a hit is in the lake at the latest after so long
+    load_rows: int = 100_000  # READERSHIP_LOAD_ROWS: or as soon as so many wait
+    backlog_rows_max: int = 500_000  # READERSHIP_BACKLOG_ROWS_MAX: hits waiting to be loaded; past it 503
+    beacons_per_minute: int = 600  # READERSHIP_BEACONS_PER_MINUTE: of one address; past it 429
+    retention_days: int = 0  # READERSHIP_RETENTION_DAYS: older hits are removed; 0 keeps all
+    trusted_proxies: str = "127.0.0.1"  # READERSHIP_TRUSTED_PROXIES: whose X-Forwarded-For is believed; * for any
+
+    run_secret: bytes = b""  # READERSHIP_RUN_SECRET: given by `serve` to its workers; keys the hashes of addresses
+
+    @property
+    def hot_log(self) -> Path:
+        return self.data / folder.HOT_LOG
+
+    @property
+    def lake(self) -> Path:
+        return self.data / folder.LAKE
+
+    @property
+    def limits(self) -> Path:
+        return self.run / "limits.sqlite"
+
+    @property
+    def run(self) -> Path:
+        """What is of use only while the service runs: spilled sorts, counters, limits."""
+        return self.data / folder.RUN
+
+
+def read(environ: Mapping[str, str], data: Path | None = None) -> Settings:
+    """The settings of an environment; `data` wins over READERSHIP_DATA.
+
+    Raises:
+        InvalidSetting: naming the variable.
+    """
+    folder = (data or Path(environ.get("READERSHIP_DATA", "data"))).absolute()
+    if found := UNREADABLE.intersection(str(folder)):
+        raise InvalidSetting(f"the data folder {folder} has {' '.join(sorted(found))} in its path: name another")
+    return Settings(
+        data=folder,
+        database_url=_database_url(environ, folder),
+        load_every_s=_number(environ, "LOAD_EVERY_S", Settings.load_every_s),
+        load_rows=_number(environ, "LOAD_ROWS", Settings.load_rows),
+        backlog_rows_max=_number(environ, "BACKLOG_ROWS_MAX", Settings.backlog_rows_max),
+        beacons_per_minute=_number(environ, "BEACONS_PER_MINUTE", Settings.beacons_per_minute),
+        retention_days=_number(environ, "RETENTION_DAYS", Settings.retention_days, least=0),
+        run_secret=bytes.fromhex(environ.get("READERSHIP_RUN_SECRET", secrets.token_hex(32))),
+        trusted_proxies=environ.get("READERSHIP_TRUSTED_PROXIES", Settings.trusted_proxies),
+    )
+
+
+def _database_url(environ: Mapping[str, str], folder: Path) -> str:
+    url = environ.get("READERSHIP_DATABASE_URL", sqlite_url(folder / "control.sqlite"))
+    try:
+        sa.make_url(url).get_dialect().import_dbapi()
+    except (sa.exc.ArgumentError, ImportError) as error:  # its words, not the URL, which may hold a password
+        raise InvalidSetting(f"READERSHIP_DATABASE_URL names no database that there is a driver for: {error}") from None
+    return url
+
+
+def _number(environ: Mapping[str, str], name: str, default: int, least: int = 1) -> int:
+    text = environ.get(f"READERSHIP_{name}", str(default))
+    if not (text.isascii() and text.isdigit()) or int(text) < least:
+        raise InvalidSetting(f"READERSHIP_{name} is a whole number of at least {least}, not {text!r}")
+    return int(text)

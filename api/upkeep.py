@@ -1,0 +1,143 @@
+"""The thread that loads the hot log into the lake and keeps the lake in order.
+
+Every process of the service has one; what is due is told by the data itself, and the lake's lock lets one at a time
+work, so that it does not matter how many there are, or which of them dies.
+"""
+
+import logging
+import math
+import threading
+import time
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from api import metrics
+from api.settings import Settings
+from ingest import seen
+from warehouse import batches, compact, lake, query
+from warehouse.erase import erase_before
+from warehouse.errors import LakeBusy
+from warehouse.load import is_due, load
+
+LOOK_EVERY_S = 1.0
+TIDY_EVERY_S = 3600
+TIDY_AGAIN_S = 60
+"""After a failure: what is in the way may be gone soon, and each try may wait for the lake."""
+TIDY_WAIT_S = 60.0
+LAST_LOAD_WAIT_S = 60.0
+LOG = logging.getLogger("readership.upkeep")
+
+
+class Upkeep:
+    """One process's share of the upkeep."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._hot = batches.connect(settings.hot_log)
+        self._database = query.connect(settings.run / "spill")
+        self._tidy_tried_s = -math.inf
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="upkeep")
+        self.fault: str | None = None
+        """Why the last round failed; None if it did not."""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Load what is left, so that nothing waits in the hot log of a service that is down."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+            self._load_the_rest()
+        self._database.close()
+        self._hot.close()
+
+    def _load_the_rest(self) -> None:
+        try:
+            load(self._hot, self._settings.lake, LAST_LOAD_WAIT_S)
+        except LakeBusy:
+            LOG.warning("the lake is busy: what waits in the hot log is loaded at the next start")
+        except Exception:  # what waits is safe in the hot log; the rest must be closed all the same
+            LOG.exception("what waits in the hot log could not be loaded; it is at the next start")
+
+    def backlog(self) -> batches.Backlog:
+        """What waits in the hot log now."""
+        return batches.backlog(self._hot)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(LOOK_EVERY_S):
+            try:
+                self._round()
+                self.fault = None
+            except LakeBusy:
+                continue
+            except Exception as error:  # a full disk passes, and hits are safe in the hot log: told, and tried again
+                self.fault = f"{type(error).__name__}: {error}"
+                metrics.LOADS.labels("failed").inc()
+                LOG.exception("upkeep failed; it is tried again")
+
+    def _round(self) -> None:
+        root = self._settings.lake
+        if self._load_due() and not self._is_load_due():  # hits that come faster than they are loaded come first
+            compact.compact(root, self._database, compact.CROWDED_FILES, wait_s=0, between=self._load_due)
+        self.tidy(datetime.now(UTC))
+
+    def _load_due(self, wait_s: float = 0) -> bool:
+        """Whether a load was due, and so done."""
+        if not self._is_load_due():
+            return False
+        loaded = load(self._hot, self._settings.lake, wait_s)
+        metrics.LOADS.labels("done").inc()
+        metrics.LOADED.inc(loaded.rows)
+        pa.default_memory_pool().release_unused()  # Arrow keeps what a load took, and the next is a minute away
+        return True
+
+    def _is_load_due(self) -> bool:
+        return is_due(self._hot, self._settings.load_rows, self._settings.load_every_s, time.time())
+
+    def tidy(self, now: datetime) -> None:
+        """Keep the lake in order, where that is due: every TIDY_EVERY_S, and TIDY_AGAIN_S after this process failed.
+
+        Every step has its turn; what the last that failed raised is raised then, in the context of the others.
+
+        Raises:
+            LakeBusy: another process does it, or holds the lake for long.
+        """
+        if not self._is_tidy_due(now.timestamp()):
+            return
+        self._tidy_tried_s = now.timestamp()
+        with lake.locked(self._settings.run, wait_s=0):  # by one process at a time: each step takes the lake by itself
+            with ExitStack() as steps:  # called from the last to the first, each whatever became of those before it
+                for step in (self._remove_files, self._erase_old, self._compact_closed, self._forget):
+                    steps.callback(step, now)
+            _tidied(self._settings.lake).touch()
+
+    def _forget(self, now: datetime) -> None:
+        seen.forget(self._hot, now.timestamp())
+
+    def _compact_closed(self, now: datetime) -> None:
+        between = partial(self._load_due, TIDY_WAIT_S)
+        compact.compact(self._settings.lake, self._database, 1, TIDY_WAIT_S, now.date(), between)
+
+    def _erase_old(self, now: datetime) -> None:
+        days = self._settings.retention_days
+        if days:
+            erase_before(self._hot, self._settings.lake, now.date(), days, TIDY_WAIT_S)
+
+    def _remove_files(self, now: datetime) -> None:
+        compact.tidy(self._hot, self._settings.lake, TIDY_WAIT_S)
+
+    def _is_tidy_due(self, now_s: float) -> bool:
+        mark = _tidied(self._settings.lake)
+        is_old = not mark.exists() or abs(now_s - mark.stat().st_mtime) >= TIDY_EVERY_S
+        return is_old and abs(now_s - self._tidy_tried_s) >= TIDY_AGAIN_S
+
+
+def _tidied(root: Path) -> Path:
+    """A file whose time says when the lake was last tidied whole, by whichever process."""
+    return root / ".tidied"

@@ -1,0 +1,9 @@
+"""`python -m benchmarks [NAME...]`: all of them, or those named."""
+
+import importlib
+import sys
+
+NAMES = ("start", "classify", "single", "batch", "import_log", "export", "memory")
+
+for name in sys.argv[1:] or NAMES:
+    importlib.import_module(f"benchmarks.{name}").main()

@@ -1,0 +1,68 @@
+"""An access log in combined format: a month, paths by a power law, people, AI agents and bots, half of it pages."""
+
+import random
+import re
+import tomllib
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+TRAFFIC = Path(__file__).parent.parent / "sample_data" / "traffic.toml"
+FIRST = datetime(2026, 9, 1, tzinfo=UTC)
+DAYS = 30
+PATHS = 2_000
+ADDRESSES = 20_000
+LINES_AT_ONCE = 10_000
+ASSETS = ("css", "js", "png", "woff2", "svg", "jpg")
+REFERRERS = (
+    "-",
+    "-",
+    "-",
+    "https://www.google.com/",
+    "https://chatgpt.com/",
+    "https://example.com/docs/start?from=menu",
+)
+_NUMBER = re.compile(r"\d+")
+
+
+def write(file: Path, lines: int, user_agents: int) -> None:
+    """`lines` lines with `user_agents` distinct user agents, the same for the same numbers."""
+    chance = random.Random(1)
+    agents = _user_agents(chance, user_agents)
+    paths = [f"/docs/section-{n % 40}/page-{n}" for n in range(PATHS)]
+    assets = [f"/assets/{n}/file-{n}.{ASSETS[n % len(ASSETS)]}" for n in range(PATHS)]
+    addresses = [f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}" for n in chance.sample(range(1 << 24), ADDRESSES)]
+    step = timedelta(days=DAYS) / lines
+    with file.open("w") as log:
+        for first in range(0, lines, LINES_AT_ONCE):
+            log.writelines(
+                _line(chance, FIRST + step * n, addresses, paths, assets, agents[n % user_agents])
+                for n in range(first, min(first + LINES_AT_ONCE, lines))
+            )
+
+
+def _line(
+    chance: random.Random, at: datetime, addresses: list[str], paths: list[str], assets: list[str], agent: str
+) -> str:
+    kind = chance.random()
+    chosen = paths if kind < 0.55 else assets
+    target = chosen[int(PATHS * chance.random() ** 3)]
+    if kind < 0.05:
+        target += f"?page={int(kind * 10_000)}"
+    method = "POST" if 0.53 < kind < 0.55 else "GET"
+    status = 404 if 0.50 < kind < 0.53 else 200
+    address, referrer = addresses[int(ADDRESSES * chance.random())], chance.choice(REFERRERS)
+    return (
+        f"{address} - - [{at:%d/%b/%Y:%H:%M:%S} +0000] "
+        f'"{method} {target} HTTP/1.1" {status} {int(kind * 50_000)} "{referrer}" "{agent}"\n'
+    )
+
+
+def _user_agents(chance: random.Random, many: int) -> list[str]:
+    """Those of the sample data, and as many with other numbers in them, in no order."""
+    known = [row["user_agent"] for row in tomllib.loads(TRAFFIC.read_text())["readers"]]
+    made = dict.fromkeys(known[:many])
+    while len(made) < many:
+        made[_NUMBER.sub(lambda found: str(chance.randrange(int(found[0]) + 100)), chance.choice(known))] = None
+    agents = list(made)
+    chance.shuffle(agents)
+    return agents

@@ -1,0 +1,57 @@
+"""Medians, ratios and the record of a run."""
+
+import json
+import os
+import platform
+import statistics
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+
+from api.output import table
+
+RUNS = 5
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One figure: its runs in the order they were made."""
+
+    name: str
+    unit: str
+    runs: list[float]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.runs)
+
+
+def ratio(name: str, above: Measured, below: Measured) -> Measured:
+    """Run by run, so that a drift of the machine's speed cancels out."""
+    return Measured(name, "ratio", [a / b for a, b in zip(above.runs, below.runs, strict=True)])
+
+
+def record(benchmark: str, figures: list[Measured]) -> None:
+    """Print the figures and write them to `results/BENCHMARK.json`."""
+    rows = [
+        (each.name, _shown(min(each.runs)), _shown(each.median), _shown(max(each.runs)), each.unit) for each in figures
+    ]
+    Console().print(table(("figure", "min", "median", "max", "unit"), rows, title=benchmark))
+    RESULTS.mkdir(exist_ok=True)
+    content = {
+        "benchmark": benchmark,
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "readership": version("readership"),
+        "figures": [{**asdict(each), "median": each.median} for each in figures],
+    }
+    (RESULTS / f"{benchmark}.json").write_text(json.dumps(content, indent=1) + "\n")
+
+
+def _shown(figure: float) -> str:
+    return f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}"

@@ -1,0 +1,300 @@
+"""Write `access.log`, a month of requests to example.com, and `expected_views.json`, what they add up to.
+
+Every line is written together with its meaning, and the expected answer is a tally of the meanings: the log is never
+read back. Only `Random.random` is drawn from, the one method whose sequence Python promises to keep:
+https://docs.python.org/3/library/random.html#notes-on-reproducibility
+"""
+
+import json
+import sys
+import tomllib
+from bisect import bisect
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import accumulate
+from pathlib import Path
+from random import Random
+from typing import Literal, TypeVar, get_args
+
+Traffic = Literal["human", "ai", "bot"]
+Reason = Literal["method", "status", "not_a_page", "not_a_request", "malformed"]
+Group = Literal["people", "ai", "crawlers", "tools"]
+T = TypeVar("T")
+
+HERE = Path(__file__).parent
+SEED = 20260901
+FIRST_DAY = datetime(2026, 9, 1, tzinfo=UTC)
+DAYS = 30
+WEEKEND_SHARE = 0.6  # of a weekday's people
+
+ZONES = tuple(timezone(timedelta(minutes=minutes)) for minutes in (0, 120, -420, 330))
+ZONE_WEIGHTS = (82, 8, 8, 2)
+MONTHS = {8: "Aug", 9: "Sep", 10: "Oct"}
+TRAFFIC: dict[Group, Traffic] = {"people": "human", "ai": "ai", "crawlers": "bot", "tools": "bot"}
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """How a group of readers behaves: visits a day at the start and end of the month, requests a visit."""
+
+    group: Group
+    visits_first: int
+    visits_last: int
+    pages_mean: float
+    skipped_mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    path: str
+    weights: dict[Group, int]
+    targets: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    group: Group
+    weight: int
+    user_agent: str
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Referrer:
+    weight: int
+    url: str
+    query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedRequest:
+    group: Group
+    weight: int
+    request: str
+    status: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class OddRequest:
+    """A page view by a person if it has a `path`, skipped for its `reason` otherwise."""
+
+    request: str
+    status: int
+    user_agent: str = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
+    referrer: str = "-"
+    encoding: str = "utf-8"
+    path: str = ""
+    reason: Reason = "malformed"
+
+
+TABLES = tomllib.loads((HERE / "traffic.toml").read_text(encoding="utf-8"))
+HABITS = [Habit(**row) for row in TABLES["habits"]]
+PAGES = [Page(**row) for row in TABLES["pages"]]
+READERS = [Reader(**row) for row in TABLES["readers"]]
+REFERRERS = [Referrer(**row) for row in TABLES["referrers"]]
+SKIPPED = [SkippedRequest(**row) for row in TABLES["skipped"]]
+ODD = [OddRequest(**row) for row in TABLES["odd"]]
+DIRECT = Referrer(1, "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A reader at an address, and the zone of the server that logs its requests."""
+
+    reader: Reader
+    address: str
+    zone: timezone
+
+
+@dataclass(frozen=True, slots=True)
+class PageView:
+    path: str
+    traffic: Traffic
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the log without its newline, the UTC instant it stands for, and what it means."""
+
+    at: datetime
+    raw: bytes
+    means: PageView | Reason
+
+
+def main(folder: Path) -> None:
+    lines = month(Random(SEED))
+    (folder / "access.log").write_bytes(b"".join(line.raw + b"\n" for line in lines))
+    answer = json.dumps(expected_views(lines), indent=1) + "\n"
+    (folder / "expected_views.json").write_bytes(answer.encode("ascii"))
+
+
+def month(rng: Random) -> list[Line]:
+    """All lines, by time; the logs of the servers in several zones are merged."""
+    lines = [
+        line
+        for day in range(DAYS)
+        for habit in HABITS
+        for _ in range(visits_on(day, habit))
+        for line in visit(rng, habit, moment(rng, day))
+    ]
+    lines += [*edges_of_days(rng), *odd_requests(rng), *broken_lines(rng)]
+    return sorted(lines, key=lambda line: line.at)
+
+
+def visits_on(day: int, habit: Habit) -> int:
+    visits = habit.visits_first + (habit.visits_last - habit.visits_first) * day / (DAYS - 1)
+    is_weekend = (FIRST_DAY + timedelta(days=day)).weekday() >= 5
+    return round(visits * WEEKEND_SHARE if is_weekend and habit.group == "people" else visits)
+
+
+def visit(rng: Random, habit: Habit, at: datetime) -> Iterator[Line]:
+    """One reader's pages, the later ones reached from the site itself, then what else that reader asks for."""
+    group = habit.group
+    client = Client(reader_of(rng, group), address(rng), draw(rng, ZONES, ZONE_WEIGHTS))
+    source = draw(rng, REFERRERS, [row.weight for row in REFERRERS]) if group == "people" else DIRECT
+    for _ in range(about(rng, habit.pages_mean)):
+        page = page_for(rng, group)
+        yield page_view(rng, client, at, page, source)
+        source = Referrer(1, f"https://example.com{page.path}") if group == "people" else DIRECT
+        at += timedelta(seconds=1 + below(rng, 90))
+    rows = [row for row in SKIPPED if row.group == group]
+    for _ in range(about(rng, habit.skipped_mean)):
+        row = draw(rng, rows, [row.weight for row in rows])
+        yield Line(at, render(rng, client, at, row.request, row.status, source.url).encode(), row.reason)
+        at += timedelta(seconds=below(rng, 3))
+
+
+def page_view(rng: Random, client: Client, at: datetime, page: Page, source: Referrer) -> Line:
+    target = page.targets[0] if rng.random() < 0.8 else one_of(rng, page.targets)
+    if source.query and not {"?", "#"} & set(target):
+        target = f"{target}?{source.query}"
+    request = f"GET {target} {one_of(rng, ('HTTP/1.1', 'HTTP/2.0', 'HTTP/2.0', 'HTTP/3.0'))}"
+    repeated = 206 if page.path.endswith(".pdf") else 304
+    status = repeated if rng.random() < 0.08 else 200
+    means = PageView(page.path, TRAFFIC[client.reader.group], client.reader.agent)
+    return Line(at, render(rng, client, at, request, status, source.url).encode(), means)
+
+
+def edges_of_days(rng: Random) -> Iterator[Line]:
+    """The first and last second of the month and of days within it, written in each zone."""
+    groups: tuple[Group, ...] = ("people", "ai")
+    for day, second in ((0, 0), (13, 86399), (14, 0), (29, 86399)):
+        at = FIRST_DAY + timedelta(days=day, seconds=second)
+        for zone in ZONES:
+            for group in groups:
+                client = Client(reader_of(rng, group), address(rng), zone)
+                yield page_view(rng, client, at, page_for(rng, group), DIRECT)
+
+
+def odd_requests(rng: Random) -> Iterator[Line]:
+    for row in ODD:
+        at = moment(rng, below(rng, DAYS))
+        client = Client(Reader("tools", 1, row.user_agent), address(rng), ZONES[0])
+        text = render(rng, client, at, row.request, row.status, row.referrer)
+        yield Line(at, text.encode(row.encoding), PageView(row.path, "human", "") if row.path else row.reason)
+
+
+def broken_lines(rng: Random) -> Iterator[Line]:
+    """What a full disk, a crash, a second writer or a wrong file leaves in a log; none of it is a combined line."""
+    at = FIRST_DAY + timedelta(days=9, hours=10, minutes=11, seconds=12)
+    whole = page_view(rng, Client(READERS[0], "192.0.2.77", ZONES[0]), at, PAGES[0], DIRECT).raw
+    time = b"10/Sep/2026:10:11:12 +0000"
+    no_times = (b"31/Sep/2026:10:11:12 +0000", b"10/Sep/2026:25:61:12 +0000", b"-")
+    remains = (
+        b"",
+        b"   ",
+        *(whole[:end] for end in (17, 50, -20)),
+        whole[:50] + whole,
+        *(whole.replace(time, no_time) for no_time in no_times),
+        b"2026/09/10 10:11:12 [error] 812#0: *5 open() failed (2: No such file or directory), client: 192.0.2.77",
+        b"\x80\x81\xfe\xff\x85\xa0caf\xe9 \xf0\x28\x8c\x28 \x0b\x0c\x1c\x1d",
+        bytes(24),
+    )
+    for number, raw in enumerate(remains):
+        yield Line(at + timedelta(minutes=number), raw, "malformed" if raw.strip() else "not_a_request")
+
+
+def render(rng: Random, client: Client, at: datetime, request: str, status: int, referrer: str) -> str:
+    """A combined line: https://httpd.apache.org/docs/2.4/logs.html#combined"""
+    local = at.astimezone(client.zone)
+    time = f"{local:%d}/{MONTHS[local.month]}/{local:%Y:%H:%M:%S %z}"
+    user = "ana" if rng.random() < 0.01 else "-"
+    size = one_of(rng, ("-", "0")) if status in (204, 304) else str(180 + below(rng, 60_000))
+    head = f'{client.address} - {user} [{time}] "{request}" {status} {size}'
+    return f'{head} "{referrer}" "{client.reader.user_agent}"'
+
+
+def reader_of(rng: Random, group: Group) -> Reader:
+    rows = [row for row in READERS if row.group == group]
+    return draw(rng, rows, [row.weight for row in rows])
+
+
+def page_for(rng: Random, group: Group) -> Page:
+    return draw(rng, PAGES, [page.weights.get(group, 0) for page in PAGES])
+
+
+def address(rng: Random) -> str:
+    """An address that documentation may use: RFC 5737 and RFC 3849."""
+    if rng.random() < 0.2:
+        return f"2001:db8:{1 + below(rng, 0xFFFF):x}:{1 + below(rng, 0xFFFF):x}::{1 + below(rng, 0xFF):x}"
+    return f"{one_of(rng, ('192.0.2', '198.51.100', '203.0.113'))}.{1 + below(rng, 254)}"
+
+
+def moment(rng: Random, day: int) -> datetime:
+    """An instant of that day, most often around noon, and early enough that a visit ends on the same day."""
+    return FIRST_DAY + timedelta(days=day, seconds=int((rng.random() + rng.random()) / 2 * 86_000))
+
+
+def draw(rng: Random, rows: Sequence[T], weights: Sequence[int]) -> T:
+    return rows[bisect(list(accumulate(weights)), below(rng, sum(weights)))]
+
+
+def one_of(rng: Random, rows: Sequence[T]) -> T:
+    return rows[below(rng, len(rows))]
+
+
+def below(rng: Random, bound: int) -> int:
+    return int(rng.random() * bound)
+
+
+def about(rng: Random, mean: float) -> int:
+    """A whole number next to `mean`, and `mean` on average."""
+    return int(mean + rng.random())
+
+
+def expected_views(lines: Sequence[Line]) -> dict[str, object]:
+    """The views export of the whole month, and the counts of an import."""
+    views = [(f"{line.at:%Y-%m-%d}", line.means) for line in lines if isinstance(line.means, PageView)]
+    read = [(day, view) for day, view in views if view.traffic != "bot"]
+    by_path = counts((view.path, view.traffic) for _, view in read)
+    by_day = counts((day, view.traffic) for day, view in read)
+    agents = Counter(view.agent for _, view in read if view.agent)
+    skipped = Counter(line.means for line in lines if not isinstance(line.means, PageView))
+    ranked = sorted(by_path.items(), key=lambda item: (-sum(item[1].values()), item[0].encode()))
+    human, ai = (sum(row[traffic] for row in by_path.values()) for traffic in ("human", "ai"))
+    return {
+        "totals": {"human": human, "ai": ai, "total": human + ai},
+        "views": [{"path": path, **row, "total": sum(row.values())} for path, row in ranked],
+        "bots": len(views) - len(read),
+        "lines": len(lines),
+        "page_views": len(views),
+        "skipped": {reason: skipped[reason] for reason in get_args(Reason)},
+        "by_day": dict(sorted(by_day.items())),
+        "by_agent": dict(sorted(agents.items(), key=lambda item: (-item[1], item[0]))),
+    }
+
+
+def counts(read: Iterator[tuple[str, Traffic]]) -> dict[str, dict[str, int]]:
+    """By key, how often people and AI read it."""
+    rows: dict[str, dict[str, int]] = {}
+    for key, traffic in read:
+        rows.setdefault(key, {"human": 0, "ai": 0})[traffic] += 1
+    return rows
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)

@@ -1,0 +1,442 @@
+"""The beacon in real Chromium: a site on one origin, the service that takes its hits on another."""
+
+import gzip
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from queue import Queue
+
+import pytest
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+
+BEACON = Path(__file__).parents[2] / "api" / "beacon.js"
+CHROMIUM = Path("/usr/bin/chromium")
+CHROMIUM_ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-proxy-server",
+    "--host-resolver-rules=MAP *.test 127.0.0.1",
+]
+NOT_AUTOMATED = "--disable-blink-features=AutomationControlled"  # navigator.webdriver is then false
+HIT_TIMEOUT_S = 15
+
+FAKE_PRERENDERING = "Object.defineProperty(document, 'prerendering', {value: true, configurable: true})"
+ACTIVATE = """() => {
+    Object.defineProperty(document, 'prerendering', {value: false});
+    document.dispatchEvent(new Event('prerenderingchange'));
+}"""
+NO_BEACON = "Object.defineProperty(navigator, 'sendBeacon', {value: undefined})"
+REFUSED_BEACON = "navigator.sendBeacon = () => false"
+NO_RANDOM_UUID = "Object.defineProperty(crypto, 'randomUUID', {value: undefined})"
+RECORD_FETCH = """
+    const fetched = window.fetched = [];
+    const original = window.fetch;
+    window.fetch = (url, options) => {
+        fetched.push({keepalive: options.keepalive, mode: options.mode, credentials: options.credentials});
+        return original(url, options);
+    };
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    path: str
+    content_type: str
+    body: dict[str, str]
+
+    @property
+    def url(self) -> str:
+        return self.body["url"]
+
+
+class Service:
+    """Serves the beacon below any mount path and keeps the hits posted to it, in order of arrival.
+
+    Two hits under way at once may overtake each other: await one before causing the next.
+    """
+
+    def __init__(self, origin: str, hits: Queue[Hit]) -> None:
+        self.origin = origin
+        self._hits = hits
+
+    def next_hit(self) -> Hit:
+        """Raises: queue.Empty if none came in time."""
+        return self._hits.get(timeout=HIT_TIMEOUT_S)
+
+    def urls_until(self, last: str) -> list[str]:
+        """The URLs of the hits up to and including the one of `last`."""
+        urls = [self.next_hit().url]
+        while urls[-1] != last:
+            urls.append(self.next_hit().url)
+        return urls
+
+
+class Site:
+    """Answers every path with one page, whose head a test may set."""
+
+    def __init__(self, origin: str, service: Service) -> None:
+        self.origin = origin
+        self.service = service
+        self.head = self.script_tag('data-project="docs" data-local')
+
+    def script_tag(self, attributes: str, mount_path: str = "") -> str:
+        return f'<script defer src="{self.service.origin}{mount_path}/beacon.js" {attributes}></script>'
+
+    def html(self) -> str:
+        return f'<!doctype html><html lang="en"><head><title>A page</title>{self.head}</head></html>'
+
+
+def _answer(request: BaseHTTPRequestHandler, content_type: str, body: bytes) -> None:
+    request.send_response(200)
+    request.send_header("Content-Type", content_type)
+    request.send_header("Content-Length", str(len(body)))
+    request.end_headers()
+    request.wfile.write(body)
+
+
+class _Quiet(BaseHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def _serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The origin at which the handler answers."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    hits: Queue[Hit] = Queue()
+
+    class Handler(_Quiet):
+        def do_GET(self) -> None:
+            _answer(self, "text/javascript", BEACON.read_bytes())
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            hits.put(Hit(self.path, self.headers["Content-Type"], body))
+            _answer(self, "application/json", b"{}")
+
+    with _serving(Handler) as origin:
+        yield Service(origin, hits)
+
+
+@pytest.fixture
+def site(service: Service) -> Iterator[Site]:
+    class Handler(_Quiet):
+        def do_GET(self) -> None:
+            _answer(self, "text/html; charset=utf-8", made.html().encode())
+
+    with _serving(Handler) as origin:
+        made = Site(origin, service)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def playwright() -> Iterator[Playwright]:
+    if not CHROMIUM.exists():
+        missing = f"no browser to run the beacon in: {CHROMIUM} does not exist"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    with sync_playwright() as started:
+        yield started
+
+
+def _launch(playwright: Playwright, *more_args: str) -> Browser:
+    return playwright.chromium.launch(executable_path=CHROMIUM, args=[*CHROMIUM_ARGS, *more_args])
+
+
+@pytest.fixture(scope="module")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    with _launch(playwright, NOT_AUTOMATED) as launched:
+        yield launched
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    with browser.new_context() as context:
+        yield context.new_page()
+
+
+@pytest.fixture
+def push(page: Page) -> Callable[[str], None]:
+    def push(url: str) -> None:
+        page.evaluate("url => history.pushState({}, '', url)", url)
+
+    return push
+
+
+def _send_sentinel(page: Page, service: Service) -> str:
+    """A hit that does not come from the beacon; its URL."""
+    url = "https://sentinel.test/"
+    send = "([to, url]) => navigator.sendBeacon(to, JSON.stringify({url}))"
+    page.evaluate(send, [f"{service.origin}/v1/analytics/docs/hits", url])
+    return url
+
+
+def test_first_load_sends_one_hit_as_text_plain(page: Page, site: Site, service: Service) -> None:
+    page.goto(f"{site.origin}/guide?utm_source=news#install", referer="https://search.example/results")
+
+    hit = service.next_hit()
+
+    assert hit.path == "/v1/analytics/docs/hits"
+    assert hit.content_type.startswith("text/plain")
+    assert hit.body.keys() == {"url", "referrer", "eventId"}
+    assert hit.url == f"{site.origin}/guide?utm_source=news"
+    assert hit.body["referrer"].startswith("https://search.example/")
+    sentinel = _send_sentinel(page, service)
+    assert service.urls_until(sentinel) == [sentinel]
+
+
+def test_referrer_is_left_out_where_there_is_none(page: Page, site: Site, service: Service) -> None:
+    page.goto(site.origin)
+    assert service.next_hit().body.keys() == {"url", "eventId"}
+
+
+def test_hits_go_below_the_mount_path_of_the_script(page: Page, site: Site, service: Service) -> None:
+    site.head = site.script_tag('data-project="my-docs" data-local', mount_path="/stats")
+    page.goto(site.origin)
+    assert service.next_hit().path == "/stats/v1/analytics/my-docs/hits"
+
+
+def test_push_state_sends_a_hit_referred_by_the_previous_page(
+    page: Page, site: Site, service: Service, push: Callable[[str], None]
+) -> None:
+    page.goto(f"{site.origin}/one", referer="https://search.example/")
+    first = service.next_hit()
+
+    push("/two?tab=1#top")
+    second = service.next_hit()
+    push("/two?tab=2")
+    third = service.next_hit()
+
+    assert (second.url, second.body["referrer"]) == (f"{site.origin}/two?tab=1", f"{site.origin}/one")
+    assert (third.url, third.body["referrer"]) == (f"{site.origin}/two?tab=2", f"{site.origin}/two?tab=1")
+    assert len({hit.body["eventId"] for hit in (first, second, third)}) == 3
+
+
+def test_back_sends_a_hit_referred_by_the_page_left(
+    page: Page, site: Site, service: Service, push: Callable[[str], None]
+) -> None:
+    page.goto(f"{site.origin}/one")
+    assert service.next_hit().url == f"{site.origin}/one"
+    push("/two")
+    assert service.next_hit().url == f"{site.origin}/two"
+
+    page.evaluate("history.back()")
+
+    back = service.next_hit()
+    assert (back.url, back.body["referrer"]) == (f"{site.origin}/one", f"{site.origin}/two")
+
+
+def test_replace_state_to_another_path_sends_a_hit(page: Page, site: Site, service: Service) -> None:
+    page.goto(f"{site.origin}/one")
+    assert service.next_hit().url == f"{site.origin}/one"
+    page.evaluate("history.replaceState({}, '', '/two')")
+    assert service.next_hit().url == f"{site.origin}/two"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "location.hash = 'chapter'",
+        "history.pushState({}, '', '#chapter')",
+        "history.pushState({}, '', location.href)",
+        "history.replaceState({scroll: 1}, '')",
+        "history.replaceState({}, '', '/one?filter=open')",
+        "new Promise(back => { location.hash = 'a'; onpopstate = back; history.back() }).then(() => 0)",
+    ],
+)
+def test_a_change_within_the_page_sends_nothing(
+    page: Page, site: Site, service: Service, push: Callable[[str], None], script: str
+) -> None:
+    page.goto(f"{site.origin}/one")
+    assert service.next_hit().url == f"{site.origin}/one"
+
+    page.evaluate(script)
+
+    push("/sentinel")
+    assert service.next_hit().url == f"{site.origin}/sentinel"
+
+
+def test_canonical_link_wins_and_keeps_the_campaign(page: Page, site: Site, service: Service) -> None:
+    site.head += '<link rel="canonical" href="/guide/#top">'
+    page.goto(f"{site.origin}/old-guide?session=7&utm_source=news")
+    assert service.next_hit().url == f"{site.origin}/guide/?utm_source=news"
+
+
+def test_canonical_link_to_another_site_is_ignored(page: Page, site: Site, service: Service) -> None:
+    site.head += '<link rel="canonical" href="https://original.example/guide">'
+    page.goto(f"{site.origin}/copy")
+    assert service.next_hit().url == f"{site.origin}/copy"
+
+
+def test_canonical_link_speaks_for_the_first_page_only(
+    page: Page, site: Site, service: Service, push: Callable[[str], None]
+) -> None:
+    site.head += '<link rel="canonical" href="/guide">'
+    page.goto(f"{site.origin}/old-guide")
+    assert service.next_hit().url == f"{site.origin}/guide"
+
+    push("/two")
+    second = service.next_hit()
+    assert (second.url, second.body["referrer"]) == (f"{site.origin}/two", f"{site.origin}/guide")
+    page.evaluate("history.back()")
+    assert service.next_hit().url == f"{site.origin}/guide"
+
+
+@pytest.mark.parametrize("obstacle", [NO_BEACON, REFUSED_BEACON])
+def test_fetch_with_keepalive_stands_in_for_send_beacon(
+    page: Page, site: Site, service: Service, obstacle: str
+) -> None:
+    page.add_init_script(obstacle)
+    page.add_init_script(RECORD_FETCH)
+
+    page.goto(f"{site.origin}/one")
+
+    hit = service.next_hit()
+    assert hit.url == f"{site.origin}/one"
+    assert hit.content_type.startswith("text/plain")
+    assert page.evaluate("fetched") == [{"keepalive": True, "mode": "no-cors", "credentials": "omit"}]
+
+
+def test_event_ids_differ_where_random_uuid_is_missing(
+    page: Page, site: Site, service: Service, push: Callable[[str], None]
+) -> None:
+    page.add_init_script(NO_RANDOM_UUID)
+    page.goto(site.origin)
+    push("/two")
+
+    first, second = service.next_hit().body["eventId"], service.next_hit().body["eventId"]
+
+    assert first != second
+    assert len(first.split("-")) == 4
+    assert first.replace("-", "").isdigit()
+
+
+def test_an_automated_browser_sends_nothing(playwright: Playwright, site: Site, service: Service) -> None:
+    with _launch(playwright) as automated:
+        page = automated.new_page()
+        page.goto(site.origin)
+        page.evaluate("history.pushState({}, '', '/two')")
+        sentinel = _send_sentinel(page, service)
+        assert service.urls_until(sentinel) == [sentinel]
+
+
+def test_a_prerendered_page_is_counted_when_the_visitor_sees_it(page: Page, site: Site, service: Service) -> None:
+    page.add_init_script(FAKE_PRERENDERING)
+    page.goto(f"{site.origin}/next")
+    sentinel = _send_sentinel(page, service)
+    assert service.urls_until(sentinel) == [sentinel]
+
+    page.evaluate(ACTIVATE)
+
+    assert service.next_hit().url == f"{site.origin}/next"
+
+
+def test_return_from_the_back_forward_cache_sends_a_hit(page: Page, site: Site, service: Service) -> None:
+    page.goto(f"{site.origin}/one", referer="https://search.example/")
+    first = service.next_hit()
+
+    page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
+
+    again = service.next_hit()
+    assert (again.url, again.body["referrer"]) == (first.url, first.body["referrer"])
+    assert again.body["eventId"] != first.body["eventId"]
+
+
+def test_without_a_project_nothing_is_sent_and_the_console_says_why(page: Page, site: Site, service: Service) -> None:
+    site.head = site.script_tag("data-local")
+    with page.expect_console_message(lambda message: "data-project" in message.text) as warning:
+        page.goto(site.origin)
+    assert warning.value.type == "warning"
+    sentinel = _send_sentinel(page, service)
+    assert service.urls_until(sentinel) == [sentinel]
+
+
+def test_a_local_page_sends_nothing_unless_asked(page: Page, site: Site, service: Service) -> None:
+    site.head = site.script_tag('data-project="docs"')
+    with page.expect_console_message(lambda message: "data-local" in message.text):
+        page.goto(site.origin)
+    sentinel = _send_sentinel(page, service)
+    assert service.urls_until(sentinel) == [sentinel]
+
+
+def test_a_file_sends_nothing_unless_asked(page: Page, site: Site, service: Service, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(site.script_tag('data-project="docs"'))
+    with page.expect_console_message(lambda message: "data-local" in message.text):
+        page.goto(file.as_uri())
+    sentinel = _send_sentinel(page, service)
+    assert service.urls_until(sentinel) == [sentinel]
+
+    file.write_text(site.script_tag('data-project="docs" data-local'))
+    page.reload()
+    assert service.next_hit().url == file.as_uri()
+
+
+def test_a_page_on_plain_http_is_counted(page: Page, site: Site, service: Service) -> None:
+    site.head = site.script_tag('data-project="docs"')
+    origin = site.origin.replace("127.0.0.1", "docs.test")
+    page.goto(f"{origin}/one")
+    assert page.evaluate("crypto.randomUUID === undefined")
+    assert service.next_hit().url == f"{origin}/one"
+
+
+def test_a_script_included_twice_counts_once(page: Page, site: Site, service: Service) -> None:
+    site.head += site.head
+    page.goto(f"{site.origin}/one")
+    assert service.next_hit().url == f"{site.origin}/one"
+    sentinel = _send_sentinel(page, service)
+    assert service.urls_until(sentinel) == [sentinel]
+
+
+def test_a_page_may_count_a_view_by_hand(page: Page, site: Site, service: Service) -> None:
+    page.goto(f"{site.origin}/one")
+    assert service.next_hit().url == f"{site.origin}/one"
+
+    page.evaluate("readership.view('/step-2#form')")
+    by_hand = service.next_hit()
+    page.evaluate("readership.view('http://[')")
+    page.evaluate("readership.view()")
+    after = service.next_hit()
+
+    assert (by_hand.url, by_hand.body["referrer"]) == (f"{site.origin}/step-2", f"{site.origin}/one")
+    assert (after.url, after.body["referrer"]) == (f"{site.origin}/one", f"{site.origin}/step-2")
+
+
+def test_a_failing_hit_does_not_reach_the_page(page: Page, site: Site) -> None:
+    page.add_init_script("navigator.sendBeacon = () => { throw new TypeError('refused') }")
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(error.message))
+    page.goto(site.origin)
+    assert page.evaluate("history.pushState({}, '', '/two'), location.pathname") == "/two"
+    assert errors == []
+
+
+def test_no_cookie_and_no_storage_are_set(page: Page, site: Site, service: Service) -> None:
+    page.goto(site.origin)
+    service.next_hit()
+    assert page.context.cookies() == []
+    assert page.evaluate("localStorage.length + sessionStorage.length") == 0
+
+
+def test_the_script_stays_under_1500_bytes_gzipped() -> None:
+    assert len(gzip.compress(BEACON.read_bytes(), compresslevel=9, mtime=0)) < 1_500

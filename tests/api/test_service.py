@@ -1,0 +1,291 @@
+"""The running process: its health, counts and log, its answers to what is not there, and how it starts and ends."""
+
+import json
+import re
+import secrets
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner
+from prometheus_client.parser import text_string_to_metric_families
+
+from api.cli import main
+from tests.running import Running, readership
+from tests.waiting import each_alone, until
+
+NO_TLS = False  # `verify`: a client that would verify reads all certificates first, for 20 ms
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+GIF = "/v1/analytics/site/pixel.gif"
+HITS, VIEWS = "/v1/analytics/site/hits", "/v1/analytics/site/views"
+
+
+@pytest.fixture
+def client(service: Running) -> Iterator[httpx.Client]:
+    """A client with a key of the project `site`."""
+    with httpx.Client(base_url=service.url, headers=service.auth, timeout=60, verify=NO_TLS) as made:
+        yield made
+
+
+def view(path: str, **fields: Any) -> dict[str, Any]:
+    """A hit that counts as a person's."""
+    return {"path": path, "userAgent": FIREFOX, **fields}
+
+
+def problem(answer: httpx.Response, status: int) -> Any:
+    """The body of an RFC 9457 problem, of the status expected."""
+    assert answer.status_code == status, answer.text[:500]
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["status"] == status
+    return answer.json()
+
+
+def counted(url: str, name: str, **labels: str) -> float:
+    """The sum of a metric's samples with these labels, asked for over a connection of its own."""
+    families = text_string_to_metric_families(httpx.get(f"{url}/metrics", verify=NO_TLS).text)
+    samples = [sample for family in families for sample in family.samples if sample.name == name]
+    return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
+
+
+def logged(service: Running, request_id: str) -> dict[str, Any]:
+    """The line of the access log with this request id."""
+    found = until(lambda: [line for line in service.log.read_bytes().splitlines() if request_id.encode() in line])
+    assert len(found) == 1
+    line: dict[str, Any] = json.loads(found[0])
+    return line
+
+
+def test_health_and_readiness_are_told_without_a_key(service: Running) -> None:
+    alive = httpx.get(f"{service.url}/healthz")
+    assert (alive.status_code, alive.json()) == (200, {"status": "ok"})
+    ready = httpx.get(f"{service.url}/readyz")
+    assert (ready.status_code, ready.json()["status"]) == (200, "ok")
+    assert set(ready.json()["checks"].values()) == {"ok"}
+
+
+def test_metrics_go_up_by_what_happened(service: Running, client: httpx.Client) -> None:
+    def hits(outcome: str, source: str = "server") -> float:
+        return counted(service.url, "readership_hits_total", source=source, outcome=outcome)
+
+    def now() -> list[float]:
+        rejected = counted(service.url, "readership_rejected_hits_total", field="status")
+        requests = counted(service.url, "readership_requests_total", method="POST", status="202")
+        return [hits("accepted"), hits("duplicate"), hits("accepted", "beacon"), rejected, requests]
+
+    before = now()
+    event = secrets.token_hex(8)
+    rows = [
+        view("/metrics"),
+        view("/metrics", eventId=event),
+        view("/metrics", eventId=event),
+        view("/metrics", status=0),
+    ]
+    assert client.post(HITS, json=rows).status_code == 202
+    assert httpx.post(service.hits, json={"path": "/metrics"}).status_code == 202
+    until(lambda: now() == [at + more for at, more in zip(before, [2, 1, 1, 1, 2], strict=True)])
+    assert counted(service.url, "readership_waiting_hits") >= 3
+
+
+def test_what_a_client_makes_up_is_no_label_of_a_metric(service: Running, client: httpx.Client) -> None:
+    made_up = f"x{secrets.token_hex(8)}"
+    client.get(f"/{made_up}")
+    client.get(f"/v1/analytics/{made_up}/views")
+    client.post(HITS, json={made_up: 1})
+    client.request("PROPFIND", f"/{made_up}")
+    assert made_up not in client.get("/metrics").text
+    assert "PROPFIND" not in client.get("/metrics").text
+
+
+def test_metrics_are_those_of_all_workers_whichever_answers(start: Callable[..., Running]) -> None:
+    service = start(workers=2)
+    for hits, _ in enumerate(each_alone(service), start=1):
+        assert service.post(hits * [view("/a")]).status_code == 202
+    for _ in each_alone(service):
+        assert counted(service.url, "readership_hits_total", source="server", outcome="accepted") == 1 + 2
+        assert counted(service.url, "readership_requests_total", method="POST", status="202") == 2
+
+
+@pytest.mark.parametrize("given", ["a", "0f8fad5b-d9cb-469f-a165-70867728950e", "A.b_c-9", 64 * "x"])
+def test_a_request_id_given_is_kept(service: Running, client: httpx.Client, given: str) -> None:
+    asked = f"{given[:40]}{secrets.token_hex(8)}"
+    for path, status in (("/healthz", 200), (f"{VIEWS}?limit=0", 400), ("/nowhere", 404)):
+        answer = client.get(path, headers={"X-Request-Id": given})
+        assert (answer.status_code, answer.headers["x-request-id"]) == (status, given)
+    assert problem(client.get("/nowhere", headers={"X-Request-Id": asked}), 404)["requestId"] == asked
+    assert logged(service, asked)["requestId"] == asked
+
+
+@pytest.mark.parametrize("given", [None, "", 65 * "x", "a b", "a\tb", "a,b", 'a"b', "é", "<b>", "a/b", "{}"])
+def test_an_odd_request_id_is_replaced_by_a_new_one(client: httpx.Client, given: str | None) -> None:
+    headers = {} if given is None else {"X-Request-Id": given.encode("latin-1")}
+    answers = [client.get("/nowhere", headers=headers) for _ in range(3)]
+    made = {answer.headers["x-request-id"] for answer in answers}
+    assert len(made) == 3
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]{1,64}", each) for each in made)
+    assert {problem(answer, 404)["requestId"] for answer in answers} == made
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1", "/v1/analytics", "/v1/analytics/site", "/v3/analytics/site/views", "/hits", "/%00"]
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_what_is_not_there_is_answered_404(client: httpx.Client, method: str, path: str) -> None:
+    problem(client.request(method, path), 404)
+
+
+@pytest.mark.parametrize(
+    ("path", "there"),
+    [
+        (HITS, {"POST", "OPTIONS"}),
+        (GIF, {"GET", "HEAD"}),
+        (VIEWS, {"GET", "HEAD"}),
+        ("/v1/classify", {"GET", "HEAD"}),
+        ("/beacon.js", {"GET", "HEAD"}),
+        ("/healthz", {"GET", "HEAD"}),
+        ("/metrics", {"GET", "HEAD"}),
+    ],
+)
+def test_another_method_is_answered_405_with_those_there_are(client: httpx.Client, path: str, there: set[str]) -> None:
+    for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - there:
+        answer = client.request(method, path)
+        problem(answer, 405)
+        assert {each.strip() for each in answer.headers["allow"].split(",")} == there
+
+
+@pytest.mark.parametrize(
+    "path", ["/healthz", "/readyz", "/beacon.js", VIEWS, "/v1/classify?userAgent=x", "/nowhere", f"{VIEWS}?limit=0"]
+)
+def test_a_head_is_a_get_without_its_body(client: httpx.Client, path: str) -> None:
+    own = ("date", "x-request-id", "content-length")
+    get, head = (client.request(method, path) for method in ("GET", "HEAD"))
+    assert (head.status_code, head.content) == (get.status_code, b"")
+    assert {name: value for name, value in head.headers.items() if name not in own} == {
+        name: value for name, value in get.headers.items() if name not in own
+    }
+
+
+def test_the_access_log_is_a_json_line_a_request_without_its_query(service: Running, client: httpx.Client) -> None:
+    private = secrets.token_hex(8)
+    asked = [
+        ("GET", f"{VIEWS}?dateFrom={private}", 400),
+        ("GET", f"{GIF}?path=/{private}", 200),
+        ("GET", f"/v1/classify?userAgent={private}", 200),
+        ("POST", f"{HITS}?{private}", 202),
+        ("GET", "/next\u0085line\u2028separator", 404),
+    ]
+    for number, (method, path, status) in enumerate(asked):
+        request_id = f"{private[::-1]}-{number}"
+        body = view(f"/{private}", referrer=f"https://example.com/{private}") if method == "POST" else None
+        headers = {"X-Request-Id": request_id, "Referer": f"https://example.com/{private}"}
+        assert client.request(method, path, json=body, headers=headers).status_code == status
+        line = logged(service, request_id)
+        assert (line["method"], line["path"], line["status"]) == (method, path.partition("?")[0], status)
+        assert line["ms"] >= 0
+        assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", line["time"])
+    assert private not in service.log.read_text()
+    told, *lines = service.log.read_bytes().splitlines()
+    assert service.url in told.decode()
+    assert all(isinstance(json.loads(line), dict) for line in lines)
+
+
+def open_post(service: Running, body: bytes) -> socket.socket:
+    """A post in chunks whose first half is sent, once the service reads it."""
+    url = httpx.URL(service.url)
+    connection = socket.create_connection((url.host, url.port), timeout=30)
+    headers = {
+        "Host": url.host,
+        "Authorization": f"Bearer {service.key}",
+        "Content-Type": "application/json",
+        "Transfer-Encoding": "chunked",
+        "Expect": "100-continue",
+    }
+    connection.sendall(f"POST {HITS} HTTP/1.1\r\n".encode())
+    connection.sendall("".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode() + b"\r\n")
+    assert connection.recv(100).startswith(b"HTTP/1.1 100 ")
+    connection.sendall(chunk(body[: len(body) // 2]))
+    return connection
+
+
+def chunk(piece: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(piece), piece)
+
+
+def close_post(connection: socket.socket, body: bytes) -> bytes:
+    """Send the other half; returns the answer."""
+    connection.sendall(chunk(body[len(body) // 2 :]) + chunk(b""))
+    answer = b""
+    while piece := connection.recv(65_536):
+        answer += piece
+    connection.close()
+    return answer
+
+
+def takes_requests(service: Running) -> bool:
+    try:
+        return httpx.get(f"{service.url}/healthz", timeout=0.5, verify=NO_TLS).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@pytest.mark.parametrize(("workers", "number"), [(1, signal.SIGTERM), (2, signal.SIGTERM), (1, signal.SIGINT)])
+def test_a_signal_ends_it_after_the_request_in_flight_is_answered(
+    start: Callable[..., Running], workers: int, number: signal.Signals
+) -> None:
+    service = start(workers=workers)
+    body = json.dumps(view("/slow", timestamp="2025-03-01T12:00:00Z")).encode()
+    slow = open_post(service, body)
+    assert service.process is not None
+    service.process.send_signal(number)
+    until(lambda: not takes_requests(service))
+    answer = close_post(slow, body)
+    assert answer.startswith(b"HTTP/1.1 202 ")
+    assert answer.endswith(b'{"accepted":1,"duplicates":0,"rejected":[]}')
+    assert service.process.wait(30) == 0
+    assert list((service.data / "lake" / "hits" / "date=2025-03-01").glob("*.parquet"))
+    assert "Traceback" not in service.log.read_text()
+
+
+def test_a_client_that_hangs_up_is_no_error(service: Running) -> None:
+    before = counted(service.url, "readership_requests_total", method="POST")
+    for _ in range(3):
+        open_post(service, json.dumps(view("/hung-up")).encode()).close()
+    until(lambda: counted(service.url, "readership_requests_total", method="POST") == before + 3)
+    assert counted(service.url, "readership_requests_total", status="500") == 0
+    assert "traceback" not in service.log.read_text().lower()
+    assert "/hung-up" not in str(service.get("limit=250"))
+
+
+def test_past_its_backlog_it_takes_nothing_says_so_and_recovers(start: Callable[..., Running]) -> None:
+    service = start(READERSHIP_BACKLOG_ROWS_MAX="5")
+    refused = service.post(6 * [view("/a")])
+    problem(refused, 503)
+    assert int(refused.headers["retry-after"]) > 0
+    assert service.get()["totals"]["total"] == 0
+    assert service.post(5 * [view("/a")]).status_code == 202
+    ready = until(lambda: answer if (answer := httpx.get(f"{service.url}/readyz")).status_code == 503 else None)
+    assert ready.json()["status"] == "failed"
+    problem(until(lambda: answer if (answer := service.post(view("/b"))).status_code == 503 else None), 503)
+    held = service.get()["totals"]["total"]
+    assert CliRunner().invoke(main, ["--data", str(service.data), "flush"]).exit_code == 0
+    until(lambda: httpx.get(f"{service.url}/readyz").status_code == 200)
+    until(lambda: service.post(view("/c")).status_code == 202)
+    assert service.get()["totals"]["total"] == held + 1
+
+
+def test_a_port_in_use_is_told_and_the_one_who_has_it_goes_on(service: Running, tmp_path: Path) -> None:
+    port = str(httpx.URL(service.url).port)
+    done = readership("--data", str(tmp_path / "data"), "serve", "--port", port)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(rf"Error: [^\n]*\b{port}\b[^\n]*\n", done.stderr)
+    assert takes_requests(service)
+
+
+def test_a_data_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = readership("--data", str(tmp_path / "file" / "data"), "serve")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"Error: [^\n]*/file/data[^\n]*\n", done.stderr)

@@ -1,0 +1,178 @@
+"""What `readership sql` prints, and a notebook's connection beside a running service."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import warehouse
+from ingest.agents import rows as known_agents
+from tests.running import COMMAND, Running
+
+WIDE = "SELECT * FROM hits WHERE path = '/wide'"
+
+
+@pytest.fixture(scope="module")
+def filled(service: Running) -> Running:
+    """A service with one hit on `/wide`."""
+    assert service.post({"path": "/wide", "userAgent": "GPTBot/1.3", "eventId": "[red]w"}).status_code == 202
+    return service
+
+
+def printed(service: Running, question: str, form: str = "table", columns: int = 100) -> str:
+    answer = service.run("sql", question, "--format", form, env={"COLUMNS": str(columns), "PATH": ""})
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+def test_a_notebook_sees_each_acknowledged_hit_of_a_running_service(service: Running) -> None:
+    sent = [{"path": "/notebook", "userAgent": agent} for agent in ("GPTBot/1.3", "Mozilla/5.0 Firefox/155.0")]
+    assert service.post(sent).status_code == 202
+    with warehouse.connect(service.data) as connection:
+        traffic = connection.sql("SELECT traffic FROM hits WHERE path = '/notebook' ORDER BY traffic").fetchall()
+        assert traffic == [("ai",), ("human",)]
+        assert service.post(sent).status_code == 202
+        assert connection.sql("SELECT count(*) FROM hits WHERE path = '/notebook'").fetchall() == [(2,)]
+    with warehouse.connect(service.data) as later:
+        assert later.sql("SELECT sum(views) FROM daily_views WHERE path = '/notebook'").fetchall() == [(4,)]
+
+
+def test_the_agents_are_those_of_the_classifier(service: Running) -> None:
+    assert [json.loads(line) for line in printed(service, "FROM agents", "json").splitlines()] == known_agents()
+    assert pq.read_table(service.data / "lake" / "agents.parquet").to_pylist() == known_agents()
+
+
+def test_a_table_is_as_wide_as_its_cells_and_shows_nulls(service: Running) -> None:
+    table = printed(
+        service, "SELECT 2026 AS year, 'a' AS text, '' AS nothing, NULL AS missing, true AS yes, [1] AS list"
+    )
+    assert [line for line in table.splitlines() if "│" in line] == [
+        "│ 2026 │ a    │         │ NULL    │ True │ [1]  │",
+    ]
+
+
+def test_an_answer_too_wide_for_the_terminal_is_shown_a_column_a_line(filled: Running) -> None:
+    lines = printed(filled, WIDE).splitlines()
+    assert max(map(len, lines)) <= 100
+    pairs = [line.strip("│").split("│") for line in lines if line.startswith("│")]
+    shown = {name.strip(): value.strip() for name, value in pairs}
+    assert shown["path"] == "/wide"
+    assert shown["agent"] == "GPTBot"
+    assert shown["referrer"] == "NULL"
+    assert shown["event_id"] == "[red]w"
+    assert len(shown) == 22
+
+
+def test_a_long_cell_is_folded_and_not_cut(service: Running) -> None:
+    table = printed(service, "SELECT repeat('abcdefgh', 30) AS long, 1 AS short", columns=60)
+    assert max(map(len, table.splitlines())) <= 60
+    assert "".join(line.split("│")[1].strip() for line in table.splitlines() if "│" in line) == "abcdefgh" * 30
+
+
+def test_a_terminal_is_not_sent_the_control_characters_of_a_value(service: Running) -> None:
+    table = printed(service, "SELECT chr(27) || '[2J' || chr(155) || chr(13) || chr(127) AS text")
+    assert "│ ␛[2J\ufffd␍\ufffd │" in table
+
+
+def test_an_answer_of_no_rows_says_so(service: Running) -> None:
+    assert printed(service, "SELECT * FROM hits WHERE false") == "no rows\n"
+    assert printed(service, "SELECT * FROM agents WHERE false", "csv") == '"name","operator","purpose","pattern"\n'
+
+
+def test_csv_and_json_tell_a_null_from_an_empty_text(service: Running) -> None:
+    question = "SELECT '' AS e, NULL AS n, [1, 2] AS l, to_days(2) + to_seconds(3661) AS i, 2.50::DECIMAL(9, 2) AS d"
+    assert printed(service, question, "csv").splitlines()[1] == '"",,"[1,2]","2 days 1:01:01",2.50'
+    assert printed(service, question, "json") == '{"e":"","n":null,"l":[1,2],"i":"2 days 1:01:01","d":2.50}\n'
+
+
+def test_parquet_is_a_file_with_the_types_of_the_answer(service: Running, tmp_path: Path) -> None:
+    file = tmp_path / "agents.parquet"
+    question = "SELECT name, 1::BIGINT AS n FROM agents"
+    command = [COMMAND, "--data", service.data, "sql", question, "--format", "parquet"]
+    file.write_bytes(subprocess.check_output(command))
+    assert str(pq.read_schema(file).field("n").type) == "int64"
+    assert pq.read_metadata(file).num_rows == len(known_agents())
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "parquet"])
+def test_a_long_answer_is_not_held_in_memory(service: Running, tmp_path: Path, form: str) -> None:
+    """576 MB of text, by a command that may take 250 MB more than a question of one row does."""
+    question = "SELECT i, repeat(md5(i::VARCHAR), 60) AS text FROM range({}) AS t (i)"
+    peaks = []
+    for rows in (1, 300_000):
+        with (tmp_path / "answer").open("wb") as answer:
+            command = [COMMAND, "--data", service.data, "sql", question.format(rows), "--format", form]
+            asked = subprocess.Popen(command, stdout=answer)
+            _, status, used = os.wait4(asked.pid, 0)
+            asked.returncode = os.waitstatus_to_exitcode(status)
+        assert asked.returncode == 0
+        peaks.append(used.ru_maxrss // 1024)
+    assert peaks[1] - peaks[0] < 250, peaks
+
+
+def test_parquet_is_not_poured_into_a_terminal(service: Running) -> None:
+    terminal, end = os.openpty()
+    command = [COMMAND, "--data", service.data, "sql", "SELECT 1", "--format", "parquet"]
+    refused = subprocess.run(command, stdout=end, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(end)
+    os.close(terminal)
+    assert refused.returncode == 2
+    assert "send it to a file" in refused.stderr
+
+
+def test_what_a_form_cannot_hold_is_said_with_a_way_out(service: Running) -> None:
+    refused = service.run("sql", "SELECT to_days(1) AS apart", "--format", "parquet")
+    assert refused.returncode == 1
+    assert "parquet cannot hold this" in refused.stderr
+    assert "CAST the column AS VARCHAR" in refused.stderr
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+@pytest.mark.parametrize(
+    "time",
+    [
+        "'infinity'::TIMESTAMP",
+        "'-infinity'::TIMESTAMPTZ",
+        "'infinity'::TIMESTAMP_S",
+        "DATE '29000-01-01'",
+        "['infinity'::DATE]",
+    ],
+)
+def test_a_time_that_no_calendar_of_ours_has_is_refused_in_one_line(service: Running, time: str, form: str) -> None:
+    refused = service.run("sql", f"SELECT {time} AS far", "--format", form)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"Error: {form} cannot hold this: a time in column far is outside")
+    assert refused.stderr.endswith("CAST the column AS VARCHAR\n")
+    assert refused.stderr.count("\n") == 1
+
+
+def test_a_time_in_nanoseconds_keeps_them(service: Running) -> None:
+    question = "SELECT '2020-01-01 00:00:00.123456789'::TIMESTAMP_NS AS fine"
+    for form in ("table", "csv", "json"):
+        assert "2020-01-01 00:00:00.123456789" in printed(service, question, form)
+
+
+def test_two_columns_of_one_name_are_refused_where_one_would_be_lost(service: Running) -> None:
+    for form in ("json", "parquet"):
+        refused = service.run("sql", "SELECT 1 AS a, 2 AS a", "--format", form)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "two columns are named a: " in refused.stderr
+    assert printed(service, "SELECT 1 AS a, 2 AS a", "csv") == '"a","a"\n1,2\n'
+    assert "│ 1 │ 2 │" in printed(service, "SELECT 1 AS a, 2 AS a")
+
+
+def test_an_unknown_table_is_told_the_names_of_the_views(service: Running) -> None:
+    refused = service.run("sql", "FROM visits")
+    assert refused.returncode == 1
+    assert "visits does not exist" in refused.stderr
+    assert "The views are hits, daily_views, agents." in refused.stderr
+
+
+def test_a_folder_without_data_is_named_and_not_made(service: Running, tmp_path: Path) -> None:
+    refused = service.run("--data", str(tmp_path / "typo"), "sql", "SELECT 1")
+    assert refused.returncode == 1
+    assert f"there is no data in {tmp_path / 'typo'}" in refused.stderr
+    assert not (tmp_path / "typo").exists()

@@ -1,0 +1,89 @@
+"""What is due is done, wherever a data folder comes from and whatever failed before."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from api import data_folder, settings
+from api.settings import Settings
+from api.upkeep import TIDY_AGAIN_S, Upkeep
+from tests.warehouse.site import DAY, Site, view
+from warehouse import lake
+
+NOW = datetime.now(UTC).replace(hour=12)
+"""Of today: the mark that says when the lake was tidied bears the file system's time."""
+
+
+@pytest.fixture
+def chosen(tmp_path: Path) -> Settings:
+    """Of a folder as `worker` or an import finds it: prepared, and never served."""
+    made = settings.read({"READERSHIP_RETENTION_DAYS": "10"}, tmp_path)
+    data_folder.prepare(made)
+    return made
+
+
+@pytest.fixture
+def site(chosen: Settings) -> Iterator[Site]:
+    """What a test does to the same folder."""
+    with closing(Site(chosen.data)) as made:
+        yield made
+
+
+@pytest.fixture
+def upkeep(chosen: Settings) -> Iterator[Upkeep]:
+    with closing(Upkeep(chosen)) as made:
+        yield made
+
+
+def days_old(site: Site) -> list[int]:
+    return sorted((NOW.date() - day).days for _, day, *_ in site.daily_views())
+
+
+def is_tidied(site: Site) -> bool:
+    return (site.root / ".tidied").exists()
+
+
+def test_retention_runs_on_a_folder_that_was_never_served(site: Site, upkeep: Upkeep) -> None:
+    site.post(view(ts=NOW - 20 * DAY), view(ts=NOW - DAY))
+    upkeep.tidy(NOW)
+    assert days_old(site) == [1]
+    assert is_tidied(site)
+
+
+def test_step_that_fails_keeps_no_other_from_its_turn_and_is_tried_again_a_minute_later(
+    site: Site, upkeep: Upkeep
+) -> None:
+    site.post(view(ts=NOW - 20 * DAY), view(ts=NOW - DAY))
+    site.hot.execute("ALTER TABLE answers RENAME TO lost")
+    with pytest.raises(Exception, match="no such table: answers"):
+        upkeep.tidy(NOW)
+    assert days_old(site) == [1]
+    site.hot.execute("ALTER TABLE lost RENAME TO answers")
+    upkeep.tidy(NOW + timedelta(seconds=TIDY_AGAIN_S - 1))
+    assert not is_tidied(site)
+    upkeep.tidy(NOW + timedelta(seconds=TIDY_AGAIN_S))
+    assert is_tidied(site)
+
+
+def test_lake_is_tidied_once_an_hour(site: Site, upkeep: Upkeep) -> None:
+    now = datetime.now(UTC)
+    upkeep.tidy(now)
+    site.post(view(ts=now - 20 * DAY))
+    upkeep.tidy(now + timedelta(minutes=59))
+    assert site.waiting() == 1
+    upkeep.tidy(now + timedelta(minutes=61))
+    assert (site.waiting(), days_old(site)) == (0, [])
+
+
+def test_hits_that_are_due_are_loaded_between_two_partitions_that_upkeep_compacts(site: Site, upkeep: Upkeep) -> None:
+    for _ in range(2):
+        site.post(*(view(ts=NOW - day * DAY) for day in (1, 2, 3)))
+        site.load()
+    site.post(view(ts=NOW))
+    assert site.waiting() == 1
+    upkeep.tidy(NOW)
+    modes = [each["operationParameters"]["mode"] for each in site.table(lake.HITS_TABLE).history() if each["version"]]
+    assert modes == ["Overwrite", "Overwrite", "Append", "Overwrite", "Append", "Append"]

@@ -1,0 +1,167 @@
+"""docs/analysis.md: each question and each snippet is run, and answers what the page says."""
+
+import csv
+import io
+import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+import warehouse
+from tests.running import readership
+from tests.warehouse.site import NOON, ROOT, view
+from warehouse import batches
+from warehouse.schema import HOT
+
+PAGE = (ROOT / "docs" / "analysis.md").read_text(encoding="utf-8")
+LOG = ROOT / "sample_data" / "access.log"
+EXPECTED = json.loads((ROOT / "sample_data" / "expected_views.json").read_text())
+QUESTIONS = re.findall(r"### \d+\. (.+?)\n.*?```sql\n(.*?)```\n\n((?:\|[^\n]*\n)+)", PAGE, re.DOTALL)
+SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+Cells = list[list[str]]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample log, imported as the page says, into `data` of a new folder."""
+    return _imported(tmp_path_factory.mktemp("analysis") / "data", "demo")
+
+
+def _imported(folder: Path, *projects: str) -> Path:
+    for project in projects:
+        _run(folder, "project", "create", project)
+        _run(folder, "import", project, str(LOG))
+    return folder
+
+
+def _run(folder: Path, *arguments: str) -> str:
+    ran = readership("--data", str(folder), *arguments)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def _shown(table: str) -> Cells:
+    lines = [[cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines()]
+    return [lines[0], *lines[2:]]
+
+
+def _answer(title: str) -> list[dict[str, str]]:
+    """The answer that the page gives to a question."""
+    [table] = [table for heading, _, table in QUESTIONS if title in heading]
+    names, *rows = _shown(table)
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def test_there_are_ten_questions() -> None:
+    assert len(QUESTIONS) == PAGE.count("```sql") == 10
+
+
+@pytest.mark.parametrize(("sql", "table"), [(sql, table) for _, sql, table in QUESTIONS], ids=[q[0] for q in QUESTIONS])
+def test_the_answer_on_the_page_is_the_answer(data: Path, sql: str, table: str) -> None:
+    printed = _run(data, "sql", sql, "--format", "csv")
+    assert list(csv.reader(io.StringIO(printed))) == _shown(table)
+
+
+def test_who_reads_us_is_what_the_sample_was_made_of() -> None:
+    said = {row["traffic"]: int(row["views"]) for row in _answer("Who reads us")}
+    assert said == {"human": EXPECTED["totals"]["human"], "ai": EXPECTED["totals"]["ai"], "bot": EXPECTED["bots"]}
+
+
+def test_the_operators_are_those_of_the_agents_in_the_sample() -> None:
+    agents = tomllib.loads((ROOT / "ingest" / "agents.toml").read_text(encoding="utf-8"))["agent"]
+    operators, purposes = Counter[str](), Counter[tuple[str, str]]()
+    for agent in agents:
+        views = EXPECTED["by_agent"].get(agent["name"], 0)
+        operators[agent["operator"]] += views
+        purposes[agent["operator"], agent["purpose"]] += views
+    said = _answer("Whose AI")
+    assert {row["operator"]: int(row["views"]) for row in said} == +operators
+    for purpose in ("training", "search", "assistant", "agent"):
+        assert all(int(row[purpose]) == purposes[row["operator"], purpose] for row in said)
+
+
+def test_the_pages_of_ai_alone_are_those_that_no_person_has_in_the_sample() -> None:
+    alone = {row["path"]: row["ai"] for row in EXPECTED["views"] if row["human"] == 0}
+    assert {row["path"]: int(row["ai"]) for row in _answer("only AI")} == alone
+
+
+def test_the_weeks_add_up_the_days_of_the_sample() -> None:
+    weeks: dict[str, Counter[str]] = {}
+    for text, views in EXPECTED["by_day"].items():
+        day = date.fromisoformat(text)
+        week = weeks.setdefault(str(day - timedelta(days=day.weekday())), Counter())
+        week.update(days=1, **views)
+    said = _answer("share of AI")
+    assert {
+        row["week"]: Counter(days=int(row["days"]), human=int(row["human"]), ai=int(row["ai"])) for row in said
+    } == weeks
+
+
+def test_the_phone_that_ends_in_bot_is_counted_from_the_log() -> None:
+    lines = [
+        line
+        for line in LOG.read_bytes().split(b"\n")
+        if b"CUBOT" in line and re.search(rb'"GET \S+ \S+" (2..|304) ', line)
+    ]
+    pages = [line for line in lines if not re.search(rb'"GET \S+\.(css|js|png|jpg|svg|ico)[? ]', line, re.IGNORECASE)]
+    [phone] = [row for row in _answer("counted as a person") if "CUBOT" in row["user_agent"]]
+    assert int(phone["views"]) == len(pages)
+
+
+def test_people_sent_by_perplexity_are_counted_from_the_log() -> None:
+    """Its links all go to pages, from browsers."""
+    answered = re.compile(rb'"GET [^"]+" (2\d\d|304) (\d+|-) "https://www\.perplexity\.ai/')
+    sent = sum(1 for line in LOG.read_bytes().split(b"\n") if answered.search(line))
+    [perplexity] = [row for row in _answer("send back") if row["operator"] == "Perplexity"]
+    assert int(perplexity["visits"]) == sent
+
+
+@pytest.fixture
+def said(data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+    """What each snippet leaves, run in the folder that holds `data`."""
+    monkeypatch.chdir(data.parent)
+    ran: list[dict[str, Any]] = []
+    for snippet in SNIPPETS:
+        ran.append({})
+        exec(snippet, ran[-1])
+    yield ran
+    ran[0]["connection"].close()
+
+
+def test_the_snippets_of_the_page_see_the_sample(said: list[dict[str, Any]]) -> None:
+    notebook, own_data, of_polars, of_pandas, bare = said
+    traffic = {"human": EXPECTED["totals"]["human"], "ai": EXPECTED["totals"]["ai"], "bot": EXPECTED["bots"]}
+    assert dict(notebook["shares"][["traffic", "views"]].values) == traffic
+    assert dict(bare["traffic"].values) == traffic
+    assert set(EXPECTED["by_agent"]) <= set(notebook["agents"]["name"]) == set(bare["agents"]["name"])
+    assert dict(of_polars["ai"].iter_rows()) == EXPECTED["by_agent"]
+    assert (of_pandas["day"]["traffic"] == "ai").sum() == EXPECTED["by_day"]["2026-09-10"]["ai"]
+    assert of_pandas["comments"]["path"] == "normalised path: no query, fragment or trailing slash"
+    views = {row["path"]: row for row in EXPECTED["views"]}
+    for row in own_data["read"].itertuples():
+        path = {"server": "/docs/api", "tools": "/docs/cli"}[row.team]
+        assert row.views == views[path][row.traffic] if row.traffic != "bot" else row.views > 0
+
+
+def test_each_way_sees_the_rows_that_the_page_says(tmp_path: Path) -> None:
+    """Two imports, compacted: every day has two replaced files; then a hit that waits in the hot log."""
+    folder = _imported(tmp_path / "data", "demo", "other")
+    _run(folder, "compact")
+    with closing(batches.connect(folder / "hot.sqlite")) as hot:
+        batches.append(hot, pa.RecordBatch.from_pylist([view()], HOT), NOON.timestamp())
+    live, table = 2 * EXPECTED["page_views"], DeltaTable(str(folder / "lake" / "hits"))
+    with warehouse.connect(folder) as connection:
+        assert connection.sql("SELECT count(*) FROM hits").fetchall() == [(live + 1,)]
+    assert table.to_pyarrow_table().num_rows == live
+    assert duckdb.read_parquet(table.file_uris(), hive_partitioning=True).shape[0] == live
+    assert duckdb.read_parquet(f"{folder}/lake/hits/date=*/*.parquet", hive_partitioning=True).shape[0] == 2 * live

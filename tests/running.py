@@ -1,0 +1,118 @@
+"""A real service in processes of its own, for tests."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from api import data_folder, keys, settings
+from warehouse import control, projects
+
+READY_S = 60
+PROJECT = "site"
+COMMAND = str(Path(sys.executable).parent / "readership")
+
+
+@dataclass
+class Running:
+    """`readership serve` over a data folder, with the project `site` and a key of it; it can be started again."""
+
+    data: Path
+    workers: int = 1
+    environ: dict[str, str] = field(default_factory=dict)
+    key: str = ""
+    url: str = ""
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> Path:
+        return self.data.parent / f"{self.data.name}.log"
+
+    @property
+    def hits(self) -> str:
+        return f"{self.url}/v1/analytics/{PROJECT}/hits"
+
+    @property
+    def views(self) -> str:
+        return f"{self.url}/v1/analytics/{PROJECT}/views"
+
+    @property
+    def auth(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.key}"}
+
+    def start(self) -> "Running":
+        """Start it on a free port, and wait until it answers."""
+        if not self.key:
+            self.key = new_key(self.data)
+        self.log.write_text("")
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                [COMMAND, "--data", self.data, "serve", "--port", "0", "--workers", str(self.workers)],
+                stderr=log,
+                env={**os.environ, **self.environ},
+                start_new_session=True,
+            )
+        self._wait()
+        return self
+
+    def get(self, query: str = "") -> Any:
+        """The views export."""
+        answer = httpx.get(f"{self.views}?{query}", headers=self.auth, timeout=60)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def post(self, content: Any, **headers: str) -> httpx.Response:
+        """A server's post of JSON."""
+        return httpx.post(self.hits, json=content, headers={**self.auth, **headers}, timeout=60)
+
+    def stop(self) -> int:
+        """End it in good order; returns its exit status."""
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(READY_S)
+
+    def kill(self) -> None:
+        """SIGKILL to all its processes at once."""
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(READY_S)
+
+    def run(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """A command over the same data folder; its output is captured."""
+        return readership("--data", str(self.data), *arguments, **options)
+
+    def _wait(self) -> None:
+        assert self.process is not None
+        deadline = time.monotonic() + READY_S
+        while time.monotonic() < deadline and self.process.poll() is None:
+            found = re.search(r"http://\S+?(?=,)", self.log.read_text())
+            if found:
+                self.url = found[0]
+                assert httpx.get(f"{self.url}/readyz", timeout=READY_S).status_code == 200
+                return
+            time.sleep(0.02)
+        raise AssertionError(f"the service did not get ready: {self.log.read_text()}")
+
+
+def new_key(data: Path, project: str = PROJECT, scope: keys.Scope = "write") -> str:
+    """A key of a project, which is made, with any origin, if it is not there."""
+    chosen = settings.read({}, data)
+    data_folder.prepare(chosen)
+    engine = control.connect(chosen.database_url)
+    if project not in [each.id for each in projects.every(engine)]:
+        projects.create(engine, project, ("*",), int(time.time()))
+    token = keys.create(engine, project, "test", scope, None, int(time.time()))[1]
+    engine.dispose()
+    return token
+
+
+def readership(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The command, its output captured as text."""
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=120, check=False, **options)

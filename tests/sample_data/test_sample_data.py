@@ -1,0 +1,197 @@
+"""The committed log is what the generator writes, and awk reads out of it what the expected answer says."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from datetime import date, timedelta
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "sample_data"
+LOG = (FOLDER / "access.log").read_bytes()
+LINES = LOG.split(b"\n")[:-1]
+EXPECTED: dict[str, Any] = json.loads((FOLDER / "expected_views.json").read_text())
+SEPTEMBER = [str(date(2026, 9, 1) + timedelta(days=day)) for day in range(30)]
+
+AWK_AI_VIEWS = r"""
+BEGIN { FS = "\""; count = split(agents, tokens, ",") }
+$2 ~ /^GET [^ ]+ HTTP\/[0-9.]+$/ && $3 ~ /^ (2[0-9][0-9]|304) / {
+    split($2, request, " ")
+    path = tolower(request[2])
+    sub(/[?#].*/, "", path)
+    if (path ~ /\.(css|js|json|png|webp|ico|woff2|gz|xml|rss|atom)$/) next
+    if (path ~ /^\/(robots\.txt|ads\.txt|humans\.txt|\.well-known\/.*)$/) next
+    split(substr($1, index($1, "[") + 1), t, /[\/: \]]/)
+    month = t[2] == "Aug" ? -31 : t[2] == "Oct" ? 30 : 0
+    zone = substr(t[7], 2, 2) * 60 + substr(t[7], 4, 2)
+    minute = (month + t[1]) * 1440 + t[4] * 60 + t[5] - (substr(t[7], 1, 1) == "-" ? -zone : zone)
+    for (i = 1; i <= count; i++)
+        if (index($6, tokens[i])) printf "%s\t2026-09-%02d\t%s\n", tokens[i], int(minute / 1440), request[2]
+}
+"""
+AWK_METHODS = r"""
+BEGIN { FS = "\"" }
+$2 ~ /^[A-Z]+ [^ ]+ HTTP\/[0-9.]+$/ && $2 !~ /^GET / { count++ }
+END { print NR, count }
+"""
+AGENT_TOKENS = {"Claude Code": "claude-code"}
+
+
+def awk(program: str, **variables: str) -> str:
+    settings = [word for name, value in variables.items() for word in ("-v", f"{name}={value}")]
+    command = ["awk", *settings, program, str(FOLDER / "access.log")]
+    return subprocess.run(command, env=os.environ | {"LC_ALL": "C"}, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def ai_views() -> list[list[str]]:
+    """Token, UTC day and request target of each page view by AI, as awk finds them."""
+    tokens = ",".join(AGENT_TOKENS.get(agent, agent) for agent in EXPECTED["by_agent"])
+    return [line.split("\t") for line in awk(AWK_AI_VIEWS, agents=tokens).splitlines()]
+
+
+@pytest.mark.parametrize("how", [["-m", "sample_data.generate"], ["sample_data/generate.py"]])
+def test_generator_reproduces_the_committed_files_byte_for_byte(how: list[str], tmp_path: Path) -> None:
+    subprocess.run([sys.executable, *how, str(tmp_path)], cwd=ROOT, check=True)
+    for name in ("access.log", "expected_views.json"):
+        assert (tmp_path / name).read_bytes() == (FOLDER / name).read_bytes()
+
+
+def test_log_has_about_five_thousand_lines() -> None:
+    assert LOG.endswith(b"\n")
+    assert EXPECTED["lines"] == len(LINES)
+    assert 4_800 <= len(LINES) <= 5_200
+
+
+def test_every_line_is_a_page_view_or_skipped_for_one_reason() -> None:
+    assert EXPECTED["lines"] == EXPECTED["page_views"] + sum(EXPECTED["skipped"].values())
+    assert EXPECTED["page_views"] == EXPECTED["totals"]["total"] + EXPECTED["bots"]
+    assert all(EXPECTED["skipped"].values())
+
+
+@pytest.mark.parametrize("traffic", ["human", "ai"])
+def test_totals_are_the_sum_of_the_paths_and_of_the_days(traffic: str) -> None:
+    assert EXPECTED["totals"][traffic] == sum(row[traffic] for row in EXPECTED["views"])
+    assert EXPECTED["totals"][traffic] == sum(row[traffic] for row in EXPECTED["by_day"].values())
+
+
+def test_ai_total_is_the_sum_of_the_agents() -> None:
+    assert EXPECTED["totals"]["ai"] == sum(EXPECTED["by_agent"].values())
+
+
+def test_total_of_each_path_is_its_people_and_ai() -> None:
+    for row in (EXPECTED["totals"], *EXPECTED["views"]):
+        assert row["total"] == row["human"] + row["ai"] > 0
+
+
+def test_paths_are_ordered_by_total_then_by_bytes() -> None:
+    rows = [(-row["total"], row["path"].encode()) for row in EXPECTED["views"]]
+    assert rows == sorted(rows)
+    assert len({path for _, path in rows}) == len(rows)
+
+
+def test_days_are_the_thirty_of_september() -> None:
+    assert list(EXPECTED["by_day"]) == SEPTEMBER
+
+
+def test_share_of_ai_rises_over_the_month() -> None:
+    days = list(EXPECTED["by_day"].values())
+    shares = [sum(day["ai"] for day in ten) / sum(day["human"] for day in ten) for ten in (days[:10], days[-10:])]
+    assert shares[1] > 1.5 * shares[0]
+
+
+def test_some_pages_are_read_by_ai_alone_and_pages_of_bots_alone_are_absent() -> None:
+    rows = {row["path"]: row for row in EXPECTED["views"]}
+    assert rows["/llms.txt"]["human"] == rows["/docs/api.md"]["human"] == 0
+    assert b"GET /blog/page/9" in LOG
+    assert "/blog/page/9" not in rows
+
+
+def test_addresses_are_those_of_documentation() -> None:
+    networks = [ip_network(net) for net in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")]
+    addresses = {ip_address(match.decode()) for match in re.findall(rb"^([0-9a-f.:]+) - ", LOG, re.MULTILINE)}
+    assert {address.version for address in addresses} == {4, 6}
+    for address in addresses:
+        assert any(address in network for network in networks)
+
+
+ODD = {
+    "empty line": rb"^$",
+    "blank line": rb"^ +$",
+    "cut within the address and time": rb"^192\.0\.2\.77 - - \[1$",
+    "cut within the request": rb'\] "GET /?$',
+    "cut within the user agent": rb'"Mozilla[^"]+$',
+    "two lines in one": rb'\] "GET /?192\.0\.2\.77 - ',
+    "no such day": rb"\[31/Sep/2026",
+    "no such hour": rb"\[10/Sep/2026:25:61",
+    "no time": rb"\[-\]",
+    "error log": rb"^2026/09/10 10:11:12 \[error\]",
+    "garbage": rb"^\x80\x81\xfe\xff",
+    "NULs": rb"^\x00+$",
+    "TLS handshake": rb'"\\x16\\x03\\x01',
+    "no request": rb'"-" 408 ',
+    "empty request": rb'"" 400 ',
+    "request without a protocol": rb'"GET /" 200 ',
+    "escaped quotes": rb'\\"quoted\\"',
+    "quotes in hexadecimal": rb"\\x22quoted\\x22",
+    "backslash before the closing quote": rb'C:\\\\"$',
+    "latin-1 referrer": rb"q=caf\xe9\"",
+    "latin-1 user agent": rb"Syst\xe8me",
+    "UTF-8 in the path": rb"GET /blog/2025/caf\xc3\xa9-albums/ ",
+    "path in lower-case hexadecimal": rb"GET /blog/2025/caf%c3%a9-albums ",
+    "encoded unreserved character": rb"GET /%7[Ee]ana",
+    "encoded slash": rb"GET /tags/raw%2f?",
+    "repeated leading slash": rb"GET //",
+    "repeated slash within": rb"GET /docs//install ",
+    "fragment": rb"GET /[^ ?]*#",
+    "index.html": rb"/docs/index\.html ",
+    "capital extension": rb"\.PNG HTTP",
+    "midnight": rb"\[15/Sep/2026:00:00:00 \+0000\]",
+    "last second": rb"\[14/Sep/2026:23:59:59 \+0000\]",
+    "written in the month before": rb"\[31/Aug/2026:17:00:00 -0700\]",
+    "written in the month after": rb"\[01/Oct/2026:01:59:59 \+0200\]",
+    "zone of half an hour": rb" \+0530\]",
+    "no user agent": rb' "-"$',
+    "empty user agent": rb' ""$',
+    "user name": rb"^\S+ - ana \[",
+    "HEAD": rb'"HEAD /',
+    "304 with no size": rb'" 304 - "',
+    "304 with size 0": rb'" 304 0 "',
+    "206": rb"/handbook\.pdf\S* HTTP/[\d.]+\" 206 ",
+    "301": rb'" 301 ',
+    "500": rb'" 500 ',
+    "link from ChatGPT": rb"utm_source=chatgpt\.com",
+    "AI asks for a page that is not there": rb'" 404 \d+ "-" "[^"]*GPTBot',
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_odd_kind_is_in_the_log(kind: str) -> None:
+    pattern = re.compile(ODD[kind])
+    assert any(pattern.search(line) for line in LINES)
+
+
+def test_awk_counts_the_same_views_for_each_agent(ai_views: list[list[str]]) -> None:
+    found = Counter(token for token, _, _ in ai_views)
+    assert found == {AGENT_TOKENS.get(agent, agent): count for agent, count in EXPECTED["by_agent"].items()}
+
+
+def test_awk_counts_the_same_ai_views_for_each_utc_day(ai_views: list[list[str]]) -> None:
+    found = Counter(day for _, day, _ in ai_views)
+    assert [found[day] for day in SEPTEMBER] == [row["ai"] for row in EXPECTED["by_day"].values()]
+
+
+def test_awk_counts_the_same_ai_views_of_llms_txt(ai_views: list[list[str]]) -> None:
+    found = sum(target.split("?")[0] == "/llms.txt" for _, _, target in ai_views)
+    assert found == next(row["ai"] for row in EXPECTED["views"] if row["path"] == "/llms.txt")
+
+
+def test_awk_counts_the_same_lines_and_other_methods() -> None:
+    assert awk(AWK_METHODS).split() == [str(EXPECTED["lines"]), str(EXPECTED["skipped"]["method"])]

@@ -1,0 +1,128 @@
+"""A 202 means stored, and counted exactly once, whatever is killed and however many workers there are."""
+
+import csv
+import io
+import itertools
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import httpx
+
+from tests.reading import daily_views, hits
+from tests.running import Running
+
+KILLS = 30
+CLIENTS = 8
+REFUSED_S = 0.05
+"""Between two posts to a service that is gone."""
+WORKER_SEARCH_ROUNDS = 50
+
+
+@dataclass
+class Senders:
+    """Clients that post until told to stop. Those with an event id send a hit again until it is acknowledged."""
+
+    running: Running
+    acknowledged: set[str] = field(default_factory=set)
+    unsure: set[str] = field(default_factory=set)
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def send(self, with_event_id: bool, stopping: threading.Event, pending: list[str]) -> list[str]:
+        """Post hits, one after the other, until told to stop; returns what must be sent again."""
+        with httpx.Client(headers=self.running.auth, timeout=30) as client:
+            while not stopping.is_set():
+                path = pending.pop() if pending else f"/{'e' if with_event_id else 'p'}/{next(self.numbers)}"
+                hit = {"path": path, "userAgent": "GPTBot/1.3"} | ({"eventId": path} if with_event_id else {})
+                try:
+                    answer = client.post(self.running.hits, json=hit)
+                except httpx.TransportError:
+                    pending = [*pending, path] if with_event_id else pending
+                    self._note(self.unsure, path)
+                    stopping.wait(REFUSED_S)
+                    continue
+                assert answer.status_code == 202, answer.text
+                self._note(self.acknowledged, path)
+        return pending
+
+    def wait_for(self, more: int) -> None:
+        """Return as soon as so many more are acknowledged."""
+        with self.changed:
+            target = len(self.acknowledged) + more
+            assert self.changed.wait_for(lambda: len(self.acknowledged) >= target, timeout=60)
+
+    def _note(self, group: set[str], path: str) -> None:
+        with self.changed:
+            group.add(path)
+            self.changed.notify_all()
+
+
+def test_thirty_kills_under_load_lose_and_repeat_no_acknowledged_hit(start: Callable[..., Running]) -> None:
+    chance = random.Random(20260901)
+    running = start(READERSHIP_LOAD_EVERY_S="1", READERSHIP_LOAD_ROWS="40")
+    senders = Senders(running)
+    again: list[list[str]] = [[] for _ in range(CLIENTS)]
+    for kill in range(KILLS):
+        stopping = threading.Event()
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            sending = [pool.submit(senders.send, client % 2 == 0, stopping, again[client]) for client in range(CLIENTS)]
+            senders.wait_for(chance.randrange(1, 400))
+            running.kill()
+            stopping.set()
+            again = [each.result() for each in sending]
+        running.workers = 2 if kill % 3 == 0 else 1
+        running.start()
+    for client, pending in enumerate(again):
+        if pending:
+            assert client % 2 == 0
+            running.post([{"path": path, "userAgent": "GPTBot/1.3", "eventId": path} for path in pending])
+            senders.acknowledged.update(pending)
+    exported = _exported(running)
+    assert running.stop() == 0
+    stored, counted = hits(running.data), daily_views(running.data)
+    assert exported == stored == counted
+    assert max(stored.values()) == 1
+    assert senders.acknowledged <= stored.keys() <= senders.acknowledged | senders.unsure
+    assert len(senders.acknowledged) > KILLS
+    assert running.run("doctor").returncode == 0
+
+
+def test_four_workers_give_the_same_and_complete_numbers_straight_after(start: Callable[..., Running]) -> None:
+    running = start(workers=4, READERSHIP_LOAD_EVERY_S="1", READERSHIP_LOAD_ROWS="700")
+    clients = 32
+    sizes = [12, 13] * 12 + [12]
+    extra = 10_000 - clients * sum(sizes)
+
+    def send(client: int) -> None:
+        with httpx.Client(headers=running.auth, timeout=60) as http:
+            for number, size in enumerate(sizes):
+                rows = size + (extra if client == number == 0 else 0)
+                content = [{"path": f"/{client}/{number % 5}", "userAgent": "ClaudeBot/1.0"}] * rows
+                assert http.post(running.hits, json=content).json()["accepted"] == rows
+
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(send, range(clients)))
+    answers = _from_each_worker(running, 4)
+    assert {answer["totals"]["ai"] for answer in answers.values()} == {10_000}
+    assert len({str(answer) for answer in answers.values()}) == 1
+
+
+def _from_each_worker(running: Running, workers: int) -> dict[str, dict[str, object]]:
+    """An export from each worker, told apart by the part of a request's id that is the process's own."""
+    answers: dict[str, dict[str, object]] = {}
+    for _ in range(WORKER_SEARCH_ROUNDS):
+        with ThreadPoolExecutor(16) as pool:
+            for answer in pool.map(lambda _: httpx.get(running.views, headers=running.auth, timeout=60), range(16)):
+                answers.setdefault(answer.headers["x-request-id"].partition("-")[0], answer.json())
+        if len(answers) == workers:
+            return answers
+    raise AssertionError(f"only {len(answers)} workers answered")
+
+
+def _exported(running: Running) -> Counter[str]:
+    answer = httpx.get(running.views, headers={**running.auth, "Accept": "text/csv"}, timeout=60)
+    return Counter({row["path"]: int(row["total"]) for row in csv.DictReader(io.StringIO(answer.text))})

@@ -1,0 +1,81 @@
+"""A hit posted is stored, classified, counted and exported."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+
+from api import settings
+from tests.running import PROJECT, Running, new_key, readership
+from warehouse import control, projects
+
+GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+
+
+def test_hit_is_in_the_next_export_and_still_after_a_restart(start: Callable[..., Running]) -> None:
+    running = start()
+    hits = [{"path": "/a", "userAgent": agent} for agent in (GPTBOT, FIREFOX, FIREFOX, GOOGLEBOT)]
+    assert running.post(hits).json() == {"accepted": 4, "duplicates": 0, "rejected": []}
+    expected = {
+        "totals": {"human": 2, "ai": 1, "total": 3},
+        "views": [{"path": "/a", "human": 2, "ai": 1, "total": 3}],
+        "hasMore": False,
+    }
+    assert running.get() == expected
+    assert running.stop() == 0
+    running.start()
+    assert running.get() == expected
+
+
+def test_beacon_is_classified_by_its_own_user_agent(service: Running) -> None:
+    beacon = {"url": "https://example.com/beacon/?utm_source=x#top"}
+    answer = httpx.post(service.hits, json=beacon, headers={"User-Agent": FIREFOX})
+    assert answer.status_code == 202
+    assert {"path": "/beacon", "human": 1, "ai": 0, "total": 1} in service.get("limit=250")["views"]
+
+
+def test_a_service_that_cannot_start_says_so_and_ends(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    new_key(data)
+    (data / "lake" / "hits" / "_delta_log" / "00000000000000000000.json").write_text("junk")
+    ended = readership("--data", str(data), "serve", "--port", "0")
+    assert ended.returncode == 3
+    assert "DeltaError" in ended.stderr
+    assert "leaked" not in ended.stderr
+
+
+def test_an_error_of_ours_is_a_problem_with_the_id_of_its_request(start: Callable[..., Running]) -> None:
+    running = start()
+    shutil.rmtree(running.data / "lake" / "hits")
+    answer = httpx.get(running.views, headers=running.auth)
+    assert answer.status_code == 500
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["requestId"] == answer.headers["x-request-id"]
+    assert "lake" not in answer.text
+
+
+def test_a_deletion_cut_short_can_be_repeated_and_leaves_nothing(start: Callable[..., Running]) -> None:
+    running = start()
+    running.post({"path": "/a", "userAgent": GPTBOT})
+    engine = control.connect(settings.read({}, running.data).database_url)
+    projects.end(engine, PROJECT)
+    engine.dispose()
+    assert running.run("project", "create", PROJECT).returncode == 1
+    assert running.run("project", "delete", PROJECT, "--yes").returncode == 0
+    running.key = new_key(running.data)
+    assert running.get()["totals"] == {"human": 0, "ai": 0, "total": 0}
+
+
+def test_a_question_is_answered_in_each_form(start: Callable[..., Running]) -> None:
+    running = start()
+    running.post({"path": "/a", "userAgent": GPTBOT})
+    question = "SELECT agent, sum(views) AS views FROM daily_views GROUP BY agent"
+    assert running.run("sql", question).stdout == '{"agent":"GPTBot","views":1}\n'
+    assert running.run("sql", question, "--format", "csv").stdout == '"agent","views"\n"GPTBot",1\n'
+    assert "GPTBot" in running.run("sql", question, "--format", "table").stdout
+    refused = running.run("sql", "DROP VIEW hits")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "one SELECT" in refused.stderr

@@ -1,0 +1,274 @@
+"""Whatever is posted, loaded and compacted, and in whatever order, the answers are those of a dictionary."""
+
+import itertools
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from api.views import Report, report
+from tests.warehouse.site import Row, Site, key, view
+from warehouse import compact, doctor, tables
+from warehouse.snapshot import Reader
+from warehouse.span import FIRST, LAST
+from warehouse.views import Ranking
+
+PROJECTS = ["site", "site-2"]
+PATHS = ["/", "/a", "/a/b", "/%C3%A9", "/it's", "/a%2Fb", "/Z", "/~x;y=1,2", "/" + 40 * "long"]
+READERS = [("human", None), ("ai", "GPTBot"), ("ai", "ClaudeBot"), ("ai", None), ("bot", "curl"), ("bot", None)]
+FIRST_DAY = datetime(2026, 8, 28, tzinfo=UTC)
+DAYS = 8
+NOW = FIRST_DAY + timedelta(days=DAYS)
+
+# Within eight days over the end of a month, mostly at few times of day, so that bounds meet hits; some in other years,
+# and some at or after now, as a sender's clock may be ahead.
+NOON_US, DAY_US = 43_200_000_000, 86_400_000_000
+instants = st.one_of(
+    st.builds(
+        lambda day, microseconds: FIRST_DAY + timedelta(days=day, microseconds=microseconds),
+        st.integers(0, DAYS - 1),
+        st.sampled_from([0, 1, NOON_US - 1, NOON_US, NOON_US + 1, DAY_US - 1]) | st.integers(0, DAY_US - 1),
+    ),
+    st.sampled_from([datetime(1, 1, 1, tzinfo=UTC), datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)]),
+    st.sampled_from([NOW, NOW + timedelta(minutes=4)]),
+)
+bounds = instants | st.sampled_from([FIRST, LAST])
+rows = st.builds(
+    lambda project, path, ts, reader: view(path, ts, project_id=project, traffic=reader[0], agent=reader[1]),
+    st.sampled_from(PROJECTS),
+    st.sampled_from(PATHS),
+    instants,
+    st.sampled_from(READERS),
+)
+posts = st.lists(rows, min_size=1, max_size=12)
+page_sizes = st.integers(1, 4) | st.just(250)
+
+Counted = dict[str, tuple[int, int]]
+"""Human and AI views by path."""
+Ranked = list[tuple[str, tuple[int, int]]]
+"""The same, most views first, then by path in byte order."""
+
+
+def expected(posted: Iterable[Row], project: str, start: datetime, end: datetime) -> Ranked:
+    """The oracle: a dictionary, sorted."""
+    counted: Counted = {}
+    for row in posted:
+        if row["project_id"] == project and start <= row["ts"] < end and row["traffic"] != "bot":
+            human, ai = counted.get(row["path"], (0, 0))
+            counted[row["path"]] = (human + (row["traffic"] == "human"), ai + (row["traffic"] == "ai"))
+    return sorted(counted.items(), key=lambda item: (-sum(item[1]), item[0].encode()))
+
+
+def answered(ranking: Ranking) -> Ranked:
+    return [(row["path"], (row["human"], row["ai"])) for row in ranking.paths.to_pylist()]
+
+
+def pages(ranking: Ranking, limit: int) -> list[Report]:
+    """The pages as a client reads them: until there is no more."""
+    read = [report(ranking, limit, 0)]
+    while read[-1].has_more:
+        read.append(report(ranking, limit, limit * len(read)))
+    return read
+
+
+class Warehouse(RuleBasedStateMachine):
+    """Posts, loads and upkeep in any order; every answer is compared with the oracle's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory(prefix="readership-laws-")
+        self.site = Site(Path(self.folder.name) / "data")
+        self.views = self.site.views()
+        self.posted: list[Row] = []
+        self.is_waiting = False
+
+    def teardown(self) -> None:
+        self.views.close()
+        self.site.close()
+        self.folder.cleanup()
+
+    @rule(posted=posts)
+    def post(self, posted: list[Row]) -> None:
+        self.site.post(*posted)
+        self.posted += posted
+        self.is_waiting = True
+
+    @rule(staged=posts)
+    def stage(self, staged: list[Row]) -> None:
+        """As an import does with many rows at once."""
+        self.site.stage(staged)
+        self.posted += staged
+        self.is_waiting = True
+
+    @precondition(lambda self: self.is_waiting)
+    @rule()
+    def load(self) -> None:
+        self.site.load()
+        self.is_waiting = False
+
+    @precondition(lambda self: self.is_waiting)
+    @rule()
+    def load_hits_alone(self) -> None:
+        """As a loader that dies between the two tables."""
+        with suppress(Died):
+            self.site.load(_die_before_daily_views)
+
+    @rule(small_files_max=st.integers(0, 2))
+    def compact(self, small_files_max: int) -> None:
+        self.site.compact(small_files_max)
+
+    @rule()
+    def tidy(self) -> None:
+        compact.tidy(self.site.hot, self.site.root, 0)
+        self.is_waiting = False
+
+    @rule(project=st.sampled_from(PROJECTS), start=bounds, end=bounds)
+    def ask(self, project: str, start: datetime, end: datetime) -> None:
+        ranking = self.views.ranking(project, start, end, NOW)
+        counted = expected(self.posted, project, start, end)
+        assert answered(ranking) == counted
+        assert (ranking.human, ranking.ai) == tuple(sum(views[i] for _, views in counted) for i in (0, 1))
+
+    @rule(project=st.sampled_from(PROJECTS), start=bounds)
+    def ask_to_now(self, project: str, start: datetime) -> None:
+        assert answered(self.views.ranking(project, start, None, NOW)) == expected(self.posted, project, start, NOW)
+
+    @rule(project=st.sampled_from(PROJECTS), start=bounds, end=bounds, limit=page_sizes)
+    def page(self, project: str, start: datetime, end: datetime, limit: int) -> None:
+        ranking = self.views.ranking(project, start, end, NOW)
+        ranked = expected(self.posted, project, start, end)
+        read = pages(ranking, limit)
+        shown = [page_view for page in read for page_view in page.views]
+        assert [(each.path, (each.human, each.ai)) for each in shown] == ranked
+        assert all(each.total == each.human + each.ai for each in shown)
+        totals = {(page.totals.human, page.totals.ai, page.totals.total) for page in read}
+        assert totals == {(sum(e.human for e in shown), sum(e.ai for e in shown), sum(e.total for e in shown))}
+        assert all(len(page.views) == limit for page in read[:-1])
+        past = report(ranking, limit, len(ranked))
+        assert (past.views, past.has_more, past.totals) == ([], False, read[0].totals)
+
+    @rule(project=st.sampled_from(PROJECTS), instants=st.tuples(bounds, bounds, bounds))
+    def split(self, project: str, instants: tuple[datetime, datetime, datetime]) -> None:
+        start, middle, end = sorted(instants)
+        whole, left, right = (
+            dict(answered(self.views.ranking(project, *span, NOW)))
+            for span in ((start, end), (start, middle), (middle, end))
+        )
+        none = (0, 0)
+        assert whole == {
+            path: tuple(map(sum, zip(left.get(path, none), right.get(path, none), strict=True)))
+            for path in {*left, *right}
+        }
+
+    @rule()
+    def sql(self) -> None:
+        """The SQL views: `hits` row by row, and `daily_views` as its grouping."""
+        reader = Reader(self.site.hot_log, self.site.root)
+        with self.site.database.cursor() as cursor:
+            tables.define(cursor, reader.take())
+            hits = cursor.sql("SELECT * FROM hits").to_arrow_table().to_pylist()
+            counted = cursor.sql("SELECT * FROM daily_views").to_arrow_table().to_pylist()
+        reader.close()
+        assert all(row["date"] == row["ts"].date() for row in hits)
+        assert Counter(map(_place, hits)) == Counter(map(_place, self.posted))
+        assert _added_up(counted) == Counter(map(key, self.posted))
+
+    @rule()
+    def examine(self) -> None:
+        found = list(doctor.examine(self.site.hot_log, self.site.root, self.site.spill, 0))
+        assert [finding for finding in found if finding.fault] == []
+
+    @invariant()
+    def all_views_are_counted(self) -> None:
+        for project in PROJECTS:
+            assert answered(self.views.ranking(project, FIRST, None, NOW)) == expected(self.posted, project, FIRST, NOW)
+
+
+class Died(Exception):
+    """Stands for the end of the loader's process."""
+
+
+def _die_before_daily_views(step: str) -> None:
+    if step == "before commit of daily_views":
+        raise Died
+
+
+def _place(hit: Row) -> tuple[Any, ...]:
+    return (*key(hit), hit["ts"])
+
+
+def _added_up(counted: list[Row]) -> Counter[tuple[Any, ...]]:
+    added: Counter[tuple[Any, ...]] = Counter()
+    for row in counted:
+        assert row["month"] == row["date"].isoformat()[:7]
+        added[row["project_id"], row["date"], row["path"], row["traffic"], row["agent"]] += row["views"]
+    return added
+
+
+TestWarehouse = Warehouse.TestCase
+TestWarehouse.settings = settings(
+    max_examples=25,
+    stateful_step_count=15,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate, Phase.shrink],  # to explain a failure would take minutes
+)
+
+
+INSTANTS = [
+    FIRST_DAY + timedelta(days=day, microseconds=microseconds)
+    for day in (2, 3, 4, 5)
+    for microseconds in (0, NOON_US, DAY_US - 1)
+]
+"""The month ends within them."""
+
+
+@pytest.mark.parametrize("where", ["in the hot log", "loaded", "loaded apart", "compacted"])
+def test_range_from_one_hit_to_another_holds_the_first_and_not_the_last(tmp_path: Path, where: str) -> None:
+    site = Site(tmp_path)
+    posted = [view(f"/{i % 5}", ts, traffic="human" if i % 3 else "ai") for i, ts in enumerate(INSTANTS)]
+    for row in posted:
+        site.post(row)
+        if where in ("loaded apart", "compacted"):
+            site.load()
+    if where == "loaded":
+        site.load()
+    if where == "compacted":
+        site.compact()
+    views = site.views()
+    for start, end in itertools.combinations_with_replacement(INSTANTS, 2):
+        assert answered(views.ranking("site", start, end, NOW)) == expected(posted, "site", start, end)
+    views.close()
+    site.close()
+
+
+counts = st.integers(0, 3)
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(
+    st.dictionaries(
+        st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1), st.tuples(counts, counts)
+    ),
+    st.integers(1, 250),
+    st.integers(0, 10**19),
+)
+def test_page_is_a_slice_of_the_ranking_and_its_totals_are_of_the_whole(
+    views: Counted, limit: int, offset: int
+) -> None:
+    listed = [{"path": path, "human": human, "ai": ai, "total": human + ai} for path, (human, ai) in views.items()]
+    schema = pa.schema([("path", pa.string()), *((name, pa.int64()) for name in ("human", "ai", "total"))])
+    human, ai = (sum(row[name] for row in listed) for name in ("human", "ai"))
+    page = report(Ranking(pa.Table.from_pylist(listed, schema), human, ai), limit, offset)
+    assert [each.path for each in page.views] == list(views)[offset : offset + limit]
+    assert page.has_more == (offset + limit < len(views))
+    assert (page.totals.human, page.totals.ai, page.totals.total) == (human, ai, human + ai)
