@@ -51,3 +51,39 @@ class Stopped(TurnFailed):
 
 class TimedOut(TurnFailed):
     """A program of the turn did not end within its time."""
+
+
+class SecretUnreadable(TurnFailed):
+    """A secret is not where the project says. The message names the place and never what is there."""
+
+
+class WorkspaceUnusable(TurnFailed):
+    """The job's folder cannot be written, or what the agent left there cannot be committed."""
+
+
+class GitFailed(TurnFailed):
+    """git failed in a way that has no name here. The message has its words."""
+
+
+class RepositoryUnreadable(TurnFailed):
+    """The repository is not there, or the token may not do with it what a job does."""
+
+
+class RefNotFound(TurnFailed):
+    """The repository has no branch of the name that work should start from."""
+
+
+class PushRefused(TurnFailed):
+    """The host did not take the branch. The message has its words."""
+
+
+class PullRequestRefused(TurnFailed):
+    """The code host did not open the pull request. The message has its words."""
+
+
+class HostUnavailable(TurnFailed):
+    """The host did not answer, or asked to be left alone for `retry_after_s`: the same may work in a moment."""
+
+    def __init__(self, reason: str, retry_after_s: float = 0) -> None:
+        super().__init__(reason)
+        self.retry_after_s = retry_after_s
