@@ -1,0 +1,61 @@
+"""One job's git, step by step, as a worker takes it."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from agent import workspace
+from agent.remote import Remote
+from agent.workspace import CheckedOut, Workspace
+from tests.agent.git_server import GitServer
+
+BRANCH = "readership/j1"
+TOKEN = "git-token"
+AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@dataclass
+class Job:
+    """`told` is what reached the job's log."""
+
+    workspace: Workspace
+    remote: Remote
+    told: list[str] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def tree(self) -> Path:
+        return self.workspace.tree
+
+    @property
+    def given(self) -> dict[str, Any]:
+        return {"limit_s": 60, "is_stopped": lambda: False, "on_line": self.told.append, **self.options}
+
+    def check_out(self) -> CheckedOut:
+        return workspace.check_out(self.workspace, self.remote, BRANCH, **self.given)
+
+    def commit(self, prompt: str = "Do it", at: datetime = AT) -> str | None:
+        return workspace.commit(self.workspace, prompt, at, **self.given)
+
+    def push(self, commit_id: str) -> None:
+        workspace.push(self.workspace, self.remote, BRANCH, commit_id, **self.given)
+
+    def is_pushed(self, commit_id: str) -> bool:
+        return workspace.is_pushed(self.workspace, self.remote, BRANCH, commit_id, **self.given)
+
+    def send(self, prompt: str = "Do it") -> str:
+        """Commit and push what is in the tree."""
+        made = self.commit(prompt)
+        assert made is not None
+        self.push(made)
+        return made
+
+
+def job_of(folder: Path, url: str, token: str | None = TOKEN, ref: str = "main") -> Job:
+    return Job(Workspace(folder), Remote(url, ref, token))
+
+
+def site(server: GitServer) -> str:
+    """The repository `team/site`, with two files; returns its URL."""
+    return server.create("team/site", {"README.md": b"# Site\n", "src/page.md": b"old\n"})

@@ -1,0 +1,406 @@
+"""What an agent leaves in its tree is data: none of it runs, nothing outside of it is read, and the token stays in."""
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.errors import GitFailed, RepositoryUnreadable, WorkspaceUnusable
+from tests.agent.git_job import BRANCH, TOKEN, Job, job_of, site
+from tests.agent.git_server import FILE, LINK, SUBMODULE, GitServer, serving
+
+SECRET = b"what only the service may read"
+CONFIG = """
+[core]
+    repositoryformatversion = 0
+    fsmonitor = {program}
+    hooksPath = {path}/hooks
+    sshCommand = {program}
+    pager = {program}
+    editor = {program}
+    askPass = {program}
+    gitProxy = {program}
+[filter "evil"]
+    clean = {program}
+    smudge = {program}
+    process = {program}
+    required = true
+[diff "evil"]
+    textconv = {program}
+    command = {program}
+[merge "evil"]
+    driver = {program}
+[credential]
+    helper = !{program}
+[alias]
+    add = !{program}
+    push = !{program}
+    commit-tree = !{program}
+[gpg]
+    program = {program}
+[commit]
+    gpgSign = true
+[push]
+    gpgSign = true
+[include]
+    path = {path}/more
+[protocol]
+    allow = always
+[submodule]
+    recurse = true
+[url "http://127.0.0.1:9/"]
+    insteadOf = http://127.0.0.1
+    pushInsteadOf = http://127.0.0.1
+"""
+PAYLOADS = ("pre-commit", "post-commit", "pre-push", "post-checkout", "reference-transaction", "post-index-change")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[GitServer]:
+    with serving(tmp_path / "server") as running:
+        yield running
+
+
+@pytest.fixture
+def job(server: GitServer, tmp_path: Path) -> Job:
+    (tmp_path / "secret").write_bytes(SECRET)
+    checked_out = job_of(tmp_path / "job", site(server))
+    checked_out.check_out()
+    return checked_out
+
+
+def hostile_repository(path: Path, ran: Path) -> None:
+    """A git directory in which everything that git can be made to run is set to make the file `ran`."""
+    program = path.parent / f"{path.name}-program"
+    path.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho $0 $* >> {ran}\ncat\n")
+    program.chmod(0o755)
+    for each in ("objects", "refs/heads", "hooks", "info"):
+        (path / each).mkdir(parents=True)
+    (path / "HEAD").write_text("ref: refs/heads/main\n")
+    (path / "config").write_text(CONFIG.format(program=program, path=path))
+    for each in PAYLOADS:
+        hook = path / "hooks" / each
+        hook.write_text(f"#!/bin/sh\necho {each} >> {ran}\n")
+        hook.chmod(0o755)
+
+
+def plant_folder(tree: Path, ran: Path) -> None:
+    hostile_repository(tree / ".git", ran)
+
+
+def plant_nested_folder(tree: Path, ran: Path) -> None:
+    hostile_repository(tree / "src" / "deep" / ".git", ran)
+
+
+def plant_file(tree: Path, ran: Path) -> None:
+    hostile_repository(tree / "src" / "repository", ran)
+    (tree / ".git").write_text(f"gitdir: {tree}/src/repository\n")
+
+
+def plant_link(tree: Path, ran: Path) -> None:
+    hostile_repository(tree / "src" / "repository", ran)
+    (tree / ".git").symlink_to(tree / "src" / "repository")
+
+
+def plant_other_case(tree: Path, ran: Path) -> None:
+    hostile_repository(tree / ".GIT", ran)
+    hostile_repository(tree / "src" / ".Git", ran)
+
+
+def plant_bare_repository(tree: Path, ran: Path) -> None:
+    """git takes a folder with HEAD, objects and refs for one, wherever it stands in it."""
+    hostile_repository(tree / "bare", ran)
+    for each in (tree / "bare").iterdir():
+        each.rename(tree / each.name)
+
+
+@pytest.mark.parametrize(
+    "plant", [plant_folder, plant_nested_folder, plant_file, plant_link, plant_other_case, plant_bare_repository]
+)
+@pytest.mark.parametrize("attributes", [False, True])
+def test_a_repository_in_the_tree_runs_nothing(
+    server: GitServer, job: Job, tmp_path: Path, plant: Callable[[Path, Path], None], attributes: bool
+) -> None:
+    ran = tmp_path / "ran"
+    plant(job.tree, ran)
+    if attributes:
+        (job.tree / ".gitattributes").write_text("* filter=evil diff=evil merge=evil ident\n")
+    (job.tree / "honest").write_text("work")
+    job.send()
+    job.check_out()
+    pushed = server.read("team/site", BRANCH)
+    assert pushed["honest"] == (FILE, b"work")
+    assert not [name for name in pushed if ".git" in name.lower().split("/")]
+    assert not ran.exists()
+
+
+def test_our_own_surroundings_count_for_nothing(
+    server: GitServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran, home = tmp_path / "ran", tmp_path / "home"
+    hostile_repository(home / "repository", ran)
+    (home / "repository" / "config").rename(home / ".gitconfig")
+    (home / ".netrc").write_text("machine 127.0.0.1 login thief password from-netrc\n")
+    for name, value in {
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home),
+        "GIT_DIR": str(home / "repository"),
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "core.fsmonitor",
+        "GIT_CONFIG_VALUE_0": str(home / "repository-program"),
+        "GIT_SSH_COMMAND": str(home / "repository-program"),
+        "GIT_ASKPASS": str(home / "repository-program"),
+        "GIT_EXTERNAL_DIFF": str(home / "repository-program"),
+        "GIT_TRACE": str(tmp_path / "trace"),
+        "GIT_TRACE_CURL": str(tmp_path / "trace"),
+        "https_proxy": "http://127.0.0.1:9",
+    }.items():
+        monkeypatch.setenv(name, value)
+    job = job_of(tmp_path / "job", site(server))
+    job.check_out()
+    (job.tree / "a").write_text("1")
+    job.send()
+    assert {token for _, token in server.requests} == {"", TOKEN}
+    assert not ran.exists()
+    assert not (tmp_path / "trace").exists()
+
+
+def test_a_configuration_in_the_agents_home_counts_for_nothing(server: GitServer, job: Job, tmp_path: Path) -> None:
+    ran, home = tmp_path / "ran", job.workspace.home
+    hostile_repository(home / "repository", ran)
+    (home / "repository" / "config").rename(home / ".gitconfig")
+    (home / ".netrc").write_text("machine 127.0.0.1 login thief password from-netrc\n")
+    (job.tree / "a").write_text("1")
+    job.send()
+    assert {token for _, token in server.requests} == {"", TOKEN}
+    assert not ran.exists()
+
+
+def test_hostile_submodules_are_text(server: GitServer, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    hostile = (
+        f'[submodule "sub"]\n\tpath = sub\n\turl = ext::sh -c "touch% {ran}"\n\tupdate = !touch {ran}\n'
+        f'\tfetchRecurseSubmodules = true\n\tignore = none\n[submodule "../../x"]\n\tpath = ../x\n\turl = -u./{ran}\n'
+    )
+    job = job_of(tmp_path / "job", server.create("team/site", {"sub": (SUBMODULE, b"1" * 40), "a": b""}))
+    job.check_out()
+    (job.tree / ".gitmodules").write_text(hostile)
+    hostile_repository(job.tree / "sub" / ".git", ran)
+    (job.tree / "sub" / "file").write_text("x")
+    job.send()
+    job.check_out()
+    (job.tree / ".gitmodules").write_text("[not\0 even\n= a configuration")
+    job.send()
+    assert server.read("team/site", BRANCH)["sub"] == (SUBMODULE, b"1" * 40)
+    assert not ran.exists()
+
+
+def test_links_are_committed_as_links_and_never_followed(server: GitServer, job: Job, tmp_path: Path) -> None:
+    (job.tree / "passwd").symlink_to("/etc/passwd")
+    (job.tree / "secret").symlink_to(tmp_path / "secret")
+    (job.tree / "git").symlink_to(job.workspace.git)
+    (job.tree / "src" / "page.md").unlink()
+    (job.tree / "src").rmdir()
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "page.md").write_bytes(SECRET)
+    (job.tree / "src").symlink_to(outside)
+    for name in (".gitignore", ".gitattributes"):
+        (job.tree / name).symlink_to(tmp_path / "secret")
+    job.send()
+    pushed = server.read("team/site", BRANCH)
+    assert pushed == {
+        "README.md": (FILE, b"# Site\n"),
+        "passwd": (LINK, b"/etc/passwd"),
+        "secret": (LINK, os.fsencode(tmp_path / "secret")),
+        "git": (LINK, os.fsencode(job.workspace.git)),
+        "src": (LINK, os.fsencode(outside)),
+        ".gitignore": (LINK, os.fsencode(tmp_path / "secret")),
+        ".gitattributes": (LINK, os.fsencode(tmp_path / "secret")),
+    }
+    job.check_out()
+    (job.tree / "src").unlink()
+    job.check_out()
+    assert (outside / "page.md").read_bytes() == SECRET
+
+
+def test_the_permissions_of_what_a_link_leads_to_stay(job: Job, tmp_path: Path) -> None:
+    (tmp_path / "secret").chmod(0o400)
+    (job.tree / "secret").symlink_to(tmp_path / "secret")
+    job.commit()
+    job.check_out()
+    assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o400
+
+
+def test_a_tree_that_is_replaced_by_a_link_is_refused(job: Job, tmp_path: Path) -> None:
+    job.tree.rename(tmp_path / "elsewhere")
+    job.tree.symlink_to(tmp_path)
+    for step in (job.commit, job.check_out):
+        with pytest.raises(WorkspaceUnusable):
+            step()
+    assert (tmp_path / "secret").read_bytes() == SECRET
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "--upload-pack=touch ran",
+        "-rf",
+        "--",
+        "--exec-path=.",
+        ":(exclude)*",
+        ":!x",
+        "*",
+        "$(touch ran)",
+        "`touch ran`",
+        "a\nb",
+        "\udcff",
+    ],
+)
+def test_a_name_that_looks_like_more_is_a_name(server: GitServer, job: Job, tmp_path: Path, name: str) -> None:
+    (job.tree / name).write_text("x")
+    (job.tree / "honest").write_text("work")
+    job.send()
+    assert server.read("team/site", BRANCH).keys() == {"README.md", "src/page.md", "honest", name}
+    assert not list(tmp_path.rglob("ran"))
+
+
+@pytest.mark.parametrize("name", ["git~1", ".git ", ".git::$INDEX_ALLOCATION", ".g\u200cit", ".git."])
+def test_a_name_that_is_dot_git_elsewhere_fails_the_turn(job: Job, name: str) -> None:
+    (job.tree / name).mkdir()
+    (job.tree / name / "config").write_text("x")
+    with pytest.raises(GitFailed, match="git add failed .*invalid path"):
+        job.commit()
+
+
+def test_pipes_and_sockets_are_passed_over(server: GitServer, job: Job) -> None:
+    os.mkfifo(job.tree / "pipe")
+    os.mkfifo(job.tree / "src" / ".gitignore")
+    os.mkfifo(job.tree / ".gitattributes")
+    (job.tree / "README.md").unlink()
+    os.mkfifo(job.tree / "README.md")
+    listening = socket.socket(socket.AF_UNIX)
+    here = Path.cwd()
+    os.chdir(job.tree)  # a socket's path is short
+    listening.bind("socket")
+    os.chdir(here)
+    listening.close()
+    job.send()
+    assert server.read("team/site", BRANCH).keys() == {"src/page.md"}
+
+
+def test_a_huge_file_is_refused_before_it_is_read(job: Job) -> None:
+    with (job.tree / "huge").open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(WorkspaceUnusable, match="'huge' of 1048576 MiB: files over 100 MiB are not committed"):
+        job.commit()
+
+
+def test_a_huge_file_that_is_ignored_does_not_matter(server: GitServer, job: Job) -> None:
+    (job.tree / ".gitignore").write_text("huge\n")
+    with (job.tree / "huge").open("wb") as file:
+        file.truncate(2**40)
+    job.send()
+    assert "huge" not in server.read("team/site", BRANCH)
+
+
+def test_a_folder_deeper_than_any_path_does_not_last(server: GitServer, job: Job) -> None:
+    where = os.open(job.tree, os.O_DIRECTORY)
+    for _ in range(60):
+        os.mkdir("d" * 200, dir_fd=where)
+        deeper = os.open("d" * 200, os.O_DIRECTORY, dir_fd=where)
+        os.close(where)
+        where = deeper
+    os.mkdir(".git", dir_fd=where)
+    os.close(os.open("too-deep", os.O_CREAT, dir_fd=where))
+    os.close(where)
+    (job.tree / "honest").write_text("work")
+    job.send()
+    job.check_out()
+    assert sorted(each.name for each in job.tree.iterdir()) == ["README.md", "honest", "src"]
+
+
+def test_files_without_permissions_are_committed_and_removed(server: GitServer, job: Job) -> None:
+    (job.tree / "shut").mkdir()
+    (job.tree / "shut" / "file").write_text("x")
+    (job.tree / "shut" / "file").chmod(0)
+    (job.tree / "shut").chmod(0)
+    job.send()
+    assert server.read("team/site", BRANCH)["shut/file"] == (FILE, b"x")
+    (job.tree / "shut").chmod(0)
+    job.check_out()
+
+
+def test_the_token_is_in_no_file_argument_or_environment(server: GitServer, job: Job, tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def look() -> None:
+        for each in Path("/proc").glob("[0-9]*"):
+            for what in ("cmdline", "environ"):
+                try:
+                    told = (each / what).read_bytes()
+                except OSError:
+                    continue
+                if b"git" in told and int(each.name) != os.getpid():
+                    seen.append(each.name)
+                    assert TOKEN.encode() not in told, told
+
+    faults: list[BaseException] = []
+
+    def look_and_keep() -> None:
+        try:
+            look()
+        except AssertionError as fault:
+            faults.append(fault)
+
+    server.on_request = look_and_keep
+    (job.tree / "a").write_text("1")
+    job.send()
+    assert seen
+    assert faults == []
+    for file in job.workspace.folder.rglob("*"):
+        assert not file.is_file() or TOKEN.encode() not in file.read_bytes()
+
+
+@pytest.mark.parametrize("after_token", [False, True])
+def test_a_redirect_to_another_host_never_gets_the_token(server: GitServer, tmp_path: Path, after_token: bool) -> None:
+    site(server)
+    with serving(tmp_path / "other") as other:
+        other.create("team/site", {"a": b""})
+        server.create("team/moved", {"a": b""})
+        server.redirects = {"/team/moved": f"{other.url}/team/site.git"}
+        server.redirects_after_token = after_token
+        job = job_of(tmp_path / "job", f"{server.url}/team/moved.git")
+        with pytest.raises(RepositoryUnreadable):
+            job.check_out()
+        assert {token for _, token in other.requests} == {""}
+
+
+def test_a_repository_that_was_renamed_is_found(server: GitServer, tmp_path: Path) -> None:
+    server.redirects = {"/team/old": f"{site(server)}"}
+    job = job_of(tmp_path / "job", f"{server.url}/team/old.git")
+    job.check_out()
+    (job.tree / "a").write_text("1")
+    assert job.send() == server.tip("team/site", BRANCH)
+
+
+def test_a_server_that_says_the_token_back_does_not_get_it_into_the_log(server: GitServer, tmp_path: Path) -> None:
+    server.tokens["read-token"] = "read"
+    server.echoes = True
+    job = job_of(tmp_path / "job", site(server), "read-token")
+    job.check_out()
+    (job.tree / "a").write_text("1")
+    with pytest.raises(RepositoryUnreadable, match=r"Sent: Basic \[token\] and \[token\]") as raised:
+        job.send()
+    assert "read-token" not in str(raised.value) + "".join(job.told)
+    assert any("[token]" in line for line in job.told)
+
+
+def test_what_a_server_says_cannot_command_a_terminal(server: GitServer, job: Job) -> None:
+    server.hook("team/site", r"printf 'hello \033[2J\007\n' >&2")
+    (job.tree / "a").write_text("1")
+    job.send()
+    assert any("hello ?[2J?" in line for line in job.told)
