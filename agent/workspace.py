@@ -158,10 +158,18 @@ def is_pushed(
 
 def _make_anew(workspace: Workspace, git: Git) -> None:
     _make_folders(workspace)
-    for each in ("git", "tree"):
-        git.program("chmod", "-R", "u+rwX", "--", each, environ={})  # an agent may leave folders that cannot be opened
-        git.program("find", each, "-mindepth", "1", "-delete", environ={})
+    if _holds(workspace.git) or _holds(workspace.tree):
+        git.program("chmod", "-R", "u+rwX", "--", "git", "tree", environ={})  # an agent may shut its folders
+        git.program("find", "git", "tree", "-mindepth", "1", "-delete", environ={})
     workspace.home.mkdir(mode=0o700, exist_ok=True)
+
+
+def _holds(folder: Path) -> bool:
+    """Anything, or what cannot be told."""
+    try:
+        return any(folder.iterdir())
+    except PermissionError:
+        return True
 
 
 def _make_folders(workspace: Workspace) -> None:

@@ -19,7 +19,7 @@ from agent.errors import (
 )
 from agent.remote import Remote
 from tests.agent.git_job import BRANCH, TOKEN, job_of, site
-from tests.agent.git_server import FILE, LINK, PROGRAM, SUBMODULE, GitServer, serving
+from tests.agent.git_server import FILE, LINK, PROGRAM, SUBMODULE, GitServer, git, serving
 
 
 @pytest.fixture
@@ -139,16 +139,15 @@ def test_a_long_or_empty_prompt_makes_a_short_subject(server: GitServer, tmp_pat
     job.check_out()
     for number, (prompt, subject) in enumerate(
         [
-            ("word " * 40, "word " * 14 + "…"),
+            ("word " * 40, "word " * 13 + "word…"),
             (" \n\t\n", "Change what the prompt asked for"),
             ("a\0b\x1b[31m\x07c", "ab[31mc"),
             ("# Not a comment\n", "# Not a comment"),
         ]
     ):
         (job.tree / "README.md").write_text(str(number))
-        job.send(prompt)
-        assert server.log("team/site", BRANCH)[0] == subject.replace(" …", "…")
-        job.check_out()
+        made = job.commit(prompt)
+        assert git(f"--git-dir={job.workspace.git}", "log", "-1", "--format=%s", str(made)).decode().strip() == subject
 
 
 def test_a_repository_without_a_token_is_read(server: GitServer, tmp_path: Path) -> None:
@@ -206,7 +205,7 @@ def test_an_answer_that_is_lost_does_not_fail_the_push(server: GitServer, tmp_pa
     assert job.send() == server.tip("team/site", BRANCH)
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503])
+@pytest.mark.parametrize("status", [429, 503])
 def test_a_host_that_is_away_for_a_moment_is_asked_again(server: GitServer, tmp_path: Path, status: int) -> None:
     job = job_of(tmp_path / "job", site(server))
     server.statuses = [status]

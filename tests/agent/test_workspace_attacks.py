@@ -1,8 +1,10 @@
 """What an agent leaves in its tree is data: none of it runs, nothing outside of it is read, and the token stays in."""
 
 import os
+import shutil
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -120,14 +122,12 @@ def plant_bare_repository(tree: Path, ran: Path) -> None:
 @pytest.mark.parametrize(
     "plant", [plant_folder, plant_nested_folder, plant_file, plant_link, plant_other_case, plant_bare_repository]
 )
-@pytest.mark.parametrize("attributes", [False, True])
 def test_a_repository_in_the_tree_runs_nothing(
-    server: GitServer, job: Job, tmp_path: Path, plant: Callable[[Path, Path], None], attributes: bool
+    server: GitServer, job: Job, tmp_path: Path, plant: Callable[[Path, Path], None]
 ) -> None:
     ran = tmp_path / "ran"
     plant(job.tree, ran)
-    if attributes:
-        (job.tree / ".gitattributes").write_text("* filter=evil diff=evil merge=evil ident\n")
+    (job.tree / ".gitattributes").write_text("* filter=evil diff=evil merge=evil ident\n")
     (job.tree / "honest").write_text("work")
     job.send()
     job.check_out()
@@ -244,9 +244,8 @@ def test_a_tree_that_is_replaced_by_a_link_is_refused(job: Job, tmp_path: Path) 
     assert (tmp_path / "secret").read_bytes() == SECRET
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_names_that_look_like_more_are_names(server: GitServer, job: Job, tmp_path: Path) -> None:
+    names = {
         "--upload-pack=touch ran",
         "-rf",
         "--",
@@ -258,22 +257,21 @@ def test_a_tree_that_is_replaced_by_a_link_is_refused(job: Job, tmp_path: Path) 
         "`touch ran`",
         "a\nb",
         "\udcff",
-    ],
-)
-def test_a_name_that_looks_like_more_is_a_name(server: GitServer, job: Job, tmp_path: Path, name: str) -> None:
-    (job.tree / name).write_text("x")
-    (job.tree / "honest").write_text("work")
+    }
+    for name in names:
+        (job.tree / name).write_text("x")
     job.send()
-    assert server.read("team/site", BRANCH).keys() == {"README.md", "src/page.md", "honest", name}
+    assert server.read("team/site", BRANCH).keys() == {"README.md", "src/page.md", *names}
     assert not list(tmp_path.rglob("ran"))
 
 
-@pytest.mark.parametrize("name", ["git~1", ".git ", ".git::$INDEX_ALLOCATION", ".g\u200cit", ".git."])
-def test_a_name_that_is_dot_git_elsewhere_fails_the_turn(job: Job, name: str) -> None:
-    (job.tree / name).mkdir()
-    (job.tree / name / "config").write_text("x")
-    with pytest.raises(GitFailed, match="git add failed .*invalid path"):
-        job.commit()
+def test_a_name_that_is_dot_git_elsewhere_fails_the_turn(job: Job) -> None:
+    for name in ("git~1", ".git ", ".git::$INDEX_ALLOCATION", ".g\u200cit", ".git."):
+        (job.tree / name).mkdir()
+        (job.tree / name / "config").write_text("x")
+        with pytest.raises(GitFailed, match="git add failed .*invalid path"):
+            job.commit()
+        shutil.rmtree(job.tree / name)
 
 
 def test_pipes_and_sockets_are_passed_over(server: GitServer, job: Job) -> None:
@@ -335,32 +333,20 @@ def test_files_without_permissions_are_committed_and_removed(server: GitServer, 
 
 
 def test_the_token_is_in_no_file_argument_or_environment(server: GitServer, job: Job, tmp_path: Path) -> None:
-    seen: list[str] = []
+    seen: list[bytes] = []
 
     def look() -> None:
         for each in Path("/proc").glob("[0-9]*"):
-            for what in ("cmdline", "environ"):
-                try:
-                    told = (each / what).read_bytes()
-                except OSError:
-                    continue
-                if b"git" in told and int(each.name) != os.getpid():
-                    seen.append(each.name)
-                    assert TOKEN.encode() not in told, told
+            with suppress(OSError):
+                environ = (each / "environ").read_bytes()
+                if b"GIT_ALLOW_PROTOCOL=http:https" in environ:
+                    seen.append(environ + (each / "cmdline").read_bytes())
 
-    faults: list[BaseException] = []
-
-    def look_and_keep() -> None:
-        try:
-            look()
-        except AssertionError as fault:
-            faults.append(fault)
-
-    server.on_request = look_and_keep
+    server.on_request = look
     (job.tree / "a").write_text("1")
     job.send()
-    assert seen
-    assert faults == []
+    assert any(b"git-remote-http" in each for each in seen)
+    assert not any(TOKEN.encode() in each for each in seen)
     for file in job.workspace.folder.rglob("*"):
         assert not file.is_file() or TOKEN.encode() not in file.read_bytes()
 

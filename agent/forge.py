@@ -1,0 +1,184 @@
+"""The pull request of a branch: the open one if there is one, else a new one."""
+
+import ssl
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+from urllib.parse import quote, unquote, urlsplit
+
+import httpx
+import msgspec
+
+from agent import patience
+from agent.code_host import CODE_HOSTS, CodeHost, Forge, Proposal, PullRequest
+from agent.errors import HostUnavailable, PullRequestRefused
+from agent.host_answer import UNAVAILABLE, retry_after_s, words_of
+from agent.remote import HIDDEN
+
+TIMEOUT = httpx.Timeout(15.0, connect=10.0)
+REDIRECTS_MAX = 3
+PAGES_MAX = 20
+"""Of open pull requests: Gitea's cannot be asked for by branch, and the job's was updated lately."""
+TITLE_CHARS_MAX = 255
+BODY_CHARS_MAX = 60_000
+"""GitHub takes 65,536."""
+
+Read = TypeVar("Read")
+
+
+def api_base_of(forge: Forge, repository_url: str) -> str:
+    """Where the API of a repository's host is, if its installation is not under a path of its own."""
+    parts = urlsplit(repository_url)
+    return CODE_HOSTS[forge].api_base(f"{parts.scheme}://{parts.netloc}")
+
+
+def open_pull_request(
+    forge: Forge,
+    api_base: str | None,
+    repository_url: str,
+    token: str,
+    proposal: Proposal,
+    is_stopped: Callable[[], bool],
+) -> str:
+    """The URL of the branch's open pull request, which is made if there is none. Any number of times makes one.
+
+    `api_base` is None where it follows from the repository's URL.
+
+    Raises:
+        PullRequestRefused: the host will not have it, and the message says why.
+        HostUnavailable: it did not answer, thrice.
+        Stopped: `is_stopped` said so.
+    """
+    row = CODE_HOSTS[forge]
+    base = (api_base or api_base_of(forge, repository_url)).rstrip("/")
+    path = _path_of(row, base, repository_url)
+    headers = {"User-Agent": "Readership", **row.headers(token)}
+    with httpx.Client(timeout=TIMEOUT, trust_env=False, verify=ssl.create_default_context(), headers=headers) as client:
+        host = _Host(row, base, path, token, client, is_stopped)
+        return _found(host, proposal.branch) or _made(host, proposal)
+
+
+@dataclass(frozen=True, slots=True)
+class _Host:
+    """One repository at its host."""
+
+    row: CodeHost
+    base: str
+    path: str
+    token: str
+    client: httpx.Client
+    is_stopped: Callable[[], bool]
+
+    @property
+    def project(self) -> str:
+        return f"{self.base}/{self.row.project(self.path)}"
+
+    def ask(self, method: str, url: str, body: Mapping[str, str] | None = None) -> httpx.Response:
+        """The answer, after three attempts at most if the host is not to be had."""
+        return patience.persistently(lambda: self._ask_once(method, url, body), self.is_stopped)
+
+    def refusal(self, answer: httpx.Response) -> PullRequestRefused:
+        """The error of an answer that is none of those awaited."""
+        status, words, name = answer.status_code, words_of(answer.content), self.row.name
+        reason = {
+            401: f"{name} does not accept the token (401)",
+            403: f"{name} forbids it (403); the token needs {self.row.right}",
+            404: f"{name} has no {self.path} at {self.base}, or the token may not see it (404)",
+        }.get(status, f"{name} refused the pull request ({status})")
+        return PullRequestRefused(self._clean(f"{reason}: {words}" if words else reason))
+
+    def _ask_once(self, method: str, url: str, body: Mapping[str, str] | None) -> httpx.Response:
+        for _ in range(REDIRECTS_MAX + 1):
+            try:
+                answer = self.client.request(method, url, json=body)
+            except httpx.TransportError as error:
+                raise HostUnavailable(self._clean(f"{self.base} could not be reached: {error}")) from None
+            if not answer.has_redirect_location:
+                break
+            url = self._next(answer)
+        else:
+            raise PullRequestRefused(f"{self.base} redirects without end")
+        pause_s = retry_after_s(answer)
+        if answer.status_code in UNAVAILABLE or pause_s is not None:
+            raise HostUnavailable(
+                self._clean(f"{self.base} is not to be had ({answer.status_code}) {words_of(answer.content)}")
+                + (f"; it asks to be left alone for {pause_s:.0f} s" if pause_s else ""),
+                pause_s or 0,
+            )
+        return answer
+
+    def _next(self, answer: httpx.Response) -> str:
+        """Where a redirect leads: a renamed repository, but never another host, which would be sent the token."""
+        target = answer.url.join(answer.headers["Location"])
+        if (target.scheme, target.host, target.port) != (answer.url.scheme, answer.url.host, answer.url.port):
+            raise PullRequestRefused(
+                self._clean(f"{self.base} leads to another host, {target.host}, which is not sent the token")
+            )
+        return str(target)
+
+    def _clean(self, text: str) -> str:
+        return text.replace(self.token, HIDDEN)
+
+
+def _path_of(row: CodeHost, base: str, repository_url: str) -> str:
+    """The repository's path at its installation, which may itself be under a path."""
+    path = unquote(urlsplit(repository_url).path).strip("/").removesuffix(".git")
+    under = urlsplit(base).path.removesuffix(row.api_suffix).strip("/")
+    return path.removeprefix(f"{under}/") if under else path
+
+
+def _found(host: _Host, branch: str) -> str | None:
+    """The URL of the branch's open pull request."""
+    return next((each.url for each in _listed(host, branch) if each.branch == branch and each.is_inside), None)
+
+
+def _listed(host: _Host, branch: str) -> Iterator[PullRequest]:
+    query = host.row.listing(host.path, branch)
+    for page in range(1, PAGES_MAX + 1):
+        answer = host.ask(
+            "GET", str(httpx.URL(f"{host.project}/{host.row.pulls}", params={**query, "page": str(page)}))
+        )
+        if answer.status_code != 200:
+            raise host.refusal(answer)
+        listed = _decoded(host, host.row.read_all, answer)
+        yield from listed
+        if len(listed) < host.row.page_size:
+            return
+
+
+def _made(host: _Host, proposal: Proposal) -> str:
+    """The URL of a new pull request, or of the one that was made meanwhile."""
+    proposal = _cut(proposal)
+    _require_branch(host, proposal.base)
+    answer = host.ask("POST", f"{host.project}/{host.row.pulls}", host.row.proposed(proposal))
+    if answer.status_code == 201:
+        return _decoded(host, host.row.read, answer).url
+    if answer.status_code == host.row.duplicate_status and (url := _found(host, proposal.branch)):
+        return url
+    raise host.refusal(answer)
+
+
+def _require_branch(host: _Host, base: str) -> None:
+    """GitLab takes a merge request into a branch that is not there; the others' words do not say which is missing."""
+    answer = host.ask("GET", f"{host.project}/{host.row.branch.format(quote(base, safe=''))}")
+    if answer.status_code == 404:
+        raise PullRequestRefused(
+            f"{host.path} has no branch {base!r} for the pull request to go to; "
+            "it must be a branch, not a tag or a commit: set the project's ref to one"
+        )
+    if answer.status_code != 200:
+        raise host.refusal(answer)
+
+
+def _cut(proposal: Proposal) -> Proposal:
+    title = " ".join(proposal.title.split())[:TITLE_CHARS_MAX]
+    return Proposal(proposal.branch, proposal.base.removeprefix("refs/heads/"), title, proposal.body[:BODY_CHARS_MAX])
+
+
+def _decoded(host: _Host, read: Callable[[bytes], Read], answer: httpx.Response) -> Read:
+    try:
+        return read(answer.content)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise PullRequestRefused(
+            f"{host.base} does not answer as {host.row.name} does: is the API base right?"
+        ) from None

@@ -1,0 +1,384 @@
+"""Strict doubles of the three code hosts, for tests: what each documents, and nothing that it does not.
+
+GitHub  https://docs.github.com/en/rest/pulls/pulls
+        https://docs.github.com/en/rest/branches/branches
+GitLab  https://docs.gitlab.com/api/merge_requests/, https://docs.gitlab.com/api/branches/
+        https://docs.gitlab.com/api/rest/troubleshooting/
+Gitea   https://gitea.com/api/swagger; the words of its errors: routers/api/v1/repo/pull.go of go-gitea/gitea
+Forgejo https://codeberg.org/api/swagger
+
+A parameter, a field or a path that is not in them is answered 400 and noted in `faults`,
+and a test that ends with faults is wrong.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+Right = Literal["read", "write"]
+Answer = tuple[int, Any, dict[str, str]]
+Kind = Literal["github", "gitlab", "gitea"]
+
+API: dict[Kind, str] = {"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1"}
+
+
+@dataclass
+class Pull:
+    number: int
+    branch: str
+    base: str
+    title: str
+    body: str
+    state: Literal["open", "closed", "merged"] = "open"
+    fork: str = ""
+    """Of another owner, if the branch is in a fork."""
+
+
+@dataclass
+class CodeHostDouble:
+    """One repository, `path`, of one host. `branches` and `tags` tell what is in it at the moment."""
+
+    kind: Kind
+    path: str = "team/site"
+    branches: Callable[[], list[str]] = lambda: ["main"]
+    tags: tuple[str, ...] = ()
+    tokens: dict[str, Right] = field(default_factory=lambda: {"forge-token": "write"})
+    pulls: list[Pull] = field(default_factory=list)
+    requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
+    """Each: method, path with query, headers in lower case."""
+    upsets: list[Answer] = field(default_factory=list)
+    """Answers given, one a request, before any is looked at; a status of 0 cuts the connection."""
+    lost: int = 0
+    """So many pull requests are made, and the answer is lost."""
+    before_create: Callable[[], None] = lambda: None
+    faults: list[str] = field(default_factory=list)
+    under: str = ""
+    """The path that the installation is under: `/git`."""
+    url: str = ""
+
+    @property
+    def api(self) -> str:
+        return self.url + self.under + API[self.kind]
+
+    @property
+    def repository_url(self) -> str:
+        return f"{self.url}{self.under}/{self.path}.git"
+
+    def add(self, branch: str, base: str, title: str = "", body: str = "", **more: Any) -> Pull:
+        pull = Pull(len(self.pulls) + 1, branch, base, title, body, **more)
+        self.pulls.append(pull)
+        return pull
+
+    def link(self, pull: Pull) -> str:
+        way = {"github": "pull", "gitlab": "-/merge_requests", "gitea": "pulls"}[self.kind]
+        return f"{self.url}{self.under}/{self.path}/{way}/{pull.number}"
+
+
+@contextmanager
+def hosting(kind: Kind, **options: Any) -> Iterator[CodeHostDouble]:
+    double = CodeHostDouble(kind, **options)
+
+    class Handler(_Handler):
+        host = double
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        listening.daemon_threads = True
+        double.url = f"http://127.0.0.1:{listening.server_port}"
+        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield double
+        finally:
+            listening.shutdown()
+            thread.join()
+    assert double.faults == []
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    segments: list[str]
+    query: dict[str, str]
+    headers: Mapping[str, str]
+    body: Any
+
+
+class _Fault(Exception):
+    """The request is not one that the host documents."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    host: CodeHostDouble
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_POST(self) -> None:
+        self._answer()
+
+    def log_message(self, *arguments: object) -> None:
+        """Tests read `requests`."""
+
+    def _answer(self) -> None:
+        content = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.host.requests.append((self.command, self.path, headers))
+        try:
+            status, told, more = self.host.upsets.pop(0) if self.host.upsets else self._routed(content, headers)
+        except _Fault as fault:
+            self.host.faults.append(f"{self.command} {self.path}: {fault}")
+            status, told, more = 400, {"message": str(fault)}, {}
+        if status == 0:
+            self.close_connection = True
+            return
+        answer = told if isinstance(told, bytes) else json.dumps(told).encode()
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(answer)), **more}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def _routed(self, content: bytes, headers: dict[str, str]) -> Answer:
+        parts = urlsplit(self.path)
+        base = f"{self.host.under}{API[self.host.kind]}/"
+        _require(parts.path.startswith(base), "not under the API")
+        _require(headers.get("user-agent", ""), "no User-Agent")
+        query = parse_qsl(parts.query, strict_parsing=True) if parts.query else []
+        _require(len(dict(query)) == len(query), "a parameter comes twice")
+        if self.command == "POST":
+            _require(headers.get("content-type") == "application/json", "not JSON")
+        segments = [unquote(each) for each in parts.path.removeprefix(base).split("/")]
+        request = Request(self.command, segments, dict(query), headers, json.loads(content) if content else None)
+        return {"github": _github, "gitlab": _gitlab, "gitea": _gitea}[self.host.kind](self.host, request)
+
+
+def _require(truth: object, fault: str) -> None:
+    if not truth:
+        raise _Fault(fault)
+
+
+def _fields(request: Request, required: set[str], optional: set[str]) -> set[str]:
+    """The required fields that are missing."""
+    _require(set(request.body) <= required | optional, f"fields {sorted(set(request.body) - required - optional)}")
+    _require(all(isinstance(each, str) for each in request.body.values()), "a field is no text")
+    return {name for name in required if not request.body.get(name)}
+
+
+def _page(host: CodeHostDouble, request: Request, chosen: list[Pull], size: str, size_max: int) -> list[Pull]:
+    page, each = int(request.query.get("page", "1")), min(int(request.query.get(size, "30")), size_max)
+    return list(reversed(chosen))[(page - 1) * each : page * each]
+
+
+# GitHub
+
+
+def _github(host: CodeHostDouble, request: Request) -> Answer:
+    _require(request.headers.get("accept") == "application/vnd.github+json", "Accept is not GitHub's")
+    _require(request.headers.get("x-github-api-version") == "2022-11-28", "no API version")
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    right = host.tokens.get(token) if scheme == "Bearer" else None
+    docs = "https://docs.github.com/rest"
+    if right is None:
+        return 401, {"message": "Bad credentials", "documentation_url": docs, "status": "401"}, {}
+    _require(request.segments[0] == "repos" and len(request.segments) >= 4, "no such path")
+    if "/".join(request.segments[1:3]).lower() != host.path.lower():
+        return 404, {"message": "Not Found", "documentation_url": docs, "status": "404"}, {}
+    match request.method, request.segments[3:]:
+        case "GET", ["branches", branch]:
+            _require(not request.query, "a branch has no parameters")
+            found = branch in host.branches()
+            missing = {"message": "Branch not found", "documentation_url": docs, "status": "404"}
+            return (200, {"name": branch, "protected": False}, {}) if found else (404, missing, {})
+        case "GET", ["pulls"]:
+            return 200, [_github_pull(host, each) for each in _github_listed(host, request)], {}
+        case "POST", ["pulls"]:
+            if right == "read":
+                words = "Resource not accessible by personal access token"
+                return 403, {"message": words, "documentation_url": docs, "status": "403"}, {}
+            return _github_create(host, request, docs)
+    raise _Fault("no such path")
+
+
+def _github_listed(host: CodeHostDouble, request: Request) -> list[Pull]:
+    known = {"state", "head", "base", "sort", "direction", "per_page", "page"}
+    _require(set(request.query) <= known, "a parameter that GitHub does not have")
+    owner, _, branch = request.query["head"].partition(":")
+    _require(branch, "head is not of the form user:branch, and GitHub would not filter by it")
+    state = request.query.get("state", "open")
+    chosen = [
+        each
+        for each in host.pulls
+        if each.branch == branch
+        and (each.fork or host.path.partition("/")[0]).lower() == owner.lower()
+        and (state == "all" or (each.state == "open") == (state == "open"))
+    ]
+    return _page(host, request, chosen, "per_page", 100)
+
+
+def _github_create(host: CodeHostDouble, request: Request, docs: str) -> Answer:
+    missing = _fields(request, {"title", "head", "base"}, {"body", "head_repo", "maintainer_can_modify", "draft"})
+    if missing:
+        words = "Invalid request.\n\n" + " ".join(f'"{each}" wasn\'t supplied.' for each in sorted(missing))
+        return 422, {"message": words, "documentation_url": docs, "status": "422"}, {}
+    host.before_create()
+    head, base = request.body["head"].split(":")[-1], request.body["base"]
+    errors: list[dict[str, str]] = [
+        {"resource": "PullRequest", "field": name, "code": "invalid"}
+        for name, branch in (("head", head), ("base", base))
+        if branch not in host.branches()
+    ]
+    if any((each.branch, each.base, each.state) == (head, base, "open") for each in host.pulls):
+        owner = host.path.partition("/")[0]
+        words = f"A pull request already exists for {owner}:{head}."
+        errors.append({"resource": "PullRequest", "code": "custom", "message": words})
+    if len(request.body.get("body", "")) > 65_536:
+        errors.append({"resource": "Issue", "code": "custom", "field": "body", "message": "body is too long"})
+    if errors:
+        return 422, {"message": "Validation Failed", "errors": errors, "documentation_url": docs, "status": "422"}, {}
+    pull = host.add(head, base, request.body["title"], request.body.get("body", ""))
+    return _told(host, 201, _github_pull(host, pull))
+
+
+def _github_pull(host: CodeHostDouble, pull: Pull) -> dict[str, Any]:
+    return {
+        "number": pull.number,
+        "state": "open" if pull.state == "open" else "closed",
+        "title": pull.title,
+        "body": pull.body,
+        "html_url": host.link(pull),
+        "head": {"ref": pull.branch, "label": f"{pull.fork}:{pull.branch}", "repo": {"id": 2 if pull.fork else 1}},
+        "base": {"ref": pull.base, "repo": {"id": 1}},
+    }
+
+
+# GitLab
+
+
+def _gitlab(host: CodeHostDouble, request: Request) -> Answer:
+    right = host.tokens.get(request.headers.get("private-token", ""))
+    if right is None:
+        return 401, {"message": "401 Unauthorized"}, {}
+    _require(request.segments[0] == "projects" and len(request.segments) >= 3, "no such path")
+    if request.segments[1].lower() != host.path.lower():
+        return 404, {"message": "404 Project Not Found"}, {}
+    match request.method, request.segments[2:]:
+        case "GET", ["repository", "branches", branch]:
+            found = branch in host.branches()
+            return (
+                (200, {"name": branch, "merged": False}, {})
+                if found
+                else (404, {"message": "404 Branch Not Found"}, {})
+            )
+        case "GET", ["merge_requests"]:
+            known = {"state", "source_branch", "target_branch", "order_by", "sort", "per_page", "page"}
+            _require(set(request.query) <= known, "a parameter that GitLab does not have")
+            state = request.query.get("state", "all")
+            _require(state in {"opened", "closed", "merged", "locked", "all"}, "a state that GitLab does not have")
+            chosen = [each for each in host.pulls if each.branch == request.query.get("source_branch", each.branch)]
+            chosen = [each for each in chosen if state in {"all", _gitlab_state(each)}]
+            return 200, [_merge_request(host, each) for each in _page(host, request, chosen, "per_page", 100)], {}
+        case "POST", ["merge_requests"]:
+            if right == "read":
+                words = "The request requires higher privileges than provided by the access token."
+                return 403, {"error": "insufficient_scope", "error_description": words, "scope": "api"}, {}
+            return _gitlab_create(host, request)
+    raise _Fault("no such path")
+
+
+def _gitlab_create(host: CodeHostDouble, request: Request) -> Answer:
+    missing = _fields(request, {"title", "source_branch", "target_branch"}, {"description", "labels", "squash"})
+    if missing:
+        return 400, {"error": ", ".join(f"{each} is missing" for each in sorted(missing))}, {}
+    host.before_create()
+    branch, base = request.body["source_branch"], request.body["target_branch"]
+    if len(request.body["title"]) > 255:
+        return 400, {"message": {"title": ["is too long (maximum is 255 characters)"]}}, {}
+    for each in host.pulls:
+        if (each.branch, each.base, each.state) == (branch, base, "open"):
+            words = f"Another open merge request already exists for this source branch: !{each.number}"
+            return 409, {"message": [words]}, {}
+    description = request.body.get("description", "")
+    _require(not any(line.startswith("/") for line in description.splitlines()), "a quick action would be obeyed")
+    return _told(host, 201, _merge_request(host, host.add(branch, base, request.body["title"], description)))
+
+
+def _gitlab_state(pull: Pull) -> str:
+    return "opened" if pull.state == "open" else pull.state
+
+
+def _merge_request(host: CodeHostDouble, pull: Pull) -> dict[str, Any]:
+    return {
+        "iid": pull.number,
+        "state": _gitlab_state(pull),
+        "title": pull.title,
+        "description": pull.body,
+        "web_url": host.link(pull),
+        "source_branch": pull.branch,
+        "target_branch": pull.base,
+        "source_project_id": 2 if pull.fork else 1,
+        "target_project_id": 1,
+    }
+
+
+# Gitea and Forgejo
+
+
+def _gitea(host: CodeHostDouble, request: Request) -> Answer:
+    docs = f"{host.url}/api/swagger"
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    right = host.tokens.get(token) if scheme in {"token", "Bearer"} else None
+    if right is None:
+        return 401, {"message": "invalid username, password or token", "url": docs}, {}
+    _require(request.segments[0] == "repos" and len(request.segments) >= 4, "no such path")
+    gone = 404, {"errors": None, "message": "The target couldn't be found.", "url": docs}, {}
+    if "/".join(request.segments[1:3]).lower() != host.path.lower():
+        return gone
+    match request.method, request.segments[3:]:
+        case "GET", ["branches", branch]:
+            return (200, {"name": branch, "protected": False}, {}) if branch in host.branches() else gone
+        case "GET", ["pulls"]:
+            known = {"state", "sort", "milestone", "labels", "poster", "page", "limit", "base_branch"}
+            _require(set(request.query) <= known, "a parameter that Gitea does not have")
+            state = request.query.get("state", "open")
+            chosen = [each for each in host.pulls if state == "all" or (each.state == "open") == (state == "open")]
+            return 200, [_github_pull(host, each) for each in _page(host, request, chosen, "limit", 50)], {}
+        case "POST", ["pulls"]:
+            if right == "read":
+                words = "token does not have at least one of required scope(s): [write:repository]"
+                return 403, {"message": words, "url": docs}, {}
+            return _gitea_create(host, request, docs)
+    raise _Fault("no such path")
+
+
+def _gitea_create(host: CodeHostDouble, request: Request, docs: str) -> Answer:
+    missing = _fields(request, {"title", "head", "base"}, {"body", "assignee"})
+    if missing:
+        return 422, {"message": f"[{min(missing).title()}]: Required", "url": docs}, {}
+    host.before_create()
+    head, base = request.body["head"], request.body["base"]
+    if base in host.tags:
+        return 422, {"message": "Invalid PullRequest: base and head must be branches", "url": docs}, {}
+    if base not in host.branches() or head not in host.branches():
+        return 404, {"errors": None, "message": "The target couldn't be found.", "url": docs}, {}
+    for each in host.pulls:
+        if (each.branch, each.base, each.state) == (head, base, "open"):
+            words = (
+                f"pull request already exists for these targets [id: {each.number}, issue_id: {each.number}, "
+                f"head_repo_id: 1, base_repo_id: 1, head_branch: {head}, base_branch: {base}]"
+            )
+            return 409, {"message": words, "url": docs}, {}
+    pull = host.add(head, base, request.body["title"], request.body.get("body", ""))
+    return _told(host, 201, _github_pull(host, pull))
+
+
+def _told(host: CodeHostDouble, status: int, told: dict[str, Any]) -> Answer:
+    if host.lost:
+        host.lost -= 1
+        return 0, None, {}
+    return status, told, {}
