@@ -1,5 +1,6 @@
 """The pull request of a branch: the open one if there is one, else a new one."""
 
+import re
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,11 +12,13 @@ import msgspec
 
 from agent import patience
 from agent.code_host import CODE_HOSTS, CodeHost, Forge, Proposal, PullRequest
-from agent.errors import HostUnavailable, PullRequestRefused
+from agent.errors import HostUnavailable, InvalidConfiguration, PullRequestRefused
 from agent.host_answer import UNAVAILABLE, retry_after_s, words_of
 from agent.remote import HIDDEN
 
 TIMEOUT = httpx.Timeout(15.0, connect=10.0)
+API_BASE = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[^\s?#\\]*)?")
+API_BASE_EXAMPLE = "https://gitlab.example.com/api/v4"
 REDIRECTS_MAX = 3
 PAGES_MAX = 20
 """Of open pull requests: Gitea's cannot be asked for by branch, and the job's was updated lately."""
@@ -30,6 +33,17 @@ def api_base_of(forge: Forge, repository_url: str) -> str:
     """Where the API of a repository's host is, if its installation is not under a path of its own."""
     parts = urlsplit(repository_url)
     return CODE_HOSTS[forge].api_base(f"{parts.scheme}://{parts.netloc}")
+
+
+def check_api_base(api_base: str) -> str:
+    """The address, if it is one.
+
+    Raises:
+        InvalidConfiguration: it is not.
+    """
+    if not API_BASE.fullmatch(api_base):
+        raise InvalidConfiguration(f"an API base is an http or https URL such as {API_BASE_EXAMPLE}")
+    return api_base
 
 
 def open_pull_request(
@@ -50,7 +64,7 @@ def open_pull_request(
         Stopped: `is_stopped` said so.
     """
     row = CODE_HOSTS[forge]
-    base = (api_base or api_base_of(forge, repository_url)).rstrip("/")
+    base = check_api_base(api_base or api_base_of(forge, repository_url)).rstrip("/")
     path = _path_of(row, base, repository_url)
     headers = {"User-Agent": "Readership", **row.headers(token)}
     with httpx.Client(timeout=TIMEOUT, trust_env=False, verify=ssl.create_default_context(), headers=headers) as client:
@@ -91,7 +105,7 @@ class _Host:
         for _ in range(REDIRECTS_MAX + 1):
             try:
                 answer = self.client.request(method, url, json=body)
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 raise HostUnavailable(self._clean(f"{self.base} could not be reached: {error}")) from None
             if not answer.has_redirect_location:
                 break

@@ -76,6 +76,7 @@ FAILURES: tuple[Failure, ...] = (
         RepositoryUnreadable,
         "{host} does not accept the token (401): is it right, and still valid?",
     ),
+    (r"could not read Password", GitFailed, "the token could not be handed to git: {words}"),
     (r"askpass response", RepositoryUnreadable, "{url} leads to another host, which is not given the token: {words}"),
     (r"could not read Username", RepositoryUnreadable, "{url} asks for a token (401), and the project has none"),
     (

@@ -32,8 +32,8 @@ def resolve(reference: str, environ: Mapping[str, str]) -> str:
     secret = (environ.get(place, "") if kind == "env" else _read(reference, Path(place))).strip()
     if not secret:
         raise SecretUnreadable(f"{reference} is {'not set or ' if kind == 'env' else ''}empty")
-    if not secret.isprintable():
-        raise SecretUnreadable(f"{reference} must be one line of printable characters")
+    if not (secret.isascii() and secret.isprintable()):
+        raise SecretUnreadable(f"{reference} must be one line of printable ASCII characters")
     return secret
 
 

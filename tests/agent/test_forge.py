@@ -7,7 +7,7 @@ import pytest
 
 from agent import code_host, forge
 from agent.code_host import Proposal
-from agent.errors import HostUnavailable, PullRequestRefused, Stopped
+from agent.errors import HostUnavailable, InvalidConfiguration, PullRequestRefused, Stopped
 from tests.agent.code_hosts import CodeHostDouble, Kind, hosting
 
 BRANCH = "readership/j1"
@@ -257,6 +257,15 @@ def test_forgejo_is_spoken_to_as_gitea() -> None:
 )
 def test_the_api_follows_from_the_repository(kind: code_host.Forge, repository: str, api: str) -> None:
     assert forge.api_base_of(kind, repository) == api
+
+
+@pytest.mark.parametrize(
+    "base", ["", "gitlab.com", "https://user:secret@x/api", "https://x/api?a=b", "ftp://x", "https://[/"]
+)
+def test_what_is_no_api_base_is_refused_and_not_repeated(base: str) -> None:
+    with pytest.raises(InvalidConfiguration) as raised:
+        forge.check_api_base(base)
+    assert "secret" not in str(raised.value)
 
 
 def _project(host: CodeHostDouble) -> str:

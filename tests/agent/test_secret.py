@@ -68,9 +68,9 @@ def test_what_is_no_reference_is_refused_and_not_repeated(reference: str) -> Non
     assert reference not in str(raised.value)
 
 
-@pytest.mark.parametrize("content", [b"two\nlines", b"nul\0", b"tab\tbed"])
+@pytest.mark.parametrize("content", [b"two\nlines", b"nul\0", b"tab\tbed", "caf\u00e9".encode()])
 def test_what_cannot_go_into_a_header_is_refused_and_not_repeated(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(SecretUnreadable, match="must be one line of printable characters") as raised:
+    with pytest.raises(SecretUnreadable, match="must be one line of printable ASCII characters") as raised:
         secret.resolve(f"file:{file_of(tmp_path, content)}", {})
     assert "lines" not in str(raised.value).replace("one line", "")
 
