@@ -221,8 +221,8 @@ def _refuse_large_files(workspace: Workspace, git: Git) -> None:
     for name in names:
         try:
             size = os.lstat(workspace.tree / name).st_size
-        except FileNotFoundError:
-            continue  # deleted
+        except OSError:
+            continue  # deleted, or below what is no folder any more: git add sees it the same way
         if size > FILE_BYTES_MAX:
             raise WorkspaceUnusable(
                 f"the agent left {name!r} of {size / 1024**2:.0f} MiB: "

@@ -227,6 +227,18 @@ def test_links_are_committed_as_links_and_never_followed(server: GitServer, job:
     assert (outside / "page.md").read_bytes() == SECRET
 
 
+def test_a_folder_that_became_a_file_or_a_loop_is_committed_as_that(server: GitServer, job: Job) -> None:
+    (job.tree / "src" / "page.md").unlink()
+    (job.tree / "src").rmdir()
+    (job.tree / "src").write_text("a file")
+    first = job.commit()
+    (job.tree / "src").unlink()
+    (job.tree / "src").symlink_to("src")
+    job.push(str(job.commit()))
+    assert first
+    assert server.read("team/site", BRANCH)["src"] == (LINK, b"src")
+
+
 def test_the_permissions_of_what_a_link_leads_to_stay(job: Job, tmp_path: Path) -> None:
     (tmp_path / "secret").chmod(0o400)
     (job.tree / "secret").symlink_to(tmp_path / "secret")
