@@ -1,0 +1,120 @@
+"""What an agent's output says of its turn: its session, its last words, and whether it holds that it is done.
+
+An exit status says too little: codex 0.169 ended with 0 when every command of it was blocked, mini-swe-agent ends with
+0 at its limits, and Claude Code reports `is_error` beside the subtype `success`.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+LINE_BYTES_MAX = 16 * 1024 * 1024
+TAIL_BYTES = 64 * 1024
+SUMMARY_CHARACTERS = 4000
+REASON_CHARACTERS = 500
+
+Event = Mapping[str, Any]
+"""A line of JSON that another program wrote: its shape is that program's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`error`: why the agent holds that it failed; `is_done`: it holds the opposite. Neither: it did not finish."""
+
+    session: str | None = None
+    summary: str = ""
+    is_done: bool = False
+    error: str | None = None
+
+
+EventReader = Callable[[Record, Event], Record]
+
+
+def read_claude(record: Record, event: Event) -> Record:
+    session = event.get("session_id") or record.session
+    if event.get("type") != "result":
+        return replace(record, session=session)
+    said = str(event.get("result") or "; ".join(map(str, event.get("errors") or ())))
+    if event.get("is_error") or event.get("subtype") != "success":
+        return Record(session, record.summary, error=said or str(event.get("subtype")))
+    return Record(session, said, is_done=True)
+
+
+def read_codex(record: Record, event: Event) -> Record:
+    match event:
+        case {"type": "thread.started", "thread_id": str(session)}:
+            return replace(record, session=session)
+        case {"type": "item.completed", "item": {"type": "agent_message", "text": str(text)}}:
+            return replace(record, summary=text)
+        case {"type": "turn.started"}:
+            return replace(record, is_done=False, error=None)
+        case {"type": "turn.completed"}:
+            return replace(record, is_done=True, error=None)
+        case {"type": "turn.failed", "error": {"message": str(message)}}:
+            return replace(record, is_done=False, error=message)
+    return record
+
+
+def read_opencode(record: Record, event: Event) -> Record:
+    """A step that ends with tool calls is followed by another; only `stop` is an end that the model chose."""
+    record = replace(record, session=event.get("sessionID") or record.session)
+    match event:
+        case {"type": "text", "part": {"text": str(text)}}:
+            return replace(record, summary=text)
+        case {"type": "step_finish", "part": {"reason": "stop"}}:
+            return replace(record, is_done=True, error=None)
+        case {"type": "step_finish", "part": {"reason": "tool-calls"}} | {"type": "step_start"}:
+            return replace(record, is_done=False)
+        case {"type": "step_finish", "part": {"reason": str(reason)}}:
+            return replace(record, is_done=False, error=f"the model stopped: {reason}")
+        case {"type": "error", "error": dict(error)}:
+            message = error.get("data", {}).get("message") or error.get("name") or json.dumps(error)
+            return replace(record, is_done=False, error=str(message))
+    return record
+
+
+def read_mini(record: Record, event: Event) -> Record:
+    if "trajectory_format" not in event:
+        return record
+    status = str(event["info"].get("exit_status"))
+    if status == "Submitted":
+        return Record(summary=str(event["info"].get("submission") or ""), is_done=True)
+    last = event["messages"][-1].get("content") if event["messages"] else ""
+    return Record(error=f"{status}: {last}" if last and last != status else status)
+
+
+@dataclass(slots=True)
+class Output:
+    """Takes an agent's output as it comes; keeps what its record says, and the last of what it wrote."""
+
+    read: EventReader | None
+    record: Record = field(default_factory=Record)
+    tail: bytes = b""
+    _line: bytes = b""
+
+    def take(self, stream: str, piece: bytes) -> None:
+        self.tail = (self.tail + piece)[-TAIL_BYTES:]
+        if stream != "stdout":
+            return
+        *lines, self._line = (self._line + piece).split(b"\n")
+        self._line = self._line[:LINE_BYTES_MAX]
+        for line in lines:
+            self._take_line(line)
+
+    def _take_line(self, line: bytes) -> None:
+        """A line that is no record is the agent's chatter."""
+        if self.read is None:
+            words = line.decode(errors="replace").strip()
+            self.record = Record(summary=words[:SUMMARY_CHARACTERS] or self.record.summary)
+            return
+        try:
+            event = json.loads(line)
+        except ValueError:
+            return
+        if isinstance(event, dict):
+            self.record = self.read(self.record, event)
+
+    def last_words(self) -> str:
+        """The last lines it wrote, short enough for a reason."""
+        return " ".join(self.tail.decode(errors="replace").split())[-REASON_CHARACTERS:]
