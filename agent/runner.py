@@ -97,7 +97,7 @@ def run(request: RunRequest) -> RunResult:
             )
         _give(request, _prompt(request, agent), start, places)
         watchdog = stack.enter_context(Watchdog((request.tree, request.home), request.limits))
-        status = _run(request, _command(request, start, places, gateway), output, watchdog, gateway)
+        status = _run(request, start, places, output, watchdog, gateway)
         return _believe(request, agent, status, output, gateway)
 
 
@@ -195,7 +195,8 @@ def _command(
 
 def _run(
     request: RunRequest,
-    command: tuple[list[str], dict[str, str]],
+    start: Start,
+    places: _Places,
     output: Output,
     watchdog: Watchdog,
     gateway: Gateway | None,
@@ -209,7 +210,7 @@ def _run(
     def must_stop() -> bool:
         return request.is_stopped() or watchdog.reason is not None or (gateway is not None and gateway.given_up())
 
-    argv, env = command
+    argv, env = _command(request, start, places, gateway)
     try:
         return process.run(
             argv, cwd=request.tree, env=env, limit_s=request.limit_s, is_stopped=must_stop, on_output=take
@@ -224,6 +225,8 @@ def _run(
         raise TimedOut(_joined(f"the agent did not end within {request.limit_s:g} s", gateway)) from late
     except OSError as problem:
         raise TurnFailed(f"the agent cannot be started: {problem}") from problem
+    finally:
+        sandbox.wait_for_end(places.given)
 
 
 def _believe(request: RunRequest, agent: Preset, status: int, output: Output, gateway: Gateway | None) -> RunResult:

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,7 @@ AGENT_UID = 60900
 """Who the box is outside when the service is root. No Linux distribution gives it away: https://systemd.io/UIDS-GIDS."""
 UID_INSIDE = "1000"
 TRIAL_S = 10
+END_S = 10
 PROGRAMS = {"bwrap": "bubblewrap", "prlimit": "util-linux", "setpriv": "util-linux"}
 
 MIB = 1024 * 1024
@@ -118,6 +120,30 @@ def missing(path: str = PATH) -> str | None:
     return f"bubblewrap (0.8 or later) cannot make a box here: {said}"
 
 
+def wait_for_end(run: Path) -> None:
+    """Wait until no process of the box is left; `run` is what makes it known, by a name that no other box has.
+
+    Bubblewrap tells the agent's status before it ends, and the rest of the box is killed after: for some milliseconds
+    a process in there could go on writing into a tree that is being committed.
+
+    Raises:
+        TurnFailed: a process could not be killed, as when its disk does not answer.
+    """
+    deadline = time.monotonic() + END_S
+    while any(_is_in_box(process, run.name) for process in Path("/proc").glob("[0-9]*")):
+        if time.monotonic() > deadline:
+            raise TurnFailed("a process of the agent cannot be killed: look for a disk that does not answer")
+        time.sleep(END_S / 1000)
+
+
+def _is_in_box(process: Path, name: str) -> bool:
+    """Whether `name` is mounted where it is. One that cannot write any more has no mounts left."""
+    try:
+        return f"/{name} {RUN} " in (process / "mountinfo").read_text()
+    except OSError:
+        return False
+
+
 def python() -> tuple[Path, Path | None]:
     """The interpreter for the box, and the folder it needs to see beyond /usr: the one that runs this very program."""
     executable = Path(sys.executable).resolve()
@@ -127,8 +153,9 @@ def python() -> tuple[Path, Path | None]:
 
 def _refuse_if_telling(path: Path, box: Box) -> None:
     real = path.resolve()
-    telling = [place for place in (box.tree, box.home, *box.hidden) if place.resolve().is_relative_to(real)]
-    if not path.is_absolute() or real in NEVER_VISIBLE or telling:
+    holds_the_job = any(place.resolve().is_relative_to(real) for place in (box.tree, box.home))
+    is_hidden = any(real.is_relative_to(place.resolve()) for place in box.hidden)
+    if not path.is_absolute() or real in NEVER_VISIBLE or holds_the_job or is_hidden:
         raise TurnFailed(f"{path} cannot be shown to the agent: name the folder of the program itself")
 
 
@@ -164,7 +191,7 @@ def _as_agent(box: Box, job: Path) -> list[str]:
     """As root, all of what `_boxed` asks for, where the ordinary user can reach it; then become that user."""
     places = {"tree": box.tree, "home": box.home, "run": box.run}
     return [
-        *("bwrap", "--die-with-parent", "--dev-bind", "/proc", "/proc", "--dev-bind", "/dev", "/dev"),
+        *("bwrap", "--unshare-pid", "--die-with-parent", "--dev-bind", "/proc", "/proc", "--dev-bind", "/dev", "/dev"),
         *_passable([job, Path("/tmp")]),  # noqa: S108  # bubblewrap begins from there
         *_system(box),
         *(word for name, path in places.items() for word in ("--bind", str(path), str(job / name))),
