@@ -132,10 +132,10 @@ def _mini_swe_agent(ask: Ask) -> Start:
     return Start(
         argv=(
             *("sh", "-c", script, record, "mini", "--yolo", "--exit-immediately"),
-            *("--config", "mini.yaml", "--config", f"{ask.run}/mini.json", "--output", record),
+            *("--config", "mini.yaml", "--config", f"{ask.run}/turn.yaml", "--output", record),
         ),
         env={"MSWEA_CONFIGURED": "true", "MSWEA_SILENT_STARTUP": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
-        files={"mini.json": json.dumps(config)},
+        files={"turn.yaml": json.dumps(config)},
     )
 
 

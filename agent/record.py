@@ -91,18 +91,19 @@ class Output:
     read: EventReader | None
     record: Record = field(default_factory=Record)
     tail: bytes = b""
-    _line: bytes = b""
+    _line: bytearray = field(default_factory=bytearray)
 
     def take(self, stream: str, piece: bytes) -> None:
         self.tail = (self.tail + piece)[-TAIL_BYTES:]
         if stream != "stdout":
             return
-        *lines, self._line = (self._line + piece).split(b"\n")
-        self._line = self._line[:LINE_BYTES_MAX]
-        for line in lines:
-            self._take_line(line)
+        first, *others = piece.split(b"\n")
+        self._line += first[: LINE_BYTES_MAX - len(self._line)]
+        for begun in others:
+            self._take_line(self._line)
+            self._line = bytearray(begun)
 
-    def _take_line(self, line: bytes) -> None:
+    def _take_line(self, line: bytearray) -> None:
         """A line that is no record is the agent's chatter."""
         if self.read is None:
             words = line.decode(errors="replace").strip()
