@@ -75,12 +75,15 @@ def read_opencode(record: Record, event: Event) -> Record:
 
 
 def read_mini(record: Record, event: Event) -> Record:
+    """Its record file, which says how it ended, with every message."""
     if "trajectory_format" not in event:
         return record
-    status = str(event["info"].get("exit_status"))
+    info, messages = event["info"], event["messages"]
+    status = str(info.get("exit_status"))
     if status == "Submitted":
-        return Record(summary=str(event["info"].get("submission") or ""), is_done=True)
-    last = event["messages"][-1].get("content") if event["messages"] else ""
+        said = [message.get("content") for message in messages if message.get("role") == "assistant"]
+        return Record(summary=str(info.get("submission") or next(filter(None, reversed(said)), "")), is_done=True)
+    last = messages[-1].get("content") if messages else ""
     return Record(error=f"{status}: {last}" if last and last != status else status)
 
 

@@ -156,7 +156,7 @@ def _give(request: RunRequest, prompt: str, start: Start, places: _Places) -> No
     for name, content in files.items():
         (places.given / name).write_text(content)
     if request.sandboxed:
-        sandbox.give(request.tree, request.home, places.given)
+        sandbox.give(request.tree, places.given, *(() if sandbox.is_given(request.home) else (request.home,)))
 
 
 def _command(

@@ -87,14 +87,31 @@ def command(box: Box, argv: Sequence[str]) -> list[str]:
 
 
 def give(*folders: Path) -> None:
-    """Let the agent write in these folders. As root they become its own; no process of it may run meanwhile."""
+    """Let the agent write in these folders. As root they become its own; no process of it may run meanwhile.
+
+    Raises:
+        TurnFailed: something in there cannot be given, as a path too long.
+    """
     if os.geteuid() != 0:
         return
-    for folder in folders:
-        os.chown(folder, AGENT_UID, AGENT_UID, follow_symlinks=False)
-        for parent, folders_in, files in os.walk(folder):
-            for name in (*folders_in, *files):
-                os.chown(Path(parent) / name, AGENT_UID, AGENT_UID, follow_symlinks=False)
+    pending = [str(folder) for folder in folders]
+    while pending:
+        path = pending.pop()
+        try:
+            os.chown(path, AGENT_UID, AGENT_UID, follow_symlinks=False)
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                    else:
+                        os.chown(entry.path, AGENT_UID, AGENT_UID, follow_symlinks=False)
+        except OSError as problem:
+            raise TurnFailed(f"the work tree cannot be handed to the agent: {problem.strerror}") from problem
+
+
+def is_given(folder: Path) -> bool:
+    """Whether the agent may write there already, so that whatever is in there is its own too."""
+    return folder.stat().st_uid == (AGENT_UID if os.geteuid() == 0 else os.geteuid())
 
 
 def missing(path: str = PATH) -> str | None:

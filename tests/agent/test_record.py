@@ -58,6 +58,11 @@ def trajectory(status: str, submission: str = "") -> dict[str, object]:
             Record("o1", "", False, "Incorrect API key provided"),
         ),
         ("mini-swe-agent", [trajectory("Submitted", "Done.")], Record(None, "Done.", True)),
+        (
+            "mini-swe-agent",
+            [trajectory("Submitted") | {"messages": [{"role": "assistant", "content": "I did."}, {"role": "exit"}]}],
+            Record(None, "I did.", True),
+        ),
         ("mini-swe-agent", [trajectory("LimitsExceeded")], Record(None, "", False, "LimitsExceeded")),
     ],
 )
