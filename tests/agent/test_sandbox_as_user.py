@@ -30,7 +30,7 @@ told = {"uid": os.getuid(), "caps": [line.split()[1] for line in open("/proc/sel
 told["secret"] = os.path.exists(SECRET)
 forks = 0
 try:
-    while forks < 500:
+    while forks < 300:
         if os.fork() == 0:
             time.sleep(1000)
         forks += 1

@@ -296,8 +296,11 @@ def test_a_folder_too_deep_to_measure_ends_the_turn(job: Job) -> None:
 def test_what_an_earlier_turn_left_in_its_home_does_no_harm(job: Job) -> None:
     """A chain of folders deeper than Python recurses, which the next turn neither walks nor fails at."""
     script = "import os\nos.chdir('/home/agent')\nfor _ in range(1500):\n    os.mkdir('d')\n    os.chdir('d')"
-    job.python(script)
-    assert job.shell("echo works") == "works\n"
+    try:
+        job.python(script)
+        assert job.shell("echo works") == "works\n"
+    finally:
+        subprocess.run(["rm", "-r", job.home / "d"], check=True)  # pytest's own clearing away would recurse
 
 
 # --- Outliving
