@@ -5,13 +5,12 @@ git's to say.
 """
 
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent import inside, process, sandbox
+from agent import inside, process, sandbox, scratch
 from agent.errors import Stopped, TimedOut, TurnFailed
 from agent.gateway import PATIENCE_S, Gateway
 from agent.presets import Ask, Preset, Start, preset
@@ -86,7 +85,7 @@ def run(request: RunRequest) -> RunResult:
     _check_installed(request, agent)
     output = Output(agent.read)
     with ExitStack() as stack:
-        places = _places(request, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="readership-"))))
+        places = _places(request, stack.enter_context(scratch.folder()))
         start = agent.start(_ask(request, agent, places))
         upstream = request.upstream or agent.upstream
         gateway = None

@@ -1,5 +1,6 @@
 """A job's folders as the service lays them, below its data, and an agent that runs in them."""
 
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,11 @@ class Job:
 
     def _take(self, piece: bytes) -> None:
         self.output += piece
+
+
+def sleeper() -> str:
+    """Seconds for `sleep` that no other process of this machine sleeps."""
+    return f"{secrets.randbelow(10**6) + 10**5}.{secrets.randbelow(10**6)}1"
 
 
 def processes(*argv: str) -> list[int]:

@@ -5,14 +5,16 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from agent import scratch
 from agent.errors import TimedOut, TurnFailed
 from agent.sandbox import MIB, Limits
-from tests.agent.jobs import PYTHON, SECRET, Job, processes
+from tests.agent.jobs import PYTHON, SECRET, Job, processes, sleeper
 from tests.agent.model_server import KEY, ModelServer, Text
 from tests.waiting import until
 
@@ -200,7 +202,7 @@ def test_nothing_but_its_own_places_can_be_written(job: Job) -> None:
 
 
 def test_outside_it_is_no_root(job: Job, tmp_path: Path) -> None:
-    marker = "98765.4321"
+    marker = sleeper()
     seen: list[int] = []
 
     def look() -> bool:
@@ -308,7 +310,7 @@ def test_what_an_earlier_turn_left_in_its_home_does_no_harm(job: Job) -> None:
 
 def test_nothing_outlives_its_turn(job: Job) -> None:
     """Sent to the background, to another session, forked twice, deaf to signals: gone when the turn has ended."""
-    marker = "87654.3211"
+    marker = sleeper()
     written = job.shell(f"""
 nohup sleep {marker} &
 setsid sleep {marker} &
@@ -320,23 +322,27 @@ echo ready""")
 
 
 def test_nothing_outlives_the_time_limit(job: Job) -> None:
-    marker = "76543.2111"
+    marker = sleeper()
     with pytest.raises(TimedOut, match="did not end within 1 s"):
         job.shell(f"trap '' TERM; setsid sleep {marker} & sleep {marker}; sleep {marker}", limit_s=1)
     assert not processes("sleep", marker)
 
 
 def test_nothing_outlives_a_killed_worker(job: Job) -> None:
-    marker = "65432.1111"
+    marker = sleeper()
     script = f"""
 import sys
 from pathlib import Path
 from agent.runner import RunRequest, run
 tree, home = map(Path, sys.argv[1:])
 command = ["sh", "-c", "setsid sleep {marker} & trap '' TERM; sleep {marker}"]
-run(RunRequest("command", "Go.", tree, home, 100, lambda: False, command=command))
+run(RunRequest("command", "{marker}", tree, home, 100, lambda: False, command=command))
 """
     with subprocess.Popen([sys.executable, "-c", script, job.tree, job.home]) as worker:
         until(partial(processes, "sleep", marker))
         os.kill(worker.pid, signal.SIGKILL)
     assert until(lambda: not processes("sleep", marker))
+    job.shell("true")
+    assert not [
+        path for path in Path(tempfile.gettempdir()).glob(f"{scratch.PREFIX}*/prompt") if path.read_text() == marker
+    ]
