@@ -23,5 +23,5 @@ In the order a request meets them:
 - `upkeep`: the thread that loads and tidies the lake.
 - `serve`: the processes.
 - `demo`: a filled service to try.
-- `cli`, `administration`, `lake_commands`, `output`: the command line.
+- `cli`, `administration`, `lake_commands`, `log_import`, `log_reading`, `output`: the command line.
 """

@@ -2,18 +2,18 @@
 
 import os
 import sqlite3
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
-import sqlalchemy as sa
 
 from api.errors import AddressInUse, InvalidSetting, KeyNotFound
 from api.settings import read
 from ingest.errors import IngestError
-from warehouse.errors import WarehouseError, engine_errors
+from warehouse.errors import WarehouseError, control_errors, engine_errors
 
 COMMANDS: Mapping[str, str] = {
     "serve": "api.service_commands:serve_",
@@ -60,10 +60,10 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except (BrokenPipeError, click.ClickException, click.exceptions.Exit, click.Abort):
             raise  # click tells these itself, and ends without a word when who read our output has gone
-        except sa.exc.OperationalError as error:
-            raise click.ClickException(f"the control database: {' '.join(str(error.orig).split())}") from None
         except TOLD as error:
             raise click.ClickException("; ".join([str(error), *getattr(error, "__notes__", [])])) from None
+        except control_errors() as error:
+            raise click.ClickException(f"the control database: {' '.join(str(error.orig).split())}") from None
         except engine_errors() as error:
             said = str(error).partition("\n")[0]
             raise click.ClickException(f"{said}; if it comes again, run readership doctor") from None
@@ -76,3 +76,18 @@ class Commands(click.Group):
 def main(ctx: click.Context, data: Path | None) -> None:
     """Page-view analytics that tell who reads a site: people, or AI."""
     ctx.obj = read(os.environ, data)
+
+
+def run() -> NoReturn:
+    """`main` as a process, which ends at once when all is done and said.
+
+    To take the interpreter and its libraries down first takes 0.1 s, and 0.2 after an import.
+    """
+    try:
+        main()
+    except SystemExit as end:
+        if end.code:
+            raise
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

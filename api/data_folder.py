@@ -5,7 +5,7 @@ from contextlib import closing
 from api.rate_limit import RateLimit
 from api.settings import Settings
 from ingest import agents, ledger, seen
-from warehouse import batches, control, folder, lake
+from warehouse import agents_file, batches, control, lake
 
 
 def prepare(settings: Settings) -> None:
@@ -20,4 +20,4 @@ def prepare(settings: Settings) -> None:
             ledger.create(hot)
         control.connect(settings.database_url).dispose()
         RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret).close()
-        folder.write_agents(settings.lake, agents.rows())
+        agents_file.write_agents(settings.lake, agents.rows())

@@ -5,11 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import sqlalchemy as sa
-
 from api.errors import InvalidSetting
-from warehouse import folder
-from warehouse.control import sqlite_url
+from warehouse.folder import CONTROL, HOT_LOG, LAKE, RUN, sqlite_url
 
 UNREADABLE = frozenset("[]%\\=")
 """What delta-rs 1.6 takes for a pattern or an escape in the path of a table, and DuckDB for a partition."""
@@ -32,11 +29,11 @@ class Settings:
 
     @property
     def hot_log(self) -> Path:
-        return self.data / folder.HOT_LOG
+        return self.data / HOT_LOG
 
     @property
     def lake(self) -> Path:
-        return self.data / folder.LAKE
+        return self.data / LAKE
 
     @property
     def limits(self) -> Path:
@@ -45,7 +42,7 @@ class Settings:
     @property
     def run(self) -> Path:
         """What is of use only while the service runs: spilled sorts, counters, limits."""
-        return self.data / folder.RUN
+        return self.data / RUN
 
 
 def read(environ: Mapping[str, str], data: Path | None = None) -> Settings:
@@ -70,8 +67,12 @@ def read(environ: Mapping[str, str], data: Path | None = None) -> Settings:
     )
 
 
-def _database_url(environ: Mapping[str, str], folder: Path) -> str:
-    url = environ.get("READERSHIP_DATABASE_URL", sqlite_url(folder / "control.sqlite"))
+def _database_url(environ: Mapping[str, str], data: Path) -> str:
+    url = environ.get("READERSHIP_DATABASE_URL")
+    if url is None:
+        return sqlite_url(data / CONTROL)
+    import sqlalchemy as sa  # noqa: PLC0415  # half of a command's time to begin, and most name no database
+
     try:
         sa.make_url(url).get_dialect().import_dbapi()
     except (sa.exc.ArgumentError, ImportError) as error:  # its words, not the URL, which may hold a password

@@ -8,6 +8,7 @@ In the order data passes:
 - `agents`, `agents.toml`: the table of AI agents.
 - `classify`: a user agent into human, ai or bot, and the rule that says so.
 - `device`: a user agent into browser, operating system and device.
+- `reader`: a user agent into all of that.
 - `page_view`: a hit and its classification into a row of the lake.
 - `seen`: event ids and Idempotency-Keys that came before.
 - `hotlog`: rows into the hot log, durably, many posts to a commit.
@@ -20,6 +21,7 @@ In the order data passes:
 - `log_field`: a field of such a line into text or a time.
 - `request`: a request into a hit, or the reason why it is no page view.
 - `page_views`: many page views at once into rows of the lake.
+- `second_core`: user agents told apart by two processes.
 - `import_log`: whole logs into the lake, each stretch together with the note that it was read.
 - `follow`: logs that grow, through rotation.
 - `errors`: what can go wrong, without HTTP.

@@ -16,10 +16,9 @@ import pyarrow as pa
 
 from ingest import seen
 from ingest.errors import Overloaded
-from ingest.page_view import Row
 from ingest.seen import Post, Receipt
 from warehouse import batches
-from warehouse.schema import HOT
+from warehouse.schema import HOT, Row
 
 WAITING_ROWS_MAX = 100_000
 """Rows of posts not yet committed in this process; past it posts are turned away."""

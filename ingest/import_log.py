@@ -15,8 +15,9 @@ from ingest.errors import IngestError, InvalidLog
 from ingest.ledger import Place
 from ingest.log_file import Content
 from ingest.log_format import Format, LastHeader
-from ingest.page_views import Describe, Kinds, Readers, described, page_views
+from ingest.page_views import Kinds, Readers, page_views
 from ingest.request import DEFAULT_PAGES, Pages
+from ingest.second_core import Describe, described
 from ingest.stretch import LINE_BYTES_MAX, MALFORMED_KEPT, Said, Stretch, read, stretches
 from warehouse import batches
 from warehouse.load import load

@@ -7,12 +7,9 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from glob import glob
 from pathlib import Path
 from typing import Any, BinaryIO
-
-import pyarrow as pa
 
 from ingest.errors import InvalidLog
 
@@ -25,11 +22,18 @@ MAGIC_BYTES = 6
 COMPARED_BYTES = 256
 """So much of the beginning of a log and of what was read last tells whether a file is still that log."""
 
+
+def _zstd(file: BinaryIO) -> Any:
+    import pyarrow as pa  # noqa: PLC0415  # it has threads: see `second_core`
+
+    return pa.CompressedInputStream(file, compression="zstd")
+
+
 _PACKED: Sequence[tuple[bytes, str, Callable[[Any], Any]]] = (
     (b"\x1f\x8b", "gzip", gzip.open),
     (b"BZh", "bzip2", bz2.open),
     (b"\xfd7zXZ\x00", "xz", lzma.open),
-    (b"\x28\xb5\x2f\xfd", "zstd", partial(pa.CompressedInputStream, compression="zstd")),
+    (b"\x28\xb5\x2f\xfd", "zstd", _zstd),
 )
 
 

@@ -4,15 +4,12 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from ingest.classify import RULESET, classify
-from ingest.device import describe
 from ingest.hit import Hit
 from ingest.path import host
-from warehouse.schema import HOT, RULED
+from ingest.reader import columns
+from warehouse.schema import HOT, RULED, Row
 
-Row = tuple[str | int | None, ...]
-"""One value a column of `warehouse.schema.HOT`, in its order; times are microseconds since 1970."""
-TRAFFIC, AGENT, EVENT_ID = (HOT.names.index(name) for name in ("traffic", "agent", "event_id"))
+TRAFFIC, AGENT = (HOT.names.index(name) for name in ("traffic", "agent"))
 """Places in a row."""
 CACHED_CHARACTERS_MAX = 1_024
 CACHED_USER_AGENTS = 20_000
@@ -42,24 +39,6 @@ def columns_of(user_agents: list[str]) -> pa.Table:
     """What today's rules say of each user agent, as a table of schema `RULED`."""
     rows = (dict(zip(RULED.names, columns(user_agent), strict=True)) for user_agent in user_agents)
     return pa.Table.from_pylist(list(rows), RULED)
-
-
-def columns(user_agent: str) -> Row:
-    """The columns from `traffic` to `device`: those of `RULED`, in its order."""
-    found = classify(user_agent)
-    device = describe(user_agent)
-    return (
-        found.traffic,
-        found.agent,
-        found.operator,
-        found.purpose,
-        found.rule,
-        RULESET,
-        user_agent,
-        device.browser,
-        device.os,
-        device.device,
-    )
 
 
 _cached_columns = lru_cache(CACHED_USER_AGENTS)(columns)

@@ -1,12 +1,13 @@
 """Many page views at once into rows of the lake: each distinct text is looked at once, and stands once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from threading import Lock
 
 import polars as pl
 import pyarrow as pa
 
 from ingest.path import host
+from ingest.second_core import Describe, Reader, described
 from warehouse.schema import HOT
 
 KNOWN_USER_AGENTS_MAX = 200_000
@@ -15,19 +16,8 @@ KNOWN_CHARACTERS_MAX = 512
 DESCRIBED = HOT.names[HOT.names.index("traffic") : HOT.names.index("device") + 1]
 """The columns that a user agent gives, in the order of `page_view.columns`."""
 _OWN = DESCRIBED.index("user_agent")
-Row = tuple[str | int | None, ...]
-Describe = Callable[[Sequence[str]], list[Row]]
-
-
 Readers = dict[tuple[str, str | None], int]
 """Views by traffic and agent."""
-
-
-def described(user_agents: Sequence[str]) -> list[Row]:
-    """The columns DESCRIBED of each user agent."""
-    from ingest.page_view import columns  # noqa: PLC0415  # its tables take 0.15 s: see `second_core`
-
-    return [columns(agent) for agent in user_agents]
 
 
 class Kinds:
@@ -39,10 +29,10 @@ class Kinds:
     def __init__(self, describe: Describe = described) -> None:
         self._describe = describe
         self._lock = Lock()
-        self._numbers: dict[Row, int] = {}
+        self._numbers: dict[Reader, int] = {}
         self._known: dict[str, int] = {}
 
-    def of(self, user_agents: Sequence[str]) -> tuple[list[int], list[Row]]:
+    def of(self, user_agents: Sequence[str]) -> tuple[list[int], list[Reader]]:
         """For each user agent the number of its kind, and the kinds by number."""
         with self._lock:
             missing = [agent for agent in user_agents if agent not in self._known]
@@ -53,7 +43,7 @@ class Kinds:
             self._known.update((agent, number) for agent, number in found.items() if len(agent) <= KNOWN_CHARACTERS_MAX)
             return numbers, list(self._numbers)
 
-    def _number(self, row: Row) -> int:
+    def _number(self, row: Reader) -> int:
         kind = (*row[:_OWN], *row[_OWN + 1 :])
         return self._numbers.setdefault(kind, len(self._numbers))
 
@@ -87,7 +77,7 @@ def page_views(project: str, views: pl.DataFrame, received_us: int, kinds: Kinds
     return rows, _readers(kind_of, known)
 
 
-def _readers(kind_of: pl.Series, known: list[Row]) -> Readers:
+def _readers(kind_of: pl.Series, known: list[Reader]) -> Readers:
     traffic, agent = DESCRIBED.index("traffic"), DESCRIBED.index("agent")
     counts: Readers = {}
     for kind, views in kind_of.value_counts().rows():

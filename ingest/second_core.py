@@ -3,26 +3,32 @@
 import multiprocessing
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
-from ingest.page_views import Describe, Row, described
-
+Reader = tuple[str | None, ...]
+"""All that a user agent says: see `reader.columns`."""
+Describe = Callable[[Sequence[str]], list[Reader]]
 SHARED_MIN = 3_000
 """Fewer are told sooner by one process."""
 END_WAIT_S = 5
 
 
+def described(user_agents: Sequence[str]) -> list[Reader]:
+    """What each user agent says, told by this process."""
+    from ingest.reader import columns  # noqa: PLC0415  # the parsers' tables take 0.2 s: the other process loads them
+
+    return [columns(agent) for agent in user_agents]
+
+
 @contextmanager
 def helped() -> Iterator[Describe]:
-    """`described`, shared with a process that is forked here: to be called before this one reads or opens anything.
+    """`described`, shared with a process that is forked here: to be called before this one loads Arrow or Polars.
 
-    A lock that a thread holds at a fork stays held in the child. The libraries have threads of their own once they are
-    imported, but none that the parsers know of.
-
-    That process loads the tables of the parsers while this one begins to read, and tells few user agents alone. If it
-    dies, this one does all. Where a fork is not safe, which is everywhere but on Linux, there is none.
+    A lock that a thread holds at a fork stays held in the child, and those libraries have threads. That process loads
+    the tables of the parsers while this one loads the libraries, and tells few user agents alone. If it dies, this one
+    does all. Where a fork is not safe, which is everywhere but on Linux, there is none.
     """
     if sys.platform != "linux":
         yield described
@@ -40,12 +46,12 @@ def helped() -> Iterator[Describe]:
         process.kill()
 
 
-def _shared(helper: Connection, user_agents: Sequence[str]) -> list[Row]:
+def _shared(helper: Connection, user_agents: Sequence[str]) -> list[Reader]:
     here = len(user_agents) // 2 if len(user_agents) >= SHARED_MIN else 0
     try:
         helper.send(user_agents[here:])
         ours = described(user_agents[:here]) if here else []
-        theirs: list[Row] = helper.recv()
+        theirs: list[Reader] = helper.recv()
     except (EOFError, OSError):  # it was killed, as by a system that is out of memory
         return described(user_agents)
     return [*ours, *theirs]

@@ -12,8 +12,8 @@ from functools import lru_cache
 import msgspec
 
 from ingest.errors import IdempotencyMismatch
-from ingest.page_view import EVENT_ID, Row
 from ingest.post import Rejection
+from warehouse.schema import EVENT_ID, Row
 
 REMEMBERED_S = 7 * 24 * 3600
 DELETED_AT_ONCE = 10_000

@@ -2,6 +2,7 @@
 
 In the order data passes:
 
+- `folder`: what stands where in a data folder.
 - `schema`: the columns of the two tables, and of a hot batch.
 - `lake`: the Delta tables: create, open, append with an offset, replace a partition.
 - `stage`: many rows at once into Parquet files, before any commit.
@@ -14,7 +15,8 @@ In the order data passes:
 - `compact`: small files into large ones, closed days sorted, old files removed.
 - `snapshot`: both tables and the hot rows at one moment.
 - `query`: DuckDB over the files of a snapshot.
-- `tables`: the SQL views `hits` and `daily_views` over a snapshot, and the file of AI agents beside the lake's tables.
+- `tables`: the SQL views `hits` and `daily_views` over a snapshot, and the lake's AI agents beside them.
+- `agents_file`: those, as a file beside the tables.
 - `sql`: the owner's own questions over them; `connect` is its connection for notebooks.
 - `span`: a range of time, cut into days and edges.
 - `views`: the page-view report of a project and a range.

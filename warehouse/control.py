@@ -4,9 +4,7 @@ SQLAlchemy Core, so that the SQLite file of one machine and a PostgreSQL server 
 are whole seconds since 1970.
 """
 
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateIndex, CreateTable
@@ -29,10 +27,6 @@ def connect(url: str) -> sa.Engine:
             for index in table.indexes:
                 connection.execute(CreateIndex(index, if_not_exists=True))
     return engine
-
-
-def sqlite_url(path: Path) -> str:
-    return f"sqlite:///{quote(str(path))}"
 
 
 def _prepare_sqlite(connection: Any, record: Any) -> None:

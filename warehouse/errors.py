@@ -1,5 +1,10 @@
 """What can go wrong in the warehouse. Messages are for the person who called."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlalchemy.exc import OperationalError
+
 
 class WarehouseError(Exception):
     """Base of the warehouse's errors."""
@@ -35,6 +40,13 @@ class InvalidSql(WarehouseError):
 
 class StagedTooLong(WarehouseError):
     """Files that were staged long ago are named only now, and may be gone."""
+
+
+def control_errors() -> "type[OperationalError]":
+    """Those by which the control database says that it does not answer. Loads SQLAlchemy: see `engine_errors`."""
+    from sqlalchemy.exc import OperationalError  # noqa: PLC0415 - the same
+
+    return OperationalError
 
 
 def engine_errors() -> tuple[type[Exception], ...]:

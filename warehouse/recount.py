@@ -14,16 +14,18 @@ from contextlib import closing
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import duckdb
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from warehouse import lake, query
+from warehouse import lake
 from warehouse.errors import LakeBusy
 from warehouse.lake import DAILY_VIEWS_TABLE, HITS_TABLE
 from warehouse.schema import DAILY_VIEWS, DAILY_VIEWS_KEY
+
+if TYPE_CHECKING:
+    import duckdb
 
 ATTEMPTS = 5
 """Of a commit in whose way another node's appends come."""
@@ -63,6 +65,8 @@ def finish(hot: sqlite3.Connection, root: Path) -> None:
     """
     days = noted(hot)
     if days:
+        from warehouse import query  # noqa: PLC0415  # DuckDB takes 0.1 s to load, and next to no load counts days anew
+
         shutil.rmtree(root / SPILL, ignore_errors=True)  # what a killed holder of the lake left there
         with closing(query.connect(root / SPILL)) as database:
             count(root, database, days)
@@ -70,7 +74,7 @@ def finish(hot: sqlite3.Connection, root: Path) -> None:
 
 
 def count(
-    root: Path, database: duckdb.DuckDBPyConnection, days: Sequence[str], on_step: OnStep = lambda step: None
+    root: Path, database: "duckdb.DuckDBPyConnection", days: Sequence[str], on_step: OnStep = lambda step: None
 ) -> None:
     """Replace the rows of the days by what `hits` says; the other rows of their months are copied as they are.
 
@@ -81,7 +85,7 @@ def count(
         retried(partial(_replace, root, database, month, frozenset(of_month), on_step))
 
 
-def count_month(root: Path, database: duckdb.DuckDBPyConnection, month: str, on_step: OnStep) -> None:
+def count_month(root: Path, database: "duckdb.DuckDBPyConnection", month: str, on_step: OnStep) -> None:
     """Replace all rows of the month by what `hits` says, without reading those that are there."""
     retried(partial(_replace, root, database, month, None, on_step))
 
@@ -101,9 +105,11 @@ def retried(commit: Callable[[], Done]) -> Done:
 
 
 def _replace(
-    root: Path, database: duckdb.DuckDBPyConnection, month: str, days: frozenset[str] | None, on_step: OnStep
+    root: Path, database: "duckdb.DuckDBPyConnection", month: str, days: frozenset[str] | None, on_step: OnStep
 ) -> None:
     """`days` None are all of the month."""
+    from warehouse import query  # noqa: PLC0415  # the same
+
     daily_views = lake.open_table(root, DAILY_VIEWS_TABLE)
     kept = [] if days is None else _files(daily_views, DAILY_VIEWS_TABLE, lambda at: at == month)
     hits = _files(

@@ -40,6 +40,10 @@ HOT = pa.schema(
     ]
 )
 """A hot batch: `hits` without its partition column, which the loader derives."""
+Row = tuple[str | int | None, ...]
+"""One value a column of `HOT`, in its order; times are microseconds since 1970."""
+EVENT_ID = HOT.names.index("event_id")
+"""Its place in a row."""
 
 RULED = pa.schema(
     [HOT.field(name) for name in "traffic agent operator purpose rule ruleset user_agent browser os device".split()]

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warehouse import query, tables
+from warehouse.agents_file import AGENTS_FILE
 from warehouse.errors import InvalidSql, NoData
-from warehouse.folder import AGENTS_FILE, HOT_LOG, LAKE, RUN
+from warehouse.folder import HOT_LOG, LAKE, RUN
 from warehouse.snapshot import Reader
 
 MEMORY_LIMIT = "1GB"

@@ -15,6 +15,7 @@ from api.keys import BASE62, BELIEVED_S, PREFIX, USED_EVERY_S, Keyring, is_well_
 from tests.waiting import until
 from warehouse import control, projects
 from warehouse.errors import ProjectNotFound
+from warehouse.folder import sqlite_url
 
 NOW_S = 1_790_000_000
 TOKEN = "rdr_admin_0123456789ABCDEFGHIJKLMNOPQRSTUV1ggZdL"
@@ -28,7 +29,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def engine(file: Path) -> Iterator[sa.Engine]:
-    made = control.connect(control.sqlite_url(file))
+    made = control.connect(sqlite_url(file))
     for project in ("site", "other"):
         projects.create(made, project, (), NOW_S)
     yield made

@@ -17,10 +17,11 @@ from ingest import seen
 from ingest.errors import IdempotencyMismatch, Overloaded
 from ingest.hit import Hit
 from ingest.hotlog import LOOK_EVERY_S, WAITING_ROWS_MAX, HotLog, store
-from ingest.page_view import Row, row
+from ingest.page_view import row
 from ingest.post import Rejection
 from ingest.seen import REMEMBERED_S, Post, Receipt
 from warehouse import batches
+from warehouse.schema import Row
 
 NOW_US = 1_789_473_600_000_000
 WITHIN_S = 30

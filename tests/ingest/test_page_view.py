@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ingest.classify import RULESET, classify
 from ingest.hit import Hit
-from ingest.page_view import AGENT, CACHED_CHARACTERS_MAX, EVENT_ID, TRAFFIC, columns_of, row
-from warehouse.schema import HOT, RULED
+from ingest.page_view import AGENT, CACHED_CHARACTERS_MAX, TRAFFIC, columns_of, row
+from warehouse.schema import EVENT_ID, HOT, RULED
 
 TS = datetime(2026, 9, 15, 12, 34, 56, 789_012, tzinfo=UTC)
 TS_US = 1_789_475_696_789_012

@@ -10,7 +10,8 @@ from ingest import page_views
 from ingest.hit import Hit
 from ingest.log_columns import of_hits
 from ingest.page_view import row
-from ingest.page_views import Kinds, Row, described
+from ingest.page_views import Kinds
+from ingest.second_core import Reader, described
 from warehouse.schema import HOT
 
 RECEIVED_US = 1_800_000_000_000_000
@@ -60,7 +61,7 @@ class Asked:
     def __init__(self) -> None:
         self.agents: list[str] = []
 
-    def __call__(self, user_agents: Sequence[str]) -> list[Row]:
+    def __call__(self, user_agents: Sequence[str]) -> list[Reader]:
         self.agents += user_agents
         return described(user_agents)
 

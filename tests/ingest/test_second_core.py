@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from ingest import second_core
-from ingest.page_views import described
+from ingest.second_core import described
 from tests.warehouse.site import ROOT
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
@@ -57,3 +57,9 @@ def test_second_process_ends_with_the_first_when_that_is_killed() -> None:
     )
     assert done.returncode == -signal.SIGKILL
     assert done.stdout.strip().isdigit()
+
+
+def test_nothing_with_threads_is_loaded_before_the_fork() -> None:
+    program = "import sys, api.cli, api.log_import; print(sorted({'polars', 'pyarrow', 'sqlalchemy'} & {*sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from api import keys
 from tests.warehouse.site import ROOT
 from warehouse import control, projects
+from warehouse.folder import sqlite_url
 
 NOW_S = 1_790_000_000
 
@@ -24,7 +25,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def engine(file: Path) -> Iterator[sa.Engine]:
-    made = control.connect(control.sqlite_url(file))
+    made = control.connect(sqlite_url(file))
     yield made
     made.dispose()
 
@@ -43,7 +44,7 @@ def test_every_connection_waits_for_the_disk_and_for_others_and_checks_reference
 
 def test_database_opened_again_holds_what_was_stored(engine: sa.Engine, file: Path) -> None:
     made = projects.create(engine, "site", ("*",), NOW_S)
-    again = control.connect(control.sqlite_url(file))
+    again = control.connect(sqlite_url(file))
     assert projects.every(again) == [made]
     again.dispose()
 
@@ -51,7 +52,7 @@ def test_database_opened_again_holds_what_was_stored(engine: sa.Engine, file: Pa
 def test_data_folder_may_have_an_odd_name(tmp_path: Path) -> None:
     folder = tmp_path / "a b%20c?d#e'f"
     folder.mkdir()
-    engine = control.connect(control.sqlite_url(folder / "control.sqlite"))
+    engine = control.connect(sqlite_url(folder / "control.sqlite"))
     projects.create(engine, "site", (), NOW_S)
     engine.dispose()
     assert (folder / "control.sqlite").stat().st_size > 0
@@ -79,7 +80,7 @@ def test_first_comers_at_one_time_all_find_the_tables(file: Path) -> None:
     def come() -> None:
         together.wait()
         try:
-            control.connect(control.sqlite_url(file)).dispose()
+            control.connect(sqlite_url(file)).dispose()
         except sa.exc.SQLAlchemyError as error:
             faults.append(error)
 
@@ -95,8 +96,9 @@ CREATE_MANY = """
 import sys
 from pathlib import Path
 from warehouse import control, projects
+from warehouse.folder import sqlite_url
 
-engine = control.connect(control.sqlite_url(Path(sys.argv[1])))
+engine = control.connect(sqlite_url(Path(sys.argv[1])))
 for number in range(25):
     projects.create(engine, f"{sys.argv[2]}-{number}", (), 0)
 """

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from warehouse import control, projects
 from warehouse.errors import InvalidProject, ProjectExists, ProjectNotFound
+from warehouse.folder import sqlite_url
 from warehouse.projects import Project
 
 NOW_S = 1_790_000_000
@@ -15,7 +16,7 @@ NOW_S = 1_790_000_000
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[sa.Engine]:
-    made = control.connect(control.sqlite_url(tmp_path / "control.sqlite"))
+    made = control.connect(sqlite_url(tmp_path / "control.sqlite"))
     yield made
     made.dispose()
 

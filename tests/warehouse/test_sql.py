@@ -13,8 +13,8 @@ import pytest
 import warehouse
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse import lake, sql
+from warehouse.agents_file import write_agents
 from warehouse.errors import InvalidSql, NoData
-from warehouse.folder import write_agents
 from warehouse.schema import AGENTS, DAILY_VIEWS, HITS
 
 GPTBOT = {"name": "GPTBot", "operator": "OpenAI", "purpose": "training", "pattern": "GPTBot"}
