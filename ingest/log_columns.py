@@ -11,11 +11,12 @@ from functools import lru_cache
 from typing import Literal
 
 import polars as pl
+import pyarrow as pa
 
 from ingest.errors import InvalidLine
 from ingest.hit import Hit
 from ingest.log_field import clf_us
-from ingest.path import PATH_CHARACTERS_MAX, UNSTORABLE
+from ingest.path import PATH_CHARACTERS_MAX
 from ingest.request import Pages, Request, page_view
 
 END = "\x01"
@@ -42,7 +43,7 @@ _LOCAL_TIME, _ZONE = 20, 5
 _HEAD = rf"^{_WORD} {_WORD} {_WORD} \[{_TIME}\] $"
 _VHOST_HEAD = rf"^[0-9A-Za-z._-]+:[0-9]{{1,5}} {_WORD} {_WORD} {_WORD} \[{_TIME}\] $"
 _REQUEST = re.compile(r"[A-Za-z]+ [!#-\[\]-~]+ HTTP/[0-9](?:\.[0-9])?")
-_ODD = re.compile(rf"[\\\N{{REPLACEMENT CHARACTER}}]|{UNSTORABLE.pattern}")
+_ODD = r"[\\\x{FFFD}\x00-\x1f\x7f]"  # and what `path.UNSTORABLE` has, but surrogates, of which UTF-8 has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,12 @@ def of_hits(hits: list[Hit]) -> pl.DataFrame:
     return pl.DataFrame(columns, schema=VIEWS)
 
 
+def encoded(texts: pl.Series) -> pa.DictionaryArray:
+    """The texts with each distinct one in the dictionary once. Polars looks at each text once for that, Arrow twice."""
+    own = texts.rechunk().cast(pl.Categorical(pl.Categories.random())).to_arrow()  # its categories go with it
+    return pa.DictionaryArray.from_arrays(own.indices.cast(pa.int32()), own.dictionary.cast(pa.string()))
+
+
 def _split(block: bytes, shape: Shape) -> pl.DataFrame | None:
     """A row a line: its fields as they stand between the quotes, whether all but the request is plain, and whether it
     was answered. None if lines cannot be told apart for sure."""
@@ -185,10 +192,10 @@ def _is_plain(shape: Shape) -> pl.Expr:
 
 def _said_of_each(requests: pl.Series, pages: Pages) -> list[pl.Series]:
     """For each request its path and utm_source, and the reason why it is no page view: ODD if the parser must say."""
-    distinct = requests.unique()
-    codes = requests.cast(pl.Enum(distinct)).to_physical()
+    distinct = encoded(requests)
+    codes = pl.Series(distinct.indices)
     known = _known(pages)
-    said = [known.get(request) or _said(request, pages, known) for request in distinct.to_list()]
+    said = [known.get(request) or _said(request, pages, known) for request in distinct.dictionary.to_pylist()]
     return [
         pl.Series(name, [row[place] for row in said], dtype=pl.String).gather(codes)
         for place, name in enumerate(("path", "utm_source", "reason"))
@@ -237,14 +244,10 @@ def _odd(views: pl.DataFrame) -> list[int]:
     """The places of page views whose referrer or user agent is not as it stands."""
     odd = pl.lit(value=False)
     for column in ("referrer", "user_agent"):
-        if texts := [text for text in views[column].unique().to_list() if _is_odd(text)]:
-            odd |= pl.col(column).is_in(texts)
+        distinct = views[column].unique()
+        if len(texts := distinct.filter(distinct.str.contains(_ODD))):
+            odd |= pl.col(column).is_in(texts.implode())
     return views.filter(odd)["row"].to_list()
-
-
-def _is_odd(text: str) -> bool:
-    is_plain = text.isascii() and text.isprintable() and "\\" not in text  # a third of the time of the pattern
-    return not is_plain and _ODD.search(text) is not None
 
 
 def _views(plain: pl.DataFrame) -> pl.DataFrame:

@@ -6,6 +6,7 @@ from threading import Lock
 import polars as pl
 import pyarrow as pa
 
+from ingest.log_columns import encoded
 from ingest.path import host
 from ingest.second_core import Describe, Reader, described
 from warehouse.schema import HOT
@@ -51,19 +52,19 @@ class Kinds:
 def page_views(project: str, views: pl.DataFrame, received_us: int, kinds: Kinds) -> tuple[pa.Table, Readers]:
     """Page views (`log_columns.VIEWS`) of a log as rows of `warehouse.schema.HOT`, their texts dictionary-encoded and
     in no order, and who made them."""
-    agents, agent_of = _distinct(views["user_agent"])
-    referrers, referrer_of = _distinct(views["referrer"])
-    numbers, known = kinds.of(agents)
-    kind_of = pl.Series(numbers, dtype=pl.UInt32).gather(agent_of)
+    agents, referrers = encoded(views["user_agent"]), encoded(views["referrer"])
+    numbers, known = kinds.of(agents.dictionary.to_pylist())
+    kind_of = pa.array(numbers, pa.int32()).take(agents.indices)
+    hosts = [host(text) if text else None for text in referrers.dictionary.to_pylist()]
     described = [name for name in DESCRIBED if name != "user_agent"]
     texts = {
         "project_id": _constant(project, views.height),
-        "path": _encoded(*_distinct(views["path"])),
-        **{name: _encoded([kind[place] for kind in known], kind_of) for place, name in enumerate(described)},
-        "user_agent": _encoded(agents, agent_of),
-        "referrer": _encoded(referrers, referrer_of),
-        "referrer_host": _encoded([host(text) if text else None for text in referrers], referrer_of),
-        "utm_source": _encoded(*_distinct(views["utm_source"])),
+        "path": encoded(views["path"]),
+        **{name: _looked_up([kind[place] for kind in known], kind_of) for place, name in enumerate(described)},
+        "user_agent": agents,
+        "referrer": referrers,
+        "referrer_host": _looked_up(hosts, referrers.indices),
+        "utm_source": encoded(views["utm_source"]),
         "source": _constant("log", views.height),
     }
     others = {
@@ -77,27 +78,21 @@ def page_views(project: str, views: pl.DataFrame, received_us: int, kinds: Kinds
     return rows, _readers(kind_of, known)
 
 
-def _readers(kind_of: pl.Series, known: list[Reader]) -> Readers:
+def _readers(kind_of: pa.Array, known: list[Reader]) -> Readers:
     traffic, agent = DESCRIBED.index("traffic"), DESCRIBED.index("agent")
     counts: Readers = {}
-    for kind, views in kind_of.value_counts().rows():
-        reader = (str(known[kind][traffic]), None if known[kind][agent] is None else str(known[kind][agent]))
-        counts[reader] = counts.get(reader, 0) + views
+    for found in kind_of.value_counts().to_pylist():
+        kind = known[found["values"]]
+        reader = (str(kind[traffic]), kind[agent])
+        counts[reader] = counts.get(reader, 0) + found["counts"]
     return counts
 
 
-def _distinct(texts: pl.Series) -> tuple[list[str], pl.Series]:
-    """The distinct texts, and for each row the place of its own; none where it has none."""
-    distinct = texts.drop_nulls().unique()
-    return distinct.to_list(), texts.cast(pl.Enum(distinct)).to_physical()
-
-
-def _encoded(values: Sequence[str | int | None], codes: pl.Series) -> pa.DictionaryArray:
+def _looked_up(values: Sequence[str | None], codes: pa.Array) -> pa.DictionaryArray:
     """`values[code]` for each code, with the distinct values as the dictionary."""
     places: dict[str, int] = {}
-    place_of = [None if value is None else places.setdefault(str(value), len(places)) for value in values]
-    indices = pl.Series(place_of, dtype=pl.Int32).gather(codes).rechunk().to_arrow()
-    return pa.DictionaryArray.from_arrays(indices, pa.array(list(places), pa.string()))
+    place_of = [None if value is None else places.setdefault(value, len(places)) for value in values]
+    return pa.DictionaryArray.from_arrays(pa.array(place_of, pa.int32()).take(codes), pa.array(places, pa.string()))
 
 
 def _constant(value: str, rows: int) -> pa.DictionaryArray:
