@@ -56,18 +56,16 @@ class Content:
     def peek(self, size: int) -> bytes:
         """The next bytes, which stay: `size` of them, less only at the end."""
         if len(self._ahead) < size:
-            pieces = [self._ahead]
-            missing = size - len(self._ahead)
-            while missing and (piece := self._read(missing)):
-                pieces.append(piece)
-                missing -= len(piece)
-            self._ahead = b"".join(pieces)
+            self._ahead = b"".join([self._ahead, *self._pieces(size - len(self._ahead))])
         return self._ahead if len(self._ahead) == size else self._ahead[:size]
 
     def take(self, size: int) -> bytes:
         """The next bytes, gone from here."""
         taken = self.peek(size)
-        self._ahead = self._ahead[len(taken) :]
+        return self._taken(taken, self._ahead[len(taken) :])
+
+    def _taken(self, taken: bytes, ahead: bytes) -> bytes:
+        self._ahead = ahead
         self.first += taken[: COMPARED_BYTES - len(self.first)]
         last_line, last = self._ends
         end = taken.rfind(b"\n") + 1
@@ -84,6 +82,11 @@ class Content:
 
     def lines(self) -> bytes:
         """Whole lines of about BLOCK_BYTES; without a line end at the end of the log, or where a line is longer."""
+        *before, last = [self._ahead, *self._pieces(BLOCK_BYTES - len(self._ahead))]
+        end = last.rfind(b"\n") + 1
+        if before and end and sum(map(len, before)) + len(last) == BLOCK_BYTES:  # nearly always: no byte is moved twice
+            return self._taken(b"".join([*before, memoryview(last)[:end]]), last[end:])
+        self._ahead = b"".join([*before, last])
         block = self.peek(BLOCK_BYTES)
         end = block.rfind(b"\n") + 1 if len(block) == BLOCK_BYTES else len(block)
         return self.take(end or len(block))
@@ -93,6 +96,12 @@ class Content:
         block = self.peek(HEAD_BYTES)
         lines = block.split(b"\n")
         return (lines[:-1] if len(lines) > 1 else lines)[:HEAD_LINES]
+
+    def _pieces(self, size: int) -> Iterator[bytes]:
+        """What is read of the next so many bytes; nothing where they are none."""
+        while size > 0 and (piece := self._read(size)):
+            yield piece
+            size -= len(piece)
 
     def _read(self, size: int) -> bytes:
         """What is added to a log once its end was seen is none of this: else the end may be inside of a line."""
