@@ -91,8 +91,8 @@ def reclassify(
 ) -> Reclassified:
     """Give every stored hit the columns that today's rules give its user agent.
 
-    The lake is held for a day at a time. Readers see the hits of a day and its counts each as they were or as they
-    are. Cut short, it goes on where it was when it is called again; the day it was at is counted by the next load.
+    The lake is held for a day at a time. Readers see a day, its hits and its counts, as it was or as it is. Cut short,
+    it goes on where it was when it is called again; the day it was at is counted by the next load.
 
     Raises:
         LakeBusy: see `lake.locked` and `recount.retried`.

@@ -2,8 +2,9 @@
 
 Two Delta tables cannot commit at one moment. Who is about to change rows that `hits` already holds therefore notes
 their days in the hot log first, and strikes them out once `daily_views` has followed. Days that a killed process left
-noted are counted by the next load. All this is for one who holds the lake, with both tables at one offset (see
-`load.bring_up`): a batch that only one of them held would be counted twice, or never.
+noted are counted by the next load; until then a reader counts them from `hits` itself. All this is for one who holds
+the lake, with both tables at one offset (see `load.bring_up`): a batch that only one of them held would be counted
+twice, or never.
 """
 
 import json
@@ -11,6 +12,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -44,7 +46,7 @@ _KEPT = f"SELECT {', '.join(DAILY_VIEWS.names)} FROM {{files}} WHERE date NOT IN
 
 def note(hot: sqlite3.Connection, days: Sequence[str]) -> None:
     """Remember on the disk that these days (YYYY-MM-DD) of `daily_views` must be counted anew."""
-    hot.execute("INSERT OR IGNORE INTO recounts SELECT value FROM json_each(?)", (json.dumps(days),))
+    hot.execute("INSERT OR IGNORE INTO recounts (date) SELECT value FROM json_each(?)", (json.dumps(days),))
 
 
 def strike(hot: sqlite3.Connection, days: Sequence[str]) -> None:
@@ -55,6 +57,26 @@ def strike(hot: sqlite3.Connection, days: Sequence[str]) -> None:
 def noted(hot: sqlite3.Connection) -> list[str]:
     """The days that wait to be counted, in order."""
     return [str(date) for (date,) in hot.execute("SELECT date FROM recounts ORDER BY date")]
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """The days that are noted, and the number of the last note ever made.
+
+    Equal twice, and no day was noted or struck out in between: a note has a number of its own, for good.
+    """
+
+    days: frozenset[str]
+    number: int
+
+
+def notes(hot: sqlite3.Connection) -> Notes:
+    """All notes at one moment."""
+    days, number = hot.execute(
+        "SELECT (SELECT json_group_array(date) FROM recounts),"
+        " (SELECT seq FROM sqlite_sequence WHERE name = 'recounts')"
+    ).fetchone()
+    return Notes(frozenset(json.loads(days)), number or 0)
 
 
 def finish(hot: sqlite3.Connection, root: Path) -> None:

@@ -3,6 +3,10 @@
 The order is what makes it exact: first a read transaction on the hot log, then the newest version of each table, then
 the hot batches above that table's offset. A hit can so be neither missed nor counted twice, whatever a loader does
 meanwhile in this process or another.
+
+Days that `daily_views` holds otherwise than `hits` for a moment, because something rewrites them, are noted in the hot
+log (`warehouse.recount`). The notes are read before and after the rest, until they are the same: then both tables were
+in agreement, but for those days, when they were read. Of another node's notes this one knows nothing.
 """
 
 import threading
@@ -13,7 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warehouse import batches, lake
+from warehouse import batches, lake, recount
 from warehouse.schema import HOT
 
 CHUNKS_MAX = 64
@@ -25,18 +29,26 @@ PIECES_MAX = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Both tables at a version, the hot rows that each does not hold yet, and the id of the newest hot batch seen."""
+    """Both tables at a version, the hot rows that each does not hold yet, and the id of the newest hot batch seen.
+
+    `uncounted` are the days (YYYY-MM-DD) of which `hits` alone tells, and `daily_views` nothing to go by.
+    """
 
     hits: lake.State
     daily_views: lake.State
     hits_hot: pa.Table
     daily_views_hot: pa.Table
     last_id: int
+    uncounted: frozenset[str]
 
     @property
-    def identity(self) -> tuple[int, int, int]:
+    def identity(self) -> tuple[int, int, int, frozenset[str]]:
         """Equal for two snapshots of one reader that hold the same rows: staged files have an id up to `last_id`."""
-        return self.hits.version, self.daily_views.version, self.last_id
+        return self.hits.version, self.daily_views.version, self.last_id, self.uncounted
+
+
+_Read = tuple[lake.State, lake.State, int, frozenset[str]]
+"""Both tables, the id of the newest hot batch seen before them, and the days noted."""
 
 
 class Reader:
@@ -64,7 +76,7 @@ class Reader:
             before, now = None, self._read()
             while now != before and _is_overtaken(*now):
                 before, now = now, self._read()
-            hits, daily_views, _ = now
+            hits, daily_views, _, uncounted = now
             offset = min(hits.offset, daily_views.offset)
             self._rows = _above(self._rows, offset)
             self._staged = [batch for batch in self._staged if batch.id > offset]
@@ -74,15 +86,20 @@ class Reader:
                 _above(self._rows, hits.offset),
                 _above(self._rows, daily_views.offset),
                 self._last_id,
+                uncounted,
             )
 
     def close(self) -> None:
         self._hot.close()
 
-    def _read(self) -> tuple[lake.State, lake.State, int]:
-        self._read_hot()
-        hits, daily_views = (self._refresh(spec) for spec in lake.TABLES)
-        return hits, daily_views, self._last_id
+    def _read(self) -> _Read:
+        notes = recount.notes(self._hot)
+        while True:
+            self._read_hot()
+            hits, daily_views = (self._refresh(spec) for spec in lake.TABLES)
+            before, notes = notes, recount.notes(self._hot)
+            if notes == before:
+                return hits, daily_views, self._last_id, notes.days
 
     def _read_hot(self) -> None:
         """One statement, so one read transaction: it sees whole batches, and none that comes later."""
@@ -124,7 +141,7 @@ class Reader:
         return replace(state, files=(*state.files, *files), staged=waiting[-1].id)
 
 
-def _is_overtaken(hits: lake.State, daily_views: lake.State, last_id: int) -> bool:
+def _is_overtaken(hits: lake.State, daily_views: lake.State, last_id: int, _: frozenset[str]) -> bool:
     """Whether one table holds rows, posted and loaded since the hot rows were read, that the other does not."""
     return hits.offset != daily_views.offset and max(hits.offset, daily_views.offset) > last_id
 

@@ -1,6 +1,7 @@
 """The page-view report: human and AI views of each path of a project, in a span of time.
 
-Whole UTC days are counted from `daily_views`, the edges from `hits`, and the hot rows are added, all of one snapshot.
+Whole UTC days are counted from `daily_views`, the edges and the days uncounted there from `hits`, and the hot rows are
+added, all of one snapshot.
 What the files hold is kept until a table changes, the ranking until a hit arrives: the next page costs no query.
 """
 
@@ -99,10 +100,10 @@ class Views:
         return now if hot.num_rows or any(ts and ts >= now for ts in stored) else LAST
 
     def _rank(self, snapshot: Snapshot, project: str, span: Span) -> pa.Table:
-        parts = cut(span)
+        parts = cut(span, snapshot.uncounted)
         editions = (snapshot.daily_views.edition, snapshot.hits.edition if parts.edges else None)
         counted = self._kept.get(
-            (project, span, "files", editions), lambda: self._count_files(snapshot, project, parts)
+            (project, parts, "files", editions), lambda: self._count_files(snapshot, project, parts)
         )
         with self._database.cursor() as cursor:
             cursor.register("counted", counted)
@@ -110,10 +111,11 @@ class Views:
             return cursor.sql(_RANK).to_arrow_table()
 
     def _count_files(self, snapshot: Snapshot, project: str, parts: Cut) -> pa.Table:
-        days = parts.days
-        months = [f for f in snapshot.daily_views.files if _month(days.start) <= f.partition <= _month(days.end)]
-        values = {"project": project, "first": days.start.date(), "end": days.end.date()}
-        counted = [self._run(_COUNT_DAYS, months if days.start < days.end else [], values)]
+        counted = [_COUNTED.empty_table()]
+        for days in parts.days:
+            files = [f for f in snapshot.daily_views.files if _month(days.start) <= f.partition <= _month(days.end)]
+            values = {"project": project, "first": days.start.date(), "end": days.end.date()}
+            counted.append(self._run(_COUNT_DAYS, files, values))
         for edge in parts.edges:
             files = [f for f in snapshot.hits.files if _day(edge.start) <= f.partition <= _day(edge.end)]
             counted.append(self._run(_COUNT_EDGE, files, {"project": project, "start": edge.start, "end": edge.end}))
@@ -128,9 +130,10 @@ class Views:
 
 def _hot(snapshot: Snapshot, project: str, parts: Cut) -> pa.Table:
     """The hot rows of the project that the files do not count yet: those of whole days, and of the edges."""
-    days = _of(snapshot.daily_views_hot, project, parts.days)
+    none = snapshot.hits_hot.select(["path", "traffic"]).slice(0, 0)
+    days = [_of(snapshot.daily_views_hot, project, run) for run in parts.days]
     edges = [_of(snapshot.hits_hot, project, edge) for edge in parts.edges]
-    return pa.concat_tables([days, *edges])
+    return pa.concat_tables([none, *days, *edges])
 
 
 def _of(rows: pa.Table, project: str, span: Span) -> pa.Table:

@@ -1,0 +1,172 @@
+"""`hits` and `daily_views` agree in every answer, also while one has a day as it was and the other as it is."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from tests.warehouse.rules import RULES
+from tests.warehouse.site import DAY, NOON, Row, Site, die_at, key, view
+from warehouse import erase, reclassify, recount, sql, tables
+from warehouse.folder import write_agents
+from warehouse.snapshot import Reader
+from warehouse.span import FIRST, LAST
+from warehouse.views import Views
+
+ROWS = [
+    view(f"/{user_agent[:1]}", ts=NOON - day * DAY, user_agent=user_agent, ruleset="old", project_id=project)
+    for day in (0, 1, 20, 50)
+    for user_agent in ("GPTBot/1", "ClaudeBot/1", "Firefox/1", "")
+    for project in ("site", "goes")
+]
+"""Three months. Today's rules move all of them, but for the person's."""
+SPANS = ((FIRST, None), (NOON - 20 * DAY, NOON), (NOON - 1.5 * DAY, NOON + 0.5 * DAY))
+Rewrite = Callable[[Site, recount.OnStep], object]
+REWRITES: dict[str, Rewrite] = {
+    "reclassify": lambda site, on_step: reclassify.reclassify(
+        site.hot, site.root, site.database, RULES, 0, on_step=on_step
+    ),
+    "project": lambda site, on_step: erase.erase_project(site.hot, site.root, site.database, "goes", 0, on_step),
+    "days": lambda site, on_step: erase.erase_before(site.hot, site.root, date(2026, 9, 15), 10, 0, on_step),
+}
+KILLED = {
+    "reclassify": "from tests.warehouse.rules import RULES\nfrom warehouse import reclassify\n"
+    "reclassify.reclassify(hot, root, database, RULES, 10, on_step=on_step)",
+    "project": 'erase.erase_project(hot, root, database, "goes", 10, on_step)',
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterable[Site]:
+    made = Site(tmp_path / "data")
+    write_agents(made.root, [])
+    made.post(*ROWS[::2])
+    made.load()
+    made.post(*ROWS[1::2])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def views(site: Site) -> Iterable[Views]:
+    """It keeps what it counted at one step for the next."""
+    made = site.views()
+    yield made
+    made.close()
+
+
+def counts(connection: duckdb.DuckDBPyConnection, table: str, number: str) -> Counter[tuple[Any, ...]]:
+    found = connection.sql(
+        f"SELECT project_id, date, path, traffic, agent, {number}::BIGINT FROM {table} GROUP BY ALL"
+    ).fetchall()
+    return Counter({tuple(key): views for *key, views in found})
+
+
+def assert_is_of_one_moment(site: Site, views: Views, held: Counter[tuple[Any, ...]] | None = None) -> None:
+    """The views in SQL, and the exports, which take whole days from one table and the rest from the other."""
+    with sql.connect(site.root.parent) as connection:
+        hits = counts(connection, "hits", "count(*)")
+        assert counts(connection, "daily_views", "sum(views)") == hits
+        counted = connection.sql("SELECT project_id, path, traffic, ts FROM hits WHERE traffic <> 'bot'")
+        instants = [tuple(row.values()) for row in counted.to_arrow_table().to_pylist()]
+    assert held is None or hits == held
+    for project in ("site", "goes"):
+        for start, end in SPANS:
+            exported = views.ranking(project, start, end, NOON + 2 * DAY).paths.to_pylist()
+            expected = Counter(
+                (path, traffic) for of, path, traffic, ts in instants if of == project and start <= ts < (end or LAST)
+            )
+            assert (
+                +Counter({(row["path"], each): row[each] for row in exported for each in ("human", "ai")}) == expected
+            )
+
+
+@pytest.mark.parametrize("rewrite", REWRITES)
+def test_tables_agree_at_each_step_of_what_rewrites_them(site: Site, views: Views, rewrite: str) -> None:
+    steps = Counter[str]()
+
+    def look(step: str) -> None:
+        steps[step] += 1
+        site.post(view("/hot", ts=NOON - 20 * DAY), view("/hot", ts=NOON))
+        assert_is_of_one_moment(site, views)
+
+    assert_is_of_one_moment(site, views, Counter(map(key, ROWS)))
+    REWRITES[rewrite](site, look)
+    assert steps.keys() == set(reclassify.STEPS if rewrite == "reclassify" else erase.STEPS)
+    assert_is_of_one_moment(site, views)
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "step"),
+    [(each, step) for each, of in (("reclassify", reclassify), ("project", erase)) for step in of.STEPS],
+)
+def test_tables_agree_where_nobody_goes_on_after_a_kill(site: Site, views: Views, rewrite: str, step: str) -> None:
+    die_at(site, KILLED[rewrite], step, passes=1)
+    assert_is_of_one_moment(site, views)
+    site.post(view("/hot", ts=NOON - 20 * DAY), view("/hot", ts=NOON - 2 * DAY), view("/hot", ts=NOON))
+    assert_is_of_one_moment(site, views)
+    die_at(site, "load.load(hot, root, 10, on_step)", "before commit of daily_views")
+    assert_is_of_one_moment(site, views)
+    site.load()
+    assert_is_of_one_moment(site, views)
+    assert site.faults() == []
+
+
+BEGIN, END = "begin", "end"
+
+
+@pytest.mark.parametrize(
+    "moments",
+    [{1: BEGIN}, {2: BEGIN}, {3: BEGIN}, {1: END}, {2: END}, {3: END}, {1: BEGIN, 3: END}, {2: BEGIN, 3: END}],
+    ids=str,
+)
+def test_snapshot_is_of_one_moment_if_a_rewrite_begins_or_ends_as_it_is_taken(
+    site: Site, moments: dict[int, str]
+) -> None:
+    """At the nth statement that it makes on the hot log, before that sees a row: notes, batches, notes."""
+    reader, statements = Reader(site.hot_log, site.root), [0]
+
+    def begin() -> None:
+        with pytest.raises(InterruptedError):
+            REWRITES["reclassify"](site, interrupt)
+
+    def interrupt(step: str) -> None:
+        if step == "before commit of daily_views":
+            raise InterruptedError
+
+    def meanwhile(statement: str) -> None:
+        statements[0] += 1
+        match moments.get(statements[0]):
+            case "begin":
+                begin()
+            case "end":
+                site.load()
+
+    if BEGIN not in moments.values():
+        begin()
+    else:
+        site.load()
+    reader.take()
+    reader._hot.set_trace_callback(meanwhile)
+    snapshot = reader.take()
+    reader._hot.set_trace_callback(None)
+    assert statements[0] >= 3
+    with site.database.cursor() as cursor:
+        tables.define(cursor, snapshot)
+        assert counts(cursor, "daily_views", "sum(views)") == counts(cursor, "hits", "count(*)")
+    reader.close()
+
+
+def test_days_of_another_month_and_hits_that_wait_are_told_as_they_are_while_one_is_noted(site: Site) -> None:
+    site.load()
+    recount.note(site.hot, ["2026-09-14", "2026-09-16"])
+    hot: list[Row] = [view("/hot", ts=NOON + days * DAY) for days in (-50, -1, 0, 1)]
+    site.post(*hot)
+    with sql.connect(site.root.parent) as connection:
+        assert counts(connection, "daily_views", "sum(views)") == Counter(map(key, [*ROWS, *hot]))
+        months = connection.sql("SELECT DISTINCT month FROM daily_views WHERE date = DATE '2026-09-14'").fetchall()
+    assert months == [("2026-09",)]
