@@ -14,9 +14,9 @@ import polars as pl
 import pyarrow as pa
 
 from ingest.errors import InvalidLine
-from ingest.hit import Hit
+from ingest.hit import USER_AGENT_CHARACTERS_MAX, Hit
 from ingest.log_field import clf_us
-from ingest.path import PATH_CHARACTERS_MAX
+from ingest.path import PATH_CHARACTERS_MAX, UNSTORABLE, URL_CHARACTERS_MAX
 from ingest.request import Pages, Request, page_view
 
 END = "\x01"
@@ -29,8 +29,9 @@ KNOWN_REQUESTS_MAX = 100_000
 KNOWN_CHARACTERS_MAX = 512
 """Longer ones are looked at anew each time: together they would fill the memory."""
 PIECE_BYTES = 8_192
-"""A block with so much and no line end in it is left to the parser: plain lines are shorter than any limit of a hit."""
+"""A block with so much and no line end in it is left to the parser; a line up to twice as long may not be noticed."""
 
+_CHARACTERS_MAX = {"referrer": URL_CHARACTERS_MAX, "user_agent": USER_AGENT_CHARACTERS_MAX}
 _Said = tuple[str | None, str | None, str]
 _WORD = r"[!#-Z\\-~]+"  # printable ASCII but for a quote and an opening bracket
 _MONTH = {31: "Jan|Mar|May|Jul|Aug|Oct|Dec", 30: "Jan|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"}
@@ -241,12 +242,11 @@ _cached_said = lru_cache(KNOWN_REQUESTS_MAX)(_said_of_target)
 
 
 def _odd(views: pl.DataFrame) -> list[int]:
-    """The places of page views whose referrer or user agent is not as it stands."""
+    """The places of page views whose referrer or user agent is not as it stands, or over its limit."""
     odd = pl.lit(value=False)
-    for column in ("referrer", "user_agent"):
-        distinct = views[column].unique()
-        if len(texts := distinct.filter(distinct.str.contains(_ODD))):
-            odd |= pl.col(column).is_in(texts.implode())
+    for column, most in _CHARACTERS_MAX.items():
+        if texts := [text for text in views[column].unique().to_list() if len(text) > most or _is_odd(text)]:
+            odd |= pl.col(column).is_in(texts)
     return views.filter(odd)["row"].to_list()
 
 

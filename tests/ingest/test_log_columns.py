@@ -223,6 +223,18 @@ def test_odd_field_alone_is_what_the_parser_says(text: bytes) -> None:
         assert by_columns([said], "combined", PAGES) == by_the_parser([said], "combined", PAGES)
 
 
+@pytest.mark.parametrize("field", ["referrer", "user_agent"])
+def test_field_about_its_limit_is_what_the_parser_says_wherever_the_line_stands(field: str) -> None:
+    found = Counter[str]()
+    for before in (0, 40, 79, 81):
+        for characters in (8_191, 8_192, 8_193, 12_000, 16_384, 16_385):
+            lines = [line(b"GET /%d HTTP/1.1" % number) for number in range(before)]
+            lines.append(line(**{field: b"a" * characters}))
+            assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES)
+            found += by_the_parser(lines, "combined", PAGES)[1]
+    assert found == {"malformed": {"referrer": 16, "user_agent": 4}[field]}
+
+
 @pytest.mark.parametrize(
     "magic", [b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd", b"BZh9", b"\xef\xbb\xbf"]
 )
