@@ -88,6 +88,7 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
         removed = erase_project(hot, settings.lake, database, id, LOCK_WAIT_S)
         seen.forget_project(hot, id)
         ledger.forget_project(hot, id)
+        batches.empty_wal(hot)
     projects.delete(engine, id)
     show({"id": id, "hits": removed}, f"project {id} removed, with {removed} hits")
 

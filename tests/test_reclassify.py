@@ -171,8 +171,13 @@ def test_daily_views_spoilt_are_found_and_rebuilt_beside_a_running_service(start
 
 def test_project_deleted_takes_what_was_remembered_of_it_along(start: Callable[..., Running]) -> None:
     running = start()
-    assert running.post([{"path": "/a", "eventId": "e"}], **{"Idempotency-Key": "k"}).status_code == 202
+    assert (
+        running.post([{"path": "/of-the-project", "eventId": "e"}], **{"Idempotency-Key": "a-key"}).status_code == 202
+    )
+    files = [running.data / "hot.sqlite", running.data / "hot.sqlite-wal"]
+    assert all(any(word in file.read_bytes() for file in files) for word in (b"/of-the-project", b"a-key"))
     assert said(running.run("project", "delete", PROJECT, "--yes"))["hits"] == 1
+    assert not any(word in file.read_bytes() for file in files for word in (b"/of-the-project", b"a-key"))
     with closing(batches.connect(running.data / "hot.sqlite")) as hot:
         tables = [name for (name,) in hot.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         rows = {name: hot.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables}

@@ -19,6 +19,8 @@ from warehouse.schema import HOT
 from warehouse.stage import Staged
 
 BUSY_TIMEOUT_S = 30
+EMPTYING_WAIT_S = 1
+"""Posts wait as long as a reader is waited for."""
 WAL_BYTES_KEPT = 64 * 1024 * 1024
 _CREATE = """
 CREATE TABLE IF NOT EXISTS node (id TEXT NOT NULL);
@@ -137,3 +139,13 @@ def delete_through(connection: sqlite3.Connection, offset: int) -> None:
     connection.execute("DELETE FROM batches WHERE id <= ?", (offset,))
     connection.execute("DELETE FROM staged WHERE id <= ?", (offset,))
     connection.execute("COMMIT")
+
+
+def empty_wal(connection: sqlite3.Connection) -> None:
+    """Take from the disk what was deleted, not only from the file: the WAL has pages as they were until it is reused.
+
+    A reader that is in its way for EMPTYING_WAIT_S keeps it as it is: the next upkeep tries again.
+    """
+    connection.execute(f"PRAGMA busy_timeout={EMPTYING_WAIT_S * 1000}")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_S * 1000}")

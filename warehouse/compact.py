@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 from deltalake import DeltaTable
 
-from warehouse import lake, query
+from warehouse import batches, lake, query
 from warehouse.load import load
 from warehouse.schema import DAILY_VIEWS_KEY
 
@@ -95,7 +95,7 @@ _SORTED = {
 
 
 def tidy(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
-    """Shorten both tables' logs and remove the files that nothing refers to any more.
+    """Shorten both tables' logs, remove the files that nothing refers to any more, and empty the hot log's WAL.
 
     Staged files that wait for the loader are in no table's log: they are loaded first.
     """
@@ -103,3 +103,4 @@ def tidy(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
     for spec in lake.TABLES:
         with lake.locked(root, wait_s):
             lake.tidy(lake.open_table(root, spec))
+    batches.empty_wal(hot)

@@ -1,7 +1,7 @@
 """Rows removed for good: a project's, and those of days past the retention.
 
 They leave both tables a month at a time, so that loads go on in between. Their files go with `compact.tidy`,
-`lake.GRACE_H` hours later.
+`lake.GRACE_H` hours later; of the hot log they are gone at once.
 """
 
 import sqlite3
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import duckdb
 
-from warehouse import lake, query, recount
+from warehouse import batches, lake, query, recount
 from warehouse.lake import DAILY_VIEWS_TABLE, HITS_TABLE, File
 from warehouse.load import bring_up, load
 
@@ -80,6 +80,7 @@ def _erase(hot: sqlite3.Connection, root: Path, days: Iterable[str], where: str,
             recount.finish(hot, root)
             removed += _erase_of_month(hot, root, list(of_month), where, on_step)
         lake.let_others_in()
+    batches.empty_wal(hot)
     return removed
 
 

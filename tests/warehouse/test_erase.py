@@ -1,7 +1,9 @@
 """What is erased leaves both tables and the disk, wherever the erasure is killed, and nothing else goes with it."""
 
+import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -9,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.warehouse.site import DAY, NOON, Site, die_at, key, view
-from warehouse import compact, erase, lake, recount
+from warehouse import batches, compact, erase, lake, recount
 from warehouse.errors import LakeBusy
+from warehouse.snapshot import Reader
 
 TODAY = date(2026, 9, 15)
 SECRET = "/only-of-the-project-that-goes"
@@ -83,12 +86,43 @@ def test_nothing_of_a_deleted_project_is_on_the_disk_after_the_grace(site: Site)
     site.age()
     compact.tidy(site.hot, site.root, 0)
     assert (left(site, SECRET), left(site, "goes")) == ([], [])
-    assert site.hot.execute("SELECT count(*) FROM batches").fetchone() == (0,)
-    assert site.hot.execute("PRAGMA secure_delete").fetchone() == (1,)
-    site.hot.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    assert SECRET.encode() not in site.hot_log.read_bytes()
     assert site.daily_views() == {key(view()): 5}
     assert site.faults() == []
+
+
+ERASURES: dict[str, Callable[[Site], object]] = {
+    "project": lambda site: erase_project(site, "goes"),
+    "days": lambda site: erase_before(site, 10),
+    "tidy": lambda site: compact.tidy(site.hot, site.root, 0),
+}
+
+
+@pytest.mark.parametrize("erasure", ERASURES)
+def test_nothing_that_was_erased_or_loaded_is_left_in_the_hot_log_of_a_running_service(
+    site: Site, erasure: str
+) -> None:
+    """Its WAL is only emptied by itself when the last of its connections is closed."""
+    files = [site.hot_log, site.hot_log.with_name(f"{site.hot_log.name}-wal")]
+    with closing(Reader(site.hot_log, site.root)) as service:
+        site.post(view(SECRET, ts=NOON - 20 * DAY, project_id="goes"), view(SECRET, ts=NOON - 50 * DAY))
+        service.take()
+        assert any(SECRET.encode() in file.read_bytes() for file in files)
+        ERASURES[erasure](site)
+        assert site.waiting() == 0
+        assert not any(SECRET.encode() in file.read_bytes() for file in files)
+
+
+def test_reader_that_stands_still_keeps_no_erasure_and_no_post_waiting(site: Site) -> None:
+    site.post(view(SECRET, project_id="goes"))
+    with closing(batches.connect(site.hot_log)) as other:
+        other.execute("BEGIN")
+        assert batches.backlog(other).rows == 1
+        began = time.monotonic()
+        assert erase_project(site, "goes") == 1
+        site.post(view())
+        assert time.monotonic() - began < batches.BUSY_TIMEOUT_S / 2
+    assert erase_project(site, "goes") == 0
+    assert SECRET.encode() not in site.hot_log.read_bytes()
 
 
 PROJECT = 'erase.erase_project(hot, root, database, "goes", 10, on_step)'
