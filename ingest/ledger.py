@@ -21,6 +21,11 @@ MARKED_LINE_BYTES_MIN = 32
 """No line that tells of a page view is shorter; a log of empty lines would have as many marks as bytes."""
 EXTENDED_BYTES_MAX = 1024 * 1024
 """A stretch that grows line by line, as a followed log does, is one row up to this."""
+JOINED_LINES_MIN = 100
+"""A log is taken for two that were put one after the other where it goes on with so many lines, each another, of the
+beginning of a known one. A few may be chance: the same request, again within the second."""
+JOINED_BYTES_MAX = 1024 * 1024
+"""So far it is looked for them."""
 
 _TABLE = """read_logs (
     id INTEGER PRIMARY KEY AUTOINCREMENT, project_id TEXT NOT NULL, parent INTEGER NOT NULL, first BLOB NOT NULL,
@@ -108,6 +113,16 @@ class Place:
         return self.id, self.id if self.is_cut else 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A stretch of the ledger that a content goes on with: its row, and the bytes of it that are there."""
+
+    id: int
+    data: bytes
+    is_cut: bool
+    is_inside: bool
+
+
 def create(connection: sqlite3.Connection) -> None:
     """Make the table where it is missing."""
     connection.executescript(_CREATE)
@@ -149,21 +164,53 @@ def _start(connection: sqlite3.Connection) -> Place:
 
 def _next(connection: sqlite3.Connection, project: str, before: Place, content: Content) -> Place | None:
     """The stretch after a place that the content goes on with, whole, or else as far as the content goes."""
-    ahead = content.peek(MARK_EVERY_BYTES)
-    first = _first(ahead) or _first(ahead + b"\n")  # a copy may have been cut just before the end of a line
+    known = _after(connection, project, before.id, content, 0)
+    if known is None and before.id and not before.is_cut:
+        known = _joined(connection, project, content)
+    if known is None:
+        return None
+    return Place(known.id, _of(known.data), known.is_cut, before.newest, known.is_inside)
+
+
+def _joined(connection: sqlite3.Connection, project: str, content: Content) -> _Known | None:
+    """The first stretch of a log that was put after another; see JOINED_LINES_MIN."""
+    begun = known = _after(connection, project, 0, content, 0)
+    lines: set[bytes] = set()
+    size = 0
+    while known is not None:
+        lines.update(known.data[:JOINED_BYTES_MAX].splitlines())
+        size += len(known.data)
+        if len(lines) >= JOINED_LINES_MIN:
+            return begun
+        if size >= JOINED_BYTES_MAX or known.is_inside:
+            return None
+        known = _after(connection, project, known.id, content, size)
+    return None
+
+
+def _after(connection: sqlite3.Connection, project: str, parent: int, content: Content, offset: int) -> _Known | None:
+    """The stretch after another that the content goes on with from an offset."""
+
+    def ahead(size: int) -> bytes:
+        return content.peek(offset + size)[offset:]
+
+    head = ahead(MARK_EVERY_BYTES)
+    if not head:
+        return None
+    first = _first(head) or _first(head + b"\n")  # a copy may have been cut just before the end of a line
     rows = connection.execute(
         "SELECT id, bytes, digest, marks, is_cut FROM read_logs"
-        " WHERE project_id = ? AND parent IN (?, ?) AND first IN (?, x'') ORDER BY parent = ? DESC, bytes DESC",
-        (project, *before.parents, first, before.id),
+        " WHERE project_id = ? AND parent = ? AND first IN (?, x'') ORDER BY bytes DESC",
+        (project, parent, first),
     ).fetchall()
     for id, size, digest, _, is_cut in rows:
-        fingerprint = _of(content.peek(size))
-        if fingerprint.digest == digest:
-            return Place(id, fingerprint, bool(is_cut), before.newest)
+        data = ahead(size)
+        if hashlib.sha256(data).digest() == digest:
+            return _Known(id, data, bool(is_cut), is_inside=False)
     for id, size, _, marks, _ in rows:
-        rest = content.peek(size)
+        rest = ahead(size)
         if len(rest) < size and any(seen and marks.startswith(seen) for seen in (_marks(rest), _marks(rest + b"\n"))):
-            return Place(id, _of(rest), not rest.endswith(b"\n"), before.newest, is_inside=True)
+            return _Known(id, rest, not rest.endswith(b"\n"), is_inside=True)
     return None
 
 

@@ -245,17 +245,76 @@ def test_logs_that_share_their_headers_both_count(site: Site, tmp_path: Path) ->
     assert paths(site) == {"/a": 1, "/b": 1, "/c": 1}
 
 
+LONG = ledger.JOINED_LINES_MIN
+"""Lines of a log that is known again behind another."""
+
+
 def test_logs_that_were_joined_add_what_is_new_of_the_last(site: Site, tmp_path: Path) -> None:
     one, two, joined = tmp_path / "one", tmp_path / "two", tmp_path / "joined"
     one.write_bytes(lines(0, 10))
-    two.write_bytes(lines(10, 20))
+    two.write_bytes(lines(10, 10 + LONG))
     imported(site, one, two)
-    joined.write_bytes(gzip.compress(lines(0, 10)) + gzip.compress(lines(10, 25)))
+    joined.write_bytes(gzip.compress(lines(0, 10)) + gzip.compress(lines(10, 15 + LONG)))
     imported(site, joined)
-    assert paths(site) == each_once(25)
-    two.write_bytes(lines(10, 30))
+    assert paths(site) == each_once(15 + LONG)
+    two.write_bytes(lines(10, 20 + LONG))
     imported(site, two, joined)
-    assert paths(site) == each_once(30)
+    assert paths(site) == each_once(20 + LONG)
+
+
+def test_log_that_was_read_bit_by_bit_is_known_behind_another_and_behind_itself(site: Site, tmp_path: Path) -> None:
+    log, joined = tmp_path / "log", tmp_path / "joined"
+    for end in (1, 3, 40, LONG):
+        log.write_bytes(lines(0, end))
+        imported(site, log)
+    joined.write_bytes(lines(0, LONG) + lines(0, LONG) + lines(LONG, LONG + 3))
+    assert imported(site, joined).known == 2 * LONG
+    assert paths(site) == each_once(LONG + 3)
+
+
+def test_log_behind_another_is_taken_for_new_lines_if_it_is_too_short_to_tell(site: Site, tmp_path: Path) -> None:
+    one, two, joined = tmp_path / "one", tmp_path / "two", tmp_path / "joined"
+    one.write_bytes(lines(0, 10))
+    two.write_bytes(lines(10, 9 + LONG))
+    imported(site, one, two)
+    joined.write_bytes(lines(0, 9 + LONG))
+    assert imported(site, joined).known == 10
+    assert paths(site) == each_once(10) + each_once(9 + LONG, first=10) + each_once(9 + LONG, first=10)
+
+
+@pytest.mark.parametrize(
+    ("begun", "more"),
+    [
+        (lines(0, 1), lines(0, 1)),
+        (lines(0, 1), 500 * lines(0, 1)),
+        (500 * lines(0, 1), 3 * lines(0, 1)),
+        (lines(0, 3), lines(0, 3)),
+        (lines(0, 3), lines(0, 2) + lines(3, 4)),
+        (lines(0, LONG - 1), lines(0, LONG - 1)),
+        (lines(0, 2 * LONG), lines(0, LONG - 1)),
+        (lines(0, 2 * LONG), lines(0, LONG - 1)[:-1]),
+    ],
+    ids=[
+        "a line",
+        "a line many times",
+        "of many times",
+        "all",
+        "some and another",
+        "all of many",
+        "some of many",
+        "cut",
+    ],
+)
+def test_log_that_grows_by_its_own_beginning_adds_it(site: Site, tmp_path: Path, begun: bytes, more: bytes) -> None:
+    """One client may ask for one page many times within the second that a line tells."""
+    log = tmp_path / "log"
+    log.write_bytes(begun)
+    imported(site, log)
+    log.write_bytes(begun + more)
+    added = imported(site, log)
+    assert (added.known, added.lines) == (begun.count(b"\n"), len(more.splitlines()))
+    assert imported(site, log).lines == 0
+    assert paths(site).total() == len((begun + more).splitlines())
 
 
 def test_each_project_has_a_ledger_of_its_own_and_forgets_it_alone(site: Site, tmp_path: Path) -> None:
@@ -359,7 +418,11 @@ class Life(RuleBasedStateMachine):
         self.rest = b""
         self.names = itertools.count(1)
         self.files: dict[Path, bytes] = {self.log: b""}
-        self.read: set[bytes] = set()
+        self.written: dict[Path, int] = {self.log: 0}
+        """Of each file which log it has: how many were begun before."""
+        self.begun = 0
+        self.read: dict[tuple[int, int], bytes] = {}
+        """Lines that were read, by the log and the place in it."""
 
     def teardown(self) -> None:
         self.site.close()
@@ -376,6 +439,19 @@ class Life(RuleBasedStateMachine):
         self.numbers = itertools.count(first + count)
         self.write(self.rest + lines(first, first + count))
         self.rest = b""
+
+    @precondition(lambda self: not self.rest and b"\n" in self.files[self.log])
+    @rule(data=st.data(), times=st.integers(1, 6))
+    def lines_come_again(self, data: st.DataObject, times: int) -> None:
+        """Byte for byte and after what was read: those that the log began with, one that it has, or one of another."""
+        imported(self.site, self.log)
+        self.note(self.log)
+        here = self.files[self.log].splitlines(keepends=True)
+        ever = [line for content in self.files.values() for line in content.splitlines(keepends=True)]
+        chosen = data.draw(
+            st.sampled_from([here[:times], times * here[:1], times * here[-1:], [ever[times % len(ever)]]])
+        )
+        self.write(b"".join(line.rstrip(b"\n") + b"\n" for line in chosen))
 
     @rule(share=st.floats(0.05, 1))
     def half_a_line_is_added(self, share: float) -> None:
@@ -397,41 +473,42 @@ class Life(RuleBasedStateMachine):
             self.log.touch()
         if packing:
             rotated.write_bytes(PACKINGS[packing](content))
-        self.files[rotated] = content
-        self.files[self.log] = b""
+        self.files[rotated], self.written[rotated] = content, self.begun
+        self.begun += 1
+        self.files[self.log], self.written[self.log] = b"", self.begun
 
     @precondition(lambda self: self.files[self.log])
     @rule()
     def a_copy_is_kept(self) -> None:
         copy = self.folder / f"copy.{next(self.names)}"
         copy.write_bytes(self.files[self.log])
-        self.files[copy] = self.files[self.log]
+        self.files[copy], self.written[copy] = self.files[self.log], self.begun
 
     @rule(data=st.data())
     def files_are_imported(self, data: st.DataObject) -> None:
         chosen = data.draw(st.lists(st.sampled_from(sorted(self.files)), min_size=1, max_size=3))
         imported(self.site, *chosen)
         for file in chosen:
-            self.note(self.files[file])
+            self.note(file)
 
     @rule(data=st.data(), steps=st.integers(0, 9))
     def an_import_dies(self, data: st.DataObject, steps: int) -> None:
         chosen = data.draw(st.sampled_from(sorted(self.files)))
         if finishes(self.site, chosen, steps):
-            self.note(self.files[chosen])
+            self.note(chosen)
         else:
             imported(self.site, chosen)
-            self.note(self.files[chosen])
+            self.note(chosen)
 
-    def note(self, content: bytes) -> None:
-        whole, _, last = content.rpartition(b"\n")
-        self.read.update(whole.split(b"\n") if whole else [])
-        if last.endswith(b'"') and last.count(b'"') - last.count(b'\\"') == 6:
-            self.read.add(last)
+    def note(self, file: Path) -> None:
+        *whole, last = self.files[file].split(b"\n")
+        is_readable = last.endswith(b'"') and last.count(b'"') - last.count(b'\\"') == 6
+        for place, each in enumerate([*whole, last] if is_readable else whole):
+            self.read[self.written[file], place] = each
 
     @invariant()
     def each_line_that_was_read_is_counted_once(self) -> None:
-        assert paths(self.site) == Counter(each.split(b" ")[6].decode() for each in self.read)
+        assert paths(self.site) == Counter(each.split(b" ")[6].decode() for each in self.read.values())
         assert sum(self.site.daily_views().values()) == len(self.read)
 
 
