@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -126,6 +127,37 @@ def test_ruleset_is_the_same_in_another_process() -> None:
     )
     assert other.stdout.strip() == RULESET
     assert len(RULESET) == 12
+
+
+def ruleset_with(folder: Path, file: str, old: str, new: str) -> str:
+    """Of a copy of the package in which one text stands for another."""
+    copy = shutil.copytree(HERE.parents[1] / "ingest", folder / "ingest", ignore=shutil.ignore_patterns("__pycache__"))
+    text = (copy / file).read_text(encoding="utf-8")
+    assert old in text
+    (copy / file).write_text(text.replace(old, new, 1), encoding="utf-8")
+    code = "import sys; from ingest import classify; assert sys.argv[1] in classify.__file__; print(classify.RULESET)"
+    asked = subprocess.run([sys.executable, "-c", code, folder], cwd=folder, capture_output=True, text=True, check=True)
+    return asked.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("classify.py", "(_ai, _own, _crawler,", "(_own, _ai, _crawler,"),
+        ("classify.py", "(compatible; ?)?", "(compatible; )?"),
+        ("classify.py", "[;(]", "[;]"),
+        ("device.py", "MATCHED_CHARACTERS_MAX = 1024", "MATCHED_CHARACTERS_MAX = 512"),
+        ("device.py", "if parsed.is_tablet:", "if parsed.is_tablet and not screens:"),
+        ("agents.py", '"electron"', '"electrons"'),
+        ("agents.toml", 'purpose = "training"', 'purpose = "search"'),
+    ],
+)
+def test_ruleset_changes_with_all_that_answers(tmp_path: Path, file: str, old: str, new: str) -> None:
+    assert ruleset_with(tmp_path, file, old, new) != RULESET
+
+
+def test_ruleset_is_the_same_when_a_row_is_only_checked_again(tmp_path: Path) -> None:
+    assert ruleset_with(tmp_path, "agents.toml", "checked = 2026", "checked = 2027") == RULESET
 
 
 AGENT_ROW = """
