@@ -161,6 +161,7 @@ def _write(root: Path, spec: lake.Spec, parts: Iterator[tuple[str, pa.Table]]) -
         lake.sync(file)
         lake.sync(file.parent)
         yield StagedFile(relative, value, file.stat().st_size, rows.num_rows)
+    lake.sync(root / spec.name)  # it names the folders of new partitions
 
 
 def _compact(rows: pa.Table) -> pa.Table:

@@ -1,7 +1,6 @@
 """What a commit of the lake says is done is on the disk."""
 
 import json
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from urllib.parse import unquote
@@ -30,20 +29,6 @@ def site(tmp_path: Path) -> Iterable[Site]:
     made.load()
     yield made
     made.close()
-
-
-@pytest.fixture
-def synced(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
-    """The files and folders that were waited for."""
-    seen: set[Path] = set()
-    fsync = os.fsync
-
-    def spy(handle: int) -> None:
-        seen.add(Path(f"/proc/self/fd/{handle}").readlink())
-        fsync(handle)
-
-    monkeypatch.setattr(os, "fsync", spy)
-    return seen
 
 
 def hot_rows(table: DeltaTable) -> pa.Table:

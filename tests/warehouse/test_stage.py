@@ -53,6 +53,15 @@ def test_staged_rows_are_counted_before_and_after_the_loader_took_them(site: Sit
     assert faults(site) == []
 
 
+def test_staged_files_are_on_the_disk_before_a_batch_names_them(site: Site, synced: set[Path]) -> None:
+    """With the folders that name them, also of a partition that is new."""
+    staged = stage.stage(site.root, pa.Table.from_pylist(some_rows(0, 40), HOT))
+    tables = [site.root / spec.name for spec in lake.TABLES]
+    files = {Path(file.path) for spec in lake.TABLES for file in staged.files(spec, site.root / spec.name)}
+    assert len(files) == 4
+    assert files | {file.parent for file in files} | set(tables) <= synced
+
+
 def test_staged_files_that_no_batch_names_are_not_counted_and_leave_the_disk(site: Site) -> None:
     stage.stage(site.root, pa.Table.from_pylist(some_rows(0, 4), HOT))
     assert counted(site) == (0, 0)
