@@ -33,6 +33,13 @@ JUDGED_LINES_MIN = 100
 """So many new lines of a log that was read before tell whether it is of its format; fewer may all be odd."""
 
 
+MALFORMED_TOLD = 3
+"""In the error that ends an import of another format; one line of a terminal or two."""
+
+MalformedLine = tuple[str, int, str]
+"""File, line number from 1, reason."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What an owner may ask of an import. `format` is a name or an nginx log_format; without one it is detected."""
@@ -51,8 +58,8 @@ DEFAULTS = Options()
 class Summary:
     """What an import read, counted as it goes.
 
-    `known` lines were read by an import before, and are not among `lines`. `malformed` holds the first few: file, line
-    number, reason. `formats` are the files' own.
+    `known` lines were read by an import before, and are not among `lines`. `malformed` holds the first few. `formats`
+    are the files' own.
     """
 
     lines: int = 0
@@ -62,7 +69,7 @@ class Summary:
     bot: int = 0
     agents: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
-    malformed: list[tuple[str, int, str]] = field(default_factory=list)
+    malformed: list[MalformedLine] = field(default_factory=list)
     formats: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -132,7 +139,7 @@ class Import:
         summary.lines += said.lines
         summary.skipped.update(said.skipped)
         room = MALFORMED_KEPT - len(summary.malformed)
-        summary.malformed += [(file, first_line + number - 1, reason) for number, reason in said.malformed[:room]]
+        summary.malformed += _places(file, first_line, said)[:room]
         for (traffic, agent), views in prepared.readers.items():
             summary.human += views if traffic == "human" else 0
             summary.bot += views if traffic == "bot" else 0
@@ -223,13 +230,14 @@ def import_content(
     run.summary.formats[content.name] = format.name
     end = End(place, content.taken, known)
     least = max(judged_lines_min, JUDGED_LINES_MIN if known else 1)
-    malformed = 0
+    malformed, first = 0, list[MalformedLine]()
     cut = stretches(content, place.is_cut, run.options.is_growing)
     for number, prepared in enumerate(_prepared(run, format, cut, _ahead(content, format)), start=1):
         said = prepared.said
         lines, malformed = end.lines + said.lines - known, malformed + said.skipped["malformed"]
+        first += _places(content.name, end.lines + 1, said)[: MALFORMED_TOLD - len(first)]
         if malformed * 2 > lines >= least:
-            raise _not_of(format, content.name, said)
+            raise _not_of(format, content.name, first)
         place = run.keep(end.place, prepared) if said.fingerprint.bytes else end.place
         if number % LOAD_STRETCHES == 0 and not run.options.is_dry_run:
             load(run.hot, run.root, LOAD_WAIT_S)
@@ -271,8 +279,14 @@ def _prepared(run: Import, format: Format, cut: Iterator[Stretch], most_ahead: i
                 future.cancel()
 
 
-def _not_of(format: Format, name: str, said: Said) -> InvalidLog:
+def _places(file: str, first_line: int, said: Said) -> list[MalformedLine]:
+    """The malformed lines of a stretch whose first line is that of the file."""
+    return [(file, first_line + number - 1, reason) for number, reason in said.malformed]
+
+
+def _not_of(format: Format, name: str, malformed: Sequence[MalformedLine]) -> InvalidLog:
+    first = "; ".join(f"{file}:{number}: {reason}" for file, number, reason in malformed)
     return InvalidLog(
-        f"most lines of {name} are malformed as {format.name}, such as: {said.malformed[0][1]}. Name its format with "
+        f"most lines of {name} are malformed as {format.name}: {first}. Name its format with "
         f"--format: {', '.join(log_format.NAMES)}, or an nginx log_format as it stands in nginx.conf"
     )

@@ -206,6 +206,21 @@ def test_log_of_which_most_lines_are_malformed_stops_with_a_hint_and_nothing_is_
     assert site.stored(lake.HITS_TABLE) == []
 
 
+def test_log_of_which_most_lines_are_malformed_is_told_with_the_first_of_them(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By file and line, also those of stretches that were stored before, and none of another file."""
+    monkeypatch.setattr(log_file, "BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(stretch, "STRETCH_BLOCKS", 1)
+    good = written(tmp_path / "good.log", *[line()] * 9, b"odd")
+    bad = written(tmp_path / "bad.log", *[line()] * 9, b"no", *[line()] * 9, *[b"neither"] * 400)
+    with pytest.raises(InvalidLog) as raised:
+        imported(site, good, bad, options=Options("combined"))
+    first = "; ".join(f"{bad}:{number}: not a line of combined format" for number in (10, 20, 21))
+    said = f"most lines of {bad} are malformed as combined: {first}. Name its format with --format: "
+    assert str(raised.value).startswith(said)
+
+
 @pytest.mark.parametrize(
     "format", [None, "combined", '$remote_addr - - [$time_local] "$request" $status 0 "-" "$http_user_agent"']
 )
