@@ -6,20 +6,29 @@ import io
 import json
 import random
 import re
+import sqlite3
 import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 
+from ingest import ledger
 from tests.reading import daily_views, hits
 from tests.running import COMMAND, PROJECT, Running, new_key, readership
+from tests.waiting import until
+from warehouse import batches
 
 KILLS = 30
-KILLS_BESIDE_A_SERVICE = 10
-LINES = 250_000
+KILLS_BESIDE_A_SERVICE = 8
+KILLED_HALFWAY_MIN = 6
+KILLED_HALFWAY_BESIDE_A_SERVICE_MIN = 3
+LINES = 190_000
+ROTATED = 16
+"""Logs beside the large one: of 1,000 lines, whose page views go through the hot log, and of 8,000, staged, in turn."""
 AGENTS = (
     "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
     "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)",
@@ -30,7 +39,7 @@ SEEN = re.compile(rb'"GET (/[a-z0-9]+) HTTP/1\.1" (?:200|304) ', re.MULTILINE)
 
 
 def written(folder: Path, chance: random.Random) -> list[Path]:
-    """Three logs of several stretches in all, one of them packed, and the newest rotated under the next name."""
+    """Rotated logs, every third packed, the newest of several stretches, and a copy of the oldest."""
     lines = []
     for number in range(LINES):
         target = f"/p{chance.randrange(500)}" if number % 10 else "/style.css"
@@ -41,43 +50,63 @@ def written(folder: Path, chance: random.Random) -> list[Path]:
         lines.append(
             f'192.0.2.{number % 250} - - [{time}] "GET {target} HTTP/1.1" {status} {number} "-" "{agent}" "{noise}"\n'
         )
-    cuts = (0, LINES // 10, LINES // 5, LINES)  # the last is of several stretches
-    files = []
-    for name, first, end in zip(("a.log.2.gz", "a.log.1", "a.log"), cuts, cuts[1:], strict=False):
+    files, first = [], 0
+    for number in range(ROTATED, 0, -1):
+        end = first + (8_000 if number % 2 else 1_000)
         content = "".join(lines[first:end]).encode()
-        (folder / name).write_bytes(gzip.compress(content, 1) if name.endswith("gz") else content)
-        files.append(folder / name)
-    (folder / "again.log").write_bytes("".join(lines[: cuts[1]]).encode())
-    return [*files, folder / "again.log"]
+        files.append(folder / (f"a.log.{number}.gz" if number % 3 == 0 else f"a.log.{number}"))
+        files[-1].write_bytes(gzip.compress(content, 1) if number % 3 == 0 else content)
+        first = end
+    files += [folder / "a.log", folder / "again.log"]
+    files[-2].write_bytes("".join(lines[first:]).encode())
+    files[-1].write_bytes(content_of(files[0]))
+    return files
+
+
+def content_of(file: Path) -> bytes:
+    return gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
 
 
 def expected(files: list[Path]) -> Counter[str]:
     found: Counter[str] = Counter()
     for file in files[:-1]:
-        content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-        found.update(path.decode() for path in SEEN.findall(content))
+        found.update(path.decode() for path in SEEN.findall(content_of(file)))
     return found
 
 
 def killed_until_done(data: Path, files: list[Path], chance: random.Random, kills: int) -> int:
-    """Run one import again and again; kill it at a random moment so many times, then let it end. How many were cut."""
+    """Run one import again and again; kill it so many times, then let it end. How many found it halfway.
+
+    Each at a random moment after it has come further, or, once all is read, after it began.
+    """
     command = [COMMAND, "--data", str(data), "import", PROJECT, *map(str, files)]
-    cut = 0
-    for _ in range(kills):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            process.wait(chance.uniform(0.3, 1.3))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            cut += 1
-        else:
-            assert process.returncode == 0
+    whole = sum(len(content_of(file)) for file in files[:-1])
+    halfway = 0
+    with closing(batches.connect(data / "hot.sqlite")) as hot:
+        ledger.create(hot)
+        for _ in range(kills):
+            before = known(hot)
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            if before < whole:
+                until(lambda: known(hot) > before or process.poll() is not None, within_s=60)  # noqa: B023  # asked now
+            try:
+                process.wait(chance.uniform(0, 0.05) if before < whole else chance.uniform(0.3, 0.9))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                halfway += before < known(hot) < whole
+            else:
+                assert process.returncode == 0
     ended = readership(*command[1:])
     assert ended.returncode == 0, ended.stderr
     again = json.loads(readership(*command[1:]).stdout)
     assert (again["lines"], again["page_views"]) == (0, 0)
-    return cut
+    return halfway
+
+
+def known(hot: sqlite3.Connection) -> int:
+    """Bytes of logs that are in the ledger."""
+    return int(hot.execute("SELECT coalesce(sum(bytes), 0) FROM read_logs").fetchone()[0])
 
 
 def exported(running: Running) -> Counter[str]:
@@ -91,7 +120,7 @@ def test_thirty_kills_lose_and_repeat_no_line(tmp_path: Path) -> None:
     data = tmp_path / "data"
     new_key(data)
     files = written(tmp_path, chance)
-    assert killed_until_done(data, files, chance, KILLS) >= KILLS // 3
+    assert killed_until_done(data, files, chance, KILLS) >= KILLED_HALFWAY_MIN
     running = Running(data).start()
     seen = exported(running)
     assert running.stop() == 0
@@ -118,11 +147,12 @@ def test_kills_beside_a_service_that_takes_posts_lose_and_repeat_nothing(
     sender = threading.Thread(target=post)
     sender.start()
     try:
-        killed_until_done(running.data, files, chance, KILLS_BESIDE_A_SERVICE)
+        halfway = killed_until_done(running.data, files, chance, KILLS_BESIDE_A_SERVICE)
     finally:
         stopping.set()
         sender.join()
     seen = exported(running)
     assert running.stop() == 0
+    assert halfway >= KILLED_HALFWAY_BESIDE_A_SERVICE_MIN
     assert hits(running.data) == daily_views(running.data) == seen == expected(files) + posted
     assert running.run("doctor").returncode == 0
