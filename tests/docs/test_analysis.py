@@ -6,19 +6,20 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import httpx
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
 import warehouse
-from tests.running import readership
+from tests.running import Running, new_key, readership
 from tests.warehouse.site import NOON, ROOT, view
 from warehouse import batches
 from warehouse.schema import HOT
@@ -26,7 +27,9 @@ from warehouse.schema import HOT
 PAGE = (ROOT / "docs" / "analysis.md").read_text(encoding="utf-8")
 LOG = ROOT / "sample_data" / "access.log"
 EXPECTED = json.loads((ROOT / "sample_data" / "expected_views.json").read_text())
-QUESTIONS = re.findall(r"### \d+\. (.+?)\n.*?```sql\n(.*?)```\n\n((?:\|[^\n]*\n)+)", PAGE, re.DOTALL)
+TABLED = r"```sql\n(.*?)```\n\n((?:\|[^\n]*\n)+)"
+QUESTIONS = re.findall(rf"### \d+\. (.+?)\n.*?{TABLED}", PAGE, re.DOTALL)
+[(POSTED, OF_POSTS, ANSWERED)] = re.findall(rf"```json\n(.*?)```.*?{TABLED}", PAGE, re.DOTALL)
 SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 Cells = list[list[str]]
 
@@ -62,14 +65,24 @@ def _answer(title: str) -> list[dict[str, str]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def test_there_are_ten_questions() -> None:
-    assert len(QUESTIONS) == PAGE.count("```sql") == 10
+def test_there_are_ten_questions_and_one_for_a_server_that_posts() -> None:
+    assert (len(QUESTIONS), PAGE.count("```sql")) == (10, 11)
 
 
 @pytest.mark.parametrize(("sql", "table"), [(sql, table) for _, sql, table in QUESTIONS], ids=[q[0] for q in QUESTIONS])
 def test_the_answer_on_the_page_is_the_answer(data: Path, sql: str, table: str) -> None:
     printed = _run(data, "sql", sql, "--format", "csv")
     assert list(csv.reader(io.StringIO(printed))) == _shown(table)
+
+
+def test_missing_pages_that_a_server_posts_are_answered_as_the_page_says(start: Callable[..., Running]) -> None:
+    running = start()
+    headers = {"Authorization": f"Bearer {new_key(running.data, 'missing')}", "Content-Type": "application/x-ndjson"}
+    url = f"{running.url}/v1/analytics/missing/hits"
+    posted = httpx.post(url, content=POSTED, headers=headers, timeout=60)
+    assert posted.json() == {"accepted": len(POSTED.splitlines()), "duplicates": 0, "rejected": []}
+    printed = _run(running.data, "sql", OF_POSTS, "--format", "csv")
+    assert list(csv.reader(io.StringIO(printed))) == _shown(ANSWERED)
 
 
 def test_who_reads_us_is_what_the_sample_was_made_of() -> None:
