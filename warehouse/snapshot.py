@@ -133,7 +133,7 @@ class Reader:
 
     def _with_staged(self, spec: lake.Spec, state: lake.State) -> lake.State:
         """The table as it is once the loader has put in the files that wait for it."""
-        waiting = list(self._staged)
+        waiting = [batch for batch in self._staged if batch.id > state.offset]
         if not waiting:
             return state
         folder = lake.folder(self._tables[spec.name])

@@ -187,6 +187,20 @@ def test_table_that_is_ahead_of_the_other_gets_fewer_hot_rows(site: Site, reader
     assert hits_and_views(site, snapshot) == (5, 5)
 
 
+def test_staged_rows_are_in_each_table_once_while_the_loader_has_put_them_into_one_alone(
+    site: Site, reader: Reader
+) -> None:
+    site.stage(some_rows(0, 3))
+    site.stage(some_rows(3, 2))
+    load_hits_alone(site)
+    site.stage(some_rows(5, 1))
+    snapshot = reader.take()
+    assert (snapshot.hits.offset, snapshot.daily_views.offset) == (2, 0)
+    assert hits_and_views(site, snapshot) == (6, 6)
+    site.load()
+    assert hits_and_views(site, reader.take()) == (6, 6)
+
+
 @pytest.mark.timeout(30)
 def test_snapshot_beside_a_hot_log_restored_from_an_older_copy_holds_what_there_is(site: Site, tmp_path: Path) -> None:
     site.post(*some_rows(0, 1))
