@@ -17,6 +17,10 @@ class NothingToCancel(AgentError):
     """The job is not active."""
 
 
+class JobNotIdle(AgentError):
+    """The job is active: it cannot be archived."""
+
+
 class NotConfigured(AgentError):
     """The project has no repository, so that no agent can work on it."""
 
@@ -26,11 +30,12 @@ class InvalidConfiguration(AgentError):
 
 
 class TooManyUses(AgentError):
-    """The project's limit of an hour is reached. The sender may try again after `retry_after_s`."""
+    """The project's limit of an hour is reached. The sender may try again after `reset_s` seconds."""
 
-    def __init__(self, reason: str, retry_after_s: int) -> None:
+    def __init__(self, reason: str, operation: str, reset_s: int) -> None:
         super().__init__(reason)
-        self.retry_after_s = retry_after_s
+        self.operation = operation
+        self.reset_s = reset_s
 
 
 class IdempotencyMismatch(AgentError):
@@ -47,6 +52,10 @@ class TurnFailed(AgentError):
 
 class Stopped(TurnFailed):
     """The turn was told to stop while a program of it ran."""
+
+
+class Terminated(TurnFailed):
+    """A program of the turn was ended by somebody else's SIGTERM, as when the whole service is told to stop."""
 
 
 class TimedOut(TurnFailed):

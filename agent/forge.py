@@ -17,7 +17,7 @@ from agent.host_answer import UNAVAILABLE, retry_after_s, words_of
 from agent.remote import HIDDEN
 
 TIMEOUT = httpx.Timeout(15.0, connect=10.0)
-API_BASE = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[^\s?#\\]*)?")
+API_BASE = re.compile(r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[^\s?#\\]*)?")
 API_BASE_EXAMPLE = "https://gitlab.example.com/api/v4"
 REDIRECTS_MAX = 3
 PAGES_MAX = 20

@@ -24,7 +24,7 @@ REQUESTS_AT_ONCE = 16
 CONNECT_S = 10
 READ_S = 600
 """A model may think for minutes before its first word."""
-PATIENCE_S = 60.0
+PATIENCE_S = 30.0
 """For how long every request may fail before the turn is given up: some agents would try until its time is over."""
 SAID_BYTES = 300
 PIECE_BYTES = 64 * 1024
@@ -47,7 +47,7 @@ class Gateway:
 
     socket_path: Path
     upstream: str
-    key: str | None
+    key: str | None = field(repr=False)
     key_header: KeyHeader
     patience_s: float = PATIENCE_S
     _fault: str | None = None

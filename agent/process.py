@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Literal
 
-from agent.errors import Stopped, TimedOut
+from agent.errors import Stopped, Terminated, TimedOut
 
 POLL_S = 0.2
 TERMINATE_S = 2.0
@@ -41,6 +41,7 @@ def run(
     Raises:
         TimedOut: it did not end within `limit_s` seconds.
         Stopped: `is_stopped` said so.
+        Terminated: it was sent SIGTERM, and not by this.
         OSError: it cannot be started.
     """
     process = subprocess.Popen(  # noqa: S603  # what to run is the caller's decision, and no shell reads it
@@ -56,7 +57,9 @@ def run(
         if process.stdin is not None:
             _feed(process.stdin, stdin or b"")
         _watch(process, time.monotonic() + limit_s, limit_s, is_stopped, on_output)
-        return process.wait()
+        if process.wait() == -signal.SIGTERM:
+            raise Terminated("a program of the turn was ended from outside (SIGTERM)")
+        return process.returncode
     finally:
         _end(process)
 
@@ -92,19 +95,23 @@ def _watch(
             if has_ended and not ready:
                 return
             if not selector.get_map():
-                time.sleep(POLL_S / 10)
+                _wait(process, POLL_S)
             if is_stopped():
                 raise Stopped("the turn was stopped")
             if time.monotonic() >= deadline:
                 raise TimedOut(f"it did not end within {limit_s:g} s")
 
 
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+
+
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Ask its group to end if it has not, then kill whatever of the group is left."""
     if process.poll() is None:
         _signal(process.pid, signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(TERMINATE_S)
+        _wait(process, TERMINATE_S)
     _signal(process.pid, signal.SIGKILL)
     process.wait()
     for pipe in (process.stdout, process.stderr):

@@ -13,6 +13,7 @@ LINE_BYTES_MAX = 16 * 1024 * 1024
 TAIL_BYTES = 64 * 1024
 SUMMARY_CHARACTERS = 4000
 REASON_CHARACTERS = 500
+SESSION_CHARACTERS = 200
 
 Event = Mapping[str, Any]
 """A line of JSON that another program wrote: its shape is that program's."""
@@ -114,10 +115,12 @@ class Output:
             return
         try:
             event = json.loads(line)
-        except ValueError:
-            return
-        if isinstance(event, dict):
-            self.record = self.read(self.record, event)
+            read = self.read(self.record, event) if isinstance(event, dict) else self.record
+        except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+            return  # it is JSON of another shape than a record's
+        session = read.session
+        is_usable = isinstance(session, str) and session.isprintable() and len(session) <= SESSION_CHARACTERS
+        self.record = read if session is None or is_usable else replace(read, session=None)
 
     def last_words(self) -> str:
         """The last lines it wrote, short enough for a reason."""

@@ -18,7 +18,7 @@ https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-githu
 ASKPASS = Path(__file__).with_name("askpass.sh")
 HIDDEN = "[token]"
 
-_URL = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?/[^\s?#\\\x00-\x20\x7f]+")
+_URL = re.compile(r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?/[^\s?#\\\x00-\x20\x7f]+")
 _BAD_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|^[-./@]|\.lock(?:/|$)|[./]$")
 """https://git-scm.com/docs/git-check-ref-format, and nothing that looks like an option."""
 

@@ -44,7 +44,7 @@ class RunRequest:
     history: Sequence[str] = ()
     session: str | None = None
     upstream: str | None = None
-    model_key: str | None = None
+    model_key: str | None = field(default=None, repr=False)
     sandboxed: bool = True
     read_only: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
@@ -140,7 +140,7 @@ def _prompt(request: RunRequest, agent: Preset) -> str:
     if not request.history or _session(request, agent) is not None:
         return request.prompt
     earlier = "\n\n".join(f"Request {number}:\n{prompt}" for number, prompt in enumerate(request.history, 1))
-    return f"Earlier requests, whose outcome is in the work tree:\n\n{earlier}\n\nThe request now:\n{request.prompt}"
+    return f"Earlier requests; what they led to is in the work tree:\n\n{earlier}\n\nThe request now:\n{request.prompt}"
 
 
 def _give(request: RunRequest, prompt: str, start: Start, places: _Places) -> None:

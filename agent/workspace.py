@@ -5,6 +5,7 @@ Whatever the agent leaves in `tree` is data: no file of it configures or starts 
 
 import os
 import re
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from agent.errors import HostUnavailable, PushRefused, RefNotFound, WorkspaceUnusable
-from agent.git import Git, OnLine
+from agent.git import ENVIRONMENT, Git, OnLine
 from agent.remote import Remote
 
 FILE_BYTES_MAX = 100 * 1024 * 1024
@@ -96,7 +97,7 @@ def commit(
     date = f"{int(at.timestamp())} +0000"
     return git.here(
         *("commit-tree", "--no-gpg-sign", "-p", "HEAD", "-F", "-", tree),
-        stdin=_subject(prompt),
+        stdin=subject(prompt),
         GIT_AUTHOR_DATE=date,
         GIT_COMMITTER_DATE=date,
     )
@@ -154,6 +155,12 @@ def is_pushed(
     _make_folders(workspace)
     git = Git(workspace.folder, remote, time.monotonic() + limit_s, is_stopped, on_line)
     return _refs_of(git, remote, branch).get(f"refs/heads/{branch}") == commit_id
+
+
+def discard(folder: Path) -> None:
+    """Remove a job's folder, as far as that goes. By programs: an agent may nest folders deeper than Python follows."""
+    for argv in (("chmod", "-R", "u+rwX", "--", str(folder)), ("rm", "-rf", "--", str(folder))):
+        subprocess.run(argv, env=ENVIRONMENT, capture_output=True, check=False)  # noqa: S603  # the folder is ours
 
 
 def _make_anew(workspace: Workspace, git: Git) -> None:
@@ -230,7 +237,7 @@ def _refuse_large_files(workspace: Workspace, git: Git) -> None:
             )
 
 
-def _subject(prompt: str) -> str:
+def subject(prompt: str) -> str:
     """The prompt's first line that says something, cut at a word."""
     lines = (" ".join(line.split()) for line in prompt.splitlines())
     line = "".join(each for each in next(filter(None, lines), NO_SUBJECT) if each.isprintable()) or NO_SUBJECT

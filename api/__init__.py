@@ -16,12 +16,14 @@ In the order a request meets them:
 - `beacon.js`, `script`: the script that sends beacons, and its route.
 - `views`: the page-view report out: JSON, CSV and Parquet.
 - `parameters`: query parameters, checked.
+- `accept`: the media type to answer with.
+- `jobs`: agent jobs.
 - `classification`: what the rules say of a user agent.
 - `health`: healthz, readyz and metrics.
 - `metrics`: what is counted.
-- `schemas`, `openapi`, `reference`: the description of all this, and its page.
+- `schemas`, `openapi_jobs`, `openapi`, `samples`, `reference`: the description of all this, and its page.
 - `upkeep`: the thread that loads and tidies the lake.
 - `serve`: the processes.
 - `demo`: a filled service to try.
-- `cli`, `administration`, `lake_commands`, `log_import`, `log_reading`, `output`: the command line.
+- `cli`, `administration`, `agent_commands`, `lake_commands`, `control_database`, `output`: the command line.
 """

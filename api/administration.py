@@ -1,30 +1,24 @@
 """The commands that change the control database: `project` and `key`."""
 
+import shutil
 import time
 from contextlib import closing
 from datetime import UTC, datetime
 
 import click
-import sqlalchemy as sa
 
-from api import data_folder, keys
+from agent import configuration, store
+from api import agent_commands, keys
+from api.control_database import opened
 from api.keys import Key, Scope
 from api.output import ERR, show, table
 from api.settings import Settings
 from ingest import ledger, seen
-from warehouse import batches, control, projects, query
+from warehouse import batches, projects, query
 from warehouse.erase import erase_project
 
 LOCK_WAIT_S = 300.0
 DAY_S = 86_400
-
-
-def _control(settings: Settings) -> sa.Engine:
-    """The control database until the command ends."""
-    data_folder.prepare(settings)
-    engine = control.connect(settings.database_url)
-    click.get_current_context().call_on_close(engine.dispose)
-    return engine
 
 
 @click.group()
@@ -41,10 +35,17 @@ def project() -> None:
     metavar="URL",
     help="Origin of its pages, such as https://example.com; * for any.",
 )
+@agent_commands.options
 @click.pass_obj
-def create_project(settings: Settings, id: str, origins: tuple[str, ...]) -> None:
+def create_project(
+    settings: Settings, id: str, origins: tuple[str, ...], repository: str | None, ref: str | None
+) -> None:
     """Add a project; without an origin it takes no beacons from pages of browsers."""
-    made = projects.create(_control(settings), id, origins, int(time.time()))
+    engine = opened(settings)
+    chosen = agent_commands.asked({"repository": repository, "ref": ref})
+    made = projects.create(engine, id, origins, int(time.time()))
+    if chosen:
+        configuration.store(engine, id, chosen)
     show(made, f"project {made.id} made; next: readership key create {made.id}")
 
 
@@ -54,7 +55,7 @@ def create_project(settings: Settings, id: str, origins: tuple[str, ...]) -> Non
 @click.pass_obj
 def set_origins(settings: Settings, id: str, origins: tuple[str, ...]) -> None:
     """Replace the origins whose pages may send beacons."""
-    engine = _control(settings)
+    engine = opened(settings)
     projects.set_origins(engine, id, origins)
     made = projects.find(engine, id)
     show(made, f"project {id} takes beacons from {', '.join(made.origins) or 'no page'}")
@@ -64,7 +65,7 @@ def set_origins(settings: Settings, id: str, origins: tuple[str, ...]) -> None:
 @click.pass_obj
 def list_projects(settings: Settings) -> None:
     """Show all projects."""
-    found = projects.every(_control(settings))
+    found = projects.every(opened(settings))
     rows = ((each.id, ", ".join(each.origins), _day(each.created_s)) for each in found)
     show(found, table(("project", "origins", "created"), rows))
 
@@ -74,11 +75,11 @@ def list_projects(settings: Settings) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def delete_project(settings: Settings, id: str, yes: bool) -> None:
-    """Remove a project, its keys and its views. It may be repeated if it was cut short.
+    """Remove a project, its keys, its agent jobs and its views. It may be repeated if it was cut short.
 
     The files that held them leave the disk within two hours of a running service, or by `readership compact`.
     """
-    engine = _control(settings)
+    engine = opened(settings)
     if not yes:
         click.confirm(f"Remove project {id} and all its views?", abort=True, err=True)
     projects.end(engine, id)
@@ -88,9 +89,14 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
         removed = erase_project(hot, settings.lake, database, id, LOCK_WAIT_S)
         seen.forget_project(hot, id)
         ledger.forget_project(hot, id)
-        batches.empty_wal(hot)
+    jobs = store.ids(engine, id)
     projects.delete(engine, id)
+    for job in jobs:
+        shutil.rmtree(settings.jobs / job, ignore_errors=True)
     show({"id": id, "hits": removed}, f"project {id} removed, with {removed} hits")
+
+
+project.add_command(agent_commands.agent_)
 
 
 @click.group()
@@ -108,7 +114,7 @@ def create_key(settings: Settings, project_id: str, name: str, scope: Scope, exp
     """Make a key and print it, alone, on standard output. It is shown this once."""
     now_s = int(time.time())
     expires_s = now_s + expires_days * DAY_S if expires_days else None
-    made, token = keys.create(_control(settings), project_id, name, scope, expires_s, now_s)
+    made, token = keys.create(opened(settings), project_id, name, scope, expires_s, now_s)
     ERR.print(f"key {made.id} of project {project_id}, scope {scope}; it is not shown again:", highlight=False)
     click.echo(token)
 
@@ -118,7 +124,7 @@ def create_key(settings: Settings, project_id: str, name: str, scope: Scope, exp
 @click.pass_obj
 def list_keys(settings: Settings, project_id: str | None) -> None:
     """Show the keys, of all projects or of one."""
-    engine = _control(settings)
+    engine = opened(settings)
     if project_id is not None:
         projects.find(engine, project_id)
     found = keys.every(engine, project_id)
@@ -143,7 +149,7 @@ def list_keys(settings: Settings, project_id: str | None) -> None:
 @click.pass_obj
 def revoke_key(settings: Settings, which: str) -> None:
     """End a key for good, named by its id, its name, or the key itself. It stops within 5 seconds everywhere."""
-    engine = _control(settings)
+    engine = opened(settings)
     found = keys.named(engine, which)
     keys.revoke(engine, found.id, int(time.time()))
     show({"id": found.id, "revoked": True}, f"key {found.id} of project {found.project} revoked")

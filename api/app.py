@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, closing
 
+import sqlalchemy as sa
 from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp, Lifespan
 
-from api import classification, health, hits, problems, reference, script, views
+from agent.worker import Setup, Worker
+from api import classification, health, hits, jobs, metrics, problems, reference, script, views
 from api.keys import Keyring
 from api.logs import RequestLog
 from api.rate_limit import RateLimit
@@ -23,6 +25,13 @@ ROUTES = (
     Route("/v1/analytics/{projectId}/hits", hits.Endpoint(), methods=["POST", "OPTIONS"]),
     Route("/v1/analytics/{projectId}/pixel.gif", hits.pixel, methods=["GET"]),
     Route("/v1/analytics/{projectId}/views", views.export, methods=["GET"]),
+    Route("/v2/agent/{projectId}/job", jobs.create, methods=["POST"]),
+    Route("/v2/agent/{projectId}/jobs", jobs.every, methods=["GET"]),
+    Route("/v2/agent/{projectId}/job/{id}", jobs.read, methods=["GET"]),
+    Route("/v2/agent/{projectId}/job/{id}/message", jobs.message, methods=["POST"]),
+    Route("/v2/agent/{projectId}/job/{id}/cancel", jobs.cancel, methods=["POST"]),
+    Route("/v2/agent/{projectId}/job/{id}/archive", jobs.archive, methods=["POST"]),
+    Route("/v2/agent/{projectId}/job/{id}/log", jobs.log, methods=["GET"]),
     Route("/v1/classify", classification.classify_user_agent, methods=["GET"]),
     Route("/beacon.js", script.beacon, methods=["GET"]),
     Route("/healthz", health.alive, methods=["GET"]),
@@ -44,6 +53,18 @@ def create(settings: Settings, routes: tuple[Route, ...] = ROUTES) -> ASGIApp:
     return RequestLog(app, {route.endpoint: route.path for route in routes})
 
 
+def agents_setup(settings: Settings, engine: sa.Engine) -> Setup:
+    """What the threads of agent jobs need, in whichever process they are."""
+    return Setup(
+        engine,
+        settings.jobs,
+        settings.environ,
+        settings.jobs_at_once,
+        settings.job_lease_s,
+        metrics.count_turn,
+    )
+
+
 def _lifespan(settings: Settings) -> Lifespan[Starlette]:
     """What starts with the app, and ends in the reverse order, also if what comes after it cannot start."""
 
@@ -60,7 +81,9 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
             )
             upkeep = ending.enter_context(closing(Upkeep(settings)))
             hotlog = ending.enter_context(closing(HotLog(settings.hot_log, settings.backlog_rows_max)))
+            agents = ending.enter_context(closing(Worker(agents_setup(settings, engine))))
             upkeep.start()
-            yield {"running": State(settings, engine, Keyring(engine), hotlog, views, rate_limit, upkeep)}
+            agents.start()
+            yield {"running": State(settings, engine, Keyring(engine), hotlog, views, rate_limit, upkeep, agents)}
 
     return lifespan

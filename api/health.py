@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from agent.queue import census
 from api import metrics
 from api.state import State, state_of
 
@@ -34,8 +35,10 @@ async def ready(request: Request) -> Response:
 
 async def metrics_text(request: Request) -> Response:
     """GET /metrics"""
-    upkeep = state_of(request).upkeep
-    text = await run_in_threadpool(lambda: metrics.exposition(upkeep.backlog().rows))
+    state = state_of(request)
+    text = await run_in_threadpool(
+        lambda: metrics.exposition(state.upkeep.backlog().rows, census(state.control, time.time_ns() // 1_000))
+    )
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from api import auth, body, metrics, parameters
-from api.headers import header
+from api.headers import header, idempotency_key
 from api.problems import Fault, Problem, pointer
 from api.state import State, state_of
 from ingest import hit, post
@@ -28,7 +28,6 @@ from ingest.seen import Post, Receipt
 from warehouse.projects import Project
 
 JSON, NDJSON, TEXT = "application/json", "application/x-ndjson", "text/plain"
-IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
 IN_THREAD_BYTES = 256 * 1024
 """A larger body is read in a thread, so that others are answered meanwhile."""
 PIXEL = bytes.fromhex("47494638396101000100800000ffffff00000021f90401000000002c00000000010001000002024401003b")
@@ -90,7 +89,7 @@ async def _beacon(request: Request, state: State) -> Response:
 async def _server_post(request: Request, state: State) -> Response:
     project = request.path_params["projectId"]
     await auth.key_for(request, state.keyring, project, "write")
-    key = _idempotency_key(request)
+    key = idempotency_key(request)
     lines = body.media_type(request, (JSON, NDJSON)) == NDJSON
     content = await body.read(request, post.BODY_BYTES_MAX)
     now = datetime.now(UTC)
@@ -132,14 +131,6 @@ def _all_rejected(parsed: post.Parsed, is_list: bool) -> Problem:
         faults.append(Fault(rejection.reason, pointer=pointer(*of_row, *of_field)))
     members = {"accepted": 0, "duplicates": 0, "rejected": parsed.rejected}
     return Problem("invalid-body", "every hit was rejected; nothing was kept", faults, members=members)
-
-
-def _idempotency_key(request: Request) -> str | None:
-    key = header(request, b"idempotency-key")
-    if key is not None and not 1 <= len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX:
-        detail = f"the Idempotency-Key has {len(key)} characters; 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} are taken"
-        raise Problem("invalid-header", detail)
-    return key
 
 
 def _limit(request: Request, state: State) -> None:

@@ -7,6 +7,8 @@ from functools import lru_cache
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 from prometheus_client.registry import REGISTRY
 
+from agent.job import Status
+from agent.queue import Census
 from ingest.post import Rejection
 from ingest.seen import Receipt
 
@@ -23,7 +25,12 @@ SECONDS = Histogram(
 )
 LOADS = Counter("readership_loads", "Loads of the hot log into the lake", ["outcome"])
 LOADED = Counter("readership_loaded_hits", "Hits moved into the lake")
-
+TURN_SECONDS = Histogram(
+    "readership_job_turn_seconds",
+    "Seconds that a turn of an agent job took",
+    ["outcome"],
+    buckets=(1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200),
+)
 
 _ACCEPTED = {source: HITS.labels(source, "accepted") for source in ("beacon", "server")}
 _DUPLICATES = {source: HITS.labels(source, "duplicate") for source in ("beacon", "server")}
@@ -52,12 +59,21 @@ def count_rejected(rejected: Iterable[Rejection]) -> None:
         REJECTED.labels(rejection.field if rejection.field in FIELDS else "other").inc()
 
 
-def exposition(waiting_rows: int) -> bytes:
-    """The text format: the counts of every worker if they share a folder, and the hits that wait to be loaded."""
+def count_turn(seconds: float, succeeded: bool) -> None:
+    TURN_SECONDS.labels("succeeded" if succeeded else "failed").observe(seconds)
+
+
+def exposition(waiting_rows: int, census: Census) -> bytes:
+    """The text format: the counts of every worker if they share a folder, and what waits now."""
     registry = REGISTRY
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         registry = CollectorRegistry()
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # has no types
     now = CollectorRegistry()
     Gauge("readership_waiting_hits", "Hits in the hot log, not in the lake yet", registry=now).set(waiting_rows)
+    jobs = Gauge("readership_jobs", "Agent jobs, by status", ["status"], registry=now)
+    for status in Status:
+        jobs.labels(status).set(census.jobs.get(status, 0))
+    waits = "Seconds that the turn which has waited longest has waited for a worker"
+    Gauge("readership_job_queue_age_seconds", waits, registry=now).set(census.waiting_s)
     return generate_latest(registry) + generate_latest(now)

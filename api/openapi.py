@@ -3,12 +3,27 @@
 import json
 from importlib.metadata import version
 
-from api import hits, parameters, problems, views
-from api.schemas import CORS, LIMITS, TOLD, Json, answer, as_json, as_text, headers, of_kinds, ref, schemas
+from api import hits, openapi_jobs, parameters, problems, views
+from api.headers import IDEMPOTENCY_KEY_CHARACTERS_MAX
+from api.schemas import (
+    CORS,
+    LIMITS,
+    PROJECT,
+    TOLD,
+    Json,
+    answer,
+    as_json,
+    as_text,
+    headers,
+    of_kinds,
+    operation,
+    parameter,
+    ref,
+    schemas,
+)
 from api.settings import Settings
 from ingest import hit, post
 from ingest.seen import REMEMBERED_S
-from warehouse import projects
 
 _DAYS = REMEMBERED_S // 86_400
 
@@ -19,6 +34,7 @@ monitor, a script) made it, keeps it, and answers with counts. A site is a proje
 
 - An API key is sent as `Authorization: Bearer <key>` and is good for one project: with the scope `read` to
   export, with `write` also to send. Keep it on servers: the pages of a site send their views without one.
+- A key of the scope `write` also has a prompt worked on by a coding agent, which opens a pull request: a job.
 - Every answer has an `X-Request-Id`: yours, if the request brought one of up to 64 letters, digits and `._-`.
 - Every error is a problem as RFC 9457 has it, `{problems.MEDIA_TYPE}`; its `type` leads to what to do about it.
 - What takes GET takes HEAD. Any other method is answered `405`, with those there are in `Allow`. All times are
@@ -114,19 +130,15 @@ _READY = {
     },
 }
 
-_PROJECT = {
-    "name": "projectId",
-    "in": "path",
-    "required": True,
-    "description": "The project's id.",
-    "schema": {"type": "string", "pattern": f"^{projects.ID.pattern}$"},
-    "example": "demo",
-}
-
 
 def description() -> Json:
     """The whole document."""
-    tags = {"Send": "Page views in", "Read": "Counts out", "Service": "For operators and machines"}
+    tags = {
+        "Send": "Page views in",
+        "Read": "Counts out",
+        "Jobs": "Prompts into pull requests",
+        "Service": "For operators and machines",
+    }
     return {
         "openapi": "3.1.0",
         "info": {
@@ -143,6 +155,7 @@ def description() -> Json:
             "/v1/analytics/{projectId}/pixel.gif": {"get": _pixel()},
             "/v1/analytics/{projectId}/views": {"get": _views()},
             "/v1/classify": {"get": _classify()},
+            **openapi_jobs.paths(),
             **_service(),
         },
         "components": {
@@ -163,8 +176,8 @@ def _send() -> Json:
         hits.NDJSON: {"schema": {"type": "string"}, "example": _LINES},
         hits.TEXT: {"schema": {"type": "string", "contentSchema": beacon}, "example": _BEACON},
     }
-    length = {"minLength": 1, "maxLength": hits.IDEMPOTENCY_KEY_CHARACTERS_MAX}
-    key = _parameter("Idempotency-Key", "Unique to the post, which is then stored once. With a key.", length, "header")
+    length = {"minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARACTERS_MAX}
+    key = parameter("Idempotency-Key", "Unique to the post, which is then stored once. With a key.", length, "header")
     kinds = (
         "invalid-body invalid-header unauthenticated forbidden origin-not-allowed not-found body-too-large "
         "unsupported-media-type"
@@ -173,7 +186,7 @@ def _send() -> Json:
     answers = {"202": stored, **of_kinds(*kinds.split(), "idempotency-mismatch", "rate-limited", "overloaded")}
     answers["400"]["content"][problems.MEDIA_TYPE]["schema"] |= ref("RejectedPost")
     return {
-        **_operation("sendHits", "Send", "Send page views", _SEND, answers, _PROJECT, key),
+        **operation("sendHits", "Send", "Send page views", _SEND, answers, PROJECT, key),
         "security": [{}, {"bearer": []}],
         "requestBody": {"required": True, "content": content},
     }
@@ -185,7 +198,7 @@ def _preflight() -> Json:
         "204": answer("The page may send, if its origin comes back.", None, "Allow", *CORS),
         **of_kinds("origin-not-allowed", "not-found"),
     }
-    return _operation("mayPageSend", "Send", "May a page of this origin send?", told, answers, _PROJECT)
+    return operation("mayPageSend", "Send", "May a page of this origin send?", told, answers, PROJECT)
 
 
 def _pixel() -> Json:
@@ -193,25 +206,25 @@ def _pixel() -> Json:
         "A beacon for pages without JavaScript: put it into an `img` tag. It is answered when the view is on disk, and"
         " counts among the beacons of its address. A HEAD counts nothing."
     )
-    given = [_parameter(name, TOLD[name], LIMITS[name]) for name in ("path", "url", "referrer", "eventId")]
+    given = [parameter(name, TOLD[name], LIMITS[name]) for name in ("path", "url", "referrer", "eventId")]
     given[0]["example"] = "/docs/hello"
     image = {"image/gif": {"schema": {"type": "string", "contentMediaType": "image/gif"}}}
     answers = {
         "200": answer("One transparent pixel; the view is stored.", image, "Cache-Control"),
         **of_kinds("invalid-parameter", "not-found", "rate-limited", "overloaded"),
     }
-    return _operation("sendPixel", "Send", "Send a page view by an image", told, answers, _PROJECT, *given)
+    return operation("sendPixel", "Send", "Send a page view by an image", told, answers, PROJECT, *given)
 
 
 def _views() -> Json:
     day = {"anyOf": [{"format": "date"}, {"format": "date-time"}]}
     limit = {"type": "integer", "minimum": 1, "maximum": parameters.LIMIT_MAX, "default": parameters.LIMIT_DEFAULT}
     given = [
-        _parameter("dateFrom", "The first day, or ISO 8601 time, of the range.", day, example="2026-09-01"),
-        _parameter("dateTo", "The day or time at which the range ends; not in it.", day, example="2026-10-01"),
-        _parameter("limit", "Paths in a page.", limit),
-        _parameter("offset", "Paths to skip.", {"type": "integer", "minimum": 0, "default": 0}),
-        _parameter("If-None-Match", "The `ETag` of an earlier answer.", {}, "header"),
+        parameter("dateFrom", "The first day, or ISO 8601 time, of the range.", day, example="2026-09-01"),
+        parameter("dateTo", "The day or time at which the range ends; not in it.", day, example="2026-10-01"),
+        parameter("limit", "Paths in a page.", limit),
+        parameter("offset", "Paths to skip.", {"type": "integer", "minimum": 0, "default": 0}),
+        parameter("If-None-Match", "The `ETag` of an earlier answer.", {}, "header"),
     ]
     table = {"schema": {"type": "string"}, "example": "path,human,ai,total\r\n/docs/hello,61,180,241\r\n"}
     binary = {"schema": {"type": "string", "contentMediaType": views.PARQUET}}
@@ -221,23 +234,23 @@ def _views() -> Json:
         "304": answer("What the `ETag` names is still so.", None, "ETag", "Cache-Control"),
         **of_kinds("invalid-parameter", "unauthenticated", "forbidden", "not-acceptable"),
     }
-    return _operation("exportViews", "Read", "Export page views", _EXPORT, answers, _PROJECT, *given, key=True)
+    return operation("exportViews", "Read", "Export page views", _EXPORT, answers, PROJECT, *given, key=True)
 
 
 def _classify() -> Json:
     told = "What a hit with this user agent would count as, and the rule that says so. A key of any project will do."
     length = {"maxLength": hit.USER_AGENT_CHARACTERS_MAX}
-    given = _parameter("userAgent", "A User-Agent header; not given, an empty one.", length, example="GPTBot/1.3")
+    given = parameter("userAgent", "A User-Agent header; not given, an empty one.", length, example="GPTBot/1.3")
     answers = {
         "200": answer("The classification.", as_json("Classified", _CLASSIFIED)),
         **of_kinds("invalid-parameter", "unauthenticated"),
     }
-    return _operation("classify", "Read", "Classify a user agent", told, answers, given, key=True)
+    return operation("classify", "Read", "Classify a user agent", told, answers, given, key=True)
 
 
 def _service() -> Json:
     """Paths that take no key and no project."""
-    tag = _parameter("If-None-Match", "The `ETag` of an earlier answer.", {}, "header")
+    tag = parameter("If-None-Match", "The `ETag` of an earlier answer.", {}, "header")
     script = {
         "200": answer("JavaScript.", as_text("text/javascript"), "ETag", "Cache-Control"),
         "304": answer("What the `ETag` names is still so.", None, "ETag", "Cache-Control"),
@@ -258,21 +271,4 @@ def _service() -> Json:
 
 
 def _get(id: str, tag: str, summary: str, told: str, answers: Json, *given: Json) -> Json:
-    return {"get": _operation(id, tag, summary, told, answers | of_kinds(), *given)}
-
-
-def _operation(id: str, tag: str, summary: str, told: str, answers: Json, *given: Json, key: bool = False) -> Json:
-    return {
-        "operationId": id,
-        "tags": [tag],
-        "summary": summary,
-        "description": told,
-        "security": [{"bearer": []}] if key else [],
-        "parameters": list(given),
-        "responses": answers,
-    }
-
-
-def _parameter(name: str, told: str, schema: Json, where: str = "query", example: str | None = None) -> Json:
-    made = {"name": name, "in": where, "description": told, "schema": {"type": "string"} | schema}
-    return made if example is None else {**made, "example": example}
+    return {"get": operation(id, tag, summary, told, answers | of_kinds(), *given)}

@@ -9,11 +9,14 @@ from typing import NamedTuple
 
 from starlette.requests import Request
 
+from agent.job import Status
 from api.problems import Fault, Problem
 from warehouse.span import FIRST, LAST
 
 PARAMETERS_MAX = 20
 LIMIT_DEFAULT, LIMIT_MAX = 50, 250
+OFFSET_MAX = 2**31
+"""Of jobs, which the database skips."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NUMBER = re.compile(r"[0-9]+")
 _NUMBER_DIGITS_MAX = 18
@@ -54,6 +57,30 @@ def views_query(request: Request) -> ViewsQuery:
         faults.append(Fault("is after dateTo", parameter="dateFrom"))
     _raise(faults)
     return ViewsQuery(start or FIRST, end, limit, offset)
+
+
+class JobsQuery(NamedTuple):
+    """Which page of a project's jobs is asked for; of one state, if one is given."""
+
+    status: Status | None
+    limit: int
+    offset: int
+
+
+def jobs_query(request: Request) -> JobsQuery:
+    """The parameters of the list of jobs.
+
+    Raises:
+        Problem: `invalid-parameter`, naming each that is at fault.
+    """
+    given, faults = _given(request, ("status", "limit", "offset"))
+    limit = _whole(given, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX, faults)
+    offset = _whole(given, "offset", 0, 0, OFFSET_MAX, faults)
+    status = given.get("status")
+    if status is not None and status not in tuple(Status):
+        faults.append(Fault(f"must be one of {', '.join(Status)}", parameter="status"))
+    _raise(faults)
+    return JobsQuery(Status(status) if status else None, limit, offset)
 
 
 def _given(request: Request, known: tuple[str, ...]) -> tuple[dict[str, str], list[Fault]]:

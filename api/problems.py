@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from agent import errors as agent
 from ingest import errors as ingest
 from warehouse import errors as warehouse
 
@@ -59,6 +60,10 @@ KINDS = {
     "body-too-large": Kind(413, "Body too large", "Send fewer hits at once; nothing was kept."),
     "unsupported-media-type": Kind(415, "Unsupported media type", "Send a media type that `detail` names."),
     "idempotency-mismatch": Kind(422, "Idempotency-Key reused", "Send a new key with a new body."),
+    "not-configured": Kind(409, "Not configured", "Have the operator set what `detail` names."),
+    "job-archived": Kind(409, "Job archived", "Create another job."),
+    "job-not-idle": Kind(409, "Job active", "Cancel the job, or wait until it has ended."),
+    "job-not-active": Kind(409, "Job not active", "Only an active job can be cancelled."),
     "rate-limited": Kind(429, "Too many requests", "Wait as long as `Retry-After` says."),
     "overloaded": Kind(503, "Overloaded", "Nothing was kept: send it again after `Retry-After` seconds."),
     "internal": Kind(500, "Internal error", "Tell the operator the `requestId`; the log has the rest."),
@@ -102,6 +107,12 @@ TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
     ingest.IdempotencyMismatch: lambda error: Problem("idempotency-mismatch", str(error)),
     ingest.Overloaded: of_overload,
     warehouse.ProjectNotFound: lambda error: Problem("not-found", str(error)),
+    agent.JobNotFound: lambda error: Problem("not-found", str(error)),
+    agent.NotConfigured: lambda error: Problem("not-configured", str(error)),
+    agent.JobArchived: lambda error: Problem("job-archived", str(error)),
+    agent.JobNotIdle: lambda error: Problem("job-not-idle", str(error)),
+    agent.NothingToCancel: lambda error: Problem("job-not-active", str(error)),
+    agent.IdempotencyMismatch: lambda error: Problem("idempotency-mismatch", str(error)),
     HTTPException: of_http_exception,
     Exception: lambda error: Problem("internal", "an error of ours"),
 }

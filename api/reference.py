@@ -17,50 +17,8 @@ from starlette.responses import HTMLResponse, Response
 
 from api.openapi import description
 from api.problems import KINDS, MEDIA_TYPE, Kind
+from api.samples import ADDRESS, SAMPLES
 from api.schemas import Json
-
-ADDRESS = "http://127.0.0.1:8000"
-"""Where the samples send; the page puts the address at which it is read in its place."""
-_KEY = '-H "Authorization: Bearer $KEY"'
-SAMPLES = {
-    "sendHits": {
-        "A server sends two hits": f"""\
-curl {ADDRESS}/v1/analytics/demo/hits {_KEY} \\
-  -H "Content-Type: application/json" -d '[
-    {{"path": "/docs/hello", "userAgent": "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)"}},
-    {{"path": "/docs/hello", "userAgent": "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Firefox/145.0"}}
-  ]'""",
-        "A server sends NDJSON, and may send it again": f"""\
-printf '%s\\n' '{{"path": "/blog", "userAgent": "GPTBot/1.3"}}' '{{"path": "/blog", "userAgent": "curl/8.5"}}' |
-  curl {ADDRESS}/v1/analytics/demo/hits {_KEY} \\
-    -H "Content-Type: application/x-ndjson" -H "Idempotency-Key: log-2026-09-01-part-7" --data-binary @-""",
-        "A page sends a beacon": f"""\
-curl {ADDRESS}/v1/analytics/demo/hits -H "Content-Type: text/plain" -A "Mozilla/5.0 Firefox/145.0" \\
-  -d '{{"url": "https://example.com/docs/hello", "eventId": "0b9c2b8e-6a55-4a0e-9d2c-7c7f3f7f3f10"}}'""",
-    },
-    "mayPageSend": {
-        "": f'curl -i -X OPTIONS {ADDRESS}/v1/analytics/demo/hits -H "Origin: https://example.com"',
-    },
-    "sendPixel": {"": f'curl -o pixel.gif "{ADDRESS}/v1/analytics/demo/pixel.gif?path=/docs/hello"'},
-    "exportViews": {
-        "The second page of 50 paths": f"""\
-curl "{ADDRESS}/v1/analytics/demo/views?dateFrom=2026-09-01&offset=50" {_KEY}""",
-        "September as CSV": f"""\
-curl "{ADDRESS}/v1/analytics/demo/views?dateFrom=2026-09-01&dateTo=2026-10-01" {_KEY} \\
-  -H "Accept: text/csv\"""",
-        "All there is as Parquet": f"""\
-curl {ADDRESS}/v1/analytics/demo/views {_KEY} \\
-  -H "Accept: application/vnd.apache.parquet" -o views.parquet""",
-    },
-    "classify": {"": f'curl -G {ADDRESS}/v1/classify {_KEY} --data-urlencode "userAgent=GPTBot/1.3"'},
-    "script": {"": f"curl {ADDRESS}/beacon.js"},
-    "alive": {"": f"curl {ADDRESS}/healthz"},
-    "ready": {"": f"curl {ADDRESS}/readyz"},
-    "metrics": {"": f"curl {ADDRESS}/metrics"},
-    "description": {"": f"curl {ADDRESS}/openapi.json"},
-    "reference": {"": f"curl {ADDRESS}/docs"},
-}
-"""By operation, then by what the sample shows."""
 
 _TEMPLATE = (Path(__file__).parent / "reference.html").read_text(encoding="utf-8")
 _STYLE = _TEMPLATE.partition("<style>")[2].partition("</style>")[0]
@@ -233,7 +191,11 @@ def _answers(responses: Json) -> str:
     ]
     good = next(iter(responses.values())).get("content", {})
     example = next((each["example"] for each in good.values() if "example" in each), None)
-    shown = f"<p>For example:</p>{_pre(json.dumps(example, indent=2))}" if example else ""
+    shown = (
+        f"<p>For example:</p>{_pre(example if isinstance(example, str) else json.dumps(example, indent=2))}"
+        if example
+        else ""
+    )
     return f"<h4>Answers</h4>{_table('Status', 'Meaning', 'Carries', rows=rows)}{_fields(good)}{shown}"
 
 

@@ -4,12 +4,14 @@ from typing import Any
 
 import msgspec
 
-from api import problems, views
+from agent.job import PROMPT_BYTES_MAX
+from api import jobs, problems, views
 from api.classification import Classified
 from api.logs import REQUEST_ID
 from ingest import hit, path
 from ingest.hit import BeaconHit, ServerHit
 from ingest.seen import REMEMBERED_S, Receipt
+from warehouse import projects
 
 Json = dict[str, Any]
 
@@ -44,7 +46,7 @@ TOLD = {
     "total": "`human` plus `ai`.",
     "totals": "Of the whole range, whatever the page.",
     "views": "A page of the paths, most viewed first.",
-    "hasMore": "Whether more paths come after this page.",
+    "hasMore": "Whether more come after this page.",
     "traffic": "`human`, `ai` or `bot`.",
     "agent": "The AI agent or bot.",
     "operator": "Who runs the AI agent.",
@@ -53,7 +55,29 @@ TOLD = {
     "rule": "The rule that says so.",
     "detail": "What is wrong.",
     "parameter": "The query parameter at fault.",
+    "prompt": f"What the agent is to do; at most {PROMPT_BYTES_MAX >> 10} KiB of UTF-8.",
+    "id": "The job's own.",
+    "AgentJob.status": "`active`: the agent is at work or about to be; `completed`; `failed`; `archived`.",
+    "source": "Where the work started: the repository's URL, and the branch that the pull request is for.",
+    "model": "The AI model used for the job.",
+    "prLink": "URL of the job's pull request. Null while the job is active, and if no files were changed.",
+    "createdAt": "When the job was created.",
+    "archivedAt": "When the job was archived.",
+    "jobs": "A page of the jobs, newest first.",
+    "at": "When.",
+    "turn": "Which of the job's prompts, from 1.",
+    "kind": "`turn`, `step`, `output` (the end of what the agent printed) or `failure` (why the turn failed).",
+    "text": "What happened.",
     "pointer": "The place in the body, as a JSON pointer.",
+}
+
+PROJECT = {
+    "name": "projectId",
+    "in": "path",
+    "required": True,
+    "description": "The project's id.",
+    "schema": {"type": "string", "pattern": f"^{projects.ID.pattern}$"},
+    "example": "demo",
 }
 
 _HEADERS: dict[str, Json] = {
@@ -63,6 +87,12 @@ _HEADERS: dict[str, Json] = {
     "ETag": {"description": "Changes when the answer does.", "schema": {"pattern": '^"[0-9a-f]+"$'}},
     "Cache-Control": {"description": "Who may keep it, for how long.", "schema": {"type": "string"}},
     "Allow": {"description": "The methods of the path.", "schema": {"const": "POST, OPTIONS"}},
+    "Location": {"description": "The job's path.", "schema": {"pattern": "^/v2/agent/"}},
+    "RateLimit-Policy": {"description": "Uses, and seconds in which.", "schema": {"pattern": '^"create"|^"message"'}},
+    "RateLimit": {
+        "description": "Uses left, and seconds until one more.",
+        "schema": {"pattern": '^"create"|^"message"'},
+    },
     "Accept-Encoding": {"description": "If that was at fault.", "schema": {"type": "string"}, "required": False},
 }
 CORS: dict[str, Json] = {
@@ -81,20 +111,32 @@ _OF_PROBLEMS = {
 
 def schemas() -> Json:
     """By name."""
-    structs = [BeaconHit, ServerHit, Receipt, views.Report, Classified, problems.Fault]
+    structs = [
+        BeaconHit,
+        ServerHit,
+        Receipt,
+        views.Report,
+        Classified,
+        jobs.Prompt,
+        jobs.AgentJob,
+        jobs.JobList,
+        problems.Fault,
+    ]
     _, made = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
-    for schema in made.values():
-        schema["properties"] = {name: _field(name, field) for name, field in schema["properties"].items()}
+    for struct, schema in made.items():
+        if "properties" in schema:
+            schema["properties"] = {name: _field(struct, name, field) for name, field in schema["properties"].items()}
     for schema in (made["BeaconHit"], made["ServerHit"]):
         schema["properties"] = {name: field | LIMITS.get(name, {}) for name, field in schema["properties"].items()}
         schema["oneOf"] = [_one_of("path", "url"), _one_of("url", "path")]
     return made | {"Problem": _problem(), "RejectedPost": _rejected_post()}
 
 
-def _field(name: str, field: Json) -> Json:
+def _field(struct: str, name: str, field: Json) -> Json:
     """With its meaning, and null as one of its types."""
     plain = {**field["anyOf"][0], "type": [field["anyOf"][0]["type"], "null"]} if "anyOf" in field else field
-    return plain | ({"description": TOLD[name]} if name in TOLD else {})
+    told = TOLD.get(f"{struct}.{name}", TOLD.get(name))
+    return plain | ({"description": told} if told else {})
 
 
 def _one_of(given: str, other: str) -> Json:
@@ -162,3 +204,22 @@ def as_text(media_type: str) -> Json:
 def ref(name: str) -> Json:
     """To the schema of that name."""
     return {"$ref": f"#/components/schemas/{name}"}
+
+
+def operation(id: str, tag: str, summary: str, told: str, answers: Json, *given: Json, key: bool = False) -> Json:
+    """One operation; `key` if it takes an API key."""
+    return {
+        "operationId": id,
+        "tags": [tag],
+        "summary": summary,
+        "description": told,
+        "security": [{"bearer": []}] if key else [],
+        "parameters": list(given),
+        "responses": answers,
+    }
+
+
+def parameter(name: str, told: str, schema: Json, where: str = "query", example: str | None = None) -> Json:
+    """One parameter that may be left out."""
+    made = {"name": name, "in": where, "description": told, "schema": {"type": "string"} | schema}
+    return made if example is None else {**made, "example": example}

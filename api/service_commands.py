@@ -1,14 +1,19 @@
 """The commands that go on until they are ended: `serve`, `demo` and `worker`."""
 
 import signal
+import time
 from typing import Any
 
 import click
 
-from api import data_folder, demo, serve
+from agent.worker import Worker
+from api import app, data_folder, demo, serve
+from api.control_database import opened
 from api.output import ERR
 from api.settings import Settings
 from api.upkeep import Upkeep
+
+LOOK_S = 0.2
 
 
 def _serving(command: Any) -> Any:
@@ -51,12 +56,17 @@ def demo_(settings: Settings, host: str, port: int, workers: int) -> None:
 @click.command()
 @click.pass_obj
 def worker(settings: Settings) -> None:
-    """Load the hot log and keep the lake in order, without HTTP, until SIGTERM."""
+    """Load the hot log, keep the lake in order and work on agent jobs, without HTTP, until SIGTERM."""
     data_folder.prepare(settings)
-    ends = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # waited for below: a handler that sets an Event may lock up
+    ends: list[int] = []  # not an Event: its lock may be held where a handler finds the program
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda given, _: ends.append(given))
     upkeep = Upkeep(settings)
+    agents = Worker(app.agents_setup(settings, opened(settings)))
     upkeep.start()
+    agents.start()
     ERR.print(f"The worker keeps {settings.lake}", highlight=False, markup=False, soft_wrap=True)
-    signal.sigwait(ends)
+    while not ends:
+        time.sleep(LOOK_S)
+    agents.close()
     upkeep.close()

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from api.errors import InvalidSetting
@@ -23,9 +23,12 @@ class Settings:
     backlog_rows_max: int = 500_000  # READERSHIP_BACKLOG_ROWS_MAX: hits waiting to be loaded; past it 503
     beacons_per_minute: int = 600  # READERSHIP_BEACONS_PER_MINUTE: of one address; past it 429
     retention_days: int = 0  # READERSHIP_RETENTION_DAYS: older hits are removed; 0 keeps all
+    jobs_at_once: int = 1  # READERSHIP_JOBS_AT_ONCE: agent jobs that one process works on; 0 for none in it
+    job_lease_s: int = 15  # READERSHIP_JOB_LEASE_S: a worker that is silent for so long loses its job to another
     trusted_proxies: str = "127.0.0.1"  # READERSHIP_TRUSTED_PROXIES: whose X-Forwarded-For is believed; * for any
 
     run_secret: bytes = b""  # READERSHIP_RUN_SECRET: given by `serve` to its workers; keys the hashes of addresses
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)  # where agent jobs find secrets by their names
 
     @property
     def hot_log(self) -> Path:
@@ -38,6 +41,11 @@ class Settings:
     @property
     def limits(self) -> Path:
         return self.run / "limits.sqlite"
+
+    @property
+    def jobs(self) -> Path:
+        """A folder for each agent job that is not archived."""
+        return self.data / folder.JOBS
 
     @property
     def run(self) -> Path:
@@ -62,6 +70,9 @@ def read(environ: Mapping[str, str], data: Path | None = None) -> Settings:
         backlog_rows_max=_number(environ, "BACKLOG_ROWS_MAX", Settings.backlog_rows_max),
         beacons_per_minute=_number(environ, "BEACONS_PER_MINUTE", Settings.beacons_per_minute),
         retention_days=_number(environ, "RETENTION_DAYS", Settings.retention_days, least=0),
+        jobs_at_once=_number(environ, "JOBS_AT_ONCE", Settings.jobs_at_once, least=0),
+        job_lease_s=_number(environ, "JOB_LEASE_S", Settings.job_lease_s),
+        environ=environ,
         run_secret=bytes.fromhex(environ.get("READERSHIP_RUN_SECRET", secrets.token_hex(32))),
         trusted_proxies=environ.get("READERSHIP_TRUSTED_PROXIES", Settings.trusted_proxies),
     )

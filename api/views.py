@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import io
-import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
@@ -17,15 +16,14 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from api import auth, parameters
+from api.accept import accepted
 from api.headers import knows
 from api.parameters import ViewsQuery
-from api.problems import Problem
 from api.state import state_of
 from warehouse.views import Ranking
 
 JSON, CSV, PARQUET = "application/json", "text/csv", "application/vnd.apache.parquet"
 ROWS_A_CHUNK = 10_000
-_QUALITY = re.compile(r"[01](\.\d{0,3})?")
 
 
 class Totals(msgspec.Struct, frozen=True):
@@ -59,7 +57,7 @@ async def export(request: Request) -> Response:
     project = request.path_params["projectId"]
     await auth.key_for(request, state.keyring, project, "read")
     query = parameters.views_query(request)
-    kind = _accepted(request)
+    kind = accepted(request, (JSON, CSV, PARQUET), "the report")
     return await run_in_threadpool(lambda: _answer(request, kind, query, _ranking(request, project, query)))
 
 
@@ -137,35 +135,6 @@ class _Sink(io.RawIOBase):
     def taken(self) -> bytes:
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)
-
-
-def _accepted(request: Request) -> str:
-    """The media type to answer with: the one the client wants most, JSON among equals.
-
-    Raises:
-        Problem: `not-acceptable`.
-    """
-    header = ", ".join(request.headers.getlist("accept")) or "*/*"
-    best, best_weight = "", 0.0
-    for kind in (JSON, CSV, PARQUET):
-        if (weight := _weight(kind, header)) > best_weight:
-            best, best_weight = kind, weight
-    if not best:
-        raise Problem("not-acceptable", f"the report can be had as {JSON}, {CSV} or {PARQUET}")
-    return best
-
-
-def _weight(kind: str, header: str) -> float:
-    """The quality that an Accept header gives a media type; the most exact range that matches it decides."""
-    group = kind.split("/", maxsplit=1)[0]
-    found = (-1, 0.0)
-    for each in header.split(","):
-        name, *parameters = (part.strip().lower() for part in each.split(";"))
-        exactness = {kind: 2, f"{group}/*": 1, "*/*": 0}.get(name)
-        if exactness is not None:
-            quality = next((part[2:] for part in parameters if part.startswith("q=")), "1")
-            found = max(found, (exactness, float(quality) if _QUALITY.fullmatch(quality) else 1.0))
-    return found[1]
 
 
 def _tag(content: Iterable[bytes]) -> str:

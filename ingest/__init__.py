@@ -3,6 +3,7 @@
 In the order data passes:
 
 - `post`: the body of a post into hits, or a reason for each row that is rejected.
+- `json_fault`: what is wrong with JSON that is none.
 - `hit`: what a sender says of a page view, checked.
 - `path`: a URL or path into the one spelling that counts.
 - `agents`, `agents.toml`: the table of AI agents.

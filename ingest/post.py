@@ -4,7 +4,6 @@ A row that is not a hit is rejected by itself, with its index, field and reason;
 """
 
 import json
-import re
 import zlib
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -14,12 +13,11 @@ import msgspec
 from ingest import hit
 from ingest.errors import BodyTooLarge, InvalidBody, InvalidField
 from ingest.hit import BeaconHit, Hit, ServerHit, microseconds
+from ingest.json_fault import explained
 
 BODY_BYTES_MAX = 8 * 1024 * 1024
 BEACON_BYTES_MAX = 64 * 1024
 HITS_MAX = 10_000
-NAME_CHARACTERS_SHOWN = 100
-"""Of an unknown field: an answer must not be larger than what asked for it."""
 PIECE_BYTES = 4 * 1024
 """Packed bytes unpacked at a time. What follows a gzip member is copied at its end: of 8 MiB of empty members, given
 whole, that took minutes."""
@@ -43,21 +41,6 @@ class Parsed(NamedTuple):
 _BEACON = msgspec.json.Decoder(BeaconHit)
 _SERVER = msgspec.json.Decoder(ServerHit)
 _SERVER_MANY = msgspec.json.Decoder(list[ServerHit])
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
-_WORDS = (
-    (" | null`", "`"),
-    ("`str`", "a string"),
-    ("`int`", "a whole number"),
-    ("`float`", "a fraction"),
-    ("`bool`", "true or false"),
-    ("`datetime`", "an RFC 3339 time"),
-    ("`array`", "an array"),
-    ("`object`", "an object"),
-    ("`null`", "null"),
-    ("RFC3339 encoded datetime", "RFC 3339 time, such as 2026-09-01T12:00:00Z"),
-    ("Input data was truncated", "JSON ends too early, or a string holds half of a surrogate pair"),
-)
-_AT = re.compile(r"(.*) - at `\$\.(\w+)`", re.DOTALL)
 
 
 def of_beacon(body: bytes, user_agent: str, now: datetime) -> Hit:
@@ -70,7 +53,7 @@ def of_beacon(body: bytes, user_agent: str, now: datetime) -> Hit:
     try:
         sent = _BEACON.decode(body)
     except (ValueError, RecursionError) as error:
-        field, reason = _explained(error, BeaconHit)
+        field, reason = explained(error, BeaconHit)
         if field is None:
             raise InvalidBody(f"a beacon is one JSON object: {reason}") from None
         raise InvalidField(field, reason) from None
@@ -156,7 +139,7 @@ def _parted(body: bytes) -> list[Any]:
     try:
         return _written_apart(body)
     except (ValueError, RecursionError) as error:
-        raise InvalidBody(f"the body is not JSON: {_explained(error, ServerHit)[1]}") from None
+        raise InvalidBody(f"the body is not JSON: {explained(error, ServerHit)[1]}") from None
 
 
 def _written_apart(body: bytes) -> list[bytes]:
@@ -174,22 +157,5 @@ def _decoded(row: bytes) -> ServerHit:
     try:
         return _SERVER.decode(row)
     except (ValueError, RecursionError) as error:
-        field, reason = _explained(error, ServerHit)
+        field, reason = explained(error, ServerHit)
         raise InvalidField(field or "", reason) from None
-
-
-def _explained(error: Exception, kind: type[BeaconHit]) -> tuple[str | None, str]:
-    """The field at fault and the reason, in the words of JSON where the decoder's are those of Python."""
-    if isinstance(error, RecursionError):
-        return None, "nested too deeply"
-    if isinstance(error, UnicodeDecodeError):
-        return None, "not valid UTF-8"
-    message = str(error)
-    if unknown := _UNKNOWN.match(message):
-        known = ", ".join(field.encode_name for field in msgspec.structs.fields(kind))
-        return unknown[1][:NAME_CHARACTERS_SHOWN], f"unknown field; known are {known}"
-    at = _AT.match(message)
-    field, reason = (at[2], at[1]) if at else (None, message)
-    for theirs, ours in _WORDS:
-        reason = reason.replace(theirs, ours)
-    return field, reason

@@ -1,20 +1,42 @@
 """Fixtures that several tests share. Everything is real: files, SQLite, Delta, DuckDB, processes and sockets."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import postgresql as postgresql_server
 from tests.running import Running
+from warehouse.folder import sqlite_url
 
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """One running service for tests that can share it: each uses paths, days or projects of its own."""
-    running = Running(tmp_path_factory.mktemp("shared") / "data", environ={"READERSHIP_BEACONS_PER_MINUTE": "1000000"})
+    environ = {"READERSHIP_BEACONS_PER_MINUTE": "1000000", "READERSHIP_JOBS_AT_ONCE": "0"}
+    running = Running(tmp_path_factory.mktemp("shared") / "data", environ=environ)
     running.start()
     yield running
     assert running.stop() == 0
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    """The folder of a PostgreSQL server's socket."""
+    if postgresql_server.binaries() is None:
+        assert not os.environ.get("CI"), "CI must have PostgreSQL"
+        pytest.skip("there is no PostgreSQL: apt-get install postgresql")
+    with postgresql_server.server() as folder:
+        yield folder
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty control database, of each kind in turn."""
+    if request.param == "sqlite":
+        return sqlite_url(tmp_path / "control.sqlite")
+    return postgresql_server.new_database(request.getfixturevalue("postgresql"))
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from typing import Any
 
 import httpx
 
+from agent import configuration, store
+from agent.configuration import Configuration
 from api import data_folder, keys, settings
 from warehouse import control, projects
 
@@ -111,6 +113,16 @@ def new_key(data: Path, project: str = PROJECT, scope: keys.Scope = "write") -> 
     token = keys.create(engine, project, "test", scope, None, int(time.time()))[1]
     engine.dispose()
     return token
+
+
+def new_job(data: Path, project: str = PROJECT) -> str:
+    """An active job of a project, which is given a repository if it has none; too old to count against its limit."""
+    engine = control.connect(settings.read({}, data).database_url)
+    chosen = configuration.changed(Configuration(repository=""), {"repository": "https://git.example/docs"})
+    configuration.store(engine, project, chosen)
+    id = store.create(engine, project, "Say hello", None, 0).job.id
+    engine.dispose()
+    return id
 
 
 def readership(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -1,15 +1,19 @@
 """The control database: what is small, changes in place and must be the same for every process.
 
 SQLAlchemy Core, so that the SQLite file of one machine and a PostgreSQL server of many take the same code. Times in it
-are whole seconds since 1970.
+are since 1970: whole seconds in columns that end in `_s`, microseconds in those that end in `_us`.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 BUSY_TIMEOUT_MS = 30_000
+MAKING = 0x72656164
+"""The key of the lock by which one process at a time makes tables on PostgreSQL: `read` in ASCII."""
 METADATA = sa.MetaData()
 
 
@@ -17,16 +21,41 @@ def connect(url: str) -> sa.Engine:
     """An engine over the control database, its tables made where they are missing.
 
     Not by `create_all`, which looks first and then makes: two processes that start at one time would both make them.
+    And not where all are there: on PostgreSQL even an index that is not made locks its table, and deadlocks were seen.
     """
-    engine = sa.create_engine(url)
+    engine = sa.create_engine(url, pool_pre_ping=not url.startswith("sqlite"), hide_parameters=True)
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _prepare_sqlite)
+    with engine.connect() as connection:
+        known = set(sa.inspect(connection).get_table_names())
+    missing = [table for table in METADATA.sorted_tables if table.name not in known]
+    if missing:
+        _make(engine, missing)
+    return engine
+
+
+def _make(engine: sa.Engine, tables: list[sa.Table]) -> None:
     with engine.begin() as connection:
-        for table in METADATA.sorted_tables:
+        if engine.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
+        for table in tables:
             connection.execute(CreateTable(table, if_not_exists=True))
             for index in table.indexes:
                 connection.execute(CreateIndex(index, if_not_exists=True))
-    return engine
+
+
+@contextmanager
+def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """One transaction that begins as a writer's: on SQLite no other writes meanwhile.
+
+    SQLite's own way, to begin as a reader, refuses the first write at once if another has written since. On PostgreSQL
+    the caller locks the rows that it decides by.
+    """
+    with engine.connect() as connection:
+        if engine.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        yield connection
+        connection.commit()
 
 
 def _prepare_sqlite(connection: Any, record: Any) -> None:

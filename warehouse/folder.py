@@ -3,7 +3,14 @@
 from pathlib import Path
 from urllib.parse import quote
 
-HOT_LOG, LAKE, RUN, CONTROL = "hot.sqlite", "lake", "run", "control.sqlite"
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from warehouse.schema import AGENTS
+
+HOT_LOG, LAKE, RUN, JOBS = "hot.sqlite", "lake", "run", "jobs"
+AGENTS_FILE = "agents.parquet"
+"""Beside the tables of the lake."""
 
 
 def sqlite_url(path: Path) -> str:

@@ -1,20 +1,42 @@
-"""What agents need on this machine. In CI a tool that is not there is a failure; elsewhere its tests are skipped."""
+"""A control database with a project, and what agents need on this machine."""
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
-from agent import sandbox
+from agent import configuration
+from agent.configuration import Configuration
+from tests.agent.clock import Clock
 from tests.agent.jobs import Job
+from tests.agent.tools import lacking, require_sandbox
+from warehouse import control, projects
+
+PROJECT = "site"
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[sa.Engine]:
+    engine = control.connect(database_url)
+    projects.create(engine, PROJECT, (), 0)
+    given = {"repository": "https://git.example/docs", "ref": "main", "model": "a-model"}
+    configuration.store(engine, PROJECT, configuration.changed(Configuration(repository=""), given))
+    yield engine
+    engine.dispose()
 
 
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
     """A job whose agent runs in a real box."""
-    if reason := sandbox.missing():
-        _lacking(reason)
+    require_sandbox()
     return Job(tmp_path / "data")
 
 
@@ -25,11 +47,5 @@ def opencode() -> Path:
         return Path(folder) / "node_modules"
     program = shutil.which("opencode")
     if program is None:
-        _lacking("opencode is not installed: npm install --prefix FOLDER opencode-ai, READERSHIP_TEST_AGENTS=FOLDER")
+        lacking("opencode is not installed: npm install --prefix FOLDER opencode-ai, READERSHIP_TEST_AGENTS=FOLDER")
     return Path(program).resolve().parent
-
-
-def _lacking(reason: str) -> None:
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)

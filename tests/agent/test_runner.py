@@ -75,8 +75,8 @@ def test_a_command_reads_the_prompt_and_its_last_line_is_the_summary(job: Job) -
 def test_an_agent_without_sessions_is_told_the_earlier_prompts(job: Job) -> None:
     job.run(command=["cat"], prompt="Now this.", session="of another agent", history=["First that.", "Then more."])
     assert job.output.decode() == (
-        "Earlier requests, whose outcome is in the work tree:\n\nRequest 1:\nFirst that.\n\nRequest 2:\nThen more.\n\n"
-        "The request now:\nNow this."
+        "Earlier requests; what they led to is in the work tree:\n\nRequest 1:\nFirst that.\n\nRequest 2:\n"
+        "Then more.\n\nThe request now:\nNow this."
     )
 
 

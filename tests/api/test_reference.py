@@ -13,8 +13,9 @@ import httpx
 import pytest
 
 from api.problems import KINDS
-from api.reference import ADDRESS, DOCUMENT, SAMPLES
-from tests.running import Running, new_key
+from api.reference import DOCUMENT
+from api.samples import ADDRESS, SAMPLES
+from tests.running import Running, new_job, new_key
 
 PROJECT = "reference"
 
@@ -114,8 +115,11 @@ def test_the_description_is_served_as_it_is(service: Running) -> None:
 def test_samples_work_as_they_stand(service: Running, tmp_path: Path, operation: str, sample: str) -> None:
     key = new_key(service.data, PROJECT)
     (tmp_path / ".curlrc").write_text("fail\nsilent\nshow-error\n")
-    command = re.sub(r"/analytics/demo/", f"/analytics/{PROJECT}/", sample.replace(ADDRESS, service.url))
-    environ = {**os.environ, "KEY": key, "CURL_HOME": str(tmp_path)}
+    command = re.sub("/(analytics|agent)/demo/", rf"/\1/{PROJECT}/", sample.replace(ADDRESS, service.url))
+    job = new_job(service.data, PROJECT)
+    if operation == "archiveJob":
+        httpx.post(f"{service.url}/v2/agent/{PROJECT}/job/{job}/cancel", headers={"Authorization": f"Bearer {key}"})
+    environ = {**os.environ, "KEY": key, "JOB": job, "CURL_HOME": str(tmp_path)}
     done = subprocess.run(["sh", "-c", command], env=environ, cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (b'"rejected":[]' in done.stdout) is (operation == "sendHits")

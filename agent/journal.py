@@ -1,0 +1,65 @@
+"""A job's log: what its turns did, what the coding agent printed last, and why a turn failed."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+import sqlalchemy as sa
+
+from agent.tables import LOG, TURNS
+
+Kind = Literal["turn", "step", "output", "failure"]
+OUTPUT_BYTES_MAX = 64 * 1024
+"""Of a turn's output the end is kept."""
+_UNSHOWN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """`turn` counts a job's turns from 1. `text` of an output is the end of it, so far."""
+
+    at_us: int
+    turn: int
+    kind: Kind
+    text: str
+
+
+def clean(text: str) -> str:
+    """What a database stores and a terminal shows of it: an agent may print anything, and half of an emoji."""
+    return _UNSHOWN.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def note(connection: sa.Connection, job: str, turn: int, kind: Kind, text: str, now_us: int) -> None:
+    """Add an entry; the output of a turn is one entry, which grows."""
+    text = clean(text)
+    if kind == "output":
+        same = (LOG.c.turn_id == turn) & (LOG.c.kind == "output")
+        if connection.execute(LOG.update().where(same).values(text=text, at_us=now_us)).rowcount:
+            return
+    connection.execute(LOG.insert().values(job_id=job, turn_id=turn, at_us=now_us, kind=kind, text=text))
+
+
+def read(engine: sa.Engine, job: str) -> list[Entry]:
+    """A job's entries, in order."""
+    with engine.connect() as connection:  # the entries first: a turn of theirs is then among those that are read after
+        rows = connection.execute(LOG.select().where(LOG.c.job_id == job).order_by(LOG.c.id)).all()
+        turns = connection.execute(sa.select(TURNS.c.id).where(TURNS.c.job_id == job).order_by(TURNS.c.id)).scalars()
+        number = {id: place for place, id in enumerate(turns, start=1)}
+    return [Entry(row.at_us, number[row.turn_id], row.kind, row.text) for row in rows]
+
+
+class Tail:
+    """The end of what a turn printed. Written by one thread, read by another."""
+
+    def __init__(self) -> None:
+        self._kept = b""
+        self._is_cut = False
+
+    def add(self, piece: bytes) -> None:
+        whole = self._kept + piece
+        self._is_cut = self._is_cut or len(whole) > OUTPUT_BYTES_MAX
+        self._kept = whole[-OUTPUT_BYTES_MAX:]
+
+    def text(self) -> str:
+        text = self._kept.decode(errors="replace")
+        return f"[...]\n{text.partition(chr(10))[2]}" if self._is_cut else text

@@ -1,0 +1,208 @@
+"""The threads of one process that work on turns, send webhooks and put idle jobs away.
+
+Any number of processes may have them: the queue gives each turn to one. What is running when this process is told to
+end is put back, for another to begin again.
+"""
+
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from agent import queue, store, turn, webhook, workspace
+from agent.errors import AgentError, LeaseLost, Stopped, Terminated
+from agent.journal import Tail
+from agent.queue import Lease, Outcome
+
+POLL_S = 0.1
+HEARTBEATS = 5
+"""In a lease; at least one a second, by which a cancelled turn learns of it."""
+HEARTBEAT_S_MAX = 1.0
+WEBHOOK_POLL_S = 1.0
+SWEEP_EVERY_S = 3600.0
+FAULT_S = 5.0
+"""Between two looks at a control database that does not answer."""
+STOP_S = 15.0
+"""When a program of a turn was ended from outside, so long for this process to be told to end, too: who stops a service
+may signal all of its processes at once, and those that serve answer first what is in flight."""
+FAULT_OF_OURS = "an error of ours; the service's log has it"
+LOG = logging.getLogger("readership.agent")
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a worker needs: the control database, a folder for the jobs, and the environment that secrets are in."""
+
+    engine: sa.Engine
+    folder: Path
+    environ: Mapping[str, str] = field(repr=False)
+    slots: int
+    lease_s: float
+    on_turn: Callable[[float, bool], None] = lambda seconds, succeeded: None
+
+
+class Worker:
+    """One process's share of the work. `wake` says that a turn was queued here."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._stopping = threading.Event()
+        self._queued = threading.Event()
+        self._name = f"{socket.gethostname()[:20]}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        slots = [threading.Thread(target=self._work, args=(slot,), name=f"turns-{slot}") for slot in range(setup.slots)]
+        self._threads = [*slots, threading.Thread(target=self._tidy, name="jobs")] if slots else []
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def wake(self) -> None:
+        self._queued.set()
+
+    def close(self) -> None:
+        """Stop the turns that run and put them back."""
+        self._stopping.set()
+        self._queued.set()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join()
+
+    def _work(self, slot: int) -> None:
+        """One turn after the other, until `close`."""
+        while not self._stopping.is_set():
+            try:
+                lease = queue.claim(self._setup.engine, f"{self._name}-{slot}", _now_us(), self._lease_us)
+                if lease is not None:
+                    self._hold(lease)
+                    continue
+            except Exception:  # the database comes back, and a turn that was held is taken by another worker
+                LOG.exception("the queue of agent jobs cannot be worked on; it is tried again")
+                self._stopping.wait(FAULT_S)
+            if self._queued.wait(POLL_S):
+                self._queued.clear()
+
+    @property
+    def _lease_us(self) -> int:
+        return int(self._setup.lease_s * 1_000_000)
+
+    def _hold(self, lease: Lease) -> None:
+        """Work on a turn, its lease kept by a thread that no slow step can hold up."""
+        began = time.monotonic()
+        held = _Held(self._setup, lease, self._stopping)
+        outcome = None
+        try:
+            outcome = self._outcome(lease, held)
+        except LeaseLost:
+            return
+        except Stopped:
+            pass  # outcome None: it is put back
+        finally:
+            held.close()
+        with suppress(LeaseLost):
+            if outcome is None:
+                queue.release(self._setup.engine, lease)
+                return
+            queue.finish(self._setup.engine, lease, outcome, _now_us())
+            self._setup.on_turn(time.monotonic() - began, outcome.reason is None)
+
+    def _outcome(self, lease: Lease, held: "_Held") -> Outcome:
+        """Raises Stopped, where this process ends, and LeaseLost."""
+        tools = turn.Tools(
+            self._setup.engine, self._setup.folder, self._setup.environ, _now_us, held.is_stopped, held.tail.add
+        )
+        try:
+            return Outcome(None, turn.perform(lease, tools))
+        except (Stopped, LeaseLost):
+            if held.is_lost:
+                raise LeaseLost("the turn was cancelled, or another worker has taken it over") from None
+            raise
+        except Terminated as error:
+            if self._stopping.wait(STOP_S):
+                raise Stopped("the turn was stopped") from None
+            return Outcome(str(error))
+        except AgentError as error:
+            return Outcome(str(error))
+        except (sa.exc.OperationalError, sa.exc.InterfaceError):
+            raise  # nothing can be noted: the lease runs out, and the turn goes on where its last note says
+        except Exception:  # the job must end, with a reason, and the other jobs go on
+            LOG.exception("turn %s of job %s", lease.turn, lease.job.id)
+            return Outcome(FAULT_OF_OURS)
+
+    def _tidy(self) -> None:
+        """Webhooks as they are due, and once an hour the idle jobs and the folders of those that are put away."""
+        swept_s = -SWEEP_EVERY_S
+        while not self._stopping.wait(WEBHOOK_POLL_S):
+            try:
+                while webhook.deliver(self._setup.engine, self._setup.environ, _now_us) and not self._stopping.is_set():
+                    pass
+                if time.monotonic() - swept_s >= SWEEP_EVERY_S:
+                    store.archive_idle(self._setup.engine, _now_us())
+                    _sweep(self._setup)
+                    swept_s = time.monotonic()
+            except Exception:  # nothing is lost: all of it is due again, and other projects' with it
+                LOG.exception("the upkeep of agent jobs failed; it is tried again")
+                self._stopping.wait(FAULT_S)
+
+
+class _Held:
+    """A turn whose lease is renewed, with what its coding agent has printed, until it is closed or lost."""
+
+    def __init__(self, setup: Setup, lease: Lease, stopping: threading.Event) -> None:
+        self._setup, self._lease, self._stopping = setup, lease, stopping
+        self._closed = threading.Event()
+        self.is_lost = False
+        self.tail = Tail()
+        self._thread = threading.Thread(target=self._beat, name="heartbeat")
+        self._thread.start()
+
+    def is_stopped(self) -> bool:
+        return self.is_lost or self._stopping.is_set()
+
+    def close(self) -> None:
+        """The last of the output is noted."""
+        self._closed.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        noted = ""
+        renewed_s = time.monotonic()
+        every_s = min(HEARTBEAT_S_MAX, self._setup.lease_s / HEARTBEATS)
+        is_last = False
+        while not is_last:
+            is_last = self._closed.wait(every_s)
+            said = self.tail.text()
+            try:
+                renewed_until_us = int(self._setup.lease_s * 1_000_000)
+                queue.renew(
+                    self._setup.engine, self._lease, _now_us(), renewed_until_us, said if said != noted else None
+                )
+                noted, renewed_s = said, time.monotonic()
+            except LeaseLost:
+                self.is_lost = True
+                return
+            except sa.exc.SQLAlchemyError:
+                LOG.warning("the lease of turn %s cannot be renewed; it is tried again", self._lease.turn)
+                if time.monotonic() - renewed_s > self._setup.lease_s:
+                    self.is_lost = True  # another may have it by now
+                    return
+
+
+def _sweep(setup: Setup) -> None:
+    """Remove the folders of jobs that are archived or gone."""
+    found = list(setup.folder.iterdir()) if setup.folder.is_dir() else []
+    kept = store.unarchived(setup.engine)  # after the folders, so that a job made meanwhile keeps its own
+    for each in found:
+        if each.name not in kept:
+            workspace.discard(each)
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1_000

@@ -1,0 +1,19 @@
+"""A clock that tests turn."""
+
+SECOND_US = 1_000_000
+HOUR_S = 3600
+
+
+class Clock:
+    """`us` is microseconds since 1970."""
+
+    def __init__(self) -> None:
+        self.us = 1_780_000_000 * SECOND_US
+
+    def __call__(self) -> int:
+        return self.us
+
+    def turn(self, seconds: float) -> int:
+        """So many seconds on."""
+        self.us += int(seconds * SECOND_US)
+        return self.us

@@ -1,0 +1,124 @@
+"""A running service with a project whose jobs work on a real repository, and open pull requests at a code host."""
+
+import shlex
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.agent.code_hosts import CodeHostDouble, Kind, Pull, hosting
+from tests.agent.git_server import GitServer, serving
+from tests.running import PROJECT, Running
+from tests.waiting import until
+
+SECRETS = {"GIT_TOKEN": "git-token", "MODEL_KEY": "sk-the-real-model-key-0123456789"}
+REPOSITORY = "team/site"
+END_S = 120
+WRITE = ("sh", "-c", 'cat > "$(date +%N).md"')
+"""A coding agent that writes its prompt into a new file."""
+
+
+@dataclass
+class Site:
+    """`running` is the service, `git` the repository's server, `host` its code host."""
+
+    git: GitServer
+    host: CodeHostDouble
+    running: Running = field(default_factory=lambda: Running(Path()))
+
+    def configure(self, *options: str) -> None:
+        """Set what is not set, or is to be set anew, by the command line."""
+        done = self.running.run("project", "agent", PROJECT, *options)
+        assert done.returncode == 0, done.stderr
+
+    def begin(self, *options: str) -> None:
+        """The project's configuration, with the agent `WRITE` unless the options say otherwise."""
+        self.configure(
+            *("--repository", f"{self.git.url}/{REPOSITORY}.git", "--git-token", "env:GIT_TOKEN"),
+            *("--host", self.host.kind, "--api-base", self.host.api, "--webhook", "", "--webhook-secret", ""),
+            *("--sandbox", "--time-limit-s", "600", *(options or command(*WRITE))),
+        )
+
+    def clear(self) -> None:
+        """As before the first job, at the git server and the code host."""
+        shutil.rmtree(self.git.path(REPOSITORY))
+        self.git.create(REPOSITORY, {"README.md": b"A site\n"})
+        self.git.tokens, self.git.public = {"git-token": "write"}, False
+        self.host.tokens = {"git-token": "write"}
+        self.host.pulls.clear()
+
+    @property
+    def _jobs(self) -> str:
+        return f"{self.running.url}/v2/agent/{PROJECT}/job"
+
+    def ask(self, method: str, path: str = "", **options: Any) -> httpx.Response:
+        return httpx.request(method, f"{self._jobs}{path}", headers=self.running.auth, timeout=60, **options)
+
+    def create(self, prompt: str = "Write a page") -> str:
+        answer = self.ask("POST", json={"prompt": prompt})
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"])
+
+    def message(self, id: str, prompt: str) -> None:
+        answer = self.ask("POST", f"/{id}/message", json={"prompt": prompt})
+        assert answer.status_code == 200, answer.text
+
+    def job(self, id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.ask("GET", f"/{id}").json()
+        return found
+
+    def log(self, id: str) -> str:
+        return self.ask("GET", f"/{id}/log").text
+
+    def active(self) -> int:
+        """How many jobs are."""
+        listed = httpx.get(f"{self._jobs}s?status=active", headers=self.running.auth, timeout=60)
+        return len(listed.json()["jobs"])
+
+    def ended(self, id: str, within_s: float = END_S) -> dict[str, Any]:
+        """The job, once it is not active."""
+        until(lambda: self.job(id)["status"] != "active", within_s)
+        return self.job(id)
+
+    def completed(self, id: str, within_s: float = END_S) -> dict[str, Any]:
+        job = self.ended(id, within_s)
+        assert job["status"] == "completed", self.log(id)
+        return job
+
+    def failed(self, id: str) -> str:
+        """Its reason, as its log tells it."""
+        assert self.ended(id)["status"] == "failed", self.log(id)
+        return self.log(id).rpartition("failure: ")[2].strip()
+
+    def pushed(self, id: str) -> list[str]:
+        """The subjects of the commits on its branch, the first one first; none if there is no branch."""
+        branch = f"readership/{id}"
+        return self.git.log(REPOSITORY, branch)[::-1] if branch in self.git.branches(REPOSITORY) else []
+
+    def pulls(self, id: str) -> list[Pull]:
+        return [pull for pull in self.host.pulls if pull.branch == f"readership/{id}"]
+
+
+def command(*argv: str) -> tuple[str, ...]:
+    """The options for this coding agent."""
+    return ("--preset", "command", "--command", shlex.join(argv))
+
+
+@contextmanager
+def site(folder: Path, kind: Kind = "github") -> Iterator[Site]:
+    """The servers beside the service, which is still to be started."""
+    (folder / "git").mkdir()
+    with ExitStack() as stack:
+        git = stack.enter_context(serving(folder / "git"))
+        git.create(REPOSITORY, {"README.md": b"A site\n"})
+        host = stack.enter_context(
+            hosting(kind, path=REPOSITORY, branches=lambda: git.branches(REPOSITORY), tokens={"git-token": "write"})
+        )
+        yield Site(git, host)
+
+
+Start = Callable[..., Running]

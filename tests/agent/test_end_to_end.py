@@ -1,0 +1,369 @@
+"""A prompt becomes a pull request: the service, a git server, the sandbox and a coding agent are real."""
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from agent.tables import JOBS, TURNS
+from tests.agent.code_hosts import Kind
+from tests.agent.git_server import serving
+from tests.agent.model_server import Call, ModelServer, Silence, Text
+from tests.agent.site import END_S, REPOSITORY, SECRETS, Site, Start, command, site
+from tests.agent.test_webhook import receiver
+from tests.agent.tools import require_sandbox
+from tests.running import Running
+from tests.waiting import until
+from warehouse import control
+from warehouse.folder import sqlite_url
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    require_sandbox()
+    folder = tmp_path_factory.mktemp("site")
+    with site(folder) as made:
+        made.running = Running(folder / "data", environ={"READERSHIP_JOB_LEASE_S": "3", "HOOK": "s3cret", **SECRETS})
+        made.running.start()
+        yield made
+        assert made.running.stop() == 0
+
+
+@pytest.fixture
+def ready(shared: Site) -> Site:
+    """A site whose service runs, with an agent that writes its prompt into a new file."""
+    shared.clear()
+    shared.begin()
+    return shared
+
+
+def test_a_prompt_becomes_a_branch_and_a_pull_request(ready: Site) -> None:
+    id = ready.create("Write a page\nabout retries")
+    job = ready.completed(id)
+    [pull] = ready.pulls(id)
+    assert job["prLink"] == ready.host.link(pull)
+    assert (pull.base, pull.title) == ("main", "Write a page")
+    assert "> about retries" in pull.body
+    assert ready.pushed(id) == ["First", "Write a page"]
+    files = ready.git.read(REPOSITORY, f"readership/{id}")
+    assert {content for _, content in files.values()} == {b"A site\n", b"Write a page\nabout retries"}
+    told = [line.split(" ", 1)[1] for line in ready.log(id).splitlines() if not line.startswith("  |")]
+    assert [line.split(" ")[2] for line in told] == "turn: step: step: step: step: step: turn:".split()
+
+
+def test_a_follow_up_is_one_more_commit_on_the_same_pull_request(ready: Site) -> None:
+    id = ready.create("One")
+    first = ready.completed(id)
+    ready.message(id, "Two")
+    assert ready.completed(id)["prLink"] == first["prLink"]
+    assert ready.pushed(id) == ["First", "One", "Two"]
+    assert len(ready.pulls(id)) == 1
+
+
+def test_messages_to_an_active_job_are_worked_on_in_order(ready: Site) -> None:
+    id = ready.create("One")
+    for prompt in ("Two", "Three"):
+        ready.message(id, prompt)
+    ready.completed(id)
+    assert ready.pushed(id) == ["First", "One", "Two", "Three"]
+
+
+def test_where_nothing_is_changed_there_is_no_pull_request(ready: Site) -> None:
+    ready.configure(*command("true"))
+    id = ready.create()
+    assert ready.completed(id)["prLink"] is None
+    assert (ready.pushed(id), ready.host.pulls) == ([], [])
+    assert "no file was changed" in ready.log(id)
+
+
+def test_an_agent_that_fails_fails_the_job_with_its_words(ready: Site) -> None:
+    ready.configure(*command("sh", "-c", "echo half > half.md; echo 'no such model' >&2; exit 3"))
+    id = ready.create()
+    reason = ready.failed(id)
+    assert "status 3" in reason
+    assert "no such model" in reason
+    assert ready.pushed(id) == []
+
+
+def test_an_agent_that_never_ends_fails_the_job_at_its_time_limit(ready: Site) -> None:
+    ready.configure(*command("sh", "-c", "sleep 1000"), "--time-limit-s", "1")
+    assert "did not end within 1 s" in ready.failed(ready.create())
+
+
+def test_a_cancelled_job_stops_within_seconds_and_a_follow_up_continues_it(ready: Site) -> None:
+    id = ready.create("One")
+    link = ready.completed(id)["prLink"]
+    ready.configure(*command("sh", "-c", "echo at work; sleep 1000"))
+    ready.message(id, "Two")
+    until(lambda: "  | at work" in ready.log(id), END_S)
+    assert ready.ask("POST", f"/{id}/cancel").json()["status"] == "failed"
+    ready.configure(*command("sh", "-c", "cat > three.md"))
+    ready.message(id, "Three")
+    assert ready.completed(id, within_s=30)["prLink"] == link
+    assert ready.pushed(id) == ["First", "One", "Three"]
+
+
+def test_a_repository_that_is_gone_is_told(ready: Site) -> None:
+    ready.configure("--repository", f"{ready.git.url}/team/gone.git")
+    assert "was not found (404)" in ready.failed(ready.create())
+
+
+def test_a_token_that_is_wrong_is_told_and_not_shown(ready: Site) -> None:
+    ready.git.tokens.clear()
+    reason = ready.failed(ready.create())
+    assert "does not accept the token (401)" in reason
+    assert SECRETS["GIT_TOKEN"] not in reason
+
+
+def test_a_secret_that_is_not_there_is_told_by_its_name(ready: Site) -> None:
+    ready.configure("--git-token", "env:NOT_SET")
+    assert "env:NOT_SET is not set or empty" in ready.failed(ready.create())
+
+
+def test_a_refused_push_is_told_with_the_hosts_words(ready: Site) -> None:
+    ready.git.hook(REPOSITORY, "echo 'branches need a ticket' >&2; exit 1")
+    assert "branches need a ticket" in ready.failed(ready.create())
+
+
+def test_a_pull_request_that_could_not_be_opened_is_opened_by_a_follow_up_that_changes_nothing(ready: Site) -> None:
+    ready.host.tokens["git-token"] = "read"
+    id = ready.create("One")
+    assert "(403)" in ready.failed(id)
+    assert ready.pushed(id) == ["First", "One"]
+    ready.host.tokens["git-token"] = "write"
+    ready.configure(*command("true"))
+    ready.message(id, "Try again")
+    assert ready.completed(id)["prLink"] == ready.host.link(ready.pulls(id)[0])
+
+
+def test_no_secret_is_in_the_log_the_database_or_the_services_log(ready: Site) -> None:
+    ready.configure(*command("sh", "-c", "env; cat > page.md"))
+    id = ready.create()
+    ready.completed(id)
+    assert ready.running.stop() == 0
+    kept = [*ready.running.data.rglob("*"), ready.running.log]
+    content = b"".join(file.read_bytes() for file in kept if file.is_file() and not file.is_symlink())
+    ready.running.start()
+    for secret in SECRETS.values():
+        assert secret.encode() not in content
+
+
+def test_a_project_without_a_token_is_told_that_a_push_needs_one(ready: Site) -> None:
+    ready.git.public = True
+    ready.configure("--git-token", "")
+    assert "asks for a token (401), and the project has none" in ready.failed(ready.create())
+
+
+def test_without_the_sandbox_a_job_says_so_only_if_the_operator_did(ready: Site) -> None:
+    ready.configure("--no-sandbox", *command("sh", "-c", "id -u > uid.md; pwd >> uid.md"))
+    id = ready.create()
+    ready.completed(id)
+    content = ready.git.read(REPOSITORY, f"readership/{id}")["uid.md"][1].decode().split()
+    assert content[1] == str(ready.running.data / "jobs" / id / "tree")
+
+
+def test_the_webhook_is_told_when_a_job_ends(ready: Site) -> None:
+    with receiver(200) as hook:
+        ready.configure("--webhook", hook.url, "--webhook-secret", "env:HOOK")
+        id = ready.create()
+        link = ready.completed(id)["prLink"]
+        until(lambda: hook.came, END_S)
+    [(_, body)] = hook.came
+    assert json.loads(body)["data"]["job"]["prLink"] == link
+
+
+@pytest.mark.parametrize("kind", ["gitlab", "gitea"])
+def test_each_code_host_opens_its_own_kind_of_pull_request(start: Start, tmp_path: Path, kind: Kind) -> None:
+    require_sandbox()
+    with site(tmp_path, kind) as made:
+        made.running = start(**SECRETS)
+        made.begin()
+        id = made.create("One")
+        link = made.completed(id)["prLink"]
+        made.message(id, "Two")
+        assert made.completed(id)["prLink"] == link == made.host.link(made.pulls(id)[0])
+        assert (len(made.pulls(id)), made.pushed(id)) == (1, ["First", "One", "Two"])
+
+
+def test_a_pull_request_that_is_there_already_is_taken(ready: Site) -> None:
+    ready.configure(*command("sh", "-c", "sleep 2; cat > page.md"))
+    id = ready.create()
+    until(lambda: "checked out" in ready.log(id), END_S)
+    there = ready.host.add(f"readership/{id}", "main", "By hand")
+    assert ready.completed(id)["prLink"] == ready.host.link(there)
+    assert len(ready.pulls(id)) == 1
+
+
+def test_a_stopped_service_puts_its_turn_back_and_the_next_one_begins_it_again(ready: Site) -> None:
+    ready.configure(*command("sh", "-c", "echo at work; sleep 1000"))
+    id = ready.create()
+    until(lambda: "at work" in ready.log(id), END_S)
+    assert ready.running.stop() == 0
+    ready.configure(*command("sh", "-c", "cat > page.md"))
+    ready.running.start()
+    ready.completed(id)
+    assert len(ready.pulls(id)) == 1
+
+
+def test_a_token_of_another_host_is_not_sent_to_the_old_one(ready: Site, tmp_path: Path) -> None:
+    id = ready.create("One")
+    ready.completed(id)
+    (tmp_path / "other").mkdir()
+    with serving(tmp_path / "other") as other:
+        ready.configure("--repository", f"{other.url}/{REPOSITORY}.git", "--git-token", "env:OTHER_TOKEN")
+        ready.message(id, "Two")
+        assert "is at another host now" in ready.failed(id)
+    assert {token for _, token in ready.git.requests} <= {"git-token", ""}
+
+
+def test_a_rerun_begins_on_a_fresh_tree(ready: Site) -> None:
+    ready.configure(*command("sh", "-c", "echo line >> README.md; echo at work; sleep 1000"))
+    id = ready.create()
+    until(lambda: "  | at work" in ready.log(id), END_S)
+    assert ready.running.stop() == 0
+    ready.configure(*command("sh", "-c", "echo line >> README.md"))
+    ready.running.start()
+    ready.completed(id)
+    assert ready.git.read(REPOSITORY, f"readership/{id}")["README.md"][1] == b"A site\nline\n"
+
+
+def again(ready: Site, *steps: str) -> None:
+    """The last turn as if its worker had died once these steps were noted."""
+    engine = control.connect(sqlite_url(ready.running.data / "control.sqlite"))
+    with engine.begin() as connection:
+        turn = connection.execute(TURNS.select().order_by(TURNS.c.id.desc()).limit(1)).one()
+        noted = {name: turn.steps[name] for name in steps}
+        same = TURNS.c.id == turn.id
+        connection.execute(TURNS.update().where(same).values(state="queued", attempt=1, steps=noted))
+        connection.execute(JOBS.update().where(JOBS.c.id == turn.job_id).values(status="active"))
+    engine.dispose()
+
+
+def test_a_pull_request_that_was_noted_is_not_opened_again_though_it_is_closed(ready: Site) -> None:
+    id = ready.create()
+    link = ready.completed(id)["prLink"]
+    ready.pulls(id)[0].state = "closed"
+    again(ready, "check out", "run", "commit", "push", "pull request")
+    assert ready.completed(id)["prLink"] == link
+    assert len(ready.pulls(id)) == 1
+
+
+def test_files_of_another_attempt_are_not_believed(ready: Site) -> None:
+    id = ready.create("One")
+    ready.completed(id)
+    tree = ready.running.data / "jobs" / id / "tree"
+    ready.clear()
+    (tree / "half.md").write_text("half")
+    (tree.parent / ".turn").write_text("of another attempt")
+    again(ready, "check out", "run")
+    ready.completed(id)
+    assert "half.md" not in ready.git.read(REPOSITORY, f"readership/{id}")
+    assert ready.pushed(id) == ["First", "One"]
+
+
+def test_a_commit_that_was_pushed_before_its_note_is_not_made_again_on_another_machine(ready: Site) -> None:
+    id = ready.create("One")
+    ready.completed(id)
+    (ready.running.data / "jobs" / id / ".turn").unlink()
+    again(ready, "check out", "run", "commit")
+    ready.completed(id)
+    assert ready.pushed(id) == ["First", "One"]
+
+
+def test_a_stop_that_reaches_every_process_at_once_puts_the_turn_back(ready: Site) -> None:
+    ready.configure(*command("sh", "-c", "echo at work; sleep 1000"))
+    id = ready.create()
+    until(lambda: "  | at work" in ready.log(id), END_S)
+    assert ready.running.process is not None
+    for pid in descendants(ready.running.process.pid):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    assert ready.running.stop() == 0
+    ready.configure(*command("sh", "-c", "cat > page.md"))
+    ready.running.start()
+    ready.completed(id)
+
+
+def descendants(parent: int) -> list[int]:
+    """All processes below one, as a service manager knows them."""
+    children = [
+        int(child) for task in Path(f"/proc/{parent}/task").glob("*/children") for child in task.read_text().split()
+    ]
+    return [*children, *(each for child in children for each in descendants(child))]
+
+
+def test_an_agent_that_prints_anything_at_all_ends_its_job(ready: Site) -> None:
+    ready.configure(*command("sh", "-c", r"cat > page.md; printf 'a\0b \033[2J \355\240\275\n'"))
+    ready.completed(ready.create())
+    ready.completed(ready.create())
+
+
+@pytest.fixture
+def agent(ready: Site, opencode: Path) -> Callable[[ModelServer], Site]:
+    """The site with a real coding agent, which asks the given model server."""
+
+    def made(server: ModelServer, *options: str) -> Site:
+        ready.configure(
+            *("--preset", "opencode", "--model", "scripted", "--model-base", server.url),
+            *("--model-key", "env:MODEL_KEY", "--readable", str(opencode), *options),
+        )
+        return ready
+
+    return made
+
+
+def test_a_real_coding_agent_opens_a_pull_request_and_goes_on_with_its_session(
+    agent: Callable[[ModelServer], Site],
+) -> None:
+    first = Call("write", {"filePath": "/work/retries.md", "content": "Three times.\n"})
+    second = Call("write", {"filePath": "/work/limits.md", "content": "Ten seconds.\n"})
+    with ModelServer([first, Text("Wrote it."), second, Text("That too.")], SECRETS["MODEL_KEY"]) as server:
+        site = agent(server)
+        id = site.create("Explain the retries")
+        link = site.completed(id)["prLink"]
+        site.message(id, "And the limits")
+        assert site.completed(id)["prLink"] == link == site.host.link(site.pulls(id)[0])
+    files = site.git.read(REPOSITORY, f"readership/{id}")
+    assert {name: content for name, (_, content) in files.items()} == {
+        "README.md": b"A site\n",
+        "retries.md": b"Three times.\n",
+        "limits.md": b"Ten seconds.\n",
+    }
+    assert site.pushed(id) == ["First", "Explain the retries", "And the limits"]
+    assert len(site.pulls(id)) == 1
+    assert "Explain the retries" in server.prompts[-1], "the follow-up is of the same session"
+    assert "opencode has finished: That too." in site.log(id)
+
+
+def test_a_real_agent_whose_model_says_nothing_to_change_completes_without_a_pull_request(
+    agent: Callable[[ModelServer], Site],
+) -> None:
+    with ModelServer([Text("It is fine as it is.")], SECRETS["MODEL_KEY"]) as server:
+        site = agent(server)
+        id = site.create("Mend what is wrong")
+        assert site.completed(id)["prLink"] is None
+    assert site.host.pulls == []
+
+
+def test_a_wrong_model_key_is_told(agent: Callable[[ModelServer], Site]) -> None:
+    with ModelServer([Text("x")], key="sk-another") as server:
+        site = agent(server)
+        reason = site.failed(site.create())
+    assert "401" in reason
+    assert SECRETS["MODEL_KEY"] not in reason
+
+
+def test_a_dead_model_server_is_told(agent: Callable[[ModelServer], Site]) -> None:
+    with ModelServer([Text("x")]) as server:
+        site = agent(server)
+    assert "the model server" in site.failed(site.create())
+
+
+def test_a_model_that_never_answers_fails_the_job_at_its_time_limit(agent: Callable[..., Site]) -> None:
+    with ModelServer([Silence()], SECRETS["MODEL_KEY"]) as server:
+        site = agent(server, "--time-limit-s", "15")
+        assert "did not end within 15 s" in site.failed(site.create())

@@ -1,0 +1,106 @@
+"""Whatever is killed: every job ends, no step is done twice at once, and no job has two pull requests."""
+
+import os
+import random
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from agent.queue import WORN_OUT
+from tests.agent.site import END_S, SECRETS, Site, command, site
+from tests.agent.tools import require_sandbox
+from tests.running import COMMAND, Running
+from tests.waiting import until
+
+KILLS = 20
+AT_ONCE = 3
+LEASE_S = 2
+ALONE = 'flock -n /home/agent/lock sh -c "sleep 0.7; cat > page.md" || touch /home/agent/twice'
+"""An agent that tells whether another of its job is at work: its home is the same for all of them."""
+
+
+@contextmanager
+def worker(running: Running) -> Iterator[subprocess.Popen[bytes]]:
+    """`readership worker` beside the service."""
+    with (
+        running.log.open("ab") as log,
+        subprocess.Popen(
+            [COMMAND, "--data", running.data, "worker"],
+            stderr=log,
+            env={**os.environ, **running.environ},
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _is_at_work(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a program of a turn runs in the process now."""
+    tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
+    return any(task.read_text() for task in tasks)
+
+
+@pytest.mark.timeout(900)
+def test_twenty_kills_of_servers_and_workers_leave_each_job_with_one_pull_request(
+    database_url: str, tmp_path: Path
+) -> None:
+    require_sandbox()
+    chance = random.Random(20261121)
+    environ = {"READERSHIP_DATABASE_URL": database_url, "READERSHIP_JOB_LEASE_S": str(LEASE_S), **SECRETS}
+    with site(tmp_path) as made, ExitStack() as stack:
+        made.running = Running(tmp_path / "data", environ=environ)
+        made.running.start()
+        stack.callback(made.running.kill)
+        made.begin(*command("sh", "-c", ALONE))
+        workers = [stack.enter_context(worker(made.running)) for _ in range(2)]
+        jobs: list[str] = []
+        for kill in range(KILLS):
+            _keep_busy(made, jobs)
+            victim = ("server", "busy", "idle")[kill % 3]
+            if victim == "server":
+                made.running.kill()
+                made.running.start()
+                continue
+            until(lambda: any(map(_is_at_work, workers)) or not made.active(), END_S)
+            wanted = [each for each in workers if _is_at_work(each) == (victim == "busy")] or workers
+            chosen = chance.choice(wanted)
+            threading.Event().wait(chance.random() / 2)  # to some random moment of what goes on
+            _kill(chosen)
+            workers[workers.index(chosen)] = stack.enter_context(worker(made.running))
+        _check(made, jobs)
+
+
+def _keep_busy(made: Site, jobs: list[str]) -> None:
+    """AT_ONCE jobs that are not done, some of them with a follow-up."""
+    while made.active() < AT_ONCE:
+        jobs.append(made.create(f"Write page {len(jobs)}"))
+        if len(jobs) % 3 == 0:
+            made.message(jobs[-1], "And another")
+
+
+def _check(made: Site, jobs: list[str]) -> None:
+    ends = {id: made.ended(id) for id in jobs}
+    for number, (id, job) in enumerate(ends.items()):
+        log, home = made.log(id), made.running.data / "jobs" / id / "home"
+        assert not (home / "twice").exists(), f"two agents at once\n{log}"
+        prompts = [f"Write page {number}", "And another"][: 2 if number % 3 == 2 else 1]
+        assert job["status"] == "completed" or WORN_OUT in log, log
+        pushed = made.pushed(id)[1:]
+        assert pushed == prompts or (WORN_OUT in log and pushed in ([], prompts[:1], prompts[1:])), log
+        assert [made.host.link(pull) for pull in made.pulls(id)] == ([job["prLink"]] if pushed else [])
+    assert sum(job["status"] == "completed" for job in ends.values()) > len(jobs) // 2
+    assert "begins again, attempt 2" in "".join(map(made.log, jobs))
