@@ -4,7 +4,7 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from starlette.requests import Request
@@ -17,7 +17,17 @@ PARAMETERS_MAX = 20
 LIMIT_DEFAULT, LIMIT_MAX = 50, 250
 OFFSET_MAX = 2**31
 """Of jobs, which the database skips."""
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_INSTANT = re.compile(
+    r"""
+      (\d{4}-\d\d-\d\d | \d{4}-W\d\d-\d) (T\d\d(:\d\d(:\d\d([.,]\d{1,9})?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?
+    | (\d{8}         | \d{4}W\d{3}    ) (T\d\d( \d\d( \d\d([.,]\d{1,9})?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?
+    | \d{4}-\d\d-\d\d[ ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)?
+    """,
+    re.ASCII | re.IGNORECASE | re.VERBOSE,
+)
+"""ISO 8601 in its extended and its basic form, and RFC 3339 with its space. `datetime.fromisoformat` alone takes any
+character for the T, so that 2026-10-01-02:00 is 02:00 UTC. After a space the seconds are asked for: 2026-10-01 02:00 is
+also what 2026-10-01+02:00 becomes on its way."""
 _NUMBER = re.compile(r"[0-9]+")
 _NUMBER_DIGITS_MAX = 18
 
@@ -124,15 +134,17 @@ def _instant(given: dict[str, str], name: str, faults: list[Fault]) -> datetime 
     if text is None:
         return None
     try:
-        if _DATE.fullmatch(text):
-            day = date.fromisoformat(text)
-            found = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        else:
-            read = datetime.fromisoformat(text)
-            found = read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
+        return min(_of_iso(text), LAST)
     except (ValueError, OverflowError):
         zone = "; write the + of a zone as %2B" if re.search(r"\d \d\d:?\d\d$", text) else ""
         detail = f"must be a date (2026-09-01) or an ISO 8601 time (2026-09-01T12:00:00Z), not {text[:40]!r}{zone}"
         faults.append(Fault(detail, parameter=name))
         return None
-    return min(found, LAST)
+
+
+def _of_iso(text: str) -> datetime:
+    """Raises ValueError, and OverflowError for a time that is out of its range in UTC."""
+    if _INSTANT.fullmatch(text) is None:
+        raise ValueError(text)
+    read = datetime.fromisoformat(text.upper())
+    return read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
