@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 UV := $(VENV)/bin/uv
 export UV_LINK_MODE ?= hardlink
+# By itself uv trusts its own list of authorities, and not one that the machine was given for a mirror or a proxy.
+export UV_SYSTEM_CERTS ?= 1
 
 .PHONY: run test format bench lock clean
 

@@ -1,0 +1,20 @@
+"""What `make` tells the programs that it runs."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SHOW = 'show: ; @echo "$$UV_SYSTEM_CERTS"'
+
+
+@pytest.mark.parametrize(("chosen", "told"), [({}, "1"), ({"UV_SYSTEM_CERTS": "0"}, "0")])
+def test_uv_trusts_the_certificates_of_the_system_unless_told_otherwise(chosen: dict[str, str], told: str) -> None:
+    command = ["make", "--no-print-directory", f"--eval={SHOW}", "show"]
+    environ = {"PATH": os.environ["PATH"], **chosen}
+    assert (
+        subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True).stdout.strip()
+        == told
+    )
