@@ -14,9 +14,10 @@ import re2  # type: ignore[import-untyped]  # ships no types
 Purpose = Literal["training", "search", "assistant", "agent", "data"]
 Words = tuple[str, ...]
 
-# A URL is one word, so that https://example.com/gptbot names a page and not GPTBot. Each alternative is a single
-# run of characters: the time is linear in the text.
-_WORD = re.compile(r"(?:https?://|www\.)[^\s;,)]*|[\w.-]+|\S")
+# A URL is one word, so that https://example.com/gptbot names a page and not GPTBot. A dot belongs to a word only
+# within it: "(compatible; GPTBot.)" ends a sentence. Dots after a word are looked at once more, nothing else is: the
+# time is linear in the text.
+_WORD = re.compile(r"(?:https?://|www\.)[^\s;,)]*|[\w-]+(?:\.+[\w-]+)*|\S")
 
 
 class Agent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
