@@ -49,13 +49,11 @@ def create(engine: sa.Engine, id: str, origins: tuple[str, ...], now_s: int) -> 
         )
     project = Project(id, tuple(_origin(origin) for origin in origins), now_s)
     values = {"id": id, "origins": list(project.origins), "created_s": now_s}
-    with engine.begin() as connection:
-        try:
+    try:
+        with engine.begin() as connection:
             connection.execute(PROJECTS.insert().values(values))
-        except sa.exc.IntegrityError:
-            raise ProjectExists(
-                f"there is a project {id!r} already, or one whose deletion did not end: delete it again"
-            ) from None
+    except sa.exc.IntegrityError:
+        raise ProjectExists(_why_taken(engine, id)) from None
     return project
 
 
@@ -104,6 +102,14 @@ def delete(engine: sa.Engine, id: str) -> None:
     """Remove a project and all that hangs on it in the control database; nothing, if it is not there."""
     with engine.begin() as connection:
         connection.execute(PROJECTS.delete().where(PROJECTS.c.id == id))
+
+
+def _why_taken(engine: sa.Engine, id: str) -> str:
+    with engine.connect() as connection:
+        ending = connection.execute(sa.select(PROJECTS.c.is_ending).where(PROJECTS.c.id == id)).scalar_one_or_none()
+    if ending:
+        return f"the deletion of project {id!r} did not end yet: delete it again if it was cut short"
+    return f"there is a project {id!r} already"
 
 
 def _origin(text: str) -> str:

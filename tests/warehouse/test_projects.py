@@ -49,7 +49,7 @@ def test_other_text_is_refused_for_an_id(engine: sa.Engine, id: str) -> None:
 
 def test_id_is_taken_once(engine: sa.Engine) -> None:
     first = projects.create(engine, "site", ("https://one.example",), NOW_S)
-    with pytest.raises(ProjectExists, match="'site'"):
+    with pytest.raises(ProjectExists, match="^there is a project 'site' already$"):
         projects.create(engine, "site", ("https://two.example",), NOW_S)
     assert projects.find(engine, "site") == first
 
@@ -71,7 +71,7 @@ def test_ending_project_is_not_found_and_its_id_stays_taken(engine: sa.Engine) -
     projects.end(engine, "site")
     with pytest.raises(ProjectNotFound):
         projects.find(engine, "site")
-    with pytest.raises(ProjectExists, match="delete it again"):
+    with pytest.raises(ProjectExists, match="^the deletion of project 'site' did not end yet: delete it again"):
         projects.create(engine, "site", ("*",), NOW_S)
     assert projects.every(engine) == []
 
