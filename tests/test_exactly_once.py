@@ -9,14 +9,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.reading import daily_views, hits
 from tests.running import Running
 
 KILLS = 30
 CLIENTS = 8
+TEST_S = 600
+"""For thirty kills and starts: on a busy machine the five minutes of other tests are not enough to be sure."""
+WAIT_S = 60
+LOG_CHARACTERS_SHOWN = 20_000
 REFUSED_S = 0.05
 """Between two posts to a service that is gone."""
 WORKER_SEARCH_ROUNDS = 50
@@ -49,11 +55,18 @@ class Senders:
                 self._note(self.acknowledged, path)
         return pending
 
-    def wait_for(self, more: int) -> None:
+    def wait_for(self, more: int, within_s: float = WAIT_S) -> None:
         """Return as soon as so many more are acknowledged."""
         with self.changed:
             target = len(self.acknowledged) + more
-            assert self.changed.wait_for(lambda: len(self.acknowledged) >= target, timeout=60)
+            came = self.changed.wait_for(lambda: len(self.acknowledged) >= target, timeout=within_s)
+            assert came, (
+                f"{target - len(self.acknowledged)} of {more} are missing after {within_s:g} s; its log:\n{self._log()}"
+            )
+
+    def _log(self) -> str:
+        """The end of what the service has said since its last start."""
+        return self.running.log.read_text()[-LOG_CHARACTERS_SHOWN:]
 
     def _note(self, group: set[str], path: str) -> None:
         with self.changed:
@@ -61,6 +74,7 @@ class Senders:
             self.changed.notify_all()
 
 
+@pytest.mark.timeout(TEST_S)
 def test_thirty_kills_under_load_lose_and_repeat_no_acknowledged_hit(start: Callable[..., Running]) -> None:
     chance = random.Random(20260901)
     running = start(READERSHIP_LOAD_EVERY_S="1", READERSHIP_LOAD_ROWS="40")
@@ -70,9 +84,11 @@ def test_thirty_kills_under_load_lose_and_repeat_no_acknowledged_hit(start: Call
         stopping = threading.Event()
         with ThreadPoolExecutor(CLIENTS) as pool:
             sending = [pool.submit(senders.send, client % 2 == 0, stopping, again[client]) for client in range(CLIENTS)]
-            senders.wait_for(chance.randrange(1, 400))
-            running.kill()
-            stopping.set()
+            try:
+                senders.wait_for(chance.randrange(1, 400))
+                running.kill()
+            finally:
+                stopping.set()  # else the pool would wait for its senders for ever, and tell nothing
             again = [each.result() for each in sending]
         running.workers = 2 if kill % 3 == 0 else 1
         running.start()
@@ -89,6 +105,13 @@ def test_thirty_kills_under_load_lose_and_repeat_no_acknowledged_hit(start: Call
     assert senders.acknowledged <= stored.keys() <= senders.acknowledged | senders.unsure
     assert len(senders.acknowledged) > KILLS
     assert running.run("doctor").returncode == 0
+
+
+def test_wait_that_is_in_vain_shows_what_the_service_said(tmp_path: Path) -> None:
+    running = Running(tmp_path / "data")
+    running.log.write_text("the disk is full")
+    with pytest.raises(AssertionError, match=r"1 of 1 are missing after 0 s; its log:\n\s*the disk is full"):
+        Senders(running).wait_for(1, within_s=0)
 
 
 def test_four_workers_give_the_same_and_complete_numbers_straight_after(start: Callable[..., Running]) -> None:
