@@ -21,6 +21,7 @@ _WORDS = (
     ("RFC3339 encoded datetime", "RFC 3339 time, such as 2026-09-01T12:00:00Z"),
     ("Input data was truncated", "JSON ends too early, or a string holds half of a surrogate pair"),
 )
+_HALF = re.compile(r"JSON is malformed: .* utf-16 surrogate pair \(byte \d+\)")
 _AT = re.compile(r"(.*) - at `\$\.(\w+)`", re.DOTALL)
 
 
@@ -35,7 +36,7 @@ def explained(error: Exception, kind: type[msgspec.Struct]) -> tuple[str | None,
         known = ", ".join(field.encode_name for field in msgspec.structs.fields(kind))
         return unknown[1][:NAME_CHARACTERS_SHOWN], f"unknown field; known are {known}"
     at = _AT.match(message)
-    field, reason = (at[2], at[1]) if at else (None, message)
+    field, reason = (at[2], at[1]) if at else (None, _HALF.sub("a string holds half of a surrogate pair", message))
     for theirs, ours in _WORDS:
         reason = reason.replace(theirs, ours)
     return field, reason

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import zlib
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
@@ -189,6 +190,37 @@ def test_lines_without_a_row_are_refused_as_a_whole(body: bytes) -> None:
 def test_array_that_is_no_json_is_refused_as_a_whole(body: bytes) -> None:
     with pytest.raises(InvalidBody):
         of_post(body, lines=False, now=NOW)
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity"])
+@pytest.mark.parametrize("row", [b"%s", b'{"path":"/b","status":%s}', b'{"path":"/\\ud83d","status":[%s]}'])
+def test_array_that_has_a_number_which_is_no_json_is_refused_as_a_whole(row: bytes, number: bytes) -> None:
+    with pytest.raises(InvalidBody, match=f"^the body is not JSON: {number.decode()} is no value of JSON$"):
+        of_post(b'[{"path":"/a"},' + row % number + b"]", lines=False, now=NOW)
+
+
+@pytest.mark.parametrize(
+    "number", [b"9" * 5_000, b"-" + b"9" * 5_000, b"1" + b"0" * 5_000 + b".5", b"1e999", b"-1e999"]
+)
+@pytest.mark.parametrize("lines", [False, True], ids=["array", "lines"])
+def test_row_with_a_number_past_all_limits_is_rejected_by_itself(number: bytes, lines: bool) -> None:
+    rows = [b'{"path":"/a"}', b'{"path":"/b","status":%s}' % number, number, b'{"path":"/c"}']
+    found = of_post(b"\n".join(rows) if lines else b"[" + b",".join(rows) + b"]", lines, NOW)
+    assert [each.path for each in found.hits] == ["/a", "/c"]
+    assert [(each.index, each.field) for each in found.rejected] == [(1, "status"), (2, None)]
+    assert all(re.search("out of range|<= 599|>= 100", each.reason) for each in found.rejected)
+
+
+@pytest.mark.parametrize(
+    "text", ["\\ud83d", "\\ud83d and more than that", "\\ude00", "\\ud83d\\ud83d and more than that"]
+)
+@pytest.mark.parametrize("lines", [False, True], ids=["array", "lines"])
+def test_half_of_a_surrogate_pair_is_told_without_a_place_in_what_nobody_sent(text: str, lines: bool) -> None:
+    rows = ['{"path":"/a"}', f'{{"path":"/b","userAgent":"{text}"}}']
+    found = of_post(("\n".join(rows) if lines else f"[{','.join(rows)}]").encode(), lines, NOW)
+    assert [each.path for each in found.hits] == ["/a"]
+    assert "a string holds half of a surrogate pair" in found.rejected[0].reason
+    assert "byte" not in found.rejected[0].reason
 
 
 @pytest.mark.parametrize("lines", [False, True], ids=["array", "lines"])
