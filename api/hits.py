@@ -20,7 +20,7 @@ from api.problems import Fault, Problem, pointer
 from api.state import State, state_of
 from ingest import hit, post
 from ingest.errors import InvalidField, Overloaded
-from ingest.hit import BeaconHit, Hit
+from ingest.hit import BeaconHit, Hit, microseconds
 from ingest.hotlog import RETRY_AFTER_S
 from ingest.page_view import row
 from ingest.path import UNSTORABLE
@@ -28,8 +28,9 @@ from ingest.seen import Post, Receipt
 from warehouse.projects import Project
 
 JSON, NDJSON, TEXT = "application/json", "application/x-ndjson", "text/plain"
-IN_THREAD_BYTES = 256 * 1024
-"""A larger body is read in a thread, so that others are answered meanwhile."""
+ON_LOOP_BYTES, ON_LOOP_HITS = 64 * 1024, 50
+"""A larger body is read and classified in a thread, so that others are answered meanwhile. A user agent that is new
+takes some 0.1 ms; to hand over to a thread and back takes as long."""
 PIXEL = bytes.fromhex("47494638396101000100800000ffffff00000021f90401000000002c00000000010001000002024401003b")
 
 
@@ -71,7 +72,7 @@ async def pixel(request: Request) -> Response:
         except InvalidField as error:
             fault = Fault(error.reason, parameter=error.field)
             raise Problem("invalid-parameter", str(error), [fault]) from None
-        await _store(state, project.id, [found], "beacon")
+        await _store(state, _of_beacon(project, found), "beacon")
     return Response(PIXEL, media_type="image/gif", headers={"Cache-Control": "no-store"})
 
 
@@ -82,7 +83,7 @@ async def _beacon(request: Request, state: State) -> Response:
     body.media_type(request, (JSON, TEXT))
     content = await body.read(request, post.BEACON_BYTES_MAX)
     found = post.of_beacon(content, _user_agent(request), datetime.now(UTC))
-    receipt = await _store(state, project.id, [found], "beacon")
+    receipt = await _store(state, _of_beacon(project, found), "beacon")
     return Response(msgspec.json.encode(receipt), 202, cors, JSON)
 
 
@@ -93,43 +94,49 @@ async def _server_post(request: Request, state: State) -> Response:
     lines = body.media_type(request, (JSON, NDJSON)) == NDJSON
     content = await body.read(request, post.BODY_BYTES_MAX)
     now = datetime.now(UTC)
-    if len(content) > IN_THREAD_BYTES:
-        parsed = await run_in_threadpool(post.of_post, content, lines, now)
+    if _is_large(content, lines):
+        sent = await run_in_threadpool(_read, project, content, lines, key, now)
     else:
-        parsed = post.of_post(content, lines, now)
-    metrics.count_rejected(parsed.rejected)
-    if not parsed.hits:
-        raise _all_rejected(parsed, lines or content.lstrip().startswith(b"["))
-    fingerprint = hashlib.blake2b(content, digest_size=16).digest() if key else b""
-    receipt = await _store(state, project, parsed.hits, "server", parsed.rejected, key, fingerprint)
+        sent = _read(project, content, lines, key, now)
+    metrics.count_rejected(sent.rejected)
+    if not sent.rows:
+        raise _all_rejected(sent.rejected, lines or content.lstrip().startswith(b"["))
+    receipt = await _store(state, sent, "server")
     return Response(msgspec.json.encode(receipt), 202, media_type=JSON)
 
 
-async def _store(
-    state: State,
-    project: str,
-    hits: list[Hit],
-    source: str,
-    rejected: list[post.Rejection] | None = None,
-    idempotency_key: str | None = None,
-    fingerprint: bytes = b"",
-) -> Receipt:
-    """Make the rows and wait until they are on disk."""
-    received_us = time.time_ns() // 1_000
-    rows = [row(project, found, source, received_us) for found in hits]
-    receipt = await state.hotlog.post(Post(project, rows, rejected or [], idempotency_key, fingerprint))
+def _is_large(content: bytes, lines: bool) -> bool:
+    """Whether it would hold up others to read it, by its bytes or its hits, as far as they can be told in no time."""
+    return len(content) > ON_LOOP_BYTES or content.count(b"\n" if lines else b"{") > ON_LOOP_HITS
+
+
+def _read(project: str, content: bytes, lines: bool, key: str | None, now: datetime) -> Post:
+    """A server's post, its hits classified."""
+    parsed = post.of_post(content, lines, now)
+    received_us = microseconds(now)
+    rows = [row(project, found, "server", received_us) for found in parsed.hits]
+    return Post(project, rows, parsed.rejected, key, hashlib.blake2b(content, digest_size=16).digest() if key else b"")
+
+
+def _of_beacon(project: Project, found: Hit) -> Post:
+    return Post(project.id, [row(project.id, found, "beacon", time.time_ns() // 1_000)], [])
+
+
+async def _store(state: State, sent: Post, source: str) -> Receipt:
+    """Wait until its rows are on disk."""
+    receipt = await state.hotlog.post(sent)
     metrics.count_hits(source, receipt)
     return receipt
 
 
-def _all_rejected(parsed: post.Parsed, is_list: bool) -> Problem:
+def _all_rejected(rejected: list[post.Rejection], is_list: bool) -> Problem:
     """The problem that points at each fault, in the one object of the body or in a row of it."""
     faults = []
-    for rejection in parsed.rejected:
+    for rejection in rejected:
         of_row = [rejection.index] if is_list else []
         of_field = [rejection.field] if rejection.field else []
         faults.append(Fault(rejection.reason, pointer=pointer(*of_row, *of_field)))
-    members = {"accepted": 0, "duplicates": 0, "rejected": parsed.rejected}
+    members = {"accepted": 0, "duplicates": 0, "rejected": rejected}
     return Problem("invalid-body", "every hit was rejected; nothing was kept", faults, members=members)
 
 

@@ -3,6 +3,7 @@
 import gzip
 import json
 import secrets
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -311,6 +312,30 @@ def test_a_body_of_empty_gzip_members_does_not_hold_the_service(site: httpx.Clie
     empty = gzip.compress(b"")
     body = (8 * MIB // len(empty)) * empty
     problem(site.post("hits", content=body, headers={**JSON, **GZIP}, timeout=20), 400)
+
+
+@pytest.mark.parametrize("characters", [0, 750])
+def test_others_are_answered_while_many_user_agents_of_one_post_are_classified(
+    site: httpx.Client, service: Running, characters: int
+) -> None:
+    tail = characters * "x"
+    rows = [view("/many", userAgent=f"{FIREFOX} {secrets.token_hex(4)} {tail}") for _ in range(9_000)]
+    body = gzip.compress(lines(*rows), 1)
+
+    def post() -> tuple[Any, float]:
+        began = time.perf_counter()
+        return site.post("hits", content=body, headers={**NDJSON, **GZIP}).json(), time.perf_counter() - began
+
+    waits: list[float] = []
+    with ThreadPoolExecutor(1) as pool, httpx.Client(base_url=service.url, verify=NO_TLS) as other:
+        sent = pool.submit(post)
+        while not sent.done():
+            began = time.perf_counter()
+            other.get("healthz")
+            waits.append(time.perf_counter() - began)
+    answer, took = sent.result()
+    assert answer == receipt(9_000)
+    assert max(waits) < took / 3, (max(waits), took)
 
 
 @pytest.mark.parametrize("keep", [1, 9, 10, 40, -8, -4, -1])
