@@ -12,7 +12,7 @@ from pathlib import Path
 
 WINDOW_S = 60
 WINDOW_US = WINDOW_S * 1_000_000
-BUSY_TIMEOUT_S = 5
+OPEN_TIMEOUT_S = 5
 
 _CREATE = """
 CREATE TABLE IF NOT EXISTS uses (who BLOB, at_us INTEGER, n INTEGER, PRIMARY KEY (who, at_us)) WITHOUT ROWID;
@@ -32,14 +32,21 @@ class RateLimit:
     def __init__(self, path: Path, most: int, secret: bytes) -> None:
         self._most = most
         self._secret = secret
-        self._connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+        self._connection = sqlite3.connect(path, timeout=OPEN_TIMEOUT_S, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=OFF")
         self._connection.executescript(_CREATE)
+        self._connection.execute("PRAGMA busy_timeout=0")
         self._swept_us = 0
 
     def use(self, address: str, now_s: float) -> int | None:
-        """Count one use; None if it is within the limit, else the whole seconds until the next one can be."""
+        """Count one use; None if it is within the limit, else the whole seconds until the next one can be.
+
+        It waits for nobody, because it is called on the event loop.
+
+        Raises:
+            sqlite3.OperationalError: another worker counts at this moment, or the disk is full; nothing is counted.
+        """
         who = hashlib.blake2b(_network(address).encode(), digest_size=16, key=self._secret).digest()
         now_us = int(now_s * 1_000_000)
         values = {"who": who, "now_us": now_us, "most": self._most, "window_us": WINDOW_US}

@@ -3,7 +3,10 @@
 import gzip
 import json
 import secrets
+import sqlite3
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import httpx
@@ -291,6 +294,20 @@ def test_past_its_rate_an_address_waits_whichever_worker_answers(start: Callable
     hit = {"path": "/a", "userAgent": FIREFOX}
     assert [httpx.post(service.hits, json=hit, headers=of_server).status_code for _ in range(10)] == 10 * [202]
     assert service.get()["totals"] == {"human": 25, "ai": 0, "total": 25}
+
+
+def test_while_beacons_cannot_be_counted_they_are_turned_away_and_others_answered(service: Running, page: Page) -> None:
+    limits = sqlite3.connect(service.data / "run" / "limits.sqlite", isolation_level=None)
+    with closing(limits), ThreadPoolExecutor(1) as pool, httpx.Client(base_url=service.url, verify=NO_TLS) as other:
+        limits.execute("BEGIN IMMEDIATE")
+        sent = pool.submit(page.send, {"path": "/a"})
+        while not sent.done():
+            assert other.get("healthz", timeout=2).status_code == 200
+        limits.execute("ROLLBACK")
+    assert "locked" in problem(sent.result(), 503)["detail"]
+    assert int(sent.result().headers["retry-after"]) > 0
+    assert page.send({"path": "/b"}).status_code == 202
+    assert page.counts() == {"/b": (1, 0)}
 
 
 def test_the_pixel_counts_like_a_beacon(page: Page) -> None:

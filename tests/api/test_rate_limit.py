@@ -1,7 +1,10 @@
 """Beacons of an address are counted over all workers in a window that slides, and no address is stored."""
 
+import sqlite3
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -64,12 +67,29 @@ def test_workers_share_what_they_count(file: Path, limit: RateLimit) -> None:
     again.close()
 
 
+def use_at_last(limit: RateLimit) -> int | None:
+    while True:
+        with suppress(sqlite3.OperationalError):
+            return limit.use(ADDRESS, NOW_S)
+
+
+def test_use_waits_for_no_other_worker(file: Path, limit: RateLimit) -> None:
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            limit.use(ADDRESS, NOW_S)
+        assert time.monotonic() - began < 1
+        other.execute("ROLLBACK")
+    assert [limit.use(ADDRESS, NOW_S) for _ in range(3)] == [None] * 3
+
+
 def test_workers_at_one_time_let_no_more_through_than_the_limit(file: Path) -> None:
     passed: list[bool] = []
 
     def work() -> None:
         worker = RateLimit(file, 50, SECRET)
-        passed.extend(worker.use(ADDRESS, NOW_S) is None for _ in range(40))
+        passed.extend(use_at_last(worker) is None for _ in range(40))
         worker.close()
 
     RateLimit(file, 50, SECRET).close()
