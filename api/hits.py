@@ -67,6 +67,7 @@ async def pixel(request: Request) -> Response:
     """GET .../pixel.gif: the beacon of a page without JavaScript. A HEAD counts nothing."""
     state = state_of(request)
     project = await state.project(request.path_params["projectId"])
+    request.state.headers = cors = _cors(request, project)
     given = parameters.single(request, ("path", "url", "referrer", "eventId"))
     if request.method == "GET":
         await _limit(request, state)
@@ -77,7 +78,7 @@ async def pixel(request: Request) -> Response:
             fault = Fault(error.reason, parameter=error.field)
             raise Problem("invalid-parameter", str(error), [fault]) from None
         await _store(state, _of_beacon(project, found), "beacon")
-    return Response(PIXEL, media_type="image/gif", headers={"Cache-Control": "no-store"})
+    return Response(PIXEL, media_type="image/gif", headers={"Cache-Control": "no-store", **cors})
 
 
 async def _beacon(request: Request, state: State) -> Response:

@@ -204,14 +204,15 @@ def _preflight() -> Json:
 def _pixel() -> Json:
     told = (
         "A beacon for pages without JavaScript: put it into an `img` tag. It is answered when the view is on disk, and"
-        " counts among the beacons of its address. A HEAD counts nothing."
+        " counts among the beacons of its address. A HEAD counts nothing. Browsers send an image's `Origin` only where"
+        " the tag has `crossorigin`; then it must be one of the project's."
     )
     given = [parameter(name, TOLD[name], LIMITS[name]) for name in ("path", "url", "referrer", "eventId")]
     given[0]["example"] = "/docs/hello"
     image = {"image/gif": {"schema": {"type": "string", "contentMediaType": "image/gif"}}}
     answers = {
         "200": answer("One transparent pixel; the view is stored.", image, "Cache-Control"),
-        **of_kinds("invalid-parameter", "not-found", "rate-limited", "overloaded"),
+        **of_kinds("invalid-parameter", "origin-not-allowed", "not-found", "rate-limited", "overloaded"),
     }
     return operation("sendPixel", "Send", "Send a page view by an image", told, answers, PROJECT, *given)
 

@@ -321,6 +321,22 @@ def test_the_pixel_counts_like_a_beacon(page: Page) -> None:
     assert page.counts() == {"/a": (1, 1)}
 
 
+def test_the_pixel_is_refused_to_a_page_of_another_origin_and_not_kept(shop: Page) -> None:
+    before = shop.export()
+    answer = shop.client.get("pixel.gif", params={"path": "/a"}, headers={"Origin": "https://evil.example"})
+    problem(answer, 403)
+    assert "access-control-allow-origin" not in answer.headers
+    assert shop.export() == before
+
+
+@pytest.mark.parametrize("query", ["path=/pixel", "path="])
+def test_a_page_of_an_allowed_origin_may_read_what_the_pixel_answers(shop: Page, query: str) -> None:
+    answer = shop.client.get(f"pixel.gif?{query}", headers={"Origin": ORIGIN})
+    assert answer.status_code == (200 if query == "path=/pixel" else 400)
+    assert answer.headers["access-control-allow-origin"] == ORIGIN
+    assert answer.headers["vary"] == "Origin"
+
+
 def test_a_head_of_the_pixel_counts_nothing(page: Page) -> None:
     answer = page.client.head("pixel.gif", params={"path": "/a"})
     assert (answer.status_code, answer.headers["content-type"], answer.content) == (200, "image/gif", b"")
