@@ -3,6 +3,7 @@
 A line holds no query string, no header and no body: nothing secret passes through here.
 """
 
+import asyncio
 import itertools
 import logging
 import os
@@ -91,6 +92,12 @@ class RequestLog:
             await self._app(scope, receive, send_with_id)
         except ClientDisconnect:
             status = CLIENT_CLOSED
+        except asyncio.CancelledError:  # the server ends, and this took too long
+            if not status:
+                unsure = Problem(
+                    "internal", "the service ended before it could answer: what was sent may be kept or not"
+                )
+                await problems.response(unsure, request_id)(scope, receive, send_with_id)
         except Exception as error:  # noqa: BLE001  # the last door: what no table of problems names is logged, once
             ERRORS.error("%r", type(error).__name__, exc_info=error, extra={"fields": {"requestId": request_id}})
             if not status:

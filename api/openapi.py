@@ -179,8 +179,8 @@ def _send() -> Json:
     length = {"minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARACTERS_MAX}
     key = parameter("Idempotency-Key", "Unique to the post, which is then stored once. With a key.", length, "header")
     kinds = (
-        "invalid-body invalid-header unauthenticated forbidden origin-not-allowed not-found body-too-large "
-        "unsupported-media-type"
+        "invalid-body invalid-header unauthenticated forbidden origin-not-allowed not-found body-too-slow "
+        "body-too-large unsupported-media-type"
     )
     stored = answer("Stored.", as_json("Receipt", _RECEIPT), "Access-Control-Allow-Origin")
     answers = {"202": stored, **of_kinds(*kinds.split(), "idempotency-mismatch", "rate-limited", "overloaded")}

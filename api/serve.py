@@ -19,8 +19,9 @@ from api import app, logs
 from api.errors import AddressInUse
 from api.settings import Settings, read
 
-DRAIN_S = 30
-"""For how long a stopping worker lets requests in flight end."""
+DRAIN_S = 10
+"""For how long a stopping worker lets requests in flight end. Supervisors wait for 10 s (Docker) to 90 s (systemd), and
+kill then."""
 SILENT_S = 60
 """A worker that says nothing for so long is replaced. After uvicorn's 5 s a machine that stood still for a moment, or
 that starts a worker slowly, lost good ones, and with them the requests in flight."""

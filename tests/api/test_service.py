@@ -249,6 +249,19 @@ def test_a_signal_ends_it_after_the_request_in_flight_is_answered(
     assert "Traceback" not in service.log.read_text()
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_client_that_stalls_within_its_body_does_not_hold_up_the_end(
+    start: Callable[..., Running], workers: int
+) -> None:
+    service = start(workers=workers)
+    with open_post(service, json.dumps(view("/stalled")).encode()) as stalled:
+        assert service.process is not None
+        service.process.terminate()
+        assert service.process.wait(25) == 0
+        assert stalled.recv(65_536).startswith(b"HTTP/1.1 503 ")
+    assert "traceback" not in service.log.read_text().lower()
+
+
 def test_a_client_that_hangs_up_is_no_error(service: Running) -> None:
     before = counted(service.url, "readership_requests_total", method="POST")
     for _ in range(3):
