@@ -42,7 +42,7 @@ class HotLog:
         self._connection = batches.connect(path)
         seen.create(self._connection)
         self._backlog_rows_max = backlog_rows_max
-        self._stored_rows = batches.backlog(self._connection).rows
+        self._stored_rows = batches.backlog(self._connection).rows  # from here on the thread's, which alone changes it
         self._waiting_rows = 0
         self.fault: str | None = None
         """Why the last commit failed; None if it did not."""
@@ -117,6 +117,7 @@ class HotLog:
             rows = [row for post in posts for row in post.rows]
             if rows:
                 batches.append(self._connection, _record_batch(rows), time.time())
+                self._stored_rows += len(rows)
         except sqlite3.OperationalError as error:
             self.fault = str(error)
             return [Overloaded(f"the hot log cannot be written: {error}", RETRY_AFTER_S)] * len(posts)
@@ -137,6 +138,7 @@ class HotLog:
         except BaseException:
             connection.execute("ROLLBACK")
             raise
+        self._stored_rows += len(rows)
         return answers
 
     def _answer(self, waiting: list[Waiting], answers: list[Receipt | Exception]) -> None:
@@ -146,7 +148,6 @@ class HotLog:
             self._is_writing = False
         for (post, future), answer in zip(waiting, answers, strict=True):
             self._waiting_rows -= len(post.rows)
-            self._stored_rows += len(post.rows)
             if future.cancelled():
                 continue
             if isinstance(answer, Exception):

@@ -340,6 +340,13 @@ def test_backlog_that_an_earlier_process_left_counts_from_the_start(file: Path) 
     assert len(stored(file)) == 10
 
 
+def test_each_row_is_counted_once_in_the_backlog_also_just_after_its_commit(file: Path) -> None:
+    async def body(log: HotLog) -> list[Receipt]:
+        return [await log.post(post(*[page_view()] * 6)), await log.post(post(*[page_view()] * 4))]
+
+    assert on_a_loop(file, body, backlog_rows_max=10) == [taken(6), taken(4)]
+
+
 def test_post_is_taken_again_once_the_backlog_is_loaded(file: Path) -> None:
     async def body(log: HotLog) -> Receipt:
         await log.post(post(*[page_view()] * 10))
