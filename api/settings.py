@@ -1,4 +1,8 @@
-"""What an operator may set, each by one environment variable. Nothing else reads the environment."""
+"""What an operator may set, each by one environment variable.
+
+Nothing else reads the environment but `metrics`: PROMETHEUS_MULTIPROC_DIR is its library's own word between processes,
+which `serve` sets.
+"""
 
 import secrets
 from collections.abc import Mapping
@@ -6,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from api.errors import InvalidSetting
-from warehouse.folder import CONTROL, HOT_LOG, LAKE, RUN, sqlite_url
+from ingest.post import HITS_MAX
+from warehouse import folder
+from warehouse.control import sqlite_url
 
 UNREADABLE = frozenset("[]%\\=")
 """What delta-rs 1.6 takes for a pattern or an escape in the path of a table, and DuckDB for a partition."""
@@ -20,7 +26,9 @@ class Settings:
     database_url: str  # READERSHIP_DATABASE_URL, a SQLite file in `data`
     load_every_s: int = 60  # READERSHIP_LOAD_EVERY_S: a hit is in the lake at the latest after so long
     load_rows: int = 100_000  # READERSHIP_LOAD_ROWS: or as soon as so many wait
-    backlog_rows_max: int = 500_000  # READERSHIP_BACKLOG_ROWS_MAX: hits waiting to be loaded; past it 503
+    backlog_rows_max: int = (
+        500_000  # READERSHIP_BACKLOG_ROWS_MAX: hits waiting to be loaded; past it 503; at least a post's
+    )
     beacons_per_minute: int = 600  # READERSHIP_BEACONS_PER_MINUTE: of one address; past it 429
     retention_days: int = 0  # READERSHIP_RETENTION_DAYS: older hits are removed; 0 keeps all
     jobs_at_once: int = 1  # READERSHIP_JOBS_AT_ONCE: agent jobs that one process works on; 0 for none in it
@@ -67,7 +75,7 @@ def read(environ: Mapping[str, str], data: Path | None = None) -> Settings:
         database_url=_database_url(environ, folder),
         load_every_s=_number(environ, "LOAD_EVERY_S", Settings.load_every_s),
         load_rows=_number(environ, "LOAD_ROWS", Settings.load_rows),
-        backlog_rows_max=_number(environ, "BACKLOG_ROWS_MAX", Settings.backlog_rows_max),
+        backlog_rows_max=_number(environ, "BACKLOG_ROWS_MAX", Settings.backlog_rows_max, least=HITS_MAX),
         beacons_per_minute=_number(environ, "BEACONS_PER_MINUTE", Settings.beacons_per_minute),
         retention_days=_number(environ, "RETENTION_DAYS", Settings.retention_days, least=0),
         jobs_at_once=_number(environ, "JOBS_AT_ONCE", Settings.jobs_at_once, least=0),

@@ -489,6 +489,11 @@ ERRORS: dict[str, tuple[list[str], dict[str, str], str]] = {
     ),
     "bad number": (["flush"], {"READERSHIP_LOAD_ROWS": "many"}, "READERSHIP_LOAD_ROWS"),
     "number below its least": (["serve"], {"READERSHIP_BEACONS_PER_MINUTE": "0"}, "READERSHIP_BEACONS_PER_MINUTE"),
+    "backlog below a post": (
+        ["serve"],
+        {"READERSHIP_BACKLOG_ROWS_MAX": "9999"},
+        "READERSHIP_BACKLOG_ROWS_MAX is a whole number of at least 10000",
+    ),
     "negative number": (["doctor"], {"READERSHIP_RETENTION_DAYS": "-1"}, "READERSHIP_RETENTION_DAYS"),
     "bad database": (["project", "list"], {"READERSHIP_DATABASE_URL": "nonsense"}, "READERSHIP_DATABASE_URL"),
     "unknown database": (["project", "list"], {"READERSHIP_DATABASE_URL": "oracle9://x/y"}, "READERSHIP_DATABASE_URL"),
