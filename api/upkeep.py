@@ -6,6 +6,7 @@ work, so that it does not matter how many there are, or which of them dies.
 
 import logging
 import math
+import sqlite3
 import threading
 import time
 from contextlib import ExitStack
@@ -20,7 +21,7 @@ from api.settings import Settings
 from ingest import seen
 from warehouse import batches, compact, lake, query
 from warehouse.erase import erase_before
-from warehouse.errors import LakeBusy
+from warehouse.errors import LakeBusy, WarehouseError, engine_errors
 from warehouse.load import is_due, load
 
 LOOK_EVERY_S = 1.0
@@ -51,18 +52,21 @@ class Upkeep:
     def close(self) -> None:
         """Load what is left, so that nothing waits in the hot log of a service that is down."""
         self._stopping.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-            self._load_the_rest()
-        self._database.close()
-        self._hot.close()
+        try:
+            if self._thread.ident is not None:
+                self._thread.join()
+                self._load_the_rest()
+        finally:
+            self._database.close()
+            self._hot.close()
 
     def _load_the_rest(self) -> None:
+        faults: tuple[type[Exception], ...] = (WarehouseError, sqlite3.DatabaseError, OSError, *engine_errors())
         try:
             load(self._hot, self._settings.lake, LAST_LOAD_WAIT_S)
         except LakeBusy:
             LOG.warning("the lake is busy: what waits in the hot log is loaded at the next start")
-        except Exception:  # what waits is safe in the hot log; the rest must be closed all the same
+        except faults:
             LOG.exception("what waits in the hot log could not be loaded; it is at the next start")
 
     def backlog(self) -> batches.Backlog:

@@ -1,5 +1,6 @@
 """What is due is done, wherever a data folder comes from and whatever failed before."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -36,6 +37,18 @@ def site(chosen: Settings) -> Iterator[Site]:
 def upkeep(chosen: Settings) -> Iterator[Upkeep]:
     with closing(Upkeep(chosen)) as made:
         yield made
+
+
+def test_end_that_cannot_load_what_waits_is_told_and_closes_all_the_same(
+    chosen: Settings, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    upkeep = Upkeep(chosen)
+    upkeep.start()
+    site.hot.execute("ALTER TABLE staged RENAME TO lost")
+    upkeep.close()
+    assert "what waits in the hot log could not be loaded; it is at the next start" in caplog.messages
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        upkeep.backlog()
 
 
 def days_old(site: Site) -> list[int]:
