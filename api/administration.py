@@ -1,13 +1,12 @@
 """The commands that change the control database: `project` and `key`."""
 
-import shutil
 import time
 from contextlib import closing
 from datetime import UTC, datetime
 
 import click
 
-from agent import configuration, store
+from agent import configuration, store, workspace
 from api import agent_commands, keys
 from api.control_database import opened
 from api.keys import Key, Scope
@@ -89,10 +88,11 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
         removed = erase_project(hot, settings.lake, database, id, LOCK_WAIT_S)
         seen.forget_project(hot, id)
         ledger.forget_project(hot, id)
+        batches.empty_wal(hot)
     jobs = store.ids(engine, id)
     projects.delete(engine, id)
     for job in jobs:
-        shutil.rmtree(settings.jobs / job, ignore_errors=True)
+        workspace.discard(settings.jobs / job)
     show({"id": id, "hits": removed}, f"project {id} removed, with {removed} hits")
 
 

@@ -8,8 +8,9 @@ import click
 import sqlalchemy as sa
 
 from agent import configuration
-from agent.configuration import HOSTS, PRESETS, Configuration, changed
+from agent.configuration import AGENTS, HOSTS, Configuration, changed
 from agent.errors import NotConfigured
+from agent.presets import COMMAND
 from api.control_database import opened
 from api.output import show, table
 from api.settings import Settings
@@ -34,8 +35,8 @@ def options(command: Any) -> Any:
 @click.option("--host", type=click.Choice(HOSTS), help="Kind of code host. [default: github]")
 @click.option("--api-base", metavar="URL", help="Of the code host's API; told by the repository's URL if not given.")
 @click.option("--git-token", metavar="WHERE", help=f"Token that may push and open pull requests: {_NAMED}")
-@click.option("--preset", type=click.Choice(PRESETS), help="The coding agent. [default: opencode]")
-@click.option("--command", metavar="COMMAND", help="Any other agent, for the preset command; the prompt is its input.")
+@click.option("--preset", type=click.Choice(AGENTS), help="The coding agent. [default: opencode]")
+@click.option("--command", metavar="COMMAND", help="Any other coding agent; the prompt is its input.")
 @click.option("--model", help="Name of the model, as the coding agent takes it.")
 @click.option("--model-base", metavar="URL", help="Base URL of the model server; the preset's own if not given.")
 @click.option("--model-key", metavar="WHERE", help=f"Key of the model server: {_NAMED}")
@@ -72,7 +73,9 @@ def _asked(given: dict[str, Any]) -> dict[str, Any]:
     """The options that were given."""
     chosen = {name: value for name, value in given.items() if value is not None and value != ()}
     if "command" in chosen:
-        chosen["command"] = tuple(shlex.split(chosen["command"]))
+        chosen = {"preset": COMMAND, **chosen, "command": tuple(shlex.split(chosen["command"]))}
+    if chosen.get("preset", COMMAND) != COMMAND:
+        chosen.setdefault("command", ())
     return chosen
 
 

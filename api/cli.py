@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
+from agent.errors import InvalidConfiguration
 from api.errors import AddressInUse, InvalidSetting, KeyNotFound
 from api.settings import read
 from ingest.errors import IngestError
@@ -37,6 +38,7 @@ TOLD = (
     KeyNotFound,
     IngestError,
     WarehouseError,
+    InvalidConfiguration,
     OSError,
     sqlite3.DatabaseError,
 )

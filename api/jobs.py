@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agent import journal, store, uses, webhook
-from agent.errors import TooManyUses
-from agent.job import PROMPT_BYTES_MAX, Job
+from agent.errors import JobNotFound, TooManyUses
+from agent.job import ID, PROMPT_BYTES_MAX, Job
 from agent.store import Taken
 from agent.uses import USES_MAX, WINDOW_S, Allowance
 from api import auth, body, parameters
@@ -84,8 +84,8 @@ async def create(request: Request) -> Response:
 
 async def message(request: Request) -> Response:
     """POST /v2/agent/{projectId}/job/{id}/message"""
-    project, id = await _authorised(request, "write"), request.path_params["id"]
-    prompt, key = await _prompt(request), idempotency_key(request)
+    project = await _authorised(request, "write")
+    prompt, key, id = await _prompt(request), idempotency_key(request), _id(request)
     taken = await _taken(lambda: store.message(state_of(request).control, project, id, prompt, key, _now_us()))
     state_of(request).agents.wake()
     return _job(taken.job, 200, _allowed([taken.allowance]))
@@ -120,7 +120,7 @@ async def log(request: Request) -> Response:
     project, engine = await _authorised(request, "read"), state_of(request).control
     parameters.single(request, ())
     kind = accepted(request, (TEXT, NDJSON), "the log")
-    job = await run_in_threadpool(store.find, engine, project, request.path_params["id"])
+    job = await run_in_threadpool(store.find, engine, project, _id(request))
     entries = [
         LogEntry(webhook.instant(entry.at_us), entry.turn, entry.kind, entry.text)
         for entry in await run_in_threadpool(journal.read, engine, job.id)
@@ -128,6 +128,14 @@ async def log(request: Request) -> Response:
     content = msgspec.json.Encoder().encode_lines(entries) if kind == NDJSON else "".join(map(_line, entries)).encode()
     headers = {**await _left(request, project), "Vary": "Accept, Authorization"}
     return Response(content, 200, headers, f"{TEXT}; charset=utf-8" if kind == TEXT else kind)
+
+
+def _id(request: Request) -> str:
+    """Raises JobNotFound for what cannot be the id of a job; not every database can be asked for it."""
+    id: str = request.path_params["id"]
+    if ID.fullmatch(id) is None:
+        raise JobNotFound(f"the project has no job {id[:40]!r}")
+    return id
 
 
 async def _authorised(request: Request, scope: Scope) -> str:
@@ -140,7 +148,7 @@ async def _answer(request: Request, scope: Scope, do: Callable[[sa.Engine, str, 
     """A job, as `do` finds or leaves it."""
     project, engine = await _authorised(request, scope), state_of(request).control
     parameters.single(request, ())
-    job = await run_in_threadpool(do, engine, project, request.path_params["id"], _now_us())
+    job = await run_in_threadpool(do, engine, project, _id(request), _now_us())
     return _job(job, 200, await _left(request, project))
 
 
@@ -208,7 +216,8 @@ def _line(entry: LogEntry) -> str:
     """An output is many lines of its own."""
     if entry.kind == "output":
         return "".join(f"  | {line}\n" for line in entry.text.splitlines())
-    return f"{entry.at} turn {entry.turn} {entry.kind}: {entry.text}\n"
+    text = "\n    ".join(entry.text.splitlines())
+    return f"{entry.at} turn {entry.turn} {entry.kind}: {text}\n"
 
 
 def _now_us() -> int:

@@ -41,7 +41,7 @@ _NEW = _JOB | {"status": "active", "prLink": None}
 _ENTRY = '{"at":"2026-09-01T12:00:04.210Z","turn":1,"kind":"step","text":"checked out main at 1c2f9d0"}\n'
 _TEXT = "2026-09-01T12:00:04.210Z turn 1 step: checked out main at 1c2f9d0\n"
 _LIMITED = ("RateLimit-Policy", "RateLimit")
-_ASKED = "invalid-parameter unauthenticated forbidden".split()
+_ASKED = "invalid-parameter unauthenticated forbidden overloaded".split()
 _SENT = (
     "invalid-body invalid-header body-too-slow body-too-large unsupported-media-type not-found not-configured "
     "overloaded"

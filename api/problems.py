@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+import sqlalchemy as sa
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +17,7 @@ from agent import errors as agent
 from ingest import errors as ingest
 from warehouse import errors as warehouse
 
+RETRY_AFTER_S = 5
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -107,6 +109,9 @@ TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
     ingest.BodyTooLarge: lambda error: Problem("body-too-large", str(error)),
     ingest.IdempotencyMismatch: lambda error: Problem("idempotency-mismatch", str(error)),
     ingest.Overloaded: of_overload,
+    sa.exc.OperationalError: lambda error: Problem(
+        "overloaded", "the control database does not answer", headers={"Retry-After": str(RETRY_AFTER_S)}
+    ),
     warehouse.ProjectNotFound: lambda error: Problem("not-found", str(error)),
     agent.JobNotFound: lambda error: Problem("not-found", str(error)),
     agent.NotConfigured: lambda error: Problem("not-configured", str(error)),

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from api.errors import InvalidSetting
 from ingest.post import HITS_MAX
-from warehouse import folder
-from warehouse.control import sqlite_url
+from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RUN, sqlite_url
 
 UNREADABLE = frozenset("[]%\\=")
 """What delta-rs 1.6 takes for a pattern or an escape in the path of a table, and DuckDB for a partition."""
@@ -53,7 +52,7 @@ class Settings:
     @property
     def jobs(self) -> Path:
         """A folder for each agent job that is not archived."""
-        return self.data / folder.JOBS
+        return self.data / JOBS
 
     @property
     def run(self) -> Path:

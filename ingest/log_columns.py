@@ -16,7 +16,7 @@ import pyarrow as pa
 from ingest.errors import InvalidLine
 from ingest.hit import USER_AGENT_CHARACTERS_MAX, Hit
 from ingest.log_field import clf_us
-from ingest.path import PATH_CHARACTERS_MAX, UNSTORABLE, URL_CHARACTERS_MAX
+from ingest.path import PATH_CHARACTERS_MAX, URL_CHARACTERS_MAX
 from ingest.request import Pages, Request, page_view
 
 END = "\x01"
@@ -245,8 +245,10 @@ def _odd(views: pl.DataFrame) -> list[int]:
     """The places of page views whose referrer or user agent is not as it stands, or over its limit."""
     odd = pl.lit(value=False)
     for column, most in _CHARACTERS_MAX.items():
-        if texts := [text for text in views[column].unique().to_list() if len(text) > most or _is_odd(text)]:
-            odd |= pl.col(column).is_in(texts)
+        distinct = views[column].unique()
+        is_odd = distinct.str.contains(_ODD) | (distinct.str.len_chars() > most)
+        if len(texts := distinct.filter(is_odd)):
+            odd |= pl.col(column).is_in(texts.implode())
     return views.filter(odd)["row"].to_list()
 
 

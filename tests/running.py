@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ class Running:
     def start(self) -> "Running":
         """Start it on a free port, and wait until it answers."""
         if not self.key:
-            self.key = new_key(self.data)
+            self.key = new_key(self.data, environ=self.environ)
         self.log.write_text("")
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
@@ -88,7 +89,7 @@ class Running:
 
     def run(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """A command over the same data folder; its output is captured."""
-        return readership("--data", str(self.data), *arguments, **options)
+        return readership("--data", str(self.data), *arguments, **{"env": {**os.environ, **self.environ}, **options})
 
     def _wait(self) -> None:
         assert self.process is not None
@@ -103,9 +104,11 @@ class Running:
         raise AssertionError(f"the service did not get ready: {self.log.read_text()}")
 
 
-def new_key(data: Path, project: str = PROJECT, scope: keys.Scope = "write") -> str:
+def new_key(
+    data: Path, project: str = PROJECT, scope: keys.Scope = "write", environ: Mapping[str, str] | None = None
+) -> str:
     """A key of a project, which is made, with any origin, if it is not there."""
-    chosen = settings.read({}, data)
+    chosen = settings.read(environ or {}, data)
     data_folder.prepare(chosen)
     engine = control.connect(chosen.database_url)
     if project not in [each.id for each in projects.every(engine)]:
@@ -118,7 +121,8 @@ def new_key(data: Path, project: str = PROJECT, scope: keys.Scope = "write") -> 
 def new_job(data: Path, project: str = PROJECT) -> str:
     """An active job of a project, which is given a repository if it has none; too old to count against its limit."""
     engine = control.connect(settings.read({}, data).database_url)
-    chosen = configuration.changed(Configuration(repository=""), {"repository": "https://git.example/docs"})
+    given = {"repository": "https://git.example/docs", "preset": "command", "command": ("true",)}
+    chosen = configuration.changed(Configuration(repository=""), given)
     configuration.store(engine, project, chosen)
     id = store.create(engine, project, "Say hello", None, 0).job.id
     engine.dispose()

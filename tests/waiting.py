@@ -18,7 +18,7 @@ POLL_S = 0.02
 Found = TypeVar("Found")
 
 
-def until(condition: Callable[[], Found], within_s: float = 10) -> Found:
+def until(condition: Callable[[], Found], within_s: float = 30) -> Found:
     """The first true answer of `condition`, which is asked again and again. Raises AssertionError after `within_s`."""
     deadline = time.monotonic() + within_s
     while True:

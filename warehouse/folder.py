@@ -3,14 +3,7 @@
 from pathlib import Path
 from urllib.parse import quote
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from warehouse.schema import AGENTS
-
-HOT_LOG, LAKE, RUN, JOBS = "hot.sqlite", "lake", "run", "jobs"
-AGENTS_FILE = "agents.parquet"
-"""Beside the tables of the lake."""
+HOT_LOG, LAKE, RUN, JOBS, CONTROL = "hot.sqlite", "lake", "run", "jobs", "control.sqlite"
 
 
 def sqlite_url(path: Path) -> str:

@@ -121,6 +121,8 @@ def test_a_prompt_of_64_kib_is_taken(agent: httpx.Client) -> None:
 
 def test_an_unknown_job_is_not_found(agent: httpx.Client) -> None:
     for answer in (
+        agent.get("/job/%00"),
+        agent.get("/job/0123456789abcdef01234567"),
         agent.get("/job/unknown"),
         agent.get("/job/unknown/log"),
         agent.post("/job/unknown/message", json={"prompt": "x"}),

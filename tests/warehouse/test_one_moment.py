@@ -12,7 +12,7 @@ import pytest
 from tests.warehouse.rules import RULES
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, key, view
 from warehouse import erase, reclassify, recount, sql, tables
-from warehouse.folder import write_agents
+from warehouse.agents_file import write_agents
 from warehouse.snapshot import Reader
 from warehouse.span import FIRST, LAST
 from warehouse.views import Views

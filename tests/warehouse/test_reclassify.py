@@ -269,10 +269,7 @@ def test_moves_are_those_of_an_independent_count(
 
 
 def test_reader_counts_each_hit_once_at_every_step_and_by_the_new_rules_at_the_end(site: Site) -> None:
-    """A person's two hits and an agent's one change places on the first day, a person's one goes over on the second.
-
-    Each day as soon as `hits` has it: until `daily_views` has followed, it is counted from there.
-    """
+    """A person's two hits and an agent's one change places on the first day, a person's one goes over on the second."""
     store(site, OLD)
     views = site.views()
     seen: list[tuple[int, int]] = []
@@ -285,7 +282,9 @@ def test_reader_counts_each_hit_once_at_every_step_and_by_the_new_rules_at_the_e
     run(site, on_step=look)
     look("after")
     views.close()
-    assert seen == [(4, 2)] * 2 + [(3, 3)] * 4 + [(2, 4)] * 8
+    assert (
+        seen == [(4, 2)] * 2 + [(3, 3)] * 4 + [(2, 4)] * 8
+    )  # from the commit of hits on, a noted day is counted by it
 
 
 RECLASSIFY = """
