@@ -1,7 +1,8 @@
 """Agent jobs over HTTP, as a client meets them. No worker runs here: a job stays active."""
 
 import json
-from collections.abc import Iterator
+import ssl
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -12,9 +13,12 @@ from agent import queue, store
 from agent.queue import Outcome
 from api import settings
 from tests.running import Running, new_job, new_key
+from tests.waiting import each_alone
 from warehouse import control, projects
 
 PROJECT = "jobs"
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Reading the system's certificates for each client takes longer than a request."""
 NOW_US = 1_780_000_000_000_000
 FIELDS = {"id", "status", "source", "model", "prLink", "createdAt", "archivedAt"}
 
@@ -275,3 +279,21 @@ def test_a_deleted_project_leaves_no_job_and_no_folder(tmp_path: Path) -> None:
     engine = control.connect(settings.read({}, running.data).database_url)
     assert store.unarchived(engine) == set()
     engine.dispose()
+
+
+def test_the_hundred_and_first_create_waits_whichever_worker_it_meets_also_after_a_restart(
+    start: Callable[..., Running],
+) -> None:
+    service = start(workers=2, READERSHIP_JOBS_AT_ONCE="0")
+    new_job(service.data)
+
+    def ask() -> int:
+        """Over a connection of its own."""
+        url = f"{service.url}/v2/agent/site/job"
+        return httpx.post(url, json={"prompt": "x"}, headers=service.auth, timeout=60, verify=NO_TLS).status_code
+
+    assert [ask() for _ in each_alone(service) for _ in range(50)] == [201] * 100
+    assert [ask() for _ in each_alone(service)] == [429] * 2
+    assert service.stop() == 0
+    service.start()
+    assert ask() == 429
