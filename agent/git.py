@@ -189,7 +189,10 @@ class Git:
 
 
 def _words(text: str) -> str:
-    """The lines that say what went wrong: the server's own and git's, not its advice."""
+    """The lines that say what went wrong: the server's own and git's, not its advice.
+
+    The last of them: a hook that tells all that it does says at the end why it refuses.
+    """
     telling = re.findall(r"(?m)^(?:remote:|fatal:|error:|!)\s*(.*\S)", text)
     rejected = [line.split("\t")[-1] for line in telling]
-    return "; ".join(dict.fromkeys(rejected))[:1000] or text.strip()[-1000:] or "it said nothing"
+    return "; ".join(dict.fromkeys(rejected))[-1000:] or text.strip()[-1000:] or "it said nothing"

@@ -269,6 +269,16 @@ def test_a_push_that_is_refused_has_the_servers_words(server: GitServer, tmp_pat
     assert any("GH013" in line for line in job.told)
 
 
+def test_a_hook_that_tells_a_lot_before_it_refuses_is_told_by_its_last_words(server: GitServer, tmp_path: Path) -> None:
+    job = job_of(tmp_path / "job", site(server))
+    noise = 'for i in $(seq 100); do echo "[DEBUG] looking at rule $i of the repository" >&2; done'
+    server.hook("team/site", f"{noise}; echo 'Denied push for ref x' >&2; exit 1")
+    job.check_out()
+    (job.tree / "a").write_text("1")
+    with pytest.raises(PushRefused, match="Denied push for ref x; .*pre-receive hook declined"):
+        job.send()
+
+
 def test_a_server_that_is_silent_costs_no_more_than_the_limit(server: GitServer, tmp_path: Path) -> None:
     job = job_of(tmp_path / "job", site(server))
     job.check_out()
