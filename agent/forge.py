@@ -56,7 +56,8 @@ def open_pull_request(
 ) -> str:
     """The URL of the branch's open pull request, which is made if there is none. Any number of times makes one.
 
-    `api_base` is None where it follows from the repository's URL.
+    `api_base` is None where it follows from the repository's URL. A host that is not to be had is asked three times,
+    each time from the start: an answer that was lost may be that of a pull request that was made.
 
     Raises:
         PullRequestRefused: the host will not have it, and the message says why.
@@ -68,8 +69,8 @@ def open_pull_request(
     path = _path_of(row, base, repository_url)
     headers = {"User-Agent": "Readership", **row.headers(token)}
     with httpx.Client(timeout=TIMEOUT, trust_env=False, verify=ssl.create_default_context(), headers=headers) as client:
-        host = _Host(row, base, path, token, client, is_stopped)
-        return _found(host, proposal.branch) or _made(host, proposal)
+        host = _Host(row, base, path, token, client)
+        return patience.persistently(lambda: _found(host, proposal.branch) or _made(host, proposal), is_stopped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,27 +82,18 @@ class _Host:
     path: str
     token: str
     client: httpx.Client
-    is_stopped: Callable[[], bool]
 
     @property
     def project(self) -> str:
         return f"{self.base}/{self.row.project(self.path)}"
 
     def ask(self, method: str, url: str, body: Mapping[str, str] | None = None) -> httpx.Response:
-        """The answer, after three attempts at most if the host is not to be had."""
-        return patience.persistently(lambda: self._ask_once(method, url, body), self.is_stopped)
+        """The answer, of wherever redirects lead.
 
-    def refusal(self, answer: httpx.Response) -> PullRequestRefused:
-        """The error of an answer that is none of those awaited."""
-        status, words, name = answer.status_code, words_of(answer.content), self.row.name
-        reason = {
-            401: f"{name} does not accept the token (401)",
-            403: f"{name} forbids it (403); the token needs {self.row.right}",
-            404: f"{name} has no {self.path} at {self.base}, or the token may not see it (404)",
-        }.get(status, f"{name} refused the pull request ({status})")
-        return PullRequestRefused(self._clean(f"{reason}: {words}" if words else reason))
-
-    def _ask_once(self, method: str, url: str, body: Mapping[str, str] | None) -> httpx.Response:
+        Raises:
+            PullRequestRefused: they lead to another host, or nowhere.
+            HostUnavailable: it cannot be reached, or asks to be left alone.
+        """
         for _ in range(REDIRECTS_MAX + 1):
             try:
                 answer = self.client.request(method, url, json=body)
@@ -120,6 +112,16 @@ class _Host:
                 pause_s or 0,
             )
         return answer
+
+    def refusal(self, answer: httpx.Response) -> PullRequestRefused:
+        """The error of an answer that is none of those awaited."""
+        status, words, name = answer.status_code, words_of(answer.content), self.row.name
+        reason = {
+            401: f"{name} does not accept the token (401)",
+            403: f"{name} forbids it (403); the token needs {self.row.right}",
+            404: f"{name} has no {self.path} at {self.base}, or the token may not see it (404)",
+        }.get(status, f"{name} refused the pull request ({status})")
+        return PullRequestRefused(self._clean(f"{reason}: {words}" if words else reason))
 
     def _next(self, answer: httpx.Response) -> str:
         """Where a redirect leads: a renamed repository, but never another host, which would be sent the token."""

@@ -81,10 +81,10 @@ def test_one_that_is_made_at_the_same_moment_is_found_again(host: CodeHostDouble
     assert len(host.pulls) == 1
 
 
-def test_a_lost_answer_does_not_make_a_second_one(github: CodeHostDouble) -> None:
-    github.lost = 1
-    assert open_at(github) == github.link(github.pulls[0])
-    assert len(github.pulls) == 1
+def test_a_lost_answer_does_not_make_a_second_one(host: CodeHostDouble) -> None:
+    host.lost = 1
+    assert open_at(host) == host.link(host.pulls[0])
+    assert [each[0] for each in host.requests].count("POST") == 1, "it is looked for before it is asked for again"
 
 
 @pytest.mark.parametrize("status", [0, 502, 503, 504])
