@@ -17,7 +17,7 @@ In the order a prompt passes:
 - `scratch`: the folder of a turn that its agent may read.
 - `inside`: what runs first in the box, and forwards the agent's requests to the gateway.
 - `record`: what an agent's output says of its turn.
-- `forge`, `code_host`, `host_answer`: the pull request of a branch at GitHub, GitLab, Gitea and Forgejo.
+- `forge`, `code_host`, `host_answer`: the pull request of a branch at GitHub, GitLab, Gitea, Forgejo and Pagure.
 - `journal`: a job's log.
 - `webhook`: a project is told when a job leaves active.
 - `patience`: a host that does not answer is asked again; `process`: a program that ends when it must.

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-Forge = Literal["github", "gitlab", "gitea", "forgejo"]
+Forge = Literal["github", "gitlab", "gitea", "forgejo", "pagure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class CodeHost:
-    """`project` and `branch` are paths under the API's base; a list and a creation are at `pulls` under the project."""
+    """`project` is a path under the API's base; what is asked of a project is at paths under it."""
 
     name: str
     api_suffix: str
@@ -43,15 +43,22 @@ class CodeHost:
     project: Callable[[str], str]
     """From the repository's path without `.git`."""
     pulls: str
-    branch: str
+    branch: str | None
+    """None: what it says of a creation tells which branch is missing."""
     page_size: int
     listing: Callable[[str, str], Mapping[str, str]]
     """From the repository's path and the branch: the query for open pull requests, without the page."""
     proposed: Callable[[Proposal], Mapping[str, str]]
     read: Callable[[bytes], PullRequest]
     read_all: Callable[[bytes], list[PullRequest]]
-    duplicate_status: int
+    duplicate_status: int | None
+    """None: it makes a second one."""
     right: str
+    created_at: str | None = None
+    """None: at `pulls`."""
+    created_status: int = 201
+    needs_user: bool = False
+    """Whether git must say whose the token is."""
 
 
 class _Repository(msgspec.Struct):
@@ -99,6 +106,28 @@ def _read_merge_request(content: bytes) -> PullRequest:
 
 def _read_merge_requests(content: bytes) -> list[PullRequest]:
     return [each.told() for each in msgspec.json.decode(content, type=list[_MergeRequest])]
+
+
+class _PagureRequest(msgspec.Struct):
+    full_url: str
+    branch_from: str
+    project: _Repository
+    repo_from: _Repository | None
+
+    def told(self) -> PullRequest:
+        return PullRequest(self.full_url, self.branch_from, self.repo_from == self.project)
+
+
+class _PagureRequests(msgspec.Struct):
+    requests: list[_PagureRequest]
+
+
+def _read_pagure_request(content: bytes) -> PullRequest:
+    return msgspec.json.decode(content, type=_PagureRequest).told()
+
+
+def _read_pagure_requests(content: bytes) -> list[PullRequest]:
+    return [each.told() for each in msgspec.json.decode(content, type=_PagureRequests).requests]
 
 
 def _github_api(address: str) -> str:
@@ -181,4 +210,36 @@ GITEA = CodeHost(
     right="the scope write:repository, of a user who may write to the repository",
 )
 
-CODE_HOSTS: dict[Forge, CodeHost] = {"github": GITHUB, "gitlab": GITLAB, "gitea": GITEA, "forgejo": GITEA}
+# https://pagure.io/api/0/: a list cannot be asked for by its branch, and the newest come first
+PAGURE = CodeHost(
+    name="Pagure",
+    api_suffix="/api/0",
+    api_base=lambda address: f"{address}/api/0",
+    headers=lambda token: {"Authorization": f"token {token}"},
+    project=quote,
+    pulls="pull-requests",
+    branch=None,
+    page_size=100,
+    listing=lambda path, branch: {"status": "Open", "per_page": "100"},
+    proposed=lambda it: {
+        "title": it.title,
+        "branch_from": it.branch,
+        "branch_to": it.base,
+        "initial_comment": it.body,
+    },
+    read=_read_pagure_request,
+    read_all=_read_pagure_requests,
+    duplicate_status=None,
+    right="the ACLs commit and pull_request_create, of a user who may commit to the project",
+    created_at="pull-request/new",
+    created_status=200,
+    needs_user=True,
+)
+
+CODE_HOSTS: dict[Forge, CodeHost] = {
+    "github": GITHUB,
+    "gitlab": GITLAB,
+    "gitea": GITEA,
+    "forgejo": GITEA,
+    "pagure": PAGURE,
+}

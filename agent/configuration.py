@@ -15,15 +15,17 @@ from agent import secret
 from agent.code_host import CODE_HOSTS, Forge
 from agent.errors import InvalidConfiguration, NotConfigured
 from agent.presets import COMMAND, PRESETS
-from agent.remote import Remote
+from agent.remote import USERNAME, Remote
 from warehouse import projects
 from warehouse.control import METADATA, writing
 
 HOSTS = tuple(CODE_HOSTS)
+ASKING = tuple(name for name, row in CODE_HOSTS.items() if row.needs_user)
 AGENTS = (*PRESETS, COMMAND)
 SHOWN = ("/usr", "/bin", "/lib")
 """What every coding agent may read."""
 TIME_LIMIT_S_MAX = 24 * 3600
+_EXAMPLE = "https://git.example/x"
 
 CONFIGURATIONS = sa.Table(
     "agent_configurations",
@@ -42,6 +44,7 @@ class Configuration:
     host: Forge = "github"  # one of HOSTS
     api_base: str = ""  # of the code host; empty: told by the repository's URL
     git_token: str = ""  # where it is: env:NAME or file:/path
+    git_user: str = ""  # whose it is, for a code host that asks; empty: any name will do
     preset: str = "opencode"  # one of AGENTS: the coding agent
     command: tuple[str, ...] = ()  # argv of the preset `command`; the prompt comes on standard input
     model: str = ""  # the model's name, as the coding agent takes it
@@ -71,8 +74,14 @@ def _checks(made: Configuration) -> list[tuple[str, bool, str]]:
     secrets = [(name, _is_named(getattr(made, name))) for name in ("git_token", "model_key", "webhook_secret")]
     return [
         ("repository", _is_remote(made.repository, "main"), "an http or https URL without user, password and query"),
-        ("ref", _is_remote("https://git.example/x", made.ref), "the name of a branch"),
+        ("ref", _is_remote(_EXAMPLE, made.ref), "the name of a branch"),
         ("host", made.host in HOSTS, f"one of {', '.join(HOSTS)}"),
+        (
+            "git_user",
+            bool(made.git_user) or made.host not in ASKING,
+            f"the user whose token it is, needed by {', '.join(ASKING)}",
+        ),
+        ("git_user", _is_remote(_EXAMPLE, "main", made.git_user or USERNAME), "letters, digits, dots, _ and -"),
         ("api_base", not made.api_base or _is_url(made.api_base), "an http or https URL without user and password"),
         ("preset", made.preset in AGENTS, f"one of {', '.join(AGENTS)}"),
         (
@@ -107,9 +116,9 @@ def _is_shown(made: Configuration, name: str) -> bool:
     return path.is_absolute() and any(path.is_relative_to(folder) for folder in (*SHOWN, *made.readable))
 
 
-def _is_remote(url: str, ref: str) -> bool:
+def _is_remote(url: str, ref: str, user: str = USERNAME) -> bool:
     try:
-        Remote(url, ref, None)
+        Remote(url, ref, None, user)
     except InvalidConfiguration:
         return False
     return True

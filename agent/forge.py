@@ -21,7 +21,7 @@ API_BASE = re.compile(r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]
 API_BASE_EXAMPLE = "https://gitlab.example.com/api/v4"
 REDIRECTS_MAX = 3
 PAGES_MAX = 20
-"""Of open pull requests: Gitea's cannot be asked for by branch, and the job's was updated lately."""
+"""Of open pull requests: Gitea's and Pagure's cannot be asked for by branch, and the job's is one of the latest."""
 TITLE_CHARS_MAX = 255
 BODY_CHARS_MAX = 60_000
 """GitHub takes 65,536."""
@@ -165,18 +165,19 @@ def _listed(host: _Host, branch: str) -> Iterator[PullRequest]:
 def _made(host: _Host, proposal: Proposal) -> str:
     """The URL of a new pull request, or of the one that was made meanwhile."""
     proposal = _cut(proposal)
-    _require_branch(host, proposal.base)
-    answer = host.ask("POST", f"{host.project}/{host.row.pulls}", host.row.proposed(proposal))
-    if answer.status_code == 201:
+    if host.row.branch is not None:
+        _require_branch(host, host.row.branch, proposal.base)
+    answer = host.ask("POST", f"{host.project}/{host.row.created_at or host.row.pulls}", host.row.proposed(proposal))
+    if answer.status_code == host.row.created_status:
         return _decoded(host, host.row.read, answer).url
     if answer.status_code == host.row.duplicate_status and (url := _found(host, proposal.branch)):
         return url
     raise host.refusal(answer)
 
 
-def _require_branch(host: _Host, base: str) -> None:
+def _require_branch(host: _Host, branch: str, base: str) -> None:
     """GitLab takes a merge request into a branch that is not there; the others' words do not say which is missing."""
-    answer = host.ask("GET", f"{host.project}/{host.row.branch.format(quote(base, safe=''))}")
+    answer = host.ask("GET", f"{host.project}/{branch.format(quote(base, safe=''))}")
     if answer.status_code == 404:
         raise PullRequestRefused(
             f"{host.path} has no branch {base!r} for the pull request to go to; "

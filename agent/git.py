@@ -17,7 +17,7 @@ from agent.errors import (
     WorkspaceUnusable,
 )
 from agent.process import Stream
-from agent.remote import Remote
+from agent.remote import USERNAME, Remote
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 ENVIRONMENT = {
@@ -74,7 +74,7 @@ FAILURES: tuple[Failure, ...] = (
     (
         r"Authentication failed",
         RepositoryUnreadable,
-        "{host} does not accept the token (401): is it right, and still valid?",
+        "{host} does not accept the token (401): is it {whose}right, and still valid?",
     ),
     (r"could not read Password", GitFailed, "the token could not be handed to git: {words}"),
     (r"askpass response", RepositoryUnreadable, "{url} leads to another host, which is not given the token: {words}"),
@@ -179,6 +179,7 @@ class Git:
             "gone": "it is gone, or the token may not see it"
             if self.remote and self.remote.token
             else "is it private?",
+            "whose": f"{self.remote.user}'s, " if self.remote and self.remote.user != USERNAME else "",
             "right": "push to the repository" if name == "git push" else "read the repository",
             "words": _words(text),
         }

@@ -12,13 +12,14 @@ from urllib.parse import quote, urlsplit
 from agent.errors import InvalidConfiguration
 
 USERNAME = "x-access-token"
-"""Each host takes any name beside a token; GitHub's app tokens want this one:
+"""Beside a token GitHub, GitLab and Gitea take any name; GitHub's app tokens want this one:
 https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/authenticating-as-a-github-app-installation
 """
 ASKPASS = Path(__file__).with_name("askpass.sh")
 HIDDEN = "[token]"
 
 _URL = re.compile(r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?/[^\s?#\\\x00-\x20\x7f]+")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _BAD_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|^[-./@]|\.lock(?:/|$)|[./]$")
 """https://git-scm.com/docs/git-check-ref-format, and nothing that looks like an option."""
 
@@ -26,14 +27,17 @@ _BAD_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|^[-./@]|\.lo
 @dataclass(frozen=True, slots=True)
 class Remote:
     """`ref` is the name of a branch, with or without `refs/heads/`. A repository that all may write to needs no token.
+    `user` is whom git says the token is of.
 
     Raises:
-        InvalidConfiguration: the URL is not http(s), has a user in it, or the ref cannot be the name of a branch.
+        InvalidConfiguration: the URL is not http(s) or has a user in it, the ref cannot be the name of a branch, or the
+            user that of a user.
     """
 
     url: str
     ref: str
     token: str | None = field(repr=False)
+    user: str = USERNAME
 
     def __post_init__(self) -> None:
         if "@" in self.url.partition("//")[2].partition("/")[0]:
@@ -42,6 +46,8 @@ class Remote:
             raise InvalidConfiguration(f"a repository is told by its http or https URL, and {self.url!r} is none")
         if not self.base or len(self.base) > 250 or _BAD_IN_REF.search(self.base):
             raise InvalidConfiguration(f"{self.ref!r} cannot be the name of a branch")
+        if not _USER.fullmatch(self.user):
+            raise InvalidConfiguration(f"{self.user!r} cannot be the name of a user")
 
     @property
     def base(self) -> str:
@@ -55,7 +61,7 @@ class Remote:
     def clean(self, text: str) -> str:
         """The text without the token in any of the forms it travels in."""
         if self.token:
-            basic = base64.b64encode(f"{USERNAME}:{self.token}".encode()).decode()
+            basic = base64.b64encode(f"{self.user}:{self.token}".encode()).decode()
             for secret in (basic, self.token, quote(self.token, safe="")):
                 text = text.replace(secret, HIDDEN)
         return text
@@ -75,8 +81,8 @@ class Remote:
             memory.write(self.token.encode())
             yield {
                 "GIT_ASKPASS": str(ASKPASS),
-                "READERSHIP_USERNAME": USERNAME,
+                "READERSHIP_USERNAME": self.user,
                 "READERSHIP_USERNAME_FOR": f"{scheme}://{self.host}",
-                "READERSHIP_PASSWORD_FOR": f"{scheme}://{USERNAME}@{self.host}",
+                "READERSHIP_PASSWORD_FOR": f"{scheme}://{self.user}@{self.host}",
                 "READERSHIP_PASSWORD": f"/proc/{os.getpid()}/fd/{memory.fileno()}",
             }

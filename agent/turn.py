@@ -22,7 +22,7 @@ from agent.code_host import Proposal
 from agent.configuration import Configuration
 from agent.errors import Stopped, TurnFailed
 from agent.queue import Earlier, Lease
-from agent.remote import Remote
+from agent.remote import USERNAME, Remote
 from agent.runner import RunRequest
 from agent.workspace import Workspace
 
@@ -81,7 +81,7 @@ def _require_same_host(lease: Lease, chosen: Configuration) -> None:
 
 def _remote(lease: Lease, chosen: Configuration, environ: Mapping[str, str]) -> Remote:
     token = secret.resolve(chosen.git_token, environ) if chosen.git_token else None
-    return Remote(lease.job.repository, lease.job.ref, token)
+    return Remote(lease.job.repository, lease.job.ref, token, chosen.git_user or USERNAME)
 
 
 @contextmanager

@@ -35,6 +35,7 @@ def options(command: Any) -> Any:
 @click.option("--host", type=click.Choice(HOSTS), help="Kind of code host. [default: github]")
 @click.option("--api-base", metavar="URL", help="Of the code host's API; told by the repository's URL if not given.")
 @click.option("--git-token", metavar="WHERE", help=f"Token that may push and open pull requests: {_NAMED}")
+@click.option("--git-user", metavar="NAME", help="Whose the token is, at a code host that asks: pagure.")
 @click.option("--preset", type=click.Choice(AGENTS), help="The coding agent. [default: opencode]")
 @click.option("--command", metavar="COMMAND", help="Any other coding agent; the prompt is its input.")
 @click.option("--model", help="Name of the model, as the coding agent takes it.")

@@ -1,4 +1,4 @@
-"""Strict doubles of the three code hosts, for tests: what each documents, and nothing that it does not.
+"""Strict doubles of the four code hosts, for tests: what each documents, and nothing that it does not.
 
 GitHub  https://docs.github.com/en/rest/pulls/pulls
         https://docs.github.com/en/rest/branches/branches
@@ -6,6 +6,7 @@ GitLab  https://docs.gitlab.com/api/merge_requests/, https://docs.gitlab.com/api
         https://docs.gitlab.com/api/rest/troubleshooting/
 Gitea   https://gitea.com/api/swagger; the words of its errors: routers/api/v1/repo/pull.go of go-gitea/gitea
 Forgejo https://codeberg.org/api/swagger
+Pagure  https://pagure.io/api/0/; what that leaves out is as 5.14.1 answered
 
 A parameter, a field or a path that is not in them is answered 400 and noted in `faults`,
 and a test that ends with faults is wrong.
@@ -23,9 +24,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 Right = Literal["read", "write"]
 Answer = tuple[int, Any, dict[str, str]]
-Kind = Literal["github", "gitlab", "gitea"]
+Kind = Literal["github", "gitlab", "gitea", "pagure"]
 
-API: dict[Kind, str] = {"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1"}
+API: dict[Kind, str] = {"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1", "pagure": "/api/0"}
 
 
 @dataclass
@@ -76,7 +77,8 @@ class CodeHostDouble:
         return pull
 
     def link(self, pull: Pull) -> str:
-        way = {"github": "pull", "gitlab": "-/merge_requests", "gitea": "pulls"}[self.kind]
+        ways = {"github": "pull", "gitlab": "-/merge_requests", "gitea": "pulls", "pagure": "pull-request"}
+        way = ways[self.kind]
         return f"{self.url}{self.under}/{self.path}/{way}/{pull.number}"
 
 
@@ -164,7 +166,8 @@ class _Handler(BaseHTTPRequestHandler):
             _require(headers.get("content-type") == "application/json", "not JSON")
         segments = [unquote(each) for each in parts.path.removeprefix(base).split("/")]
         request = Request(self.command, segments, dict(query), headers, json.loads(content) if content else None)
-        return {"github": _github, "gitlab": _gitlab, "gitea": _gitea}[self.host.kind](self.host, request)
+        doubles = {"github": _github, "gitlab": _gitlab, "gitea": _gitea, "pagure": _pagure}
+        return doubles[self.host.kind](self.host, request)
 
 
 def _require(truth: object, fault: str) -> None:
@@ -384,6 +387,64 @@ def _gitea_create(host: CodeHostDouble, request: Request, docs: str) -> Answer:
             return 409, {"message": words, "url": docs}, {}
     pull = host.add(head, base, request.body["title"], request.body.get("body", ""))
     return _told(host, 201, _github_pull(host, pull))
+
+
+# Pagure
+
+
+def _pagure(host: CodeHostDouble, request: Request) -> Answer:
+    """Reading needs no token, and one that is wrong is not looked at."""
+    match "/".join(request.segments[:2]), request.method, request.segments[2:]:
+        case path, _, _ if path.lower() != host.path.lower():
+            return 404, {"error": "Project not found", "error_code": "ENOPROJECT"}, {}
+        case _, "GET", ["pull-requests"]:
+            known = {"status", "assignee", "author", "tags", "page", "per_page"}
+            _require(set(request.query) <= known, "a parameter that Pagure does not have")
+            _require(int(request.query.get("per_page", "20")) <= 100, "per_page must be between 1 and 100")
+            state = request.query.get("status", "open").lower()
+            chosen = [each for each in host.pulls if state in {"all", each.state}]
+            listed = [_pagure_request(host, each) for each in _page(host, request, chosen, "per_page", 100)]
+            return 200, {"args": dict(request.query), "requests": listed, "total_requests": len(chosen)}, {}
+        case _, "POST", ["pull-request", "new"]:
+            return _pagure_create(host, request)
+    raise _Fault("no such path")
+
+
+def _pagure_create(host: CodeHostDouble, request: Request) -> Answer:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    right = host.tokens.get(token) if scheme == "token" else None
+    if right != "write":
+        words = (
+            f"Invalid or expired token. Please visit {host.url}/settings#nav-api-tab to get or renew your API token."
+        )
+        lacking = "Invalid token" if right is None else "Missing ACLs: pull_request_create"
+        return 401, {"error": words, "error_code": "EINVALIDTOK", "errors": lacking}, {}
+    missing = _fields(request, {"title", "branch_from", "branch_to"}, {"initial_comment", "repo_from"})
+    told = {"error": "Invalid or incomplete input submitted", "error_code": "EINVALIDREQ"}
+    if missing:
+        return 400, {**told, "errors": {each: ["This field is required."] for each in sorted(missing)}}, {}
+    host.before_create()
+    branch, base = request.body["branch_from"], request.body["branch_to"]
+    if branch not in host.branches():
+        return 400, {**told, "errors": f"Branch {branch} does not exist"}, {}
+    if base not in host.branches():
+        return 400, {**told, "errors": f"Branch {base} could not be found in the target repo"}, {}
+    pull = host.add(branch, base, request.body["title"], request.body.get("initial_comment", ""))
+    return _told(host, 200, _pagure_request(host, pull))
+
+
+def _pagure_request(host: CodeHostDouble, pull: Pull) -> dict[str, Any]:
+    return {
+        "id": pull.number,
+        "status": pull.state.title(),
+        "title": pull.title,
+        "initial_comment": pull.body or None,
+        "full_url": host.link(pull),
+        "branch": pull.base,
+        "branch_from": pull.branch,
+        "project": {"id": 1, "fullname": host.path},
+        "repo_from": {"id": 2 if pull.fork else 1, "fullname": pull.fork or host.path},
+    }
 
 
 def _told(host: CodeHostDouble, status: int, told: dict[str, Any]) -> Answer:

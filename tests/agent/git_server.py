@@ -39,6 +39,8 @@ class GitServer:
     folder: Path
     tokens: dict[str, Right] = field(default_factory=lambda: {"git-token": "write"})
     public: bool = False
+    user: str = ""
+    """Whose the tokens are, if that is looked at: to any other name they are none."""
     url: str = ""
     statuses: list[int] = field(default_factory=list)
     """Answers given, one a request, before any is looked at."""
@@ -193,7 +195,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _token(self) -> str:
         scheme, _, given = self.headers.get("Authorization", "").partition(" ")
-        return base64.b64decode(given).decode().partition(":")[2] if scheme == "Basic" else ""
+        user, _, token = base64.b64decode(given).decode().partition(":")
+        return token if scheme == "Basic" and self.git_server.user in ("", user) else ""
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") != "chunked":

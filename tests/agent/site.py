@@ -39,6 +39,7 @@ class Site:
         """The project's configuration, with the agent `WRITE` unless the options say otherwise."""
         self.configure(
             *("--repository", f"{self.git.url}/{REPOSITORY}.git", "--git-token", "env:GIT_TOKEN"),
+            *("--git-user", self.git.user),
             *("--host", self.host.kind, "--api-base", self.host.api, "--webhook", "", "--webhook-secret", ""),
             *("--sandbox", "--time-limit-s", "600", *(options or command(*WRITE))),
         )

@@ -12,7 +12,7 @@ from tests.agent.code_hosts import CodeHostDouble, Kind, hosting
 
 BRANCH = "readership/j1"
 TOKEN = "forge-token"
-KINDS: tuple[Kind, ...] = ("github", "gitlab", "gitea")
+KINDS: tuple[Kind, ...] = ("github", "gitlab", "gitea", "pagure")
 
 
 @pytest.fixture(params=KINDS)
@@ -23,7 +23,7 @@ def host(request: pytest.FixtureRequest) -> Iterator[CodeHostDouble]:
 
 @pytest.fixture
 def github() -> Iterator[CodeHostDouble]:
-    """For what the three have in common and takes time."""
+    """For what the four have in common and takes time."""
     with hosting("github", branches=lambda: ["main", BRANCH]) as double:
         yield double
 
@@ -75,9 +75,11 @@ def test_one_among_many_open_ones_is_found(host: CodeHostDouble) -> None:
     assert open_at(host) == host.link(mine)
 
 
-def test_one_that_is_made_at_the_same_moment_is_found_again(host: CodeHostDouble) -> None:
-    host.before_create = lambda: None if host.pulls else host.add(BRANCH, "main") and None
-    assert open_at(host) == host.link(host.pulls[0])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "pagure"])
+def test_one_that_is_made_at_the_same_moment_is_found_again(kind: Kind) -> None:
+    with hosting(kind, branches=lambda: ["main", BRANCH]) as host:
+        host.before_create = lambda: None if host.pulls else host.add(BRANCH, "main") and None
+        assert open_at(host) == host.link(host.pulls[0])
     assert len(host.pulls) == 1
 
 
@@ -141,6 +143,14 @@ def test_a_token_that_may_only_read_is_told_what_it_lacks(kind: Kind, needed: st
         open_at(host, token="read-token")
 
 
+def test_a_token_that_lacks_an_acl_is_told_which() -> None:
+    with (
+        hosting("pagure", tokens={"read-token": "read"}) as host,
+        pytest.raises(PullRequestRefused, match=r"\(401\): .*Missing ACLs: pull_request_create"),
+    ):
+        open_at(host, token="read-token")
+
+
 def test_a_wrong_token_is_told_as_such_and_not_repeated(host: CodeHostDouble) -> None:
     with pytest.raises(PullRequestRefused, match=r"does not accept the token \(401\)") as raised:
         open_at(host, token="a-wrong-token")
@@ -163,7 +173,8 @@ def test_a_repository_that_is_gone_is_named(host: CodeHostDouble) -> None:
 @pytest.mark.parametrize("base", ["v1.0", "0123456789012345678901234567890123456789", "gone"])
 def test_a_base_that_is_no_branch_is_told_so(host: CodeHostDouble, base: str) -> None:
     host.tags = ("v1.0",)
-    with pytest.raises(PullRequestRefused, match=f"has no branch '{base}'.*not a tag or a commit"):
+    told = "has no branch '{}'.*not a tag or a commit" if host.kind != "pagure" else "Branch {} could not be found"
+    with pytest.raises(PullRequestRefused, match=told.format(base)):
         open_at(host, base=base)
     assert host.pulls == []
 
@@ -174,7 +185,7 @@ def test_a_base_with_a_slash_or_in_full_is_a_branch(host: CodeHostDouble) -> Non
 
 
 def test_a_redirect_within_the_host_is_followed(host: CodeHostDouble) -> None:
-    host.upsets = [(301, b"", {"Location": f"{host.api}/{_project(host)}/{_pulls(host)}?state=all&{_head(host)}"})]
+    host.upsets = [(301, b"", {"Location": f"{host.api}/{_project(host)}/{_pulls(host)}?{_head(host)}"})]
     assert open_at(host) == host.link(host.pulls[0])
 
 
@@ -253,6 +264,7 @@ def test_forgejo_is_spoken_to_as_gitea() -> None:
         ("gitlab", "https://gitlab.com/a/b/c.git", "https://gitlab.com/api/v4"),
         ("gitea", "http://git.example.com:3000/team/site", "http://git.example.com:3000/api/v1"),
         ("forgejo", "https://codeberg.org/team/site", "https://codeberg.org/api/v1"),
+        ("pagure", "https://pagure.io/site.git", "https://pagure.io/api/0"),
     ],
 )
 def test_the_api_follows_from_the_repository(kind: code_host.Forge, repository: str, api: str) -> None:
@@ -269,12 +281,18 @@ def test_what_is_no_api_base_is_refused_and_not_repeated(base: str) -> None:
 
 
 def _project(host: CodeHostDouble) -> str:
-    return "projects/team%2Fsite" if host.kind == "gitlab" else "repos/team/site"
+    named: dict[Kind, str] = {"gitlab": "projects/team%2Fsite", "pagure": "team/site"}
+    return named.get(host.kind, "repos/team/site")
 
 
 def _pulls(host: CodeHostDouble) -> str:
-    return "merge_requests" if host.kind == "gitlab" else "pulls"
+    return {"gitlab": "merge_requests", "pagure": "pull-requests"}.get(host.kind, "pulls")
 
 
 def _head(host: CodeHostDouble) -> str:
-    return {"github": f"head=team:{BRANCH}", "gitlab": f"source_branch={BRANCH}", "gitea": "limit=50"}[host.kind]
+    return {
+        "github": f"state=all&head=team:{BRANCH}",
+        "gitlab": f"state=all&source_branch={BRANCH}",
+        "gitea": "state=all&limit=50",
+        "pagure": "status=All&per_page=100",
+    }[host.kind]

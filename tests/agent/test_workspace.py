@@ -269,6 +269,20 @@ def test_a_push_that_is_refused_has_the_servers_words(server: GitServer, tmp_pat
     assert any("GH013" in line for line in job.told)
 
 
+def test_a_token_of_another_user_is_told_with_the_user(server: GitServer, tmp_path: Path) -> None:
+    job = job_of(tmp_path / "job", site(server))
+    server.public, server.user = True, "robot"
+    job.check_out()
+    (job.tree / "a").write_text("1")
+    with pytest.raises(RepositoryUnreadable, match=r"\(401\): is it right, and still valid\?"):
+        job.send()
+    job.remote = Remote(job.remote.url, "main", TOKEN, "somebody")
+    with pytest.raises(RepositoryUnreadable, match=r"\(401\): is it somebody's, right, and still valid\?"):
+        job.send()
+    job.remote = Remote(job.remote.url, "main", TOKEN, "robot")
+    job.send()
+
+
 def test_a_hook_that_tells_a_lot_before_it_refuses_is_told_by_its_last_words(server: GitServer, tmp_path: Path) -> None:
     job = job_of(tmp_path / "job", site(server))
     noise = 'for i in $(seq 100); do echo "[DEBUG] looking at rule $i of the repository" >&2; done'
@@ -306,6 +320,12 @@ def test_a_stop_ends_it(server: GitServer, tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         job.check_out()
     release.set()
+
+
+@pytest.mark.parametrize("user", ["", "a b", "a:b", "a@b", "a/b", "-a", "a\n", "%"])
+def test_what_is_no_name_of_a_user_is_refused(user: str) -> None:
+    with pytest.raises(InvalidConfiguration):
+        Remote("https://example.com/a.git", "main", None, user)
 
 
 @pytest.mark.parametrize(

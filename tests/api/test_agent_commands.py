@@ -77,6 +77,8 @@ def test_without_a_repository_it_says_how_to_set_one(data: Path) -> None:
         (("--repository", "https://user:pw@github.com/example/docs"), "repository: an http or https URL"),
         (("--ref", "--upload-pack"), "ref: the name of a branch"),
         (("--git-token", "ghp_0123456789"), "git_token: env:NAME or file:/path, never the secret itself"),
+        (("--host", "pagure"), "git_user: the user whose token it is, needed by pagure"),
+        (("--git-user", "robot@example.com"), "git_user: letters, digits"),
         (("--model-key", "file:relative"), "model_key: env:NAME or file:/path"),
         (("--model-key", "file:/usr/local/etc/key"), "model_key: a file that the coding agent may not read"),
         (("--preset", "command"), "command: needed by the preset"),
@@ -90,7 +92,7 @@ def test_what_is_not_of_its_form_is_named_and_changes_nothing(data: Path, option
     before = agent(data, "--repository", URL)
     said = refused(data, *options)
     assert told in said
-    assert options[-1] not in said or options[-1] in ("0", "command", "agents")
+    assert options[-1] not in said or options[-1] in ("0", "command", "agents", "pagure")
     assert agent(data) == before
 
 
