@@ -22,35 +22,16 @@ WRITE = ("sh", "-c", 'cat > "$(date +%N).md"')
 """A coding agent that writes its prompt into a new file."""
 
 
-@dataclass
-class Site:
-    """`running` is the service, `git` the repository's server, `host` its code host."""
+@dataclass(kw_only=True)
+class Client:
+    """Of the agent jobs of `running`, whose operator it is too."""
 
-    git: GitServer
-    host: CodeHostDouble
     running: Running = field(default_factory=lambda: Running(Path()))
 
     def configure(self, *options: str) -> None:
         """Set what is not set, or is to be set anew, by the command line."""
         done = self.running.run("project", "agent", PROJECT, *options)
         assert done.returncode == 0, done.stderr
-
-    def begin(self, *options: str) -> None:
-        """The project's configuration, with the agent `WRITE` unless the options say otherwise."""
-        self.configure(
-            *("--repository", f"{self.git.url}/{REPOSITORY}.git", "--git-token", "env:GIT_TOKEN"),
-            *("--git-user", self.git.user),
-            *("--host", self.host.kind, "--api-base", self.host.api, "--webhook", "", "--webhook-secret", ""),
-            *("--sandbox", "--time-limit-s", "600", *(options or command(*WRITE))),
-        )
-
-    def clear(self) -> None:
-        """As before the first job, at the git server and the code host."""
-        shutil.rmtree(self.git.path(REPOSITORY))
-        self.git.create(REPOSITORY, {"README.md": b"A site\n"})
-        self.git.tokens, self.git.public = {"git-token": "write"}, False
-        self.host.tokens = {"git-token": "write"}
-        self.host.pulls.clear()
 
     @property
     def _jobs(self) -> str:
@@ -95,6 +76,31 @@ class Site:
         assert self.ended(id)["status"] == "failed", self.log(id)
         return self.log(id).rpartition("failure: ")[2].strip()
 
+
+@dataclass(kw_only=True)
+class Site(Client):
+    """`git` is the repository's server, `host` its code host."""
+
+    git: GitServer
+    host: CodeHostDouble
+
+    def begin(self, *options: str) -> None:
+        """The project's configuration, with the agent `WRITE` unless the options say otherwise."""
+        self.configure(
+            *("--repository", f"{self.git.url}/{REPOSITORY}.git", "--git-token", "env:GIT_TOKEN"),
+            *("--git-user", self.git.user),
+            *("--host", self.host.kind, "--api-base", self.host.api, "--webhook", "", "--webhook-secret", ""),
+            *("--sandbox", "--time-limit-s", "600", *(options or command(*WRITE))),
+        )
+
+    def clear(self) -> None:
+        """As before the first job, at the git server and the code host."""
+        shutil.rmtree(self.git.path(REPOSITORY))
+        self.git.create(REPOSITORY, {"README.md": b"A site\n"})
+        self.git.tokens, self.git.public = {"git-token": "write"}, False
+        self.host.tokens = {"git-token": "write"}
+        self.host.pulls.clear()
+
     def pushed(self, id: str) -> list[str]:
         """The subjects of the commits on its branch, the first one first; none if there is no branch."""
         branch = f"readership/{id}"
@@ -119,7 +125,7 @@ def site(folder: Path, kind: Kind = "github") -> Iterator[Site]:
         host = stack.enter_context(
             hosting(kind, path=REPOSITORY, branches=lambda: git.branches(REPOSITORY), tokens={"git-token": "write"})
         )
-        yield Site(git, host)
+        yield Site(git=git, host=host)
 
 
 Start = Callable[..., Running]

@@ -1,0 +1,126 @@
+"""A prompt becomes a pull request at a forge of your own, if you name one, which keeps what was made in it.
+
+READERSHIP_TEST_FORGE=pagure                                         # as --host takes it
+READERSHIP_TEST_FORGE_API=http://127.0.0.1:8930/api/0                # where its API is
+READERSHIP_TEST_FORGE_REPOSITORY=http://127.0.0.1:8930/pages.git     # with a first commit on its branch main
+READERSHIP_TEST_FORGE_TOKEN=...                                      # with the rights of docs/agent-jobs.md
+READERSHIP_TEST_FORGE_USER=robot                                     # whose it is, where --git-user is needed
+.venv/bin/pytest tests/agent/test_real_forge.py
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.agent.model_server import Call, ModelServer, Text
+from tests.agent.real_forge import PullRequest, RealForge
+from tests.agent.site import SECRETS, WRITE, Client, command
+from tests.agent.tools import require_sandbox
+from tests.running import Running
+
+NAMED = "READERSHIP_TEST_FORGE"
+NOBODYS = {"NOBODYS_TOKEN": "0123456789abcdef0123456789abcdef01234567"}
+
+pytestmark = pytest.mark.skipif(NAMED not in os.environ, reason=f"no forge is named: {NAMED}")
+
+
+@dataclass(kw_only=True)
+class Trial(Client):
+    """`folder` is for what is fetched from the forge."""
+
+    forge: RealForge
+    folder: Path
+
+    def commits(self, id: str) -> list[str]:
+        return self.forge.commits(f"readership/{id}", self.folder)
+
+    def pulls(self, id: str) -> list[PullRequest]:
+        return self.forge.open_pulls(f"readership/{id}")
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    require_sandbox()
+    running = Running(tmp_path_factory.mktemp("real") / "data", environ={**SECRETS, **NOBODYS})
+    running.start()
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture
+def trial(running: Running, tmp_path: Path) -> Trial:
+    """A service whose project is at the forge, with an agent that writes its prompt into a new file."""
+    kind, api, repository, token = (os.environ[f"{NAMED}{each}"] for each in ("", "_API", "_REPOSITORY", "_TOKEN"))
+    forge = RealForge(kind, api, repository, token, os.environ.get(f"{NAMED}_USER", ""))
+    made = Trial(running=running, forge=forge, folder=tmp_path / "fetched")
+    made.configure(
+        *("--repository", repository, "--host", kind, "--api-base", "", "--git-user", forge.user),
+        *("--git-token", f"env:{NAMED}_TOKEN", "--ref", forge.ref, *command(*WRITE)),
+    )
+    return made
+
+
+def test_a_prompt_becomes_a_pull_request_and_a_follow_up_one_more_commit_on_it(trial: Trial) -> None:
+    id = trial.create("Write a page\nabout retries")
+    link = trial.completed(id)["prLink"]
+    made = PullRequest(f"readership/{id}", trial.forge.ref, "Write a page", link)
+    assert trial.forge.pull(link) == made
+    assert trial.commits(id) == ["Write a page"]
+    assert trial.forge.added(made.branch, trial.folder) == [b"Write a page\nabout retries"]
+    trial.message(id, "Write another")
+    assert trial.completed(id)["prLink"] == link
+    assert trial.commits(id) == ["Write a page", "Write another"]
+    assert trial.pulls(id) == [made]
+
+
+def test_a_real_coding_agent_opens_a_pull_request_and_goes_on_with_it(trial: Trial, opencode: Path) -> None:
+    first = Call("write", {"filePath": "/work/retries.md", "content": "Three times.\n"})
+    second = Call("write", {"filePath": "/work/limits.md", "content": "Ten seconds.\n"})
+    with ModelServer([first, Text("Wrote it."), second, Text("That too.")], SECRETS["MODEL_KEY"]) as server:
+        trial.configure(
+            *("--preset", "opencode", "--model", "scripted", "--model-base", server.url),
+            *("--model-key", "env:MODEL_KEY", "--readable", str(opencode)),
+        )
+        id = trial.create("Explain the retries")
+        link = trial.completed(id)["prLink"]
+        trial.message(id, "And the limits")
+        assert trial.completed(id)["prLink"] == link == trial.forge.pull(link).link
+    assert trial.commits(id) == ["Explain the retries", "And the limits"]
+    assert set(trial.forge.added(f"readership/{id}", trial.folder)) == {b"Three times.\n", b"Ten seconds.\n"}
+    assert [pull.link for pull in trial.pulls(id)] == [link]
+
+
+def test_where_nothing_is_changed_there_is_no_branch_and_no_pull_request(trial: Trial) -> None:
+    trial.configure(*command("true"))
+    id = trial.create()
+    assert trial.completed(id)["prLink"] is None
+    assert (trial.commits(id), trial.pulls(id)) == ([], [])
+
+
+def test_a_wrong_token_is_told_and_a_follow_up_goes_on_with_the_right_one(trial: Trial) -> None:
+    trial.configure("--git-token", "env:NOBODYS_TOKEN")
+    id = trial.create("One")
+    assert "does not accept the token (401)" in trial.failed(id)
+    assert NOBODYS["NOBODYS_TOKEN"] not in trial.log(id)
+    assert (trial.commits(id), trial.pulls(id)) == ([], [])
+    trial.configure("--git-token", f"env:{NAMED}_TOKEN")
+    trial.message(id, "Two")
+    link = trial.completed(id)["prLink"]
+    assert [pull.link for pull in trial.pulls(id)] == [link]
+    assert trial.commits(id) == ["Two"]
+
+
+def test_a_pull_request_that_is_there_already_is_taken(trial: Trial) -> None:
+    trial.configure("--api-base", "http://127.0.0.1:1")
+    id = trial.create("One")
+    assert "could not be reached" in trial.failed(id)
+    assert trial.commits(id) == ["One"]
+    there = trial.forge.open_by_hand(f"readership/{id}")
+    trial.configure("--api-base", "")
+    trial.message(id, "Two")
+    assert trial.completed(id)["prLink"] == there.link
+    assert trial.pulls(id) == [there]
+    assert trial.commits(id) == ["One", "Two"]
