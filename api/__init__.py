@@ -25,6 +25,6 @@ In the order a request meets them:
 - `upkeep`: the thread that loads and tidies the lake.
 - `serve`: the processes.
 - `demo`: a filled service to try.
-- `cli`, `administration`, `agent_commands`, `lake_commands`, `log_import`, `log_reading`, `control_database`,
-  `output`: the command line.
+- `cli`, `administration`, `agent_commands`, `lake_commands`, `log_import`, `log_reading`, `log_terminal`,
+  `control_database`, `output`: the command line.
 """

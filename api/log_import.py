@@ -52,6 +52,7 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
         from api import log_reading  # noqa: PLC0415  # it loads libraries with threads: see `helped`
         from ingest.import_log import Options  # noqa: PLC0415  # the same
 
+        gc.freeze()
         gc.enable()
         options = Options(None if form == AUTO else form, Pages(include, exclude), dry_run, is_followed)
         log_reading.run(settings, project_id, files, options, describe)

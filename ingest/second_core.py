@@ -1,5 +1,6 @@
 """User agents told apart on two cores: the parsers hold the interpreter, so that threads would take turns."""
 
+import gc
 import multiprocessing
 import signal
 import sys
@@ -42,8 +43,8 @@ def helped() -> Iterator[Describe]:
         yield lambda user_agents: _shared(ours, user_agents)
     finally:
         ours.close()
+        process.kill()  # it has nothing to end in order
         process.join(END_WAIT_S)
-        process.kill()
 
 
 def _shared(helper: Connection, user_agents: Sequence[str]) -> list[Reader]:
@@ -62,6 +63,7 @@ def _serve(asked: Connection, parents: Connection) -> None:
     parents.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     described([""])
+    gc.freeze()
     while True:
         try:
             user_agents = asked.recv()

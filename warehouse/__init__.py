@@ -23,6 +23,7 @@ In the order data passes:
 - `doctor`: every invariant, checked on the data as it is.
 - `control`: the control database.
 - `projects`: the projects in it.
+- `standing`: whether one is still there, for one who stores much for it.
 - `errors`: what can go wrong, without HTTP.
 """
 

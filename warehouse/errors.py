@@ -23,7 +23,10 @@ class ProjectExists(WarehouseError):
 
 
 class ProjectNotFound(WarehouseError):
-    """No project has that id."""
+    """No project has that id, or it is being deleted."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(f"there is no project {id!r}")
 
 
 class InvalidProject(WarehouseError):

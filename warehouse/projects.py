@@ -66,7 +66,7 @@ def find(engine: sa.Engine, id: str) -> Project:
     with engine.connect() as connection:
         found = connection.execute(PROJECTS.select().where(PROJECTS.c.id == id, _STANDING)).one_or_none()
     if found is None:
-        raise ProjectNotFound(f"there is no project {id!r}")
+        raise ProjectNotFound(id)
     return Project(found.id, tuple(found.origins), found.created_s)
 
 
@@ -83,7 +83,7 @@ def set_origins(engine: sa.Engine, id: str, origins: tuple[str, ...]) -> None:
     with engine.begin() as connection:
         changed = connection.execute(PROJECTS.update().where(PROJECTS.c.id == id, _STANDING).values(origins=checked))
     if changed.rowcount == 0:
-        raise ProjectNotFound(f"there is no project {id!r}")
+        raise ProjectNotFound(id)
 
 
 def end(engine: sa.Engine, id: str) -> None:
@@ -95,7 +95,7 @@ def end(engine: sa.Engine, id: str) -> None:
     with engine.begin() as connection:
         changed = connection.execute(PROJECTS.update().where(PROJECTS.c.id == id).values(is_ending=True))
     if changed.rowcount == 0:
-        raise ProjectNotFound(f"there is no project {id!r}")
+        raise ProjectNotFound(id)
 
 
 def delete(engine: sa.Engine, id: str) -> None:

@@ -1,0 +1,58 @@
+"""Who stores much for a project is told once it is gone, whatever the control database is."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from warehouse import control, projects, standing
+from warehouse.errors import ProjectNotFound
+from warehouse.folder import sqlite_url
+
+NOW_S = 1_790_000_000
+Checked = Callable[[Path, str], AbstractContextManager[Callable[[], None]]]
+
+
+def anywhere(file: Path, project: str) -> AbstractContextManager[Callable[[], None]]:
+    return standing.anywhere(sqlite_url(file), project)
+
+
+@pytest.fixture(params=[standing.in_file, anywhere], ids=["in_file", "anywhere"])
+def checked(request: pytest.FixtureRequest) -> Checked:
+    found: Checked = request.param
+    return found
+
+
+def test_a_project_stands_until_its_deletion_begins(tmp_path: Path, checked: Checked) -> None:
+    file = tmp_path / "a folder" / "control.sqlite"
+    file.parent.mkdir()
+    engine = control.connect(sqlite_url(file))
+    projects.create(engine, "site", (), NOW_S)
+    projects.create(engine, "other", (), NOW_S)
+    with checked(file, "site") as check:
+        check()
+        projects.end(engine, "other")
+        check()
+        projects.end(engine, "site")
+        with pytest.raises(ProjectNotFound, match="there is no project 'site'"):
+            check()
+        projects.delete(engine, "site")
+        with pytest.raises(ProjectNotFound):
+            check()
+    engine.dispose()
+
+
+def test_a_project_that_is_not_there_is_told_before_anything_is_done(tmp_path: Path, checked: Checked) -> None:
+    control.connect(sqlite_url(tmp_path / "control.sqlite")).dispose()
+    with (
+        pytest.raises(ProjectNotFound, match="there is no project 'site'"),
+        checked(tmp_path / "control.sqlite", "site"),
+    ):
+        pytest.fail("it was taken for one that stands")
+
+
+def test_where_there_is_no_database_there_is_no_project_and_none_is_made(tmp_path: Path) -> None:
+    with pytest.raises(ProjectNotFound), standing.in_file(tmp_path / "control.sqlite", "site"):
+        pytest.fail("it was taken for one that stands")
+    assert list(tmp_path.iterdir()) == []
