@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -141,6 +142,40 @@ def test_file_is_as_the_table_says_and_in_its_order(site: Site) -> None:
         ("/a", 1), ("/a", 2), ("/b", 1), ("/b", 2), ("/ä", 1), ("/ä", 2),
     ]  # fmt: skip
     assert DeltaTable(str(site.root / "daily_views")).to_pyarrow_table().schema.equals(DAILY_VIEWS)
+
+
+@pytest.mark.parametrize("number_bits", [stage.NUMBER_BITS, 11])
+@pytest.mark.parametrize("seconds", [(1, 2), (2, 1)])
+def test_order_is_that_of_the_texts_whatever_order_the_rows_came_in(
+    site: Site, monkeypatch: pytest.MonkeyPatch, number_bits: int, seconds: tuple[int, int]
+) -> None:
+    """Told by one number a row, or by its columns where they need more bits or the times do not rise."""
+    rows = [
+        view(path=path, ts=NOON + timedelta(days=day, seconds=second), agent=agent, user_agent=f"{day} {second} {path}")
+        for day in range(2)
+        for second in seconds
+        for path in ("/b", "/", "/ä", "/a/b", "/a")
+        for agent in ("GPTBot", None, "Applebot")
+    ]
+    monkeypatch.setattr(stage, "NUMBER_BITS", number_bits)
+    staged = stage.stage(site.root, pa.Table.from_pylist(rows, HOT))
+    files = [pq.read_table(site.root / "hits" / file.path).to_pylist() for file in staged.hits]
+    assert [[(row["path"], row["ts"]) for row in file] for file in files] == [
+        sorted((row["path"], row["ts"]) for row in rows if row["ts"].date() == day)
+        for day in sorted({row["ts"].date() for row in rows})
+    ]
+    assert all(row["user_agent"].endswith(f"{row['ts'].second} {row['path']}") for file in files for row in file)
+    (counted,) = (pq.read_table(site.root / "daily_views" / file.path).to_pylist() for file in staged.daily_views)
+    assert [(row["path"], row["date"]) for row in counted] == sorted((row["path"], row["date"]) for row in counted)
+    found = {(row["path"], row["date"], row["agent"]): row["views"] for row in counted}
+    assert found == Counter((row["path"], row["ts"].date(), row["agent"]) for row in rows)
+    assert len(counted) == len(found)
+
+
+def test_more_values_than_a_number_can_tell_apart_are_an_error(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "NUMBER_BITS", 5)
+    with pytest.raises(OverflowError, match="too many days, paths and agents at once"):
+        stage.stage(site.root, pa.Table.from_pylist(some_rows(0, 4), HOT))
 
 
 def test_days_and_months_go_into_files_of_their_own(site: Site) -> None:
