@@ -16,8 +16,9 @@ In the order data passes:
 - `log_file`: a log as a stream of its content, unpacked.
 - `ledger`: what was read of logs before, told by content.
 - `log_format`: which format a log is in, by name or by its first lines.
-- `stretch`: the rest of a log, cut into stretches, and what one says.
+- `stretch`: what a stretch of a log says, block by block.
 - `log_columns`: many plain lines at once into page views.
+- `texts`: columns of texts as numbers, so that each text is looked at once.
 - `access_log`, `nginx_format`, `cloudfront`, `json_log`: any other line into a request.
 - `log_field`: a field of such a line into text or a time.
 - `request`: a request into a hit, or the reason why it is no page view.

@@ -13,7 +13,7 @@ from ingest.errors import InvalidLog, LogReadElsewhere, UnknownFormat
 from ingest.import_log import JUDGED_LINES_MIN, End, Import, import_content
 from ingest.log_file import COMPARED_BYTES, Content
 from ingest.log_format import Format
-from ingest.stretch import Stretch
+from ingest.stretch import Block
 
 POLL_S = 0.5
 ROTATED_POLLS = 10
@@ -151,10 +151,10 @@ class Tail:
         if not whole:
             return False
         is_last = is_over or b"\n" in whole
-        prepared = self._run.prepare(Stretch([whole], end.place.is_cut, is_last, not is_over), self._format)
-        if not prepared.said.fingerprint.bytes:
+        prepared = self._run.read(Block(whole, end.place.is_cut, is_last, not is_over), self._format)
+        if not prepared.said.bytes:
             return False
-        kept = whole[: prepared.said.fingerprint.bytes]
+        kept = whole[: prepared.said.bytes]
         place = self._run.keep(end.place, prepared, kept)
         self._run.count(prepared, self._name, end.lines + 1)
         self._end = end.after(place, prepared.said)

@@ -6,19 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
 
 from ingest import ledger, log_columns, log_file, log_format
 from ingest.errors import IngestError, InvalidLog
-from ingest.ledger import Place
+from ingest.ledger import Fingerprint, Place
 from ingest.log_file import Content
 from ingest.log_format import Format, LastHeader
 from ingest.page_views import Kinds, Readers, page_views
 from ingest.request import DEFAULT_PAGES, Pages
 from ingest.second_core import Describe, described
-from ingest.stretch import LINE_BYTES_MAX, MALFORMED_KEPT, Said, Stretch, read, stretches
+from ingest.stretch import LINE_BYTES_MAX, MALFORMED_KEPT, Block, Said, blocks, joined, read
 from warehouse import batches
 from warehouse.load import load
 from warehouse.schema import HOT
@@ -26,8 +27,12 @@ from warehouse.stage import Staged, require_fresh, stage
 
 STAGED_ROWS_MIN, STAGED_BYTES_MIN = 5_000, 4 * 1024 * 1024
 """As many page views go into files at once; fewer go through the hot log, like posted ones."""
+STRETCH_BLOCKS = 8
+"""Blocks of a log that are stored together: some 64 MiB."""
 THREADS = 2
-LOAD_STRETCHES = 16
+BLOCKS_AHEAD = 4
+"""Read, and not parsed yet: so many more would wait in memory."""
+LOAD_STRETCHES = 8
 LOAD_WAIT_S = 300.0
 JUDGED_LINES_MIN = 100
 """So many new lines of a log that was read before tell whether it is of its format; fewer may all be odd."""
@@ -82,6 +87,7 @@ class Prepared:
     """A stretch that was read and is ready to be kept: its rows, in files or in memory, and who made them."""
 
     said: Said
+    fingerprint: Fingerprint
     readers: Readers
     rows: pa.Table | Staged
 
@@ -100,26 +106,34 @@ class Import:
     summary: Summary = field(default_factory=Summary)
     check: Callable[[], None] = lambda: None
 
-    def prepare(self, stretch: Stretch, format: Format) -> Prepared:
-        """Read a stretch and write what it says beside the lake. Nothing is counted before it is kept."""
-        said = read(stretch, format, self.options.pages)
+    def read(self, block: Block, format: Format) -> Prepared:
+        """Read a stretch of one block."""
+        said = read(block, format, log_columns.memory(self.options.pages))
+        fingerprint = Fingerprint()
+        fingerprint.update(block.data[: said.bytes])
+        return self.prepare(said, fingerprint)
+
+    def prepare(self, said: Said, fingerprint: Fingerprint) -> Prepared:
+        """Write what a stretch says beside the lake. Nothing is counted before it is kept."""
         rows, readers = page_views(self.project, said.views, int(self.now() * 1_000_000), self.kinds)
         is_large = rows.num_rows >= STAGED_ROWS_MIN or rows.nbytes >= STAGED_BYTES_MIN
-        return Prepared(said, readers, stage(self.root, rows) if is_large and not self.options.is_dry_run else rows)
+        return Prepared(
+            said, fingerprint, readers, stage(self.root, rows) if is_large and not self.options.is_dry_run else rows
+        )
 
     def keep(self, place: Place, prepared: Prepared, more: bytes | None = None) -> Place:
         """Store a stretch's rows, and that it was read, in one transaction; `more` are its bytes if they are few and
         may be noted with those before. Raises LogReadElsewhere."""
         self.check()
-        said = prepared.said
+        fingerprint, is_cut = prepared.fingerprint, prepared.said.is_cut
         if self.options.is_dry_run:
-            return ledger.record(self.hot, self.project, place, said.fingerprint, said.is_cut)
+            return ledger.record(self.hot, self.project, place, fingerprint, is_cut)
         self.hot.execute("BEGIN IMMEDIATE")
         try:
             after = (
-                ledger.record(self.hot, self.project, place, said.fingerprint, said.is_cut)
+                ledger.record(self.hot, self.project, place, fingerprint, is_cut)
                 if more is None
-                else ledger.extend(self.hot, self.project, place, more, said.is_cut)
+                else ledger.extend(self.hot, self.project, place, more, is_cut)
             )
             if isinstance(prepared.rows, Staged):
                 require_fresh(self.root, prepared.rows)
@@ -158,7 +172,7 @@ class End:
 
     def after(self, place: Place, said: Said) -> "End":
         """One stretch on."""
-        return End(place, self.offset + said.fingerprint.bytes, self.lines + said.lines)
+        return End(place, self.offset + said.bytes, self.lines + said.lines)
 
 
 def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
@@ -231,14 +245,13 @@ def import_content(
     end = End(place, content.taken, known)
     least = max(judged_lines_min, JUDGED_LINES_MIN if known else 1)
     malformed, first = 0, list[MalformedLine]()
-    cut = stretches(content, place.is_cut, run.options.is_growing)
-    for number, prepared in enumerate(_prepared(run, format, cut, _ahead(content, format)), start=1):
+    for number, prepared in enumerate(_prepared(run, format, content, place.is_cut), start=1):
         said = prepared.said
         lines, malformed = end.lines + said.lines - known, malformed + said.skipped["malformed"]
         first += _places(content.name, end.lines + 1, said)[: MALFORMED_TOLD - len(first)]
         if malformed * 2 > lines >= least:
             raise _not_of(format, content.name, first)
-        place = run.keep(end.place, prepared) if said.fingerprint.bytes else end.place
+        place = run.keep(end.place, prepared) if said.bytes else end.place
         if number % LOAD_STRETCHES == 0 and not run.options.is_dry_run:
             load(run.hot, run.root, LOAD_WAIT_S)
         run.count(prepared, content.name, first_line=end.lines + 1)
@@ -252,31 +265,52 @@ def _format(options: Options, content: Content) -> Format:
     return log_format.named(options.format, head) if options.format else log_format.detect(head, content.name)
 
 
-def _ahead(content: Content, format: Format) -> int:
-    """Stretches that are read, and their files written, before the first of them is kept.
+def _prepared(run: Import, format: Format, content: Content, is_within: bool) -> Iterator[Prepared]:
+    """The stretches of a log in order, read in threads.
 
-    None of a stream: it may be silent until a vacuum has taken the files that nothing names. One at most where the
-    parser remembers earlier lines.
+    Where the parser remembers earlier lines, by one thread. While one is written the next is read; not of a stream: it
+    may be silent until a vacuum has taken the files that nothing names yet.
     """
-    if log_file.is_stream(content.name):
-        return 0
-    return THREADS if format.name in log_columns.SHAPES else 1
-
-
-def _prepared(run: Import, format: Format, cut: Iterator[Stretch], most_ahead: int) -> Iterator[Prepared]:
-    """The stretches in order, read ahead in threads."""
-    with ThreadPoolExecutor(max(most_ahead, 1), "import") as pool:
-        ahead: deque[Future[Prepared]] = deque()
-        try:
-            for stretch in cut:
-                ahead.append(pool.submit(run.prepare, stretch, format))
-                if len(ahead) > most_ahead:
-                    yield ahead.popleft().result()
-            while ahead:
+    cut = blocks(content, is_within, run.options.is_growing)
+    most_ahead = 0 if log_file.is_stream(content.name) else 1
+    pool = ThreadPoolExecutor(THREADS if format.name in log_columns.SHAPES else 1, "import")
+    ahead: deque[Future[Prepared]] = deque()
+    try:
+        while parts := _read_ahead(run, format, islice(cut, STRETCH_BLOCKS), pool):
+            ahead.append(pool.submit(parts.prepared, run))
+            if len(ahead) > most_ahead:
                 yield ahead.popleft().result()
-        finally:
-            for future in ahead:
-                future.cancel()
+        while ahead:
+            yield ahead.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The blocks of a stretch, which threads read."""
+
+    said: list[Future[Said]] = field(default_factory=list)
+    fingerprint: Fingerprint = field(default_factory=Fingerprint)
+
+    def __bool__(self) -> bool:
+        return bool(self.said)
+
+    def prepared(self, run: Import) -> Prepared:
+        """To be called once all before it in the pool are begun."""
+        return run.prepare(joined([part.result() for part in self.said]), self.fingerprint)
+
+
+def _read_ahead(run: Import, format: Format, cut: Iterator[Block], pool: ThreadPoolExecutor) -> _Parts:
+    memory = log_columns.memory(run.options.pages)
+    parts = _Parts()
+    for block in cut:
+        said = pool.submit(read, block, format, memory)
+        parts.said.append(said)
+        parts.fingerprint.update(block.data[: said.result().bytes] if block.is_last else block.data)
+        if len(parts.said) > BLOCKS_AHEAD:
+            parts.said[-1 - BLOCKS_AHEAD].result()
+    return parts
 
 
 def _places(file: str, first_line: int, said: Said) -> list[MalformedLine]:

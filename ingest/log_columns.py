@@ -4,35 +4,50 @@ A line that this cannot take for sure, for an escape, a byte that is not UTF-8, 
 to the parser of its format, so that both together say of every line what that parser alone would.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 import polars as pl
-import pyarrow as pa
 
 from ingest.errors import InvalidLine
 from ingest.hit import USER_AGENT_CHARACTERS_MAX, Hit
 from ingest.log_field import clf_us
 from ingest.path import PATH_CHARACTERS_MAX, URL_CHARACTERS_MAX
-from ingest.request import Pages, Request, page_view
+from ingest.request import Pages, Request, Skip, page_view
+from ingest.texts import Texts
 
 END = "\x01"
 """Put after a quote at the end of each line, to tell a line whose last quote is missing. No plain line has it."""
 
 PACKED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd")
 """A block that begins so Polars would take for gzip, zlib or zstd data, and unpack."""
-ODD = "odd"
-KNOWN_REQUESTS_MAX = 100_000
-KNOWN_CHARACTERS_MAX = 512
-"""Longer ones are looked at anew each time: together they would fill the memory."""
+KNOWN_MAX, KNOWN_BYTES_MAX = 300_000, 32 * 1024 * 1024
+"""A memory with as many texts is begun anew: together they would fill the memory."""
 PIECE_BYTES = 8_192
 """A block with so much and no line end in it is left to the parser; a line up to twice as long may not be noticed."""
 
-_CHARACTERS_MAX = {"referrer": URL_CHARACTERS_MAX, "user_agent": USER_AGENT_CHARACTERS_MAX}
-_Said = tuple[str | None, str | None, str]
+_PAGE, _METHOD, _STATUS, _EXCLUDED, _NOT_A_PAGE, _LEFT = range(6)
+"""What comes of a line; one that is left is for the parser to say."""
+_SKIPPED: Mapping[Skip, int] = {
+    "method": _METHOD,
+    "status": _STATUS,
+    "excluded": _EXCLUDED,
+    "not_a_page": _NOT_A_PAGE,
+}
+_OUTCOME = (
+    pl.when(pl.col("is_plain") & (pl.col("said") != _LEFT))
+    .then(
+        pl.when(pl.col("is_answered") | (pl.col("said") == _METHOD))
+        .then(pl.col("said"))
+        .otherwise(pl.lit(_STATUS, pl.UInt8))
+    )
+    .otherwise(pl.lit(_LEFT, pl.UInt8))
+)
+_NOTHING, _NOT_LOGGED = 0, 1
+_FIRST_TEXTS = ("", "-")
+"""Of user agents and referrers."""
 _WORD = r"[!#-Z\\-~]+"  # printable ASCII but for a quote and an opening bracket
 _MONTH = {31: "Jan|Mar|May|Jul|Aug|Oct|Dec", 30: "Jan|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"}
 _TIME = (
@@ -40,10 +55,12 @@ _TIME = (
     r"/(?:19|20)[0-9]{2}:(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9] [+-](?:0[0-9]|1[0-3])[0-5][0-9]"
 )
 _TIME_AND_BRACKET = 28
+_ZONE_AND_BRACKET = 7
 _LOCAL_TIME, _ZONE = 20, 5
 _HEAD = rf"^{_WORD} {_WORD} {_WORD} \[{_TIME}\] $"
 _VHOST_HEAD = rf"^[0-9A-Za-z._-]+:[0-9]{{1,5}} {_WORD} {_WORD} {_WORD} \[{_TIME}\] $"
-_REQUEST = re.compile(r"[A-Za-z]+ [!#-\[\]-~]+ HTTP/[0-9](?:\.[0-9])?")
+_REQUEST = r"^[A-Za-z]+ [!#-\[\]-~]+ HTTP/[0-9](?:\.[0-9])?$"
+_TARGET = r"^GET ([^ ]+)"
 _ODD = r"[\\\x{FFFD}\x00-\x1f\x7f]"  # and what `path.UNSTORABLE` has, but surrogates, of which UTF-8 has none
 
 
@@ -79,7 +96,47 @@ VIEWS = pl.Schema(
         "status": pl.Int16(),
     }
 )
-"""A page view a row, as `ingest.hit.Hit` has them."""
+"""A page view a row, as `ingest.hit.Hit` has them; its texts may be categoricals."""
+
+
+class Memory:
+    """What was said of requests, user agents and referrers before, under one choice of pages."""
+
+    def __init__(self, pages: Pages) -> None:
+        self.pages = pages
+        self.stored = pl.Categorical(pl.Categories.random())
+        """Of a column of paths or of utm_source."""
+        self.targets = Texts(lambda texts: _said_of_targets(texts, pages, self.stored))
+        self.requests = Texts(lambda texts: _said_of_requests(texts, self.targets))
+        self.user_agents = Texts(lambda texts: _is_odd(texts, USER_AGENT_CHARACTERS_MAX), _FIRST_TEXTS)
+        self.referrers = Texts(lambda texts: _is_odd(texts, URL_CHARACTERS_MAX), _FIRST_TEXTS)
+        self._others_bytes = 0
+
+    def views_of(self, hits: list[Hit]) -> pl.DataFrame:
+        """Page views that the parser of a format found, of one type with those that `read` finds."""
+        views = of_hits(hits)
+        self._others_bytes += int(views.estimated_size())
+        return views.with_columns(
+            pl.col("path", "utm_source").cast(self.stored),
+            user_agent=self.user_agents.numbers(views["user_agent"]).cat.to(self.user_agents.dtype),
+            referrer=self.referrers.numbers(views["referrer"]).cat.to(self.referrers.dtype),
+        )
+
+    @property
+    def is_full(self) -> bool:
+        each = self.targets, self.requests, self.user_agents, self.referrers
+        size = sum(texts.bytes for texts in each) + self._others_bytes
+        return sum(texts.count for texts in each) > KNOWN_MAX or size > KNOWN_BYTES_MAX
+
+
+def memory(pages: Pages) -> Memory:
+    """That of all logs that are read so: for a stretch, whose views must be of one type. A full one is begun anew."""
+    if _memory(pages).is_full:
+        _memory.cache_clear()
+    return _memory(pages)
+
+
+_memory = lru_cache(1)(Memory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,28 +150,19 @@ class Columns:
     left: list[int]
 
 
-def read(block: bytes, shape: Shape, pages: Pages) -> Columns:
-    """The lines of a block, each of which ends with a line end."""
+def read(block: bytes, shape: Shape, memory: Memory) -> Columns:
+    """The lines of a block, each of which ends with a line end; the texts of `views` are categoricals of the memory."""
     lines = _split(block, shape)
     if lines is None:
-        return Columns(count := block.count(b"\n"), of_hits([]), {}, list(range(count)))
-    lines = lines.with_columns(_said_of_each(lines["request"], pages))
-    is_plain, is_answered, reason = pl.col("is_plain"), pl.col("is_answered"), pl.col("reason")
-    kinds = lines.lazy().select(
-        left=(~is_plain | (reason == ODD)).arg_true().implode(),
-        method=(is_plain & (reason == "method")).sum(),
-        status=(is_plain & ~is_answered & (reason != "method") & (reason != ODD)).sum(),
-        excluded=(is_plain & is_answered & (reason == "excluded")).sum(),
-        not_a_page=(is_plain & is_answered & (reason == "not_a_page")).sum(),
-    )
-    counted, views = pl.collect_all([kinds, lines.lazy().filter(is_plain & is_answered & (reason == ""))])
-    left, *counts = counted.row(0)
-    odd = [*left, *_odd(views)]
-    plain_views = views.filter(~pl.col("row").is_in(odd)) if len(odd) > len(left) else views
-    skipped = dict(zip(counted.columns[1:], counts, strict=True))
-    return Columns(
-        lines.height, _views(plain_views), {name: count for name, count in skipped.items() if count}, sorted(odd)
-    )
+        return Columns(count := block.count(b"\n"), memory.views_of([]), {}, list(range(count)))
+    requests, said = memory.requests.numbers(lines["request"]), memory.requests.said
+    lines = lines.with_columns(request=requests, said=said["outcome"].gather(requests)).with_columns(outcome=_OUTCOME)
+    counts = dict(lines["outcome"].value_counts().iter_rows())
+    left = lines["row"].filter(lines["outcome"] == _LEFT).to_list() if _LEFT in counts else []
+    views = lines.filter(pl.col("outcome") == _PAGE)
+    plain, odd = _views(views, said, memory)
+    skipped: dict[str, int] = {name: counts[number] for name, number in _SKIPPED.items() if number in counts}
+    return Columns(lines.height, plain, skipped, sorted([*left, *odd]))
 
 
 def of_hits(hits: list[Hit]) -> pl.DataFrame:
@@ -128,12 +176,6 @@ def of_hits(hits: list[Hit]) -> pl.DataFrame:
         "status": [hit.status for hit in hits],
     }
     return pl.DataFrame(columns, schema=VIEWS)
-
-
-def encoded(texts: pl.Series) -> pa.DictionaryArray:
-    """The texts with each distinct one in the dictionary once. Polars looks at each text once for that, Arrow twice."""
-    own = texts.rechunk().cast(pl.Categorical(pl.Categories.random())).to_arrow()  # its categories go with it
-    return pa.DictionaryArray.from_arrays(own.indices.cast(pa.int32()), own.dictionary.cast(pa.string()))
 
 
 def _split(block: bytes, shape: Shape) -> pl.DataFrame | None:
@@ -191,87 +233,78 @@ def _is_plain(shape: Shape) -> pl.Expr:
     return of_all & (pl.col("gap") == " ") & is_whole & ~escapes
 
 
-def _said_of_each(requests: pl.Series, pages: Pages) -> list[pl.Series]:
-    """For each request its path and utm_source, and the reason why it is no page view: ODD if the parser must say."""
-    distinct = encoded(requests)
-    codes = pl.Series(distinct.indices)
-    known = _known(pages)
-    said = [known.get(request) or _said(request, pages, known) for request in distinct.dictionary.to_pylist()]
-    return [
-        pl.Series(name, [row[place] for row in said], dtype=pl.String).gather(codes)
-        for place, name in enumerate(("path", "utm_source", "reason"))
-    ]
+def _said_of_requests(texts: pl.Series, targets: Texts) -> pl.DataFrame:
+    """What comes of the line of each `GET target HTTP/version` if that is plain and was answered, and what is stored.
+
+    A query that says nothing here is cut off first, so that there are few targets to look at.
+    """
+    text, target = pl.col("text"), pl.col("target")
+    is_cut = (target.str.len_bytes() <= PATH_CHARACTERS_MAX) & ~target.str.contains("utm_source=", literal=True)
+    asked = (
+        texts.to_frame("text")
+        .with_columns(is_odd=~text.str.contains(_REQUEST), is_get=text.str.starts_with("GET "))
+        .with_columns(target=pl.when(~pl.col("is_odd") & pl.col("is_get")).then(text.str.extract(_TARGET)))
+        .with_columns(target=pl.when(is_cut & ~target.str.starts_with("?")).then(_path(target)).otherwise(target))
+    )
+    said = targets.said_of(asked["target"])
+    outcome = pl.when("is_odd").then(_LEFT).when("is_get").then(said["outcome"]).otherwise(_METHOD).cast(pl.UInt8)
+    return asked.select(said["path"], said["utm_source"], outcome=outcome)
 
 
-@lru_cache
-def _known(pages: Pages) -> dict[str, _Said]:
-    """What was said of requests before. A dictionary takes a fifth of the time of a cached function."""
-    return {}
+def _path(target: pl.Expr) -> pl.Expr:
+    return target.str.extract(r"^([^?]*)")
 
 
-def _said(request: str, pages: Pages, known: dict[str, _Said]) -> _Said:
-    said = _said_of(request, pages)
-    if len(request) <= KNOWN_CHARACTERS_MAX:
-        if len(known) >= KNOWN_REQUESTS_MAX:
-            known.clear()
-        known[request] = said
-    return said
+def _said_of_targets(targets: pl.Series, pages: Pages, stored: pl.Categorical) -> pl.DataFrame:
+    said = [_said_of(target, pages) for target in targets]
+    return pl.DataFrame(said, {"path": stored, "utm_source": stored, "outcome": pl.UInt8()}, orient="row")
 
 
-def _said_of(request: str, pages: Pages) -> _Said:
-    """Of `GET target HTTP/version`; a query that says nothing here is cut off first, so that there are few to say."""
-    if _REQUEST.fullmatch(request) is None:
-        return None, None, ODD
-    if not request.startswith("GET "):
-        return None, None, "method"
-    target = request[4:].partition(" ")[0]
-    if len(target) <= PATH_CHARACTERS_MAX and "utm_source=" not in target:
-        target = target.partition("?")[0] or target
-    return _cached_said(target, pages) if len(target) <= KNOWN_CHARACTERS_MAX else _said_of_target(target, pages)
-
-
-def _said_of_target(target: str, pages: Pages) -> _Said:
+def _said_of(target: str, pages: Pages) -> tuple[str | None, str | None, int]:
     try:
         found = page_view(Request(0, "GET", "" if target == "-" else target, 200, "", ""), pages)
     except InvalidLine:
-        return None, None, ODD
-    return (found.path, found.utm_source, "") if isinstance(found, Hit) else (None, None, found)
+        return None, None, _LEFT
+    return (found.path, found.utm_source, _PAGE) if isinstance(found, Hit) else (None, None, _SKIPPED[found])
 
 
-_cached_said = lru_cache(KNOWN_REQUESTS_MAX)(_said_of_target)
+def _is_odd(texts: pl.Series, characters_max: int) -> pl.DataFrame:
+    """Whether a referrer or user agent is not as it stands, or over its limit."""
+    return pl.DataFrame({"is_odd": texts.str.contains(_ODD) | (texts.str.len_chars() > characters_max)})
 
 
-def _odd(views: pl.DataFrame) -> list[int]:
-    """The places of page views whose referrer or user agent is not as it stands, or over its limit."""
-    odd = pl.lit(value=False)
-    for column, most in _CHARACTERS_MAX.items():
-        distinct = views[column].unique()
-        is_odd = distinct.str.contains(_ODD) | (distinct.str.len_chars() > most)
-        if len(texts := distinct.filter(is_odd)):
-            odd |= pl.col(column).is_in(texts.implode())
-    return views.filter(odd)["row"].to_list()
-
-
-def _views(plain: pl.DataFrame) -> pl.DataFrame:
-    time = plain.select(time=pl.col("head").str.slice(-_TIME_AND_BRACKET, _TIME_AND_BRACKET - 2))["time"]
-    local = time.str.head(_LOCAL_TIME).str.to_datetime("%d/%b/%Y:%H:%M:%S", time_unit="us").cast(pl.Int64)
+def _views(lines: pl.DataFrame, said: pl.DataFrame, memory: Memory) -> tuple[pl.DataFrame, list[int]]:
+    """The page views of plain lines, of `Memory.views`, and the places of those lines that are left for their texts."""
+    agents, referrers = memory.user_agents.numbers(lines["user_agent"]), memory.referrers.numbers(lines["referrer"])
+    lines = lines.with_columns(user_agent=agents, referrer=referrers)
+    is_odd = _of(agents, memory.user_agents) | _of(referrers, memory.referrers)
+    odd: list[int] = lines["row"].filter(is_odd).to_list() if is_odd.any() else []
+    plain = lines.filter(~is_odd) if odd else lines
+    local = plain["head"].str.slice(-_TIME_AND_BRACKET, _LOCAL_TIME)
+    local_us = local.str.to_datetime("%d/%b/%Y:%H:%M:%S", time_unit="us", cache=False).cast(pl.Int64)
+    user_agent, referrer = pl.col("user_agent"), pl.col("referrer")
     return plain.select(
-        "path",
-        ts_us=local + _offsets(time.str.tail(_ZONE)),
-        user_agent=_field("user_agent"),
-        referrer=_field("referrer").replace("", None),
-        utm_source="utm_source",
+        path=said["path"].gather(plain["request"]),
+        ts_us=local_us + _offsets(plain["head"].str.slice(-_ZONE_AND_BRACKET, _ZONE)),
+        user_agent=pl.when(user_agent != _NOT_LOGGED)
+        .then(user_agent)
+        .otherwise(_NOTHING)
+        .cat.to(memory.user_agents.dtype),
+        referrer=pl.when(referrer > _NOT_LOGGED).then(referrer).cat.to(memory.referrers.dtype),
+        utm_source=said["utm_source"].gather(plain["request"]),
         status=pl.col("tail").str.slice(1, 3).cast(pl.Int16),
-    )
+    ), odd
+
+
+def _of(numbers: pl.Series, texts: Texts) -> pl.Series:
+    return texts.said["is_odd"].gather(numbers)
 
 
 def _offsets(zones: pl.Series) -> pl.Series | int:
     """Microseconds to add to local times for UTC."""
-    offsets = {zone: clf_us(f"01/Jan/1970:00:00:00 {zone}") for zone in zones.unique()}
-    if len(offsets) <= 1:
-        return next(iter(offsets.values()), 0)
+    first = zones.item(0) if len(zones) else "+0000"
+    is_one = (zones == first).all()
+    offsets = {zone: clf_us(f"01/Jan/1970:00:00:00 {zone}") for zone in ([first] if is_one else zones.unique())}
+    if is_one:
+        return offsets[first]
     return zones.replace_strict(offsets, return_dtype=pl.Int64)
-
-
-def _field(name: str) -> pl.Expr:
-    return pl.when(pl.col(name) != "-").then(pl.col(name)).otherwise(pl.lit(""))

@@ -40,7 +40,7 @@ _PACKED: Sequence[tuple[bytes, str, Callable[[Any], Any]]] = (
 class Content:
     """The unpacked bytes of one log, taken from the beginning to the end, as far as it has come."""
 
-    def __init__(self, name: str, file: BinaryIO, packing: str) -> None:
+    def __init__(self, name: str, file: Any, packing: str) -> None:
         self.name = name
         self.taken = 0
         """Bytes that are gone from here."""
@@ -52,6 +52,8 @@ class Content:
         """How it is packed: the name of a format, or nothing."""
         self._ahead = b""
         self._is_ended = False
+        self._buffer = bytearray()
+        """Read into again and again: each other piece of memory would have to be got from the system first."""
 
     def peek(self, size: int) -> bytes:
         """The next bytes, which stay: `size` of them, less only at the end."""
@@ -82,11 +84,14 @@ class Content:
 
     def lines(self) -> bytes:
         """Whole lines of about BLOCK_BYTES; without a line end at the end of the log, or where a line is longer."""
-        *before, last = [self._ahead, *self._pieces(BLOCK_BYTES - len(self._ahead))]
-        end = last.rfind(b"\n") + 1
-        if before and end and sum(map(len, before)) + len(last) == BLOCK_BYTES:  # nearly always: no byte is moved twice
-            return self._taken(b"".join([*before, memoryview(last)[:end]]), last[end:])
-        self._ahead = b"".join([*before, last])
+        room = max(BLOCK_BYTES - len(self._ahead), 0)
+        self._buffer = self._buffer or bytearray(BLOCK_BYTES)
+        view = memoryview(self._buffer)
+        read = self._read_into(view[:room])
+        end = self._buffer.rfind(b"\n", 0, read) + 1
+        if end and read == room:
+            return self._taken(b"".join([self._ahead, view[:end]]), bytes(view[end:read]))
+        self._ahead = b"".join([self._ahead, view[:read]])
         block = self.peek(BLOCK_BYTES)
         end = block.rfind(b"\n") + 1 if len(block) == BLOCK_BYTES else len(block)
         return self.take(end or len(block))
@@ -99,22 +104,29 @@ class Content:
 
     def _pieces(self, size: int) -> Iterator[bytes]:
         """What is read of the next so many bytes; nothing where they are none."""
-        while size > 0 and (piece := self._read(size)):
-            yield piece
-            size -= len(piece)
+        while size > 0 and (read := self._read_into(piece := memoryview(bytearray(size)))):
+            yield bytes(piece[:read])
+            size -= read
 
-    def _read(self, size: int) -> bytes:
-        """What is added to a log once its end was seen is none of this: else the end may be inside of a line."""
-        if self._is_ended:
-            return b""
+    def _read_into(self, view: memoryview) -> int:
+        """The next bytes, and how many they are: less than there is room for only at the end.
+
+        What is added to a log once its end was seen is none of this: else the end may be inside of a line.
+        """
+        read = 0
+        while read < len(view) and not self._is_ended:
+            more = self._read_some(view[read:])
+            self._is_ended = more == 0
+            read += more
+        return read
+
+    def _read_some(self, view: memoryview) -> int:
         try:
-            data = bytes(self._file.read(size))
+            return int(self._file.readinto(view) or 0)
         except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, OSError) as error:
             if not self.packing:
                 raise
             raise InvalidLog(f"{self.name} is not whole {self.packing} data: {error}") from None
-        self._is_ended = not data
-        return data
 
 
 def _grown(last: tuple[int, bytes], more: bytes, end: int) -> tuple[int, bytes]:
@@ -202,6 +214,14 @@ class _Counted:
             data = first + (self._file.read(size) or b"")
         self._on_bytes(len(data))
         return data
+
+    def readinto(self, view: memoryview) -> int:
+        first = self._first[: len(view)]
+        self._first = self._first[len(first) :]
+        view[: len(first)] = first
+        read = len(first) or int(self._file.readinto(view) or 0)
+        self._on_bytes(read)
+        return read
 
     def readable(self) -> bool:
         return True

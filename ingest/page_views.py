@@ -6,9 +6,9 @@ from threading import Lock
 import polars as pl
 import pyarrow as pa
 
-from ingest.log_columns import encoded
 from ingest.path import host
 from ingest.second_core import Describe, Reader, described
+from ingest.texts import encoded
 from warehouse.schema import HOT
 
 KNOWN_USER_AGENTS_MAX = 200_000

@@ -1,4 +1,4 @@
-"""A log cut into stretches that are stored one by one, and what one says: its page views and what was skipped."""
+"""What a stretch of a log says, block by block: its page views, and what was skipped."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,13 +9,11 @@ import polars as pl
 from ingest import log_columns
 from ingest.errors import InvalidLine
 from ingest.hit import Hit
-from ingest.ledger import Fingerprint
+from ingest.log_columns import Memory
 from ingest.log_file import Content
 from ingest.log_format import Format
 from ingest.request import Pages, page_view
 
-STRETCH_BLOCKS = 4
-"""Blocks of a log that are stored together: some 32 MiB."""
 MALFORMED_KEPT = 10
 SAMPLED_EVERY_BYTES, SAMPLE_BYTES, SAMPLE_LINES_MAX = 256 * 1024, 4 * 1024, 100
 """Lines of under 40 bytes are short: a request, its time and its status take more."""
@@ -24,14 +22,14 @@ LINE_BYTES_MAX = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Blocks of a log as they follow each other.
+class Block:
+    """Some of a log.
 
     `is_within`: it begins inside of a line that was counted before. `is_last`: the log ends with it, for now.
     `is_growing`: a last line without an end waits for the rest, whatever it says so far.
     """
 
-    blocks: Sequence[bytes]
+    data: bytes
     is_within: bool
     is_last: bool
     is_growing: bool = False
@@ -39,53 +37,59 @@ class Stretch:
 
 @dataclass(slots=True)
 class Said:
-    """What a stretch says. `views` are of `log_columns.VIEWS`; `malformed` has of the first of such lines the number
-    within the stretch, from 1, and the reason. `is_cut`: it ends inside of a line, which is counted.
+    """What a block says, or the blocks of a stretch. `views` are of `log_columns.VIEWS`; `malformed` has of the first
+    of such lines the number within it, from 1, and the reason. `bytes` were read of it. `is_cut`: it ends inside of a
+    line, which is counted.
 
-    A last line of the log that has no end and cannot be read is `unfinished`: it is not within `fingerprint`, and is
-    read when the log has grown. One that can be read is counted."""
+    A last line of the log that has no end and cannot be read is `unfinished`: it is not within `bytes`, and is read
+    when the log has grown. One that can be read is counted."""
 
     views: pl.DataFrame
     lines: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     malformed: list[tuple[int, str]] = field(default_factory=list)
-    fingerprint: Fingerprint = field(default_factory=Fingerprint)
+    bytes: int = 0
     is_cut: bool = False
 
 
-def stretches(content: Content, is_within: bool, is_growing: bool = False) -> Iterator[Stretch]:
+def blocks(content: Content, is_within: bool, is_growing: bool = False) -> Iterator[Block]:
     """The rest of a log."""
-    while blocks := _blocks(content):
-        yield Stretch(blocks, is_within, is_last=not content.peek(1), is_growing=is_growing)
-        is_within = not blocks[-1].endswith(b"\n")
+    while data := content.lines():
+        yield Block(data, is_within, is_last=not content.peek(1), is_growing=is_growing)
+        is_within = not data.endswith(b"\n")
 
 
-def _blocks(content: Content) -> list[bytes]:
-    blocks: list[bytes] = []
-    while len(blocks) < STRETCH_BLOCKS and (block := content.lines()):
-        blocks.append(block)
-    return blocks
-
-
-def read(stretch: Stretch, format: Format, pages: Pages) -> Said:
-    """Every line of a stretch, as the parser of its format reads it; plain ones by columns."""
-    said = Said(log_columns.of_hits([]), is_cut=stretch.is_within)
-    frames: list[pl.DataFrame] = []
-    for block in stretch.blocks:
-        begin = block.find(b"\n") + 1 or len(block) if said.is_cut else 0
-        end = block.rfind(b"\n") + 1 if stretch.is_last and block is stretch.blocks[-1] else len(block)
-        lines, last = block[begin:end], block[max(begin, end) :]
-        said.is_cut = not block.endswith(b"\n")
-        frames += _views(lines if lines.endswith(b"\n") or not lines else lines + b"\n", format, pages, said)
-        found = _last(last, format, pages, said) if last and not stretch.is_growing else []
-        said.is_cut &= bool(found) or not last
+def read(block: Block, format: Format, memory: Memory) -> Said:
+    """Every line of a block, as the parser of its format reads it; plain ones by columns."""
+    data = block.data
+    begin = data.find(b"\n") + 1 or len(data) if block.is_within else 0
+    end = data.rfind(b"\n") + 1 if block.is_last else len(data)
+    lines, last = data[begin:end], data[max(begin, end) :]
+    said = Said(log_columns.of_hits([]), bytes=len(data), is_cut=not data.endswith(b"\n"))
+    frames = _views(lines if lines.endswith(b"\n") or not lines else lines + b"\n", format, memory, said)
+    if last:
+        found = [] if block.is_growing else _last(last, format, memory, said)
         frames += found
-        said.fingerprint.update(block if found or not last else block[: -len(last)])
+        said.is_cut = bool(found)
+        said.bytes -= 0 if found else len(last)
     said.views = pl.concat(frames) if frames else said.views
     return said
 
 
-def _last(line: bytes, format: Format, pages: Pages, said: Said) -> list[pl.DataFrame]:
+def joined(parts: Sequence[Said]) -> Said:
+    """What blocks that follow each other say together, which were read with one memory."""
+    views = [part.views for part in parts if part.views.height] or [parts[0].views]
+    said = Said(pl.concat(views), is_cut=parts[-1].is_cut)
+    for part in parts:
+        room = MALFORMED_KEPT - len(said.malformed)
+        said.malformed += [(said.lines + number, reason) for number, reason in part.malformed[:room]]
+        said.lines += part.lines
+        said.skipped.update(part.skipped)
+        said.bytes += part.bytes
+    return said
+
+
+def _last(line: bytes, format: Format, memory: Memory, said: Said) -> list[pl.DataFrame]:
     """What the last line of a log says although it has no end; nothing if it cannot be read, which is noted."""
     try:
         request = format.parse(line[:LINE_BYTES_MAX])
@@ -94,14 +98,14 @@ def _last(line: bytes, format: Format, pages: Pages, said: Said) -> list[pl.Data
         said.skipped["unfinished"] += 1
         return []
     parsed = Format(format.name, lambda line: request)  # some parsers remember a line, and would know it again
-    views = log_columns.of_hits(_hits([line], [0], parsed, pages, said))
+    views = _of_hits(_hits([line], [0], parsed, memory.pages, said), format, memory)
     said.lines += 1
     return [views]
 
 
-def _views(block: bytes, format: Format, pages: Pages, said: Said) -> list[pl.DataFrame]:
+def _views(block: bytes, format: Format, memory: Memory, said: Said) -> list[pl.DataFrame]:
     """The page views of whole lines, and the rest noted in `said`."""
-    return [frame for piece in _pieces(block) for frame in _views_of(piece, format, pages, said)]
+    return [frame for piece in _pieces(block) for frame in _views_of(piece, format, memory, said)]
 
 
 def _pieces(block: bytes) -> Iterator[bytes]:
@@ -117,21 +121,26 @@ def _pieces(block: bytes) -> Iterator[bytes]:
         start = end
 
 
-def _views_of(block: bytes, format: Format, pages: Pages, said: Said) -> list[pl.DataFrame]:
+def _views_of(block: bytes, format: Format, memory: Memory, said: Said) -> list[pl.DataFrame]:
     shape = log_columns.SHAPES.get(format.name)
     if not block:
         return []
     if shape is None:
         lines = block.split(b"\n")[:-1]
-        views = log_columns.of_hits(_hits(lines, range(len(lines)), format, pages, said))
+        views = _of_hits(_hits(lines, range(len(lines)), format, memory.pages, said), format, memory)
         said.lines += len(lines)
         return [views]
-    columns = log_columns.read(block, shape, pages)
+    columns = log_columns.read(block, shape, memory)
     said.skipped.update(columns.skipped)
     lines = block.split(b"\n") if columns.left else []
-    left = log_columns.of_hits(_hits(lines, columns.left, format, pages, said))
+    left = _of_hits(_hits(lines, columns.left, format, memory.pages, said), format, memory)
     said.lines += columns.lines
     return [columns.views, left]
+
+
+def _of_hits(hits: list[Hit], format: Format, memory: Memory) -> pl.DataFrame:
+    """Of one type with the views that are found by columns, where the format has such."""
+    return memory.views_of(hits) if format.name in log_columns.SHAPES else log_columns.of_hits(hits)
 
 
 def _hits(lines: Sequence[bytes], places: Sequence[int], format: Format, pages: Pages, said: Said) -> list[Hit]:

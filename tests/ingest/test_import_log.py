@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ingest import import_log, log_file, stretch
+from ingest import import_log, log_file
 from ingest.errors import InvalidFormat, InvalidLog, UnknownFormat
 from ingest.import_log import DEFAULTS, Options, Summary, import_logs
 from ingest.stretch import LINE_BYTES_MAX, MALFORMED_KEPT
@@ -211,7 +211,7 @@ def test_log_of_which_most_lines_are_malformed_is_told_with_the_first_of_them(
 ) -> None:
     """By file and line, also those of stretches that were stored before, and none of another file."""
     monkeypatch.setattr(log_file, "BLOCK_BYTES", 1_000)
-    monkeypatch.setattr(stretch, "STRETCH_BLOCKS", 1)
+    monkeypatch.setattr(import_log, "STRETCH_BLOCKS", 1)
     good = written(tmp_path / "good.log", *[line()] * 9, b"odd")
     bad = written(tmp_path / "bad.log", *[line()] * 9, b"no", *[line()] * 9, *[b"neither"] * 400)
     with pytest.raises(InvalidLog) as raised:
@@ -300,7 +300,7 @@ def test_grown_log_is_read_by_the_last_header_of_what_was_read_before(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, until: bytes, block_bytes: int
 ) -> None:
     monkeypatch.setattr(log_file, "BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(stretch, "STRETCH_BLOCKS", 1)
+    monkeypatch.setattr(import_log, "STRETCH_BLOCKS", 1)
     log = tmp_path / "log"
     ends = [CLOUDFRONT.rindex(until) + len(until), CLOUDFRONT.rindex(b"/c"), len(CLOUDFRONT)]
     for end in ends:
@@ -390,7 +390,7 @@ def test_plain_log_may_be_named_as_if_it_were_packed(site: Site, tmp_path: Path)
 
 def test_long_log_is_stored_as_it_is_read(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_file, "BLOCK_BYTES", 4_000)
-    monkeypatch.setattr(stretch, "STRETCH_BLOCKS", 2)
+    monkeypatch.setattr(import_log, "STRETCH_BLOCKS", 2)
     monkeypatch.setattr(import_log, "STAGED_ROWS_MIN", 10)
     monkeypatch.setattr(import_log, "LOAD_STRETCHES", 3)
     lines = [line(b"GET /%d HTTP/1.1" % (number % 7)) for number in range(500)]

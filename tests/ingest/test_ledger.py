@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from ingest import import_log, ledger, log_file, stretch
+from ingest import import_log, ledger, log_file
 from ingest.errors import LogReadElsewhere
 from ingest.import_log import Options, Summary, import_logs
 from ingest.ledger import Fingerprint
@@ -33,7 +33,7 @@ PACKINGS: dict[str, Callable[[bytes], bytes]] = {
     "xz": lzma.compress,
     "zst": lambda content: bytes(pa.compress(content, "zstd", asbytes=True)),
 }
-SIZES = {"small": (8 * 1024 * 1024, 4, 5_000), "many": (300, 2, 2), "one line": (1, 1, 1)}
+SIZES = {"small": (8 * 1024 * 1024, 8, 5_000), "many": (300, 2, 2), "one line": (1, 1, 1)}
 """Bytes of a block, blocks of a stretch, rows of a file: as they are, or so that a few lines cross many boundaries."""
 
 
@@ -48,7 +48,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 def _boundaries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     block_bytes, stretch_blocks, staged_rows_min = SIZES[request.param]
     monkeypatch.setattr(log_file, "BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(stretch, "STRETCH_BLOCKS", stretch_blocks)
+    monkeypatch.setattr(import_log, "STRETCH_BLOCKS", stretch_blocks)
     monkeypatch.setattr(import_log, "STAGED_ROWS_MIN", staged_rows_min)
 
 

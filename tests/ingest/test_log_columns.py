@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ingest import log_columns, log_format
 from ingest.errors import InvalidLine
 from ingest.hit import Hit
-from ingest.log_columns import SHAPES
+from ingest.log_columns import SHAPES, VIEWS, Memory
 from ingest.request import DEFAULT_PAGES, Pages, page_view
 from ingest.stretch import LINE_BYTES_MAX
 from tests.ingest.test_access_log import FIREFOX, line
@@ -41,11 +41,11 @@ def by_the_parser(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, C
 
 def by_columns(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, Counter[str]]:
     block = b"".join(each + b"\n" for each in lines)
-    columns = log_columns.read(block, SHAPES[name], pages)
+    columns = log_columns.read(block, SHAPES[name], Memory(pages))
     assert columns.lines == len(lines)
     views, skipped = by_the_parser([lines[place] for place in columns.left], name, pages)
-    assert columns.views.schema == log_columns.VIEWS
-    return views + Counter(columns.views.rows()), skipped + Counter(columns.skipped)
+    assert columns.views.columns == VIEWS.names()
+    return views + Counter(columns.views.cast(dict(VIEWS)).rows()), skipped + Counter(columns.skipped)
 
 
 def vhost(request: bytes = b"GET /a HTTP/1.1", **fields: bytes) -> bytes:
@@ -183,14 +183,14 @@ def test_columns_and_parser_together_say_of_every_line_what_the_parser_alone_say
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_plain_lines_are_taken_by_columns(name: str, make: Callable[..., bytes], end: bytes) -> None:
     lines = [make(), make(b"POST /b HTTP/2"), make(b"GET /c?q HTTP/1.0", status=b"404", size=b"-"), make(user=b"ana")]
-    columns = log_columns.read(b"".join(each + end for each in lines), SHAPES[name], DEFAULT_PAGES)
+    columns = log_columns.read(b"".join(each + end for each in lines), SHAPES[name], Memory(DEFAULT_PAGES))
     assert (columns.lines, columns.left, columns.skipped) == (4, [], {"method": 1, "status": 1})
     assert columns.views["path"].to_list() == ["/a", "/a"]
 
 
 def test_sample_log_is_taken_by_columns_but_for_a_few_odd_lines() -> None:
     block = SAMPLE.read_bytes()
-    columns = log_columns.read(block, SHAPES["combined"], DEFAULT_PAGES)
+    columns = log_columns.read(block, SHAPES["combined"], Memory(DEFAULT_PAGES))
     lines = block.split(b"\n")[:-1]
     left = [lines[place] for place in columns.left]
     assert columns.lines == len(lines)
@@ -245,5 +245,5 @@ def test_block_that_begins_as_packed_data_does_is_lines_all_the_same(magic: byte
 
 
 def test_no_line_is_no_view() -> None:
-    columns = log_columns.read(b"", SHAPES["combined"], DEFAULT_PAGES)
+    columns = log_columns.read(b"", SHAPES["combined"], Memory(DEFAULT_PAGES))
     assert (columns.lines, columns.views.height, columns.left) == (0, 0, [])

@@ -1,16 +1,18 @@
-"""A log cut into stretches says the same wherever it is cut, and waits for a last line that has no end."""
+"""A log cut into blocks says the same wherever it is cut, and waits for a last line that has no end."""
 
 import io
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest import log_format, stretch
+from ingest.log_columns import VIEWS, Memory
 from ingest.log_file import Content
 from ingest.request import DEFAULT_PAGES
-from ingest.stretch import LINE_BYTES_MAX, Said, Stretch, read, stretches
+from ingest.stretch import LINE_BYTES_MAX, Block, Said, blocks, joined, read
 from tests.ingest.test_access_log import line
 from tests.ingest.test_log_columns import by_the_parser
 
@@ -24,9 +26,10 @@ def numbered(number: int) -> bytes:
 def said(content: bytes, block_bytes: int, monkeypatch: pytest.MonkeyPatch, is_growing: bool = False) -> list[Said]:
     with monkeypatch.context() as patched:
         patched.setattr("ingest.log_file.BLOCK_BYTES", block_bytes)
-        patched.setattr(stretch, "STRETCH_BLOCKS", 2)
-        cut = stretches(Content("log", io.BytesIO(content), ""), False, is_growing)
-        return [read(each, COMBINED, DEFAULT_PAGES) for each in cut]
+        memory = Memory(DEFAULT_PAGES)
+        cut = blocks(Content("log", io.BytesIO(content), ""), False, is_growing)
+        parts = [read(each, COMBINED, memory) for each in cut]
+        return [joined(parts[first : first + 2]) for first in range(0, len(parts), 2)]
 
 
 pieces = st.sampled_from(
@@ -36,17 +39,17 @@ pieces = st.sampled_from(
 
 @settings(deadline=None, derandomize=True, max_examples=100)
 @given(st.lists(pieces, max_size=12), st.integers(1, 2_000))
-def test_stretches_say_the_same_wherever_they_are_cut(lines: list[bytes], block_bytes: int) -> None:
+def test_blocks_say_the_same_wherever_they_are_cut(lines: list[bytes], block_bytes: int) -> None:
     content = b"".join(each + b"\n" for each in lines)
     with pytest.MonkeyPatch.context() as monkeypatch:
         found = said(content, block_bytes, monkeypatch)
     # Of a line that is longer than a block no more than the block is looked at.
     lines = [each[:block_bytes] if len(each) >= block_bytes else each for each in lines]
     views, skipped = by_the_parser(lines, "combined", DEFAULT_PAGES)
-    assert sum((Counter(each.views.rows()) for each in found), Counter()) == views
+    assert sum((Counter(each.views.cast(dict(VIEWS)).rows()) for each in found), Counter()) == views
     assert sum((each.skipped for each in found), Counter()) == skipped
     assert sum(each.lines for each in found) == len(lines)
-    assert sum(each.fingerprint.bytes for each in found) == len(content)
+    assert sum(each.bytes for each in found) == len(content)
     assert not found or not found[-1].is_cut
 
 
@@ -70,31 +73,31 @@ def test_last_line_without_an_end_counts_if_it_can_be_read(
     last: bytes, lines: int, skipped: dict[str, int], is_cut: bool, kept: int
 ) -> None:
     first = line() + b"\n"
-    found = read(Stretch([first + last], is_within=False, is_last=True), COMBINED, DEFAULT_PAGES)
+    found = read(Block(first + last, is_within=False, is_last=True), COMBINED, Memory(DEFAULT_PAGES))
     assert (found.lines, found.skipped, found.is_cut) == (lines, skipped, is_cut)
-    assert found.fingerprint.bytes == len(first) + kept
+    assert found.bytes == len(first) + kept
 
 
 @pytest.mark.parametrize("last", [line()[:40], line(), line() + b"\r"])
 def test_last_line_of_a_log_that_grows_waits(last: bytes) -> None:
     first = line() + b"\n"
-    growing = Stretch([first + last], is_within=False, is_last=True, is_growing=True)
-    found = read(growing, COMBINED, DEFAULT_PAGES)
-    assert (found.lines, found.skipped, found.is_cut, found.fingerprint.bytes) == (1, {}, False, len(first))
+    growing = Block(first + last, is_within=False, is_last=True, is_growing=True)
+    found = read(growing, COMBINED, Memory(DEFAULT_PAGES))
+    assert (found.lines, found.skipped, found.is_cut, found.bytes) == (1, {}, False, len(first))
 
 
 @pytest.mark.parametrize("rest", [b"\n", b"x\n", line() + b"\n"])
 def test_rest_of_a_line_that_was_counted_is_not_looked_at(rest: bytes) -> None:
-    found = read(Stretch([rest + numbered(1) + b"\n"], is_within=True, is_last=True), COMBINED, DEFAULT_PAGES)
+    found = read(Block(rest + numbered(1) + b"\n", is_within=True, is_last=True), COMBINED, Memory(DEFAULT_PAGES))
     assert (found.lines, found.views["path"].to_list(), found.is_cut) == (1, ["/1"], False)
-    only = read(Stretch([rest], is_within=True, is_last=True), COMBINED, DEFAULT_PAGES)
-    assert (only.lines, only.is_cut, only.fingerprint.bytes) == (0, False, len(rest))
-    none = read(Stretch([rest[:-1] + b"x"], is_within=True, is_last=True), COMBINED, DEFAULT_PAGES)
-    assert (none.lines, none.is_cut, none.fingerprint.bytes) == (0, True, len(rest))
+    only = read(Block(rest, is_within=True, is_last=True), COMBINED, Memory(DEFAULT_PAGES))
+    assert (only.lines, only.is_cut, only.bytes) == (0, False, len(rest))
+    none = read(Block(rest[:-1] + b"x", is_within=True, is_last=True), COMBINED, Memory(DEFAULT_PAGES))
+    assert (none.lines, none.is_cut, none.bytes) == (0, True, len(rest))
 
 
 def test_stretch_that_ends_inside_of_a_line_says_so_although_the_log_goes_on() -> None:
-    found = read(Stretch([b"x" * LINE_BYTES_MAX], is_within=False, is_last=False), COMBINED, DEFAULT_PAGES)
+    found = read(Block(b"x" * LINE_BYTES_MAX, is_within=False, is_last=False), COMBINED, Memory(DEFAULT_PAGES))
     assert (found.lines, found.is_cut) == (1, True)
 
 
@@ -106,25 +109,25 @@ def test_last_line_without_an_end_is_parsed_once_by_a_parser_that_remembers() ->
         b'"statusCode":200,"region":"x"}}'
     )
     vercel = log_format.named("vercel", ())
-    found = read(Stretch([row], is_within=False, is_last=True), vercel, DEFAULT_PAGES)
+    found = read(Block(row, is_within=False, is_last=True), vercel, Memory(DEFAULT_PAGES))
     assert (found.views["path"].to_list(), found.skipped) == (["/a"], {})
 
 
 class Growing(io.BytesIO):
     """A file to which a line is added whenever its end was seen."""
 
-    def read(self, size: int | None = -1) -> bytes:
-        data = super().read(size)
-        if not data:
+    def readinto(self, view: Any) -> int:
+        read = super().readinto(view)
+        if not read:
             self.write(b"added\n")
             self.seek(-6, io.SEEK_CUR)
-        return data
+        return read
 
 
 def test_what_is_added_once_the_end_was_seen_is_left_for_the_next_time() -> None:
     half = line()[:40]
-    (only,) = stretches(Content("log", Growing(line() + b"\n" + half), ""), False)
-    assert only == Stretch([line() + b"\n" + half], is_within=False, is_last=True)
+    (only,) = blocks(Content("log", Growing(line() + b"\n" + half), ""), False)
+    assert only == Block(line() + b"\n" + half, is_within=False, is_last=True)
 
 
 @pytest.mark.parametrize("name", ["combined", "cloudflare"])
@@ -132,10 +135,10 @@ def test_short_lines_say_the_same_in_pieces(name: str, monkeypatch: pytest.Monke
     """What a log of short lines would fill the memory with is read a piece at a time, numbered as one."""
     lines = [line(), *[b"x"] * 300, line(b"GET /b HTTP/1.1"), b"", *[b"y"] * 300, line(b"GET /c HTTP/1.1")]
     format = log_format.named(name, [])
-    whole = read(Stretch([b"\n".join(lines) + b"\n"], is_within=False, is_last=True), format, DEFAULT_PAGES)
+    whole = read(Block(b"\n".join(lines) + b"\n", is_within=False, is_last=True), format, Memory(DEFAULT_PAGES))
     monkeypatch.setattr(stretch, "SAMPLED_EVERY_BYTES", 64)
     monkeypatch.setattr(stretch, "SAMPLE_LINES_MAX", 3)
-    in_pieces = read(Stretch([b"\n".join(lines) + b"\n"], is_within=False, is_last=True), format, DEFAULT_PAGES)
+    in_pieces = read(Block(b"\n".join(lines) + b"\n", is_within=False, is_last=True), format, Memory(DEFAULT_PAGES))
     assert in_pieces.views.rows() == whole.views.rows()
     assert (in_pieces.lines, in_pieces.skipped) == (whole.lines, whole.skipped)
     assert in_pieces.malformed == whole.malformed
@@ -144,6 +147,6 @@ def test_short_lines_say_the_same_in_pieces(name: str, monkeypatch: pytest.Monke
 def test_only_the_first_malformed_lines_are_kept() -> None:
     content = b"\n".join([line(), *[b"no"] * 50]) + b"\n"
     format = log_format.named("combined", [])
-    found = read(Stretch([content], is_within=False, is_last=True), format, DEFAULT_PAGES)
+    found = read(Block(content, is_within=False, is_last=True), format, Memory(DEFAULT_PAGES))
     assert found.skipped == {"malformed": 50}
     assert [number for number, _ in found.malformed] == list(range(2, 2 + stretch.MALFORMED_KEPT))

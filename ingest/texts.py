@@ -1,0 +1,57 @@
+"""Columns of texts as numbers: each distinct text is looked at once, over many columns."""
+
+from collections.abc import Callable, Sequence
+from threading import Lock
+
+import polars as pl
+import pyarrow as pa
+
+
+class Texts:
+    """Each distinct text of the columns that come by its number, from 0, and a row of what is said of it.
+
+    Safe for several threads.
+    """
+
+    def __init__(self, say: Callable[[pl.Series], pl.DataFrame], first: Sequence[str] = ()) -> None:
+        """`say` is asked once of each text; `first` are those of the first numbers."""
+        self.dtype = pl.Categorical(pl.Categories.random())
+        """Of a column of these texts."""
+        self.bytes = 0
+        self._say = say
+        self._lock = Lock()
+        self.said = say(pl.Series(first, dtype=pl.String))
+        """By number."""
+        self._held = pl.Series(first, dtype=self.dtype)  # Polars forgets the numbers with the last column of them
+
+    @property
+    def count(self) -> int:
+        return self.said.height
+
+    def numbers(self, column: pl.Series) -> pl.Series:
+        """The number of each text of a column; what is `said` holds them all after this."""
+        with self._lock:
+            numbers = column.cast(self.dtype).to_physical()
+            if (numbers.max() or 0) >= self.said.height:  # type: ignore[operator]  # they are numbers
+                self._learn(column, numbers)
+            return numbers
+
+    def said_of(self, column: pl.Series) -> pl.DataFrame:
+        """What is said of each text of a column, null of none."""
+        numbers = self.numbers(column)
+        return self.said.select(pl.all().gather(numbers))
+
+    def _learn(self, column: pl.Series, numbers: pl.Series) -> None:
+        is_new = numbers >= self.said.height
+        new = pl.DataFrame({"number": numbers.filter(is_new), "text": column.filter(is_new)})
+        texts = new.unique("number").sort("number")["text"]
+        self.bytes += int(texts.str.len_bytes().sum())
+        self.said = pl.concat([self.said, self._say(texts)]).rechunk()
+
+
+def encoded(texts: pl.Series) -> pa.DictionaryArray:
+    """The texts, strings or a categorical, with each distinct one in the dictionary once."""
+    own = texts if isinstance(texts.dtype, pl.Categorical) else texts.cast(pl.Categorical(pl.Categories.random()))
+    numbers = own.to_physical().rechunk().to_arrow().dictionary_encode()
+    distinct = pl.Series(numbers.dictionary, dtype=pl.UInt32).cat.to(own.dtype).cast(pl.String)
+    return pa.DictionaryArray.from_arrays(numbers.indices, distinct.to_arrow().cast(pa.string()))
