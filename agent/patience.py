@@ -1,8 +1,11 @@
-"""A host that does not answer is asked again, a little later and not for ever."""
+"""A host or a database that does not answer is asked again, a little later and not for ever."""
 
+import logging
 import time
 from collections.abc import Callable
 from typing import TypeVar
+
+import sqlalchemy as sa
 
 from agent.errors import HostUnavailable, Stopped
 
@@ -10,7 +13,9 @@ PAUSES_S = (0.5, 3.0)
 """Between the three attempts: a host that restarts, or a connection that was cut, is back by then."""
 PAUSE_MAX_S = 60.0
 """A host that asks for a longer pause is not waited for: a turn holds a place that others wait for."""
+NOTE_AGAIN_S = 1.0
 POLL_S = 0.1
+LOG = logging.getLogger("readership.agent")
 
 Answer = TypeVar("Answer")
 
@@ -30,6 +35,20 @@ def persistently(attempt: Callable[[], Answer], is_stopped: Callable[[], bool]) 
                 raise
             pause(max(pause_s, error.retry_after_s), is_stopped)
     return attempt()
+
+
+def noted(note: Callable[[], Answer], is_stopped: Callable[[], bool]) -> Answer:
+    """What `note` answers once the control database takes it: what a turn did would be lost with the note of it.
+
+    Raises:
+        Stopped: `is_stopped` said so meanwhile, as where the lease of the turn is given up.
+    """
+    while True:
+        try:
+            return note()
+        except sa.exc.OperationalError as error:
+            LOG.warning("the control database does not take a note of a turn (%s); it is tried again", error.orig)
+            pause(NOTE_AGAIN_S, is_stopped)
 
 
 def pause(seconds: float, is_stopped: Callable[[], bool]) -> None:

@@ -29,7 +29,6 @@ from agent.workspace import Workspace
 GIT_LIMIT_S = 600.0
 """Of a step that speaks to the repository's host."""
 LOCK_POLL_S = 0.1
-NOTES_MAX, NOTE_AGAIN_S = 10, 1.0
 SHORT = 10
 """Characters of a commit's id that tell it from others."""
 
@@ -217,14 +216,7 @@ class _Turn:
         }
 
     def _finish(self, name: str, result: Mapping[str, Any], told: str) -> None:
-        """Noted also by a database that is away for a moment: what the coding agent did would be lost with the note."""
-        for _ in range(NOTES_MAX - 1):
-            try:
-                self._lease = queue.finish_step(
-                    self._tools.engine, self._lease, name, result, told, self._tools.now_us()
-                )
-            except sa.exc.OperationalError:
-                patience.pause(NOTE_AGAIN_S, self._tools.is_stopped)
-            else:
-                return
-        self._lease = queue.finish_step(self._tools.engine, self._lease, name, result, told, self._tools.now_us())
+        def note() -> Lease:
+            return queue.finish_step(self._tools.engine, self._lease, name, result, told, self._tools.now_us())
+
+        self._lease = patience.noted(note, self._tools.is_stopped)

@@ -13,11 +13,12 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import sqlalchemy as sa
 
-from agent import queue, store, turn, webhook, workspace
+from agent import patience, queue, store, turn, webhook, workspace
 from agent.errors import AgentError, LeaseLost, Stopped, Terminated
 from agent.journal import Tail
 from agent.queue import Lease, Outcome
@@ -26,6 +27,9 @@ POLL_S = 0.1
 HEARTBEATS = 5
 """In a lease; at least one a second, by which a cancelled turn learns of it."""
 HEARTBEAT_S_MAX = 1.0
+KEPT = 0.8
+"""Of a lease that cannot be renewed, until the turn is given up. The rest is for its programs to end in before another
+worker may begin: 3 of 15 seconds, and they are killed after `process.TERMINATE_S`."""
 WEBHOOK_POLL_S = 1.0
 SWEEP_EVERY_S = 3600.0
 FAULT_S = 5.0
@@ -78,10 +82,11 @@ class Worker:
     def _work(self, slot: int) -> None:
         """One turn after the other, until `close`."""
         while not self._stopping.is_set():
+            asked_s = time.monotonic()
             try:
                 lease = queue.claim(self._setup.engine, f"{self._name}-{slot}", _now_us(), self._lease_us)
                 if lease is not None:
-                    self._hold(lease)
+                    self._hold(lease, asked_s)
                     continue
             except Exception:  # the database comes back, and a turn that was held is taken by another worker
                 LOG.exception("the queue of agent jobs cannot be worked on; it is tried again")
@@ -93,10 +98,10 @@ class Worker:
     def _lease_us(self) -> int:
         return int(self._setup.lease_s * 1_000_000)
 
-    def _hold(self, lease: Lease) -> None:
+    def _hold(self, lease: Lease, asked_s: float) -> None:
         """Work on a turn, its lease kept by a thread that no slow step can hold up."""
         began = time.monotonic()
-        held = _Held(self._setup, lease, self._stopping)
+        held = _Held(self._setup, lease, self._stopping, asked_s)
         outcome = None
         try:
             outcome = self._outcome(lease, held)
@@ -110,11 +115,12 @@ class Worker:
             if outcome is None:
                 queue.release(self._setup.engine, lease)
                 return
-            queue.finish(self._setup.engine, lease, outcome, _now_us())
+            ended = partial(queue.finish, self._setup.engine, lease, outcome, _now_us())
+            patience.noted(ended, held.is_stopped)
             self._setup.on_turn(time.monotonic() - began, outcome.reason is None)
 
     def _outcome(self, lease: Lease, held: "_Held") -> Outcome:
-        """Raises Stopped, where this process ends, and LeaseLost."""
+        """Raises Stopped, where this process ends or the lease is given up, and LeaseLost."""
         tools = turn.Tools(
             self._setup.engine, self._setup.folder, self._setup.environ, _now_us, held.is_stopped, held.tail.add
         )
@@ -153,18 +159,28 @@ class Worker:
 
 
 class _Held:
-    """A turn whose lease is renewed, with what its coding agent has printed, until it is closed or lost."""
+    """A turn whose lease is renewed, with what its coding agent has printed, until it is closed, lost or given up.
 
-    def __init__(self, setup: Setup, lease: Lease, stopping: threading.Event) -> None:
+    By this process's own clock, from when it asked for the lease: a database that is away, or does not answer at all,
+    cannot say that the lease is over. `asked_s` is that moment.
+    """
+
+    def __init__(self, setup: Setup, lease: Lease, stopping: threading.Event, asked_s: float) -> None:
         self._setup, self._lease, self._stopping = setup, lease, stopping
         self._closed = threading.Event()
+        self._kept_until_s = asked_s + KEPT * setup.lease_s
+        self._is_given_up = False
         self.is_lost = False
         self.tail = Tail()
         self._thread = threading.Thread(target=self._beat, name="heartbeat")
         self._thread.start()
 
     def is_stopped(self) -> bool:
-        return self.is_lost or self._stopping.is_set()
+        """Once it says so it stays so: the turn's programs are ended then."""
+        if not self._is_given_up and time.monotonic() >= self._kept_until_s:
+            self._is_given_up = True
+            LOG.warning("the lease of turn %s could not be renewed: the turn is given up", self._lease.turn)
+        return self.is_lost or self._is_given_up or self._stopping.is_set()
 
     def close(self) -> None:
         """The last of the output is noted."""
@@ -173,26 +189,22 @@ class _Held:
 
     def _beat(self) -> None:
         noted = ""
-        renewed_s = time.monotonic()
         every_s = min(HEARTBEAT_S_MAX, self._setup.lease_s / HEARTBEATS)
         is_last = False
-        while not is_last:
+        while not (is_last or self._is_given_up):
             is_last = self._closed.wait(every_s)
             said = self.tail.text()
+            asked_s = time.monotonic()
             try:
-                renewed_until_us = int(self._setup.lease_s * 1_000_000)
-                queue.renew(
-                    self._setup.engine, self._lease, _now_us(), renewed_until_us, said if said != noted else None
-                )
-                noted, renewed_s = said, time.monotonic()
+                lease_us = int(self._setup.lease_s * 1_000_000)
+                queue.renew(self._setup.engine, self._lease, _now_us(), lease_us, said if said != noted else None)
             except LeaseLost:
                 self.is_lost = True
                 return
             except sa.exc.SQLAlchemyError:
                 LOG.warning("the lease of turn %s cannot be renewed; it is tried again", self._lease.turn)
-                if time.monotonic() - renewed_s > self._setup.lease_s:
-                    self.is_lost = True  # another may have it by now
-                    return
+            else:
+                noted, self._kept_until_s = said, asked_s + KEPT * self._setup.lease_s
 
 
 def _sweep(setup: Setup) -> None:

@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import sqlalchemy as sa
 
+from agent import configuration
+from agent.configuration import Configuration
 from tests.agent.code_hosts import CodeHostDouble, Kind, Pull, hosting
 from tests.agent.git_server import GitServer, serving
 from tests.running import PROJECT, Running
 from tests.waiting import until
+from warehouse import projects
 
 SECRETS = {"GIT_TOKEN": "git-token", "MODEL_KEY": "sk-the-real-model-key-0123456789"}
 REPOSITORY = "team/site"
@@ -113,6 +117,21 @@ class Site(Client):
 def command(*argv: str) -> tuple[str, ...]:
     """The options for this coding agent."""
     return ("--preset", "command", "--command", shlex.join(argv))
+
+
+def configured(engine: sa.Engine, made: Site, *argv: str) -> None:
+    """The project in a database without a service: its coding agent is this command, without the sandbox."""
+    projects.create(engine, PROJECT, (), 0)
+    given = {
+        "repository": f"{made.git.url}/{REPOSITORY}.git",
+        "git_token": "env:GIT_TOKEN",
+        "host": made.host.kind,
+        "api_base": made.host.api,
+        "preset": "command",
+        "command": argv,
+        "is_sandboxed": False,
+    }
+    configuration.store(engine, PROJECT, configuration.changed(Configuration(repository=""), given))
 
 
 @contextmanager

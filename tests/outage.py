@@ -1,0 +1,96 @@
+"""A way to the tests' PostgreSQL server that can be cut, or fall silent."""
+
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tests.postgresql import new_database
+
+SOCKET = ".s.PGSQL.5432"
+PIECE_BYTES = 65_536
+
+
+class Way:
+    """A socket that leads to the server's, as long as it is not cut. A silent one is connected, and nothing comes."""
+
+    def __init__(self, server: Path, folder: Path) -> None:
+        self._server, self._here = str(server / SOCKET), folder / SOCKET
+        self._flowing = threading.Event()
+        self._flowing.set()
+        self._listener: socket.socket | None = None
+        self._ends: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+
+    def cut(self) -> None:
+        """Every connection ends, and new ones are refused."""
+        if self._listener is None:
+            return
+        self._here.unlink()
+        _shut(self._listener)
+        self._threads[0].join()  # after it no connection is added
+        for each in self._ends:
+            _shut(each)
+        self._flowing.set()
+        for thread in self._threads:
+            thread.join()
+        for each in (self._listener, *self._ends):
+            each.close()
+        self._listener, self._ends, self._threads = None, [], []
+
+    def mend(self) -> None:
+        """As it was before `cut` or `silence`."""
+        self._flowing.set()
+        if self._listener is None:
+            self._listener = socket.socket(socket.AF_UNIX)
+            self._listener.bind(str(self._here))
+            self._listener.listen()
+            self._here.chmod(0o777)
+            self._begin(self._accept, self._listener)
+
+    def silence(self) -> None:
+        """What is sent does not arrive, in either direction, until the way is mended or cut."""
+        self._flowing.clear()
+
+    def _begin(self, do: Callable[..., None], *arguments: socket.socket) -> None:
+        thread = threading.Thread(target=do, args=arguments)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                here, _ = listener.accept()
+                there = socket.socket(socket.AF_UNIX)
+                self._ends += [here, there]
+                there.connect(self._server)
+                self._begin(self._pass_on, here, there)
+                self._begin(self._pass_on, there, here)
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while piece := source.recv(PIECE_BYTES):
+                self._flowing.wait()
+                target.sendall(piece)
+        _shut(source)
+        _shut(target)
+
+
+def _shut(each: socket.socket) -> None:
+    with suppress(OSError):
+        each.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def way_to(server: str) -> Iterator[tuple[Way, str, str]]:
+    """A way, and the URL of a new database: over it, and past it."""
+    url = new_database(server)
+    with tempfile.TemporaryDirectory(prefix="readership-way-") as folder:
+        way = Way(Path(server), Path(folder))
+        way.mend()
+        try:
+            yield way, url.replace(server, folder), url
+        finally:
+            way.cut()
