@@ -12,8 +12,12 @@ import sqlalchemy as sa
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 BUSY_TIMEOUT_MS = 30_000
+SILENT_S = 10
+"""A PostgreSQL server of which nothing comes back for so long is away. The system by itself would wait for minutes to
+hours for one whose machine or network is gone without a word."""
 MAKING = 0x72656164
 """The key of the lock by which one process at a time makes tables on PostgreSQL: `read` in ASCII."""
+LIBPQ_DRIVERS = ("psycopg", "psycopg2")
 METADATA = sa.MetaData()
 
 
@@ -23,7 +27,10 @@ def connect(url: str) -> sa.Engine:
     Not by `create_all`, which looks first and then makes: two processes that start at one time would both make them.
     And not where all are there: on PostgreSQL even an index that is not made locks its table, and deadlocks were seen.
     """
-    engine = sa.create_engine(url, pool_pre_ping=not url.startswith("sqlite"), hide_parameters=True)
+    is_file = url.startswith("sqlite")
+    engine = sa.create_engine(
+        url, pool_pre_ping=not is_file, hide_parameters=True, connect_args={} if is_file else _impatient(url)
+    )
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _prepare_sqlite)
     with engine.connect() as connection:
@@ -32,6 +39,21 @@ def connect(url: str) -> sa.Engine:
     if missing:
         _make(engine, missing)
     return engine
+
+
+def _impatient(url: str) -> dict[str, int]:
+    """What https://www.postgresql.org/docs/current/libpq-connect.html calls so, unless the URL says otherwise."""
+    given = sa.make_url(url)
+    if given.get_driver_name() not in LIBPQ_DRIVERS:
+        return {}
+    told = {
+        "connect_timeout": SILENT_S,
+        "keepalives_idle": SILENT_S // 2,
+        "keepalives_interval": 1,
+        "keepalives_count": SILENT_S // 2,
+        "tcp_user_timeout": SILENT_S * 1000,
+    }
+    return {name: value for name, value in told.items() if name not in given.query}
 
 
 def _make(engine: sa.Engine, tables: list[sa.Table]) -> None:

@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from api import keys
+from tests.postgresql import new_database
 from tests.warehouse.site import ROOT
 from warehouse import control, projects
 from warehouse.folder import sqlite_url
@@ -108,3 +109,16 @@ def test_two_processes_write_at_one_time_without_losing_a_row(engine: sa.Engine,
     writers = [subprocess.Popen([sys.executable, "-c", CREATE_MANY, file, name], cwd=ROOT) for name in ("a", "b")]
     assert [writer.wait() for writer in writers] == [0, 0]
     assert len(projects.every(engine)) == 50
+
+
+@pytest.mark.parametrize(
+    ("asked", "waits_s"), [("", control.SILENT_S), ("&connect_timeout=3", 3)], ids=["by itself", "by the URL"]
+)
+def test_a_server_that_says_nothing_is_not_waited_for_without_end(postgresql: str, asked: str, waits_s: int) -> None:
+    engine = control.connect(new_database(postgresql) + asked)
+    with engine.connect() as connection:
+        told = connection.connection.driver_connection.info.get_parameters()  # type: ignore[union-attr]  # psycopg's
+    engine.dispose()
+    assert told["connect_timeout"] == str(waits_s)
+    assert told["tcp_user_timeout"] == str(1000 * control.SILENT_S)
+    assert told["keepalives_idle"] == str(control.SILENT_S // 2)
