@@ -91,6 +91,10 @@ def of_overload(error: ingest.Overloaded) -> Problem:
     return Problem("overloaded", str(error), headers={"Retry-After": str(error.retry_after_s)})
 
 
+def of_silence(error: sa.exc.SQLAlchemyError) -> Problem:
+    return Problem("overloaded", "the control database does not answer", headers={"Retry-After": str(RETRY_AFTER_S)})
+
+
 def of_http_exception(error: HTTPException) -> Problem:
     """Starlette's own: no such path, or not with this method."""
     kinds = {404: "not-found", 405: "method-not-allowed", 400: "invalid-body"}
@@ -109,9 +113,8 @@ TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
     ingest.BodyTooLarge: lambda error: Problem("body-too-large", str(error)),
     ingest.IdempotencyMismatch: lambda error: Problem("idempotency-mismatch", str(error)),
     ingest.Overloaded: of_overload,
-    sa.exc.OperationalError: lambda error: Problem(
-        "overloaded", "the control database does not answer", headers={"Retry-After": str(RETRY_AFTER_S)}
-    ),
+    sa.exc.OperationalError: of_silence,
+    sa.exc.TimeoutError: of_silence,  # of waiting for a connection: all are in use, of requests that are not answered
     warehouse.ProjectNotFound: lambda error: Problem("not-found", str(error)),
     agent.JobNotFound: lambda error: Problem("not-found", str(error)),
     agent.NotConfigured: lambda error: Problem("not-configured", str(error)),

@@ -1,5 +1,6 @@
 """Agent jobs over HTTP, as a client meets them. No worker runs here: a job stays active."""
 
+import asyncio
 import json
 import ssl
 from collections.abc import Callable, Iterator
@@ -8,10 +9,13 @@ from pathlib import Path
 import httpx
 import pytest
 import sqlalchemy as sa
+from starlette.requests import Request
 
-from agent import queue, store
+from agent import configuration, queue, store
+from agent.configuration import Configuration
 from agent.queue import Outcome
-from api import settings
+from api import problems, settings
+from tests.outage import way_to
 from tests.running import Running, new_job, new_key
 from tests.waiting import each_alone
 from warehouse import control, projects
@@ -279,6 +283,49 @@ def test_a_deleted_project_leaves_no_job_and_no_folder(tmp_path: Path) -> None:
     engine = control.connect(settings.read({}, running.data).database_url)
     assert store.unarchived(engine) == set()
     engine.dispose()
+
+
+def test_while_the_database_is_away_a_client_is_told_to_come_back_and_nothing_is_kept(
+    start: Callable[..., Running], postgresql: str
+) -> None:
+    with way_to(postgresql) as (way, url, past):
+        service = start(READERSHIP_DATABASE_URL=url, READERSHIP_JOBS_AT_ONCE="0")
+        engine = control.connect(past)
+        chosen = configuration.changed(Configuration(repository="https://git.example/docs"), {"model": "a-model"})
+        configuration.store(engine, "site", chosen)
+        engine.dispose()
+        base = f"{service.url}/v2/agent/site"
+        with httpx.Client(base_url=base, headers=service.auth, timeout=60, verify=NO_TLS) as agent:
+            id = create(agent)
+            for _ in range(2):  # the first time, connections that were good are in use
+                way.cut()
+                for answer in (
+                    agent.post("/job", json={"prompt": "x"}),
+                    agent.post(f"/job/{id}/message", json={"prompt": "x"}),
+                    agent.get(f"/job/{id}"),
+                    agent.get("/jobs"),
+                    agent.post(f"/job/{id}/cancel"),
+                ):
+                    assert kind(answer) == (503, "overloaded")
+                    assert int(answer.headers["retry-after"]) > 0
+                    assert answer.json()["detail"] == "the control database does not answer"
+                way.mend()
+                assert agent.get(f"/job/{id}").json()["status"] == "active"
+            assert len(agent.get("/jobs").json()["jobs"]) == 1
+            create(agent)
+            message = agent.post(f"/job/{id}/message", json={"prompt": "x"})
+            assert (message.status_code, message.headers["ratelimit"]) == (200, '"message";r=99;t=3600')
+        assert service.stop() == 0
+
+
+def test_a_database_whose_connections_are_all_in_use_is_away_too() -> None:
+    engine = sa.create_engine("sqlite://", poolclass=sa.QueuePool, pool_size=1, max_overflow=0, pool_timeout=0)
+    with engine.connect(), pytest.raises(sa.exc.TimeoutError) as raised:
+        engine.connect()
+    engine.dispose()
+    request = Request({"type": "http", "state": {"request_id": "1"}})
+    answer = asyncio.run(problems.answer(request, raised.value))
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
 
 
 def test_the_hundred_and_first_create_waits_whichever_worker_it_meets_also_after_a_restart(
