@@ -60,6 +60,7 @@ class Worker:
         self._setup = setup
         self._stopping = threading.Event()
         self._queued = threading.Event()
+        self._is_taking = True
         self._name = f"{socket.gethostname()[:20]}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         slots = [threading.Thread(target=self._work, args=(slot,), name=f"turns-{slot}") for slot in range(setup.slots)]
         self._threads = [*slots, threading.Thread(target=self._tidy, name="jobs")] if slots else []
@@ -71,6 +72,11 @@ class Worker:
     def wake(self) -> None:
         self._queued.set()
 
+    def take_no_more(self) -> None:
+        """Leave the turns that wait to other processes; one that runs goes on until `close`. For a signal's handler,
+        which may take no lock."""
+        self._is_taking = False
+
     def close(self) -> None:
         """Stop the turns that run and put them back."""
         self._stopping.set()
@@ -80,8 +86,8 @@ class Worker:
                 thread.join()
 
     def _work(self, slot: int) -> None:
-        """One turn after the other, until `close`."""
-        while not self._stopping.is_set():
+        """One turn after the other, until `take_no_more` or `close`."""
+        while self._is_taking and not self._stopping.is_set():
             asked_s = time.monotonic()
             try:
                 lease = queue.claim(self._setup.engine, f"{self._name}-{slot}", _now_us(), self._lease_us)

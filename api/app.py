@@ -1,7 +1,9 @@
 """The app: its routes, and what starts and stops with them."""
 
-from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager, closing
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
+from types import FrameType
 
 import sqlalchemy as sa
 from starlette.applications import Starlette
@@ -65,6 +67,29 @@ def agents_setup(settings: Settings, engine: sa.Engine) -> Setup:
     )
 
 
+@contextmanager
+def told_to_end(tell: Callable[[], None]) -> Iterator[None]:
+    """Call `tell` as soon as a signal ends this process: a lifespan ends only when the last request is answered.
+
+    What was there to handle the signal is called next. `tell` runs between any two lines of the main thread.
+    """
+    found = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        tell()
+        handler = found[signal.Signals(number)]
+        assert callable(handler), "serve and worker have handlers of their own"
+        handler(number, frame)
+
+    for number in found:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        for number, handler in found.items():
+            signal.signal(number, handler)
+
+
 def _lifespan(settings: Settings) -> Lifespan[Starlette]:
     """What starts with the app, and ends in the reverse order, also if what comes after it cannot start."""
 
@@ -82,6 +107,7 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
             upkeep = ending.enter_context(closing(Upkeep(settings)))
             hotlog = ending.enter_context(closing(HotLog(settings.hot_log, settings.backlog_rows_max)))
             agents = ending.enter_context(closing(Worker(agents_setup(settings, engine))))
+            ending.enter_context(told_to_end(agents.take_no_more))
             upkeep.start()
             agents.start()
             yield {"running": State(settings, engine, Keyring(engine), hotlog, views, rate_limit, upkeep, agents)}

@@ -63,10 +63,11 @@ def worker(settings: Settings) -> None:
         signal.signal(number, lambda given, _: ends.append(given))
     upkeep = Upkeep(settings)
     agents = Worker(app.agents_setup(settings, opened(settings)))
-    upkeep.start()
-    agents.start()
-    ERR.print(f"The worker keeps {settings.lake}", highlight=False, markup=False, soft_wrap=True)
-    while not ends:
-        time.sleep(LOOK_S)
+    with app.told_to_end(agents.take_no_more):
+        upkeep.start()
+        agents.start()
+        ERR.print(f"The worker keeps {settings.lake}", highlight=False, markup=False, soft_wrap=True)
+        while not ends:
+            time.sleep(LOOK_S)
     agents.close()
     upkeep.close()

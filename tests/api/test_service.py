@@ -5,6 +5,7 @@ import re
 import secrets
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,13 @@ import pytest
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
+from agent import worker
+from agent.tables import TURNS
+from api import settings
 from api.cli import main
-from tests.running import Running, readership
+from tests.running import Running, new_job, readership
 from tests.waiting import each_alone, until
+from warehouse import control
 
 NO_TLS = False  # `verify`: a client that would verify reads all certificates first, for 20 ms
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -247,6 +252,24 @@ def test_a_signal_ends_it_after_the_request_in_flight_is_answered(
     assert service.process.wait(30) == 0
     assert list((service.data / "lake" / "hits" / "date=2025-03-01").glob("*.parquet"))
     assert "Traceback" not in service.log.read_text()
+
+
+def test_while_the_last_requests_are_answered_no_agent_job_is_begun(start: Callable[..., Running]) -> None:
+    service = start()
+    body = json.dumps(view("/slow")).encode()
+    slow = open_post(service, body)
+    assert service.process is not None
+    service.process.terminate()
+    until(lambda: not takes_requests(service))
+    id = new_job(service.data)
+    threading.Event().wait(10 * worker.POLL_S)  # for whoever would take it
+    assert close_post(slow, body).startswith(b"HTTP/1.1 202 ")
+    assert service.process.wait(30) == 0
+    engine = control.connect(settings.read({}, service.data).database_url)
+    with engine.connect() as connection:
+        turn = connection.execute(TURNS.select().where(TURNS.c.job_id == id)).one()
+    engine.dispose()
+    assert (turn.state, turn.started_us) == ("queued", None)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
