@@ -136,7 +136,9 @@ def archive_idle(engine: sa.Engine, now_us: int) -> None:
     """Archive the jobs that have been idle for IDLE_US, and forget the Idempotency-Keys whose days are over."""
     idle = (JOBS.c.status.in_((Status.COMPLETED, Status.FAILED))) & (JOBS.c.changed_us <= now_us - IDLE_US)
     with writing(engine) as connection:
-        connection.execute(JOBS.update().where(idle).values(status=Status.ARCHIVED, archived_us=now_us))
+        free = sa.select(JOBS.c.id).where(idle).with_for_update(skip_locked=True)  # waits for nobody: see `remove`
+        archived = JOBS.update().where(JOBS.c.id.in_(free))
+        connection.execute(archived.values(status=Status.ARCHIVED, archived_us=now_us))
         connection.execute(ANSWERS.delete().where(ANSWERS.c.seen_us <= now_us - REMEMBERED_US))
 
 
@@ -146,10 +148,15 @@ def unarchived(engine: sa.Engine) -> set[str]:
         return set(connection.execute(sa.select(JOBS.c.id).where(JOBS.c.status != Status.ARCHIVED)).scalars())
 
 
-def ids(engine: sa.Engine, project: str) -> list[str]:
-    """Of all jobs of a project."""
-    with engine.connect() as connection:
-        return list(connection.execute(sa.select(JOBS.c.id).where(JOBS.c.project_id == project)).scalars())
+def remove(engine: sa.Engine, project: str) -> list[str]:
+    """Remove the jobs of a project that is ending, and all that hangs on them; returns their ids.
+
+    By themselves, and before the project: whoever ends a turn holds its job, and then the project for the webhook's
+    message. One who removed the project first would hold it, and wait for the job.
+    """
+    with writing(engine) as connection:
+        removed = connection.execute(JOBS.delete().where(JOBS.c.project_id == project).returning(JOBS.c.id))
+        return list(removed.scalars())
 
 
 def of_row(row: sa.Row[tuple[object, ...]]) -> Job:

@@ -83,16 +83,16 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
         click.confirm(f"Remove project {id} and all its views?", abort=True, err=True)
     projects.end(engine, id)
     keys.revoke_all(engine, id, int(time.time()))
+    jobs = store.remove(engine, id)  # at once: those who work on them learn of it by their next heartbeat
     time.sleep(keys.BELIEVED_S)  # workers still believe in the project for so long
+    for job in jobs:
+        workspace.discard(settings.jobs / job)
     with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
         removed = erase_project(hot, settings.lake, database, id, LOCK_WAIT_S)
         seen.forget_project(hot, id)
         ledger.forget_project(hot, id)
         batches.empty_wal(hot)
-    jobs = store.ids(engine, id)
     projects.delete(engine, id)
-    for job in jobs:
-        workspace.discard(settings.jobs / job)
     show({"id": id, "hits": removed}, f"project {id} removed, with {removed} hits")
 
 

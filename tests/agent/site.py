@@ -4,7 +4,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from agent import configuration
 from agent.configuration import Configuration
 from tests.agent.code_hosts import CodeHostDouble, Kind, Pull, hosting
 from tests.agent.git_server import GitServer, serving
-from tests.running import PROJECT, Running
+from tests.running import PROJECT, Running, new_key
 from tests.waiting import until
 from warehouse import projects
 
@@ -31,15 +31,21 @@ class Client:
     """Of the agent jobs of `running`, whose operator it is too."""
 
     running: Running = field(default_factory=lambda: Running(Path()))
+    project: str = PROJECT
+
+    def of(self, project: str) -> "Site":
+        """The same with a project more of the running service, which is made, and a key of it."""
+        key = new_key(self.running.data, project, environ=self.running.environ)
+        return replace(self, running=replace(self.running, key=key), project=project)
 
     def configure(self, *options: str) -> None:
         """Set what is not set, or is to be set anew, by the command line."""
-        done = self.running.run("project", "agent", PROJECT, *options)
+        done = self.running.run("project", "agent", self.project, *options)
         assert done.returncode == 0, done.stderr
 
     @property
     def _jobs(self) -> str:
-        return f"{self.running.url}/v2/agent/{PROJECT}/job"
+        return f"{self.running.url}/v2/agent/{self.project}/job"
 
     def ask(self, method: str, path: str = "", **options: Any) -> httpx.Response:
         return httpx.request(method, f"{self._jobs}{path}", headers=self.running.auth, timeout=60, **options)

@@ -12,6 +12,7 @@ import pytest
 from agent.tables import JOBS, TURNS
 from tests.agent.code_hosts import Kind
 from tests.agent.git_server import serving
+from tests.agent.jobs import processes, sleeper
 from tests.agent.model_server import Call, ModelServer, Silence, Text
 from tests.agent.site import END_S, REPOSITORY, SECRETS, Site, Start, command, site
 from tests.agent.test_webhook import receiver
@@ -220,6 +221,24 @@ def test_a_token_of_another_host_is_not_sent_to_the_old_one(ready: Site, tmp_pat
         ready.message(id, "Two")
         assert "is at another host now" in ready.failed(id)
     assert {token for _, token in ready.git.requests} <= {"git-token", ""}
+
+
+def test_a_project_deleted_during_a_turn_leaves_no_agent_and_no_folder(ready: Site) -> None:
+    ready.running.log.write_text("")
+    project, seconds = "doomed", sleeper()
+    doomed = ready.of(project)
+    doomed.begin(*command("sh", "-c", f"touch page.md; echo at work; sleep {seconds}"))
+    id = doomed.create()
+    until(lambda: "  | at work" in doomed.log(id), END_S)
+    assert processes("sleep", seconds)
+    done = doomed.running.run("project", "delete", project, "--yes")
+    assert done.returncode == 0, done.stderr
+    until(lambda: not processes("sleep", seconds))
+    until(lambda: not (doomed.running.data / "jobs" / id).exists())
+    assert doomed.ask("GET", f"/{id}").status_code == 401
+    assert doomed.ask("POST", json={"prompt": "x"}).status_code == 401
+    ready.completed(ready.create())
+    assert "Traceback" not in ready.running.log.read_text()
 
 
 def test_a_rerun_begins_on_a_fresh_tree(ready: Site) -> None:

@@ -1,7 +1,11 @@
 """Jobs in the control database, on SQLite and PostgreSQL alike."""
 
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 
 import pytest
 import sqlalchemy as sa
@@ -13,6 +17,7 @@ from agent.errors import (
     JobArchived,
     JobNotFound,
     JobNotIdle,
+    LeaseLost,
     NotConfigured,
     NothingToCancel,
     TooManyUses,
@@ -236,7 +241,49 @@ def test_a_deleted_project_takes_its_jobs_along(engine: sa.Engine, clock: Clock)
     job = create(engine, clock, key="key")
     lease = queue.claim(engine, "worker", clock(), LEASE_US)
     assert lease is not None
-    assert store.ids(engine, PROJECT) == [job.id]
-    projects.delete(engine, PROJECT)
-    assert store.ids(engine, PROJECT) == []
+    assert store.remove(engine, PROJECT) == [job.id]
     assert store.unarchived(engine) == set()
+    projects.delete(engine, PROJECT)
+    with pytest.raises(LeaseLost, match="the project was deleted"):
+        queue.finish(engine, lease, Outcome(None), clock())
+
+
+def test_a_project_is_deleted_while_its_turns_end_and_nobody_waits_for_the_other(
+    engine: sa.Engine, clock: Clock
+) -> None:
+    """As many rounds as ten seconds hold, and enough to meet in every order: the locks are taken in the same one."""
+    ends_s = time.monotonic() + 10
+    with ThreadPoolExecutor(6) as pool:
+        for number in range(20):
+            if time.monotonic() >= ends_s:
+                break
+            _delete_while_turns_end(engine, clock, f"round-{number}", pool)
+
+
+def _delete_while_turns_end(engine: sa.Engine, clock: Clock, project: str, pool: ThreadPoolExecutor) -> None:
+    projects.create(engine, project, (), 0)
+    given = {"repository": "https://git.example/docs", "model": "m", "webhook": "http://h/", "webhook_secret": "env:H"}
+    configuration.store(engine, project, configuration.changed(Configuration(repository=""), given))
+    for _ in range(4):
+        store.create(engine, project, "Mend it", None, clock.turn(1))
+    leases = [queue.claim(engine, "worker", clock(), LEASE_US) for _ in range(4)]
+    *ending, cancelled = [lease for lease in leases if lease is not None]
+    begin = threading.Barrier(6)
+
+    def at_once(do: Callable[[], object]) -> None:
+        begin.wait()
+        with suppress(LeaseLost, JobNotFound):
+            do()
+
+    def delete() -> None:
+        projects.end(engine, project)
+        store.remove(engine, project)
+        projects.delete(engine, project)
+
+    done = [pool.submit(at_once, partial(queue.finish, engine, each, Outcome("no"), clock())) for each in ending]
+    done.append(pool.submit(at_once, partial(store.cancel, engine, project, cancelled.job.id, clock())))
+    done.append(pool.submit(at_once, partial(store.archive_idle, engine, clock())))
+    done.append(pool.submit(at_once, delete))
+    for each in done:
+        each.result()
+    assert store.listed(engine, project, None, 50, 0) == ([], False)
