@@ -45,7 +45,6 @@ class CodeHost:
     pulls: str
     branch: str | None
     """None: what it says of a creation tells which branch is missing."""
-    page_size: int
     listing: Callable[[str, str], Mapping[str, str]]
     """From the repository's path and the branch: the query for open pull requests, without the page."""
     proposed: Callable[[Proposal], Mapping[str, str]]
@@ -160,7 +159,6 @@ GITHUB = CodeHost(
     project=lambda path: f"repos/{quote(path)}",
     pulls="pulls",
     branch="branches/{}",
-    page_size=100,
     listing=lambda path, branch: {"state": "open", "head": f"{path.partition('/')[0]}:{branch}", "per_page": "100"},
     proposed=lambda it: {"title": it.title, "head": it.branch, "base": it.base, "body": it.body},
     read=_read_pull,
@@ -178,7 +176,6 @@ GITLAB = CodeHost(
     project=lambda path: f"projects/{quote(path, safe='')}",
     pulls="merge_requests",
     branch="repository/branches/{}",
-    page_size=100,
     listing=lambda path, branch: {"state": "opened", "source_branch": branch, "per_page": "100"},
     proposed=lambda it: {
         "title": it.title,
@@ -201,7 +198,6 @@ GITEA = CodeHost(
     project=lambda path: f"repos/{quote(path)}",
     pulls="pulls",
     branch="branches/{}",
-    page_size=50,
     listing=lambda path, branch: {"state": "open", "sort": "recentupdate", "limit": "50"},
     proposed=lambda it: {"title": it.title, "head": it.branch, "base": it.base, "body": it.body},
     read=_read_pull,
@@ -219,7 +215,6 @@ PAGURE = CodeHost(
     project=quote,
     pulls="pull-requests",
     branch=None,
-    page_size=100,
     listing=lambda path, branch: {"status": "Open", "per_page": "100"},
     proposed=lambda it: {
         "title": it.title,

@@ -157,9 +157,9 @@ def _listed(host: _Host, branch: str) -> Iterator[PullRequest]:
         if answer.status_code != 200:
             raise host.refusal(answer)
         listed = _decoded(host, host.row.read_all, answer)
-        yield from listed
-        if len(listed) < host.row.page_size:
+        if not listed:  # a page may be shorter than what was asked for: installations have a maximum of their own
             return
+        yield from listed
 
 
 def _made(host: _Host, proposal: Proposal) -> str:

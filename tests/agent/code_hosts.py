@@ -59,6 +59,8 @@ class CodeHostDouble:
     """So many pull requests are made, and the answer is lost."""
     before_create: Callable[[], None] = lambda: None
     faults: list[str] = field(default_factory=list)
+    page_max: int = 100
+    """Of pull requests in a page, if that is fewer than the host's own, as Gitea's MAX_RESPONSE_ITEMS may say."""
     under: str = ""
     """The path that the installation is under: `/git`."""
     url: str = ""
@@ -183,7 +185,7 @@ def _fields(request: Request, required: set[str], optional: set[str]) -> set[str
 
 
 def _page(host: CodeHostDouble, request: Request, chosen: list[Pull], size: str, size_max: int) -> list[Pull]:
-    page, each = int(request.query.get("page", "1")), min(int(request.query.get(size, "30")), size_max)
+    page, each = int(request.query.get("page", "1")), min(int(request.query.get(size, "30")), size_max, host.page_max)
     return list(reversed(chosen))[(page - 1) * each : page * each]
 
 

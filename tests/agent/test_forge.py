@@ -75,6 +75,15 @@ def test_one_among_many_open_ones_is_found(host: CodeHostDouble) -> None:
     assert open_at(host) == host.link(mine)
 
 
+def test_one_among_many_is_found_where_pages_are_shorter_than_asked_for() -> None:
+    with hosting("gitea", branches=lambda: ["main", BRANCH], page_max=7) as host:
+        mine = host.add(BRANCH, "main")
+        for number in range(20):
+            host.add(f"other-{number}", "main")
+        assert open_at(host) == host.link(mine)
+        assert len(host.requests) == 3
+
+
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "pagure"])
 def test_one_that_is_made_at_the_same_moment_is_found_again(kind: Kind) -> None:
     with hosting(kind, branches=lambda: ["main", BRANCH]) as host:
