@@ -5,6 +5,7 @@ The message is written in the transaction that ends the turn. Signed as Standard
 can check it: HMAC-SHA256 of `id.timestamp.body`, in base64.
 """
 
+import asyncio
 import base64
 import hmac
 import json
@@ -12,6 +13,7 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import Literal
 
 import httpx
 import sqlalchemy as sa
@@ -24,12 +26,17 @@ from warehouse.control import writing
 
 RETRY_S = (5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800)
 """Between attempts: the last is some 16 hours after the first."""
-TIMEOUT_S = 10.0
+LIMIT_S = 10.0
+"""Of a whole attempt, from the look-up of the host to the last header: a receiver may be slow in any of it."""
 CLAIMED_US = 60_000_000
 """For so long no other worker takes a message that one is sending."""
 LOG = logging.getLogger("readership.agent")
 SIGNED, ENCODED = "v1", "whsec_"
+ID, TIME_DIGITS = "msg_", 14
 _US = 1_000_000
+
+Outcome = Literal["delivered", "failed", "given_up"]
+"""Of an attempt: `failed` is followed by another, `given_up` by none."""
 
 
 def shown(job: Job) -> dict[str, object]:
@@ -65,7 +72,7 @@ def tell(connection: sa.Connection, job: Job, now_us: int) -> None:
         "data": {"projectId": job.project, "job": shown(job), "reason": job.reason},
     }
     row = {
-        "id": f"msg_{secrets.token_hex(12)}",
+        "id": _id_after_others(connection, job, now_us),
         "project_id": job.project,
         "job_id": job.id,
         "body": json.dumps(body),
@@ -75,12 +82,31 @@ def tell(connection: sa.Connection, job: Job, now_us: int) -> None:
     connection.execute(DELIVERIES.insert().values(row))
 
 
-def deliver(engine: sa.Engine, environ: Mapping[str, str], now_us: Callable[[], int]) -> bool:
-    """Send the message that is due longest; whether there was one. At least once: a receiver knows it by its id."""
-    claimed = _claim(engine, now_us())
+def _id_after_others(connection: sa.Connection, job: Job, now_us: int) -> str:
+    """By ids a job's messages are in order, also of machines whose clocks do not agree; the caller holds the job."""
+    latest = connection.execute(sa.select(sa.func.max(DELIVERIES.c.id)).where(DELIVERIES.c.job_id == job.id)).scalar()
+    after_us = int(latest.removeprefix(ID)[:TIME_DIGITS], 16) + 1 if latest else 0
+    return f"{ID}{max(now_us, after_us):0{TIME_DIGITS}x}{secrets.token_hex(6)}"
+
+
+def due(engine: sa.Engine, now_us: int) -> list[str]:
+    """The projects that are to be told something now, the one that has waited longest first."""
+    longest = _due(now_us).with_only_columns(DELIVERIES.c.project_id).group_by(DELIVERIES.c.project_id)
+    with engine.connect() as connection:
+        return list(connection.execute(longest.order_by(None).order_by(sa.func.min(DELIVERIES.c.due_us))).scalars())
+
+
+def deliver(
+    engine: sa.Engine, project: str, environ: Mapping[str, str], now_us: Callable[[], int], limit_s: float = LIMIT_S
+) -> Outcome | None:
+    """Send the project's message that is due longest; None if none is. At least once: a receiver knows it by its id.
+
+    A job's messages are in order: one waits until those before it are taken or given up.
+    """
+    claimed = _claim(engine, project, now_us())
     if claimed is None:
-        return False
-    reason = _send(engine, claimed, environ, now_us())
+        return None
+    reason = _send(engine, claimed, environ, now_us(), limit_s)
     is_over = reason is None or claimed.attempts >= len(RETRY_S)
     same = DELIVERIES.c.id == claimed.id
     with writing(engine) as connection:
@@ -89,19 +115,23 @@ def deliver(engine: sa.Engine, environ: Mapping[str, str], now_us: Callable[[], 
         else:
             due_us = now_us() + RETRY_S[claimed.attempts] * _US
             connection.execute(DELIVERIES.update().where(same).values(due_us=due_us, attempts=claimed.attempts + 1))
-    if reason is not None:
-        after = "it is given up" if is_over else f"again in {RETRY_S[claimed.attempts]} s"
-        LOG.warning("the webhook of project %s did not take %s: %s; %s", claimed.project_id, claimed.id, reason, after)
-    return True
+    if reason is None:
+        return "delivered"
+    after = "it is given up" if is_over else f"again in {RETRY_S[claimed.attempts]} s"
+    LOG.warning("the webhook of project %s did not take %s: %s; %s", project, claimed.id, reason, after)
+    return "given_up" if is_over else "failed"
 
 
-def _claim(engine: sa.Engine, now_us: int) -> sa.Row[tuple[object, ...]] | None:
-    due = DELIVERIES.select().where(DELIVERIES.c.due_us <= now_us).order_by(DELIVERIES.c.due_us).limit(1)
-    with engine.connect() as connection:
-        if connection.execute(due).first() is None:
-            return None
+def _due(now_us: int) -> sa.Select[tuple[object, ...]]:
+    earlier = DELIVERIES.alias("earlier")
+    is_second = sa.exists().where(earlier.c.job_id == DELIVERIES.c.job_id, earlier.c.id < DELIVERIES.c.id)
+    return DELIVERIES.select().where(DELIVERIES.c.due_us <= now_us, ~is_second).order_by(DELIVERIES.c.due_us)
+
+
+def _claim(engine: sa.Engine, project: str, now_us: int) -> sa.Row[tuple[object, ...]] | None:
+    first = _due(now_us).where(DELIVERIES.c.project_id == project).limit(1)
     with writing(engine) as connection:
-        found = connection.execute(due.with_for_update(skip_locked=True)).first()
+        found = connection.execute(first.with_for_update(skip_locked=True, of=DELIVERIES)).first()
         if found is not None:
             same = DELIVERIES.c.id == found.id
             connection.execute(DELIVERIES.update().where(same).values(due_us=now_us + CLAIMED_US))
@@ -109,7 +139,7 @@ def _claim(engine: sa.Engine, now_us: int) -> sa.Row[tuple[object, ...]] | None:
 
 
 def _send(
-    engine: sa.Engine, claimed: sa.Row[tuple[object, ...]], environ: Mapping[str, str], now_us: int
+    engine: sa.Engine, claimed: sa.Row[tuple[object, ...]], environ: Mapping[str, str], now_us: int, limit_s: float
 ) -> str | None:
     """Why it was not taken; None if it was."""
     try:
@@ -122,13 +152,25 @@ def _send(
         return f"{chosen.webhook_secret} begins with {ENCODED}, and what follows is not base64"
     headers["Content-Type"] = "application/json"
     try:
-        with (
-            httpx.Client(timeout=TIMEOUT_S, trust_env=False) as client,
-            client.stream("POST", chosen.webhook, content=claimed.body, headers=headers) as answer,
-        ):  # its body is of no interest, and may be without end
-            return None if answer.is_success else f"it answered {answer.status_code}"
+        status = asyncio.run(_post(chosen.webhook, claimed.body, headers, limit_s))
+    except TimeoutError:
+        return f"it did not answer within {limit_s:g} s"
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         return f"{type(error).__name__}: {error}"
+    return None if httpx.codes.is_success(status) else f"it answered {status}"
+
+
+async def _post(url: str, body: str, headers: Mapping[str, str], limit_s: float) -> int:
+    """The answer's status; its body is of no interest, and may be without end. Raises TimeoutError, beside httpx's own.
+
+    Async for the limit alone: what httpx takes for a timeout begins anew with each byte.
+    """
+    async with (
+        asyncio.timeout(limit_s),
+        httpx.AsyncClient(timeout=None, trust_env=False) as client,  # noqa: S113  # the line above is its timeout
+        client.stream("POST", url, content=body, headers=headers) as answer,
+    ):
+        return answer.status_code
 
 
 def signed(key: str, id: str, now_s: int, body: str) -> dict[str, str]:

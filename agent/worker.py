@@ -22,6 +22,7 @@ from agent import patience, queue, store, turn, webhook, workspace
 from agent.errors import AgentError, LeaseLost, Stopped, Terminated
 from agent.journal import Tail
 from agent.queue import Lease, Outcome
+from agent.sender import Sender
 
 POLL_S = 0.1
 HEARTBEATS = 5
@@ -51,6 +52,7 @@ class Setup:
     slots: int
     lease_s: float
     on_turn: Callable[[float, bool], None] = lambda seconds, succeeded: None
+    on_delivery: Callable[[webhook.Outcome], None] = lambda outcome: None
 
 
 class Worker:
@@ -151,10 +153,10 @@ class Worker:
     def _tidy(self) -> None:
         """Webhooks as they are due, and once an hour the idle jobs and the folders of those that are put away."""
         swept_s = -SWEEP_EVERY_S
+        sender = Sender(self._setup.engine, self._setup.environ, _now_us, self._setup.on_delivery)
         while not self._stopping.wait(WEBHOOK_POLL_S):
             try:
-                while webhook.deliver(self._setup.engine, self._setup.environ, _now_us) and not self._stopping.is_set():
-                    pass
+                sender.send_due()
                 if time.monotonic() - swept_s >= SWEEP_EVERY_S:
                     store.archive_idle(self._setup.engine, _now_us())
                     _sweep(self._setup)
@@ -162,6 +164,7 @@ class Worker:
             except Exception:  # nothing is lost: all of it is due again, and other projects' with it
                 LOG.exception("the upkeep of agent jobs failed; it is tried again")
                 self._stopping.wait(FAULT_S)
+        sender.close()
 
 
 class _Held:

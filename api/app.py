@@ -64,6 +64,7 @@ def agents_setup(settings: Settings, engine: sa.Engine) -> Setup:
         settings.jobs_at_once,
         settings.job_lease_s,
         metrics.count_turn,
+        metrics.count_delivery,
     )
 
 

@@ -10,6 +10,7 @@ from prometheus_client.registry import REGISTRY
 
 from agent.job import Status
 from agent.queue import Census
+from agent.webhook import Outcome
 from ingest.post import Rejection
 from ingest.seen import Receipt
 
@@ -32,6 +33,7 @@ TURN_SECONDS = Histogram(
     ["outcome"],
     buckets=(1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200),
 )
+DELIVERIES = Counter("readership_webhook_deliveries", "Attempts to tell a webhook of an agent job", ["outcome"])
 
 _ACCEPTED = {source: HITS.labels(source, "accepted") for source in ("beacon", "server")}
 _DUPLICATES = {source: HITS.labels(source, "duplicate") for source in ("beacon", "server")}
@@ -63,6 +65,10 @@ def count_rejected(rejected: Iterable[Rejection]) -> None:
 
 def count_turn(seconds: float, succeeded: bool) -> None:
     TURN_SECONDS.labels("succeeded" if succeeded else "failed").observe(seconds)
+
+
+def count_delivery(outcome: Outcome) -> None:
+    DELIVERIES.labels(outcome).inc()
 
 
 def exposition(waiting_rows: int, census: Census) -> bytes:

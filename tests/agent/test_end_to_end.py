@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import httpx
 import pytest
 
 from agent.tables import JOBS, TURNS
@@ -173,6 +174,9 @@ def test_the_webhook_is_told_when_a_job_ends(ready: Site) -> None:
         id = ready.create()
         link = ready.completed(id)["prLink"]
         until(lambda: hook.came, END_S)
+        metrics = f"{ready.running.url}/metrics"
+        told = 'readership_webhook_deliveries_total{outcome="delivered"} 1.0'
+        until(lambda: told in httpx.get(metrics).text)
     [(_, body)] = hook.came
     assert json.loads(body)["data"]["job"]["prLink"] == link
 
