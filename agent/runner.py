@@ -26,7 +26,8 @@ SOCKET = "gateway.sock"
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """One turn. `session` and `history` are of the job's earlier turns: what the last one returned, and their prompts.
+    """One turn. `session` and `history` are of the job's earlier turns: what the last one returned, and their prompts;
+    `unkept` are prompts that the session may know, and of which nothing is in the work tree.
 
     `read_only` are folders that the agent's programs need; `hidden` are folders that it must never see. Without
     `upstream` it is the preset's own. `patience_s`: for how long the model server may fail before the turn is given up.
@@ -42,6 +43,7 @@ class RunRequest:
     command: Sequence[str] = ()
     model: str = ""
     history: Sequence[str] = ()
+    unkept: Sequence[str] = ()
     session: str | None = None
     upstream: str | None = None
     model_key: str | None = field(default=None, repr=False)
@@ -132,15 +134,18 @@ def _ask(request: RunRequest, agent: Preset, places: _Places) -> Ask:
 
 
 def _session(request: RunRequest, agent: Preset) -> str | None:
-    """A session is kept in the home; without that (another machine, cleaned up) the prompts are replayed instead."""
+    """A session is kept in the home; without that (cleaned up by the agent) the prompts are replayed instead."""
     return request.session if agent.has_sessions and any(request.home.iterdir()) else None
 
 
 def _prompt(request: RunRequest, agent: Preset) -> str:
-    if not request.history or _session(request, agent) is not None:
+    earlier, told = request.history, "Earlier requests; what they led to is in the work tree:"
+    if _session(request, agent) is not None:
+        earlier, told = request.unkept, "Nothing that was done for these requests is in the work tree any more:"
+    if not earlier:
         return request.prompt
-    earlier = "\n\n".join(f"Request {number}:\n{prompt}" for number, prompt in enumerate(request.history, 1))
-    return f"Earlier requests; what they led to is in the work tree:\n\n{earlier}\n\nThe request now:\n{request.prompt}"
+    requests = "\n\n".join(f"Request {number}:\n{prompt}" for number, prompt in enumerate(earlier, 1))
+    return f"{told}\n\n{requests}\n\nThe request now:\n{request.prompt}"
 
 
 def _give(request: RunRequest, prompt: str, start: Start, places: _Places) -> None:

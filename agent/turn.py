@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -109,6 +110,7 @@ class _Turn:
         self._lease, self._tools, self._chosen = lease, tools, chosen
         self._workspace, self._remote = workspace, remote
         self._mark = workspace.folder / ".turn"
+        self._is_again = lease.attempt > 1 or bool(lease.steps)
 
     def require_files(self) -> None:
         """Begin with the first step if the agent had not finished, or its files are another attempt's or machine's."""
@@ -139,7 +141,7 @@ class _Turn:
         if "run" in self._lease.steps:
             return
         chosen, job = self._chosen, self._lease.job
-        agent, _, session = (job.session or "").partition(" ")
+        known, noted = f"{chosen.preset} {self._workspace.home_mark.read_text()} ", job.session or ""
         done = runner.run(
             RunRequest(
                 preset=chosen.preset,
@@ -147,7 +149,8 @@ class _Turn:
                 model=job.model if chosen.model else "",
                 prompt=self._lease.prompt,
                 history=[_told(earlier) for earlier in self._lease.history],
-                session=session if agent == chosen.preset else None,
+                unkept=self._unkept(),
+                session=noted.removeprefix(known) if noted.startswith(known) else None,
                 tree=self._workspace.tree,
                 home=self._workspace.home,
                 limit_s=chosen.time_limit_s,
@@ -160,8 +163,14 @@ class _Turn:
                 hidden=(self._tools.folder.parent,),
             )
         )
-        kept = f"{chosen.preset} {done.session}" if done.session else None
-        self._finish("run", {"session": kept}, f"{chosen.preset} has finished: {done.summary}")
+        session = f"{known}{done.session}" if done.session else None
+        self._finish("run", {"session": session}, f"{chosen.preset} has finished: {done.summary}")
+
+    def _unkept(self) -> list[str]:
+        """What a session may take for done: turns that failed since the last that is kept, and one begun again."""
+        failed = takewhile(lambda earlier: not earlier.is_kept, reversed(self._lease.history))
+        prompts = [earlier.prompt for earlier in failed][::-1]
+        return [*prompts, self._lease.prompt] if self._is_again else prompts
 
     def commit(self) -> None:
         if "commit" in self._lease.steps:

@@ -5,6 +5,7 @@ Whatever the agent leaves in `tree` is data: no file of it configures or starts 
 
 import os
 import re
+import secrets
 import subprocess
 import time
 from collections.abc import Callable
@@ -42,6 +43,11 @@ class Workspace:
     @property
     def home(self) -> Path:
         return self.folder / "home"
+
+    @property
+    def home_mark(self) -> Path:
+        """A word that no other home has, here or on another machine: the sessions in it are known by it."""
+        return self.folder / ".home"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +174,9 @@ def _make_anew(workspace: Workspace, git: Git) -> None:
     if _holds(workspace.git) or _holds(workspace.tree):
         git.program("chmod", "-R", "u+rwX", "--", "git", "tree", environ={})  # an agent may shut its folders
         git.program("find", "git", "tree", "-mindepth", "1", "-delete", environ={})
-    workspace.home.mkdir(mode=0o700, exist_ok=True)
+    if not (workspace.home.is_dir() and workspace.home_mark.is_file()):
+        workspace.home_mark.write_text(secrets.token_hex(8))  # first: a home never has the mark of one before it
+        workspace.home.mkdir(mode=0o700, exist_ok=True)
 
 
 def _holds(folder: Path) -> bool:

@@ -125,7 +125,7 @@ def command(*argv: str) -> tuple[str, ...]:
     return ("--preset", "command", "--command", shlex.join(argv))
 
 
-def configured(engine: sa.Engine, made: Site, *argv: str) -> None:
+def configured(engine: sa.Engine, made: Site, *argv: str, **more: Any) -> None:
     """The project in a database without a service: its coding agent is this command, without the sandbox."""
     projects.create(engine, PROJECT, (), 0)
     given = {
@@ -136,6 +136,7 @@ def configured(engine: sa.Engine, made: Site, *argv: str) -> None:
         "preset": "command",
         "command": argv,
         "is_sandboxed": False,
+        **more,
     }
     configuration.store(engine, PROJECT, configuration.changed(Configuration(repository=""), given))
 
