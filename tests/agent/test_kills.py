@@ -11,17 +11,21 @@ from pathlib import Path
 
 import pytest
 
+from agent import configuration, journal, store
 from agent.queue import WORN_OUT
-from tests.agent.site import END_S, SECRETS, Site, command, site
+from tests.agent.site import END_S, SECRETS, Site, command, configured, site
 from tests.agent.tools import require_sandbox
-from tests.running import COMMAND, Running
+from tests.postgresql import new_database
+from tests.running import COMMAND, PROJECT, Running
 from tests.waiting import until
+from warehouse import control
 
 KILLS = 20
 AT_ONCE = 3
 LEASE_S = 2
 ALONE = 'flock -n /home/agent/lock sh -c "sleep 0.7; cat > page.md" || touch /home/agent/twice'
 """An agent that tells whether another of its job is at work: its home is the same for all of them."""
+WRITE_PAGE = "cat > page.md"
 
 
 @contextmanager
@@ -82,6 +86,50 @@ def test_twenty_kills_of_servers_and_workers_leave_each_job_with_one_pull_reques
             _kill(chosen)
             workers[workers.index(chosen)] = stack.enter_context(worker(made.running))
         _check(made, jobs)
+
+
+def test_a_job_goes_on_on_another_machine_and_has_one_pull_request(postgresql: str, tmp_path: Path) -> None:
+    """Two folders over one database: what was not pushed is begun again there, and what was is not."""
+    require_sandbox()
+    url = new_database(postgresql)
+    environ = {"READERSHIP_DATABASE_URL": url, "READERSHIP_JOB_LEASE_S": str(LEASE_S), **SECRETS}
+    first, second = (Running(tmp_path / name, environ=environ) for name in ("first", "second"))
+    engine = control.connect(url)
+    with site(tmp_path) as made, ExitStack() as stack:
+        stack.callback(engine.dispose)
+        configured(engine, made, "sh", "-c", "echo at work; sleep 1000", is_sandboxed=True)
+
+        def told(id: str) -> str:
+            return "".join(f"{entry.text}\n" for entry in journal.read(engine, id))
+
+        def completed(id: str) -> str | None:
+            until(lambda: store.find(engine, PROJECT, id).status != "active", END_S)
+            assert store.find(engine, PROJECT, id).status == "completed", told(id)
+            return store.find(engine, PROJECT, id).pull_request
+
+        dies = stack.enter_context(worker(first))
+        id = store.create(engine, PROJECT, "Write a page", None, 1).job.id
+        until(lambda: "at work" in told(id), END_S)
+        with engine.connect() as connection:
+            chosen = configuration.changed(configuration.of(connection, PROJECT), {"command": ("sh", "-c", WRITE_PAGE)})
+        configuration.store(engine, PROJECT, chosen)
+        _kill(dies)
+        dies = stack.enter_context(worker(second))
+        assert completed(id) == made.host.link(made.pulls(id)[0])
+        assert "begins again, attempt 2" in told(id)
+        assert (len(made.pulls(id)), made.pushed(id)) == (1, ["First", "Write a page"])
+
+        def kill() -> None:
+            made.host.before_create = lambda: None
+            _kill(dies)
+
+        made.host.before_create = kill  # the pull request is made, and nobody hears of it
+        id = store.create(engine, PROJECT, "Another", None, 2).job.id
+        until(lambda: made.pulls(id), END_S)
+        stack.enter_context(worker(first))
+        assert completed(id) == made.host.link(made.pulls(id)[0])
+        assert (len(made.pulls(id)), made.pushed(id)) == (1, ["First", "Another"])
+        assert (told(id).count("command has finished"), told(id).count("begins")) == (1, 2)
 
 
 def _keep_busy(made: Site, jobs: list[str]) -> None:

@@ -1,0 +1,113 @@
+"""One job that is cancelled, followed up and worked on at once: it ends in one state, and no prompt of it is lost."""
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import sqlalchemy as sa
+
+from agent import configuration, queue, store
+from agent.errors import LeaseLost, NothingToCancel
+from agent.queue import Outcome
+from agent.store import CANCELLED
+from agent.tables import DELIVERIES, TURNS
+from tests.agent.clock import HOUR_S, SECOND_US, Clock
+from tests.agent.conftest import PROJECT
+
+SEED = 20261121
+ROUNDS_MIN, ROUNDS, ROUNDS_S = 5, 15, 1.5
+LEASE_US = 10 * SECOND_US
+MESSAGES, CANCELS = 4, 3
+BROKE = "it broke"
+
+
+class Round:
+    """Two workers, two who send messages and one who cancels, all of one job. The clock stands still: no lease ends."""
+
+    def __init__(self, engine: sa.Engine, now_us: int, seed: int) -> None:
+        self.engine, self.now_us, self.chance = engine, now_us, random.Random(seed)
+        self.id = store.create(engine, PROJECT, "0", None, now_us).job.id
+        self.finished: Counter[int] = Counter()
+        self.running_most = 0
+        self.begin = threading.Barrier(5)
+
+    def run(self, pool: ThreadPoolExecutor) -> None:
+        parts: list[Callable[[], None]] = [self.work, self.work, self.send, self.send, self.cancel]
+        for each in [pool.submit(self.at_once, part) for part in parts]:
+            each.result()
+        while self.take():
+            pass
+
+    def at_once(self, part: Callable[[], None]) -> None:
+        self.begin.wait()
+        part()
+
+    def work(self) -> None:
+        for _ in range(4 * MESSAGES):
+            self.take()
+
+    def take(self) -> bool:
+        lease = queue.claim(self.engine, f"worker {threading.get_ident()}", self.now_us, LEASE_US)
+        if lease is None:
+            return False
+        with self.engine.connect() as connection:
+            running = sa.select(sa.func.count()).where(TURNS.c.job_id == self.id, TURNS.c.state == "running")
+            self.running_most = max(self.running_most, connection.execute(running).scalar_one())
+        with suppress(LeaseLost):
+            lease = queue.finish_step(self.engine, lease, "run", {"session": "s"}, "ran", self.now_us)
+            reason = self.chance.choice([None, BROKE])
+            queue.finish(self.engine, lease, Outcome(reason), self.now_us)
+            self.finished[lease.turn] += 1
+        return True
+
+    def send(self) -> None:
+        for number in range(MESSAGES):
+            store.message(self.engine, PROJECT, self.id, str(number), None, self.now_us)
+
+    def cancel(self) -> None:
+        for _ in range(CANCELS):
+            with suppress(NothingToCancel):
+                store.cancel(self.engine, PROJECT, self.id, self.now_us)
+                threading.Event().wait(self.chance.random() / 100)
+
+
+def test_whoever_comes_first_a_job_has_one_end_and_each_prompt_is_run_or_cancelled(
+    engine: sa.Engine, clock: Clock
+) -> None:
+    """As many rounds as a few seconds hold."""
+    with engine.connect() as connection:
+        known = configuration.of(connection, PROJECT)
+    told = configuration.changed(known, {"webhook": "http://127.0.0.1:1", "webhook_secret": "env:HOOK"})
+    configuration.store(engine, PROJECT, told)
+    ends_s = time.monotonic() + ROUNDS_S
+    states: Counter[str] = Counter()
+    with ThreadPoolExecutor(5) as pool:
+        for number in range(ROUNDS):
+            one = Round(engine, clock.turn(2 * HOUR_S), SEED + number)
+            one.run(pool)
+            states.update(_checked(one))
+            if number >= ROUNDS_MIN and time.monotonic() > ends_s:
+                break
+    assert set(states) == {"done", "failed", "cancelled"}, "each of them was met"
+
+
+def _checked(one: Round) -> list[str]:
+    """The states of its turns."""
+    with one.engine.connect() as connection:
+        turns = connection.execute(TURNS.select().where(TURNS.c.job_id == one.id).order_by(TURNS.c.id)).all()
+        bodies = sa.select(DELIVERIES.c.body).where(DELIVERIES.c.job_id == one.id).order_by(DELIVERIES.c.id)
+        last_told = connection.execute(bodies).scalars().all()[-1]
+    states = {turn.id: str(turn.state) for turn in turns}
+    assert len(turns) == 1 + 2 * MESSAGES, "each message that was accepted has a turn"
+    assert one.running_most <= 1, "two turns at once"
+    assert one.finished == Counter(id for id, state in states.items() if state in ("done", "failed"))
+    assert set(states.values()) <= {"done", "failed", "cancelled"}
+    job = store.find(one.engine, PROJECT, one.id)
+    expected = {"done": ("completed", None), "failed": ("failed", BROKE), "cancelled": ("failed", CANCELLED)}
+    assert (job.status, job.reason) == expected[turns[-1].state]
+    assert f'"type": "job.{job.status}"' in last_told
+    return list(states.values())
