@@ -10,6 +10,24 @@ from tests import postgresql as postgresql_server
 from tests.running import Running
 from warehouse.folder import sqlite_url
 
+LONG = (
+    "test_import_once.py",
+    "test_end_to_end.py",
+    "test_kills.py",
+    "test_exactly_once.py",
+    "test_sandbox_attacks.py",
+    "test_reclassify.py",
+    "test_makefile.py",
+    "test_service.py",
+    "test_schemathesis.py",
+)
+"""Files of few tests that take long: begun first, so that no core waits for one of them in the end."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
+
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
