@@ -242,9 +242,11 @@ def _said_of_requests(texts: pl.Series, targets: Texts) -> pl.DataFrame:
     is_cut = (target.str.len_bytes() <= PATH_CHARACTERS_MAX) & ~target.str.contains("utm_source=", literal=True)
     asked = (
         texts.to_frame("text")
+        .lazy()  # all at once: each step by itself takes as long as these few texts
         .with_columns(is_odd=~text.str.contains(_REQUEST), is_get=text.str.starts_with("GET "))
         .with_columns(target=pl.when(~pl.col("is_odd") & pl.col("is_get")).then(text.str.extract(_TARGET)))
         .with_columns(target=pl.when(is_cut & ~target.str.starts_with("?")).then(_path(target)).otherwise(target))
+        .collect()
     )
     said = targets.said_of(asked["target"])
     outcome = pl.when("is_odd").then(_LEFT).when("is_get").then(said["outcome"]).otherwise(_METHOD).cast(pl.UInt8)

@@ -132,10 +132,9 @@ def _views_of(block: bytes, format: Format, memory: Memory, said: Said) -> list[
         return [views]
     columns = log_columns.read(block, shape, memory)
     said.skipped.update(columns.skipped)
-    lines = block.split(b"\n") if columns.left else []
-    left = _of_hits(_hits(lines, columns.left, format, memory.pages, said), format, memory)
+    left = _hits(block.split(b"\n"), columns.left, format, memory.pages, said) if columns.left else []
     said.lines += columns.lines
-    return [columns.views, left]
+    return [columns.views, _of_hits(left, format, memory)] if left else [columns.views]
 
 
 def _of_hits(hits: list[Hit], format: Format, memory: Memory) -> pl.DataFrame:

@@ -43,9 +43,10 @@ class Texts:
 
     def _learn(self, column: pl.Series, numbers: pl.Series) -> None:
         is_new = numbers >= self.said.height
-        new = pl.DataFrame({"number": numbers.filter(is_new), "text": column.filter(is_new)})
-        texts = new.unique("number").sort("number")["text"]
-        self.bytes += int(texts.str.len_bytes().sum())
+        new = pl.LazyFrame({"number": numbers.filter(is_new), "text": column.filter(is_new)})
+        distinct = new.unique("number").sort("number").with_columns(bytes=pl.col("text").str.len_bytes()).collect()
+        texts = distinct["text"]
+        self.bytes += int(distinct["bytes"].sum())
         self.said = pl.concat([self.said, self._say(texts)]).rechunk()
 
 
