@@ -4,7 +4,7 @@ A secret is named, never stored: `env:NAME` or `file:/path`, looked up by the wo
 """
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -58,13 +58,18 @@ class Configuration:
 
 
 def changed(configuration: Configuration, given: dict[str, Any]) -> Configuration:
-    """With the given fields, checked.
+    """With the given fields, checked. Where the repository moves to another host, its API base is told by it again.
 
     Raises:
-        InvalidConfiguration: naming each field that is not of its form.
+        InvalidConfiguration: naming each field that is not of its form, or the token if it was set for another host.
     """
     made = Configuration(**{**asdict(configuration), **given})
+    before, now = _host_of(configuration.repository), _host_of(made.repository)
+    if before and before != now:
+        made = replace(made, api_base=given.get("api_base", ""))
     faults = [f"{name}: {told}" for name, is_good, told in _checks(made) if not is_good]
+    if before and before != now and made.git_token and "git_token" not in given:
+        faults.append(f"git_token: name one for {now}; the one that is set is for {before}")
     if faults:
         raise InvalidConfiguration("; ".join(faults))
     return made
@@ -122,6 +127,10 @@ def _is_remote(url: str, ref: str, user: str = USERNAME) -> bool:
     except InvalidConfiguration:
         return False
     return True
+
+
+def _host_of(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0].lower()
 
 
 def _is_url(text: str) -> bool:

@@ -65,7 +65,8 @@ class Worker:
         self._is_taking = True
         self._name = f"{socket.gethostname()[:20]}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         slots = [threading.Thread(target=self._work, args=(slot,), name=f"turns-{slot}") for slot in range(setup.slots)]
-        self._threads = [*slots, threading.Thread(target=self._tidy, name="jobs")] if slots else []
+        others = [threading.Thread(target=each, name="jobs") for each in (self._tell, self._put_away)]
+        self._threads = [*slots, *others] if slots else []
 
     def start(self) -> None:
         for thread in self._threads:
@@ -150,21 +151,28 @@ class Worker:
             LOG.exception("turn %s of job %s", lease.turn, lease.job.id)
             return Outcome(FAULT_OF_OURS)
 
-    def _tidy(self) -> None:
-        """Webhooks as they are due, and once an hour the idle jobs and the folders of those that are put away."""
-        swept_s = -SWEEP_EVERY_S
+    def _tell(self) -> None:
+        """Webhooks as they are due."""
         sender = Sender(self._setup.engine, self._setup.environ, _now_us, self._setup.on_delivery)
         while not self._stopping.wait(WEBHOOK_POLL_S):
             try:
                 sender.send_due()
-                if time.monotonic() - swept_s >= SWEEP_EVERY_S:
-                    store.archive_idle(self._setup.engine, _now_us())
-                    _sweep(self._setup)
-                    swept_s = time.monotonic()
             except Exception:  # nothing is lost: all of it is due again, and other projects' with it
-                LOG.exception("the upkeep of agent jobs failed; it is tried again")
+                LOG.exception("webhooks of agent jobs cannot be sent; they are tried again")
                 self._stopping.wait(FAULT_S)
         sender.close()
+
+    def _put_away(self) -> None:
+        """Once an hour the idle jobs, and the folders of those that are put away, which may be large."""
+        pause_s = WEBHOOK_POLL_S
+        while not self._stopping.wait(pause_s):
+            pause_s = SWEEP_EVERY_S
+            try:
+                store.archive_idle(self._setup.engine, _now_us())
+                _sweep(self._setup, self._stopping)
+            except Exception:  # nothing is lost: the next time finds the same
+                LOG.exception("the upkeep of agent jobs failed; it is tried again")
+                pause_s = FAULT_S
 
 
 class _Held:
@@ -216,12 +224,12 @@ class _Held:
                 noted, self._kept_until_s = said, asked_s + KEPT * self._setup.lease_s
 
 
-def _sweep(setup: Setup) -> None:
-    """Remove the folders of jobs that are archived or gone."""
+def _sweep(setup: Setup, stopping: threading.Event) -> None:
+    """Remove the folders of jobs that are archived or gone; what is left at the end the next process removes."""
     found = list(setup.folder.iterdir()) if setup.folder.is_dir() else []
     kept = store.unarchived(setup.engine)  # after the folders, so that a job made meanwhile keeps its own
     for each in found:
-        if each.name not in kept:
+        if each.name not in kept and not stopping.is_set():
             workspace.discard(each)
 
 

@@ -42,7 +42,9 @@ def options(command: Any) -> Any:
 @click.option("--model-base", metavar="URL", help="Base URL of the model server; the preset's own if not given.")
 @click.option("--model-key", metavar="WHERE", help=f"Key of the model server: {_NAMED}")
 @click.option("--time-limit-s", type=int, help="Of one turn's coding agent. [default: 3600]")
-@click.option("--readable", multiple=True, metavar="FOLDER", help="A folder more that the coding agent may read.")
+@click.option(
+    "--readable", multiple=True, metavar="FOLDER", help="One more that the coding agent may read; empty: none."
+)
 @click.option("--sandbox/--no-sandbox", "is_sandboxed", default=None, help="Whether it is kept in bubblewrap.")
 @click.option("--webhook", metavar="URL", help="Told when a job has completed or failed; empty for none.")
 @click.option("--webhook-secret", metavar="WHERE", help=f"Key of its signature: {_NAMED}")
@@ -73,6 +75,8 @@ def asked(given: dict[str, Any]) -> Configuration | None:
 def _asked(given: dict[str, Any]) -> dict[str, Any]:
     """The options that were given."""
     chosen = {name: value for name, value in given.items() if value is not None and value != ()}
+    if chosen.get("readable") == ("",):
+        chosen["readable"] = ()
     if "command" in chosen:
         chosen = {"preset": COMMAND, **chosen, "command": tuple(shlex.split(chosen["command"]))}
     if chosen.get("preset", COMMAND) != COMMAND:

@@ -5,10 +5,12 @@ import time
 from typing import Any
 
 import click
+from prometheus_client import start_http_server
 
 from agent.worker import Worker
 from api import app, data_folder, demo, serve
 from api.control_database import opened
+from api.errors import AddressInUse
 from api.output import ERR
 from api.settings import Settings
 from api.upkeep import Upkeep
@@ -54,10 +56,13 @@ def demo_(settings: Settings, host: str, port: int, workers: int) -> None:
 
 
 @click.command()
+@click.option("--metrics-port", type=click.IntRange(1, 65_535), help="Where this machine finds what it counts.")
 @click.pass_obj
-def worker(settings: Settings) -> None:
+def worker(settings: Settings, metrics_port: int | None) -> None:
     """Load the hot log, keep the lake in order and work on agent jobs, without HTTP, until SIGTERM."""
     data_folder.prepare(settings)
+    if metrics_port is not None:
+        _show_metrics(metrics_port)
     ends: list[int] = []  # not an Event: its lock may be held where a handler finds the program
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda given, _: ends.append(given))
@@ -71,3 +76,12 @@ def worker(settings: Settings) -> None:
             time.sleep(LOOK_S)
     agents.close()
     upkeep.close()
+
+
+def _show_metrics(port: int) -> None:
+    try:
+        start_http_server(port, "127.0.0.1")
+    except OSError as error:
+        raise AddressInUse(
+            f"cannot listen at 127.0.0.1:{port}: {error.strerror}; name another with --metrics-port"
+        ) from None

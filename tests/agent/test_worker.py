@@ -1,5 +1,6 @@
 """The folders of jobs that are put away leave the disk, whatever the agent did in them."""
 
+import threading
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -22,6 +23,6 @@ def test_the_folders_of_archived_and_unknown_jobs_are_swept(engine: sa.Engine, c
         deep.mkdir(parents=True)
         (deep / "file").touch()
         deep.chmod(0)
-    worker._sweep(worker.Setup(engine, jobs, {}, 1, 10))
+    worker._sweep(worker.Setup(engine, jobs, {}, 1, 10), threading.Event())
     assert [each.name for each in jobs.iterdir()] == [made[1]]
     (jobs / made[1] / "tree").chmod(0o700)

@@ -67,6 +67,25 @@ def test_a_command_is_a_preset_of_its_own_and_goes_with_another(data: Path) -> N
     assert (found["preset"], found["command"]) == ("codex", [])
 
 
+def test_folders_that_may_be_read_are_taken_away_again(data: Path) -> None:
+    found = agent(data, "--repository", URL, "--readable", "/srv/a", "--readable", "/srv/b")
+    assert found["readable"] == ["/srv/a", "/srv/b"]
+    assert agent(data, "--readable", "")["readable"] == []
+
+
+def test_a_repository_at_another_host_needs_its_own_token_and_api(data: Path) -> None:
+    """The token of one host is never sent to another."""
+    given = ("--git-token", "env:TOKEN", "--api-base", "https://api.example.com")
+    before = agent(data, "--repository", "https://git.example.com/docs", *given)
+    moved = ("--repository", "https://git.example.org/docs")
+    told = "git_token: name one for git.example.org; the one that is set is for git.example.com"
+    assert told in refused(data, *moved)
+    assert agent(data) == before
+    found = agent(data, *moved, "--git-token", "env:TOKEN")
+    assert (found["repository"], found["git_token"], found["api_base"]) == (moved[1], "env:TOKEN", "")
+    assert agent(data, "--repository", "https://git.example.org/more")["git_token"] == "env:TOKEN"
+
+
 def test_without_a_repository_it_says_how_to_set_one(data: Path) -> None:
     assert "set one with --repository URL" in refused(data)
 

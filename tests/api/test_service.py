@@ -5,8 +5,10 @@ import re
 import secrets
 import signal
 import socket
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from agent import worker
 from agent.tables import TURNS
 from api import settings
 from api.cli import main
-from tests.running import Running, new_job, readership
+from tests.running import COMMAND, Running, new_job, new_key, readership
 from tests.waiting import each_alone, until
 from warehouse import control
 
@@ -270,6 +272,30 @@ def test_while_the_last_requests_are_answered_no_agent_job_is_begun(start: Calla
         turn = connection.execute(TURNS.select().where(TURNS.c.job_id == id)).one()
     engine.dispose()
     assert (turn.state, turn.started_us) == ("queued", None)
+
+
+def test_a_worker_without_http_tells_what_it_counts_if_it_is_asked_to(tmp_path: Path) -> None:
+    service = Running(tmp_path / "data")
+    new_key(service.data)
+    new_job(service.data)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        refused = service.run("worker", "--metrics-port", port)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert f"cannot listen at 127.0.0.1:{port}" in refused.stderr
+        assert "--metrics-port" in refused.stderr
+    process = subprocess.Popen([COMMAND, "--data", service.data, "worker", "--metrics-port", port])
+    try:
+        until(lambda: "readership_job_turn_seconds_count" in metrics_at(port))
+    finally:
+        process.terminate()
+    assert process.wait(30) == 0
+
+
+def metrics_at(port: str) -> str:
+    with suppress(httpx.TransportError):
+        return httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
+    return ""
 
 
 @pytest.mark.parametrize("workers", [1, 2])
