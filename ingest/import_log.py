@@ -30,7 +30,7 @@ STAGED_ROWS_MIN, STAGED_BYTES_MIN = 5_000, 4 * 1024 * 1024
 STRETCH_BLOCKS = 8
 """Blocks of a log that are stored together: some 64 MiB."""
 THREADS = 2
-BLOCKS_AHEAD = 4
+BLOCKS_AHEAD = 3
 """Read, and not parsed yet: so many more would wait in memory."""
 LOAD_STRETCHES = 8
 LOAD_WAIT_S = 300.0
@@ -193,7 +193,8 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
 
     Raises:
         OSError: a file cannot be opened; then nothing of the others is read either.
-        InvalidLog: most lines of a file are malformed, or it does not unpack; what came before is stored.
+        InvalidLog: most lines of a file are malformed, or it does not unpack; what came before is stored, but for what
+            was being read.
         UnknownFormat, InvalidFormat: see `ingest.log_format`.
         LogReadElsewhere: another import reads the same log.
         LakeBusy, HotLogBehind: see `warehouse.load.load`.
@@ -310,6 +311,8 @@ def _read_ahead(run: Import, format: Format, cut: Iterator[Block], pool: ThreadP
         parts.fingerprint.update(block.data[: said.result().bytes] if block.is_last else block.data)
         if len(parts.said) > BLOCKS_AHEAD:
             parts.said[-1 - BLOCKS_AHEAD].result()
+        if memory.is_full:  # the stretch ends here: its views are of one memory
+            break
     return parts
 
 

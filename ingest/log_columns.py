@@ -6,7 +6,7 @@ to the parser of its format, so that both together say of every line what that p
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal
 
 import polars as pl
@@ -24,7 +24,7 @@ END = "\x01"
 PACKED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd")
 """A block that begins so Polars would take for gzip, zlib or zstd data, and unpack."""
 KNOWN_MAX, KNOWN_BYTES_MAX = 300_000, 32 * 1024 * 1024
-"""A memory with as many texts is begun anew: together they would fill the memory."""
+"""With as many texts a memory is full; each line of a log may have three that no other has."""
 PIECE_BYTES = 8_192
 """A block with so much and no line end in it is left to the parser; a line up to twice as long may not be noticed."""
 
@@ -106,10 +106,11 @@ class Memory:
         self.pages = pages
         self.stored = pl.Categorical(pl.Categories.random())
         """Of a column of paths or of utm_source."""
-        self.targets = Texts(lambda texts: _said_of_targets(texts, pages, self.stored))
-        self.requests = Texts(lambda texts: _said_of_requests(texts, self.targets))
-        self.user_agents = Texts(lambda texts: _is_odd(texts, USER_AGENT_CHARACTERS_MAX), _FIRST_TEXTS)
-        self.referrers = Texts(lambda texts: _is_odd(texts, URL_CHARACTERS_MAX), _FIRST_TEXTS)
+        # None of these holds this memory: a full one would be let go by the collector alone, which comes too late.
+        self.targets = Texts(partial(_said_of_targets, pages=pages, stored=self.stored))
+        self.requests = Texts(partial(_said_of_requests, targets=self.targets))
+        self.user_agents = Texts(partial(_is_odd, characters_max=USER_AGENT_CHARACTERS_MAX), _FIRST_TEXTS)
+        self.referrers = Texts(partial(_is_odd, characters_max=URL_CHARACTERS_MAX), _FIRST_TEXTS)
         self._others_bytes = 0
 
     def views_of(self, hits: list[Hit]) -> pl.DataFrame:
@@ -124,9 +125,11 @@ class Memory:
 
     @property
     def is_full(self) -> bool:
+        """Whether another is to be begun: it holds as much as one may, or what it holds is not whole."""
         each = self.targets, self.requests, self.user_agents, self.referrers
         size = sum(texts.bytes for texts in each) + self._others_bytes
-        return sum(texts.count for texts in each) > KNOWN_MAX or size > KNOWN_BYTES_MAX
+        count = sum(texts.count for texts in each)
+        return count > KNOWN_MAX or size > KNOWN_BYTES_MAX or not all(texts.is_whole for texts in each)
 
 
 def memory(pages: Pages) -> Memory:
@@ -276,7 +279,8 @@ def _is_odd(texts: pl.Series, characters_max: int) -> pl.DataFrame:
 
 
 def _views(lines: pl.DataFrame, said: pl.DataFrame, memory: Memory) -> tuple[pl.DataFrame, list[int]]:
-    """The page views of plain lines, of `Memory.views`, and the places of those lines that are left for their texts."""
+    """The page views of plain lines, their texts categoricals of the memory; and the places of the lines that are left
+    for a text of theirs."""
     agents, referrers = memory.user_agents.numbers(lines["user_agent"]), memory.referrers.numbers(lines["referrer"])
     lines = lines.with_columns(user_agent=agents, referrer=referrers)
     is_odd = _of(agents, memory.user_agents) | _of(referrers, memory.referrers)

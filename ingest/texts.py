@@ -18,6 +18,8 @@ class Texts:
         self.dtype = pl.Categorical(pl.Categories.random())
         """Of a column of these texts."""
         self.bytes = 0
+        self.is_whole = True
+        """False once `say` has raised: what is said would be of other texts from there on."""
         self._say = say
         self._lock = Lock()
         self.said = say(pl.Series(first, dtype=pl.String))
@@ -32,7 +34,9 @@ class Texts:
         """The number of each text of a column; what is `said` holds them all after this."""
         with self._lock:
             numbers = column.cast(self.dtype).to_physical()
-            if (numbers.max() or 0) >= self.said.height:  # type: ignore[operator]  # they are numbers
+            assert self.is_whole
+            highest = numbers.max()
+            if highest is not None and highest >= self.said.height:  # type: ignore[operator]  # they are numbers
                 self._learn(column, numbers)
             return numbers
 
@@ -42,12 +46,14 @@ class Texts:
         return self.said.select(pl.all().gather(numbers))
 
     def _learn(self, column: pl.Series, numbers: pl.Series) -> None:
+        self.is_whole = False
         is_new = numbers >= self.said.height
         new = pl.LazyFrame({"number": numbers.filter(is_new), "text": column.filter(is_new)})
         distinct = new.unique("number").sort("number").with_columns(bytes=pl.col("text").str.len_bytes()).collect()
         texts = distinct["text"]
         self.bytes += int(distinct["bytes"].sum())
         self.said = pl.concat([self.said, self._say(texts)]).rechunk()
+        self.is_whole = True
 
 
 def encoded(texts: pl.Series) -> pa.DictionaryArray:

@@ -29,6 +29,10 @@ class ProjectNotFound(WarehouseError):
         super().__init__(f"there is no project {id!r}")
 
 
+class ControlUnreadable(WarehouseError):
+    """The control database cannot be asked."""
+
+
 class InvalidProject(WarehouseError):
     """A project's id or one of its origins is not of the form asked for."""
 

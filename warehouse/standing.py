@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from warehouse.errors import ProjectNotFound
+from warehouse.batches import BUSY_TIMEOUT_S
+from warehouse.errors import ControlUnreadable, ProjectNotFound
 
-BUSY_TIMEOUT_S = 30
+_IS_MADE = "SELECT 1 FROM sqlite_master WHERE name = 'projects'"
 _STANDS = "SELECT 1 FROM projects WHERE id = ? AND NOT is_ending"
 
 
@@ -19,18 +20,31 @@ def in_file(control: Path, project: str) -> Iterator[Callable[[], None]]:
 
     Raises, as the check does:
         ProjectNotFound: it does not, or there is no database yet.
+        ControlUnreadable: what is there is no database, or cannot be opened.
     """
     if not control.exists():
         raise ProjectNotFound(project)
     url = f"{control.as_uri()}?mode=rw"  # never makes it
-    with closing(sqlite3.connect(url, timeout=BUSY_TIMEOUT_S, uri=True)) as connection:
+    with _told():
+        connection = sqlite3.connect(url, timeout=BUSY_TIMEOUT_S, uri=True)
+    with closing(connection):
 
         def check() -> None:
-            if connection.execute(_STANDS, (project,)).fetchone() is None:
-                raise ProjectNotFound(project)
+            with _told():
+                is_made = connection.execute(_IS_MADE).fetchone() is not None
+                if not is_made or connection.execute(_STANDS, (project,)).fetchone() is None:
+                    raise ProjectNotFound(project)
 
         check()
         yield check
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise ControlUnreadable(f"the control database: {error}") from None
 
 
 @contextmanager

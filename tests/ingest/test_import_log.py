@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ingest import import_log, log_file
+from ingest import import_log, log_columns, log_file
 from ingest.errors import InvalidFormat, InvalidLog, UnknownFormat
 from ingest.import_log import DEFAULTS, Options, Summary, import_logs
 from ingest.stretch import LINE_BYTES_MAX, MALFORMED_KEPT
@@ -386,6 +386,21 @@ def test_packed_log_that_is_not_whole_is_told(site: Site, tmp_path: Path, packin
 def test_plain_log_may_be_named_as_if_it_were_packed(site: Site, tmp_path: Path) -> None:
     imported(site, written(tmp_path / "access.log.gz", line()))
     assert paths(site) == {"/a": 1}
+
+
+@pytest.mark.parametrize("known_max", [5, 50])
+def test_memory_that_is_full_ends_a_stretch_and_changes_no_count(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_max: int
+) -> None:
+    monkeypatch.setattr(log_file, "BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(log_columns, "KNOWN_MAX", known_max)
+    agents = [b"GPTBot/1.%d" % n for n in range(9)]
+    lines = [line(b"GET /%d HTTP/1.1" % (n % 97), user_agent=agents[n % 9]) for n in range(500)]
+    summary = imported(site, written(tmp_path / "log", *lines))
+    assert (summary.page_views, summary.agents) == (500, {"GPTBot": 500})
+    assert paths(site) == Counter(f"/{n % 97}" for n in range(500))
+    assert site.hot.execute("SELECT count(*) FROM read_logs").fetchone()[0] > 500 * len(lines[0]) / 2_000 / 8 + 1
+    assert imported(site, tmp_path / "log").known == 500
 
 
 def test_long_log_is_stored_as_it_is_read(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

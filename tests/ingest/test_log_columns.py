@@ -1,5 +1,7 @@
 """Lines read by columns, with those that are left to the parser, say what the parser alone says of every line."""
 
+import gc
+import weakref
 from collections import Counter
 from collections.abc import Callable
 
@@ -242,6 +244,40 @@ def test_block_that_begins_as_packed_data_does_is_lines_all_the_same(magic: byte
     lines = [line(host=magic + b"a"), line(b"GET /b HTTP/1.1")]
     assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES)
     assert by_columns(lines, "combined", PAGES)[0].total() == 2
+
+
+def test_lines_of_several_zones_are_at_their_times() -> None:
+    zones = (b"+0000", b"-0730", b"+0200", b"+0000")
+    lines = [line(time=b"15/Sep/2026:12:00:00 " + zone) for zone in zones]
+    assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES)
+    assert len({ts_us for _, ts_us, *_ in by_columns(lines, "combined", PAGES)[0]}) == 3
+
+
+def test_full_memory_is_begun_anew_and_let_go_without_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = Pages(include=("/of-this-test",))
+    block = b"".join(line(b"GET /%d HTTP/1.1" % number) + b"\n" for number in range(20))
+    memory = log_columns.memory(pages)
+    log_columns.read(block, SHAPES["combined"], memory)
+    assert log_columns.memory(pages) is memory
+    monkeypatch.setattr(log_columns, "KNOWN_MAX", 20)
+    old = weakref.ref(memory)
+    gc.disable()
+    try:
+        del memory
+        assert log_columns.memory(pages) is not old()
+        assert old() is None
+    finally:
+        gc.enable()
+
+
+def test_memory_of_many_bytes_is_full() -> None:
+    memory = Memory(DEFAULT_PAGES)
+    long = line(b"GET /" + b"a" * 8_000 + b" HTTP/1.1") + b"\n"
+    log_columns.read(long, SHAPES["combined"], memory)
+    assert not memory.is_full
+    many = b"".join(long.replace(b"/aaaa", b"/%04d" % number) for number in range(2_200))
+    log_columns.read(many, SHAPES["combined"], memory)
+    assert memory.is_full
 
 
 def test_no_line_is_no_view() -> None:

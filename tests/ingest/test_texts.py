@@ -61,6 +61,20 @@ def test_threads_are_told_the_same_of_the_same_texts() -> None:
     assert asked.texts == {str(n): 1 for n in range(700)}
 
 
+def test_after_a_fault_nothing_is_said_of_wrong_texts() -> None:
+    def say(texts: pl.Series) -> pl.DataFrame:
+        assert "bad" not in texts
+        return pl.DataFrame({"text": texts})
+
+    texts = Texts(say)
+    assert texts.is_whole
+    with pytest.raises(AssertionError):
+        texts.numbers(column("a", "bad"))
+    assert not texts.is_whole
+    with pytest.raises(AssertionError):
+        texts.said_of(column("c"))
+
+
 @pytest.mark.parametrize("dtype", [pl.String(), pl.Categorical(pl.Categories.random())])
 def test_a_column_is_encoded_with_each_text_once(dtype: pl.DataType) -> None:
     before = pl.Series(["other"], dtype=dtype)

@@ -1,5 +1,6 @@
 """Who stores much for a project is told once it is gone, whatever the control database is."""
 
+import sqlite3
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from warehouse import control, projects, standing
-from warehouse.errors import ProjectNotFound
+from warehouse.errors import ControlUnreadable, ProjectNotFound
 from warehouse.folder import sqlite_url
 
 NOW_S = 1_790_000_000
@@ -50,6 +51,28 @@ def test_a_project_that_is_not_there_is_told_before_anything_is_done(tmp_path: P
         checked(tmp_path / "control.sqlite", "site"),
     ):
         pytest.fail("it was taken for one that stands")
+
+
+def test_what_is_no_control_database_is_told_as_such(tmp_path: Path) -> None:
+    file = tmp_path / "control.sqlite"
+    file.write_bytes(b"")  # as one has it who was killed while making it
+    with pytest.raises(ProjectNotFound), standing.in_file(file, "site"):
+        pytest.fail("it was taken for one that stands")
+    file.write_bytes(b"something else altogether" * 100)
+    with pytest.raises(ControlUnreadable, match="the control database: .*not a database"):
+        standing.in_file(file, "site").__enter__()
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(ControlUnreadable, match="the control database: unable to open"):
+        standing.in_file(file, "site").__enter__()
+
+
+def test_a_fault_of_another_database_is_not_taken_for_one_of_this(tmp_path: Path) -> None:
+    engine = control.connect(sqlite_url(tmp_path / "control.sqlite"))
+    projects.create(engine, "site", (), NOW_S)
+    engine.dispose()
+    with pytest.raises(sqlite3.OperationalError), standing.in_file(tmp_path / "control.sqlite", "site"):
+        raise sqlite3.OperationalError("disk I/O error")
 
 
 def test_where_there_is_no_database_there_is_no_project_and_none_is_made(tmp_path: Path) -> None:
