@@ -190,6 +190,16 @@ def test_paths_are_included_and_excluded_as_told(data: Path, tmp_path: Path) -> 
     assert (told["page_views"], told["skipped"]) == (2, {"excluded": 1, "not_a_page": 1})
 
 
+def test_an_import_asks_the_control_database_that_is_set_for_its_project(tmp_path: Path) -> None:
+    data, file = tmp_path / "data", str(SAMPLE / "access.log")
+    environ = {"READERSHIP_DATABASE_URL": f"sqlite:///{tmp_path / 'elsewhere.sqlite'}"}
+    assert call(data, "project", "create", "here").status == 0
+    assert call(data, "project", "create", "there", **environ).status == 0
+    assert result(call(data, "import", "there", file, "--dry-run", **environ))["page_views"] == EXPECTED["page_views"]
+    assert "there is no project 'there'" in complaint(call(data, "import", "there", file))
+    assert "there is no project 'here'" in complaint(call(data, "import", "here", file, **environ))
+
+
 def test_an_import_that_misses_a_file_keeps_nothing_of_the_others(data: Path, tmp_path: Path) -> None:
     """So that the same call, once mended, counts nothing twice."""
     many = tmp_path / "many.log"
