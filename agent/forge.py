@@ -2,8 +2,10 @@
 
 import re
 import ssl
+import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
@@ -12,13 +14,16 @@ import msgspec
 
 from agent import patience
 from agent.code_host import CODE_HOSTS, CodeHost, Forge, Proposal, PullRequest
-from agent.errors import HostUnavailable, InvalidConfiguration, PullRequestRefused
+from agent.errors import HostUnavailable, InvalidConfiguration, PullRequestRefused, Stopped
 from agent.host_answer import UNAVAILABLE, retry_after_s, words_of
 from agent.remote import HIDDEN
 
 TIMEOUT = httpx.Timeout(15.0, connect=10.0)
 API_BASE = re.compile(r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[^\s?#\\]*)?")
 API_BASE_EXAMPLE = "https://gitlab.example.com/api/v4"
+LATE_S = 60.0
+"""For so long a pull request that was asked for in vain is looked for, where the host would make a second one."""
+LOOK_AGAIN_S = 3.0
 REDIRECTS_MAX = 3
 PAGES_MAX = 20
 """Of open pull requests: Gitea's and Pagure's cannot be asked for by branch, and the job's is one of the latest."""
@@ -69,7 +74,7 @@ def open_pull_request(
     path = _path_of(row, base, repository_url)
     headers = {"User-Agent": "Readership", **row.headers(token)}
     with httpx.Client(timeout=TIMEOUT, trust_env=False, verify=ssl.create_default_context(), headers=headers) as client:
-        host = _Host(row, base, path, token, client)
+        host = _Host(row, base, path, token, client, is_stopped)
         return patience.persistently(lambda: _found(host, proposal.branch) or _made(host, proposal), is_stopped)
 
 
@@ -80,8 +85,9 @@ class _Host:
     row: CodeHost
     base: str
     path: str
-    token: str
+    token: str = field(repr=False)
     client: httpx.Client
+    is_stopped: Callable[[], bool]
 
     @property
     def project(self) -> str:
@@ -93,8 +99,11 @@ class _Host:
         Raises:
             PullRequestRefused: they lead to another host, or nowhere.
             HostUnavailable: it cannot be reached, or asks to be left alone.
+            Stopped: `is_stopped` said so before it was asked.
         """
         for _ in range(REDIRECTS_MAX + 1):
+            if self.is_stopped():
+                raise Stopped("the turn was stopped")
             try:
                 answer = self.client.request(method, url, json=body)
             except httpx.RequestError as error:
@@ -167,12 +176,31 @@ def _made(host: _Host, proposal: Proposal) -> str:
     proposal = _cut(proposal)
     if host.row.branch is not None:
         _require_branch(host, host.row.branch, proposal.base)
-    answer = host.ask("POST", f"{host.project}/{host.row.created_at or host.row.pulls}", host.row.proposed(proposal))
+    try:
+        answer = host.ask(
+            "POST", f"{host.project}/{host.row.created_at or host.row.pulls}", host.row.proposed(proposal)
+        )
+    except HostUnavailable as error:
+        is_refused = host.row.duplicate_status is not None or error.retry_after_s > 0
+        if not is_refused and (url := _found_late(host, proposal.branch)):
+            return url
+        raise
     if answer.status_code == host.row.created_status:
         return _decoded(host, host.row.read, answer).url
     if answer.status_code == host.row.duplicate_status and (url := _found(host, proposal.branch)):
         return url
     raise host.refusal(answer)
+
+
+def _found_late(host: _Host, branch: str) -> str | None:
+    """The URL of one that the host makes after nobody waits for its answer any more."""
+    until_s = time.monotonic() + LATE_S
+    while time.monotonic() < until_s:
+        with suppress(HostUnavailable):
+            if url := _found(host, branch):
+                return url
+        patience.pause(LOOK_AGAIN_S, host.is_stopped)
+    return None
 
 
 def _require_branch(host: _Host, branch: str, base: str) -> None:

@@ -1,11 +1,13 @@
 """One pull request a branch, at each of the code hosts, whatever goes wrong on the way."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
-from agent import code_host, forge
+from agent import code_host, forge, patience
 from agent.code_host import Proposal
 from agent.errors import HostUnavailable, InvalidConfiguration, PullRequestRefused, Stopped
 from tests.agent.code_hosts import CodeHostDouble, Kind, hosting
@@ -98,6 +100,39 @@ def test_a_lost_answer_does_not_make_a_second_one(host: CodeHostDouble) -> None:
     assert [each[0] for each in host.requests].count("POST") == 1, "it is looked for before it is asked for again"
 
 
+def test_one_that_is_made_after_nobody_waits_for_it_is_the_only_one(
+    host: CodeHostDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forge, "TIMEOUT", httpx.Timeout(0.2))
+    monkeypatch.setattr(forge, "LOOK_AGAIN_S", 0.05)
+    monkeypatch.setattr(patience, "PAUSES_S", (0.05, 0.05))
+    slow: list[threading.Thread] = []
+
+    def take_long() -> None:
+        if not slow:
+            slow.append(threading.current_thread())
+            threading.Event().wait(0.6)
+
+    host.before_create = take_long
+    url = open_at(host)
+    slow[0].join()
+    assert [host.link(each) for each in host.pulls] == [url]
+
+
+def test_one_that_is_refused_for_now_is_not_looked_for() -> None:
+    with hosting("pagure", branches=lambda: ["main", BRANCH]) as host:
+        host.upsets = [(200, {"requests": []}, {}), (429, {"error": "slow down"}, {"Retry-After": "3600"})]
+        with pytest.raises(HostUnavailable, match="slow down"):
+            open_at(host)
+        assert [each[0] for each in host.requests] == ["GET", "POST"]
+
+
+def test_none_is_made_for_a_turn_that_was_stopped(host: CodeHostDouble) -> None:
+    with pytest.raises(Stopped):
+        open_at(host, stopped=host.requests)
+    assert host.pulls == []
+
+
 @pytest.mark.parametrize("status", [0, 502, 503, 504])
 def test_a_host_that_is_away_for_a_moment_is_asked_again(github: CodeHostDouble, status: int) -> None:
     github.upsets = [(status, b"<html>Bad gateway</html>", {})]
@@ -135,7 +170,8 @@ def test_a_rate_limit_of_an_hour_is_not(github: CodeHostDouble, status: int, hea
 def test_a_stop_ends_the_waiting(github: CodeHostDouble) -> None:
     github.upsets = [(503, b"", {"Retry-After": "50"})]
     with pytest.raises(Stopped):
-        open_at(github, stopped=True)
+        open_at(github, stopped=github.requests)
+    assert len(github.requests) == 1
 
 
 @pytest.mark.parametrize(
