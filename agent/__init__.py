@@ -20,6 +20,7 @@ In the order a prompt passes:
 - `forge`, `code_host`, `host_answer`: the pull request of a branch at GitHub, GitLab, Gitea, Forgejo and Pagure.
 - `journal`: a job's log.
 - `webhook`: a project is told when a job leaves active; `sender`: the threads that do it.
+- `asking`: a request that ends within its limit, and when its turn is stopped.
 - `patience`: a host that does not answer is asked again; `process`: a program that ends when it must.
 - `errors`: what can go wrong, without HTTP.
 """

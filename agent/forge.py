@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
@@ -13,12 +14,14 @@ import httpx
 import msgspec
 
 from agent import patience
+from agent.asking import within
 from agent.code_host import CODE_HOSTS, CodeHost, Forge, Proposal, PullRequest
 from agent.errors import HostUnavailable, InvalidConfiguration, PullRequestRefused, Stopped
 from agent.host_answer import UNAVAILABLE, retry_after_s, words_of
 from agent.remote import HIDDEN
 
-TIMEOUT = httpx.Timeout(15.0, connect=10.0)
+LIMIT_S = 30.0
+"""Of a whole request, from the look-up of the host to the last byte."""
 API_BASE = re.compile(r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[^\s?#\\]*)?")
 API_BASE_EXAMPLE = "https://gitlab.example.com/api/v4"
 LATE_S = 60.0
@@ -73,9 +76,8 @@ def open_pull_request(
     base = check_api_base(api_base or api_base_of(forge, repository_url)).rstrip("/")
     path = _path_of(row, base, repository_url)
     headers = {"User-Agent": "Readership", **row.headers(token)}
-    with httpx.Client(timeout=TIMEOUT, trust_env=False, verify=ssl.create_default_context(), headers=headers) as client:
-        host = _Host(row, base, path, token, client, is_stopped)
-        return patience.persistently(lambda: _found(host, proposal.branch) or _made(host, proposal), is_stopped)
+    host = _Host(row, base, path, token, headers, ssl.create_default_context(), is_stopped)
+    return patience.persistently(lambda: _found(host, proposal.branch) or _made(host, proposal), is_stopped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,8 @@ class _Host:
     base: str
     path: str
     token: str = field(repr=False)
-    client: httpx.Client
+    headers: Mapping[str, str] = field(repr=False)
+    tls: ssl.SSLContext
     is_stopped: Callable[[], bool]
 
     @property
@@ -96,16 +99,21 @@ class _Host:
     def ask(self, method: str, url: str, body: Mapping[str, str] | None = None) -> httpx.Response:
         """The answer, of wherever redirects lead.
 
+        A POST is not cut by a stop, but by its limit alone: the host may do what it asks for, and nobody would hear.
+
         Raises:
             PullRequestRefused: they lead to another host, or nowhere.
-            HostUnavailable: it cannot be reached, or asks to be left alone.
-            Stopped: `is_stopped` said so before it was asked.
+            HostUnavailable: it cannot be reached, does not answer in time, or asks to be left alone.
+            Stopped: `is_stopped` said so.
         """
+        is_cut = self.is_stopped if method == "GET" else lambda: False
         for _ in range(REDIRECTS_MAX + 1):
             if self.is_stopped():
                 raise Stopped("the turn was stopped")
             try:
-                answer = self.client.request(method, url, json=body)
+                answer = within(LIMIT_S, partial(self._asked, method, url, body), is_cut)
+            except TimeoutError:
+                raise HostUnavailable(f"{self.base} did not answer within {LIMIT_S:g} s") from None
             except httpx.RequestError as error:
                 raise HostUnavailable(self._clean(f"{self.base} could not be reached: {error}")) from None
             if not answer.has_redirect_location:
@@ -121,6 +129,15 @@ class _Host:
                 pause_s or 0,
             )
         return answer
+
+    async def _asked(self, method: str, url: str, body: Mapping[str, str] | None) -> httpx.Response:
+        async with httpx.AsyncClient(
+            timeout=None,  # noqa: S113  # its timeout is that of `within`
+            trust_env=False,
+            verify=self.tls,
+            headers=self.headers,
+        ) as client:
+            return await client.request(method, url, json=body)
 
     def refusal(self, answer: httpx.Response) -> PullRequestRefused:
         """The error of an answer that is none of those awaited."""

@@ -4,16 +4,17 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 
 from agent import code_host, forge, patience
 from agent.code_host import Proposal
 from agent.errors import HostUnavailable, InvalidConfiguration, PullRequestRefused, Stopped
 from tests.agent.code_hosts import CodeHostDouble, Kind, hosting
+from tests.agent.dripping import dripping
 
 BRANCH = "readership/j1"
 TOKEN = "forge-token"
+SLOWLY = (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 10000\r\n\r\n[", b" ")
 KINDS: tuple[Kind, ...] = ("github", "gitlab", "gitea", "pagure")
 
 
@@ -103,7 +104,7 @@ def test_a_lost_answer_does_not_make_a_second_one(host: CodeHostDouble) -> None:
 def test_one_that_is_made_after_nobody_waits_for_it_is_the_only_one(
     host: CodeHostDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forge, "TIMEOUT", httpx.Timeout(0.2))
+    monkeypatch.setattr(forge, "LIMIT_S", 0.2)
     monkeypatch.setattr(forge, "LOOK_AGAIN_S", 0.05)
     monkeypatch.setattr(patience, "PAUSES_S", (0.05, 0.05))
     slow: list[threading.Thread] = []
@@ -131,6 +132,41 @@ def test_none_is_made_for_a_turn_that_was_stopped(host: CodeHostDouble) -> None:
     with pytest.raises(Stopped):
         open_at(host, stopped=host.requests)
     assert host.pulls == []
+
+
+def test_a_turn_that_is_stopped_meanwhile_hears_what_became_of_its_request(host: CodeHostDouble) -> None:
+    stopped: list[bool] = []
+
+    def take_a_while() -> None:
+        stopped.append(True)
+        threading.Event().wait(0.5)
+
+    host.before_create = take_a_while
+    assert open_at(host, stopped=stopped) == host.link(host.pulls[0])
+
+
+def test_a_host_that_answers_a_byte_at_a_time_is_given_up(
+    github: CodeHostDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forge, "LIMIT_S", 0.3)
+    monkeypatch.setattr(patience, "PAUSES_S", (0.05, 0.05))
+    with dripping(*SLOWLY) as drip, pytest.raises(HostUnavailable, match=r"did not answer within 0.3 s"):
+        open_at(github, api=drip.url)
+    assert (drip.came, drip.whole) == (3, 0)
+
+
+def test_a_stop_ends_the_wait_for_such_a_host(github: CodeHostDouble) -> None:
+    with dripping(*SLOWLY) as drip:
+        with pytest.raises(Stopped):
+            forge.open_pull_request(
+                "github",
+                drip.url,
+                github.repository_url,
+                TOKEN,
+                Proposal(BRANCH, "main", "t", "b"),
+                lambda: drip.came > 0,
+            )
+        assert (drip.came, drip.whole) == (1, 0)
 
 
 @pytest.mark.parametrize("status", [0, 502, 503, 504])

@@ -4,10 +4,9 @@ import base64
 import hashlib
 import hmac
 import json
-import socket
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -22,6 +21,7 @@ from agent.sender import Sender
 from agent.webhook import RETRY_S, deliver
 from tests.agent.clock import SECOND_US, Clock
 from tests.agent.conftest import PROJECT
+from tests.agent.dripping import dripping
 from tests.waiting import until
 from warehouse import projects
 
@@ -66,30 +66,6 @@ def receiver(*statuses: int) -> Iterator[Receiver]:
         finally:
             server.shutdown()
             thread.join()
-
-
-@contextmanager
-def dripping(begin: bytes, piece: bytes) -> Iterator[str]:
-    """Answers a piece at a time, for longer than anyone waits."""
-
-    def answer() -> None:
-        connection, _ = listener.accept()
-        with connection, suppress(ConnectionError):
-            connection.recv(65_536)
-            connection.sendall(begin)
-            for _ in range(100):
-                if ended.wait(0.05):
-                    return
-                connection.sendall(piece)
-            connection.sendall(b"\r\n")
-
-    ended = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=answer)
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        ended.set()
-        thread.join()
 
 
 def hook(engine: sa.Engine, url: str, secret: str = "env:HOOK", project: str = PROJECT) -> None:
@@ -209,8 +185,8 @@ def test_an_attempt_has_a_limit_and_no_body_is_waited_for(
     outcome: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with dripping(begin, piece) as url:
-        hook(engine, url)
+    with dripping(begin, piece) as drip:
+        hook(engine, drip.url)
         end(engine, clock, Outcome(None))
         assert deliver(engine, PROJECT, SECRET, clock, limit_s) == outcome
     assert ("it did not answer within 0.5 s; again in 5 s" in caplog.text) == (outcome == "failed")

@@ -1,14 +1,20 @@
-"""The folders of jobs that are put away leave the disk, whatever the agent did in them."""
+"""A worker ends when it is told to, and the folders of jobs that are put away leave the disk."""
 
 import threading
 from pathlib import Path
 
 import sqlalchemy as sa
 
-from agent import queue, store, worker
+from agent import journal, queue, store, worker
 from agent.queue import Outcome
 from tests.agent.clock import SECOND_US, Clock
 from tests.agent.conftest import PROJECT
+from tests.agent.dripping import dripping
+from tests.agent.site import SECRETS, configured, site
+from tests.running import PROJECT as SITE
+from tests.waiting import until
+from warehouse import control
+from warehouse.folder import sqlite_url
 
 
 def test_the_folders_of_archived_and_unknown_jobs_are_swept(engine: sa.Engine, clock: Clock, tmp_path: Path) -> None:
@@ -26,3 +32,18 @@ def test_the_folders_of_archived_and_unknown_jobs_are_swept(engine: sa.Engine, c
     worker._sweep(worker.Setup(engine, jobs, {}, 1, 10), threading.Event())
     assert [each.name for each in jobs.iterdir()] == [made[1]]
     (jobs / made[1] / "tree").chmod(0o700)
+
+
+def test_a_worker_that_is_told_to_end_waits_for_no_code_host(tmp_path: Path) -> None:
+    engine = control.connect(sqlite_url(tmp_path / "control.sqlite"))
+    with site(tmp_path) as made, dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n[", b" ") as drip:
+        configured(engine, made, "sh", "-c", "cat > page.md", api_base=drip.url)
+        id = store.create(engine, SITE, "Write a page", None, SECOND_US).job.id
+        working = worker.Worker(worker.Setup(engine, tmp_path / "jobs", SECRETS, 1, 15))
+        working.start()
+        until(lambda: drip.came)
+        working.close()
+        assert (drip.came, drip.whole) == (1, 0)
+    assert store.find(engine, SITE, id).status == "active", "it is put back"
+    assert journal.read(engine, id)[-1].text == f"pushed to readership/{id}"
+    engine.dispose()
