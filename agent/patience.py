@@ -15,6 +15,8 @@ PAUSE_MAX_S = 60.0
 """A host that asks for a longer pause is not waited for: a turn holds a place that others wait for."""
 NOTE_AGAIN_S = 1.0
 POLL_S = 0.1
+AWAY = (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError)
+"""What a control database that is away raises; the last, where all of the pool's connections are in use meanwhile."""
 LOG = logging.getLogger("readership.agent")
 
 Answer = TypeVar("Answer")
@@ -46,8 +48,9 @@ def noted(note: Callable[[], Answer], is_stopped: Callable[[], bool]) -> Answer:
     while True:
         try:
             return note()
-        except sa.exc.OperationalError as error:
-            LOG.warning("the control database does not take a note of a turn (%s); it is tried again", error.orig)
+        except AWAY as error:
+            reason = error.orig if isinstance(error, sa.exc.DBAPIError) else error  # not what was to be noted
+            LOG.warning("the control database does not take a note of a turn (%s); it is tried again", reason)
             pause(NOTE_AGAIN_S, is_stopped)
 
 

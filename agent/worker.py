@@ -145,7 +145,7 @@ class Worker:
             return Outcome(str(error))
         except AgentError as error:
             return Outcome(str(error))
-        except (sa.exc.OperationalError, sa.exc.InterfaceError):
+        except patience.AWAY:
             raise  # nothing can be noted: the lease runs out, and the turn goes on where its last note says
         except Exception:  # the job must end, with a reason, and the other jobs go on
             LOG.exception("turn %s of job %s", lease.turn, lease.job.id)

@@ -1,7 +1,7 @@
 """The control database goes away during a turn: what was done is not lost, and nothing is done twice at once."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,6 +64,24 @@ def postgresql_way(postgresql: str) -> Iterator[Database]:
 
 
 @pytest.fixture
+def pool(tmp_path: Path) -> Iterator[Database]:
+    """Cut means that all of the worker's connections are in use."""
+    url = sqlite_url(tmp_path / "control.sqlite")
+    past = control.connect(url)
+    engine = sa.create_engine(url, pool_size=1, max_overflow=0, pool_timeout=0.2)
+    held: list[sa.Connection] = []
+
+    def take_all() -> None:
+        while not held:
+            with suppress(sa.exc.TimeoutError):
+                held.append(engine.connect())
+
+    yield Database(engine, past, take_all, lambda: held.pop().close(), lambda: pytest.fail("a pool is never silent"))
+    engine.dispose()
+    past.dispose()
+
+
+@pytest.fixture
 def made(tmp_path: Path) -> Iterator[Site]:
     with site(tmp_path) as found:
         yield found
@@ -92,8 +110,9 @@ def status(engine: sa.Engine, id: str) -> str:
     [
         ("sqlite", "cat > page.md", "completed"),
         ("postgresql_way", "echo no such model >&2; exit 3", "failed"),
+        ("pool", "cat > page.md", "completed"),
     ],
-    ids=["sqlite, a step", "postgresql, the end"],
+    ids=["sqlite, a step", "postgresql, the end", "no connection left, a step"],
 )
 def test_what_became_of_an_agent_is_noted_once_the_database_is_back(
     request: pytest.FixtureRequest,
