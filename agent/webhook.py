@@ -5,7 +5,6 @@ The message is written in the transaction that ends the turn. Signed as Standard
 can check it: HMAC-SHA256 of `id.timestamp.body`, in base64.
 """
 
-import asyncio
 import base64
 import hmac
 import json
@@ -19,6 +18,7 @@ import httpx
 import sqlalchemy as sa
 
 from agent import configuration, secret
+from agent.asking import within
 from agent.errors import AgentError
 from agent.job import Job, Status
 from agent.tables import DELIVERIES
@@ -152,7 +152,7 @@ def _send(
         return f"{chosen.webhook_secret} begins with {ENCODED}, and what follows is not base64"
     headers["Content-Type"] = "application/json"
     try:
-        status = asyncio.run(_post(chosen.webhook, claimed.body, headers, limit_s))
+        status = within(limit_s, lambda: _post(chosen.webhook, claimed.body, headers))
     except TimeoutError:
         return f"it did not answer within {limit_s:g} s"
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
@@ -160,14 +160,10 @@ def _send(
     return None if httpx.codes.is_success(status) else f"it answered {status}"
 
 
-async def _post(url: str, body: str, headers: Mapping[str, str], limit_s: float) -> int:
-    """The answer's status; its body is of no interest, and may be without end. Raises TimeoutError, beside httpx's own.
-
-    Async for the limit alone: what httpx takes for a timeout begins anew with each byte.
-    """
+async def _post(url: str, body: str, headers: Mapping[str, str]) -> int:
+    """The answer's status; its body is of no interest, and may be without end. Raises httpx's errors."""
     async with (
-        asyncio.timeout(limit_s),
-        httpx.AsyncClient(timeout=None, trust_env=False) as client,  # noqa: S113  # the line above is its timeout
+        httpx.AsyncClient(timeout=None, trust_env=False) as client,  # noqa: S113  # its timeout is that of `within`
         client.stream("POST", url, content=body, headers=headers) as answer,
     ):
         return answer.status_code

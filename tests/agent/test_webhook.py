@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -190,6 +191,28 @@ def test_an_attempt_has_a_limit_and_no_body_is_waited_for(
         end(engine, clock, Outcome(None))
         assert deliver(engine, PROJECT, SECRET, clock, limit_s) == outcome
     assert ("it did not answer within 0.5 s; again in 5 s" in caplog.text) == (outcome == "failed")
+
+
+def test_the_look_up_of_the_host_is_within_the_limit(
+    engine: sa.Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A name server that does not answer holds the resolver for longer than that, and nothing ends it."""
+    hook(engine, "http://hook.example/x")
+    end(engine, clock, Outcome(None))
+    answered, ended = threading.Event(), threading.Event()
+
+    def look_up(*asked: object, **how: object) -> list[object]:
+        answered.wait(3)
+        ended.set()
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "getaddrinfo", look_up)
+        assert deliver(engine, PROJECT, SECRET, clock, 0.3) == "failed"
+        assert not ended.is_set()
+        answered.set()
+        assert ended.wait(10)
+    assert "it did not answer within 0.3 s" in caplog.text
 
 
 def test_what_ends_a_sending_is_raised_and_the_message_is_sent_later(engine: sa.Engine, clock: Clock) -> None:
