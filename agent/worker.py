@@ -120,7 +120,9 @@ class Worker:
             pass  # outcome None: it is put back
         finally:
             held.close()
-        with suppress(LeaseLost):
+        with suppress(
+            LeaseLost, Stopped
+        ):  # Stopped: the end cannot be noted, and the turn ends again at another worker
             if outcome is None:
                 queue.release(self._setup.engine, lease)
                 return

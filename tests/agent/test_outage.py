@@ -138,6 +138,21 @@ def test_what_became_of_an_agent_is_noted_once_the_database_is_back(
     assert len(made.pulls(id)) == (becomes == "completed")
 
 
+def test_a_worker_that_ends_while_it_cannot_note_an_end_has_no_fault(
+    sqlite: Database, made: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    configured(sqlite.past, made, "sh", "-c", f"{BEGIN}; {WAIT}; exit 3".format(tmp_path))
+    id = create(sqlite.past)
+    with working(sqlite.engine, tmp_path, LONG_S):
+        until((tmp_path / "begun").exists)
+        sqlite.cut()
+        (tmp_path / "go").touch()
+        until(lambda: "does not take a note" in caplog.text)
+    assert "the queue of agent jobs cannot be worked on" not in caplog.text
+    sqlite.mend()
+    assert status(sqlite.past, id) == "active"
+
+
 def test_a_turn_is_given_up_before_another_worker_may_take_it(
     postgresql_way: Database, made: Site, tmp_path: Path
 ) -> None:
