@@ -102,11 +102,18 @@ def renew(engine: sa.Engine, lease: Lease, now_us: int, lease_us: int, output: s
 
 
 def finish_step(engine: sa.Engine, lease: Lease, name: str, result: Mapping[str, Any], told: str, now_us: int) -> Lease:
-    """Note a step, with what the next ones need of it: it is not done again. Raises LeaseLost."""
+    """Note a step, with what the next ones need of it: it is not done again. Noted twice, it is so once.
+
+    Raises:
+        LeaseLost: the turn is another's now, or over.
+    """
     lease = replace(lease, steps={**lease.steps, name: dict(result)})
     with writing(engine) as connection:
         _hold(connection, lease)
+        noted = connection.execute(sa.select(TURNS.c.steps).where(TURNS.c.id == lease.turn)).scalar_one()
         _fenced(connection, lease, {"steps": dict(lease.steps)})
+        if name in noted:  # the answer to its commit was lost
+            return lease
         journal.note(connection, lease.job.id, lease.turn, "step", told, now_us)
         known = {JOB_COLUMNS[name]: value for name, value in result.items() if name in JOB_COLUMNS}
         if known:

@@ -168,6 +168,17 @@ def test_finished_steps_reach_the_worker_that_takes_over(engine: sa.Engine, cloc
     assert queue.begin_again(engine, taken).steps == {}
 
 
+def test_a_step_that_is_noted_again_as_the_answer_was_lost_is_told_once(engine: sa.Engine, clock: Clock) -> None:
+    id = create(engine, clock)
+    lease = claimed(engine, clock)
+    noted = [queue.finish_step(engine, lease, "run", {"session": "s-1"}, "ran", clock()) for _ in range(2)]
+    assert noted[0] == noted[1]
+    assert [entry.text for entry in journal.read(engine, id)] == ["begins", "ran"]
+    lease = queue.begin_again(engine, noted[1])
+    queue.finish_step(engine, lease, "run", {"session": "s-2"}, "ran again", clock())
+    assert [entry.text for entry in journal.read(engine, id)] == ["begins", "ran", "ran again"]
+
+
 def test_the_pull_request_of_an_earlier_turn_stays(engine: sa.Engine, clock: Clock) -> None:
     id = create(engine, clock)
     queue.finish(engine, claimed(engine, clock), Outcome(None, "https://git.example/pull/1"), clock())
