@@ -30,6 +30,7 @@ LIMIT_S = 10.0
 """Of a whole attempt, from the look-up of the host to the last header: a receiver may be slow in any of it."""
 CLAIMED_US = 60_000_000
 """For so long no other worker takes a message that one is sending."""
+TAKEN_AWAY = "the project has none any more"
 LOG = logging.getLogger("readership.agent")
 SIGNED, ENCODED = "v1", "whsec_"
 ID, TIME_DIGITS = "msg_", 14
@@ -107,7 +108,7 @@ def deliver(
     if claimed is None:
         return None
     reason = _send(engine, claimed, environ, now_us(), limit_s)
-    is_over = reason is None or claimed.attempts >= len(RETRY_S)
+    is_over = reason in (None, TAKEN_AWAY) or claimed.attempts >= len(RETRY_S)
     same = DELIVERIES.c.id == claimed.id
     with writing(engine) as connection:
         if is_over:
@@ -145,6 +146,8 @@ def _send(
     try:
         with engine.connect() as connection:
             chosen = configuration.of(connection, claimed.project_id)
+        if not chosen.webhook:
+            return TAKEN_AWAY
         headers = signed(secret.resolve(chosen.webhook_secret, environ), claimed.id, now_us // _US, claimed.body)
     except AgentError as error:
         return str(error)

@@ -313,6 +313,20 @@ def test_a_project_without_a_webhook_keeps_nothing_and_a_deleted_one_takes_it_al
     assert not deliver(engine, PROJECT, SECRET, clock)
 
 
+def test_what_waits_for_a_webhook_that_is_taken_away_is_given_up(
+    engine: sa.Engine, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    hook(engine, "http://127.0.0.1:1")
+    end(engine, clock, Outcome(None))
+    assert deliver(engine, PROJECT, SECRET, clock) == "failed"
+    hook(engine, "", "")
+    clock.turn(RETRY_S[0])
+    assert deliver(engine, PROJECT, SECRET, clock) == "given_up"
+    clock.turn(10 * RETRY_S[-1])
+    assert deliver(engine, PROJECT, SECRET, clock) is None
+    assert "the project has none any more; it is given up" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("url", "secret"),
     [
