@@ -105,3 +105,11 @@ def test_a_session_is_told_what_of_it_is_not_in_the_work_tree(turns: Turns) -> N
     assert turns.take("a") == f"{lost}wait\n\nThe request now:\nwait\n", "it was put back, and is begun again"
     store.cancel(turns.engine, PROJECT, turns.job, _now_us())
     assert turns.follow_up("Five", "a") == f"{lost}wait\n\nThe request now:\nFive\n"
+
+
+def test_a_home_that_has_no_mark_is_given_one_and_its_session_is_not_gone_on_with(turns: Turns) -> None:
+    """As the homes are that were made before there were marks."""
+    turns.take("a")
+    (turns.folder / "a" / turns.job / ".home").unlink()
+    assert turns.follow_up("Two", "a").startswith("anew\nEarlier requests; ")
+    assert turns.follow_up("Three", "a") == "goes on\nThree\n"

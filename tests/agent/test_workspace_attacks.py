@@ -1,5 +1,6 @@
 """What an agent leaves in its tree is data: none of it runs, nothing outside of it is read, and the token stays in."""
 
+import base64
 import os
 import shutil
 import socket
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.errors import GitFailed, RepositoryUnreadable, WorkspaceUnusable
+from agent.remote import USERNAME, Remote
 from tests.agent.git_job import BRANCH, TOKEN, Job, job_of, site
 from tests.agent.git_server import FILE, LINK, SUBMODULE, GitServer, serving
 
@@ -385,15 +387,21 @@ def test_a_repository_that_was_renamed_is_found(server: GitServer, tmp_path: Pat
     assert job.send() == server.tip("team/site", BRANCH)
 
 
-def test_a_server_that_says_the_token_back_does_not_get_it_into_the_log(server: GitServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("user", [USERNAME, "robot"])
+def test_a_server_that_says_the_token_back_does_not_get_it_into_the_log(
+    server: GitServer, tmp_path: Path, user: str
+) -> None:
     server.tokens["read-token"] = "read"
-    server.echoes = True
+    server.echoes, server.user = True, user
     job = job_of(tmp_path / "job", site(server), "read-token")
+    job.remote = Remote(job.remote.url, "main", "read-token", user)
     job.check_out()
     (job.tree / "a").write_text("1")
     with pytest.raises(RepositoryUnreadable, match=r"Sent: Basic \[token\] and \[token\]") as raised:
         job.send()
-    assert "read-token" not in str(raised.value) + "".join(job.told)
+    said = str(raised.value) + "".join(job.told)
+    assert "read-token" not in said
+    assert base64.b64encode(f"{user}:read-token".encode()).decode() not in said
     assert any("[token]" in line for line in job.told)
 
 
