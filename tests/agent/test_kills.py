@@ -75,6 +75,7 @@ def test_twenty_kills_of_servers_and_workers_leave_each_job_with_one_pull_reques
         for kill in range(KILLS):
             _keep_busy(made, jobs)
             victim = ("server", "busy", "idle")[kill % 3]
+            threading.Event().wait(chance.random() / 2)  # to some random moment of what goes on
             if victim == "server":
                 made.running.kill()
                 made.running.start()
@@ -82,7 +83,6 @@ def test_twenty_kills_of_servers_and_workers_leave_each_job_with_one_pull_reques
             until(lambda: any(map(_is_at_work, workers)) or not made.active(), END_S)
             wanted = [each for each in workers if _is_at_work(each) == (victim == "busy")] or workers
             chosen = chance.choice(wanted)
-            threading.Event().wait(chance.random() / 2)  # to some random moment of what goes on
             _kill(chosen)
             workers[workers.index(chosen)] = stack.enter_context(worker(made.running))
         _check(made, jobs)
