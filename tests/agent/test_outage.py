@@ -170,7 +170,7 @@ def held(sqlite: Database, made: Site, tmp_path: Path) -> Callable[[float], _Hel
     return hold
 
 
-@pytest.mark.parametrize(("ago_s", "is_given_up"), [(46, False), (48, True)])
+@pytest.mark.parametrize(("ago_s", "is_given_up"), [(40, False), (48, True)])
 def test_a_lease_is_kept_for_four_fifths_of_it_from_when_it_was_asked_for(
     held: Callable[[float], _Held], ago_s: float, is_given_up: bool
 ) -> None:
