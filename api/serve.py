@@ -17,6 +17,7 @@ from uvicorn.supervisors import Multiprocess
 
 from api import app, logs
 from api.errors import AddressInUse
+from api.rate_limit import RateLimit
 from api.settings import Settings, read
 
 DRAIN_S = 10
@@ -34,6 +35,8 @@ def serve(settings: Settings, listener: socket.socket, workers: int) -> None:
     os.environ["READERSHIP_DATA"] = str(settings.data)
     os.environ["READERSHIP_RUN_SECRET"] = settings.run_secret.hex()
     _forget_limits(settings.limits)
+    # Made here: of two workers that make a SQLite file at one time one is told that it is locked, and cannot start.
+    RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret).close()
     if workers == 1:
         run(worker_app, listener, settings)
     else:
