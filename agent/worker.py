@@ -120,9 +120,7 @@ class Worker:
             pass  # outcome None: it is put back
         finally:
             held.close()
-        with suppress(
-            LeaseLost, Stopped
-        ):  # Stopped: the end cannot be noted, and the turn ends again at another worker
+        with suppress(LeaseLost, Stopped):  # the turn is another's, or its end cannot be noted: another worker ends it
             if outcome is None:
                 queue.release(self._setup.engine, lease)
                 return

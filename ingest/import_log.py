@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ingest import ledger, log_columns, log_file, log_format
+from ingest import ledger, log_columns, log_file, log_format, log_memory
 from ingest.errors import IngestError, InvalidLog
 from ingest.ledger import Fingerprint, Place
 from ingest.log_file import Content
@@ -108,7 +108,7 @@ class Import:
 
     def read(self, block: Block, format: Format) -> Prepared:
         """Read a stretch of one block."""
-        said = read(block, format, log_columns.memory(self.options.pages))
+        said = read(block, format, log_memory.memory(self.options.pages))
         fingerprint = Fingerprint()
         fingerprint.update(block.data[: said.bytes])
         return self.prepare(said, fingerprint)
@@ -303,7 +303,7 @@ class _Parts:
 
 
 def _read_ahead(run: Import, format: Format, cut: Iterator[Block], pool: ThreadPoolExecutor) -> _Parts:
-    memory = log_columns.memory(run.options.pages)
+    memory = log_memory.memory(run.options.pages)
     parts = _Parts()
     for block in cut:
         said = pool.submit(read, block, format, memory)

@@ -6,6 +6,7 @@ from threading import Lock
 import polars as pl
 import pyarrow as pa
 
+from ingest.hit import Hit
 from ingest.path import host
 from ingest.second_core import Describe, Reader, described
 from ingest.texts import encoded
@@ -19,6 +20,32 @@ DESCRIBED = HOT.names[HOT.names.index("traffic") : HOT.names.index("device") + 1
 _OWN = DESCRIBED.index("user_agent")
 Readers = dict[tuple[str, str | None], int]
 """Views by traffic and agent."""
+
+
+VIEWS = pl.Schema(
+    {
+        "path": pl.String(),
+        "ts_us": pl.Int64(),
+        "user_agent": pl.String(),
+        "referrer": pl.String(),
+        "utm_source": pl.String(),
+        "status": pl.Int16(),
+    }
+)
+"""A page view a row, as `ingest.hit.Hit` has them; its texts may be categoricals."""
+
+
+def of_hits(hits: list[Hit]) -> pl.DataFrame:
+    """Page views that the parser of a format found."""
+    columns = {
+        "path": [hit.path for hit in hits],
+        "ts_us": [hit.ts_us for hit in hits],
+        "user_agent": [hit.user_agent for hit in hits],
+        "referrer": [hit.referrer for hit in hits],
+        "utm_source": [hit.utm_source for hit in hits],
+        "status": [hit.status for hit in hits],
+    }
+    return pl.DataFrame(columns, schema=VIEWS)
 
 
 class Kinds:
@@ -50,7 +77,7 @@ class Kinds:
 
 
 def page_views(project: str, views: pl.DataFrame, received_us: int, kinds: Kinds) -> tuple[pa.Table, Readers]:
-    """Page views (`log_columns.VIEWS`) of a log as rows of `warehouse.schema.HOT`, their texts dictionary-encoded and
+    """Page views (VIEWS) of a log as rows of `warehouse.schema.HOT`, their texts dictionary-encoded and
     in no order, and who made them."""
     agents, referrers = encoded(views["user_agent"]), encoded(views["referrer"])
     numbers, known = kinds.of(agents.dictionary.to_pylist())

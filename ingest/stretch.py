@@ -9,9 +9,10 @@ import polars as pl
 from ingest import log_columns
 from ingest.errors import InvalidLine
 from ingest.hit import Hit
-from ingest.log_columns import Memory
 from ingest.log_file import Content
 from ingest.log_format import Format
+from ingest.log_memory import Memory
+from ingest.page_views import of_hits
 from ingest.request import Pages, page_view
 
 MALFORMED_KEPT = 10
@@ -37,7 +38,7 @@ class Block:
 
 @dataclass(slots=True)
 class Said:
-    """What a block says, or the blocks of a stretch. `views` are of `log_columns.VIEWS`; `malformed` has of the first
+    """What a block says, or the blocks of a stretch. `views` are of `page_views.VIEWS`; `malformed` has of the first
     of such lines the number within it, from 1, and the reason. `bytes` were read of it. `is_cut`: it ends inside of a
     line, which is counted.
 
@@ -65,7 +66,7 @@ def read(block: Block, format: Format, memory: Memory) -> Said:
     begin = data.find(b"\n") + 1 or len(data) if block.is_within else 0
     end = data.rfind(b"\n") + 1 if block.is_last else len(data)
     lines, last = data[begin:end], data[max(begin, end) :]
-    said = Said(log_columns.of_hits([]), bytes=len(data), is_cut=not data.endswith(b"\n"))
+    said = Said(of_hits([]), bytes=len(data), is_cut=not data.endswith(b"\n"))
     frames = _views(lines if lines.endswith(b"\n") or not lines else lines + b"\n", format, memory, said)
     if last:
         found = [] if block.is_growing else _last(last, format, memory, said)
@@ -139,7 +140,7 @@ def _views_of(block: bytes, format: Format, memory: Memory, said: Said) -> list[
 
 def _of_hits(hits: list[Hit], format: Format, memory: Memory) -> pl.DataFrame:
     """Of one type with the views that are found by columns, where the format has such."""
-    return memory.views_of(hits) if format.name in log_columns.SHAPES else log_columns.of_hits(hits)
+    return memory.views_of(hits) if format.name in log_columns.SHAPES else of_hits(hits)
 
 
 def _hits(lines: Sequence[bytes], places: Sequence[int], format: Format, pages: Pages, said: Said) -> list[Hit]:

@@ -210,6 +210,7 @@ def test_a_host_that_is_away_for_a_moment_is_asked_again(server: GitServer, tmp_
     job = job_of(tmp_path / "job", site(server))
     server.statuses = [status]
     job.check_out()
+    assert server.statuses == []
 
 
 def test_a_host_that_stays_away_fails_the_turn(tmp_path: Path) -> None:

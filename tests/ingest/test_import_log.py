@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ingest import import_log, log_columns, log_file
+from ingest import import_log, log_file, log_memory
 from ingest.errors import InvalidFormat, InvalidLog, UnknownFormat
 from ingest.import_log import DEFAULTS, Options, Summary, import_logs
 from ingest.stretch import LINE_BYTES_MAX, MALFORMED_KEPT
@@ -393,7 +393,7 @@ def test_memory_that_is_full_ends_a_stretch_and_changes_no_count(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_max: int
 ) -> None:
     monkeypatch.setattr(log_file, "BLOCK_BYTES", 2_000)
-    monkeypatch.setattr(log_columns, "KNOWN_MAX", known_max)
+    monkeypatch.setattr(log_memory, "KNOWN_MAX", known_max)
     agents = [b"GPTBot/1.%d" % n for n in range(9)]
     lines = [line(b"GET /%d HTTP/1.1" % (n % 97), user_agent=agents[n % 9]) for n in range(500)]
     summary = imported(site, written(tmp_path / "log", *lines))

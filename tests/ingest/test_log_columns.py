@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest import log_columns, log_format
+from ingest import log_columns, log_format, log_memory
 from ingest.errors import InvalidLine
 from ingest.hit import Hit
-from ingest.log_columns import SHAPES, VIEWS, Memory
+from ingest.log_columns import SHAPES
+from ingest.log_memory import Memory
+from ingest.page_views import VIEWS
 from ingest.request import DEFAULT_PAGES, Pages, page_view
 from ingest.stretch import LINE_BYTES_MAX
 from tests.ingest.test_access_log import FIREFOX, line
@@ -256,15 +258,15 @@ def test_lines_of_several_zones_are_at_their_times() -> None:
 def test_full_memory_is_begun_anew_and_let_go_without_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = Pages(include=("/of-this-test",))
     block = b"".join(line(b"GET /%d HTTP/1.1" % number) + b"\n" for number in range(20))
-    memory = log_columns.memory(pages)
+    memory = log_memory.memory(pages)
     log_columns.read(block, SHAPES["combined"], memory)
-    assert log_columns.memory(pages) is memory
-    monkeypatch.setattr(log_columns, "KNOWN_MAX", 20)
+    assert log_memory.memory(pages) is memory
+    monkeypatch.setattr(log_memory, "KNOWN_MAX", 20)
     old = weakref.ref(memory)
     gc.disable()
     try:
         del memory
-        assert log_columns.memory(pages) is not old()
+        assert log_memory.memory(pages) is not old()
         assert old() is None
     finally:
         gc.enable()

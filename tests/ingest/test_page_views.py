@@ -8,9 +8,8 @@ import pytest
 
 from ingest import page_views
 from ingest.hit import Hit
-from ingest.log_columns import of_hits
 from ingest.page_view import row
-from ingest.page_views import Kinds
+from ingest.page_views import Kinds, of_hits
 from ingest.second_core import Reader, described
 from warehouse.schema import HOT
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest import log_format, stretch
-from ingest.log_columns import VIEWS, Memory
 from ingest.log_file import Content
+from ingest.log_memory import Memory
+from ingest.page_views import VIEWS
 from ingest.request import DEFAULT_PAGES
 from ingest.stretch import LINE_BYTES_MAX, Block, Said, blocks, joined, read
 from tests.ingest.test_access_log import line
