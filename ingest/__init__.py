@@ -25,6 +25,7 @@ In the order data passes:
 - `request`: a request into a hit, or the reason why it is no page view.
 - `page_views`: many page views at once into rows of the lake.
 - `second_core`: user agents told apart by two processes.
+- `read_ahead`: the blocks of a log, read in threads, as stretches.
 - `import_log`: whole logs into the lake, each stretch together with the note that it was read.
 - `follow`: logs that grow, through rotation.
 - `errors`: what can go wrong, without HTTP.

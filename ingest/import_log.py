@@ -1,17 +1,15 @@
 """Access logs into the lake: one stretch after the other, each kept together with the note that it was read."""
 
 import sqlite3
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
 
-from ingest import ledger, log_columns, log_file, log_format, log_memory
+from ingest import ledger, log_file, log_format, log_memory, read_ahead
 from ingest.errors import IngestError, InvalidLog
 from ingest.ledger import Fingerprint, Place
 from ingest.log_file import Content
@@ -19,7 +17,7 @@ from ingest.log_format import Format, LastHeader
 from ingest.page_views import Kinds, Readers, page_views
 from ingest.request import DEFAULT_PAGES, Pages
 from ingest.second_core import Describe, described
-from ingest.stretch import LINE_BYTES_MAX, MALFORMED_KEPT, Block, Said, blocks, joined, read
+from ingest.stretch import LINE_BYTES_MAX, MALFORMED_KEPT, Block, Said, blocks, read
 from warehouse import batches
 from warehouse.load import load
 from warehouse.schema import HOT
@@ -27,11 +25,6 @@ from warehouse.stage import Staged, require_fresh, stage
 
 STAGED_ROWS_MIN, STAGED_BYTES_MIN = 5_000, 4 * 1024 * 1024
 """As many page views go into files at once; fewer go through the hot log, like posted ones."""
-STRETCH_BLOCKS = 8
-"""Blocks of a log that are stored together: some 64 MiB."""
-THREADS = 2
-BLOCKS_AHEAD = 3
-"""Read, and not parsed yet: so many more would wait in memory."""
 LOAD_STRETCHES = 8
 LOAD_WAIT_S = 300.0
 JUDGED_LINES_MIN = 100
@@ -246,7 +239,9 @@ def import_content(
     end = End(place, content.taken, known)
     least = max(judged_lines_min, JUDGED_LINES_MIN if known else 1)
     malformed, first = 0, list[MalformedLine]()
-    for number, prepared in enumerate(_prepared(run, format, content, place.is_cut), start=1):
+    cut, is_stream = blocks(content, place.is_cut, run.options.is_growing), log_file.is_stream(content.name)
+    ahead = read_ahead.stretches(cut, format, run.options.pages, run.prepare, is_stream)
+    for number, prepared in enumerate(ahead, start=1):
         said = prepared.said
         lines, malformed = end.lines + said.lines - known, malformed + said.skipped["malformed"]
         first += _places(content.name, end.lines + 1, said)[: MALFORMED_TOLD - len(first)]
@@ -264,56 +259,6 @@ def import_content(
 def _format(options: Options, content: Content) -> Format:
     head = content.head()
     return log_format.named(options.format, head) if options.format else log_format.detect(head, content.name)
-
-
-def _prepared(run: Import, format: Format, content: Content, is_within: bool) -> Iterator[Prepared]:
-    """The stretches of a log in order, read in threads.
-
-    Where the parser remembers earlier lines, by one thread. While one is written the next is read; not of a stream: it
-    may be silent until a vacuum has taken the files that nothing names yet.
-    """
-    cut = blocks(content, is_within, run.options.is_growing)
-    most_ahead = 0 if log_file.is_stream(content.name) else 1
-    pool = ThreadPoolExecutor(THREADS if format.name in log_columns.SHAPES else 1, "import")
-    ahead: deque[Future[Prepared]] = deque()
-    try:
-        while parts := _read_ahead(run, format, islice(cut, STRETCH_BLOCKS), pool):
-            ahead.append(pool.submit(parts.prepared, run))
-            if len(ahead) > most_ahead:
-                yield ahead.popleft().result()
-        while ahead:
-            yield ahead.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """The blocks of a stretch, which threads read."""
-
-    said: list[Future[Said]] = field(default_factory=list)
-    fingerprint: Fingerprint = field(default_factory=Fingerprint)
-
-    def __bool__(self) -> bool:
-        return bool(self.said)
-
-    def prepared(self, run: Import) -> Prepared:
-        """To be called once all before it in the pool are begun."""
-        return run.prepare(joined([part.result() for part in self.said]), self.fingerprint)
-
-
-def _read_ahead(run: Import, format: Format, cut: Iterator[Block], pool: ThreadPoolExecutor) -> _Parts:
-    memory = log_memory.memory(run.options.pages)
-    parts = _Parts()
-    for block in cut:
-        said = pool.submit(read, block, format, memory)
-        parts.said.append(said)
-        parts.fingerprint.update(block.data[: said.result().bytes] if block.is_last else block.data)
-        if len(parts.said) > BLOCKS_AHEAD:
-            parts.said[-1 - BLOCKS_AHEAD].result()
-        if memory.is_full:  # the stretch ends here: its views are of one memory
-            break
-    return parts
 
 
 def _places(file: str, first_line: int, said: Said) -> list[MalformedLine]:

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from ingest import import_log, ledger, log_file
+from ingest import import_log, ledger, log_file, read_ahead
 from ingest.errors import LogReadElsewhere
 from ingest.import_log import Options, Summary, import_logs
 from ingest.ledger import Fingerprint
@@ -48,7 +48,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 def _boundaries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     block_bytes, stretch_blocks, staged_rows_min = SIZES[request.param]
     monkeypatch.setattr(log_file, "BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(import_log, "STRETCH_BLOCKS", stretch_blocks)
+    monkeypatch.setattr(read_ahead, "STRETCH_BLOCKS", stretch_blocks)
     monkeypatch.setattr(import_log, "STAGED_ROWS_MIN", staged_rows_min)
 
 
