@@ -3,12 +3,15 @@
 import bz2
 import gzip
 import lzma
+import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from glob import glob
+from io import FileIO
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, BinaryIO
 
 from ingest.errors import InvalidLog
@@ -16,6 +19,8 @@ from ingest.errors import InvalidLog
 STDIN = "-"
 BLOCK_BYTES = 8 * 1024 * 1024
 """Read and parsed at once: small enough that the same memory is used again, which halves the time to parse it."""
+LAST_LINE_BYTES = 64 * 1024
+"""At the end of a block it is looked for a line end so far back before the block is read."""
 HEAD_BYTES = 256 * 1024
 HEAD_LINES = 100
 MAGIC_BYTES = 6
@@ -52,8 +57,6 @@ class Content:
         """How it is packed: the name of a format, or nothing."""
         self._ahead = b""
         self._is_ended = False
-        self._buffer = bytearray()
-        """Read into again and again: each other piece of memory would have to be got from the system first."""
 
     def peek(self, size: int) -> bytes:
         """The next bytes, which stay: `size` of them, less only at the end."""
@@ -84,17 +87,26 @@ class Content:
 
     def lines(self) -> bytes:
         """Whole lines of about BLOCK_BYTES; without a line end at the end of the log, or where a line is longer."""
-        room = max(BLOCK_BYTES - len(self._ahead), 0)
-        self._buffer = self._buffer or bytearray(BLOCK_BYTES)
-        view = memoryview(self._buffer)
-        read = self._read_into(view[:room])
-        end = self._buffer.rfind(b"\n", 0, read) + 1
-        if end and read == room:
-            return self._taken(b"".join([self._ahead, view[:end]]), bytes(view[end:read]))
-        self._ahead = b"".join([self._ahead, view[:read]])
+        if whole := self._whole_lines():
+            return self._taken(whole, b"")
         block = self.peek(BLOCK_BYTES)
         end = block.rfind(b"\n") + 1 if len(block) == BLOCK_BYTES else len(block)
         return self.take(end or len(block))
+
+    def _whole_lines(self) -> bytes:
+        """The same of a plain file, where its end is further, read at once to just where they end: to read more and cut
+        it off copies all of it. Nothing of what else comes, or where it changes meanwhile."""
+        if self.packing or self._is_ended or not self._file.is_plain:
+            return b""
+        size = max(BLOCK_BYTES - LAST_LINE_BYTES, 0)
+        last = self._file.at(self.taken + size, BLOCK_BYTES - size)
+        if not (end := last.rfind(b"\n") + 1) or len(last) < BLOCK_BYTES - size:
+            return b""
+        whole: bytes = self._file.at(self.taken, size + end)
+        if len(whole) < size + end or not whole.endswith(b"\n"):
+            return b""
+        self._file.go_on(self.taken + len(whole), len(whole) - len(self._ahead))
+        return whole
 
     def head(self) -> list[bytes]:
         """The first lines, which stay."""
@@ -103,26 +115,19 @@ class Content:
         return (lines[:-1] if len(lines) > 1 else lines)[:HEAD_LINES]
 
     def _pieces(self, size: int) -> Iterator[bytes]:
-        """What is read of the next so many bytes; nothing where they are none."""
-        while size > 0 and (read := self._read_into(piece := memoryview(bytearray(size)))):
-            yield bytes(piece[:read])
-            size -= read
-
-    def _read_into(self, view: memoryview) -> int:
-        """The next bytes, and how many they are: less than there is room for only at the end.
+        """What is read of the next so many bytes; nothing where they are none.
 
         What is added to a log once its end was seen is none of this: else the end may be inside of a line.
         """
-        read = 0
-        while read < len(view) and not self._is_ended:
-            more = self._read_some(view[read:])
-            self._is_ended = more == 0
-            read += more
-        return read
+        while size > 0 and not self._is_ended:
+            piece = self._read(size)
+            self._is_ended = not piece
+            yield piece
+            size -= len(piece)
 
-    def _read_some(self, view: memoryview) -> int:
+    def _read(self, size: int) -> bytes:
         try:
-            return int(self._file.readinto(view) or 0)
+            return bytes(self._file.read(size))
         except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, OSError) as error:
             if not self.packing:
                 raise
@@ -215,13 +220,19 @@ class _Counted:
         self._on_bytes(len(data))
         return data
 
-    def readinto(self, view: memoryview) -> int:
-        first = self._first[: len(view)]
-        self._first = self._first[len(first) :]
-        view[: len(first)] = first
-        read = len(first) or int(self._file.readinto(view) or 0)
-        self._on_bytes(read)
-        return read
+    @property
+    def is_plain(self) -> bool:
+        """Whether it can be read from where one pleases, and from its beginning."""
+        return isinstance(self._file, FileIO) and S_ISREG(os.fstat(self._file.fileno()).st_mode)
+
+    def at(self, position: int, size: int) -> bytes:
+        return os.pread(self._file.fileno(), size, position)
+
+    def go_on(self, position: int, count: int) -> None:
+        """Read on from there; `count` more bytes were read before it."""
+        self._file.seek(position)
+        self._first = b""
+        self._on_bytes(count)
 
     def readable(self) -> bool:
         return True

@@ -1,15 +1,16 @@
 """A log cut into blocks says the same wherever it is cut, and waits for a last line that has no end."""
 
 import io
+import os
 from collections import Counter
-from typing import Any
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest import log_format, stretch
-from ingest.log_file import Content
+from ingest import log_file, log_format, stretch
+from ingest.log_file import unpacked
 from ingest.log_memory import Memory
 from ingest.page_views import VIEWS
 from ingest.request import DEFAULT_PAGES
@@ -28,7 +29,7 @@ def said(content: bytes, block_bytes: int, monkeypatch: pytest.MonkeyPatch, is_g
     with monkeypatch.context() as patched:
         patched.setattr("ingest.log_file.BLOCK_BYTES", block_bytes)
         memory = Memory(DEFAULT_PAGES)
-        cut = blocks(Content("log", io.BytesIO(content), ""), False, is_growing)
+        cut = blocks(unpacked("log", io.BytesIO(content)), False, is_growing)
         parts = [read(each, COMBINED, memory) for each in cut]
         return [joined(parts[first : first + 2]) for first in range(0, len(parts), 2)]
 
@@ -52,6 +53,40 @@ def test_blocks_say_the_same_wherever_they_are_cut(lines: list[bytes], block_byt
     assert sum(each.lines for each in found) == len(lines)
     assert sum(each.bytes for each in found) == len(content)
     assert not found or not found[-1].is_cut
+
+
+@pytest.mark.parametrize("block_bytes", [1, 7, 40, 1_000])
+@pytest.mark.parametrize("last_line_bytes", [1, 5, 2_000])
+def test_plain_file_is_cut_where_a_stream_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int, last_line_bytes: int
+) -> None:
+    content = b"\n".join([b"a", b"", b"bc" * 20, b"d" * 50, b"e"] * 9) + b"\nend"
+    file = tmp_path / "log"
+    file.write_bytes(content)
+    monkeypatch.setattr(log_file, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(log_file, "LAST_LINE_BYTES", last_line_bytes)
+    counts: list[int] = []
+    with log_file.opened(str(file), counts.append) as plain:
+        plain.peek(3)
+        cut = list(blocks(plain, False))
+    assert cut == list(blocks(unpacked("log", io.BytesIO(content)), False))
+    assert b"".join(block.data for block in cut) == content
+    assert sum(counts) == len(content)
+
+
+@pytest.mark.parametrize("size", [0, 30, 70])
+def test_plain_file_that_was_emptied_meanwhile_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """What was read of it before is told as it was read."""
+    file = tmp_path / "log"
+    file.write_bytes(b"abcd\n" * 20)
+    monkeypatch.setattr(log_file, "BLOCK_BYTES", 23)
+    with log_file.opened(str(file)) as content:
+        cut = blocks(content, False)
+        assert next(cut).data == b"abcd\n" * 4
+        os.truncate(file, size)
+        assert b"".join(block.data for block in cut) in {
+            b"abcd\n" * max(n, 0) + rest for n in range(17) for rest in (b"", b"a")
+        }
 
 
 def test_malformed_lines_are_numbered_within_the_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,8 +152,8 @@ def test_last_line_without_an_end_is_parsed_once_by_a_parser_that_remembers() ->
 class Growing(io.BytesIO):
     """A file to which a line is added whenever its end was seen."""
 
-    def readinto(self, view: Any) -> int:
-        read = super().readinto(view)
+    def read(self, size: int | None = -1) -> bytes:
+        read = super().read(size)
         if not read:
             self.write(b"added\n")
             self.seek(-6, io.SEEK_CUR)
@@ -127,7 +162,7 @@ class Growing(io.BytesIO):
 
 def test_what_is_added_once_the_end_was_seen_is_left_for_the_next_time() -> None:
     half = line()[:40]
-    (only,) = blocks(Content("log", Growing(line() + b"\n" + half), ""), False)
+    (only,) = blocks(unpacked("log", Growing(line() + b"\n" + half)), False)
     assert only == Block(line() + b"\n" + half, is_within=False, is_last=True)
 
 
