@@ -6,12 +6,14 @@ to the parser of its format, so that both together say of every line what that p
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Literal
 
 import polars as pl
 
 from ingest.log_field import clf_us
 from ingest.log_memory import LEFT, METHOD, NOT_LOGGED, NOTHING, PAGE, SKIPPED, STATUS, Memory
+from ingest.page_views import VIEWS
 from ingest.texts import Texts
 
 END = "\x01"
@@ -79,16 +81,19 @@ class Columns:
 
 
 def read(block: bytes, shape: Shape, memory: Memory) -> Columns:
-    """The lines of a block, each of which ends with a line end; the texts of `views` are categoricals of the memory."""
+    """The lines of a block, each of which ends with a line end; the texts of `views` are categoricals of the memory.
+
+    In few steps, each of many columns: threads take turns between two, and have cores of their own within one.
+    """
     lines = _split(block, shape)
     if lines is None:
         return Columns(count := block.count(b"\n"), memory.views_of([]), {}, list(range(count)))
     requests, said = memory.requests.numbers(lines["request"]), memory.requests.said
-    lines = lines.with_columns(request=requests, said=said["outcome"].gather(requests)).with_columns(outcome=_OUTCOME)
+    lines = lines.with_columns(request=requests, said=said["outcome"].gather(requests))
+    lines = lines.with_row_index("row").with_columns(outcome=_OUTCOME)
     counts = dict(lines["outcome"].value_counts().iter_rows())
     left = lines["row"].filter(lines["outcome"] == LEFT).to_list() if LEFT in counts else []
-    views = lines.filter(pl.col("outcome") == PAGE)
-    plain, odd = _views(views, said, memory)
+    plain, odd = _views(lines.filter(pl.col("outcome") == PAGE), said, memory)
     skipped: dict[str, int] = {name: counts[number] for name, number in SKIPPED.items() if number in counts}
     return Columns(lines.height, plain, skipped, sorted([*left, *odd]))
 
@@ -103,19 +108,9 @@ def _split(block: bytes, shape: Shape) -> pl.DataFrame | None:
         return None
     marked = ends.replace(b"\n", f'"{END}\n'.encode())
     try:
-        read = _read(marked, shape, "utf8")
+        return _read(marked, shape, "utf8")
     except pl.exceptions.ComputeError:
-        read = _read(marked, shape, "utf8-lossy")
-    tail = pl.col("tail")
-    return read.select(
-        "head",
-        "request",
-        "tail",
-        "referrer",
-        "user_agent",
-        is_plain=_is_plain(shape),
-        is_answered=tail.str.starts_with(" 2") | tail.str.starts_with(" 304 "),
-    ).with_row_index("row")
+        return _read(marked, shape, "utf8-lossy")
 
 
 def _has_long_line(block: bytes) -> bool:
@@ -125,8 +120,8 @@ def _has_long_line(block: bytes) -> bool:
 
 
 def _read(marked: bytes, shape: Shape, encoding: Literal["utf8", "utf8-lossy"]) -> pl.DataFrame:
-    read = pl.read_csv(
-        marked,
+    fields = pl.scan_csv(
+        BytesIO(marked),
         separator='"',
         quote_char=None,
         has_header=False,
@@ -136,7 +131,13 @@ def _read(marked: bytes, shape: Shape, encoding: Literal["utf8", "utf8-lossy"]) 
         empty_string_is_null=False,
         encoding=encoding,
     )
-    return read if shape.has_user_agent else read.with_columns(referrer=pl.lit("-"), user_agent=pl.lit("-"))
+    if not shape.has_user_agent:
+        fields = fields.with_columns(referrer=pl.lit("-"), user_agent=pl.lit("-"))
+    tail = pl.col("tail")
+    is_answered = tail.str.starts_with(" 2") | tail.str.starts_with(" 304 ")
+    kept = "head", "request", "tail", "referrer", "user_agent"
+    plan = fields.select(*kept, is_plain=_is_plain(shape), is_answered=is_answered)
+    return plan.collect(engine="in-memory", optimizations=pl.QueryOptFlags.none())  # there is nothing to optimise
 
 
 def _is_plain(shape: Shape) -> pl.Expr:
@@ -152,35 +153,40 @@ def _views(lines: pl.DataFrame, said: pl.DataFrame, memory: Memory) -> tuple[pl.
     """The page views of plain lines, their texts categoricals of the memory; and the places of the lines that are left
     for a text of theirs."""
     agents, referrers = memory.user_agents.numbers(lines["user_agent"]), memory.referrers.numbers(lines["referrer"])
-    lines = lines.with_columns(user_agent=agents, referrer=referrers)
-    is_odd = _of(agents, memory.user_agents) | _of(referrers, memory.referrers)
-    odd: list[int] = lines["row"].filter(is_odd).to_list() if is_odd.any() else []
-    plain = lines.filter(~is_odd) if odd else lines
-    local = plain["head"].str.slice(-_TIME_AND_BRACKET, _LOCAL_TIME)
-    local_us = local.str.to_datetime("%d/%b/%Y:%H:%M:%S", time_unit="us", cache=False).cast(pl.Int64)
-    user_agent, referrer = pl.col("user_agent"), pl.col("referrer")
-    return plain.select(
-        path=said["path"].gather(plain["request"]),
-        ts_us=local_us + _offsets(plain["head"].str.slice(-_ZONE_AND_BRACKET, _ZONE)),
+    user_agent, referrer, request = pl.col("user_agent"), pl.col("referrer"), pl.col("request")
+    local = pl.col("head").str.slice(-_TIME_AND_BRACKET, _LOCAL_TIME)
+    zone = pl.col("head").str.slice(-_ZONE_AND_BRACKET, _ZONE)
+    first = lines["head"].item(0)[-_ZONE_AND_BRACKET:][:_ZONE] if lines.height else "+0000"
+    views = lines.with_columns(user_agent=agents, referrer=referrers).select(
+        "row",
+        path=pl.lit(said["path"]).gather(request),
+        ts_us=local.str.to_datetime("%d/%b/%Y:%H:%M:%S", time_unit="us", cache=False).cast(pl.Int64),
         user_agent=pl.when(user_agent != NOT_LOGGED)
         .then(user_agent)
         .otherwise(NOTHING)
         .cat.to(memory.user_agents.dtype),
         referrer=pl.when(referrer > NOT_LOGGED).then(referrer).cat.to(memory.referrers.dtype),
-        utm_source=said["utm_source"].gather(plain["request"]),
+        utm_source=pl.lit(said["utm_source"]).gather(request),
         status=pl.col("tail").str.slice(1, 3).cast(pl.Int16),
-    ), odd
+        is_odd=_is_odd(user_agent, memory.user_agents) | _is_odd(referrer, memory.referrers),
+        is_elsewhere=zone != first,
+    )
+    zones = lines.select(zone)["head"] if views["is_elsewhere"].any() else None
+    is_odd = views["is_odd"]
+    odd: list[int] = views["row"].filter(is_odd).to_list() if is_odd.any() else []
+    views = views.select(*VIEWS).with_columns(pl.col("ts_us") + _offset_us(first) if zones is None else _offsets(zones))
+    return views.filter(~is_odd) if odd else views, odd
 
 
-def _of(numbers: pl.Series, texts: Texts) -> pl.Series:
-    return texts.said["is_odd"].gather(numbers)
+def _is_odd(numbers: pl.Expr, texts: Texts) -> pl.Expr:
+    return pl.lit(texts.said["is_odd"]).gather(numbers)
 
 
-def _offsets(zones: pl.Series) -> pl.Series | int:
+def _offsets(zones: pl.Series) -> pl.Expr:
+    offsets = {zone: _offset_us(zone) for zone in zones.unique()}
+    return pl.col("ts_us") + pl.lit(zones.replace_strict(offsets, return_dtype=pl.Int64))
+
+
+def _offset_us(zone: str) -> int:
     """Microseconds to add to local times for UTC."""
-    first = zones.item(0) if len(zones) else "+0000"
-    is_one = (zones == first).all()
-    offsets = {zone: clf_us(f"01/Jan/1970:00:00:00 {zone}") for zone in ([first] if is_one else zones.unique())}
-    if is_one:
-        return offsets[first]
-    return zones.replace_strict(offsets, return_dtype=pl.Int64)
+    return clf_us(f"01/Jan/1970:00:00:00 {zone}")

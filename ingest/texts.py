@@ -36,8 +36,8 @@ class Texts:
             numbers = column.cast(self.dtype).to_physical()
             assert self.is_whole
             highest = numbers.max()
-            if highest is not None and highest >= self.said.height:  # type: ignore[operator]  # they are numbers
-                self._learn(column, numbers)
+            if highest is not None:
+                self._learn(self.said.height, highest)  # type: ignore[arg-type]  # they are numbers
             return numbers
 
     def said_of(self, column: pl.Series) -> pl.DataFrame:
@@ -45,13 +45,13 @@ class Texts:
         numbers = self.numbers(column)
         return self.said.select(pl.all().gather(numbers))
 
-    def _learn(self, column: pl.Series, numbers: pl.Series) -> None:
+    def _learn(self, first: int, last: int) -> None:
+        """Ask of the texts with these numbers."""
+        if last < first:
+            return
         self.is_whole = False
-        is_new = numbers >= self.said.height
-        new = pl.LazyFrame({"number": numbers.filter(is_new), "text": column.filter(is_new)})
-        distinct = new.unique("number").sort("number").with_columns(bytes=pl.col("text").str.len_bytes()).collect()
-        texts = distinct["text"]
-        self.bytes += int(distinct["bytes"].sum())
+        texts = pl.arange(first, last + 1, dtype=pl.UInt32, eager=True).cat.to(self.dtype).cast(pl.String)
+        self.bytes += int(texts.str.len_bytes().sum())
         self.said = pl.concat([self.said, self._say(texts)]).rechunk()
         self.is_whole = True
 
