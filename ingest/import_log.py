@@ -21,7 +21,7 @@ from ingest.stretch import LINE_BYTES_MAX, MALFORMED_KEPT, Block, Said, blocks, 
 from warehouse import batches
 from warehouse.load import load
 from warehouse.schema import HOT
-from warehouse.stage import Staged, require_fresh, stage
+from warehouse.stage import Staged, require_fresh, stage, sync
 
 STAGED_ROWS_MIN, STAGED_BYTES_MIN = 5_000, 4 * 1024 * 1024
 """As many page views go into files at once; fewer go through the hot log, like posted ones."""
@@ -121,6 +121,8 @@ class Import:
         fingerprint, is_cut = prepared.fingerprint, prepared.said.is_cut
         if self.options.is_dry_run:
             return ledger.record(self.hot, self.project, place, fingerprint, is_cut)
+        if isinstance(prepared.rows, Staged):
+            sync(self.root, prepared.rows)
         self.hot.execute("BEGIN IMMEDIATE")
         try:
             after = (

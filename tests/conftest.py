@@ -71,3 +71,17 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     for running in started:
         if running.process is not None and running.process.poll() is None:
             running.kill()
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
+    """The files and folders that were waited for until they were on the disk."""
+    seen: set[Path] = set()
+    fsync = os.fsync
+
+    def spy(handle: int) -> None:
+        seen.add(Path(f"/proc/self/fd/{handle}").readlink())
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", spy)
+    return seen

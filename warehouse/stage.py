@@ -25,6 +25,8 @@ _ENCODINGS = {"ts": "DELTA_BINARY_PACKED"}
 """Of columns that a dictionary would only make larger: so `hits` is a sixth smaller, and sooner written."""
 
 
+WRITTEN_AT_ONCE = 65_536
+"""Values of a column: fewer take longer."""
 NUMBER_BITS = 63
 """Of a number that stands for the values of several columns."""
 
@@ -51,12 +53,20 @@ class Staged(msgspec.Struct, frozen=True):
 
 
 def stage(root: Path, rows: pa.Table) -> Staged:
-    """Write rows of the columns of `schema.HOT`, texts dictionary-encoded or not: sorted, and safely on the disk."""
+    """Write rows of the columns of `schema.HOT`, texts dictionary-encoded or not, sorted; `sync` before naming them."""
     dated = _dated(rows)
     return Staged(
         hits=tuple(_write(root, lake.HITS_TABLE, _parts(_sorted(dated), "date"))),
         daily_views=tuple(_write(root, lake.DAILY_VIEWS_TABLE, _parts(_counted(dated), "month"))),
     )
+
+
+def sync(root: Path, staged: Staged) -> None:
+    """Wait until staged files are on the disk. Apart from writing them: who writes the next need not wait."""
+    for spec in lake.TABLES:
+        files = [Path(file.path) for file in staged.files(spec, root / spec.name)]
+        for path in (*files, *{file.parent for file in files}, root / spec.name):  # each names those before it
+            lake.sync(path)
 
 
 def require_fresh(root: Path, staged: Staged) -> None:
@@ -115,9 +125,9 @@ def _order(dated: pa.Table) -> pa.Array:
     if sum(map(_bits, keys)) + place_bits > NUMBER_BITS or pc.any(pc.less(ts[1:], ts[:-1])).as_py():
         by = pa.table({"date": dated["date"], **{name: _numbers(dated[name]) for name in lake.HITS_TABLE.order}})
         return pc.sort_indices(by, [(name, "ascending") for name in by.column_names])
-    places = pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), len(ts))), 1)
-    ascending = _ascending(pc.bit_wise_or(pc.shift_left(_packed(keys), place_bits), places))
-    return pc.bit_wise_and(ascending, (1 << place_bits) - 1).cast(pa.int32())
+    places = pc.subtract(pc.cumulative_sum(pa.repeat(_scalar(1), len(ts))), _scalar(1))
+    ascending = _ascending(pc.bit_wise_or(pc.shift_left(_packed(keys), _scalar(place_bits)), places))
+    return pc.bit_wise_and(ascending, _scalar((1 << place_bits) - 1)).cast(pa.int32())
 
 
 def _taken(column: pa.Array, order: pa.Array) -> pa.Array:
@@ -158,22 +168,28 @@ def _counted(dated: pa.Table) -> pa.Table:
     rest, found = runs.values, {"views": pc.pairwise_diff(runs.run_ends)}
     found["views"] = pc.fill_null(found["views"], runs.run_ends[0]) if len(runs.run_ends) else found["views"]
     for name in reversed(columns):
-        codes = pc.subtract(pc.bit_wise_and(rest, (1 << _bits(columns[name])) - 1), 1).cast(pa.int32())
+        bits = _bits(columns[name])
+        codes = pc.subtract(pc.bit_wise_and(rest, _scalar((1 << bits) - 1)), _scalar(1)).cast(pa.int32())
         if columns[name].null_count:
-            codes = pc.if_else(pc.less(codes, 0), None, codes)
+            codes = pc.if_else(pc.less(codes, _scalar(0)), pa.scalar(None, pa.int32()), codes)
         found[name] = pa.DictionaryArray.from_arrays(codes, columns[name].dictionary)
-        rest = pc.shift_right(rest, _bits(columns[name]))
+        rest = pc.shift_right(rest, _scalar(bits))
     found["date"] = found["date"].dictionary_decode()
     return pa.table({name: found[name] for name in DAILY_VIEWS.names})
 
 
 def _packed(columns: Sequence[pa.DictionaryArray]) -> pa.Array:
     """For each row a number of its places in these columns' dictionaries, from 1, 0 for null; the first is highest."""
-    packed = pa.scalar(0, pa.int64())
+    packed = _scalar(0)
     for column in columns:
-        code = pc.add(column.indices.cast(pa.int64()), 1)
-        packed = pc.add(pc.shift_left(packed, _bits(column)), code.fill_null(0) if code.null_count else code)
+        code = pc.add(column.indices.cast(pa.int64()), _scalar(1))
+        packed = pc.add(pc.shift_left(packed, _scalar(_bits(column))), code.fill_null(0) if code.null_count else code)
     return packed
+
+
+def _scalar(number: int) -> pa.Scalar:
+    """Of the type that a number of Python's is taken for: Arrow looks for a package each time that it has to guess."""
+    return pa.scalar(number, pa.int64())
 
 
 def _bits(column: pa.DictionaryArray) -> int:
@@ -208,18 +224,15 @@ def _write(root: Path, spec: lake.Spec, parts: Iterator[tuple[str, pa.Table]]) -
         pq.write_table(
             _compact(rows, schema),
             file,
-            compression="zstd",
-            compression_level=1,  # until compaction: 3 takes a tenth longer and saves as much
+            compression="lz4",  # until compaction: zstd takes a sixth longer and saves as much
+            write_batch_size=WRITTEN_AT_ONCE,
             row_group_size=lake.ROW_GROUP_ROWS,
             write_statistics=_STATISTICS[spec.name],
             use_dictionary=[name for name in schema.names if name not in _ENCODINGS],
             column_encoding={name: _ENCODINGS[name] for name in schema.names if name in _ENCODINGS},
             store_schema=False,  # a reader finds texts, not the dictionaries that they were written from
         )
-        lake.sync(file)
-        lake.sync(file.parent)
         yield StagedFile(relative, value, file.stat().st_size, rows.num_rows)
-    lake.sync(root / spec.name)  # it names the folders of new partitions
 
 
 def _compact(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -386,6 +386,22 @@ def test_packed_log_that_is_not_whole_is_told(site: Site, tmp_path: Path, packin
         imported(site, file)
 
 
+def test_files_are_on_the_disk_before_a_batch_names_them(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: set[Path]
+) -> None:
+    monkeypatch.setattr(import_log, "STAGED_ROWS_MIN", 1)
+    waited_for: list[set[Path]] = []
+
+    def note(statement: str) -> None:
+        if statement.startswith("INSERT INTO staged"):
+            waited_for.append({file for file in site.root.rglob("staged-*.parquet") if file in synced})
+
+    site.hot.set_trace_callback(note)
+    imported(site, written(tmp_path / "log", line()))
+    site.hot.set_trace_callback(None)
+    assert [len(files) for files in waited_for] == [2]
+
+
 def test_plain_log_may_be_named_as_if_it_were_packed(site: Site, tmp_path: Path) -> None:
     imported(site, written(tmp_path / "access.log.gz", line()))
     assert paths(site) == {"/a": 1}

@@ -63,6 +63,7 @@ class Site:
     def stage(self, rows: Sequence[Row]) -> None:
         """Commit one batch whose rows are in files."""
         staged = stage.stage(self.root, pa.Table.from_pylist(rows, HOT))
+        stage.sync(self.root, staged)
         self.hot.execute("BEGIN IMMEDIATE")
         batches.append_staged(self.hot, staged, NOON.timestamp())
         self.hot.execute("COMMIT")

@@ -54,9 +54,10 @@ def test_staged_rows_are_counted_before_and_after_the_loader_took_them(site: Sit
     assert faults(site) == []
 
 
-def test_staged_files_are_on_the_disk_before_a_batch_names_them(site: Site, synced: set[Path]) -> None:
+def test_staged_files_are_on_the_disk_once_they_were_waited_for(site: Site, synced: set[Path]) -> None:
     """With the folders that name them, also of a partition that is new."""
     staged = stage.stage(site.root, pa.Table.from_pylist(some_rows(0, 40), HOT))
+    stage.sync(site.root, staged)
     tables = [site.root / spec.name for spec in lake.TABLES]
     files = {Path(file.path) for spec in lake.TABLES for file in staged.files(spec, site.root / spec.name)}
     assert len(files) == 4
