@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from xxhash import xxh3_128
+
 from ingest.errors import LogReadElsewhere
 from ingest.log_file import Content
 
@@ -45,14 +47,15 @@ _ELSEWHERE = "another import reads the same log: when it has ended, run this aga
 
 
 class Fingerprint:
-    """The digest of bytes as they come, and marks on the way: at each line end up to MARK_EVERY_BYTES, then at the
+    """The digest of bytes as they come (XXH3, 128 bits: a twentieth of the time of SHA-256, and logs do not differ by
+    somebody's design), and marks on the way: at each line end up to MARK_EVERY_BYTES, then at the
     first past each so many. The marks of a beginning are so the beginning of the marks, which tells a shorter copy.
     """
 
     def __init__(self) -> None:
         self.bytes = 0
         self.marks = b""
-        self._hash = hashlib.sha256()
+        self._hash = xxh3_128()
         self._head = b""
         self._next = 0
 
@@ -205,7 +208,7 @@ def _after(connection: sqlite3.Connection, project: str, parent: int, content: C
     ).fetchall()
     for id, size, digest, _, is_cut in rows:
         data = ahead(size)
-        if hashlib.sha256(data).digest() == digest:
+        if xxh3_128(data).digest() == digest:
             return _Known(id, data, bool(is_cut), is_inside=False)
     for id, size, _, marks, _ in rows:
         rest = ahead(size)
