@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from ingest.errors import InvalidLog
 
 STDIN = "-"
-BLOCK_BYTES = 8 * 1024 * 1024
+BLOCK_BYTES = 12 * 1024 * 1024
 """Read and parsed at once: small enough that the same memory is used again, which halves the time to parse it."""
 LAST_LINE_BYTES = 64 * 1024
 """At the end of a block it is looked for a line end so far back before the block is read."""
@@ -61,7 +61,8 @@ class Content:
     def peek(self, size: int) -> bytes:
         """The next bytes, which stay: `size` of them, less only at the end."""
         if len(self._ahead) < size:
-            self._ahead = b"".join([self._ahead, *self._pieces(size - len(self._ahead))])
+            pieces = [self._ahead, *self._pieces(size - len(self._ahead))]
+            self._ahead = b"".join(filter(None, pieces))  # one alone is not copied
         return self._ahead if len(self._ahead) == size else self._ahead[:size]
 
     def take(self, size: int) -> bytes:

@@ -13,10 +13,10 @@ from ingest.log_format import Format
 from ingest.request import Pages
 from ingest.stretch import Block, Said, joined, read
 
-STRETCH_BLOCKS = 8
-"""Blocks of a log that are stored together: some 64 MiB."""
+STRETCH_BLOCKS = 6
+"""Blocks of a log that are stored together: some 72 MiB."""
 THREADS = 2
-BLOCKS_AHEAD = 3
+BLOCKS_AHEAD = 2
 """Read, and not parsed yet: so many more would wait in memory."""
 
 Prepared = TypeVar("Prepared")
@@ -74,4 +74,5 @@ def _read(cut: Iterator[Block], format: Format, pages: Pages, pool: ThreadPoolEx
             parts.said[-1 - BLOCKS_AHEAD].result()
         if memory.is_full:  # the stretch ends here: its views are of one memory
             break
+        del block  # before the next is read
     return parts

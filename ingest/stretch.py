@@ -54,10 +54,13 @@ class Said:
 
 
 def blocks(content: Content, is_within: bool, is_growing: bool = False) -> Iterator[Block]:
-    """The rest of a log."""
+    """The rest of a log. One is let go here before the next is read."""
     while data := content.lines():
-        yield Block(data, is_within, is_last=not content.peek(1), is_growing=is_growing)
-        is_within = not data.endswith(b"\n")
+        begins_within, is_within = is_within, not data.endswith(b"\n")
+        block = Block(data, begins_within, is_last=not content.peek(1), is_growing=is_growing)
+        del data
+        yield block
+        del block
 
 
 def read(block: Block, format: Format, memory: Memory) -> Said:
@@ -67,7 +70,9 @@ def read(block: Block, format: Format, memory: Memory) -> Said:
     end = data.rfind(b"\n") + 1 if block.is_last else len(data)
     lines, last = data[begin:end], data[max(begin, end) :]
     said = Said(of_hits([]), bytes=len(data), is_cut=not data.endswith(b"\n"))
-    frames = _views(lines if lines.endswith(b"\n") or not lines else lines + b"\n", format, memory, said)
+    if lines and not lines.endswith(b"\n"):
+        lines = lines[: lines.rfind(b"\n") + 1 + LINE_BYTES_MAX] + b"\n"
+    frames = _views(lines, format, memory, said)
     if last:
         found = [] if block.is_growing else _last(last, format, memory, said)
         frames += found

@@ -151,7 +151,7 @@ def _counted(dated: pa.Table) -> pa.Table:
     One number stands for all of these, and its order is theirs: five columns take several times as long.
 
     Raises:
-        OverflowError: they have more values than NUMBER_BITS tell apart, which 64 MiB of a log have not whose days are
+        OverflowError: they have more values than NUMBER_BITS tell apart, which 72 MiB of a log have not whose days are
             of 1900 to 2099.
     """
     days = _days(dated)
