@@ -3,7 +3,7 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -117,12 +117,12 @@ class Import:
     def keep(self, place: Place, prepared: Prepared, more: bytes | None = None) -> Place:
         """Store a stretch's rows, and that it was read, in one transaction; `more` are its bytes if they are few and
         may be noted with those before. Raises LogReadElsewhere."""
-        self.check()
+        if isinstance(prepared.rows, Staged):
+            sync(self.root, prepared.rows)
+        self.check()  # after what may take long: who ends a project waits for so long as one may go on after this
         fingerprint, is_cut = prepared.fingerprint, prepared.said.is_cut
         if self.options.is_dry_run:
             return ledger.record(self.hot, self.project, place, fingerprint, is_cut)
-        if isinstance(prepared.rows, Staged):
-            sync(self.root, prepared.rows)
         self.hot.execute("BEGIN IMMEDIATE")
         try:
             after = (
@@ -242,19 +242,19 @@ def import_content(
     least = max(judged_lines_min, JUDGED_LINES_MIN if known else 1)
     malformed, first = 0, list[MalformedLine]()
     cut, is_stream = blocks(content, place.is_cut, run.options.is_growing), log_file.is_stream(content.name)
-    ahead = read_ahead.stretches(cut, format, run.options.pages, run.prepare, is_stream)
-    for number, prepared in enumerate(ahead, start=1):
-        said = prepared.said
-        lines, malformed = end.lines + said.lines - known, malformed + said.skipped["malformed"]
-        first += _places(content.name, end.lines + 1, said)[: MALFORMED_TOLD - len(first)]
-        if malformed * 2 > lines >= least:
-            raise _not_of(format, content.name, first)
-        place = run.keep(end.place, prepared) if said.bytes else end.place
-        if number % LOAD_STRETCHES == 0 and not run.options.is_dry_run:
-            load(run.hot, run.root, LOAD_WAIT_S)
-        run.count(prepared, content.name, first_line=end.lines + 1)
-        end = end.after(place, said)
-        on_lines(said.lines)
+    with closing(read_ahead.stretches(cut, format, run.options.pages, run.prepare, is_stream)) as ahead:
+        for number, prepared in enumerate(ahead, start=1):
+            said = prepared.said
+            lines, malformed = end.lines + said.lines - known, malformed + said.skipped["malformed"]
+            first += _places(content.name, end.lines + 1, said)[: MALFORMED_TOLD - len(first)]
+            if malformed * 2 > lines >= least:
+                raise _not_of(format, content.name, first)
+            place = run.keep(end.place, prepared) if said.bytes else end.place
+            if number % LOAD_STRETCHES == 0 and not run.options.is_dry_run:
+                load(run.hot, run.root, LOAD_WAIT_S)
+            run.count(prepared, content.name, first_line=end.lines + 1)
+            end = end.after(place, said)
+            on_lines(said.lines)
     return end
 
 

@@ -96,8 +96,8 @@ class Content:
 
     def _whole_lines(self) -> bytes:
         """The same of a plain file, where its end is further, read at once to just where they end: to read more and cut
-        it off copies all of it. Nothing of what else comes, or where it changes meanwhile."""
-        if self.packing or self._is_ended or not self._file.is_plain:
+        it off copies all of it. Nothing of what else comes, where it changes meanwhile, or where it was read before."""
+        if self.packing or self._is_ended or len(self._ahead) >= BLOCK_BYTES or not self._file.is_plain:
             return b""
         size = max(BLOCK_BYTES - LAST_LINE_BYTES, 0)
         last = self._file.at(self.taken + size, BLOCK_BYTES - size)

@@ -1,7 +1,7 @@
 """The blocks of a log, read in threads and made into stretches, which are stored one by one."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -28,8 +28,8 @@ def stretches(
     pages: Pages,
     prepare: Callable[[Said, Fingerprint], Prepared],
     is_stream: bool,
-) -> Iterator[Prepared]:
-    """What `prepare` makes of each stretch, in order, read in threads.
+) -> Generator[Prepared, None, None]:
+    """What `prepare` makes of each stretch, in order, read in threads; to be closed, which waits for those.
 
     Where the parser remembers earlier lines, by one thread. While one is written the next is read; not of a stream: it
     may be silent until a vacuum has taken the files that nothing names yet.

@@ -23,10 +23,9 @@ _STATISTICS = {"hits": ["project_id", "path", "ts"], "daily_views": ["project_id
 
 _ENCODINGS = {"ts": "DELTA_BINARY_PACKED"}
 """Of columns that a dictionary would only make larger: so `hits` is a sixth smaller, and sooner written."""
-
-
-WRITTEN_AT_ONCE = 65_536
+_WRITTEN_AT_ONCE = 65_536
 """Values of a column: fewer take longer."""
+
 NUMBER_BITS = 63
 """Of a number that stands for the values of several columns."""
 
@@ -225,7 +224,7 @@ def _write(root: Path, spec: lake.Spec, parts: Iterator[tuple[str, pa.Table]]) -
             _compact(rows, schema),
             file,
             compression="lz4",  # until compaction: zstd takes a sixth longer and saves as much
-            write_batch_size=WRITTEN_AT_ONCE,
+            write_batch_size=_WRITTEN_AT_ONCE,
             row_group_size=lake.ROW_GROUP_ROWS,
             write_statistics=_STATISTICS[spec.name],
             use_dictionary=[name for name in schema.names if name not in _ENCODINGS],

@@ -389,17 +389,63 @@ def test_packed_log_that_is_not_whole_is_told(site: Site, tmp_path: Path, packin
 def test_files_are_on_the_disk_before_a_batch_names_them(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: set[Path]
 ) -> None:
+    """With the folders that name them."""
     monkeypatch.setattr(import_log, "STAGED_ROWS_MIN", 1)
-    waited_for: list[set[Path]] = []
+    waited_for: list[bool] = []
 
     def note(statement: str) -> None:
         if statement.startswith("INSERT INTO staged"):
-            waited_for.append({file for file in site.root.rglob("staged-*.parquet") if file in synced})
+            files = list(site.root.rglob("staged-*.parquet"))
+            assert len(files) == 2
+            waited_for.append({*files, *(file.parent for file in files)} <= synced)
 
     site.hot.set_trace_callback(note)
     imported(site, written(tmp_path / "log", line()))
     site.hot.set_trace_callback(None)
-    assert [len(files) for files in waited_for] == [2]
+    assert waited_for == [True]
+
+
+def test_project_is_checked_after_the_disk_was_waited_for(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that ends meanwhile is not stored into: who ends it waits for a transaction alone."""
+    monkeypatch.setattr(import_log, "STAGED_ROWS_MIN", 1)
+    events: list[str] = []
+    fsync = os.fsync
+
+    def spy(handle: int) -> None:
+        events.append("disk")
+        fsync(handle)
+
+    def note(statement: str) -> None:
+        if statement.startswith("INSERT INTO read_logs"):
+            events.append("stored")
+
+    monkeypatch.setattr(os, "fsync", spy)
+    site.hot.set_trace_callback(note)
+    log = written(tmp_path / "log", line())
+    import_logs(site.hot, site.root, "site", [str(log)], RECEIVED.timestamp, check=lambda: events.append("check"))
+    site.hot.set_trace_callback(None)
+    before = events[: events.index("stored")]
+    assert before[-2:] == ["disk", "check"]
+
+
+def test_nothing_is_written_once_an_import_has_failed(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_file, "BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(read_ahead, "STRETCH_BLOCKS", 1)
+    monkeypatch.setattr(import_log, "STAGED_ROWS_MIN", 1)
+    checks = iter([None, None])
+
+    def check() -> None:
+        if next(checks, "gone") == "gone":
+            raise InvalidLog("gone")
+
+    log = written(tmp_path / "log", *[line()] * 500)
+    with pytest.raises(InvalidLog):
+        import_logs(site.hot, site.root, "site", [str(log)], RECEIVED.timestamp, check=check)
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("import")] == []
 
 
 def test_plain_log_may_be_named_as_if_it_were_packed(site: Site, tmp_path: Path) -> None:

@@ -516,3 +516,20 @@ def test_each_line_counts_once_whatever_happens_to_its_log() -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         Life, settings=settings(deadline=None, derandomize=True, max_examples=20, stateful_step_count=15)
     )
+
+
+def test_log_that_was_read_when_digests_were_longer_is_known(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also a copy of it that is shorter; and it goes on with new lines."""
+    log, copy = tmp_path / "log", tmp_path / "copy"
+    log.write_bytes(lines(0, 40))
+    copy.write_bytes(lines(0, 20))
+    with monkeypatch.context() as then:
+        then.setitem(ledger._DIGESTS, 16, ledger._DIGESTS[32])
+        imported(site, log)
+    assert {len(row[0]) for row in site.hot.execute("SELECT digest FROM read_logs")} == {32}
+    assert imported(site, log).known == 40
+    assert imported(site, copy).known == 20
+    log.write_bytes(lines(0, 45))
+    assert (imported(site, log).lines, imported(site, log).lines) == (5, 0)

@@ -74,19 +74,31 @@ def test_plain_file_is_cut_where_a_stream_is(
     assert sum(counts) == len(content)
 
 
-@pytest.mark.parametrize("size", [0, 30, 70])
-def test_plain_file_that_was_emptied_meanwhile_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    """What was read of it before is told as it was read."""
+@pytest.mark.parametrize(("size", "rest"), [(0, b""), (22, b"ab"), (31, b"abcd\nabcd\na"), (70, b"abcd\n" * 10)])
+def test_plain_file_that_was_shortened_meanwhile_ends_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, rest: bytes
+) -> None:
     file = tmp_path / "log"
     file.write_bytes(b"abcd\n" * 20)
     monkeypatch.setattr(log_file, "BLOCK_BYTES", 23)
     with log_file.opened(str(file)) as content:
-        cut = blocks(content, False)
-        assert next(cut).data == b"abcd\n" * 4
+        assert content.lines() == b"abcd\n" * 4
         os.truncate(file, size)
-        assert b"".join(block.data for block in cut) in {
-            b"abcd\n" * max(n, 0) + rest for n in range(17) for rest in (b"", b"a")
-        }
+        assert b"".join(iter(content.lines, b"")) == rest
+
+
+@pytest.mark.parametrize("ahead", [1, 22, 23, 24, 60, 200])
+def test_lines_go_on_with_what_was_peeked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: int) -> None:
+    content = b"".join(b"line %d\n" % number for number in range(30))
+    file = tmp_path / "log"
+    file.write_bytes(content)
+    monkeypatch.setattr(log_file, "BLOCK_BYTES", 23)
+    counts: list[int] = []
+    with log_file.opened(str(file), counts.append) as plain:
+        assert plain.take(7) == content[:7]
+        assert plain.peek(ahead) == content[7 : 7 + ahead]
+        assert b"".join(iter(plain.lines, b"")) == content[7:]
+    assert sum(counts) == len(content)
 
 
 def test_malformed_lines_are_numbered_within_the_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
