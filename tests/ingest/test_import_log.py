@@ -443,9 +443,10 @@ def test_nothing_is_written_once_an_import_has_failed(
             raise InvalidLog("gone")
 
     log = written(tmp_path / "log", *[line()] * 500)
-    with pytest.raises(InvalidLog):
+    with pytest.raises(InvalidLog, match="gone") as raised:  # which keeps alive what the traceback has
         import_logs(site.hot, site.root, "site", [str(log)], RECEIVED.timestamp, check=check)
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("import")] == []
+    del raised
 
 
 def test_plain_log_may_be_named_as_if_it_were_packed(site: Site, tmp_path: Path) -> None:
