@@ -45,9 +45,8 @@ INSERT INTO temp.read_logs SELECT * FROM main.read_logs;
 """
 _MARK = struct.Struct("<Q8s")
 _ELSEWHERE = "another import reads the same log: when it has ended, run this again for what is left"
-
-
-_DIGESTS: Mapping[int, Callable[[bytes], Any]] = {16: xxh3_128, 32: hashlib.sha256}
+_DIGEST_BYTES = 16
+_DIGESTS: Mapping[int, Callable[[bytes], Any]] = {_DIGEST_BYTES: xxh3_128, 32: hashlib.sha256}
 """By their bytes. New ones are of the first, in a twentieth of the time: who made two logs alike would win nothing."""
 
 
@@ -56,7 +55,7 @@ class Fingerprint:
     first past each so many. The marks of a beginning are so the beginning of the marks, which tells a shorter copy.
     """
 
-    def __init__(self, digest_bytes: int = 16) -> None:
+    def __init__(self, digest_bytes: int = _DIGEST_BYTES) -> None:
         self.bytes = 0
         self.marks = b""
         self._hash = _DIGESTS[digest_bytes](b"")
@@ -223,7 +222,7 @@ def _after(connection: sqlite3.Connection, project: str, parent: int, content: C
     return None
 
 
-def _of(data: bytes, digest_bytes: int = 16) -> Fingerprint:
+def _of(data: bytes, digest_bytes: int = _DIGEST_BYTES) -> Fingerprint:
     made = Fingerprint(digest_bytes)
     made.update(data)
     return made

@@ -526,7 +526,7 @@ def test_log_that_was_read_when_digests_were_longer_is_known(
     log.write_bytes(lines(0, 40))
     copy.write_bytes(lines(0, 20))
     with monkeypatch.context() as then:
-        then.setitem(ledger._DIGESTS, 16, ledger._DIGESTS[32])
+        then.setitem(ledger._DIGESTS, ledger._DIGEST_BYTES, ledger._DIGESTS[32])
         imported(site, log)
     assert {len(row[0]) for row in site.hot.execute("SELECT digest FROM read_logs")} == {32}
     assert imported(site, log).known == 40
