@@ -4,6 +4,7 @@ A line that this cannot take for sure, for an escape, a byte that is not UTF-8, 
 to the parser of its format, so that both together say of every line what that parser alone would.
 """
 
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
@@ -58,7 +59,7 @@ class Shape:
     def fields(self) -> list[str]:
         """What stands between the quotes, in order."""
         after = ["referrer", "gap", "user_agent", "rest"] if self.has_user_agent else []
-        return ["head", "request", "tail", *after, "end"]
+        return ["head", "request", "tail", *after]
 
 
 SHAPES: Mapping[str, Shape] = {
@@ -101,16 +102,46 @@ def read(block: bytes, shape: Shape, memory: Memory) -> Columns:
 def _split(block: bytes, shape: Shape) -> pl.DataFrame | None:
     """A row a line: its fields as they stand between the quotes, whether all but the request is plain, and whether it
     was answered. None if lines cannot be told apart for sure."""
-    if END.encode() in block or block.startswith(PACKED) or _has_long_line(block):
+    if block.startswith(PACKED) or _has_long_line(block):
         return None
     ends = block.replace(b"\r\n", b"\n") if b"\r" in block else block
     if b"\r" in ends:  # Polars takes a field of it alone for an empty one; no server writes it
         return None
+    lines = _unmarked(ends, shape)
+    if lines is not None or END.encode() in ends:
+        return lines
     marked = ends.replace(b"\n", f'"{END}\n'.encode())
     try:
-        return _read(marked, shape, "utf8")
+        return _read(marked, shape, encoding="utf8")
     except pl.exceptions.ComputeError:
-        return _read(marked, shape, "utf8-lossy")
+        return _read(marked, shape, encoding="utf8-lossy")
+
+
+def _unmarked(block: bytes, shape: Shape) -> pl.DataFrame | None:
+    """The lines of a block without a copy of it whose ends are marked; None if one has more or fewer quotes than plain
+    ones. Polars refuses more. Of fewer it says nothing, but then its fields are not all of the bytes."""
+    quotes = len(shape.fields) - 1
+    plain = _without_escaped(block, quotes)
+    if plain[: plain.find(b"\n")].count(b'"') != quotes or plain.startswith(BOM_UTF8):  # it leaves out what is empty
+        return None
+    try:
+        lines = _read(plain, shape)
+    except pl.exceptions.ComputeError:  # or not UTF-8
+        return None
+    return lines if lines["bytes"].item(0) + lines.height * (quotes + 1) == len(plain) else None
+
+
+def _without_escaped(block: bytes, quotes: int) -> bytes:
+    """With quotes alone in place of each line that has an escaped one, and is the parser's to read."""
+    parts, start, at = list[bytes](), 0, block.find(b"\\")
+    while at >= 0:
+        after = at + 2
+        if block[at + 1 : after] == b'"':
+            begin, after = block.rfind(b"\n", start, at) + 1, block.find(b"\n", at)
+            parts += [block[start:begin], b'"' * quotes]
+            start = after
+        at = block.find(b"\\", after)
+    return b"".join([*parts, block[start:]]) if parts else block
 
 
 def _has_long_line(block: bytes) -> bool:
@@ -119,24 +150,28 @@ def _has_long_line(block: bytes) -> bool:
     return any(block.find(b"\n", start, start + PIECE_BYTES) < 0 for start in pieces)
 
 
-def _read(marked: bytes, shape: Shape, encoding: Literal["utf8", "utf8-lossy"]) -> pl.DataFrame:
+def _read(block: bytes, shape: Shape, encoding: Literal["utf8", "utf8-lossy"] | None = None) -> pl.DataFrame:
+    """With an encoding the ends of its lines are marked; else a line with more quotes than plain ones is an error."""
     fields = pl.scan_csv(
-        BytesIO(marked),
+        BytesIO(block),
         separator='"',
         quote_char=None,
         has_header=False,
-        schema=dict.fromkeys(shape.fields, pl.String),
-        extra_columns="ignore",
+        schema=dict.fromkeys([*shape.fields, "end"] if encoding else shape.fields, pl.String),
+        extra_columns="ignore" if encoding else "raise",
         missing_columns="insert",
         empty_string_is_null=False,
-        encoding=encoding,
+        encoding=encoding or "utf8",
     )
+    read = pl.sum_horizontal(pl.col(shape.fields).str.len_bytes().sum())
+    if not encoding:
+        fields = fields.with_columns(end=pl.lit(END))
     if not shape.has_user_agent:
         fields = fields.with_columns(referrer=pl.lit("-"), user_agent=pl.lit("-"))
     tail = pl.col("tail")
     is_answered = tail.str.starts_with(" 2") | tail.str.starts_with(" 304 ")
     kept = "head", "request", "tail", "referrer", "user_agent"
-    plan = fields.select(*kept, is_plain=_is_plain(shape), is_answered=is_answered)
+    plan = fields.select(*kept, is_plain=_is_plain(shape), is_answered=is_answered, bytes=read)
     return plan.collect(engine="in-memory", optimizations=pl.QueryOptFlags.none())  # there is nothing to optimise
 
 

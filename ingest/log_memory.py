@@ -26,7 +26,6 @@ NOTHING, NOT_LOGGED = 0, 1
 _FIRST_TEXTS = ("", "-")
 """Of user agents and referrers."""
 _REQUEST = r"^[A-Za-z]+ [!#-\[\]-~]+ HTTP/[0-9](?:\.[0-9])?$"
-_TARGET = r"^GET ([^ ]+)"
 _ODD = r"[\\\x{FFFD}\x00-\x1f\x7f]"  # and what `path.UNSTORABLE` has, but surrogates, of which UTF-8 has none
 
 
@@ -84,8 +83,10 @@ def _said_of_requests(texts: pl.Series, targets: Texts) -> pl.DataFrame:
         texts.to_frame("text")
         .lazy()  # all at once: each step by itself takes as long as these few texts
         .with_columns(is_odd=~text.str.contains(_REQUEST), is_get=text.str.starts_with("GET "))
-        .with_columns(target=pl.when(~pl.col("is_odd") & pl.col("is_get")).then(text.str.extract(_TARGET)))
-        .with_columns(target=pl.when(is_cut & ~target.str.starts_with("?")).then(_path(target)).otherwise(target))
+        .with_columns(target=pl.when(~pl.col("is_odd") & pl.col("is_get")).then(_part(text, " ", 1)))
+        .with_columns(
+            target=pl.when(is_cut & ~target.str.starts_with("?")).then(_part(target, "?", 0)).otherwise(target)
+        )
         .collect()
     )
     said = targets.said_of(asked["target"])
@@ -93,8 +94,9 @@ def _said_of_requests(texts: pl.Series, targets: Texts) -> pl.DataFrame:
     return asked.select(said["path"], said["utm_source"], outcome=outcome)
 
 
-def _path(target: pl.Expr) -> pl.Expr:
-    return target.str.extract(r"^([^?]*)")
+def _part(text: pl.Expr, separator: str, place: int) -> pl.Expr:
+    """One of the parts of a text, at half of what a regular expression takes."""
+    return text.str.splitn(separator, place + 2).struct[place]
 
 
 def _said_of_targets(targets: pl.Series, pages: Pages, stored: pl.Categorical) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable
 
@@ -190,6 +191,49 @@ def test_plain_lines_are_taken_by_columns(name: str, make: Callable[..., bytes],
     columns = log_columns.read(b"".join(each + end for each in lines), SHAPES[name], Memory(DEFAULT_PAGES))
     assert (columns.lines, columns.left, columns.skipped) == (4, [], {"method": 1, "status": 1})
     assert columns.views["path"].to_list() == ["/a", "/a"]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_no_line_makes_up_for_the_quote_that_another_is_without(name: str) -> None:
+    """The bytes of a block are counted to see whether all quotes are there: fewer in one line, more of others."""
+    make = {"combined": line, "vhost-combined": vhost, "common": common}[name]
+    cut = {"combined": make()[:-1], "vhost-combined": make()[:-1], "common": make().replace(b'1.1"', b"1.1")}[name]
+    others = [b"", b'"', b'""""""', make() + b'"', make() + b'""', make() + b' "x', BOM_UTF8 + make(), b"\x01", b" "]
+    for other in others:
+        for lines in (
+            [other, cut, make()],
+            [make(), cut, other],
+            [make(), other, other, cut, cut],
+            [other, other, cut],
+            [other, cut, cut, cut],
+        ):
+            assert by_columns(lines, name, PAGES) == by_the_parser(lines, name, PAGES), lines
+
+
+def test_lines_with_escaped_quotes_are_left_and_all_others_taken() -> None:
+    escaped = [line(referrer=b'a\\"b'), line(user_agent=b'\\"'), line(b'GET /a\\" HTTP/1.1'), b'\\"', b'\\"' * 9]
+    others = [line(), line(user_agent=b"a\\\\x22"), line(), line(b"GET /\\x22 HTTP/1.1")]
+    for lines in (
+        escaped + others,
+        others + escaped,
+        [each for pair in zip(others, escaped, strict=False) for each in pair],
+    ):
+        block = b"".join(each + b"\n" for each in lines)
+        assert log_columns._unmarked(block, SHAPES["combined"]) is not None  # else it takes half as long again
+        columns = log_columns.read(block, SHAPES["combined"], Memory(PAGES))
+        assert {place for place, each in enumerate(lines) if each in escaped} <= set(columns.left)
+        assert not {place for place, each in enumerate(lines) if each == line()} & set(columns.left)
+        assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES)
+
+
+@pytest.mark.parametrize("odd", [b"", line()[:-1], line() + b'"', line(referrer=b'\\"')])
+def test_odd_line_is_the_one_that_is_left_in_a_block_that_polars_reads_in_pieces(odd: bytes) -> None:
+    lines = [line(b"GET /%d HTTP/1.1" % number) for number in range(20_000)]
+    places = [0, 1, 9_999, 10_000, 10_001, 19_999]
+    for place in places:
+        lines[place] = odd
+    columns = log_columns.read(b"".join(each + b"\n" for each in lines), SHAPES["combined"], Memory(PAGES))
+    assert (columns.lines, columns.left, columns.views.height) == (20_000, places, 20_000 - len(places))
 
 
 def test_sample_log_is_taken_by_columns_but_for_a_few_odd_lines() -> None:
