@@ -49,11 +49,13 @@ class Texts:
         """Ask of the texts with these numbers."""
         if last < first:
             return
-        self.is_whole = False
         texts = pl.arange(first, last + 1, dtype=pl.UInt32, eager=True).cat.to(self.dtype).cast(pl.String)
         self.bytes += int(texts.str.len_bytes().sum())
-        self.said = pl.concat([self.said, self._say(texts)]).rechunk()
-        self.is_whole = True
+        try:
+            self.said = pl.concat([self.said, self._say(texts)]).rechunk()
+        except BaseException:
+            self.is_whole = False
+            raise
 
 
 def encoded(texts: pl.Series) -> pa.DictionaryArray:

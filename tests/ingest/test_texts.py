@@ -67,12 +67,23 @@ def test_after_a_fault_nothing_is_said_of_wrong_texts() -> None:
         return pl.DataFrame({"text": texts})
 
     texts = Texts(say)
-    assert texts.is_whole
     with pytest.raises(AssertionError):
         texts.numbers(column("a", "bad"))
     assert not texts.is_whole
     with pytest.raises(AssertionError):
         texts.said_of(column("c"))
+
+
+def test_texts_are_whole_for_other_threads_while_one_asks_of_some() -> None:
+    found = list[bool]()
+
+    def say(asked: pl.Series) -> pl.DataFrame:
+        found.append(len(asked) == 0 or texts.is_whole)
+        return pl.DataFrame({"text": asked})
+
+    texts = Texts(say)
+    texts.numbers(column("a"))
+    assert [*found, texts.is_whole] == [True, True, True]
 
 
 @pytest.mark.parametrize("dtype", [pl.String(), pl.Categorical(pl.Categories.random())])
