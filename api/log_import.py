@@ -8,8 +8,8 @@ import click
 from api.settings import Settings
 from ingest import log_file
 from ingest.log_format import NAMES
+from ingest.processes import helped, told
 from ingest.request import Pages
-from ingest.second_core import described, helped
 
 AUTO = "auto"
 
@@ -47,7 +47,7 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
     """
     if is_followed and (dry_run or log_file.STDIN in files):
         raise click.UsageError("--follow reads files that grow: it takes neither --dry-run nor standard input")
-    with nullcontext(described) if is_followed else helped() as describe:
+    with nullcontext(told) if is_followed else helped() as tell:
         gc.disable()  # of what is loaded here nothing is garbage, and to look for some takes a sixth of the time
         from api import log_reading  # noqa: PLC0415  # it loads libraries with threads: see `helped`
         from ingest.import_log import Options  # noqa: PLC0415  # the same
@@ -55,4 +55,4 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
         gc.freeze()
         gc.enable()
         options = Options(None if form == AUTO else form, Pages(include, exclude), dry_run, is_followed)
-        log_reading.run(settings, project_id, files, options, describe)
+        log_reading.run(settings, project_id, files, options, tell)

@@ -17,13 +17,13 @@ from api.settings import Settings
 from ingest import log_file
 from ingest.follow import follow
 from ingest.import_log import Import, Options, Summary, import_logs
-from ingest.second_core import Describe
+from ingest.processes import Tell
 from warehouse import batches, folder, standing
 
 Check = Callable[[], None]
 
 
-def run(settings: Settings, project_id: str, files: Sequence[str], options: Options, describe: Describe) -> None:
+def run(settings: Settings, project_id: str, files: Sequence[str], options: Options, tell: Tell) -> None:
     """Read the logs, those that grow until Ctrl-C, and show what they said."""
     began = time.monotonic()
     with _checked(settings, project_id) as check:
@@ -31,7 +31,7 @@ def run(settings: Settings, project_id: str, files: Sequence[str], options: Opti
         if options.is_growing:
             found = _follow(settings, project_id, files, options, check)
         else:
-            found = _import(settings, project_id, files, options, describe, check)
+            found = _import(settings, project_id, files, options, tell, check)
     seconds = time.monotonic() - began
     if sys.stdout.isatty():
         from api import log_terminal  # noqa: PLC0415  # see there
@@ -50,12 +50,12 @@ def _checked(settings: Settings, project_id: str) -> AbstractContextManager[Chec
 
 
 def _import(  # what to read, where to, and how
-    settings: Settings, project_id: str, files: Sequence[str], options: Options, describe: Describe, check: Check
+    settings: Settings, project_id: str, files: Sequence[str], options: Options, tell: Tell, check: Check
 ) -> Summary:
     sizes = [log_file.size(file) for file in log_file.matched(files)]
     size = None if None in sizes else sum(size or 0 for size in sizes)
     with _progress(size) as on_read, closing(batches.connect(settings.hot_log)) as hot:
-        return import_logs(hot, settings.lake, project_id, files, time.time, options, on_read, describe, check)
+        return import_logs(hot, settings.lake, project_id, files, time.time, options, on_read, tell, check)
 
 
 def _progress(size: int | None) -> AbstractContextManager[Callable[[int, int], None]]:

@@ -24,7 +24,7 @@ In the order data passes:
 - `log_field`: a field of such a line into text or a time.
 - `request`: a request into a hit, or the reason why it is no page view.
 - `page_views`: many page views at once into rows of the lake.
-- `second_core`: user agents told apart by two processes.
+- `processes`: user agents told apart by processes of their own.
 - `read_ahead`: the blocks of a log, read in threads, as stretches.
 - `import_log`: whole logs into the lake, each stretch together with the note that it was read.
 - `follow`: logs that grow, through rotation.

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
@@ -13,13 +13,7 @@ import msgspec
 import re2  # type: ignore[import-untyped]  # ships no types
 
 from ingest import agents
-from ingest.device import (
-    CACHE_ENTRIES,
-    CACHED_CHARACTERS_MAX,
-    MATCHED_CHARACTERS_MAX,
-    describe,
-    encodable,
-)
+from ingest.device import MATCHED_CHARACTERS_MAX, Device, describe, encodable
 
 Traffic = Literal["human", "ai", "bot"]
 
@@ -112,12 +106,21 @@ _OWN_NAME = r"^(?:Mozilla/\d\.\d \(compatible; ?)?"
 
 
 def classify(user_agent: str) -> Classification:
-    """By the first 1,024 characters alone, in time linear in them; the same user agent again costs a look-up.
+    """By the first 1,024 characters alone, in time linear in them.
 
     AI agents come before all bot rules: the user agent of ChatGPT-User ends in "+https://openai.com/bot".
     """
-    text = user_agent[:MATCHED_CHARACTERS_MAX]
-    return _classified(text) if len(text) <= CACHED_CHARACTERS_MAX else _classify(text)
+    return read(user_agent)[0]
+
+
+def read(user_agent: str) -> tuple[Classification, Device]:
+    """Who asked, as `classify` says, and with what: the parsers that tell a device are asked once for both."""
+    text = encodable(user_agent[:MATCHED_CHARACTERS_MAX])
+    device = describe(text)
+    for step in _STEPS:
+        if answer := step(text):
+            return answer, device
+    return _USER_AGENTS if device.device == "bot" else HUMAN, device
 
 
 def crawlers(rows: object) -> tuple[_Crawler, ...]:
@@ -129,14 +132,6 @@ def crawlers(rows: object) -> tuple[_Crawler, ...]:
     if gone := (LEFT_OUT.keys() | ONLY_AS_NAME) - {row.pattern for row in known}:
         raise LookupError(f"crawler-user-agents no longer has {', '.join(sorted(gone))}")
     return tuple(row for row in known if row.pattern not in LEFT_OUT and not _is_agent(row))
-
-
-def _classify(text: str) -> Classification:
-    text = encodable(text)
-    return next((answer for step in _STEPS if (answer := step(text))), HUMAN)
-
-
-_classified = lru_cache(CACHE_ENTRIES)(_classify)
 
 
 def _ai(text: str) -> Classification | None:
@@ -158,10 +153,6 @@ def _crawler(text: str) -> Classification | None:
 
 def _contact(text: str) -> Classification | None:
     return _bot("contact-address", None) if CONTACT_ADDRESS.search(text) else None
-
-
-def _user_agents(text: str) -> Classification | None:
-    return _bot("user-agents", None) if describe(text).device == "bot" else None
 
 
 def _bot(kind: str, agent: str | None) -> Classification:
@@ -215,7 +206,8 @@ def _ruleset() -> str:
 _CRAWLERS = crawlers(crawleruseragents.CRAWLER_USER_AGENTS_DATA)
 _OWN_SET = _compiled(tuple(rule.regex for rule in OWN_RULES))
 _CRAWLER_SET = _compiled(tuple(_narrowed(row.pattern) for row in _CRAWLERS))
-_STEPS: tuple[Callable[[str], Classification | None], ...] = (_ai, _own, _crawler, _contact, _user_agents)
+_STEPS: tuple[Callable[[str], Classification | None], ...] = (_ai, _own, _crawler, _contact)
+_USER_AGENTS = _bot("user-agents", None)
 
 # Changes whenever an answer could: stored with every hit, so that older ones can be classified again.
 RULESET = _ruleset()

@@ -15,8 +15,8 @@ from ingest.ledger import Fingerprint, Place
 from ingest.log_file import Content
 from ingest.log_format import Format, LastHeader
 from ingest.page_views import Kinds, Readers, page_views
+from ingest.processes import Tell, told
 from ingest.request import DEFAULT_PAGES, Pages
-from ingest.second_core import Describe, described
 from ingest.stretch import LINE_BYTES_MAX, MALFORMED_KEPT, Block, Said, blocks, read
 from warehouse import batches
 from warehouse.load import load
@@ -178,7 +178,7 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     now: Callable[[], float],
     options: Options = DEFAULTS,
     on_read: Callable[[int, int], None] = lambda count, lines: None,
-    describe: Describe = described,
+    tell: Tell = told,
     check: Callable[[], None] = lambda: None,
 ) -> Summary:
     """Read each file (`-` is standard input) and store the page views that no import has stored before.
@@ -196,7 +196,7 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     Of several files, an error of `ingest` has a note that names the one it is of and says what is stored.
     """
     ledger.create(hot)
-    run = Import(hot, root, project, now, options, Kinds(describe), check=check)
+    run = Import(hot, root, project, now, options, Kinds(tell), check=check)
     meant = log_file.matched(files)
     log_file.try_each(meant)
     with ledger.rehearsed(hot) if options.is_dry_run else nullcontext():

@@ -29,7 +29,7 @@ COMPARED_BYTES = 256
 
 
 def _zstd(file: BinaryIO) -> Any:
-    import pyarrow as pa  # noqa: PLC0415  # it has threads: see `second_core`
+    import pyarrow as pa  # noqa: PLC0415  # it has threads: see `processes`
 
     return pa.CompressedInputStream(file, compression="zstd")
 

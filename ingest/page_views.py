@@ -8,16 +8,15 @@ import pyarrow as pa
 
 from ingest.hit import Hit
 from ingest.path import host
-from ingest.second_core import Describe, Reader, described
+from ingest.processes import Kind, Tell, told
 from ingest.texts import encoded
-from warehouse.schema import HOT
+from warehouse.schema import HOT, RULED
 
 KNOWN_USER_AGENTS_MAX = 200_000
 KNOWN_CHARACTERS_MAX = 512
 """Longer ones are told anew each time: together they would fill the memory."""
-DESCRIBED = HOT.names[HOT.names.index("traffic") : HOT.names.index("device") + 1]
-"""The columns that a user agent gives, in the order of `page_view.columns`."""
-_OWN = DESCRIBED.index("user_agent")
+TOLD = [name for name in RULED.names if name != "user_agent"]
+"""The columns of a kind, in its order."""
 Readers = dict[tuple[str, str | None], int]
 """Views by traffic and agent."""
 
@@ -49,31 +48,31 @@ def of_hits(hits: list[Hit]) -> pl.DataFrame:
 
 
 class Kinds:
-    """The kind of each user agent that was asked for: what its columns say but for itself, which few differ in.
+    """The kind of each user agent that was asked for, and each kind once.
 
-    Safe for several threads; they take turns, so that none is described twice.
+    Safe for several threads; they take turns, so that none is told twice.
     """
 
-    def __init__(self, describe: Describe = described) -> None:
-        self._describe = describe
+    def __init__(self, tell: Tell = told) -> None:
+        self._tell = tell
         self._lock = Lock()
-        self._numbers: dict[Reader, int] = {}
+        self._numbers: dict[Kind, int] = {}
         self._known: dict[str, int] = {}
 
-    def of(self, user_agents: Sequence[str]) -> tuple[list[int], list[Reader]]:
+    def of(self, user_agents: Sequence[str]) -> tuple[list[int], list[Kind]]:
         """For each user agent the number of its kind, and the kinds by number."""
         with self._lock:
             missing = [agent for agent in user_agents if agent not in self._known]
             if len(self._known) + len(missing) > KNOWN_USER_AGENTS_MAX:
                 self._known, missing = {}, list(user_agents)
-            found = dict(zip(missing, map(self._number, self._describe(missing)), strict=True))
-            numbers = [self._known[agent] if agent in self._known else found[agent] for agent in user_agents]
+            places, kinds = self._tell(missing)
+            numbers = [self._numbers.setdefault(kind, len(self._numbers)) for kind in kinds]
+            found = {agent: numbers[place] for agent, place in zip(missing, places, strict=True)}
             self._known.update((agent, number) for agent, number in found.items() if len(agent) <= KNOWN_CHARACTERS_MAX)
-            return numbers, list(self._numbers)
-
-    def _number(self, row: Reader) -> int:
-        kind = (*row[:_OWN], *row[_OWN + 1 :])
-        return self._numbers.setdefault(kind, len(self._numbers))
+            known = self._known.get
+            return [found[agent] if (number := known(agent)) is None else number for agent in user_agents], list(
+                self._numbers
+            )
 
 
 def page_views(project: str, views: pl.DataFrame, received_us: int, kinds: Kinds) -> tuple[pa.Table, Readers]:
@@ -83,11 +82,10 @@ def page_views(project: str, views: pl.DataFrame, received_us: int, kinds: Kinds
     numbers, known = kinds.of(agents.dictionary.to_pylist())
     kind_of = pa.array(numbers, pa.int32()).take(agents.indices)
     hosts = [host(text) if text else None for text in referrers.dictionary.to_pylist()]
-    described = [name for name in DESCRIBED if name != "user_agent"]
     texts = {
         "project_id": _constant(project, views.height),
         "path": encoded(views["path"]),
-        **{name: _looked_up([kind[place] for kind in known], kind_of) for place, name in enumerate(described)},
+        **{name: _looked_up([kind[place] for kind in known], kind_of) for place, name in enumerate(TOLD)},
         "user_agent": agents,
         "referrer": referrers,
         "referrer_host": _looked_up(hosts, referrers.indices),
@@ -105,8 +103,8 @@ def page_views(project: str, views: pl.DataFrame, received_us: int, kinds: Kinds
     return rows, _readers(kind_of, known)
 
 
-def _readers(kind_of: pa.Array, known: list[Reader]) -> Readers:
-    traffic, agent = DESCRIBED.index("traffic"), DESCRIBED.index("agent")
+def _readers(kind_of: pa.Array, known: list[Kind]) -> Readers:
+    traffic, agent = TOLD.index("traffic"), TOLD.index("agent")
     counts: Readers = {}
     for found in kind_of.value_counts().to_pylist():
         kind = known[found["values"]]

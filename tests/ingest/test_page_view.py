@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ingest import page_view
 from ingest.classify import RULESET, classify
 from ingest.hit import Hit
 from ingest.page_view import AGENT, CACHED_CHARACTERS_MAX, TRAFFIC, columns_of, row
@@ -115,6 +116,17 @@ def test_long_user_agent_is_classified_as_ever_and_kept_whole(length: int) -> No
     user_agent = GPTBOT + ";" + "a" * (length - len(GPTBOT) - 1)
     read = columns(user_agent)
     assert (read["agent"], read["user_agent"]) == ("GPTBot", user_agent)
+
+
+def test_long_user_agents_do_not_fill_the_cache() -> None:
+    kept = page_view._cached_columns.cache_info().currsize
+    for n in range(100):
+        columns(f"{n} {'x' * 10_000}")
+    assert page_view._cached_columns.cache_info().currsize == kept
+    columns("short")
+    hits = page_view._cached_columns.cache_info().hits
+    columns("short")
+    assert page_view._cached_columns.cache_info().hits == hits + 1
 
 
 storable = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=50)

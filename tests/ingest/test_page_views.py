@@ -10,7 +10,7 @@ from ingest import page_views
 from ingest.hit import Hit
 from ingest.page_view import row
 from ingest.page_views import Kinds, of_hits
-from ingest.second_core import Reader, described
+from ingest.processes import Told, told
 from warehouse.schema import HOT
 
 RECEIVED_US = 1_800_000_000_000_000
@@ -55,14 +55,14 @@ def test_no_hits_are_no_rows() -> None:
 
 
 class Asked:
-    """Describes user agents, and keeps which."""
+    """Tells user agents, and keeps which."""
 
     def __init__(self) -> None:
         self.agents: list[str] = []
 
-    def __call__(self, user_agents: Sequence[str]) -> list[Reader]:
+    def __call__(self, user_agents: Sequence[str]) -> Told:
         self.agents += user_agents
-        return described(user_agents)
+        return told(user_agents)
 
 
 def test_user_agent_is_asked_for_once_unless_it_is_too_long_to_remember() -> None:

@@ -1,0 +1,112 @@
+"""User agents are told alike by this process and by others, and also if those die."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from ingest import processes
+from ingest.processes import Kind, Tell, told
+from tests.warehouse.site import ROOT
+
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
+SOME = ["GPTBot/1.3", FIREFOX, "", "curl/8.5", "\N{SNOWMAN}"]
+MANY = [f"{agent} {number}" for number in range(processes.TOLD_AT_ONCE) for agent in SOME]
+DEADLINE_S = 30
+linux = pytest.mark.skipif(sys.platform != "linux", reason="there are no other processes")
+
+
+def kinds(tell: Tell, user_agents: Sequence[str]) -> list[Kind]:
+    places, found = tell(user_agents)
+    assert len(set(found)) == len(found)
+    return [found[place] for place in places]
+
+
+def others() -> tuple[int, int]:
+    """The process that this one forked, and the one that that did, once it has."""
+    (first,) = multiprocessing.active_children()
+    assert first.pid is not None
+    begun = time.monotonic()
+    while not (forked := Path(f"/proc/{first.pid}/task/{first.pid}/children").read_text("ascii").split()):
+        assert time.monotonic() - begun < DEADLINE_S
+        time.sleep(0.01)
+    return first.pid, int(forked[0])
+
+
+def is_alive(pid: int) -> bool:
+    """One that ended and that nobody has asked for is not."""
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text("utf-8")
+    except FileNotFoundError:
+        return False
+
+
+def await_end(pid: int) -> None:
+    begun = time.monotonic()
+    while is_alive(pid):
+        assert time.monotonic() - begun < DEADLINE_S
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def no_child_is_left() -> Iterator[None]:
+    yield
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.usefixtures("no_child_is_left")
+@pytest.mark.parametrize("user_agents", [[], SOME, MANY], ids=["none", "few", "many"])
+def test_other_processes_say_what_this_one_says_in_the_same_order(user_agents: list[str]) -> None:
+    with processes.helped() as tell:
+        assert kinds(tell, user_agents) == kinds(told, user_agents)
+
+
+@linux
+def test_no_process_outlives_the_help() -> None:
+    with processes.helped():
+        pids = others()
+        assert all(map(is_alive, pids))
+    for pid in pids:
+        await_end(pid)
+
+
+@linux
+@pytest.mark.usefixtures("no_child_is_left")
+@pytest.mark.parametrize("killed", [[0], [1], [0, 1]], ids=["first", "second", "both"])
+@pytest.mark.parametrize("user_agents", [SOME, MANY], ids=["few", "many"])
+def test_who_is_left_says_what_a_killed_process_does_not(user_agents: list[str], killed: list[int]) -> None:
+    with processes.helped() as tell:
+        pids = others()
+        for each in killed:
+            os.kill(pids[each], signal.SIGKILL)
+            await_end(pids[each])
+        assert kinds(tell, user_agents) == kinds(told, user_agents)
+        assert kinds(tell, user_agents) == kinds(told, user_agents)
+
+
+@linux
+def test_other_processes_end_with_this_one_when_it_is_killed() -> None:
+    program = (
+        "import os, signal; from ingest import processes; from tests.ingest.test_processes import others\n"
+        "with processes.helped():\n"
+        "    print(*others(), flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    # Its output is a pipe that all hold: it ends when all have.
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert len(done.stdout.split()) == 2
+    assert done.stderr == ""
+
+
+def test_nothing_with_threads_is_loaded_before_the_fork() -> None:
+    program = "import sys, api.cli, api.log_import; print(sorted({'polars', 'pyarrow', 'sqlalchemy'} & {*sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
