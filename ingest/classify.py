@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +13,7 @@ import msgspec
 import re2  # type: ignore[import-untyped]  # ships no types
 
 from ingest import agents
-from ingest.device import MATCHED_CHARACTERS_MAX, Device, describe, encodable
+from ingest.device import MATCHED_CHARACTERS_MAX, Device, describe_all, encodable
 
 Traffic = Literal["human", "ai", "bot"]
 
@@ -110,17 +110,23 @@ def classify(user_agent: str) -> Classification:
 
     AI agents come before all bot rules: the user agent of ChatGPT-User ends in "+https://openai.com/bot".
     """
-    return read(user_agent)[0]
+    return read_all([user_agent])[0][0]
 
 
-def read(user_agent: str) -> tuple[Classification, Device]:
-    """Who asked, as `classify` says, and with what: the parsers that tell a device are asked once for both."""
-    text = encodable(user_agent[:MATCHED_CHARACTERS_MAX])
-    device = describe(text)
+def read_all(user_agents: Sequence[str]) -> list[tuple[Classification, Device]]:
+    """Who asked, as `classify` says, and with what: the parsers of devices are asked once for both.
+
+    Each step for all of them, as `describe_all` does.
+    """
+    texts = [encodable(user_agent[:MATCHED_CHARACTERS_MAX]) for user_agent in user_agents]
+    devices = describe_all(texts)
+    found: list[Classification | None] = [None] * len(texts)
     for step in _STEPS:
-        if answer := step(text):
-            return answer, device
-    return _USER_AGENTS if device.device == "bot" else HUMAN, device
+        found = [answer or step(text) for answer, text in zip(found, texts, strict=True)]
+    return [
+        (answer or (_USER_AGENTS if device.device == "bot" else HUMAN), device)
+        for answer, device in zip(found, devices, strict=True)
+    ]
 
 
 def crawlers(rows: object) -> tuple[_Crawler, ...]:

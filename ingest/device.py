@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import sys
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, Literal
 
@@ -73,10 +74,7 @@ class Device(msgspec.Struct, frozen=True):
 class _ParsedUserAgent(UserAgent):  # type: ignore[misc]  # the base class has no types
     """The package's own answers, from the new parser: its constructor calls the pure-Python one."""
 
-    def __init__(self, user_agent: str) -> None:
-        browser = _RESOLVER.ua.extract(user_agent)
-        system = _RESOLVER.os.extract(user_agent)
-        device = _RESOLVER.de.extract(user_agent)
+    def __init__(self, user_agent: str, browser: Any, system: Any, device: Any) -> None:
         self.ua_string = user_agent
         self.browser = Browser(browser.family if browser else _OTHER, (), "")
         self.os = _system(system.family, system) if system else OperatingSystem(_OTHER, (), "")
@@ -97,13 +95,23 @@ def _system(family: str, said: Any) -> OperatingSystem:
 
 def describe(user_agent: str) -> Device:
     """Of the first 1,024 characters."""
-    parsed = _ParsedUserAgent(encodable(user_agent[:MATCHED_CHARACTERS_MAX]))
-    return Device(browser=_known(parsed.browser.family), os=_known(parsed.os.family), device=_kind(parsed))
+    return describe_all([user_agent])[0]
+
+
+def describe_all(user_agents: Sequence[str]) -> list[Device]:
+    """Each of them by one parser after the other: their tables drive each other out of the processor's caches."""
+    texts = [encodable(user_agent[:MATCHED_CHARACTERS_MAX]) for user_agent in user_agents]
+    said = [[parser.extract(text) for text in texts] for parser in (_RESOLVER.ua, _RESOLVER.os, _RESOLVER.de)]
+    return [_device(_ParsedUserAgent(*each)) for each in zip(texts, *said, strict=True)]
 
 
 def encodable(text: str) -> str:
     """Lone surrogates, which JSON can carry and UTF-8 cannot, become question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _device(parsed: _ParsedUserAgent) -> Device:
+    return Device(browser=_known(parsed.browser.family), os=_known(parsed.os.family), device=_kind(parsed))
 
 
 def _known(family: str) -> str | None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from ingest.hit import Hit
 from ingest.path import host
-from ingest.reader import columns
+from ingest.reader import columns, columns_of_all
 from warehouse.schema import HOT, RULED, Row
 
 TRAFFIC, AGENT = (HOT.names.index(name) for name in ("traffic", "agent"))
@@ -37,8 +37,8 @@ def row(project: str, hit: Hit, source: str, received_us: int) -> Row:
 
 def columns_of(user_agents: list[str]) -> pa.Table:
     """What today's rules say of each user agent, as a table of schema `RULED`."""
-    rows = (dict(zip(RULED.names, columns(user_agent), strict=True)) for user_agent in user_agents)
-    return pa.Table.from_pylist(list(rows), RULED)
+    rows = [dict(zip(RULED.names, each, strict=True)) for each in columns_of_all(user_agents)]
+    return pa.Table.from_pylist(rows, RULED)
 
 
 _cached_columns = lru_cache(CACHED_USER_AGENTS)(columns)

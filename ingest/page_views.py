@@ -9,12 +9,9 @@ import pyarrow as pa
 from ingest.hit import Hit
 from ingest.path import host
 from ingest.processes import Kind, Tell, told
-from ingest.texts import encoded
+from ingest.texts import dictionary, distinct, encoded
 from warehouse.schema import HOT, RULED
 
-KNOWN_USER_AGENTS_MAX = 200_000
-KNOWN_CHARACTERS_MAX = 512
-"""Longer ones are told anew each time: together they would fill the memory."""
 TOLD = [name for name in RULED.names if name != "user_agent"]
 """The columns of a kind, in its order."""
 Readers = dict[tuple[str, str | None], int]
@@ -57,36 +54,38 @@ class Kinds:
         self._tell = tell
         self._lock = Lock()
         self._numbers: dict[Kind, int] = {}
-        self._known: dict[str, int] = {}
+        self._dtype: pl.DataType = pl.Null()
+        self._known = pl.Series(dtype=pl.Int32)
+        """Numbers of kinds, by the numbers of the categorical that was asked for last."""
 
-    def of(self, user_agents: Sequence[str]) -> tuple[list[int], list[Kind]]:
-        """For each user agent the number of its kind, and the kinds by number."""
+    def of(self, user_agents: pl.Series) -> tuple[pa.Array, list[Kind]]:
+        """For each of distinct user agents, a categorical, the number of its kind; and the kinds by number."""
+        places = user_agents.to_physical()
         with self._lock:
-            missing = [agent for agent in user_agents if agent not in self._known]
-            if len(self._known) + len(missing) > KNOWN_USER_AGENTS_MAX:
-                self._known, missing = {}, list(user_agents)
-            places, kinds = self._tell(missing)
+            if user_agents.dtype != self._dtype:
+                self._dtype, self._known = user_agents.dtype, pl.Series(dtype=pl.Int32)
+            highest: int = places.max() if places.len() else -1  # type: ignore[assignment]  # they are numbers
+            self._known = self._known.extend_constant(None, max(0, highest + 1 - self._known.len()))
+            missing = user_agents.filter(self._known.gather(places).is_null())
+            kind_of, kinds = self._tell(missing.cast(pl.String).to_list())
             numbers = [self._numbers.setdefault(kind, len(self._numbers)) for kind in kinds]
-            found = {agent: numbers[place] for agent, place in zip(missing, places, strict=True)}
-            self._known.update((agent, number) for agent, number in found.items() if len(agent) <= KNOWN_CHARACTERS_MAX)
-            known = self._known.get
-            return [found[agent] if (number := known(agent)) is None else number for agent in user_agents], list(
-                self._numbers
-            )
+            found = pl.Series([numbers[place] for place in kind_of], dtype=pl.Int32)
+            self._known = self._known.scatter(missing.to_physical(), found)
+            return self._known.gather(places).to_arrow(), list(self._numbers)
 
 
 def page_views(project: str, views: pl.DataFrame, received_us: int, kinds: Kinds) -> tuple[pa.Table, Readers]:
     """Page views (VIEWS) of a log as rows of `warehouse.schema.HOT`, their texts dictionary-encoded and
     in no order, and who made them."""
-    agents, referrers = encoded(views["user_agent"]), encoded(views["referrer"])
-    numbers, known = kinds.of(agents.dictionary.to_pylist())
-    kind_of = pa.array(numbers, pa.int32()).take(agents.indices)
+    agent_of, agents = distinct(views["user_agent"])
+    numbers, known = kinds.of(agents)
+    kind_of, referrers = numbers.take(agent_of), encoded(views["referrer"])
     hosts = [host(text) if text else None for text in referrers.dictionary.to_pylist()]
     texts = {
         "project_id": _constant(project, views.height),
         "path": encoded(views["path"]),
         **{name: _looked_up([kind[place] for kind in known], kind_of) for place, name in enumerate(TOLD)},
-        "user_agent": agents,
+        "user_agent": dictionary(agent_of, agents),
         "referrer": referrers,
         "referrer_host": _looked_up(hosts, referrers.indices),
         "utm_source": encoded(views["utm_source"]),

@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from queue import SimpleQueue
 
 Kind = tuple[str | None, ...]
-"""All that a user agent says but for itself: see `reader.kind`."""
+"""All that a user agent says but for itself: see `reader.kinds`."""
 Told = tuple[list[int], list[Kind]]
 """For each user agent the place of its kind, and the kinds, which are few."""
 Tell = Callable[[Sequence[str]], Told]
@@ -24,10 +24,10 @@ END_WAIT_S = 5
 
 def told(user_agents: Sequence[str]) -> Told:
     """The kinds of user agents, told by this process."""
-    from ingest.reader import kind  # noqa: PLC0415  # the parsers' tables take 0.2 s: another process loads them
+    from ingest.reader import kinds  # noqa: PLC0415  # the parsers' tables take 0.2 s: another process loads them
 
     places: dict[Kind, int] = {}
-    return [places.setdefault(kind(agent), len(places)) for agent in user_agents], list(places)
+    return [places.setdefault(kind, len(places)) for kind in kinds(user_agents)], list(places)
 
 
 @contextmanager

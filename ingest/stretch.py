@@ -104,7 +104,7 @@ def _last(line: bytes, format: Format, memory: Memory, said: Said) -> list[pl.Da
         said.skipped["unfinished"] += 1
         return []
     parsed = Format(format.name, lambda line: request)  # some parsers remember a line, and would know it again
-    views = _of_hits(_hits([line], [0], parsed, memory.pages, said), format, memory)
+    views = memory.views_of(_hits([line], [0], parsed, memory.pages, said))
     said.lines += 1
     return [views]
 
@@ -133,19 +133,14 @@ def _views_of(block: bytes, format: Format, memory: Memory, said: Said) -> list[
         return []
     if shape is None:
         lines = block.split(b"\n")[:-1]
-        views = _of_hits(_hits(lines, range(len(lines)), format, memory.pages, said), format, memory)
+        views = memory.views_of(_hits(lines, range(len(lines)), format, memory.pages, said))
         said.lines += len(lines)
         return [views]
     columns = log_columns.read(block, shape, memory)
     said.skipped.update(columns.skipped)
     left = _hits(block.split(b"\n"), columns.left, format, memory.pages, said) if columns.left else []
     said.lines += columns.lines
-    return [columns.views, _of_hits(left, format, memory)] if left else [columns.views]
-
-
-def _of_hits(hits: list[Hit], format: Format, memory: Memory) -> pl.DataFrame:
-    """Of one type with the views that are found by columns, where the format has such."""
-    return memory.views_of(hits) if format.name in log_columns.SHAPES else of_hits(hits)
+    return [columns.views, memory.views_of(left)] if left else [columns.views]
 
 
 def _hits(lines: Sequence[bytes], places: Sequence[int], format: Format, pages: Pages, said: Said) -> list[Hit]:

@@ -58,9 +58,18 @@ class Texts:
             raise
 
 
-def encoded(texts: pl.Series) -> pa.DictionaryArray:
-    """The texts, strings or a categorical, with each distinct one in the dictionary once."""
+def distinct(texts: pl.Series) -> tuple[pa.Array, pl.Series]:
+    """For each text, strings or a categorical, its place among the distinct ones; and those, a categorical."""
     own = texts if isinstance(texts.dtype, pl.Categorical) else texts.cast(pl.Categorical(pl.Categories.random()))
     numbers = own.to_physical().rechunk().to_arrow().dictionary_encode()
-    distinct = pl.Series(numbers.dictionary, dtype=pl.UInt32).cat.to(own.dtype).cast(pl.String)
-    return pa.DictionaryArray.from_arrays(numbers.indices, distinct.to_arrow().cast(pa.string()))
+    return numbers.indices, pl.Series(numbers.dictionary, dtype=pl.UInt32).cat.to(own.dtype)
+
+
+def encoded(texts: pl.Series) -> pa.DictionaryArray:
+    """The texts, strings or a categorical, with each distinct one in the dictionary once."""
+    return dictionary(*distinct(texts))
+
+
+def dictionary(places: pa.Array, texts: pl.Series) -> pa.DictionaryArray:
+    """What `distinct` says, as one."""
+    return pa.DictionaryArray.from_arrays(places, texts.cast(pl.String).to_arrow().cast(pa.string()))

@@ -2,15 +2,17 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
+import polars as pl
 import pyarrow as pa
-import pytest
 
 from ingest import page_views
 from ingest.hit import Hit
 from ingest.page_view import row
 from ingest.page_views import Kinds, of_hits
-from ingest.processes import Told, told
+from ingest.processes import Kind, Told, told
+from ingest.reader import kinds as kinds_of
 from warehouse.schema import HOT
 
 RECEIVED_US = 1_800_000_000_000_000
@@ -65,20 +67,37 @@ class Asked:
         return told(user_agents)
 
 
-def test_user_agent_is_asked_for_once_unless_it_is_too_long_to_remember() -> None:
-    asked = Asked()
-    kinds = Kinds(asked)
-    first = kinds.of(AGENTS)
-    assert kinds.of(AGENTS) == first
-    assert asked.agents == [*AGENTS, AGENTS[-1]]
+def of(kinds: Kinds, user_agents: pl.Series) -> list[Kind]:
+    numbers, known = kinds.of(user_agents)
+    assert len(set(known)) == len(known)
+    return [known[number] for number in numbers.to_pylist()]
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_views, "KNOWN_USER_AGENTS_MAX", 3)
+def test_user_agent_of_one_memory_is_asked_for_once() -> None:
     asked = Asked()
     kinds = Kinds(asked)
-    numbers, known = kinds.of(["a", "b"])
-    assert kinds.of(["c", "d"])[0] == kinds.of(["c", "d"])[0]
-    assert asked.agents == ["a", "b", "c", "d"]
-    assert [known[number] for number in numbers] == [known[kinds.of(["a"])[0][0]]] * 2
-    assert asked.agents == ["a", "b", "c", "d", "a"]
+    first = pl.Series(AGENTS, dtype=pl.Categorical(pl.Categories.random()))
+    assert of(kinds, first) == kinds_of(AGENTS)
+    more = pl.Series(["curl/1", *AGENTS[::-1], "curl/2"], dtype=first.dtype)
+    assert of(kinds, more) == kinds_of(more.to_list())
+    assert asked.agents == [*AGENTS, "curl/1", "curl/2"]
+
+
+def test_user_agents_of_another_memory_have_other_numbers_and_are_told_anew() -> None:
+    kinds = Kinds()
+    memories = [pl.Categorical(pl.Categories.random()) for _ in range(2)]
+    for agents in (AGENTS, AGENTS[::-1], AGENTS[2:], [], AGENTS[:1]):
+        for memory in memories:
+            assert of(kinds, pl.Series(agents, dtype=memory)) == kinds_of(agents)
+
+
+def test_threads_are_told_alike_and_of_none_twice() -> None:
+    asked = Asked()
+    kinds = Kinds(asked)
+    memory = pl.Categorical(pl.Categories.random())
+    some = [f"curl/{number}" for number in range(300)]
+    parts = [pl.Series(some[first : first + 60], dtype=memory) for first in range(0, 240, 5)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda part: of(kinds, part), parts))
+    assert found == [kinds_of(part.to_list()) for part in parts]
+    assert len(asked.agents) == len(set(asked.agents))
