@@ -13,14 +13,15 @@ and a test that ends with faults is wrong.
 """
 
 import json
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from tests.agent.listening import Listening
 
 Right = Literal["read", "write"]
 Answer = tuple[int, Any, dict[str, str]]
@@ -91,7 +92,7 @@ def hosting(kind: Kind, **options: Any) -> Iterator[CodeHostDouble]:
     class Handler(_Handler):
         host = double
 
-    with _Listening(("127.0.0.1", 0), Handler) as listening:
+    with Listening(("127.0.0.1", 0), Handler) as listening:
         double.url = f"http://127.0.0.1:{listening.server_port}"
         thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -114,15 +115,6 @@ class Request:
 
 class _Fault(Exception):
     """The request is not one that the host documents."""
-
-
-class _Listening(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *arguments: object) -> None:
-        """Of connections that the other end gave up, which is what some tests are about."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(*arguments)  # type: ignore[arg-type]
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -6,15 +6,16 @@ The protocol is https://git-scm.com/docs/http-protocol and the CGI https://git-s
 import base64
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
+
+from tests.agent.listening import Listening
 
 CLEAN = {
     "PATH": os.environ["PATH"],
@@ -128,7 +129,7 @@ def serving(folder: Path) -> Iterator[GitServer]:
     class Handler(_Handler):
         git_server = server
 
-    with _Listening(("127.0.0.1", 0), Handler) as listening:
+    with Listening(("127.0.0.1", 0), Handler) as listening:
         server.url = f"http://127.0.0.1:{listening.server_port}"
         thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -144,15 +145,6 @@ def git(*arguments: str, stdin: bytes = b"") -> bytes:
     done = subprocess.run(["git", *arguments], input=stdin, capture_output=True, env=CLEAN, timeout=60, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout
-
-
-class _Listening(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *arguments: object) -> None:
-        """Of connections that the other end gave up, which is what some tests are about."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(*arguments)  # type: ignore[arg-type]
 
 
 class _Handler(BaseHTTPRequestHandler):
