@@ -24,6 +24,7 @@ from agent.errors import (
 )
 from agent.job import Job, Status
 from agent.queue import Outcome
+from agent.tables import JOBS
 from tests.agent.clock import HOUR_S, SECOND_US, Clock
 from tests.agent.conftest import PROJECT
 from warehouse import projects
@@ -235,6 +236,19 @@ def test_a_job_idle_for_thirty_days_is_archived_by_itself(engine: sa.Engine, clo
     store.archive_idle(engine, clock.turn(1))
     assert store.find(engine, PROJECT, idle.id).archived_us == clock()
     assert store.find(engine, PROJECT, busy.id).status == "active"
+
+
+def test_a_job_that_another_holds_is_not_waited_for_to_archive_idle_ones(engine: sa.Engine, clock: Clock) -> None:
+    held, free = (create(engine, clock) for _ in range(2))
+    for _ in range(2):
+        ended(engine, clock)
+    clock.turn(30 * DAY_S)
+    with ThreadPoolExecutor(1) as pool, engine.begin() as connection:
+        connection.execute(sa.select(JOBS.c.id).where(JOBS.c.id == held.id).with_for_update())
+        pool.submit(store.archive_idle, engine, clock()).result(timeout=20)
+    has_row_locks = engine.dialect.name == "postgresql"
+    assert store.find(engine, PROJECT, held.id).status == ("completed" if has_row_locks else "archived")
+    assert store.find(engine, PROJECT, free.id).status == "archived"
 
 
 def test_a_deleted_project_takes_its_jobs_along(engine: sa.Engine, clock: Clock) -> None:

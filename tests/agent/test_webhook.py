@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -167,6 +168,25 @@ def test_a_slow_receiver_delays_its_own_project_alone(engine: sa.Engine, clock: 
         slow.answers.set()
         until(lambda: outcomes == ["delivered"] * 4)
     assert (len(slow.came), len(quick.came)) == (2, 2)
+
+
+def test_a_sender_that_is_closed_ends_what_it_sends_and_leaves_the_rest(engine: sa.Engine, clock: Clock) -> None:
+    outcomes: list[webhook.Outcome] = []
+    sender = Sender(engine, SECRET, clock, outcomes.append)
+    with receiver(200) as told, ThreadPoolExecutor(1) as pool:
+        told.answers.clear()
+        hook(engine, told.url)
+        for _ in range(2):
+            end(engine, clock, Outcome(None), PROJECT)
+            clock.turn(1)
+        sender.send_due()
+        until(lambda: bool(told.came))
+        closed = pool.submit(sender.close)
+        until(sender._stopping.is_set)
+        told.answers.set()
+        closed.result()
+        assert (len(told.came), outcomes) == (1, ["delivered"])
+    assert webhook.due(engine, clock()) == [PROJECT]
 
 
 @pytest.mark.parametrize(
