@@ -10,7 +10,8 @@ from threading import Event
 import pytest
 import sqlalchemy as sa
 
-from agent import journal, queue, store
+from agent import journal, queue, store, turn
+from agent.queue import Lease
 from agent.tables import TURNS
 from agent.worker import Setup, Worker, _Held
 from tests.agent.clock import SECOND_US
@@ -154,6 +155,24 @@ def test_a_worker_that_ends_while_it_cannot_note_an_end_has_no_fault(
     assert "the queue of agent jobs cannot be worked on" not in caplog.text
     sqlite.mend()
     assert status(sqlite.past, id) == "active"
+
+
+def test_a_turn_that_finds_the_database_away_is_begun_again_and_has_no_fault(
+    sqlite: Database, made: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    perform, away = turn.perform, [sa.exc.OperationalError("SELECT 1", {}, Exception("the server is away"))]
+
+    def perform_later(lease: Lease, tools: turn.Tools) -> str | None:
+        if away:
+            raise away.pop()
+        return perform(lease, tools)
+
+    monkeypatch.setattr(turn, "perform", perform_later)
+    configured(sqlite.past, made, "sh", "-c", "cat > page.md")
+    id = create(sqlite.past)
+    with working(sqlite.engine, tmp_path, lease_s=2):
+        until(lambda: status(sqlite.past, id) != "active")
+    assert (status(sqlite.past, id), away) == ("completed", [])
 
 
 @pytest.fixture
