@@ -13,7 +13,7 @@ import msgspec
 import re2  # type: ignore[import-untyped]  # ships no types
 
 from ingest import agents
-from ingest.device import MATCHED_CHARACTERS_MAX, Device, describe_all, encodable
+from ingest.device import Device, describe_all, matched
 
 Traffic = Literal["human", "ai", "bot"]
 
@@ -118,7 +118,7 @@ def read_all(user_agents: Sequence[str]) -> list[tuple[Classification, Device]]:
 
     Each step for all of them, as `describe_all` does.
     """
-    texts = [encodable(user_agent[:MATCHED_CHARACTERS_MAX]) for user_agent in user_agents]
+    texts = [matched(user_agent) for user_agent in user_agents]
     devices = describe_all(texts)
     found: list[Classification | None] = [None] * len(texts)
     for step in _STEPS:

@@ -40,7 +40,7 @@ MATCHED_CHARACTERS_MAX = 1024
 
 # The parser finds its bot words ("bot", "yahoo", "silk") inside other words too, anywhere in the text of a desktop
 # browser. In what looks like a browser only a whole word is believed: RobotMasterApp has none, and CUBOT is a phone.
-# To be searched in lower case: a search in any case takes ten times as long.
+# To be searched in lower case: a search in any case takes ten times as long, and takes a long s for an s too.
 ENGINE = re.compile(r"AppleWebKit/|Gecko/|Trident/|Presto/|MSIE ")
 BOT_WORD = re.compile(r"(?:b(?<!cub)ots?|crawl(?:ers?|ing)?|spiders?|scraper|indexer|archiver|fetcher|favicon)\b")
 
@@ -95,19 +95,19 @@ def _system(family: str, said: Any) -> OperatingSystem:
 
 def describe(user_agent: str) -> Device:
     """Of the first 1,024 characters."""
-    return describe_all([user_agent])[0]
+    return describe_all([matched(user_agent)])[0]
 
 
-def describe_all(user_agents: Sequence[str]) -> list[Device]:
-    """Each of them by one parser after the other: their tables drive each other out of the processor's caches."""
-    texts = [encodable(user_agent[:MATCHED_CHARACTERS_MAX]) for user_agent in user_agents]
+def describe_all(texts: Sequence[str]) -> list[Device]:
+    """Of each, as `matched` gives it, by one parser after the other: their tables drive each other out of the
+    processor's caches."""
     said = [[parser.extract(text) for text in texts] for parser in (_RESOLVER.ua, _RESOLVER.os, _RESOLVER.de)]
     return [_device(_ParsedUserAgent(*each)) for each in zip(texts, *said, strict=True)]
 
 
-def encodable(text: str) -> str:
-    """Lone surrogates, which JSON can carry and UTF-8 cannot, become question marks."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+def matched(user_agent: str) -> str:
+    """What is looked at of it. Lone surrogates, which JSON can carry and UTF-8 cannot, become question marks."""
+    return user_agent[:MATCHED_CHARACTERS_MAX].encode("utf-8", "replace").decode("utf-8")
 
 
 def _device(parsed: _ParsedUserAgent) -> Device:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import lru_cache, partial
+from threading import Lock
 
 import polars as pl
 
@@ -41,23 +42,33 @@ class Memory:
         self.requests = Texts(partial(_said_of_requests, targets=self.targets))
         self.user_agents = Texts(partial(_is_odd, characters_max=USER_AGENT_CHARACTERS_MAX), _FIRST_TEXTS)
         self.referrers = Texts(partial(_is_odd, characters_max=URL_CHARACTERS_MAX), _FIRST_TEXTS)
-        self._others_bytes = 0
+        self._lock = Lock()
+        self._stored_count, self._stored_bytes = 0, 0
 
     def views_of(self, hits: list[Hit]) -> pl.DataFrame:
         """Page views that the parser of a format found, of one type with those that `read` finds."""
-        views = of_hits(hits)
-        self._others_bytes += int(views.estimated_size())
+        views = of_hits(hits).with_columns(pl.col("path", "utm_source").cast(self.stored))
+        for column in ("path", "utm_source"):
+            self._note(views[column])
         return views.with_columns(
-            pl.col("path", "utm_source").cast(self.stored),
             user_agent=self.user_agents.numbers(views["user_agent"]).cat.to(self.user_agents.dtype),
             referrer=self.referrers.numbers(views["referrer"]).cat.to(self.referrers.dtype),
         )
+
+    def _note(self, stored: pl.Series) -> None:
+        """Count the bytes of those texts that are new: later ones have higher numbers."""
+        numbers = stored.to_physical()
+        highest: int = numbers.max() if numbers.count() else -1  # type: ignore[assignment]  # they are numbers
+        with self._lock:
+            new = stored.filter(numbers >= self._stored_count).unique().cast(pl.String)
+            self._stored_bytes += int(new.str.len_bytes().sum())
+            self._stored_count = max(self._stored_count, highest + 1)
 
     @property
     def is_full(self) -> bool:
         """Whether another is to be begun: it holds as much as one may, or what it holds is not whole."""
         each = self.targets, self.requests, self.user_agents, self.referrers
-        size = sum(texts.bytes for texts in each) + self._others_bytes
+        size = sum(texts.bytes for texts in each) + self._stored_bytes
         count = sum(texts.count for texts in each)
         return count > KNOWN_MAX or size > KNOWN_BYTES_MAX or not all(texts.is_whole for texts in each)
 

@@ -11,8 +11,8 @@ from warehouse.schema import HOT, RULED, Row
 
 TRAFFIC, AGENT = (HOT.names.index(name) for name in ("traffic", "agent"))
 """Places in a row."""
-CACHED_CHARACTERS_MAX, CACHED_USER_AGENTS = 512, 16_384
-"""Together they bound the cache at 32 MiB of user agents, whatever is sent."""
+CACHED_CHARACTERS_MAX, CACHED_USER_AGENTS = 1_024, 16_384
+"""Together they bound the cache: at 16 MiB of user agents in ASCII, at 64 MiB whatever is sent."""
 
 
 def row(project: str, hit: Hit, source: str, received_us: int) -> Row:

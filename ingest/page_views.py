@@ -16,8 +16,6 @@ TOLD = [name for name in RULED.names if name != "user_agent"]
 """The columns of a kind, in its order."""
 Readers = dict[tuple[str, str | None], int]
 """Views by traffic and agent."""
-
-
 VIEWS = pl.Schema(
     {
         "path": pl.String(),

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 
@@ -55,7 +55,8 @@ def helped() -> Iterator[Tell]:
     finally:
         for end in ours:
             end.close()
-        process.kill()  # it has nothing to end in order; those that it forked end with their pipes
+        process.join(END_WAIT_S)  # as soon as each has told what it was asked for
+        process.kill()
         process.join(END_WAIT_S)
 
 
@@ -95,22 +96,26 @@ def _serve(asked: Sequence[Connection], parents: Sequence[Connection]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     told([""])
     gc.freeze()
-    own = _forked(asked)
-    try:
+    own, forked = _forked(asked)
+    with suppress(EOFError, OSError):
         while True:
             own.send(told(own.recv()))
-    except (EOFError, OSError):
-        return
+    for process in forked:  # else nobody asks for its end where process 1 does not
+        os.waitpid(process, 0)
 
 
-def _forked(asked: Sequence[Connection]) -> Connection:
-    """A process for each connection, this one of them; each closes what is another's, else its death is not seen."""
+def _forked(asked: Sequence[Connection]) -> tuple[Connection, list[int]]:
+    """A process for each connection, this one of them; and the ids of those that it forked. Each closes what is
+    another's, else its death is not seen. Where the system allows no more, its connection is closed."""
     own, *others = asked
+    forked = list[int]()
     for other in others:
-        if os.fork() == 0:
-            for end in asked:
-                if end is not other:
-                    end.close()
-            return other
+        with suppress(OSError):
+            forked.append(os.fork())
+            if forked[-1] == 0:
+                for end in asked:
+                    if end is not other:
+                        end.close()
+                return other, []
         other.close()
-    return own
+    return own, forked

@@ -187,7 +187,7 @@ def _runs(columns: dict[str, pa.DictionaryArray]) -> dict[str, pa.Array]:
 
 
 def _groups(columns: dict[str, pa.DictionaryArray]) -> dict[str, pa.Array]:
-    """What `_runs` says, of more values than a number tells apart: all the days of a century, each with other paths."""
+    """What `_runs` says, nulls last, of more values than a number tells apart: all the days of two centuries, say."""
     places = pa.table({name: column.indices for name, column in columns.items()})
     groups = places.group_by(list(columns)).aggregate([([], "count_all")]).rename_columns([*columns, "views"])
     ordered = groups.sort_by([(name, "ascending") for name in columns])

@@ -198,7 +198,18 @@ def test_no_line_makes_up_for_the_quote_that_another_is_without(name: str) -> No
     """The bytes of a block are counted to see whether all quotes are there: fewer in one line, more of others."""
     make = {"combined": line, "vhost-combined": vhost, "common": common}[name]
     cut = {"combined": make()[:-1], "vhost-combined": make()[:-1], "common": make().replace(b'1.1"', b"1.1")}[name]
-    others = [b"", b'"', b'""""""', make() + b'"', make() + b'""', make() + b' "x', BOM_UTF8 + make(), b"\x01", b" "]
+    others = [
+        b"",
+        b'"',
+        b'""""""',
+        make() + b'"',
+        make() + b'""',
+        make() + b' "x',
+        BOM_UTF8 + make(),
+        b"\x01",
+        make() + b'"\x01',
+        b" ",
+    ]
     for other in others:
         for lines in (
             [other, cut, make()],
@@ -323,6 +334,18 @@ def test_memory_of_many_bytes_is_full() -> None:
     assert not memory.is_full
     many = b"".join(long.replace(b"/aaaa", b"/%04d" % number) for number in range(2_200))
     log_columns.read(many, SHAPES["combined"], memory)
+    assert memory.is_full
+
+
+def test_memory_holds_the_paths_that_the_parser_found_once() -> None:
+    memory = Memory(DEFAULT_PAGES)
+    hit = page_view(log_format.named("combined", ()).parse(line(b"GET /" + b"a" * 1_000 + b" HTTP/1.1")), DEFAULT_PAGES)
+    assert isinstance(hit, Hit)
+    thousand = [hit._replace(path=f"{hit.path}/{number}") for number in range(1_000)]
+    for _ in range(40):
+        memory.views_of(thousand)
+    assert not memory.is_full
+    memory.views_of([hit._replace(path=f"{hit.path}/{number}") for number in range(40_000)])
     assert memory.is_full
 
 

@@ -41,10 +41,21 @@ def others() -> tuple[int, int]:
 
 def is_alive(pid: int) -> bool:
     """One that ended and that nobody has asked for is not."""
+    return state(pid) not in {"", "Z"}
+
+
+def state(pid: int) -> str:
+    """`Z` of one that nobody has asked for, empty of none."""
     try:
-        return ") Z " not in Path(f"/proc/{pid}/stat").read_text("utf-8")
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
     except FileNotFoundError:
-        return False
+        return ""
+
+
+def ticks(pid: int) -> int:
+    """Of a processor, that it has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
 
 
 def await_end(pid: int) -> None:
@@ -72,8 +83,7 @@ def test_no_process_outlives_the_help() -> None:
     with processes.helped():
         pids = others()
         assert all(map(is_alive, pids))
-    for pid in pids:
-        await_end(pid)
+    assert [state(pid) for pid in pids] == ["", ""]
 
 
 @linux
@@ -91,11 +101,54 @@ def test_who_is_left_says_what_a_killed_process_does_not(user_agents: list[str],
 
 
 @linux
+def test_each_process_tells_some_and_ctrl_c_is_not_for_them() -> None:
+    with processes.helped() as tell:
+        pids = others()
+        for pid in pids:
+            os.kill(pid, signal.SIGINT)
+        used = [ticks(pid) for pid in pids]
+        assert kinds(tell, MANY) == kinds(told, MANY)
+        assert all(ticks(pid) > before for pid, before in zip(pids, used, strict=True))
+
+
+@linux
+def test_one_process_tells_where_the_system_allows_no_second(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fork, begun = os.fork, os.getpid()
+
+    def fork_once() -> int:
+        if os.getpid() != begun:
+            raise BlockingIOError("Resource temporarily unavailable")
+        return fork()
+
+    monkeypatch.setattr(os, "fork", fork_once)
+    with processes.helped() as tell:
+        (first,) = multiprocessing.active_children()
+        assert first.pid is not None
+        assert kinds(tell, MANY) == kinds(told, MANY)
+        assert is_alive(first.pid)
+    assert capfd.readouterr().err == ""
+
+
+@linux
+def test_a_process_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "END_WAIT_S", 0.5)
+    with processes.helped():
+        pids = others()
+        os.kill(pids[0], signal.SIGSTOP)
+    for pid in pids:
+        await_end(pid)
+
+
+@linux
 def test_other_processes_end_with_this_one_when_it_is_killed() -> None:
     program = (
-        "import os, signal; from ingest import processes; from tests.ingest.test_processes import others\n"
-        "with processes.helped():\n"
-        "    print(*others(), flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+        "import os, signal, threading, time; from ingest import processes\n"
+        "from tests.ingest.test_processes import MANY, others\n"
+        "with processes.helped() as tell:\n"
+        "    print(*others(), flush=True); threading.Thread(target=tell, args=(MANY * 4,)).start(); time.sleep(0.2)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)"
     )
     # Its output is a pipe that all hold: it ends when all have.
     done = subprocess.run(
