@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,12 +12,12 @@ import pytest
 
 from ingest import processes
 from ingest.processes import Kind, Tell, told
+from tests.waiting import until
 from tests.warehouse.site import ROOT
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
 SOME = ["GPTBot/1.3", FIREFOX, "", "curl/8.5", "\N{SNOWMAN}"]
 MANY = [f"{agent} {number}" for number in range(processes.TOLD_AT_ONCE) for agent in SOME]
-DEADLINE_S = 30
 linux = pytest.mark.skipif(sys.platform != "linux", reason="there are no other processes")
 
 
@@ -32,11 +31,8 @@ def others() -> tuple[int, int]:
     """The process that this one forked, and the one that that did, once it has."""
     (first,) = multiprocessing.active_children()
     assert first.pid is not None
-    begun = time.monotonic()
-    while not (forked := Path(f"/proc/{first.pid}/task/{first.pid}/children").read_text("ascii").split()):
-        assert time.monotonic() - begun < DEADLINE_S
-        time.sleep(0.01)
-    return first.pid, int(forked[0])
+    children = Path(f"/proc/{first.pid}/task/{first.pid}/children")
+    return first.pid, int(until(lambda: children.read_text("ascii")))
 
 
 def is_alive(pid: int) -> bool:
@@ -59,10 +55,7 @@ def ticks(pid: int) -> int:
 
 
 def await_end(pid: int) -> None:
-    begun = time.monotonic()
-    while is_alive(pid):
-        assert time.monotonic() - begun < DEADLINE_S
-        time.sleep(0.01)
+    until(lambda: not is_alive(pid))
 
 
 @pytest.fixture
