@@ -142,14 +142,12 @@ def crawlers(rows: object) -> tuple[_Crawler, ...]:
 
 def _ai(text: str) -> Classification | None:
     found = agents.find(text)
-    if found is None:
-        return None
-    return Classification("ai", found.name, found.operator, found.purpose, rule=f"ai:{found.name}")
+    return None if found is None else _AGENTS[found.name]
 
 
 def _own(text: str) -> Classification | None:
     first = _first(_OWN_SET, text)
-    return None if first is None else _bot(OWN_RULES[first].kind, OWN_RULES[first].agent)
+    return None if first is None else _OWN[first]
 
 
 def _crawler(text: str) -> Classification | None:
@@ -158,7 +156,7 @@ def _crawler(text: str) -> Classification | None:
 
 
 def _contact(text: str) -> Classification | None:
-    return _bot("contact-address", None) if CONTACT_ADDRESS.search(text) else None
+    return _CONTACT if CONTACT_ADDRESS.search(text) else None
 
 
 def _bot(kind: str, agent: str | None) -> Classification:
@@ -209,6 +207,12 @@ def _ruleset() -> str:
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:12]
 
 
+_AGENTS = {
+    agent.name: Classification("ai", agent.name, agent.operator, agent.purpose, rule=f"ai:{agent.name}")
+    for agent in agents.AGENTS
+}
+_OWN = tuple(_bot(rule.kind, rule.agent) for rule in OWN_RULES)
+_CONTACT = _bot("contact-address", None)
 _CRAWLERS = crawlers(crawleruseragents.CRAWLER_USER_AGENTS_DATA)
 _OWN_SET = _compiled(tuple(rule.regex for rule in OWN_RULES))
 _CRAWLER_SET = _compiled(tuple(_narrowed(row.pattern) for row in _CRAWLERS))

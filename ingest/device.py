@@ -4,6 +4,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from types import ModuleType
 from typing import Any, Literal
 
@@ -37,6 +38,7 @@ from user_agents.parsers import (  # type: ignore[import-untyped]  # noqa: E402 
 Kind = Literal["desktop", "mobile", "tablet", "tv", "console", "bot", "other"]
 
 MATCHED_CHARACTERS_MAX = 1024
+CACHED_FAMILIES = 4_096
 
 # The parser finds its bot words ("bot", "yahoo", "silk") inside other words too, anywhere in the text of a desktop
 # browser. In what looks like a browser only a whole word is believed: RobotMasterApp has none, and CUBOT is a phone.
@@ -76,9 +78,9 @@ class _ParsedUserAgent(UserAgent):  # type: ignore[misc]  # the base class has n
 
     def __init__(self, user_agent: str, browser: Any, system: Any, device: Any) -> None:
         self.ua_string = user_agent
-        self.browser = Browser(browser.family if browser else _OTHER, (), "")
-        self.os = _system(system.family, system) if system else OperatingSystem(_OTHER, (), "")
-        self.device = parse_device(device.family if device else _OTHER, None, None)
+        self.browser = _browser(browser.family if browser else _OTHER)
+        self.os = _system(system.family, system) if system else _UNKNOWN_SYSTEM
+        self.device = _parsed_device(device.family if device else _OTHER)
 
     @property
     def is_bot(self) -> bool:
@@ -86,11 +88,29 @@ class _ParsedUserAgent(UserAgent):  # type: ignore[misc]  # the base class has n
         return claimed and (not ENGINE.search(self.ua_string) or BOT_WORD.search(self.ua_string.lower()) is not None)
 
 
-def _system(family: str, said: Any) -> OperatingSystem:
+@lru_cache(CACHED_FAMILIES)
+def _browser(family: str) -> Any:
+    return Browser(family, (), "")
+
+
+def _system(family: str, said: Any) -> Any:
     """The version matters for Windows alone: RT is of tablets, ME of desktops."""
     if family != "Windows":
-        return OperatingSystem(family, (), "")
+        return _versionless(family)
     return parse_operating_system(family, said.major, said.minor, said.patch)
+
+
+@lru_cache(CACHED_FAMILIES)
+def _versionless(family: str) -> Any:
+    return OperatingSystem(family, (), "")
+
+
+@lru_cache(CACHED_FAMILIES)
+def _parsed_device(family: str) -> Any:
+    return parse_device(family, None, None)
+
+
+_UNKNOWN_SYSTEM = _versionless(_OTHER)
 
 
 def describe(user_agent: str) -> Device:

@@ -4,8 +4,10 @@ Without Arrow, so that a process which tells user agents apart and does nothing 
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
-from ingest.classify import RULESET, read_all
+from ingest.classify import RULESET, Classification, read_all
+from ingest.device import Device
 from ingest.processes import Kind
 
 Reader = tuple[str | None, ...]
@@ -28,17 +30,19 @@ def columns_of_all(user_agents: Sequence[str]) -> list[Reader]:
 
 def kinds(user_agents: Sequence[str]) -> list[Kind]:
     """For each the same without the user agent itself: few differ in these."""
-    return [
-        (
-            found.traffic,
-            found.agent,
-            found.operator,
-            found.purpose,
-            found.rule,
-            RULESET,
-            device.browser,
-            device.os,
-            device.device,
-        )
-        for found, device in read_all(user_agents)
-    ]
+    return [_kind(found, device) for found, device in read_all(user_agents)]
+
+
+@lru_cache(4_096)
+def _kind(found: Classification, device: Device) -> Kind:
+    return (
+        found.traffic,
+        found.agent,
+        found.operator,
+        found.purpose,
+        found.rule,
+        RULESET,
+        device.browser,
+        device.os,
+        device.device,
+    )
