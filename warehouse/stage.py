@@ -35,6 +35,9 @@ THREADS = 2
 NUMBER_BITS = 63
 """Of a number that stands for the values of several columns."""
 
+_COUNTED_BITS = 12
+"""By so many bits numbers are sorted at once."""
+
 
 class StagedFile(msgspec.Struct, frozen=True):
     """One file: its path within the table's folder, the value of the partition column, its size and rows."""
@@ -120,31 +123,23 @@ def _sorted(dated: pa.Table) -> pa.Table:
 
 
 def _order(dated: pa.Table) -> pa.Array:
-    """The places of the rows by day, project, path and time.
+    """The places of the rows by day, project, path and time: stably by one after the other, the last first.
 
-    Where they are in the order of time already, as the rows of a log mostly are, by one number of the other three with
-    the row's own place under it.
+    A log mostly is in the order of time, and Arrow counts values that are few, which is soon done.
     """
-    keys = [_days(dated), *(dated[name].combine_chunks() for name in ("project_id", "path"))]
     ts = dated["ts"].combine_chunks()
-    place_bits = len(ts).bit_length()
-    if sum(map(_bits, keys)) + place_bits > NUMBER_BITS or pc.any(pc.less(ts[1:], ts[:-1])).as_py():
-        by = pa.table({"date": dated["date"], **{name: _numbers(dated[name]) for name in lake.HITS_TABLE.order}})
-        return pc.sort_indices(by, [(name, "ascending") for name in by.column_names])
-    places = pc.subtract(pc.cumulative_sum(pa.repeat(_scalar(1), len(ts))), _scalar(1))
-    ascending = _ascending(pc.bit_wise_or(pc.shift_left(_packed(keys), _scalar(place_bits)), places))
-    return pc.bit_wise_and(ascending, _scalar((1 << place_bits) - 1)).cast(pa.int32())
+    is_in_time = not pc.any(pc.less(ts[1:], ts[:-1])).as_py()
+    order = None if is_in_time else pc.array_sort_indices(ts)
+    for key in (dated["path"].combine_chunks(), dated["project_id"].combine_chunks(), _days(dated)):
+        by = pc.array_sort_indices(key.indices if order is None else key.indices.take(order))
+        order = by if order is None else order.take(by)
+    return order
 
 
 def _taken(column: pa.Array, order: pa.Array) -> pa.Array:
     """Several columns of a log have one value in all rows, or none."""
     is_one = pa.types.is_dictionary(column.type) and len(column.dictionary) == 1 and column.null_count == 0
     return column if is_one or column.null_count == len(column) else column.take(order)
-
-
-def _numbers(column: pa.ChunkedArray) -> pa.Array:
-    array = column.combine_chunks()
-    return array.indices if pa.types.is_dictionary(array.type) else array
 
 
 def _days(dated: pa.Table) -> pa.DictionaryArray:
@@ -174,7 +169,8 @@ def _runs(columns: dict[str, pa.DictionaryArray]) -> dict[str, pa.Array]:
 
     One number stands for all of these, and its order is theirs: several columns take several times as long.
     """
-    runs = pc.run_end_encode(_ascending(_packed(list(columns.values()))), run_end_type=pa.int64())
+    bits = sum(map(_bits, columns.values()))
+    runs = pc.run_end_encode(_ascending(_packed(list(columns.values())), bits), run_end_type=pa.int64())
     rest, found = runs.values, {"views": pc.pairwise_diff(runs.run_ends)}
     found["views"] = pc.fill_null(found["views"], runs.run_ends[0]) if len(runs.run_ends) else found["views"]
     for name in reversed(columns):
@@ -212,11 +208,12 @@ def _bits(column: pa.DictionaryArray) -> int:
     return len(column.dictionary).bit_length()
 
 
-def _ascending(numbers: pa.Array) -> pa.Array:
-    """By Polars, which takes a fifth of the time that Arrow does."""
-    import polars as pl  # noqa: PLC0415  # who stages has loaded it; the service, which loads this, does without
-
-    return pl.Series(numbers).sort().to_arrow()
+def _ascending(numbers: pa.Array, bits: int) -> pa.Array:
+    """Sorted by some of their bits after the other: few values are counted, in a fifth of the time comparing takes."""
+    for shift in range(0, bits, _COUNTED_BITS):
+        digits = pc.bit_wise_and(pc.shift_right(numbers, _scalar(shift)), _scalar((1 << _COUNTED_BITS) - 1))
+        numbers = numbers.take(pc.array_sort_indices(digits))
+    return numbers
 
 
 def _parts(rows: pa.Table, column: str) -> Iterator[tuple[str, pa.Table]]:
@@ -237,14 +234,16 @@ def _write(root: Path, spec: lake.Spec, part: tuple[str, pa.Table]) -> StagedFil
     file = root / spec.name / relative
     file.parent.mkdir(exist_ok=True)
     schema = pa.schema([field for field in spec.schema if field.name != spec.partition])
+    columns = _compact(rows, schema)
+    encoded = [field.name for field in columns.schema if field.name not in _ENCODINGS and field.type != pa.string()]
     pq.write_table(
-        _compact(rows, schema),
+        columns,
         file,
         compression="lz4",  # until compaction: zstd takes a sixth longer and saves as much
         write_batch_size=_WRITTEN_AT_ONCE,
         row_group_size=lake.ROW_GROUP_ROWS,
         write_statistics=_STATISTICS[spec.name],
-        use_dictionary=[name for name in schema.names if name not in _ENCODINGS],
+        use_dictionary=encoded,
         column_encoding={name: _ENCODINGS[name] for name in schema.names if name in _ENCODINGS},
         store_schema=False,  # a reader finds texts, not the dictionaries that they were written from
     )
