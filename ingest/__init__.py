@@ -18,8 +18,8 @@ In the order data passes:
 - `log_format`: which format a log is in, by name or by its first lines.
 - `stretch`: what a stretch of a log says, block by block.
 - `log_columns`: many plain lines at once into page views.
-- `log_memory`: what was said of the texts of lines before.
-- `texts`: columns of texts as numbers, so that each text is looked at once.
+- `log_memory`: what was said of the requests of lines before.
+- `texts`: columns of texts of which each distinct one is looked at once.
 - `access_log`, `nginx_format`, `cloudfront`, `json_log`: any other line into a request.
 - `log_field`: a field of such a line into text or a time.
 - `request`: a request into a hit, or the reason why it is no page view.

@@ -4,68 +4,70 @@ A line that this cannot take for sure, for an escape, a byte that is not UTF-8, 
 to the parser of its format, so that both together say of every line what that parser alone would.
 """
 
+import re
+from bisect import bisect_right
 from codecs import BOM_UTF8
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
-from typing import Literal
+from functools import lru_cache
 
-import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
 
+from ingest.hit import USER_AGENT_CHARACTERS_MAX
 from ingest.log_field import clf_us
-from ingest.log_memory import LEFT, METHOD, NOT_LOGGED, NOTHING, PAGE, SKIPPED, STATUS, Memory
+from ingest.log_memory import LEFT, METHOD, PAGE, SKIPPED, STATUS, Memory
 from ingest.page_views import VIEWS
-from ingest.texts import Texts
+from ingest.path import URL_CHARACTERS_MAX
+from ingest.texts import TEXTS, content, each, replaced, whole
 
-END = "\x01"
-"""Put after a quote at the end of each line, to tell a line whose last quote is missing. No plain line has it."""
-
-PACKED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd")
-"""A block that begins so Polars would take for gzip, zlib or zstd data, and unpack."""
 PIECE_BYTES = 8_192
 """A block with so much and no line end in it is left to the parser; a line up to twice as long may not be noticed."""
+NOT_LOGGED = "-"
 
-_OUTCOME = (
-    pl.when(pl.col("is_plain") & (pl.col("said") != LEFT))
-    .then(
-        pl.when(pl.col("is_answered") | (pl.col("said") == METHOD))
-        .then(pl.col("said"))
-        .otherwise(pl.lit(STATUS, pl.UInt8))
-    )
-    .otherwise(pl.lit(LEFT, pl.UInt8))
-)
 _WORD = r"[!#-Z\\-~]+"  # printable ASCII but for a quote and an opening bracket
 _MONTH = {31: "Jan|Mar|May|Jul|Aug|Oct|Dec", 30: "Jan|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"}
-_TIME = (
-    rf"(?:(?:0[1-9]|1[0-9]|2[0-8])/(?:Feb|{_MONTH[30]})|(?:29|30)/(?:{_MONTH[30]})|31/(?:{_MONTH[31]}))"
-    r"/(?:19|20)[0-9]{2}:(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9] [+-](?:0[0-9]|1[0-3])[0-5][0-9]"
-)
-_TIME_AND_BRACKET = 28
-_ZONE_AND_BRACKET = 7
-_LOCAL_TIME, _ZONE = 20, 5
-_HEAD = rf"^{_WORD} {_WORD} {_WORD} \[{_TIME}\] $"
-_VHOST_HEAD = rf"^[0-9A-Za-z._-]+:[0-9]{{1,5}} {_WORD} {_WORD} {_WORD} \[{_TIME}\] $"
+_DAY = rf"(?:(?:0[1-9]|1[0-9]|2[0-8])/(?:Feb|{_MONTH[30]})|(?:29|30)/(?:{_MONTH[30]})|31/(?:{_MONTH[31]}))"
+_HOUR = re.compile(rf"{_DAY}/(?:19|20)[0-9]{{2}}:(?:[01][0-9]|2[0-3])".encode())
+_WITHIN_HOUR = re.compile(rb"(:[0-5][0-9]:[0-5][0-9] [+-](?:0[0-9]|1[0-3])[0-5][0-9])\] ")
+_WITHIN_HOUR_BYTES = 14
+_TIME_BYTES = 28
+"""Of a time, with the bracket and the space after it."""
+_FRONT = rf"^{_WORD} {_WORD} {_WORD} \[$"
+_ANONYMOUS = " - - ["
+"""How most lines go on after the address of who asked."""
+_WORD_BYTES = bytes(set(range(0x21, 0x7F)) - {*b'"[\\'})
+_VHOST_FRONT = rf"^[0-9A-Za-z._-]+:[0-9]{{1,5}} {_WORD} {_WORD} {_WORD} \[$"
+_STATUS = re.compile(rb" ([0-9]{3}) ")
+_ANSWERED = re.compile(rb" (?:2..|304) ")
+_STATUS_BYTES = 5
+_END = 1 << 30
+"""Of a field. Arrow's own adds up to more than it can count to."""
+_ODD = r"[\\\x{FFFD}\x00-\x1f\x7f]"  # and what `path.UNSTORABLE` has, but surrogates, of which UTF-8 has none
+_CHARACTERS_MAX = {"referrer": URL_CHARACTERS_MAX, "user_agent": USER_AGENT_CHARACTERS_MAX}
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How the quotes divide a line: before the request, after it, and whether referrer and user agent follow."""
+    """What a line is before its time, after its status, and whether referrer and user agent follow."""
 
-    head: str
-    tail: str
+    front: str
+    end: str
     has_user_agent: bool
 
     @property
-    def fields(self) -> list[str]:
+    def fields(self) -> dict[str, pa.DataType]:
         """What stands between the quotes, in order."""
-        after = ["referrer", "gap", "user_agent", "rest"] if self.has_user_agent else []
-        return ["head", "request", "tail", *after]
+        before = {"head": pa.binary(), "request": TEXTS, "tail": pa.binary()}
+        after = {"referrer": TEXTS, "gap": pa.binary(), "user_agent": TEXTS, "rest": pa.binary()}
+        return before | after if self.has_user_agent else before
 
 
 SHAPES: Mapping[str, Shape] = {
-    "combined": Shape(_HEAD, r"^ [0-9]{3} (?:[0-9]+|-) $", has_user_agent=True),
-    "vhost-combined": Shape(_VHOST_HEAD, r"^ [0-9]{3} (?:[0-9]+|-) $", has_user_agent=True),
-    "common": Shape(_HEAD, r"^ [0-9]{3} (?:[0-9]+|-)(?: .*)?$", has_user_agent=False),
+    "combined": Shape(_FRONT, r"^(?:[0-9]+|-) $", has_user_agent=True),
+    "vhost-combined": Shape(_VHOST_FRONT, r"^(?:[0-9]+|-) $", has_user_agent=True),
+    "common": Shape(_FRONT, r"^(?:[0-9]+|-)(?: .*)?$", has_user_agent=False),
 }
 """By the name of the format; another format's lines all go through its parser."""
 
@@ -76,72 +78,43 @@ class Columns:
     for each reason, and the places, from 0, of the lines that are left to the parser."""
 
     lines: int
-    views: pl.DataFrame
+    views: pa.Table
     skipped: Mapping[str, int]
     left: list[int]
 
 
 def read(block: bytes, shape: Shape, memory: Memory) -> Columns:
-    """The lines of a block, each of which ends with a line end; the texts of `views` are categoricals of the memory.
-
-    In few steps, each of many columns: threads take turns between two, and have cores of their own within one.
-    """
-    lines = _split(block, shape)
-    if lines is None:
-        return Columns(count := block.count(b"\n"), memory.views_of([]), {}, list(range(count)))
-    requests, said = memory.requests.numbers(lines["request"]), memory.requests.said
-    lines = lines.with_columns(request=requests, said=said["outcome"].gather(requests))
-    lines = lines.with_row_index("row").with_columns(outcome=_OUTCOME)
-    counts = dict(lines["outcome"].value_counts().iter_rows())
-    left = lines["row"].filter(lines["outcome"] == LEFT).to_list() if LEFT in counts else []
-    plain, odd = _views(lines.filter(pl.col("outcome") == PAGE), said, memory)
+    """The lines of a block, each of which ends with a line end. In threads: nearly all of it is Arrow's."""
+    split = _split(block, shape)
+    if split is None:
+        return Columns(count := block.count(b"\n"), VIEWS.empty_table(), {}, list(range(count)))
+    fields, unsplit = split
+    said = memory.said_of(fields["request"].dictionary)
+    status = pc.binary_slice(fields["tail"], 0, _STATUS_BYTES).dictionary_encode()
+    fields |= {"ts_us": _times(fields["head"]), "status": each(status, _status, pa.int16())}
+    outcome = _outcomes(fields, said, each(status, _is_answered, pa.bool_()), shape)
+    counts = {found["values"]: found["counts"] for found in outcome.value_counts().to_pylist()}
+    left: list[int] = pc.indices_nonzero(pc.equal(outcome, LEFT)).to_pylist() if LEFT in counts else []
+    is_view = pc.equal(outcome, PAGE)
+    for is_odd in _odd(fields):
+        left += pc.indices_nonzero(pc.and_(is_view, is_odd)).to_pylist()
+        is_view = pc.and_not(is_view, is_odd)
+    views = _views({name: fields[name].filter(is_view) for name in _VIEWED if name in fields}, said)
     skipped: dict[str, int] = {name: counts[number] for name, number in SKIPPED.items() if number in counts}
-    return Columns(lines.height, plain, skipped, sorted([*left, *odd]))
+    return Columns(len(outcome) + len(unsplit), views, skipped, sorted([*_places(left, unsplit), *unsplit]))
 
 
-def _split(block: bytes, shape: Shape) -> pl.DataFrame | None:
-    """A row a line: its fields as they stand between the quotes, whether all but the request is plain, and whether it
-    was answered. None if lines cannot be told apart for sure."""
-    if block.startswith(PACKED) or _has_long_line(block):
+def _split(block: bytes, shape: Shape) -> tuple[dict[str, pa.Array], list[int]] | None:
+    """The fields of the lines, and the places of those lines that have more or fewer quotes than plain ones, which are
+    not among them. None if lines cannot be told apart for sure."""
+    if _has_long_line(block):
         return None
     ends = block.replace(b"\r\n", b"\n") if b"\r" in block else block
-    if b"\r" in ends:  # Polars takes a field of it alone for an empty one; no server writes it
+    if b"\r" in ends:  # Arrow takes it for a line end; no server writes it
         return None
-    lines = _unmarked(ends, shape)
-    if lines is not None or END.encode() in ends:
-        return lines
-    marked = ends.replace(b"\n", f'"{END}\n'.encode())
-    try:
-        return _read(marked, shape, encoding="utf8")
-    except pl.exceptions.ComputeError:
-        return _read(marked, shape, encoding="utf8-lossy")
-
-
-def _unmarked(block: bytes, shape: Shape) -> pl.DataFrame | None:
-    """The lines of a block without a copy of it whose ends are marked; None if one has more or fewer quotes than plain
-    ones. Polars refuses more. Of fewer it says nothing, but then its fields are not all of the bytes."""
-    quotes = len(shape.fields) - 1
-    plain = _without_escaped(block, quotes)
-    if plain[: plain.find(b"\n")].count(b'"') != quotes or plain.startswith(BOM_UTF8):  # it leaves out what is empty
-        return None
-    try:
-        lines = _read(plain, shape)
-    except pl.exceptions.ComputeError:  # or not UTF-8
-        return None
-    return lines if lines["bytes"].item(0) + lines.height * (quotes + 1) == len(plain) else None
-
-
-def _without_escaped(block: bytes, quotes: int) -> bytes:
-    """With quotes alone in place of each line that has an escaped one, and is the parser's to read."""
-    parts, start, at = list[bytes](), 0, block.find(b"\\")
-    while at >= 0:
-        after = at + 2
-        if block[at + 1 : after] == b'"':
-            begin, after = block.rfind(b"\n", start, at) + 1, block.find(b"\n", at)
-            parts += [block[start:begin], b'"' * quotes]
-            start = after
-        at = block.find(b"\\", after)
-    return b"".join([*parts, block[start:]]) if parts else block
+    if ends.startswith(BOM_UTF8):  # Arrow leaves it out: with more quotes its line is not a plain one
+        ends = b'"' * len(shape.fields) + ends
+    return _fields(ends if _is_utf8(ends) else ends.decode("utf-8", "replace").encode(), shape)
 
 
 def _has_long_line(block: bytes) -> bool:
@@ -150,78 +123,151 @@ def _has_long_line(block: bytes) -> bool:
     return any(block.find(b"\n", start, start + PIECE_BYTES) < 0 for start in pieces)
 
 
-def _read(block: bytes, shape: Shape, encoding: Literal["utf8", "utf8-lossy"] | None = None) -> pl.DataFrame:
-    """With an encoding the ends of its lines are marked; else a line with more quotes than plain ones is an error."""
-    fields = pl.scan_csv(
-        BytesIO(block),
-        separator='"',
-        quote_char=None,
-        has_header=False,
-        schema=dict.fromkeys([*shape.fields, "end"] if encoding else shape.fields, pl.String),
-        extra_columns="ignore" if encoding else "raise",
-        missing_columns="insert",
-        empty_string_is_null=False,
-        encoding=encoding or "utf8",
+def _is_utf8(block: bytes) -> bool:
+    if block.isascii():
+        return True
+    try:
+        pa.array([block], pa.binary()).cast(pa.string())  # without a copy four times as large, as Python's own has
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _fields(block: bytes, shape: Shape) -> tuple[dict[str, pa.Array], list[int]]:
+    unsplit = list[int]()
+
+    def leave(line: csv.InvalidRow) -> str:
+        unsplit.append(line.number - 1)
+        return "skip"
+
+    if not block:
+        return {name: pa.array([], kind) for name, kind in shape.fields.items()}, []
+    lines = csv.read_csv(
+        pa.BufferReader(block),
+        read_options=csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=[*shape.fields]),
+        parse_options=csv.ParseOptions(
+            delimiter='"', quote_char=False, ignore_empty_lines=False, invalid_row_handler=leave
+        ),
+        convert_options=csv.ConvertOptions(column_types=shape.fields, check_utf8=False),
     )
-    read = pl.sum_horizontal(pl.col(shape.fields).str.len_bytes().sum())
-    if not encoding:
-        fields = fields.with_columns(end=pl.lit(END))
-    if not shape.has_user_agent:
-        fields = fields.with_columns(referrer=pl.lit("-"), user_agent=pl.lit("-"))
-    tail = pl.col("tail")
-    is_answered = tail.str.starts_with(" 2") | tail.str.starts_with(" 304 ")
-    kept = "head", "request", "tail", "referrer", "user_agent"
-    plan = fields.select(*kept, is_plain=_is_plain(shape), is_answered=is_answered, bytes=read)
-    return plan.collect(engine="in-memory", optimizations=pl.QueryOptFlags.none())  # there is nothing to optimise
+    return {name: whole(lines[name]) for name in shape.fields}, unsplit
 
 
-def _is_plain(shape: Shape) -> pl.Expr:
-    of_all = pl.col("head").str.contains(shape.head) & pl.col("tail").str.contains(shape.tail)
-    if not shape.has_user_agent:
-        return of_all & (pl.col("end") == END)
-    is_whole = ((pl.col("rest") == "") & (pl.col("end") == END)) | pl.col("rest").str.starts_with(" ")
-    escapes = pl.col("referrer").str.ends_with("\\") | pl.col("user_agent").str.ends_with("\\")
-    return of_all & (pl.col("gap") == " ") & is_whole & ~escapes
+def _times(heads: pa.Array) -> pa.Array:
+    """Microseconds since 1970; null where a line does not have its time as most do. Hours are few, and so are the times
+    within one."""
+    hours = pc.binary_slice(heads, -_TIME_BYTES, -_WITHIN_HOUR_BYTES).dictionary_encode()
+    within = pc.binary_slice(heads, -_WITHIN_HOUR_BYTES).dictionary_encode()
+    return pc.add(each(hours, _hour_us, pa.int64()), each(within, _within_hour_us, pa.int64()))
 
 
-def _views(lines: pl.DataFrame, said: pl.DataFrame, memory: Memory) -> tuple[pl.DataFrame, list[int]]:
-    """The page views of plain lines, their texts categoricals of the memory; and the places of the lines that are left
-    for a text of theirs."""
-    agents, referrers = memory.user_agents.numbers(lines["user_agent"]), memory.referrers.numbers(lines["referrer"])
-    user_agent, referrer, request = pl.col("user_agent"), pl.col("referrer"), pl.col("request")
-    local = pl.col("head").str.slice(-_TIME_AND_BRACKET, _LOCAL_TIME)
-    zone = pl.col("head").str.slice(-_ZONE_AND_BRACKET, _ZONE)
-    first = lines["head"].item(0)[-_ZONE_AND_BRACKET:][:_ZONE] if lines.height else "+0000"
-    views = lines.with_columns(user_agent=agents, referrer=referrers).select(
-        "row",
-        path=pl.lit(said["path"]).gather(request),
-        ts_us=local.str.to_datetime("%d/%b/%Y:%H:%M:%S", time_unit="us", cache=False).cast(pl.Int64),
-        user_agent=pl.when(user_agent != NOT_LOGGED)
-        .then(user_agent)
-        .otherwise(NOTHING)
-        .cat.to(memory.user_agents.dtype),
-        referrer=pl.when(referrer > NOT_LOGGED).then(referrer).cat.to(memory.referrers.dtype),
-        utm_source=pl.lit(said["utm_source"]).gather(request),
-        status=pl.col("tail").str.slice(1, 3).cast(pl.Int16),
-        is_odd=_is_odd(user_agent, memory.user_agents) | _is_odd(referrer, memory.referrers),
-        is_elsewhere=zone != first,
+@lru_cache(4_096)
+def _hour_us(written: bytes) -> int | None:
+    return clf_us(f"{written.decode()}:00:00 +0000") if _HOUR.fullmatch(written) else None
+
+
+@lru_cache(16_384)
+def _within_hour_us(written: bytes) -> int | None:
+    found = _WITHIN_HOUR.fullmatch(written)
+    return clf_us(f"01/Jan/1970:00{found[1].decode()}") if found else None
+
+
+def _status(written: bytes) -> int | None:
+    found = _STATUS.fullmatch(written)
+    return int(found[1]) if found else None
+
+
+def _is_answered(written: bytes) -> bool:
+    return _ANSWERED.fullmatch(written) is not None
+
+
+def _outcomes(fields: Mapping[str, pa.Array], said: pa.Table, is_answered: pa.Array, shape: Shape) -> pa.Array:
+    """What comes of each line, whatever its user agent and referrer say."""
+    answered = said["outcome"].combine_chunks().take(fields["request"].indices)
+    is_said = pc.or_(is_answered, pc.or_(pc.equal(answered, METHOD), pc.equal(answered, LEFT)))
+    is_plain = pc.and_(fields["ts_us"].is_valid(), fields["status"].is_valid())
+    for is_such in _plain(fields, shape):
+        is_plain = pc.and_(is_plain, is_such)
+    return pc.if_else(is_plain, pc.if_else(is_said, answered, _outcome(STATUS)), _outcome(LEFT))
+
+
+def _plain(fields: Mapping[str, pa.Array], shape: Shape) -> Iterator[pa.Array]:
+    """Whether each line is plain, but for its time, status and request, by one of its fields after the other."""
+    front = pc.binary_slice(fields["head"], 0, -_TIME_BYTES)
+    if not (shape.front == _FRONT and _are_all(front, _ANONYMOUS, _WORD_BYTES)):
+        yield pc.match_substring_regex(front, shape.front)
+    end = pc.binary_slice(fields["tail"], _STATUS_BYTES, _END)
+    if not _are_all(end, " ", b"0123456789"):
+        yield pc.match_substring_regex(end, shape.end)
+    if shape.has_user_agent:
+        yield pc.equal(fields["gap"], b" ")
+        yield pc.or_(pc.equal(fields["rest"], b""), pc.starts_with(fields["rest"], " "))
+        for name in _CHARACTERS_MAX:  # else the quote after it may be a part of it
+            yield pc.invert(pc.ends_with(fields[name].dictionary, "\\")).take(fields[name].indices)
+
+
+def _are_all(texts: pa.Array, end: str, before: bytes) -> bool:
+    """Whether each ends so, and is one or more of these bytes before; in a quarter of the time that a regular
+    expression takes, of most logs."""
+    return (
+        len(texts) > 0
+        and pc.all(pc.ends_with(texts, end)).as_py()
+        and pc.min(pc.binary_length(texts)).as_py() > len(end)
+        and len(content(texts).translate(None, before)) == len(texts) * len(end.encode().translate(None, before))
     )
-    zones = lines.select(zone)["head"] if views["is_elsewhere"].any() else None
-    is_odd = views["is_odd"]
-    odd: list[int] = views["row"].filter(is_odd).to_list() if is_odd.any() else []
-    views = views.select(*VIEWS).with_columns(pl.col("ts_us") + _offset_us(first) if zones is None else _offsets(zones))
-    return views.filter(~is_odd) if odd else views, odd
 
 
-def _is_odd(numbers: pl.Expr, texts: Texts) -> pl.Expr:
-    return pl.lit(texts.said["is_odd"]).gather(numbers)
+def _odd(fields: Mapping[str, pa.Array]) -> Iterator[pa.Array]:
+    """Whether each line has a text that is not as it stands, or over its limit; nothing of texts that none are."""
+    for name in _CHARACTERS_MAX.keys() & fields:
+        texts, characters_max = fields[name].dictionary, _CHARACTERS_MAX[name]
+        if _is_plain(texts, characters_max):
+            continue
+        is_long = pc.greater(pc.utf8_length(texts), characters_max)
+        is_odd = pc.or_(pc.match_substring_regex(texts, _ODD), is_long)
+        if pc.any(is_odd).as_py():
+            yield is_odd.take(fields[name].indices)
 
 
-def _offsets(zones: pl.Series) -> pl.Expr:
-    offsets = {zone: _offset_us(zone) for zone in zones.unique()}
-    return pl.col("ts_us") + pl.lit(zones.replace_strict(offsets, return_dtype=pl.Int64))
+def _is_plain(texts: pa.Array, characters_max: int) -> bool:
+    """Whether none is odd, in a tenth of the time: of most logs all are ASCII without escapes."""
+    found = content(texts)
+    numbers = pc.min_max(pa.Array.from_buffers(pa.uint8(), len(found), [None, pa.py_buffer(found)]))
+    return len(found) > 0 and (
+        numbers["min"].as_py() >= ord(" ")
+        and numbers["max"].as_py() <= ord("~")
+        and b"\\" not in found
+        and pc.max(pc.binary_length(texts)).as_py() <= characters_max
+    )
 
 
-def _offset_us(zone: str) -> int:
-    """Microseconds to add to local times for UTC."""
-    return clf_us(f"01/Jan/1970:00:00:00 {zone}")
+_VIEWED = ("request", "ts_us", "user_agent", "referrer", "status")
+
+
+def _views(fields: Mapping[str, pa.Array], said: pa.Table) -> pa.Table:
+    """Page views; what a format does not have is as what was not logged."""
+    request = fields["request"].indices
+    not_logged = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(request)), [NOT_LOGGED])
+    columns = {
+        **fields,
+        "path": _of_requests(said["path"], request),
+        "user_agent": replaced(fields.get("user_agent", not_logged), [NOT_LOGGED], ""),
+        "referrer": replaced(fields.get("referrer", not_logged), ["", NOT_LOGGED], None),
+        "utm_source": _of_requests(said["utm_source"], request),
+    }
+    return pa.table([columns[name] for name in VIEWS.names], schema=VIEWS)
+
+
+def _of_requests(texts: pa.ChunkedArray, requests: pa.Array) -> pa.DictionaryArray:
+    found = texts.combine_chunks().dictionary_encode()
+    return pa.DictionaryArray.from_arrays(found.indices.take(requests), found.dictionary)
+
+
+def _outcome(number: int) -> pa.Scalar:
+    return pa.scalar(number, pa.uint8())
+
+
+def _places(rows: Sequence[int], unsplit: Sequence[int]) -> list[int]:
+    """The places of lines among all, given those among the others than `unsplit`."""
+    before = [place - number for number, place in enumerate(unsplit)]
+    return [row + bisect_right(before, row) for row in rows]

@@ -1,20 +1,19 @@
-"""What was said of the texts of a log before: each request, user agent and referrer is looked at once."""
+"""What was said of the requests of a log before: each is looked at once."""
 
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from threading import Lock
 
-import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ingest.errors import InvalidLine
-from ingest.hit import USER_AGENT_CHARACTERS_MAX, Hit
-from ingest.page_views import of_hits
-from ingest.path import PATH_CHARACTERS_MAX, URL_CHARACTERS_MAX
+from ingest.hit import Hit
+from ingest.path import PATH_CHARACTERS_MAX
 from ingest.request import Pages, Request, Skip, page_view
-from ingest.texts import Texts
 
-KNOWN_MAX, KNOWN_BYTES_MAX = 300_000, 32 * 1024 * 1024
-"""With as many texts a memory is full; each line of a log may have three that no other has."""
+KNOWN_MAX, KNOWN_CHARACTERS_MAX = 300_000, 32 * 1024 * 1024
+"""With as many texts a memory is full; each line of a log may have one that no other has."""
 PAGE, METHOD, STATUS, EXCLUDED, NOT_A_PAGE, LEFT = range(6)
 """What comes of a line; one that is left is for the parser to say."""
 SKIPPED: Mapping[Skip, int] = {
@@ -23,58 +22,60 @@ SKIPPED: Mapping[Skip, int] = {
     "excluded": EXCLUDED,
     "not_a_page": NOT_A_PAGE,
 }
-NOTHING, NOT_LOGGED = 0, 1
-_FIRST_TEXTS = ("", "-")
-"""Of user agents and referrers."""
 _REQUEST = r"^[A-Za-z]+ [!#-\[\]-~]+ HTTP/[0-9](?:\.[0-9])?$"
-_ODD = r"[\\\x{FFFD}\x00-\x1f\x7f]"  # and what `path.UNSTORABLE` has, but surrogates, of which UTF-8 has none
+
+
+_ASKED = r"^GET [!#->@-\[\]-~][!#-\[\]-~]* HTTP/[0-9](?:\.[0-9])?$"
+"""Plain, and not for a query alone."""
+SAID = pa.schema({"outcome": pa.uint8(), "path": pa.string(), "utm_source": pa.string()})
+"""What comes of the line of a request that was answered, and what of it is stored."""
+_Said = tuple[int, str | None, str | None]
+_LEFT: _Said = (LEFT, None, None)
+_METHOD: _Said = (METHOD, None, None)
 
 
 class Memory:
-    """What was said of requests, user agents and referrers before, under one choice of pages."""
+    """What was said of requests before, under one choice of pages. Safe for several threads."""
 
     def __init__(self, pages: Pages) -> None:
         self.pages = pages
-        self.stored = pl.Categorical(pl.Categories.random())
-        """Of a column of paths or of utm_source."""
-        # None of these holds this memory: a full one would be let go by the collector alone, which comes too late.
-        self.targets = Texts(partial(_said_of_targets, pages=pages, stored=self.stored))
-        self.requests = Texts(partial(_said_of_requests, targets=self.targets))
-        self.user_agents = Texts(partial(_is_odd, characters_max=USER_AGENT_CHARACTERS_MAX), _FIRST_TEXTS)
-        self.referrers = Texts(partial(_is_odd, characters_max=URL_CHARACTERS_MAX), _FIRST_TEXTS)
         self._lock = Lock()
-        self._stored_count, self._stored_bytes = 0, 0
+        self._numbers: dict[str, int] = {}
+        """By request, without a query that says nothing."""
+        self._said = SAID.empty_table()
+        """By number."""
+        self._characters = 0
 
-    def views_of(self, hits: list[Hit]) -> pl.DataFrame:
-        """Page views that the parser of a format found, of one type with those that `read` finds."""
-        views = of_hits(hits).with_columns(pl.col("path", "utm_source").cast(self.stored))
-        for column in ("path", "utm_source"):
-            self._note(views[column])
-        return views.with_columns(
-            user_agent=self.user_agents.numbers(views["user_agent"]).cat.to(self.user_agents.dtype),
-            referrer=self.referrers.numbers(views["referrer"]).cat.to(self.referrers.dtype),
-        )
-
-    def _note(self, stored: pl.Series) -> None:
-        """Count the bytes of those texts that are new: later ones have higher numbers."""
-        numbers = stored.to_physical()
-        highest: int = numbers.max() if numbers.count() else -1  # type: ignore[assignment]  # they are numbers
+    def said_of(self, requests: pa.Array) -> pa.Table:
+        """Of each `GET target HTTP/version`: SAID."""
+        cut = _cut(requests).dictionary_encode()
+        texts = cut.dictionary.to_pylist()
         with self._lock:
-            new = stored.filter(numbers >= self._stored_count).unique().cast(pl.String)
-            self._stored_bytes += int(new.str.len_bytes().sum())
-            self._stored_count = max(self._stored_count, highest + 1)
+            if new := [text for text in texts if text not in self._numbers]:
+                self._learn(new)
+            numbers = pa.array([self._numbers[text] for text in texts], pa.int32())
+            said = self._said
+        return said.take(numbers.take(cut.indices))
 
     @property
     def is_full(self) -> bool:
-        """Whether another is to be begun: it holds as much as one may, or what it holds is not whole."""
-        each = self.targets, self.requests, self.user_agents, self.referrers
-        size = sum(texts.bytes for texts in each) + self._stored_bytes
-        count = sum(texts.count for texts in each)
-        return count > KNOWN_MAX or size > KNOWN_BYTES_MAX or not all(texts.is_whole for texts in each)
+        """Whether another is to be begun."""
+        return len(self._numbers) > KNOWN_MAX or self._characters > KNOWN_CHARACTERS_MAX
+
+    def _learn(self, requests: list[str]) -> None:
+        is_plain = pc.match_substring_regex(pa.array(requests, pa.string()), _REQUEST).to_pylist()
+        said = [
+            _said_of(request, self.pages) if plain else _LEFT for request, plain in zip(requests, is_plain, strict=True)
+        ]
+        columns = zip(*said, strict=True)
+        learnt = pa.table([pa.array(column, field.type) for column, field in zip(columns, SAID, strict=True)], SAID)
+        self._said = pa.concat_tables([self._said, learnt]).combine_chunks()
+        self._numbers.update(zip(requests, range(len(self._numbers), self._said.num_rows), strict=True))
+        self._characters += sum(map(len, requests))
 
 
 def memory(pages: Pages) -> Memory:
-    """That of all logs that are read so: for a stretch, whose views must be of one type. A full one is begun anew."""
+    """That of all logs that are read so. A full one is begun anew."""
     if _memory(pages).is_full:
         _memory.cache_clear()
     return _memory(pages)
@@ -83,46 +84,29 @@ def memory(pages: Pages) -> Memory:
 _memory = lru_cache(1)(Memory)
 
 
-def _said_of_requests(texts: pl.Series, targets: Texts) -> pl.DataFrame:
-    """What comes of the line of each `GET target HTTP/version` if that is plain and was answered, and what is stored.
-
-    A query that says nothing here is cut off first, so that there are few targets to look at.
-    """
-    text, target = pl.col("text"), pl.col("target")
-    is_cut = (target.str.len_bytes() <= PATH_CHARACTERS_MAX) & ~target.str.contains("utm_source=", literal=True)
-    asked = (
-        texts.to_frame("text")
-        .lazy()  # all at once: each step by itself takes as long as these few texts
-        .with_columns(is_odd=~text.str.contains(_REQUEST), is_get=text.str.starts_with("GET "))
-        .with_columns(target=pl.when(~pl.col("is_odd") & pl.col("is_get")).then(_part(text, " ", 1)))
-        .with_columns(
-            target=pl.when(is_cut & ~target.str.starts_with("?")).then(_part(target, "?", 0)).otherwise(target)
-        )
-        .collect()
+def _cut(requests: pa.Array) -> pa.Array:
+    """Without the queries that say nothing here, so that there are few to look at."""
+    has_query = pc.and_not(pc.match_substring(requests, "?"), pc.match_substring(requests, "utm_source="))
+    if not pc.any(has_query).as_py():
+        return requests
+    asked = requests.filter(has_query)
+    is_cut = pc.and_(
+        pc.match_substring_regex(asked, _ASKED), pc.less_equal(pc.binary_length(asked), PATH_CHARACTERS_MAX)
     )
-    said = targets.said_of(asked["target"])
-    outcome = pl.when("is_odd").then(LEFT).when("is_get").then(said["outcome"]).otherwise(METHOD).cast(pl.UInt8)
-    return asked.select(said["path"], said["utm_source"], outcome=outcome)
+    return pc.replace_with_mask(requests, has_query, pc.if_else(is_cut, _without_query(asked), asked))
 
 
-def _part(text: pl.Expr, separator: str, place: int) -> pl.Expr:
-    """One of the parts of a text, at half of what a regular expression takes."""
-    return text.str.splitn(separator, place + 2).struct[place]
+def _without_query(requests: pa.Array) -> pa.Array:
+    before = pc.list_element(pc.split_pattern(requests, "?", max_splits=1), 0)
+    return pc.binary_join_element_wise(before, " HTTP/1.1", "")
 
 
-def _said_of_targets(targets: pl.Series, pages: Pages, stored: pl.Categorical) -> pl.DataFrame:
-    said = [_said_of(target, pages) for target in targets]
-    return pl.DataFrame(said, {"path": stored, "utm_source": stored, "outcome": pl.UInt8()}, orient="row")
-
-
-def _said_of(target: str, pages: Pages) -> tuple[str | None, str | None, int]:
+def _said_of(request: str, pages: Pages) -> _Said:
+    method, target, _ = request.split(" ")
+    if method != "GET":
+        return _METHOD
     try:
-        found = page_view(Request(0, "GET", "" if target == "-" else target, 200, "", ""), pages)
+        found = page_view(Request(0, method, "" if target == "-" else target, 200, "", ""), pages)
     except InvalidLine:
-        return None, None, LEFT
-    return (found.path, found.utm_source, PAGE) if isinstance(found, Hit) else (None, None, SKIPPED[found])
-
-
-def _is_odd(texts: pl.Series, characters_max: int) -> pl.DataFrame:
-    """Whether a referrer or user agent is not as it stands, or over its limit."""
-    return pl.DataFrame({"is_odd": texts.str.contains(_ODD) | (texts.str.len_chars() > characters_max)})
+        return _LEFT
+    return (PAGE, found.path, found.utm_source) if isinstance(found, Hit) else (SKIPPED[found], None, None)

@@ -3,33 +3,35 @@
 from collections.abc import Sequence
 from threading import Lock
 
-import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ingest.hit import Hit
 from ingest.path import host
 from ingest.processes import Kind, Tell, told
-from ingest.texts import dictionary, distinct, encoded
+from ingest.texts import TEXTS, compact
 from warehouse.schema import HOT, RULED
 
 TOLD = [name for name in RULED.names if name != "user_agent"]
 """The columns of a kind, in its order."""
 Readers = dict[tuple[str, str | None], int]
 """Views by traffic and agent."""
-VIEWS = pl.Schema(
+VIEWS = pa.schema(
     {
-        "path": pl.String(),
-        "ts_us": pl.Int64(),
-        "user_agent": pl.String(),
-        "referrer": pl.String(),
-        "utm_source": pl.String(),
-        "status": pl.Int16(),
+        "path": TEXTS,
+        "ts_us": pa.int64(),
+        "user_agent": TEXTS,
+        "referrer": TEXTS,
+        "utm_source": TEXTS,
+        "status": pa.int16(),
     }
 )
-"""A page view a row, as `ingest.hit.Hit` has them; its texts may be categoricals."""
+"""A page view a row, as `ingest.hit.Hit` has them; a dictionary may have texts that no row has."""
+KNOWN_BYTES_MAX = 32 * 1024 * 1024
+"""Of user agents whose kinds are remembered."""
 
 
-def of_hits(hits: list[Hit]) -> pl.DataFrame:
+def of_hits(hits: list[Hit]) -> pa.Table:
     """Page views that the parser of a format found."""
     columns = {
         "path": [hit.path for hit in hits],
@@ -39,63 +41,69 @@ def of_hits(hits: list[Hit]) -> pl.DataFrame:
         "utm_source": [hit.utm_source for hit in hits],
         "status": [hit.status for hit in hits],
     }
-    return pl.DataFrame(columns, schema=VIEWS)
+    return pa.table(
+        [
+            pa.array(columns[field.name], pa.string()).dictionary_encode()
+            if field.type == TEXTS
+            else pa.array(columns[field.name], field.type)
+            for field in VIEWS
+        ],
+        schema=VIEWS,
+    )
 
 
 class Kinds:
     """The kind of each user agent that was asked for, and each kind once.
 
-    Safe for several threads; they take turns, so that none is told twice.
+    Safe for several threads; they take turns, so that none is told twice while it is remembered.
     """
 
     def __init__(self, tell: Tell = told) -> None:
         self._tell = tell
         self._lock = Lock()
         self._numbers: dict[Kind, int] = {}
-        self._dtype: pl.DataType = pl.Null()
-        self._known = pl.Series(dtype=pl.Int32)
-        """Numbers of kinds, by the numbers of the categorical that was asked for last."""
+        self._known = pa.array([], pa.string())
+        self._number_of = pa.array([], pa.int32())
 
-    def of(self, user_agents: pl.Series) -> tuple[pa.Array, list[Kind]]:
-        """For each of distinct user agents, a categorical, the number of its kind; and the kinds by number."""
-        places = user_agents.to_physical()
+    def of(self, user_agents: pa.Array) -> tuple[pa.Array, list[Kind]]:
+        """For each of distinct user agents the number of its kind; and the kinds by number."""
         with self._lock:
-            if user_agents.dtype != self._dtype:
-                self._dtype, self._known = user_agents.dtype, pl.Series(dtype=pl.Int32)
-            highest: int = places.max() if places.len() else -1  # type: ignore[assignment]  # they are numbers
-            self._known = self._known.extend_constant(None, max(0, highest + 1 - self._known.len()))
-            missing = user_agents.filter(self._known.gather(places).is_null())
-            kind_of, kinds = self._tell(missing.cast(pl.String).to_list())
-            numbers = [self._numbers.setdefault(kind, len(self._numbers)) for kind in kinds]
-            found = pl.Series([numbers[place] for place in kind_of], dtype=pl.Int32)
-            self._known = self._known.scatter(missing.to_physical(), found)
-            return self._known.gather(places).to_arrow(), list(self._numbers)
+            if self._known.nbytes > KNOWN_BYTES_MAX:
+                self._known, self._number_of = self._known[:0], self._number_of[:0]
+            found = self._number_of.take(pc.index_in(user_agents, self._known))
+            is_missing = found.is_null()
+            missing = user_agents.filter(is_missing)
+            kind_of, kinds = self._tell(missing.to_pylist())
+            places = pa.array([self._numbers.setdefault(kind, len(self._numbers)) for kind in kinds], pa.int32())
+            numbers = places.take(pa.array(kind_of, pa.int32()))
+            self._known = pa.concat_arrays([self._known, missing])
+            self._number_of = pa.concat_arrays([self._number_of, numbers])
+            return pc.replace_with_mask(found, is_missing, numbers), list(self._numbers)
 
 
-def page_views(project: str, views: pl.DataFrame, received_us: int, kinds: Kinds) -> tuple[pa.Table, Readers]:
+def page_views(project: str, views: pa.Table, received_us: int, kinds: Kinds) -> tuple[pa.Table, Readers]:
     """Page views (VIEWS) of a log as rows of `warehouse.schema.HOT`, their texts dictionary-encoded and
     in no order, and who made them."""
-    agent_of, agents = distinct(views["user_agent"])
-    numbers, known = kinds.of(agents)
-    kind_of, referrers = numbers.take(agent_of), encoded(views["referrer"])
-    hosts = [host(text) if text else None for text in referrers.dictionary.to_pylist()]
-    texts = {
-        "project_id": _constant(project, views.height),
-        "path": encoded(views["path"]),
+    path, user_agent, referrer, utm_source = (
+        compact(views[name]) for name in ("path", "user_agent", "referrer", "utm_source")
+    )
+    numbers, known = kinds.of(user_agent.dictionary)
+    kind_of = numbers.take(user_agent.indices)
+    hosts = [host(text) for text in referrer.dictionary.to_pylist()]
+    found = {
+        "project_id": _constant(project, views.num_rows),
+        "ts": views["ts_us"].combine_chunks().cast(HOT.field("ts").type),
+        "path": path,
         **{name: _looked_up([kind[place] for kind in known], kind_of) for place, name in enumerate(TOLD)},
-        "user_agent": dictionary(agent_of, agents),
-        "referrer": referrers,
-        "referrer_host": _looked_up(hosts, referrers.indices),
-        "utm_source": encoded(views["utm_source"]),
-        "source": _constant("log", views.height),
+        "user_agent": user_agent,
+        "referrer": referrer,
+        "referrer_host": _looked_up(hosts, referrer.indices),
+        "utm_source": utm_source,
+        "status": views["status"].combine_chunks(),
+        "source": _constant("log", views.num_rows),
+        "received_at": pa.repeat(pa.scalar(received_us, HOT.field("received_at").type), views.num_rows),
     }
-    others = {
-        "ts": views["ts_us"].rechunk().to_arrow().cast(HOT.field("ts").type),
-        "status": views["status"].rechunk().to_arrow(),
-        "received_at": pa.repeat(pa.scalar(received_us, HOT.field("received_at").type), views.height),
-    }
-    found = {**texts, **others}
-    nothing = {name: pa.nulls(views.height, HOT.field(name).type) for name in HOT.names if name not in found}
+    nothing = {name: pa.nulls(views.num_rows, HOT.field(name).type) for name in HOT.names if name not in found}
     rows = pa.table({name: {**found, **nothing}[name] for name in HOT.names})
     return rows, _readers(kind_of, known)
 

@@ -32,11 +32,11 @@ def told(user_agents: Sequence[str]) -> Told:
 
 @contextmanager
 def helped() -> Iterator[Tell]:
-    """`told`, by processes that are forked here: to be called before this one loads Arrow or Polars.
+    """`told`, by processes that are forked here: to be called before this one loads Arrow.
 
-    A lock that a thread holds at a fork stays held in the child, and those libraries have threads. The first loads the
-    tables of the parsers while this one loads the libraries, and is forked again when it has them. What one does not
-    tell since it died, this one does. Where a fork is not safe, which is everywhere but on Linux, there are none.
+    A lock that a thread holds at a fork stays held in the child, and Arrow has threads. The first loads the tables of
+    the parsers while this one loads the libraries, and is forked again when it has them. What one does not tell since
+    it died, this one does. Where a fork is not safe, which is everywhere but on Linux, there are none.
     """
     if sys.platform != "linux":
         yield told

@@ -64,15 +64,12 @@ class _Parts:
 
 
 def _read(cut: Iterator[Block], format: Format, pages: Pages, pool: ThreadPoolExecutor) -> _Parts:
-    memory = log_memory.memory(pages)
     parts = _Parts()
     for block in cut:
-        said = pool.submit(read, block, format, memory)
+        said = pool.submit(read, block, format, log_memory.memory(pages))
         parts.said.append(said)
         parts.fingerprint.update(block.data[: said.result().bytes] if block.is_last else block.data)
         if len(parts.said) > BLOCKS_AHEAD:
             parts.said[-1 - BLOCKS_AHEAD].result()
-        if memory.is_full:  # the stretch ends here: its views are of one memory
-            break
         del block  # before the next is read
     return parts

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import polars as pl
+import pyarrow as pa
 
 from ingest import log_columns
 from ingest.errors import InvalidLine
@@ -45,7 +45,7 @@ class Said:
     A last line of the log that has no end and cannot be read is `unfinished`: it is not within `bytes`, and is read
     when the log has grown. One that can be read is counted."""
 
-    views: pl.DataFrame
+    views: pa.Table
     lines: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     malformed: list[tuple[int, str]] = field(default_factory=list)
@@ -78,14 +78,13 @@ def read(block: Block, format: Format, memory: Memory) -> Said:
         frames += found
         said.is_cut = bool(found)
         said.bytes -= 0 if found else len(last)
-    said.views = pl.concat(frames) if frames else said.views
+    said.views = pa.concat_tables(frames) if frames else said.views
     return said
 
 
 def joined(parts: Sequence[Said]) -> Said:
-    """What blocks that follow each other say together, which were read with one memory."""
-    views = [part.views for part in parts if part.views.height] or [parts[0].views]
-    said = Said(pl.concat(views), is_cut=parts[-1].is_cut)
+    """What blocks that follow each other say together."""
+    said = Said(pa.concat_tables([part.views for part in parts]), is_cut=parts[-1].is_cut)
     for part in parts:
         room = MALFORMED_KEPT - len(said.malformed)
         said.malformed += [(said.lines + number, reason) for number, reason in part.malformed[:room]]
@@ -95,7 +94,7 @@ def joined(parts: Sequence[Said]) -> Said:
     return said
 
 
-def _last(line: bytes, format: Format, memory: Memory, said: Said) -> list[pl.DataFrame]:
+def _last(line: bytes, format: Format, memory: Memory, said: Said) -> list[pa.Table]:
     """What the last line of a log says although it has no end; nothing if it cannot be read, which is noted."""
     try:
         request = format.parse(line[:LINE_BYTES_MAX])
@@ -104,12 +103,12 @@ def _last(line: bytes, format: Format, memory: Memory, said: Said) -> list[pl.Da
         said.skipped["unfinished"] += 1
         return []
     parsed = Format(format.name, lambda line: request)  # some parsers remember a line, and would know it again
-    views = memory.views_of(_hits([line], [0], parsed, memory.pages, said))
+    views = of_hits(_hits([line], [0], parsed, memory.pages, said))
     said.lines += 1
     return [views]
 
 
-def _views(block: bytes, format: Format, memory: Memory, said: Said) -> list[pl.DataFrame]:
+def _views(block: bytes, format: Format, memory: Memory, said: Said) -> list[pa.Table]:
     """The page views of whole lines, and the rest noted in `said`."""
     return [frame for piece in _pieces(block) for frame in _views_of(piece, format, memory, said)]
 
@@ -127,20 +126,20 @@ def _pieces(block: bytes) -> Iterator[bytes]:
         start = end
 
 
-def _views_of(block: bytes, format: Format, memory: Memory, said: Said) -> list[pl.DataFrame]:
+def _views_of(block: bytes, format: Format, memory: Memory, said: Said) -> list[pa.Table]:
     shape = log_columns.SHAPES.get(format.name)
     if not block:
         return []
     if shape is None:
         lines = block.split(b"\n")[:-1]
-        views = memory.views_of(_hits(lines, range(len(lines)), format, memory.pages, said))
+        views = of_hits(_hits(lines, range(len(lines)), format, memory.pages, said))
         said.lines += len(lines)
         return [views]
     columns = log_columns.read(block, shape, memory)
     said.skipped.update(columns.skipped)
     left = _hits(block.split(b"\n"), columns.left, format, memory.pages, said) if columns.left else []
     said.lines += columns.lines
-    return [columns.views, memory.views_of(left)] if left else [columns.views]
+    return [columns.views, of_hits(left)] if left else [columns.views]
 
 
 def _hits(lines: Sequence[bytes], places: Sequence[int], format: Format, pages: Pages, said: Said) -> list[Hit]:

@@ -1,75 +1,47 @@
-"""Columns of texts as numbers: each distinct text is looked at once, over many columns."""
+"""Columns of texts that are dictionary-encoded: each distinct text is looked at once."""
 
 from collections.abc import Callable, Sequence
-from threading import Lock
+from functools import reduce
+from typing import Any
 
-import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
+
+TEXTS = pa.dictionary(pa.int32(), pa.string())
 
 
-class Texts:
-    """Each distinct text of the columns that come by its number, from 0, and a row of what is said of it.
-
-    Safe for several threads.
-    """
-
-    def __init__(self, say: Callable[[pl.Series], pl.DataFrame], first: Sequence[str] = ()) -> None:
-        """`say` is asked once of each text; `first` are those of the first numbers."""
-        self.dtype = pl.Categorical(pl.Categories.random())
-        """Of a column of these texts."""
-        self.bytes = 0
-        self.is_whole = True
-        """False once `say` has raised: what is said would be of other texts from there on."""
-        self._say = say
-        self._lock = Lock()
-        self.said = say(pl.Series(first, dtype=pl.String))
-        """By number."""
-        self._held = pl.Series(first, dtype=self.dtype)  # Polars forgets the numbers with the last column of them
-
-    @property
-    def count(self) -> int:
-        return self.said.height
-
-    def numbers(self, column: pl.Series) -> pl.Series:
-        """The number of each text of a column; what is `said` holds them all after this."""
-        with self._lock:
-            numbers = column.cast(self.dtype).to_physical()
-            assert self.is_whole
-            highest = numbers.max()
-            if highest is not None:
-                self._learn(self.said.height, highest)  # type: ignore[arg-type]  # they are numbers
-            return numbers
-
-    def said_of(self, column: pl.Series) -> pl.DataFrame:
-        """What is said of each text of a column, null of none."""
-        numbers = self.numbers(column)
-        return self.said.select(pl.all().gather(numbers))
-
-    def _learn(self, first: int, last: int) -> None:
-        """Ask of the texts with these numbers."""
-        if last < first:
-            return
-        texts = pl.arange(first, last + 1, dtype=pl.UInt32, eager=True).cat.to(self.dtype).cast(pl.String)
-        self.bytes += int(texts.str.len_bytes().sum())
-        try:
-            self.said = pl.concat([self.said, self._say(texts)]).rechunk()
-        except BaseException:
-            self.is_whole = False
-            raise
+def each(column: pa.DictionaryArray, say: Callable[[Any], object], kind: pa.DataType) -> pa.Array:
+    """What is said of the text of each row, null of none."""
+    return pa.array(map(say, column.dictionary.to_pylist()), kind).take(column.indices)
 
 
-def distinct(texts: pl.Series) -> tuple[pa.Array, pl.Series]:
-    """For each text, strings or a categorical, its place among the distinct ones; and those, a categorical."""
-    own = texts if isinstance(texts.dtype, pl.Categorical) else texts.cast(pl.Categorical(pl.Categories.random()))
-    numbers = own.to_physical().rechunk().to_arrow().dictionary_encode()
-    return numbers.indices, pl.Series(numbers.dictionary, dtype=pl.UInt32).cat.to(own.dtype)
+def replaced(column: pa.DictionaryArray, texts: Sequence[str], by: str | None) -> pa.DictionaryArray:
+    """With another text, or none, in place of each of some."""
+    is_one = reduce(pc.or_, [pc.equal(column.dictionary, text) for text in texts])
+    if not pc.any(is_one).as_py():
+        return column
+    found = pc.if_else(is_one, pa.scalar(by, pa.string()), column.dictionary).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(found.indices.take(column.indices), found.dictionary)
 
 
-def encoded(texts: pl.Series) -> pa.DictionaryArray:
-    """The texts, strings or a categorical, with each distinct one in the dictionary once."""
-    return dictionary(*distinct(texts))
+def compact(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """In one piece, with the texts of its rows alone in the dictionary."""
+    pieces = [_compact(piece) for piece in column.chunks]
+    return pa.chunked_array(pieces, TEXTS).combine_chunks()
 
 
-def dictionary(places: pa.Array, texts: pl.Series) -> pa.DictionaryArray:
-    """What `distinct` says, as one."""
-    return pa.DictionaryArray.from_arrays(places, texts.cast(pl.String).to_arrow().cast(pa.string()))
+def _compact(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    used = column.indices.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(used.indices, column.dictionary.take(used.dictionary))
+
+
+def content(texts: pa.Array) -> bytes:
+    """The bytes of all texts, one after the other."""
+    offsets = pa.Array.from_buffers(pa.int32(), len(texts) + 1, [None, texts.buffers()[1]], offset=texts.offset)
+    start, end = offsets[0].as_py(), offsets[-1].as_py()
+    return texts.buffers()[2].slice(start, end - start).to_pybytes() if start < end else b""
+
+
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """In one piece; one that is it is not copied."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -455,7 +455,7 @@ def test_plain_log_may_be_named_as_if_it_were_packed(site: Site, tmp_path: Path)
 
 
 @pytest.mark.parametrize("known_max", [5, 50])
-def test_memory_that_is_full_ends_a_stretch_and_changes_no_count(
+def test_memory_that_is_full_changes_no_count(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_max: int
 ) -> None:
     monkeypatch.setattr(log_file, "BLOCK_BYTES", 2_000)
@@ -465,7 +465,6 @@ def test_memory_that_is_full_ends_a_stretch_and_changes_no_count(
     summary = imported(site, written(tmp_path / "log", *lines))
     assert (summary.page_views, summary.agents) == (500, {"GPTBot": 500})
     assert paths(site) == Counter(f"/{n % 97}" for n in range(500))
-    assert site.hot.execute("SELECT count(*) FROM read_logs").fetchone()[0] > 500 * len(lines[0]) / 2_000 / 8 + 1
     assert imported(site, tmp_path / "log").known == 500
 
 

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-import polars as pl
 import pyarrow as pa
+import pytest
 
 from ingest import page_views
 from ingest.hit import Hit
@@ -67,37 +67,37 @@ class Asked:
         return told(user_agents)
 
 
-def of(kinds: Kinds, user_agents: pl.Series) -> list[Kind]:
-    numbers, known = kinds.of(user_agents)
+def of(kinds: Kinds, user_agents: Sequence[str]) -> list[Kind]:
+    numbers, known = kinds.of(pa.array(user_agents, pa.string()))
     assert len(set(known)) == len(known)
     return [known[number] for number in numbers.to_pylist()]
 
 
-def test_user_agent_of_one_memory_is_asked_for_once() -> None:
+def test_user_agent_is_asked_for_once() -> None:
     asked = Asked()
     kinds = Kinds(asked)
-    first = pl.Series(AGENTS, dtype=pl.Categorical(pl.Categories.random()))
-    assert of(kinds, first) == kinds_of(AGENTS)
-    more = pl.Series(["curl/1", *AGENTS[::-1], "curl/2"], dtype=first.dtype)
-    assert of(kinds, more) == kinds_of(more.to_list())
+    assert of(kinds, AGENTS) == kinds_of(AGENTS)
+    more = ["curl/1", *AGENTS[::-1], "curl/2"]
+    assert of(kinds, more) == kinds_of(more)
+    assert of(kinds, []) == []
     assert asked.agents == [*AGENTS, "curl/1", "curl/2"]
 
 
-def test_user_agents_of_another_memory_have_other_numbers_and_are_told_anew() -> None:
-    kinds = Kinds()
-    memories = [pl.Categorical(pl.Categories.random()) for _ in range(2)]
-    for agents in (AGENTS, AGENTS[::-1], AGENTS[2:], [], AGENTS[:1]):
-        for memory in memories:
-            assert of(kinds, pl.Series(agents, dtype=memory)) == kinds_of(agents)
+def test_user_agents_that_are_too_many_to_remember_are_told_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_views, "KNOWN_BYTES_MAX", 100)
+    asked = Asked()
+    kinds = Kinds(asked)
+    for agents in (AGENTS, AGENTS[:2], AGENTS[::-1]):
+        assert of(kinds, agents) == kinds_of(agents)
+    assert asked.agents == [*AGENTS, *AGENTS[:2], *AGENTS[2:][::-1]]
 
 
 def test_threads_are_told_alike_and_of_none_twice() -> None:
     asked = Asked()
     kinds = Kinds(asked)
-    memory = pl.Categorical(pl.Categories.random())
     some = [f"curl/{number}" for number in range(300)]
-    parts = [pl.Series(some[first : first + 60], dtype=memory) for first in range(0, 240, 5)]
+    parts = [some[first : first + 60] for first in range(0, 240, 5)]
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda part: of(kinds, part), parts))
-    assert found == [kinds_of(part.to_list()) for part in parts]
+    assert found == [kinds_of(part) for part in parts]
     assert len(asked.agents) == len(set(asked.agents))

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from ingest import log_file, log_format, stretch
 from ingest.log_file import unpacked
 from ingest.log_memory import Memory
-from ingest.page_views import VIEWS
 from ingest.request import DEFAULT_PAGES
 from ingest.stretch import LINE_BYTES_MAX, Block, Said, blocks, joined, read
 from tests.ingest.test_access_log import line
-from tests.ingest.test_log_columns import by_the_parser
+from tests.ingest.test_log_columns import by_the_parser, rows
 
 COMBINED = log_format.named("combined", ())
 
@@ -48,7 +47,7 @@ def test_blocks_say_the_same_wherever_they_are_cut(lines: list[bytes], block_byt
     # Of a line that is longer than a block no more than the block is looked at.
     lines = [each[:block_bytes] if len(each) >= block_bytes else each for each in lines]
     views, skipped = by_the_parser(lines, "combined", DEFAULT_PAGES)
-    assert sum((Counter(each.views.cast(dict(VIEWS)).rows()) for each in found), Counter()) == views
+    assert sum((Counter(rows(each.views)) for each in found), Counter()) == views
     assert sum((each.skipped for each in found), Counter()) == skipped
     assert sum(each.lines for each in found) == len(lines)
     assert sum(each.bytes for each in found) == len(content)
@@ -137,7 +136,7 @@ def test_last_line_of_a_log_that_grows_waits(last: bytes) -> None:
 @pytest.mark.parametrize("rest", [b"\n", b"x\n", line() + b"\n"])
 def test_rest_of_a_line_that_was_counted_is_not_looked_at(rest: bytes) -> None:
     found = read(Block(rest + numbered(1) + b"\n", is_within=True, is_last=True), COMBINED, Memory(DEFAULT_PAGES))
-    assert (found.lines, found.views["path"].to_list(), found.is_cut) == (1, ["/1"], False)
+    assert (found.lines, found.views["path"].to_pylist(), found.is_cut) == (1, ["/1"], False)
     only = read(Block(rest, is_within=True, is_last=True), COMBINED, Memory(DEFAULT_PAGES))
     assert (only.lines, only.is_cut, only.bytes) == (0, False, len(rest))
     none = read(Block(rest[:-1] + b"x", is_within=True, is_last=True), COMBINED, Memory(DEFAULT_PAGES))
@@ -158,7 +157,7 @@ def test_last_line_without_an_end_is_parsed_once_by_a_parser_that_remembers() ->
     )
     vercel = log_format.named("vercel", ())
     found = read(Block(row, is_within=False, is_last=True), vercel, Memory(DEFAULT_PAGES))
-    assert (found.views["path"].to_list(), found.skipped) == (["/a"], {})
+    assert (found.views["path"].to_pylist(), found.skipped) == (["/a"], {})
 
 
 class Growing(io.BytesIO):
@@ -187,7 +186,7 @@ def test_short_lines_say_the_same_in_pieces(name: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(stretch, "SAMPLED_EVERY_BYTES", 64)
     monkeypatch.setattr(stretch, "SAMPLE_LINES_MAX", 3)
     in_pieces = read(Block(b"\n".join(lines) + b"\n", is_within=False, is_last=True), format, Memory(DEFAULT_PAGES))
-    assert in_pieces.views.rows() == whole.views.rows()
+    assert in_pieces.views.to_pylist() == whole.views.to_pylist()
     assert (in_pieces.lines, in_pieces.skipped) == (whole.lines, whole.skipped)
     assert in_pieces.malformed == whole.malformed
 

@@ -1,96 +1,60 @@
-"""A text has one number in every column, and is asked about once."""
+"""A column says the same before and after, with each text in its dictionary once."""
 
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 
-import polars as pl
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from ingest.texts import Texts, encoded
+from ingest.texts import TEXTS, compact, content, each, replaced, whole
 
-
-class Asked:
-    """Says of each text how long it is, and notes what it was asked."""
-
-    def __init__(self) -> None:
-        self.texts: Counter[str] = Counter()
-
-    def __call__(self, texts: pl.Series) -> pl.DataFrame:
-        self.texts.update(texts.to_list())
-        return pl.DataFrame({"characters": texts.str.len_chars()})
+texts = st.lists(st.sampled_from(["", "-", "a", "b", "ü", None]), max_size=8)
+columns = st.lists(st.tuples(texts, st.integers(0, 3)), max_size=4)
 
 
-def column(*texts: str | None) -> pl.Series:
-    return pl.Series(texts, dtype=pl.String)
+def column(of: list[str | None], skipped: int = 0) -> pa.DictionaryArray:
+    """Without the first few rows, whose texts stay in the dictionary."""
+    return pa.array(["first", "second", "third"][:skipped] + of, pa.string()).dictionary_encode()[skipped:]
 
 
-def test_a_text_has_one_number_in_every_column_and_is_asked_about_once() -> None:
-    asked = Asked()
-    texts = Texts(asked, ["", "-"])
-    assert texts.numbers(column("abc", "-", "abc", "de")).to_list() == [2, 1, 2, 3]
-    assert texts.numbers(column("de", "", "f", "abc")).to_list() == [3, 0, 4, 2]
-    assert texts.said["characters"].to_list() == [0, 1, 3, 2, 1]
-    assert asked.texts == dict.fromkeys(["", "-", "abc", "de", "f"], 1)
-    assert (texts.count, texts.bytes) == (5, 6)
+def is_each_once(found: pa.DictionaryArray) -> bool:
+    return set(Counter(found.dictionary.to_pylist()).values()) <= {1}
 
 
-def test_what_is_missing_has_no_number_and_nothing_is_said_of_it() -> None:
-    asked = Asked()
-    texts = Texts(asked)
-    assert texts.numbers(column()).to_list() == []
-    assert texts.numbers(column(None)).to_list() == [None]
-    assert texts.said_of(column("ab", None))["characters"].to_list() == [2, None]
-    assert asked.texts == {"ab": 1}
+@settings(deadline=None, derandomize=True)
+@given(columns)
+def test_compact_column_has_the_texts_of_its_rows_alone(pieces: list[tuple[list[str | None], int]]) -> None:
+    chunks = [column(of, skipped) for of, skipped in pieces]
+    rows = [text for of, _ in pieces for text in of]
+    found = compact(pa.chunked_array(chunks, TEXTS))
+    assert found.to_pylist() == rows
+    assert is_each_once(found)
+    assert set(found.dictionary.to_pylist()) == {text for text in rows if text is not None}
+    assert whole(pa.chunked_array(chunks, TEXTS)).to_pylist() == rows
 
 
-def test_numbers_are_the_same_once_no_column_has_them_any_more() -> None:
-    texts = Texts(Asked())
-    for _ in range(3):
-        assert texts.numbers(column("b")).to_list() == [0]
-    assert texts.numbers(column("c")).to_list() == [1]
-    assert pl.Series([1, 0], dtype=pl.UInt32).cat.to(texts.dtype).to_list() == ["c", "b"]
+@settings(deadline=None, derandomize=True)
+@given(texts, st.lists(st.sampled_from(["", "-", "a", "x"]), min_size=1, max_size=2), st.sampled_from(["", "a", None]))
+def test_replaced_texts_are_another_or_none(rows: list[str | None], texts: list[str], by: str | None) -> None:
+    found = replaced(column(rows), texts, by)
+    assert found.to_pylist() == [by if row in texts else row for row in rows]
+    assert is_each_once(found)
 
 
-def test_threads_are_told_the_same_of_the_same_texts() -> None:
-    asked = Asked()
-    texts = Texts(asked)
-    columns = [column(*(str((first + n) % 700) for n in range(200))) for first in range(0, 700, 7)]
-    with ThreadPoolExecutor(4) as pool:
-        said = list(pool.map(texts.said_of, columns))
-    assert [each["characters"].to_list() for each in said] == [each.str.len_chars().to_list() for each in columns]
-    assert asked.texts == {str(n): 1 for n in range(700)}
+def test_each_text_is_asked_about_once_and_none_about_nothing() -> None:
+    asked = list[str]()
+
+    def say(text: str) -> int:
+        asked.append(text)
+        return len(text)
+
+    assert each(column(["abc", None, "", "abc"]), say, pa.int8()).to_pylist() == [3, None, 0, 3]
+    assert asked == ["abc", ""]
 
 
-def test_after_a_fault_nothing_is_said_of_wrong_texts() -> None:
-    def say(texts: pl.Series) -> pl.DataFrame:
-        assert "bad" not in texts
-        return pl.DataFrame({"text": texts})
-
-    texts = Texts(say)
-    with pytest.raises(AssertionError):
-        texts.numbers(column("a", "bad"))
-    assert not texts.is_whole
-    with pytest.raises(AssertionError):
-        texts.said_of(column("c"))
-
-
-def test_texts_are_whole_for_other_threads_while_one_asks_of_some() -> None:
-    found = list[bool]()
-
-    def say(asked: pl.Series) -> pl.DataFrame:
-        found.append(len(asked) == 0 or texts.is_whole)
-        return pl.DataFrame({"text": asked})
-
-    texts = Texts(say)
-    texts.numbers(column("a"))
-    assert [*found, texts.is_whole] == [True, True, True]
-
-
-@pytest.mark.parametrize("dtype", [pl.String(), pl.Categorical(pl.Categories.random())])
-def test_a_column_is_encoded_with_each_text_once(dtype: pl.DataType) -> None:
-    before = pl.Series(["other"], dtype=dtype)
-    for texts in (["b", None, "a", "b", ""], [None], []):
-        found = encoded(pl.Series(texts, dtype=dtype))
-        assert found.to_pylist() == texts
-        assert Counter(found.dictionary.to_pylist()) == dict.fromkeys(filter(lambda text: text is not None, texts), 1)
-    assert before.to_list() == ["other"]
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
+@pytest.mark.parametrize("rows", [slice(0), slice(1), slice(1, 3), slice(2, None), slice(None)])
+def test_content_is_of_the_rows_of_a_slice(kind: pa.DataType, rows: slice) -> None:
+    of = ["ab", "", "ü", "c"]
+    assert content(pa.array(of, kind)[rows]) == "".join(of[rows]).encode()
