@@ -167,7 +167,7 @@ def test_an_answer_comes_while_it_is_made(site: Site, folder: Path) -> None:
 
 
 def test_a_row_that_cannot_be_computed_is_told_in_the_words_of_duckdb_when_it_comes(site: Site, folder: Path) -> None:
-    late = "SELECT CASE WHEN i = 900000 THEN error('no such row') ELSE i END AS i FROM range(1000000) AS t (i)"
+    late = "SELECT CASE WHEN i = 9000000 THEN error('no such row') ELSE i END AS i FROM range(10000000) AS t (i)"
     with sql.answer(folder, late) as answer:
         assert answer.read_next_batch().num_rows > 0
         with pytest.raises(InvalidSql, match="no such row"):
