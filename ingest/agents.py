@@ -53,9 +53,8 @@ def read(toml: str) -> tuple[Agent, ...]:
 
 
 def find(user_agent: str) -> Agent | None:
-    """The agent whose token comes first in the user agent."""
-    if not _FIRST_WORDS.Match(user_agent):
-        return None
+    """The agent whose token comes first in the user agent; no one where it has none of FIRST_WORDS, which is known
+    sooner."""
     found = words(user_agent)
     if "electron" in found:  # the web view of a desktop app, such as an AI code editor: a person reads
         return None
@@ -84,10 +83,8 @@ def _by_first_word(rows: Iterable[Agent]) -> dict[str, list[tuple[Words, Agent]]
 
 AGENTS = read((Path(__file__).parent / "agents.toml").read_text(encoding="utf-8"))
 _BY_FIRST_WORD = _by_first_word(AGENTS)
-# Nearly all user agents have none of these anywhere, which is known in a quarter of the time it takes to find words.
-_FIRST_WORDS = re2.Set.SearchSet()
-_FIRST_WORDS.Add("(?i)" + "|".join(map(re2.escape, _BY_FIRST_WORD)))
-_FIRST_WORDS.Compile()
+FIRST_WORDS = "(?i)" + "|".join(map(re2.escape, _BY_FIRST_WORD))
+"""What nearly all user agents have nowhere."""
 
 
 def rows() -> list[dict[str, str]]:

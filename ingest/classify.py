@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +13,7 @@ import msgspec
 import re2  # type: ignore[import-untyped]  # ships no types
 
 from ingest import agents
-from ingest.device import Device, describe_all, matched
+from ingest.device import SCREENS, Device, Screen, describe_all, matched
 
 Traffic = Literal["human", "ai", "bot"]
 
@@ -76,7 +76,7 @@ OWN_RULES = (
 )
 
 # "+http" introduces the page where a bot explains itself; no browser writes it.
-CONTACT_ADDRESS = re.compile(r"\+ ?https?://")
+CONTACT_ADDRESS = r"\+ ?https?://"
 
 # Patterns of crawler-user-agents that are not used, with whom they match. Those of our own agents are not used either:
 # without word boundaries they would call ShowYouBot YouBot.
@@ -114,19 +114,11 @@ def classify(user_agent: str) -> Classification:
 
 
 def read_all(user_agents: Sequence[str]) -> list[tuple[Classification, Device]]:
-    """Who asked, as `classify` says, and with what: the parsers of devices are asked once for both.
-
-    Each step for all of them, as `describe_all` does.
-    """
+    """Who asked, as `classify` says, and with what: the parsers of devices are asked once for both."""
     texts = [matched(user_agent) for user_agent in user_agents]
-    devices = describe_all(texts)
-    found: list[Classification | None] = [None] * len(texts)
-    for step in _STEPS:
-        found = [answer or step(text) for answer, text in zip(found, texts, strict=True)]
-    return [
-        (answer or (_USER_AGENTS if device.device == "bot" else HUMAN), device)
-        for answer, device in zip(found, devices, strict=True)
-    ]
+    found = [_SET.Match(text) or () for text in texts]
+    devices = describe_all(texts, [_screen(places) for places in found])
+    return [(_who(text, places, device), device) for text, places, device in zip(texts, found, devices, strict=True)]
 
 
 def crawlers(rows: object) -> tuple[_Crawler, ...]:
@@ -140,23 +132,17 @@ def crawlers(rows: object) -> tuple[_Crawler, ...]:
     return tuple(row for row in known if row.pattern not in LEFT_OUT and not _is_agent(row))
 
 
-def _ai(text: str) -> Classification | None:
-    found = agents.find(text)
-    return None if found is None else _AGENTS[found.name]
+def _who(text: str, places: Sequence[int], device: Device) -> Classification:
+    if _FIRST_WORD in places and (agent := agents.find(text)):
+        return _AGENTS[agent.name]
+    first = min(places, default=len(_RULES))
+    if first < len(_RULES):
+        return _rule(first)
+    return _USER_AGENTS if device.device == "bot" else HUMAN
 
 
-def _own(text: str) -> Classification | None:
-    first = _first(_OWN_SET, text)
-    return None if first is None else _OWN[first]
-
-
-def _crawler(text: str) -> Classification | None:
-    first = _first(_CRAWLER_SET, text)
-    return None if first is None else _crawler_bot(first)
-
-
-def _contact(text: str) -> Classification | None:
-    return _CONTACT if CONTACT_ADDRESS.search(text) else None
+def _screen(places: Sequence[int]) -> Screen | None:
+    return next((screen for place, screen in _SCREENS if place in places), None) if places else None
 
 
 def _bot(kind: str, agent: str | None) -> Classification:
@@ -168,13 +154,16 @@ def _is_agent(row: _Crawler) -> bool:
     return agents.find(row.pattern.replace("\\", "")) is not None
 
 
-def _narrowed(pattern: str) -> str:
-    return _OWN_NAME + pattern if pattern in ONLY_AS_NAME else pattern
+def _regex(rule: OwnRule | _Crawler) -> str:
+    if isinstance(rule, OwnRule):
+        return rule.regex
+    return _OWN_NAME + rule.pattern if rule.pattern in ONLY_AS_NAME else rule.pattern
 
 
 @cache
-def _crawler_bot(index: int) -> Classification:
-    return _bot("crawler-user-agents", _name(_CRAWLERS[index]))
+def _rule(place: int) -> Classification:
+    rule = _RULES[place]
+    return _bot(rule.kind, rule.agent) if isinstance(rule, OwnRule) else _bot("crawler-user-agents", _name(rule))
 
 
 def _name(row: _Crawler) -> str:
@@ -182,10 +171,6 @@ def _name(row: _Crawler) -> str:
     examples = (re.search(row.pattern, example) for example in row.instances)
     matched = next((match[0] for match in examples if match), row.pattern.replace("\\", ""))
     return re.split(r"[;(]", matched.strip(" /;()^"))[0].strip(" /")
-
-
-def _first(patterns: re2.Set, text: str) -> int | None:
-    return min(patterns.Match(text) or (), default=None)
 
 
 def _compiled(patterns: tuple[str, ...]) -> re2.Set:
@@ -211,12 +196,13 @@ _AGENTS = {
     agent.name: Classification("ai", agent.name, agent.operator, agent.purpose, rule=f"ai:{agent.name}")
     for agent in agents.AGENTS
 }
-_OWN = tuple(_bot(rule.kind, rule.agent) for rule in OWN_RULES)
-_CONTACT = _bot("contact-address", None)
-_CRAWLERS = crawlers(crawleruseragents.CRAWLER_USER_AGENTS_DATA)
-_OWN_SET = _compiled(tuple(rule.regex for rule in OWN_RULES))
-_CRAWLER_SET = _compiled(tuple(_narrowed(row.pattern) for row in _CRAWLERS))
-_STEPS: tuple[Callable[[str], Classification | None], ...] = (_ai, _own, _crawler, _contact)
+_CONTACT = OwnRule("contact-address", None, CONTACT_ADDRESS)
+_RULES: tuple[OwnRule | _Crawler, ...] = (*OWN_RULES, *crawlers(crawleruseragents.CRAWLER_USER_AGENTS_DATA), _CONTACT)
+"""What tells a bot; the first that matches does."""
+_FIRST_WORD = len(_RULES)
+_SCREENS = tuple(enumerate(SCREENS, start=_FIRST_WORD + 1))
+# One set of all: each set takes a microsecond, whatever is in it.
+_SET = _compiled((*map(_regex, _RULES), agents.FIRST_WORDS, *SCREENS.values()))
 _USER_AGENTS = _bot("user-agents", None)
 
 # Changes whenever an answer could: stored with every hit, so that older ones can be classified again.

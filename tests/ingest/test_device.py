@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from user_agents import parse  # type: ignore[import-untyped]  # ships no types
 
-from ingest.device import Device, describe
+from ingest.classify import read_all
+from ingest.device import Device
 
 SAMPLE = [json.loads(line)["ua"] for line in (Path(__file__).parent / "ua_sample.jsonl").read_text().splitlines()]
 
@@ -55,6 +56,10 @@ DEVICES = [
 ]
 
 
+def describe(user_agent: str) -> Device:
+    return read_all([user_agent])[0][1]
+
+
 @pytest.mark.parametrize(("user_agent", "expected"), DEVICES, ids=lambda value: str(value)[:60])
 def test_browser_system_and_kind_are_told(user_agent: str, expected: Device) -> None:
     assert describe(user_agent) == expected
@@ -74,7 +79,7 @@ def test_any_text_is_described_by_its_first_1024_characters(text: str) -> None:
 
 def test_the_parsers_old_tables_are_never_loaded() -> None:
     """They take half a second of every start. In a process of its own: another test may have loaded them."""
-    asked = "import sys; from ingest.device import describe; describe('curl/8'); print(*sys.modules)"
+    asked = "import sys; from ingest.classify import classify; classify('curl/8'); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
     assert "ua_parser" in loaded
