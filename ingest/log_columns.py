@@ -92,11 +92,13 @@ def read(block: bytes, shape: Shape, memory: Memory) -> Columns:
     said = memory.said_of(fields["request"].dictionary)
     status = pc.binary_slice(fields["tail"], 0, _STATUS_BYTES).dictionary_encode()
     fields |= {"ts_us": _times(fields["head"]), "status": each(status, _status, pa.int16())}
-    outcome = _outcomes(fields, said, each(status, _is_answered, pa.bool_()), shape)
+    odd = [name for name, most in _CHARACTERS_MAX.items() if name in fields and _may_be_odd(fields[name], most)]
+    outcome = _outcomes(fields, said, each(status, _is_answered, pa.bool_()), shape, odd)
     counts = {found["values"]: found["counts"] for found in outcome.value_counts().to_pylist()}
     left: list[int] = pc.indices_nonzero(pc.equal(outcome, LEFT)).to_pylist() if LEFT in counts else []
     is_view = pc.equal(outcome, PAGE)
-    for is_odd in _odd(fields):
+    for name in odd:
+        is_odd = _is_odd(fields[name], _CHARACTERS_MAX[name])
         left += pc.indices_nonzero(pc.and_(is_view, is_odd)).to_pylist()
         is_view = pc.and_not(is_view, is_odd)
     views = _views({name: fields[name].filter(is_view) for name in _VIEWED if name in fields}, said)
@@ -181,17 +183,19 @@ def _is_answered(written: bytes) -> bool:
     return _ANSWERED.fullmatch(written) is not None
 
 
-def _outcomes(fields: Mapping[str, pa.Array], said: pa.Table, is_answered: pa.Array, shape: Shape) -> pa.Array:
-    """What comes of each line, whatever its user agent and referrer say."""
+def _outcomes(
+    fields: Mapping[str, pa.Array], said: pa.Table, is_answered: pa.Array, shape: Shape, odd: Sequence[str]
+) -> pa.Array:
+    """What comes of each line, whatever its user agent and referrer say; `odd` are those that may have odd texts."""
     answered = said["outcome"].combine_chunks().take(fields["request"].indices)
     is_said = pc.or_(is_answered, pc.or_(pc.equal(answered, METHOD), pc.equal(answered, LEFT)))
     is_plain = pc.and_(fields["ts_us"].is_valid(), fields["status"].is_valid())
-    for is_such in _plain(fields, shape):
+    for is_such in _plain(fields, shape, odd):
         is_plain = pc.and_(is_plain, is_such)
     return pc.if_else(is_plain, pc.if_else(is_said, answered, _outcome(STATUS)), _outcome(LEFT))
 
 
-def _plain(fields: Mapping[str, pa.Array], shape: Shape) -> Iterator[pa.Array]:
+def _plain(fields: Mapping[str, pa.Array], shape: Shape, odd: Sequence[str]) -> Iterator[pa.Array]:
     """Whether each line is plain, but for its time, status and request, by one of its fields after the other."""
     front = pc.binary_slice(fields["head"], 0, -_TIME_BYTES)
     if not (shape.front == _FRONT and _are_all(front, _ANONYMOUS, _WORD_BYTES)):
@@ -202,8 +206,8 @@ def _plain(fields: Mapping[str, pa.Array], shape: Shape) -> Iterator[pa.Array]:
     if shape.has_user_agent:
         yield pc.equal(fields["gap"], b" ")
         yield pc.or_(pc.equal(fields["rest"], b""), pc.starts_with(fields["rest"], " "))
-        for name in _CHARACTERS_MAX:  # else the quote after it may be a part of it
-            yield pc.invert(pc.ends_with(fields[name].dictionary, "\\")).take(fields[name].indices)
+    for name in odd:  # the quote after a backslash may be a part of the text
+        yield pc.invert(pc.ends_with(fields[name].dictionary, "\\")).take(fields[name].indices)
 
 
 def _are_all(texts: pa.Array, end: str, before: bytes) -> bool:
@@ -217,28 +221,22 @@ def _are_all(texts: pa.Array, end: str, before: bytes) -> bool:
     )
 
 
-def _odd(fields: Mapping[str, pa.Array]) -> Iterator[pa.Array]:
-    """Whether each line has a text that is not as it stands, or over its limit; nothing of texts that none are."""
-    for name in _CHARACTERS_MAX.keys() & fields:
-        texts, characters_max = fields[name].dictionary, _CHARACTERS_MAX[name]
-        if _is_plain(texts, characters_max):
-            continue
-        is_long = pc.greater(pc.utf8_length(texts), characters_max)
-        is_odd = pc.or_(pc.match_substring_regex(texts, _ODD), is_long)
-        if pc.any(is_odd).as_py():
-            yield is_odd.take(fields[name].indices)
-
-
-def _is_plain(texts: pa.Array, characters_max: int) -> bool:
-    """Whether none is odd, in a tenth of the time: of most logs all are ASCII without escapes."""
-    found = content(texts)
-    numbers = pc.min_max(pa.Array.from_buffers(pa.uint8(), len(found), [None, pa.py_buffer(found)]))
+def _may_be_odd(texts: pa.DictionaryArray, characters_max: int) -> bool:
+    """False where no text is odd, which is known in a tenth of the time: of most logs all are ASCII without escapes."""
+    found = content(texts.dictionary)
+    numbers = pc.min_max(pa.Array.from_buffers(pa.uint8(), len(found), [None, pa.py_buffer(found)])).as_py()
     return len(found) > 0 and (
-        numbers["min"].as_py() >= ord(" ")
-        and numbers["max"].as_py() <= ord("~")
-        and b"\\" not in found
-        and pc.max(pc.binary_length(texts)).as_py() <= characters_max
+        numbers["min"] < ord(" ")
+        or numbers["max"] > ord("~")
+        or b"\\" in found
+        or pc.max(pc.binary_length(texts.dictionary)).as_py() > characters_max
     )
+
+
+def _is_odd(texts: pa.DictionaryArray, characters_max: int) -> pa.Array:
+    """Whether each line's text is not as it stands, or over its limit."""
+    is_long = pc.greater(pc.utf8_length(texts.dictionary), characters_max)
+    return pc.or_(pc.match_substring_regex(texts.dictionary, _ODD), is_long).take(texts.indices)
 
 
 _VIEWED = ("request", "ts_us", "user_agent", "referrer", "status")

@@ -16,7 +16,10 @@ def each(column: pa.DictionaryArray, say: Callable[[Any], object], kind: pa.Data
 
 
 def replaced(column: pa.DictionaryArray, texts: Sequence[str], by: str | None) -> pa.DictionaryArray:
-    """With another text, or none, in place of each of some."""
+    """With another text, or none, in place of each of some, which are ASCII."""
+    shortest = pc.min(pc.binary_length(column.dictionary)).as_py()
+    if shortest is None or shortest > max(map(len, texts)):
+        return column
     is_one = reduce(pc.or_, [pc.equal(column.dictionary, text) for text in texts])
     if not pc.any(is_one).as_py():
         return column
