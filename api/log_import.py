@@ -13,6 +13,7 @@ from ingest.processes import helped, told
 from ingest.request import Pages
 
 AUTO = "auto"
+PURGE_DELAY_MS = "1000"
 
 
 @click.command("import")

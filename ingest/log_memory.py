@@ -12,7 +12,7 @@ from ingest.hit import Hit
 from ingest.path import PATH_CHARACTERS_MAX
 from ingest.request import Pages, Request, Skip, page_view
 
-KNOWN_MAX, KNOWN_CHARACTERS_MAX = 300_000, 32 * 1024 * 1024
+KNOWN_MAX, KNOWN_CHARACTERS_MAX = 200_000, 32 * 1024 * 1024
 """With as many texts a memory is full; each line of a log may have one that no other has."""
 PAGE, METHOD, STATUS, EXCLUDED, NOT_A_PAGE, LEFT = range(6)
 """What comes of a line; one that is left is for the parser to say."""
