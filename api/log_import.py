@@ -13,7 +13,7 @@ from ingest.processes import helped, told
 from ingest.request import Pages
 
 AUTO = "auto"
-PURGE_DELAY_MS = "1000"
+PURGE_DELAY_MS = 1_000
 
 
 @click.command("import")
@@ -50,10 +50,8 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
     if is_followed and (dry_run or log_file.STDIN in files):
         raise click.UsageError("--follow reads files that grow: it takes neither --dry-run nor standard input")
     with nullcontext(told) if is_followed else helped() as tell:
-        if (
-            not is_followed
-        ):  # Arrow's memory goes back to the system in the end: in between that takes a tenth of the time
-            os.environ.setdefault("MIMALLOC_PURGE_DELAY", "-1")
+        if not is_followed:  # to give Arrow's memory back in milliseconds and take it again takes a tenth of the time
+            os.environ.setdefault("MIMALLOC_PURGE_DELAY", str(PURGE_DELAY_MS))
         gc.disable()  # of what is loaded here nothing is garbage, and to look for some takes a sixth of the time
         from api import log_reading  # noqa: PLC0415  # it loads libraries with threads: see `helped`
         from ingest.import_log import Options  # noqa: PLC0415  # the same

@@ -116,7 +116,7 @@ def classify(user_agent: str) -> Classification:
 def read_all(user_agents: Sequence[str]) -> list[tuple[Classification, Device]]:
     """Who asked, as `classify` says, and with what: the parsers of devices are asked once for both."""
     texts = [matched(user_agent) for user_agent in user_agents]
-    found = [_SET.Match(text) or () for text in texts]
+    found = [_SHORT_SET.Match(text) or () for text in texts]
     devices = describe_all(texts, [_screen(places) for places in found])
     return [(_who(text, places, device), device) for text, places, device in zip(texts, found, devices, strict=True)]
 
@@ -133,11 +133,17 @@ def crawlers(rows: object) -> tuple[_Crawler, ...]:
 
 
 def _who(text: str, places: Sequence[int], device: Device) -> Classification:
+    """By what is found of _SHORT_SET."""
     if _FIRST_WORD in places and (agent := agents.find(text)):
         return _AGENTS[agent.name]
-    first = min(places, default=len(_RULES))
-    if first < len(_RULES):
-        return _rule(first)
+    first = min(places, default=_CONTACT)
+    if first < _CONTACT:
+        return _OWN[first]
+    crawler = min(_CRAWLER_SET.Match(text) or (), default=None)
+    if crawler is not None:
+        return _crawler_bot(crawler)
+    if _CONTACT in places:
+        return _CONTACT_ADDRESS
     return _USER_AGENTS if device.device == "bot" else HUMAN
 
 
@@ -154,16 +160,13 @@ def _is_agent(row: _Crawler) -> bool:
     return agents.find(row.pattern.replace("\\", "")) is not None
 
 
-def _regex(rule: OwnRule | _Crawler) -> str:
-    if isinstance(rule, OwnRule):
-        return rule.regex
-    return _OWN_NAME + rule.pattern if rule.pattern in ONLY_AS_NAME else rule.pattern
+def _narrowed(pattern: str) -> str:
+    return _OWN_NAME + pattern if pattern in ONLY_AS_NAME else pattern
 
 
 @cache
-def _rule(place: int) -> Classification:
-    rule = _RULES[place]
-    return _bot(rule.kind, rule.agent) if isinstance(rule, OwnRule) else _bot("crawler-user-agents", _name(rule))
+def _crawler_bot(index: int) -> Classification:
+    return _bot("crawler-user-agents", _name(_CRAWLERS[index]))
 
 
 def _name(row: _Crawler) -> str:
@@ -196,14 +199,17 @@ _AGENTS = {
     agent.name: Classification("ai", agent.name, agent.operator, agent.purpose, rule=f"ai:{agent.name}")
     for agent in agents.AGENTS
 }
-_CONTACT = OwnRule("contact-address", None, CONTACT_ADDRESS)
-_RULES: tuple[OwnRule | _Crawler, ...] = (*OWN_RULES, *crawlers(crawleruseragents.CRAWLER_USER_AGENTS_DATA), _CONTACT)
-"""What tells a bot; the first that matches does."""
-_FIRST_WORD = len(_RULES)
-_SCREENS = tuple(enumerate(SCREENS, start=_FIRST_WORD + 1))
-# One set of all: each set takes a microsecond, whatever is in it.
-_SET = _compiled((*map(_regex, _RULES), agents.FIRST_WORDS, *SCREENS.values()))
+_OWN = tuple(_bot(rule.kind, rule.agent) for rule in OWN_RULES)
+_CRAWLERS = crawlers(crawleruseragents.CRAWLER_USER_AGENTS_DATA)
+_CONTACT_ADDRESS = _bot("contact-address", None)
 _USER_AGENTS = _bot("user-agents", None)
+
+# A set takes as long as one pattern, so that the short ones are in one. With the crawlers' too, whose are many, it runs
+# out of memory for its states over user agents of many sorts, and takes twice as long as they do alone.
+_CONTACT, _FIRST_WORD = len(OWN_RULES), len(OWN_RULES) + 1
+_SCREENS = tuple(enumerate(SCREENS, start=_FIRST_WORD + 1))
+_SHORT_SET = _compiled((*(rule.regex for rule in OWN_RULES), CONTACT_ADDRESS, agents.FIRST_WORDS, *SCREENS.values()))
+_CRAWLER_SET = _compiled(tuple(_narrowed(row.pattern) for row in _CRAWLERS))
 
 # Changes whenever an answer could: stored with every hit, so that older ones can be classified again.
 RULESET = _ruleset()

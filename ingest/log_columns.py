@@ -45,6 +45,7 @@ _STATUS_BYTES = 5
 _END = 1 << 30
 """Of a field. Arrow's own adds up to more than it can count to."""
 _ODD = r"[\\\x{FFFD}\x00-\x1f\x7f]"  # and what `path.UNSTORABLE` has, but surrogates, of which UTF-8 has none
+_VIEWED = ("request", "ts_us", "user_agent", "referrer", "status")
 _CHARACTERS_MAX = {"referrer": URL_CHARACTERS_MAX, "user_agent": USER_AGENT_CHARACTERS_MAX}
 
 
@@ -237,9 +238,6 @@ def _is_odd(texts: pa.DictionaryArray, characters_max: int) -> pa.Array:
     """Whether each line's text is not as it stands, or over its limit."""
     is_long = pc.greater(pc.utf8_length(texts.dictionary), characters_max)
     return pc.or_(pc.match_substring_regex(texts.dictionary, _ODD), is_long).take(texts.indices)
-
-
-_VIEWED = ("request", "ts_us", "user_agent", "referrer", "status")
 
 
 def _views(fields: Mapping[str, pa.Array], said: pa.Table) -> pa.Table:

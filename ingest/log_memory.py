@@ -23,8 +23,6 @@ SKIPPED: Mapping[Skip, int] = {
     "not_a_page": NOT_A_PAGE,
 }
 _REQUEST = r"^[A-Za-z]+ [!#-\[\]-~]+ HTTP/[0-9](?:\.[0-9])?$"
-
-
 _ASKED = r"^GET [!#->@-\[\]-~][!#-\[\]-~]* HTTP/[0-9](?:\.[0-9])?$"
 """Plain, and not for a query alone."""
 SAID = pa.schema({"outcome": pa.uint8(), "path": pa.string(), "utm_source": pa.string()})

@@ -182,6 +182,19 @@ def test_a_dry_run_says_what_an_import_would_and_stores_nothing(data: Path) -> N
     assert (again["lines"], again["page_views"], again["known"]) == (0, 0, EXPECTED["lines"])
 
 
+def test_an_import_gives_arrows_memory_back_after_a_second_unless_told(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    for told, found in (("5", "5"), (None, "1000")):
+        monkeypatch.delenv("MIMALLOC_PURGE_DELAY", raising=False)
+        if told:
+            monkeypatch.setenv("MIMALLOC_PURGE_DELAY", told)
+        call(data, "import", PROJECT, str(log), "--format", "combined")
+        assert os.environ["MIMALLOC_PURGE_DELAY"] == found
+
+
 def test_paths_are_included_and_excluded_as_told(data: Path, tmp_path: Path) -> None:
     line = f'192.0.2.1 - - [01/Mar/1999:12:00:00 +0000] "GET {{}} HTTP/1.1" 200 5 "-" "{FIREFOX}"\n'
     log = tmp_path / "access.log"

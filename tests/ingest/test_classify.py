@@ -136,7 +136,7 @@ def ruleset_with(folder: Path, file: str, old: str, new: str) -> str:
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("classify.py", "(_ai, _own, _crawler,", "(_own, _ai, _crawler,"),
+        ("classify.py", "first < _CONTACT", "first <= _CONTACT"),
         ("classify.py", "(compatible; ?)?", "(compatible; )?"),
         ("classify.py", "[;(]", "[;]"),
         ("device.py", "MATCHED_CHARACTERS_MAX = 1024", "MATCHED_CHARACTERS_MAX = 512"),

@@ -5,6 +5,7 @@ import weakref
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -385,6 +386,35 @@ def test_line_before_or_after_others_is_what_the_parser_says(first: bytes) -> No
     for other in others:
         for lines in ([first, other], [other, first, first], [first, other, other, line()]):
             assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES), lines
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        line(b"GET /a?" + b"y" * 8_190 + b" HTTP/1.1"),
+        line(b"GET /a?" + b"y" * 2_040 + b" HTTP/1.1"),
+        line(b"GET /a?" + b"y" * 2_048 + b" HTTP/1.1"),
+        line(size=b"9" * 70 + b"x"),
+        line(size=b"9" * 7_000),
+    ],
+)
+def test_long_field_among_others_is_what_the_parser_says(odd: bytes) -> None:
+    for name, make in (("combined", bytes), ("common", lambda combined: combined.rsplit(b' "', 2)[0])):
+        lines = [make(each) for each in (*[line()] * 50, odd, *[line()] * 50)]
+        assert by_columns(lines, name, PAGES) == by_the_parser(lines, name, PAGES)
+
+
+def test_threads_are_told_the_same_of_the_same_requests() -> None:
+    memory = Memory(DEFAULT_PAGES)
+    blocks = [[line(b"GET /%d HTTP/1.1" % ((first + n) % 700)) for n in range(200)] for first in range(0, 2_100, 7)]
+    with ThreadPoolExecutor(6) as pool:
+        found = list(
+            pool.map(lambda lines: log_columns.read(b"\n".join([*lines, b""]), SHAPES["combined"], memory), blocks)
+        )
+    for lines, columns in zip(blocks, found, strict=True):
+        assert [f"GET {path} HTTP/1.1".encode() for path in columns.views["path"].to_pylist()] == [
+            each.split(b'"')[1] for each in lines
+        ]
 
 
 def test_no_line_is_no_view() -> None:

@@ -1,6 +1,7 @@
 """Rows that come as files: counted once they are named in the hot log, and moved into the tables by the loader."""
 
 import os
+import random
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -150,8 +151,8 @@ def test_file_is_as_the_table_says_and_in_its_order(site: Site) -> None:
 def test_order_is_that_of_the_texts_whatever_order_the_rows_came_in(
     site: Site, monkeypatch: pytest.MonkeyPatch, number_bits: int, seconds: tuple[int, int]
 ) -> None:
-    """Told by one number a row, or by its columns where they need more bits (the fewer are told here, the more so) or
-    the times do not rise."""
+    """Counts are told by one number a row, or by its columns where they need more bits: the fewer are told here, the
+    more so."""
     rows = [
         view(path=path, ts=NOON + timedelta(days=day, seconds=second), agent=agent, user_agent=f"{day} {second} {path}")
         for day in range(2)
@@ -172,6 +173,26 @@ def test_order_is_that_of_the_texts_whatever_order_the_rows_came_in(
     found = {(row["path"], row["date"], row["agent"]): row["views"] for row in counted}
     assert found == Counter((row["path"], row["ts"].date(), row["agent"]) for row in rows)
     assert len(counted) == len(found)
+
+
+def test_many_paths_and_agents_are_in_order_and_counted(site: Site) -> None:
+    """More than are sorted at once."""
+    chance = random.Random(1)
+    rows = [
+        view(
+            path=f"/{chance.randrange(6_000)}", agent=f"agent {chance.randrange(5_000)}", ts=NOON + timedelta(seconds=n)
+        )
+        for n in chance.choices(range(200_000), k=9_000)
+    ] * 2
+    staged = stage.stage(site.root, pa.Table.from_pylist(rows, HOT))
+    for file in staged.hits:
+        found = [(row["path"], row["ts"]) for row in pq.read_table(site.root / "hits" / file.path).to_pylist()]
+        assert found == sorted(found)
+    assert sum(file.rows for file in staged.hits) == len(rows)
+    assert sum(file.rows for file in staged.daily_views) == len({key(row) for row in rows})
+    site.stage(rows)
+    site.load()
+    assert site.daily_views() == Counter(map(key, rows))
 
 
 def test_days_and_months_go_into_files_of_their_own(site: Site) -> None:
