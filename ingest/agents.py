@@ -53,8 +53,7 @@ def read(toml: str) -> tuple[Agent, ...]:
 
 
 def find(user_agent: str) -> Agent | None:
-    """The agent whose token comes first in the user agent; no one where it has none of FIRST_WORDS, which is known
-    sooner."""
+    """The agent whose token comes first in the user agent. FIRST_WORDS tells sooner that there is none."""
     found = words(user_agent)
     if "electron" in found:  # the web view of a desktop app, such as an AI code editor: a person reads
         return None

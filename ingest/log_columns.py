@@ -43,7 +43,7 @@ _STATUS = re.compile(rb" ([0-9]{3}) ")
 _ANSWERED = re.compile(rb" (?:2..|304) ")
 _STATUS_BYTES = 5
 _END = 1 << 30
-"""Of a field. Arrow's own adds up to more than it can count to."""
+"""Of a field, further than any. For want of one Arrow takes so high a number that many rows of it overflow."""
 _ODD = r"[\\\x{FFFD}\x00-\x1f\x7f]"  # and what `path.UNSTORABLE` has, but surrogates, of which UTF-8 has none
 _VIEWED = ("request", "ts_us", "user_agent", "referrer", "status")
 _CHARACTERS_MAX = {"referrer": URL_CHARACTERS_MAX, "user_agent": USER_AGENT_CHARACTERS_MAX}
@@ -137,6 +137,7 @@ def _is_utf8(block: bytes) -> bool:
 
 
 def _fields(block: bytes, shape: Shape) -> tuple[dict[str, pa.Array], list[int]]:
+    """Of a block that is UTF-8: Arrow decodes a line that it cannot split, and tells nobody that it failed to."""
     unsplit = list[int]()
 
     def leave(line: csv.InvalidRow) -> str:
@@ -188,7 +189,7 @@ def _outcomes(
     fields: Mapping[str, pa.Array], said: pa.Table, is_answered: pa.Array, shape: Shape, odd: Sequence[str]
 ) -> pa.Array:
     """What comes of each line, whatever its user agent and referrer say; `odd` are those that may have odd texts."""
-    answered = said["outcome"].combine_chunks().take(fields["request"].indices)
+    answered = whole(said["outcome"]).take(fields["request"].indices)
     is_said = pc.or_(is_answered, pc.or_(pc.equal(answered, METHOD), pc.equal(answered, LEFT)))
     is_plain = pc.and_(fields["ts_us"].is_valid(), fields["status"].is_valid())
     for is_such in _plain(fields, shape, odd):
@@ -255,7 +256,7 @@ def _views(fields: Mapping[str, pa.Array], said: pa.Table) -> pa.Table:
 
 
 def _of_requests(texts: pa.ChunkedArray, requests: pa.Array) -> pa.DictionaryArray:
-    found = texts.combine_chunks().dictionary_encode()
+    found = whole(texts).dictionary_encode()
     return pa.DictionaryArray.from_arrays(found.indices.take(requests), found.dictionary)
 
 

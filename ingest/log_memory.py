@@ -67,8 +67,9 @@ class Memory:
         ]
         columns = zip(*said, strict=True)
         learnt = pa.table([pa.array(column, field.type) for column, field in zip(columns, SAID, strict=True)], SAID)
+        numbers = range(self._said.num_rows, self._said.num_rows + learnt.num_rows)
         self._said = pa.concat_tables([self._said, learnt]).combine_chunks()
-        self._numbers.update(zip(requests, range(len(self._numbers), self._said.num_rows), strict=True))
+        self._numbers.update(zip(requests, numbers, strict=True))  # last: each has its row, whatever fails before
         self._characters += sum(map(len, requests))
 
 
