@@ -233,7 +233,7 @@ def _views() -> Json:
     answers = {
         "200": answer("The counts.", content, "ETag", "Cache-Control"),
         "304": answer("What the `ETag` names is still so.", None, "ETag", "Cache-Control"),
-        **of_kinds("invalid-parameter", "unauthenticated", "forbidden", "not-acceptable"),
+        **of_kinds("invalid-parameter", "unauthenticated", "forbidden", "not-acceptable", "data-incomplete"),
     }
     return operation("exportViews", "Read", "Export page views", _EXPORT, answers, PROJECT, *given, key=True)
 

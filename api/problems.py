@@ -69,6 +69,11 @@ KINDS = {
     "job-not-active": Kind(409, "Job not active", "Only an active job can be cancelled."),
     "rate-limited": Kind(429, "Too many requests", "Wait as long as `Retry-After` says."),
     "overloaded": Kind(503, "Overloaded", "Nothing was kept: send it again after `Retry-After` seconds."),
+    "data-incomplete": Kind(
+        503,
+        "Data incomplete",
+        "Do not retry: the operator must restore what `detail` names. `readership doctor` lists every fault.",
+    ),
     "internal": Kind(500, "Internal error", "Tell the operator the `requestId`; the log has the rest."),
 }
 
@@ -115,6 +120,7 @@ TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
     ingest.Overloaded: of_overload,
     sa.exc.OperationalError: of_silence,
     sa.exc.TimeoutError: of_silence,  # of waiting for a connection: all are in use, of requests that are not answered
+    warehouse.DataIncomplete: lambda error: Problem("data-incomplete", str(error)),
     warehouse.ProjectNotFound: lambda error: Problem("not-found", str(error)),
     agent.JobNotFound: lambda error: Problem("not-found", str(error)),
     agent.NotConfigured: lambda error: Problem("not-configured", str(error)),

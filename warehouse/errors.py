@@ -10,6 +10,10 @@ class WarehouseError(Exception):
     """Base of the warehouse's errors."""
 
 
+class DataIncomplete(WarehouseError):
+    """Part of the data folder is missing or older than the rest."""
+
+
 class HotLogBehind(WarehouseError):
     """The lake holds batches that this hot log never made: it was restored from an older copy."""
 
