@@ -5,6 +5,7 @@ they bring, and commits. Several processes may write one hot log; SQLite puts th
 """
 
 import asyncio
+import logging
 import queue
 import sqlite3
 import threading
@@ -24,6 +25,7 @@ WAITING_ROWS_MAX = 100_000
 """Rows of posts not yet committed in this process; past it posts are turned away."""
 LOOK_EVERY_S = 1.0
 RETRY_AFTER_S = 5
+LOG = logging.getLogger("readership.hotlog")
 
 Waiting = tuple[Post, "asyncio.Future[Receipt]"]
 
@@ -108,38 +110,44 @@ class HotLog:
             self._stored_rows = batches.backlog(self._connection).rows
 
     def _commit(self, posts: list[Post]) -> list[Receipt | Exception]:
-        """Store the posts in one transaction: an answer each, or the one error for all of them."""
+        """Store the posts in one transaction. Return one answer per post, or the same error for all of them."""
         try:
-            if any(seen.leaves_a_trace(post) for post in posts):
-                answers = self._commit_remembered(posts, time.time())
-                self.fault = None
-                return answers
-            rows = [row for post in posts for row in post.rows]
-            if rows:
-                batches.append(self._connection, _record_batch(rows), time.time())
-                self._stored_rows += len(rows)
-        except sqlite3.OperationalError as error:
-            self.fault = str(error)
+            answers = self._store(posts)
+        except sqlite3.DatabaseError as error:
+            self._set_fault(str(error))
             return [Overloaded(f"the hot log cannot be written: {error}", RETRY_AFTER_S)] * len(posts)
         except Exception as error:  # noqa: BLE001  # a fault of ours goes to these senders; the thread serves the others
             return [error] * len(posts)
-        self.fault = None
+        self._set_fault(None)
+        return answers
+
+    def _store(self, posts: list[Post]) -> list[Receipt | Exception]:
+        if any(seen.leaves_a_trace(post) for post in posts):
+            return self._store_remembered(posts, time.time())
+        rows = [row for post in posts for row in post.rows]
+        if rows:
+            batches.append(self._connection, _record_batch(rows), time.time())
+            self._stored_rows += len(rows)
         return [Receipt(len(post.rows), 0, post.rejected) for post in posts]
 
-    def _commit_remembered(self, posts: list[Post], now_s: float) -> list[Receipt | Exception]:
-        connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            rows: list[Row] = []
-            answers: list[Receipt | Exception] = [seen.remember(connection, post, rows, int(now_s)) for post in posts]
+    def _store_remembered(self, posts: list[Post], now_s: float) -> list[Receipt | Exception]:
+        rows: list[Row] = []
+        with batches.transaction(self._connection):
+            answers: list[Receipt | Exception] = [
+                seen.remember(self._connection, post, rows, int(now_s)) for post in posts
+            ]
             if rows:
-                batches.append(connection, _record_batch(rows), now_s)
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
+                batches.append(self._connection, _record_batch(rows), now_s)
         self._stored_rows += len(rows)
         return answers
+
+    def _set_fault(self, fault: str | None) -> None:
+        """Log each new reason once: while it lasts, every post meets it."""
+        if fault is not None and fault != self.fault:
+            LOG.error("the hot log cannot be written, posts are answered 503: %s", fault)
+        elif fault is None and self.fault is not None:
+            LOG.warning("the hot log can be written again")
+        self.fault = fault
 
     def _answer(self, waiting: list[Waiting], answers: list[Receipt | Exception]) -> None:
         if self._gathered:
@@ -163,6 +171,5 @@ def _record_batch(rows: list[Row]) -> pa.RecordBatch:
 
 def store(connection: sqlite3.Connection, rows: list[Row], now_s: float) -> None:
     """Commit rows that are not a post's, such as those of an imported log."""
-    connection.execute("BEGIN IMMEDIATE")
-    batches.append(connection, _record_batch(rows), now_s)
-    connection.execute("COMMIT")
+    with batches.transaction(connection):
+        batches.append(connection, _record_batch(rows), now_s)

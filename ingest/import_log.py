@@ -123,8 +123,7 @@ class Import:
         fingerprint, is_cut = prepared.fingerprint, prepared.said.is_cut
         if self.options.is_dry_run:
             return ledger.record(self.hot, self.project, place, fingerprint, is_cut)
-        self.hot.execute("BEGIN IMMEDIATE")
-        try:
+        with batches.transaction(self.hot):
             after = (
                 ledger.record(self.hot, self.project, place, fingerprint, is_cut)
                 if more is None
@@ -135,11 +134,6 @@ class Import:
                 batches.append_staged(self.hot, prepared.rows, self.now())
             elif prepared.rows.num_rows:
                 batches.append(self.hot, prepared.rows.cast(HOT).combine_chunks().to_batches()[0], self.now())
-            self.hot.execute("COMMIT")
-        except BaseException:
-            if self.hot.in_transaction:  # a full disk may have ended it
-                self.hot.execute("ROLLBACK")
-            raise
         return after
 
     def count(self, prepared: Prepared, file: str, first_line: int) -> None:

@@ -9,6 +9,7 @@ import math
 import sqlite3
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,12 +67,29 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute(f"PRAGMA journal_size_limit={WAL_BYTES_KEPT}")
     connection.execute("PRAGMA secure_delete=ON")  # what is erased leaves the file, however SQLite was compiled
+    with transaction(connection):
+        for statement in _CREATE.split(";"):
+            connection.execute(statement)
+        if connection.execute("SELECT 1 FROM node").fetchone() is None:
+            connection.execute("INSERT INTO node VALUES (?)", (uuid.uuid4().hex,))
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Run the block as one write transaction. It commits when the block ends and rolls back on any exception.
+
+    The exception that ended the block, or made COMMIT fail, is raised unchanged. SQLite may roll back by itself after a
+    full disk or an I/O error (https://sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction); a
+    second ROLLBACK would then fail and hide the reason.
+    """
     connection.execute("BEGIN IMMEDIATE")
-    for statement in _CREATE.split(";"):
-        connection.execute(statement)
-    if connection.execute("SELECT 1 FROM node").fetchone() is None:
-        connection.execute("INSERT INTO node VALUES (?)", (uuid.uuid4().hex,))
-    connection.execute("COMMIT")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def node_id(connection: sqlite3.Connection) -> str:
@@ -135,10 +153,9 @@ def backlog(connection: sqlite3.Connection) -> Backlog:
 
 def delete_through(connection: sqlite3.Connection, offset: int) -> None:
     """Remove the batches up to `offset`: every table of the lake holds them."""
-    connection.execute("BEGIN IMMEDIATE")
-    connection.execute("DELETE FROM batches WHERE id <= ?", (offset,))
-    connection.execute("DELETE FROM staged WHERE id <= ?", (offset,))
-    connection.execute("COMMIT")
+    with transaction(connection):
+        connection.execute("DELETE FROM batches WHERE id <= ?", (offset,))
+        connection.execute("DELETE FROM staged WHERE id <= ?", (offset,))
 
 
 def empty_wal(connection: sqlite3.Connection) -> None:

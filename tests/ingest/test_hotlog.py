@@ -24,6 +24,7 @@ from warehouse import batches
 from warehouse.schema import Row
 
 NOW_US = 1_789_473_600_000_000
+PAGE_BYTES = 4096
 WITHIN_S = 30
 """Longer than any answer takes: a test that waits so long has failed."""
 
@@ -413,20 +414,72 @@ def disk_full(file: Path) -> Iterator[None]:
 large = "/" + "a" * 2_000
 
 
-@pytest.mark.parametrize("fault", [table_gone, disk_full])
+@contextmanager
+def overwritten(file: Path) -> Iterator[None]:
+    """All pages of the file but the first are noise."""
+    with changing(file) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = file.read_bytes()
+    with file.open("r+b") as pages:
+        pages.seek(PAGE_BYTES)
+        pages.write(b"\xa5" * (len(whole) - PAGE_BYTES))
+    try:
+        yield
+    finally:
+        with file.open("r+b") as pages:
+            pages.write(whole)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [(table_gone, "no such table: batches"), (disk_full, "disk I/O error")],
+)
 @pytest.mark.parametrize("sent", [post(*[page_view(large)] * 99), post(*[page_view(large, "e"), page_view()] * 99)])
-def test_fault_of_the_disk_reaches_its_senders_and_nothing_is_kept(
-    file: Path, fault: Callable[[Path], Any], sent: Post
+def test_fault_of_the_disk_reaches_its_senders_with_its_reason_and_nothing_is_kept(
+    file: Path, fault: Callable[[Path], Any], reason: str, sent: Post
 ) -> None:
     async def body(log: HotLog) -> None:
         await log.post(post(page_view("/before")))
         with fault(file):
             faults = await asyncio.gather(fails(log, sent), fails(log, sent))
-        assert [type(each) for each in faults] == [Overloaded, Overloaded]
+            assert [type(each) for each in faults] == [Overloaded, Overloaded]
+            assert all(reason in str(each) for each in faults), faults
+            assert reason in str(log.fault)
         assert await log.post(post(page_view("/after", "e"))) == taken(1)
+        assert log.fault is None
 
     on_a_loop(file, body)
     assert stored(file) == [("/before", None), ("/after", "e")]
+
+
+@pytest.mark.parametrize("sent", [post(page_view()), post(page_view(event_id="e"))])
+def test_damaged_file_is_a_fault_with_its_reason_and_not_an_error_of_ours(file: Path, sent: Post) -> None:
+    async def body(log: HotLog) -> None:
+        await log.post(post(page_view("/before")))
+        with overwritten(file):
+            fault = await fails(log, sent)
+        assert isinstance(fault, Overloaded)
+        assert "database disk image is malformed" in str(fault)
+        assert log.fault == "database disk image is malformed"
+
+    on_a_loop(file, body)
+    assert posted(file, post(page_view("/after", "e"))) == [taken(1)]
+    assert stored(file) == [("/before", None), ("/after", "e")]
+
+
+def test_reason_of_a_fault_is_logged_once_and_its_end_too(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def body(log: HotLog) -> None:
+        await log.post(post(page_view("/before")))
+        with disk_full(file):
+            for _ in range(3):
+                await fails(log, post(*[page_view(large)] * 99))
+        await log.post(post(page_view("/after")))
+
+    on_a_loop(file, body)
+    assert caplog.messages == [
+        "the hot log cannot be written, posts are answered 503: disk I/O error",
+        "the hot log can be written again",
+    ]
 
 
 def test_writer_outlives_a_fault_that_lasts(file: Path) -> None:

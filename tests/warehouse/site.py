@@ -64,9 +64,8 @@ class Site:
         """Commit one batch whose rows are in files."""
         staged = stage.stage(self.root, pa.Table.from_pylist(rows, HOT))
         stage.sync(self.root, staged)
-        self.hot.execute("BEGIN IMMEDIATE")
-        batches.append_staged(self.hot, staged, NOON.timestamp())
-        self.hot.execute("COMMIT")
+        with batches.transaction(self.hot):
+            batches.append_staged(self.hot, staged, NOON.timestamp())
 
     def load(self, on_step: load.OnStep = lambda step: None) -> Loaded:
         return load.load(self.hot, self.root, 0, on_step)

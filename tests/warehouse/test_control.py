@@ -1,5 +1,6 @@
 """The control database is durable, keeps what hangs together together, and is made by whoever comes first."""
 
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -91,6 +92,22 @@ def test_first_comers_at_one_time_all_find_the_tables(file: Path) -> None:
     for thread in threads:
         thread.join()
     assert faults == []
+
+
+def test_commit_that_fails_raises_its_own_reason_and_leaves_a_working_engine(engine: sa.Engine, file: Path) -> None:
+    """The WAL may not grow past what it has, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    values = [{"id": f"p-{number}", "origins": ["x" * 10_000], "created_s": 0} for number in range(99)]
+    with engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size, hard))
+    try:
+        with pytest.raises(sa.exc.OperationalError, match="disk I/O error"), control.writing(engine) as writer:
+            writer.execute(projects.PROJECTS.insert(), values)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert projects.create(engine, "after", (), NOW_S).id == "after"
+    assert [project.id for project in projects.every(engine)] == ["after"]
 
 
 CREATE_MANY = """
