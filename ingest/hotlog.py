@@ -23,6 +23,9 @@ from warehouse.schema import HOT, Row
 
 WAITING_ROWS_MAX = 100_000
 """Rows of posts not yet committed in this process; past it posts are turned away."""
+LOCK_WAIT_S = 3.0
+"""How long a commit waits for the lock of another process before its posts are answered 503. A post that arrives during
+one commit waits for it and then for its own."""
 LOOK_EVERY_S = 1.0
 RETRY_AFTER_S = 5
 LOG = logging.getLogger("readership.hotlog")
@@ -41,7 +44,7 @@ class HotLog:
     """
 
     def __init__(self, path: Path, backlog_rows_max: int) -> None:
-        self._connection = batches.connect(path)
+        self._connection = batches.connect(path, LOCK_WAIT_S)
         seen.create(self._connection)
         self._backlog_rows_max = backlog_rows_max
         self._stored_rows = batches.backlog(self._connection).rows  # from here on the thread's, which alone changes it
@@ -105,9 +108,15 @@ class HotLog:
                 looked_s = now_s
 
     def _look(self) -> None:
-        """Where the backlog cannot be read the last number stands: the fault is told to those whose posts meet it."""
+        """Read the backlog, and clear a fault that has passed: a service that is not ready may get no post to show it.
+
+        Where the backlog cannot be read, the last number stays; the posts that meet the fault report it.
+        """
         with suppress(sqlite3.DatabaseError):
             self._stored_rows = batches.backlog(self._connection).rows
+            if self.fault is not None:
+                batches.try_write(self._connection)
+                self._set_fault(None)
 
     def _commit(self, posts: list[Post]) -> list[Receipt | Exception]:
         """Store the posts in one transaction. Return one answer per post, or the same error for all of them."""

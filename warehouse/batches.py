@@ -48,14 +48,17 @@ class Batch:
     staged: Staged | None = None
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
     """Open the hot log, making it if need be. Commits are durable: each waits for the disk.
 
-    `busy_timeout` is set before the journal mode, because turning WAL on takes a lock that another process may hold.
+    `busy_timeout_s` is how long a write waits for the lock of another process once the hot log is open.
+
+    The timeout is set before the journal mode, because turning WAL on takes a lock that another process may hold.
     """
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     try:
         _prepare(connection)
+        connection.execute(f"PRAGMA busy_timeout={int(busy_timeout_s * 1000)}")
     except sqlite3.DatabaseError:
         connection.close()
         raise
@@ -90,6 +93,16 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def try_write(connection: sqlite3.Connection) -> None:
+    """Commit one page that changes nothing. Raises sqlite3.OperationalError at once if another process has the lock."""
+    (timeout_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    connection.execute("PRAGMA busy_timeout=0")
+    try:
+        connection.execute("UPDATE node SET id = id")
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={timeout_ms}")
 
 
 def node_id(connection: sqlite3.Connection) -> str:
