@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from agent import configuration
 from agent.configuration import AGENTS, HOSTS, Configuration, changed
-from agent.errors import NotConfigured
+from agent.errors import InvalidConfiguration, NotConfigured
 from agent.presets import COMMAND
 from api.control_database import opened
 from api.output import show, table
@@ -78,10 +78,21 @@ def _asked(given: dict[str, Any]) -> dict[str, Any]:
     if chosen.get("readable") == ("",):
         chosen["readable"] = ()
     if "command" in chosen:
-        chosen = {"preset": COMMAND, **chosen, "command": tuple(shlex.split(chosen["command"]))}
+        chosen = {"preset": COMMAND, **chosen, "command": _words(chosen["command"])}
     if chosen.get("preset", COMMAND) != COMMAND:
         chosen.setdefault("command", ())
     return chosen
+
+
+def _words(command: str) -> tuple[str, ...]:
+    """Split a command line as a shell does. Raises InvalidConfiguration."""
+    try:
+        return tuple(shlex.split(command))
+    except ValueError as error:
+        fault = str(error)[:1].lower() + str(error)[1:]
+        raise InvalidConfiguration(
+            f"--command cannot be split into words: {fault}; quote it as in a shell, such as \"sh -c 'my-agent -v'\""
+        ) from None
 
 
 def _known(engine: sa.Engine, id: str) -> Configuration | None:

@@ -67,6 +67,15 @@ def test_a_command_is_a_preset_of_its_own_and_goes_with_another(data: Path) -> N
     assert (found["preset"], found["command"]) == ("codex", [])
 
 
+@pytest.mark.parametrize(
+    ("given", "fault"), [("sh -c 'cat", "no closing quotation"), ("my-agent \\", "no escaped character")]
+)
+def test_a_command_that_cannot_be_split_is_refused_in_one_line(data: Path, given: str, fault: str) -> None:
+    error = refused(data, "--repository", URL, "--command", given)
+    assert f"--command cannot be split into words: {fault};" in error
+    assert error.count("\n") == 1
+
+
 def test_folders_that_may_be_read_are_taken_away_again(data: Path) -> None:
     found = agent(data, "--repository", URL, "--readable", "/srv/a", "--readable", "/srv/b")
     assert found["readable"] == ["/srv/a", "/srv/b"]
