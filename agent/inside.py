@@ -36,7 +36,11 @@ async def _run(prompt: Path, port: int, gateway: str, command: list[str]) -> int
     except OSError as problem:
         sys.stderr.write(f"{command[0]} cannot be started: {problem.strerror}\n")
         return CANNOT_START
-    status = await asyncio.get_running_loop().run_in_executor(None, process.wait)
+    loop = asyncio.get_running_loop()
+    status = await loop.run_in_executor(None, process.wait)
+    # Connections that are open now are cancelled. asyncio in Python 3.11 would print a traceback into the job's log for
+    # each of them: https://github.com/python/cpython/issues/113538
+    loop.set_exception_handler(lambda *_: None)
     if server is not None:
         server.close()
     return status if status >= 0 else 128 - status

@@ -112,6 +112,19 @@ def test_a_command_may_ask_the_model_server_too(job: Job) -> None:
     assert said == "http://127.0.0.1:8765 scripted\n"
 
 
+def test_connections_that_are_open_when_the_agent_ends_leave_nothing_in_its_output(job: Job) -> None:
+    """Idle connections, and a request that the model server does not answer."""
+    script = (
+        "import os, socket; port = int(os.environ['MODEL_SERVER'].rpartition(':')[2])\n"
+        "ends = [socket.create_connection(('127.0.0.1', port)) for _ in range(5)]\n"
+        "ends[0].sendall(b'POST /x HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 14\\r\\n\\r\\n{\"tools\": [1]}')\n"
+        "print('Done.', flush=True)\n"
+        "os._exit(0)"
+    )
+    with ModelServer([Silence()]) as server:
+        assert job.python(script, upstream=server.url, model_key=KEY) == "Done.\n"
+
+
 def test_an_agent_that_is_not_installed_is_named(job: Job) -> None:
     with pytest.raises(TurnFailed, match="no-such-agent is not installed: install it"):
         job.run(command=["no-such-agent"])
