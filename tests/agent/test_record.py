@@ -1,11 +1,15 @@
 """How each agent's output is read. Lines are what the agents wrote; Claude Code's are from its documentation alone."""
 
 import json
+import sys
+from itertools import cycle
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.presets import PRESETS, Ask, preset
-from agent.record import Output, Record
+from agent.record import EventReader, Output, Record
 
 CLAUDE = {"type": "result", "subtype": "success", "is_error": False, "result": "Done.", "session_id": "s1"}
 CODEX = [
@@ -84,6 +88,64 @@ def test_much_output_leaves_only_its_end() -> None:
     output.take("stderr", b"the end")
     assert len(output.tail) == 64 * 1024
     assert output.last_words().endswith("xthe end")
+
+
+def read_line_by_line(reader: EventReader | None, written: bytes) -> Record:
+    """The record of a whole output, each line of it parsed: slow, and plain."""
+    record = Record()
+    for line in written.split(b"\n")[:-1]:
+        if reader is None:
+            record = Record(summary=line.strip().decode(errors="replace") or record.summary)
+            continue
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict):
+            record = reader(record, event)
+    return record
+
+
+LINE = st.one_of(
+    st.sampled_from([b"", b" ", b"\r", b"{", b"{}", b"[1]", b"\xff", b'"{"', b"Done.", b"\xc2\xa0"]),
+    st.sampled_from([*OPENCODE, finish("stop"), finish("length"), {"type": "error", "error": UNAUTHORIZED}]).map(
+        lambda event: json.dumps(event).encode()
+    ),
+).flatmap(lambda line: st.sampled_from([line, b" \t" + line, line + b"\r"]))
+
+
+@given(
+    lines=st.lists(LINE),
+    sizes=st.lists(st.integers(1, 60), min_size=1),
+    reader=st.sampled_from([None, PRESETS["opencode"].read]),
+)
+def test_the_record_is_that_of_all_lines_whatever_pieces_they_come_in(
+    lines: list[bytes], sizes: list[int], reader: EventReader | None
+) -> None:
+    written = b"".join(line + b"\n" for line in lines)
+    output, rest, size = Output(reader), written, cycle(sizes)
+    while rest:
+        piece = next(size)
+        output.take("stdout", rest[:piece])
+        rest = rest[piece:]
+    assert output.record == read_line_by_line(reader, written)
+
+
+@pytest.mark.parametrize("name", [None, "codex"])
+def test_lines_that_cannot_change_the_record_are_not_parsed_one_by_one(name: str | None) -> None:
+    """Calls are counted, of Python's functions and of built-in ones: a piece has 32,768 lines."""
+    output, calls = Output(PRESETS[name].read if name else None), 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        output.take("stdout", b"y\n" * 32_768)
+    finally:
+        sys.setprofile(None)
+    assert 0 < calls < 100
 
 
 @pytest.mark.parametrize("name", PRESETS)
