@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import postgresql as postgresql_server
+from tests.programs import pytest_runtest_setup, pytest_sessionfinish, require  # noqa: F401  # two are hooks
 from tests.running import Running
 from warehouse.folder import sqlite_url
 
@@ -42,9 +43,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[str]:
     """The folder of a PostgreSQL server's socket."""
-    if postgresql_server.binaries() is None:
-        assert not os.environ.get("CI"), "CI must have PostgreSQL"
-        pytest.skip("there is no PostgreSQL: apt-get install postgresql")
+    require("initdb", "setpriv")
     with postgresql_server.server() as folder:
         yield folder
 

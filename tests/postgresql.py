@@ -12,6 +12,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from tests.programs import find
 from tests.waiting import until
 
 ACCOUNT = "postgres"
@@ -19,23 +20,18 @@ ACCOUNT = "postgres"
 OPTIONS = "-c listen_addresses= -c fsync=off -c shared_buffers=16MB -c max_connections=200"
 
 
-def binaries() -> Path | None:
-    """The folder of the newest installed server's programs; None if there is none."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda each: float(each.parts[4]))
-    return found[-1].parent if found else None
-
-
 @contextmanager
 def server() -> Iterator[str]:
     """The folder of its socket, while it runs."""
-    programs = binaries()
-    assert programs is not None
+    initdb = find("initdb")
+    assert initdb is not None
+    programs = initdb.parent
     folder = Path(tempfile.mkdtemp(prefix="readership-postgresql-"))
     as_account: list[str] = []
     if os.geteuid() == 0:
         os.chown(folder, pwd.getpwnam(ACCOUNT).pw_uid, -1)
         as_account = ["setpriv", f"--reuid={ACCOUNT}", "--clear-groups", "--"]
-    made = [*as_account, programs / "initdb", "-D", folder / "data", "-U", ACCOUNT, "-A", "trust", "--no-sync"]
+    made = [*as_account, initdb, "-D", folder / "data", "-U", ACCOUNT, "-A", "trust", "--no-sync"]
     subprocess.run(made, check=True, capture_output=True, cwd=folder)
     options = [part for part in OPTIONS.split(" ") if part]
     argv = [*as_account, programs / "postgres", "-D", folder / "data", "-k", folder, *options]

@@ -12,7 +12,8 @@ from agent import configuration
 from agent.configuration import Configuration
 from tests.agent.clock import Clock
 from tests.agent.jobs import Job
-from tests.agent.tools import lacking, require_sandbox
+from tests.agent.tools import require_sandbox
+from tests.programs import skip
 from warehouse import control, projects
 
 PROJECT = "site"
@@ -47,5 +48,5 @@ def opencode() -> Path:
         return Path(folder) / "node_modules"
     program = shutil.which("opencode")
     if program is None:
-        lacking("opencode is not installed: npm install --prefix FOLDER opencode-ai, READERSHIP_TEST_AGENTS=FOLDER")
+        skip("opencode", "npm install --prefix FOLDER opencode-ai, and READERSHIP_TEST_AGENTS=FOLDER")
     return Path(program).resolve().parent

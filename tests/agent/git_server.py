@@ -16,6 +16,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from tests.agent.listening import Listening
+from tests.programs import require
 
 CLEAN = {
     "PATH": os.environ["PATH"],
@@ -124,6 +125,7 @@ class GitServer:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[GitServer]:
+    require("git")
     server = GitServer(folder)
 
     class Handler(_Handler):
@@ -142,6 +144,7 @@ def serving(folder: Path) -> Iterator[GitServer]:
 
 def git(*arguments: str, stdin: bytes = b"") -> bytes:
     """The owner's git, of which no configuration of this machine's counts."""
+    require("git")
     done = subprocess.run(["git", *arguments], input=stdin, capture_output=True, env=CLEAN, timeout=60, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout

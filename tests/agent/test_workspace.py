@@ -213,6 +213,7 @@ def test_a_host_that_is_away_for_a_moment_is_asked_again(server: GitServer, tmp_
     assert server.statuses == []
 
 
+@pytest.mark.needs("git")
 def test_a_host_that_stays_away_fails_the_turn(tmp_path: Path) -> None:
     with pytest.raises(HostUnavailable, match="127.0.0.1:9 could not be reached: .*Failed to connect"):
         job_of(tmp_path / "job", "http://127.0.0.1:9/team/site.git").check_out()

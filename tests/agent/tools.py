@@ -1,19 +1,11 @@
-"""Programs that tests need. In CI one that is not there is a failure; elsewhere its tests are skipped."""
-
-import os
-from typing import NoReturn
-
-import pytest
+"""The sandbox that tests need."""
 
 from agent import sandbox
+from tests.programs import require, skip
 
 
 def require_sandbox() -> None:
+    """Skip the test where no sandbox can be made."""
+    require(*sandbox.PROGRAMS)
     if reason := sandbox.missing():
-        lacking(reason)
-
-
-def lacking(reason: str) -> NoReturn:
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
+        skip("a machine that allows a sandbox", reason)

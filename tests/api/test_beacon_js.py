@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,8 +13,9 @@ from queue import Queue
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
+from tests.programs import find, require
+
 BEACON = Path(__file__).parents[2] / "api" / "beacon.js"
-CHROMIUM = Path("/usr/bin/chromium")
 CHROMIUM_ARGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -152,15 +152,13 @@ def site(service: Service) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def playwright() -> Iterator[Playwright]:
-    if not CHROMIUM.exists():
-        missing = f"no browser to run the beacon in: {CHROMIUM} does not exist"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    require("chromium")
     with sync_playwright() as started:
         yield started
 
 
 def _launch(playwright: Playwright, *more_args: str) -> Browser:
-    return playwright.chromium.launch(executable_path=CHROMIUM, args=[*CHROMIUM_ARGS, *more_args])
+    return playwright.chromium.launch(executable_path=find("chromium"), args=[*CHROMIUM_ARGS, *more_args])
 
 
 @pytest.fixture(scope="module")

@@ -397,6 +397,7 @@ def test_the_worker_loads_what_a_dead_service_left(start: Callable[..., Running]
     assert service.get()["totals"]["total"] == 1
 
 
+@pytest.mark.needs("curl")
 def test_the_demo_shows_an_export_and_commands_that_work_when_pasted(tmp_path: Path) -> None:
     shown = tmp_path / "shown"
     address = re.compile(r"http://127\.0\.0\.1:\d+(?=/v1/classify)")

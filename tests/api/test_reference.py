@@ -4,7 +4,6 @@ import base64
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
@@ -110,7 +109,7 @@ def test_the_description_is_served_as_it_is(service: Running) -> None:
     assert answer.json() == DOCUMENT
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="the samples are for curl")
+@pytest.mark.needs("curl")
 @pytest.mark.parametrize(("operation", "sample"), [(id, each) for id in SAMPLES for each in SAMPLES[id].values()])
 def test_samples_work_as_they_stand(service: Running, tmp_path: Path, operation: str, sample: str) -> None:
     key = new_key(service.data, PROJECT)

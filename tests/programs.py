@@ -1,0 +1,97 @@
+"""External programs that tests need, and the Debian packages that contain them.
+
+A test that needs a program calls `require("strace")` or has the marker `@pytest.mark.needs("strace")`. Without the
+program the test is skipped, and the last line of the run counts these skips and names the command that installs the
+packages. With $CI set the test fails instead.
+
+`python -m tests.programs` prints the packages that are missing on this machine, for `.ci/run`.
+"""
+
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+PACKAGES = {
+    "bwrap": "bubblewrap",
+    "chromium": "chromium",
+    "curl": "curl",
+    "git": "git",
+    "initdb": "postgresql",
+    "prlimit": "util-linux",
+    "promtool": "prometheus",
+    "setpriv": "util-linux",
+    "strace": "strace",
+}
+"""Debian package of each program. A new program needs one line here."""
+INSTALL = "apt-get install"
+POSTGRESQL_FOLDERS = sorted(
+    Path("/usr/lib/postgresql").glob("*/bin"), key=lambda each: float(each.parts[4]), reverse=True
+)
+"""Folders of PostgreSQL's server programs, newest version first; Debian does not put them in PATH."""
+_REASON = re.compile(r"needs (?P<need>[^:]+): (?P<remedy>.+)", re.DOTALL)
+
+
+def find(program: str) -> Path | None:
+    """Return the path of an installed program, or None."""
+    folders = [*map(str, POSTGRESQL_FOLDERS), os.environ.get("PATH", os.defpath)]
+    path = shutil.which(program, path=os.pathsep.join(folders))
+    return Path(path) if path else None
+
+
+def require(*programs: str) -> None:
+    """Skip the test unless all of these programs of PACKAGES are installed."""
+    for program in programs:
+        package = PACKAGES[program]
+        if find(program) is None:
+            skip(package, f"{INSTALL} {package}")
+
+
+def skip(need: str, remedy: str) -> NoReturn:
+    """Skip the test for want of `need`, or fail it if $CI is set. `remedy` is a command or a reason."""
+    reason = f"needs {need}: {remedy}"
+    if os.environ.get("CI"):
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+def shortfall(reasons: Iterable[str]) -> str | None:
+    """Return one line that counts the skips of `skip` by need and lists the remedies; None without such a skip."""
+    found = [match for reason in reasons if (match := _REASON.search(reason))]
+    if not found:
+        return None
+    needs = Counter(match["need"] for match in found).most_common()
+    remedies = list(dict.fromkeys(" ".join(match["remedy"].split()) for match in found))
+    packages = sorted({remedy.removeprefix(INSTALL).strip() for remedy in remedies if remedy.startswith(INSTALL)})
+    commands = [f"{INSTALL} {' '.join(packages)}"] if packages else []
+    commands += [remedy for remedy in remedies if not remedy.startswith(INSTALL)]
+    counts = ", ".join(f"{need} ({count})" for need, count in needs)
+    noun = "test" if len(found) == 1 else "tests"
+    return f"{len(found)} {noun} skipped for want of {counts}: {'; '.join(commands)}"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Apply the marker `needs`."""
+    for marker in item.iter_markers("needs"):
+        require(*marker.args)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
+    """Print the line of `shortfall` after everything that pytest prints. The workers of pytest-xdist print nothing."""
+    yield
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is None:
+        return
+    line = shortfall(report.longrepr[2] for report in terminal.stats.get("skipped", ()))
+    if line is not None:
+        terminal.write_line(line, yellow=True)
+
+
+if __name__ == "__main__":
+    print(*sorted({package for program, package in PACKAGES.items() if find(program) is None}))
