@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import click
 
 from agent import configuration, store, workspace
-from api import agent_commands, keys
-from api.control_database import opened
+from api import agent_commands, data_folder, keys
+from api.control_database import created, opened
 from api.keys import Key, Scope
 from api.output import ERR, show, table
 from api.settings import Settings
@@ -40,7 +40,7 @@ def create_project(
     settings: Settings, id: str, origins: tuple[str, ...], repository: str | None, ref: str | None
 ) -> None:
     """Add a project; without an origin it takes no beacons from pages of browsers."""
-    engine = opened(settings)
+    engine = created(settings)
     chosen = agent_commands.asked({"repository": repository, "ref": ref})
     made = projects.create(engine, id, origins, int(time.time()))
     if chosen:
@@ -79,6 +79,8 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
     The files that held them leave the disk within two hours of a running service, or by `readership compact`.
     """
     engine = opened(settings)
+    data_folder.require(settings)
+    data_folder.prepare_lake(settings)
     if not yes:
         click.confirm(f"Remove project {id} and all its views?", abort=True, err=True)
     projects.end(engine, id)

@@ -8,9 +8,23 @@ from api.settings import Settings
 from warehouse import control
 
 
-def opened(settings: Settings) -> sa.Engine:
-    """An engine over it, in a prepared data folder, until the command ends."""
+def created(settings: Settings) -> sa.Engine:
+    """Return an engine for the time of the command; create the data folder and the database if they are missing."""
     data_folder.prepare(settings)
+    return _engine(settings)
+
+
+def opened(settings: Settings) -> sa.Engine:
+    """Return an engine for the time of the command.
+
+    Raises:
+        NoData: there is no database. None is created.
+    """
+    data_folder.require_control_database(settings)
+    return _engine(settings)
+
+
+def _engine(settings: Settings) -> sa.Engine:
     engine = control.connect(settings.database_url)
     click.get_current_context().call_on_close(engine.dispose)
     return engine

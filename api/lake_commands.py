@@ -28,11 +28,17 @@ LOCK_WAIT_S = 300.0
 RULES = Rules(RULESET, columns_of)
 
 
+def _prepare(settings: Settings) -> None:
+    """Add what an existing data folder lacks. Raises NoData for any other folder."""
+    data_folder.require(settings)
+    data_folder.prepare(settings)
+
+
 @click.command()
 @click.pass_obj
 def flush(settings: Settings) -> None:
     """Load the hot log into the lake now."""
-    data_folder.prepare(settings)
+    _prepare(settings)
     with closing(batches.connect(settings.hot_log)) as hot:
         loaded = load(hot, settings.lake, LOCK_WAIT_S)
     show(loaded, f"{loaded.rows} hits loaded in {loaded.commits} commits")
@@ -42,7 +48,7 @@ def flush(settings: Settings) -> None:
 @click.pass_obj
 def compact_(settings: Settings) -> None:
     """Rewrite small files into large ones, sorted, and remove what no reader needs any more."""
-    data_folder.prepare(settings)
+    _prepare(settings)
     with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
         between = partial(_load_due, hot, settings)
         done = compact.compact(settings.lake, database, 1, LOCK_WAIT_S, between=between)
@@ -63,7 +69,7 @@ def rebuild_(settings: Settings) -> None:
 
     For when the doctor finds that they differ. It may be cut short and repeated.
     """
-    data_folder.prepare(settings)
+    _prepare(settings)
     began = time.monotonic()
     with (
         _progress("months") as on_month,
@@ -87,7 +93,7 @@ def reclassify_(settings: Settings, dry_run: bool) -> None:
     Day by day, only where another version of the rules was at work; what waits in the hot log is loaded first. It may
     be cut short and repeated. A service that was not restarted since the rules changed still stores by the old ones.
     """
-    data_folder.prepare(settings)
+    _prepare(settings)
     began = time.monotonic()
     with (
         _progress("days") as on_day,
@@ -120,8 +126,7 @@ def _said(done: Reclassified, seconds: float, dry_run: bool) -> str:
 @click.pass_obj
 def doctor_(settings: Settings) -> None:
     """Check every invariant of the data. Exit status 1 if one does not hold."""
-    if not settings.hot_log.exists():
-        raise click.ClickException(f"there is no data in {settings.data}; name the folder with --data")
+    data_folder.require_hot_log(settings)
     findings = list(doctor.examine(settings.hot_log, settings.lake, settings.run / "spill", LOCK_WAIT_S))
     show(findings, _findings_table(findings))
     if any(finding.fault for finding in findings):

@@ -26,8 +26,12 @@ Check = Callable[[], None]
 def run(settings: Settings, project_id: str, files: Sequence[str], options: Options, tell: Tell) -> None:
     """Read the logs, those that grow until Ctrl-C, and show what they said."""
     began = time.monotonic()
+    data_folder.require_control_database(settings)
     with _checked(settings, project_id) as check:
-        data_folder.prepare_lake(settings)
+        if options.is_dry_run:
+            data_folder.require_hot_log(settings)
+        else:
+            data_folder.prepare_lake(settings)
         if options.is_growing:
             found = _follow(settings, project_id, files, options, check)
         else:
@@ -44,8 +48,8 @@ def run(settings: Settings, project_id: str, files: Sequence[str], options: Opti
 def _checked(settings: Settings, project_id: str) -> AbstractContextManager[Check]:
     """A check that the project is still there: its views and what was read of its logs are erased together, so that
     an import that went on would bring the views back."""
-    if settings.database_url == folder.sqlite_url(settings.data / folder.CONTROL):
-        return standing.in_file(settings.data / folder.CONTROL, project_id)
+    if settings.database_url == folder.sqlite_url(settings.control):
+        return standing.in_file(settings.control, project_id)
     return standing.anywhere(settings.database_url, project_id)
 
 

@@ -7,7 +7,7 @@ import click
 import msgspec
 import pyarrow as pa
 
-from api import output
+from api import data_folder, output
 from api.classification import classified
 from api.settings import Settings
 from warehouse import sql
@@ -37,6 +37,7 @@ def sql_(settings: Settings, question: str, form: str | None) -> None:
     chosen = form or ("table" if sys.stdout.isatty() else "json")
     if chosen == "parquet" and sys.stdout.isatty():
         raise click.UsageError("Parquet is no text: send it to a file, as in > answer.parquet")
+    data_folder.require(settings)
     try:
         with sql.answer(settings.data, question) as rows:
             output.write(rows, chosen)

@@ -42,6 +42,11 @@ class Settings:
         return self.data / HOT_LOG
 
     @property
+    def control(self) -> Path:
+        """The control database, unless READERSHIP_DATABASE_URL names another."""
+        return self.data / CONTROL
+
+    @property
     def lake(self) -> Path:
         return self.data / LAKE
 

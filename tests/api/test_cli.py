@@ -522,7 +522,11 @@ ERRORS: dict[str, tuple[list[str], dict[str, str], str]] = {
     "negative number": (["doctor"], {"READERSHIP_RETENTION_DAYS": "-1"}, "READERSHIP_RETENTION_DAYS"),
     "bad database": (["project", "list"], {"READERSHIP_DATABASE_URL": "nonsense"}, "READERSHIP_DATABASE_URL"),
     "unknown database": (["project", "list"], {"READERSHIP_DATABASE_URL": "oracle9://x/y"}, "READERSHIP_DATABASE_URL"),
-    "unreachable database": (["project", "list"], {"READERSHIP_DATABASE_URL": "sqlite:////nowhere/c.sqlite"}, "open"),
+    "unreachable database": (
+        ["project", "list"],
+        {"READERSHIP_DATABASE_URL": "sqlite:////nowhere/c.sqlite"},
+        "/nowhere/c.sqlite",
+    ),
     "port in use": (["serve", "--port", "{port}"], {}, "{port}"),
     "bad host": (["serve", "--host", "256.0.0.1", "--port", "0"], {}, "256.0.0.1"),
     "data in a file": (["--data", "{folder}/cut.gz/data", "project", "list"], {}, "cut.gz"),
