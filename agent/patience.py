@@ -8,6 +8,7 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from agent.errors import HostUnavailable, Stopped
+from warehouse.database_errors import is_temporary, reason_of
 
 PAUSES_S = (0.5, 3.0)
 """Between the three attempts: a host that restarts, or a connection that was cut, is back by then."""
@@ -15,8 +16,6 @@ PAUSE_MAX_S = 60.0
 """A host that asks for a longer pause is not waited for: a turn holds a place that others wait for."""
 NOTE_AGAIN_S = 1.0
 POLL_S = 0.1
-AWAY = (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError)
-"""What a control database that is away raises; the last, where all of the pool's connections are in use meanwhile."""
 LOG = logging.getLogger("readership.agent")
 
 Answer = TypeVar("Answer")
@@ -44,12 +43,15 @@ def noted(note: Callable[[], Answer], is_stopped: Callable[[], bool]) -> Answer:
 
     Raises:
         Stopped: `is_stopped` said so meanwhile, as where the lease of the turn is given up.
+        SQLAlchemyError: an error that is not temporary: see `warehouse.database_errors.is_temporary`.
     """
     while True:
         try:
             return note()
-        except AWAY as error:
-            reason = error.orig if isinstance(error, sa.exc.DBAPIError) else error  # not what was to be noted
+        except sa.exc.SQLAlchemyError as error:
+            if not is_temporary(error):
+                raise
+            reason = reason_of(error)  # without the values that were to be noted
             LOG.warning("the control database does not take a note of a turn (%s); it is tried again", reason)
             pause(NOTE_AGAIN_S, is_stopped)
 

@@ -23,6 +23,7 @@ from agent.errors import AgentError, LeaseLost, Stopped, Terminated
 from agent.journal import Tail
 from agent.queue import Lease, Outcome
 from agent.sender import Sender
+from warehouse.database_errors import is_temporary, reason_of
 
 POLL_S = 0.1
 HEARTBEATS = 5
@@ -145,9 +146,9 @@ class Worker:
             return Outcome(str(error))
         except AgentError as error:
             return Outcome(str(error))
-        except patience.AWAY:
-            raise  # nothing can be noted: the lease runs out, and the turn goes on where its last note says
-        except Exception:  # the job must end, with a reason, and the other jobs go on
+        except Exception as error:  # the job must end, with a reason, and the other jobs go on
+            if is_temporary(error):
+                raise  # nothing can be noted: the lease runs out, and the turn goes on where its last note says
             LOG.exception("turn %s of job %s", lease.turn, lease.job.id)
             return Outcome(FAULT_OF_OURS)
 
@@ -217,8 +218,10 @@ class _Held:
             except LeaseLost:
                 self.is_lost = True
                 return
-            except sa.exc.SQLAlchemyError:
-                LOG.warning("the lease of turn %s cannot be renewed; it is tried again", self._lease.turn)
+            except sa.exc.SQLAlchemyError as error:
+                traceback = None if is_temporary(error) else error
+                text = "the lease of turn %s cannot be renewed (%s); it is tried again"
+                LOG.warning(text, self._lease.turn, reason_of(error), exc_info=traceback)
             else:
                 self._kept_until_s = asked_s + KEPT * self._setup.lease_s
                 if output is not None:

@@ -14,6 +14,7 @@ from agent.errors import InvalidConfiguration
 from api.errors import AddressInUse, InvalidSetting, KeyNotFound
 from api.settings import read
 from ingest.errors import IngestError
+from warehouse.database_errors import Cause, cause_of, reason_of
 from warehouse.errors import WarehouseError, control_errors, engine_errors
 
 COMMANDS: Mapping[str, str] = {
@@ -65,7 +66,9 @@ class Commands(click.Group):
         except TOLD as error:
             raise click.ClickException("; ".join([str(error), *getattr(error, "__notes__", [])])) from None
         except control_errors() as error:
-            raise click.ClickException(f"the control database: {' '.join(str(error.orig).split())}") from None
+            if cause_of(error) is Cause.PROGRAM:
+                raise
+            raise click.ClickException(f"the control database: {reason_of(error)}") from None
         except engine_errors() as error:
             said = str(error).partition("\n")[0]
             raise click.ClickException(f"{said}; if it comes again, run readership doctor") from None

@@ -1,5 +1,6 @@
 """Whether the service lives, whether it can take and count hits, and what it has counted."""
 
+import logging
 import sqlite3
 import time
 
@@ -12,7 +13,10 @@ from starlette.responses import JSONResponse, Response
 from agent.queue import census
 from api import metrics
 from api.state import State, state_of
+from warehouse import control
+from warehouse.database_errors import reason_of, status_of
 
+LOG = logging.getLogger("readership.health")
 STALE_LOADS = 5
 """A hot log whose oldest batch has waited this many load intervals is not being loaded."""
 
@@ -48,10 +52,10 @@ def _checks(state: State) -> dict[str, str | None]:
 
 def _control(state: State) -> str | None:
     try:
-        with state.control.connect() as connection:
-            connection.execute(sa.text("SELECT 1"))
+        control.probe(state.control)
     except sa.exc.SQLAlchemyError as error:
-        return f"cannot be reached: {type(error).__name__}"
+        LOG.warning("the control database failed its check: %s", reason_of(error))
+        return status_of(error)
     return None
 
 
@@ -61,7 +65,7 @@ def _hot_log(state: State) -> str | None:
     try:
         backlog = state.upkeep.backlog()
     except sqlite3.DatabaseError as error:
-        return f"cannot be read: {error}"
+        return status_of(error)
     if backlog.rows >= state.settings.backlog_rows_max:
         return f"{backlog.rows} hits wait to be loaded, and no more are taken"
     if backlog.age_s(time.time()) > STALE_LOADS * max(state.settings.load_every_s, 60):

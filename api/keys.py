@@ -5,12 +5,12 @@ key without a look-up.
 """
 
 import hashlib
+import logging
 import secrets
 import string
 import threading
 import time
 import zlib
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from api.errors import KeyNotFound
 from warehouse import projects
 from warehouse.control import METADATA
+from warehouse.database_errors import Cause, cause_of, reason_of
 
 PREFIX = "rdr_admin_"
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -29,6 +30,8 @@ BELIEVED_S = 2.0
 BELIEVED_MAX = 10_000
 USED_EVERY_S = 60
 """How fresh a key's last-used time is kept."""
+
+LOG = logging.getLogger("readership.keys")
 
 Scope = Literal["read", "write"]
 SCOPES: tuple[Scope, ...] = ("read", "write")
@@ -162,9 +165,14 @@ class Keyring:
         return key
 
     def _note_use(self, key: Key, now_s: int) -> None:
-        """On a full disk the time stays what it was: a reader must not be turned away for it."""
-        with suppress(sa.exc.OperationalError), self._engine.begin() as connection:
-            connection.execute(KEYS.update().where(KEYS.c.id == key.id).values(last_used_s=now_s))
+        """Store the time of use. If the database cannot be written the old time stays: readers are still answered."""
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(KEYS.update().where(KEYS.c.id == key.id).values(last_used_s=now_s))
+        except sa.exc.DBAPIError as error:
+            if cause_of(error) is Cause.PROGRAM:
+                raise
+            LOG.warning("the last use of key %s is not stored: %s", key.id, reason_of(error))
 
 
 def _key(row: sa.Row[tuple[object, ...]]) -> Key:

@@ -101,7 +101,7 @@ class RequestLog:
         except Exception as error:  # noqa: BLE001  # the last door: what no table of problems names is logged, once
             ERRORS.error("%r", type(error).__name__, exc_info=error, extra={"fields": {"requestId": request_id}})
             if not status:
-                await problems.response(Problem("internal", "an error of ours"), request_id)(
+                await problems.response(Problem("internal", problems.INTERNAL), request_id)(
                     scope, receive, send_with_id
                 )
         route = self._routes.get(scope.get("endpoint"), "none")

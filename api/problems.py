@@ -3,6 +3,8 @@
 An exception that is not in the table is a bare 500 with the request's id: its text is for the log alone.
 """
 
+import logging
+import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,9 +18,12 @@ from starlette.responses import Response
 from agent import errors as agent
 from ingest import errors as ingest
 from warehouse import errors as warehouse
+from warehouse.database_errors import Cause, cause_of, is_temporary, reason_of
 
 RETRY_AFTER_S = 5
 MEDIA_TYPE = "application/problem+json"
+INTERNAL = "an error of ours"
+LOG = logging.getLogger("readership.error")
 
 
 class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -96,8 +101,16 @@ def of_overload(error: ingest.Overloaded) -> Problem:
     return Problem("overloaded", str(error), headers={"Retry-After": str(error.retry_after_s)})
 
 
-def of_silence(error: sa.exc.SQLAlchemyError) -> Problem:
-    return Problem("overloaded", "the control database does not answer", headers={"Retry-After": str(RETRY_AFTER_S)})
+def of_database_error(error: sa.exc.SQLAlchemyError | sqlite3.Error) -> Problem:
+    database = "hot log" if isinstance(error, sqlite3.Error) else "control database"
+    details = {
+        Cause.UNAVAILABLE: f"the {database} does not answer",
+        Cause.DISK_FULL: f"the disk of the {database} is full",
+    }
+    detail = details.get(cause_of(error))
+    if detail is None:
+        return Problem("internal", INTERNAL)
+    return Problem("overloaded", detail, headers={"Retry-After": str(RETRY_AFTER_S)})
 
 
 def of_http_exception(error: HTTPException) -> Problem:
@@ -118,8 +131,9 @@ TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
     ingest.BodyTooLarge: lambda error: Problem("body-too-large", str(error)),
     ingest.IdempotencyMismatch: lambda error: Problem("idempotency-mismatch", str(error)),
     ingest.Overloaded: of_overload,
-    sa.exc.OperationalError: of_silence,
-    sa.exc.TimeoutError: of_silence,  # of waiting for a connection: all are in use, of requests that are not answered
+    sa.exc.DBAPIError: of_database_error,
+    sa.exc.TimeoutError: of_database_error,  # of waiting for a connection of the pool
+    sqlite3.Error: of_database_error,
     warehouse.DataIncomplete: lambda error: Problem("data-incomplete", str(error)),
     warehouse.ProjectNotFound: lambda error: Problem("not-found", str(error)),
     agent.JobNotFound: lambda error: Problem("not-found", str(error)),
@@ -129,16 +143,25 @@ TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
     agent.NothingToCancel: lambda error: Problem("job-not-active", str(error)),
     agent.IdempotencyMismatch: lambda error: Problem("idempotency-mismatch", str(error)),
     HTTPException: of_http_exception,
-    Exception: lambda error: Problem("internal", "an error of ours"),
+    Exception: lambda error: Problem("internal", INTERNAL),
 }
 
 
 async def answer(request: Request, error: Exception) -> Response:
     """The response to a request that ended in an exception of TABLE."""
     made = next(TABLE[kind] for kind in type(error).__mro__ if kind in TABLE)
+    if made is of_database_error:
+        _log(error, request.state.request_id)
     answered = response(made(error), request.state.request_id)
     answered.headers.update(getattr(request.state, "headers", {}))
     return answered
+
+
+def _log(error: Exception, request_id: str) -> None:
+    """Write a database error to the log, with its traceback unless it is temporary."""
+    traceback = None if is_temporary(error) else error
+    fields = {"requestId": request_id}
+    LOG.error("%s: %s", type(error).__name__, reason_of(error), exc_info=traceback, extra={"fields": fields})
 
 
 def response(problem: Problem, request_id: str) -> Response:

@@ -22,6 +22,7 @@ In the order data passes:
 - `views`: the page-view report of a project and a range.
 - `doctor`: every invariant, checked on the data as it is.
 - `control`: the control database.
+- `database_errors`: the causes of its errors and of SQLite's: which pass by themselves.
 - `projects`: the projects in it.
 - `standing`: whether one is still there, for one who stores much for it.
 - `errors`: what can go wrong, without HTTP.

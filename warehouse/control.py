@@ -11,6 +11,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateIndex, CreateTable
 
+from warehouse.database_errors import Cause, cause_of
+
 BUSY_TIMEOUT_MS = 30_000
 SILENT_S = 10
 """A PostgreSQL server of which nothing comes back for so long is away. The system by itself would wait for minutes to
@@ -78,6 +80,42 @@ def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         yield connection
         connection.commit()
+
+
+def probe(engine: sa.Engine) -> None:
+    """Read from every table with all its columns, and check that the database can be written; it stays unchanged.
+
+    On SQLite the probe does not wait for another writer, whose lock proves that the file can be written.
+
+    Raises:
+        SQLAlchemyError: the database cannot be read or written; `database_errors.cause_of` tells why.
+    """
+    with engine.connect() as connection:
+        for table in METADATA.sorted_tables:
+            connection.execute(table.select().limit(1)).all()
+        connection.rollback()
+        if engine.dialect.name == "sqlite":
+            _probe_sqlite(connection)
+        else:
+            _write_nothing(connection)
+
+
+def _probe_sqlite(connection: sa.Connection) -> None:
+    connection.exec_driver_sql("PRAGMA busy_timeout=0")
+    try:
+        _write_nothing(connection)
+    except sa.exc.OperationalError as error:
+        if cause_of(error) is not Cause.UNAVAILABLE:
+            raise
+    finally:
+        connection.rollback()
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+
+
+def _write_nothing(connection: sa.Connection) -> None:
+    """Run a statement that a read-only database refuses. SQLite does not refuse BEGIN IMMEDIATE there."""
+    connection.execute(METADATA.sorted_tables[0].delete().where(sa.false()))
+    connection.rollback()
 
 
 def _prepare_sqlite(connection: Any, record: Any) -> None:

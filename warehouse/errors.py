@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sqlalchemy.exc import OperationalError
+    from sqlalchemy import exc
 
 
 class WarehouseError(Exception):
@@ -53,11 +53,11 @@ class StagedTooLong(WarehouseError):
     """Files that were staged long ago are named only now, and may be gone."""
 
 
-def control_errors() -> "type[OperationalError]":
-    """Those by which the control database says that it does not answer. Loads SQLAlchemy: see `engine_errors`."""
-    from sqlalchemy.exc import OperationalError  # noqa: PLC0415 - the same
+def control_errors() -> "tuple[type[exc.DBAPIError], type[exc.TimeoutError]]":
+    """Return the errors of the control database. Loads SQLAlchemy: see `engine_errors`."""
+    from sqlalchemy import exc  # noqa: PLC0415 - the same
 
-    return OperationalError
+    return exc.DBAPIError, exc.TimeoutError
 
 
 def engine_errors() -> tuple[type[Exception], ...]:

@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 import sqlalchemy as sa
 
-from agent import journal, queue, store, turn
+from agent import journal, patience, queue, store, turn
 from agent.queue import Lease
 from agent.tables import TURNS
 from agent.worker import Setup, Worker, _Held
@@ -140,6 +140,15 @@ def test_what_became_of_an_agent_is_noted_once_the_database_is_back(
     assert status(database.past, id) == becomes, journal.read(database.past, id)
     assert (tmp_path / "runs").read_text() == "\n", "the agent ran once"
     assert len(made.pulls(id)) == (becomes == "completed")
+
+
+def test_permanent_database_error_is_not_retried(sqlite: Database) -> None:
+    def write() -> None:
+        with sqlite.engine.begin() as connection:
+            connection.execute(sa.text("UPDATE turns SET no_such_column = 1"))
+
+    with pytest.raises(sa.exc.OperationalError, match="no such column"):
+        patience.noted(write, lambda: False)
 
 
 def test_a_worker_that_ends_while_it_cannot_note_an_end_has_no_fault(

@@ -7,6 +7,7 @@ import pty
 import re
 import shutil
 import socket
+import sqlite3
 import subprocess
 import time
 import traceback
@@ -552,6 +553,24 @@ def test_what_cannot_be_done_is_told_in_one_line(
 ) -> None:
     given = [each.format(**names) for each in arguments]
     assert named.format(**names) in complaint(call(Path(names["folder"]) / "data", *given, **environ))
+
+
+def test_command_names_a_read_only_control_database_in_one_line(tmp_path: Path) -> None:
+    new_key(tmp_path / "data")
+    url = f"sqlite:///file:{tmp_path / 'data' / 'control.sqlite'}?mode=ro&uri=true"
+    done = call(tmp_path / "data", "project", "create", "new", READERSHIP_DATABASE_URL=url)
+    assert complaint(done) == "Error: the control database: attempt to write a readonly database\n"
+
+
+def test_command_on_a_control_database_without_a_column_ends_with_a_traceback(tmp_path: Path) -> None:
+    new_key(tmp_path / "data")
+    with sqlite3.connect(tmp_path / "data" / "control.sqlite") as connection:
+        connection.execute("ALTER TABLE projects RENAME COLUMN origins TO other")
+    connection.close()
+    done = readership("--data", str(tmp_path / "data"), "project", "list")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "no such column: projects.origins" in done.stderr
 
 
 @pytest.mark.parametrize("arguments", USAGE_ERRORS.values(), ids=USAGE_ERRORS)

@@ -1,0 +1,139 @@
+"""Causes of database errors, of SQLite and PostgreSQL: which of them pass by themselves, and which never do."""
+
+import sqlite3
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+_SQLITE_PRIMARY = 0xFF
+"""Mask of the primary code in an extended one (https://sqlite.org/rescode.html)."""
+_SQLITE_FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE})
+"""The second one: the file of the WAL index cannot grow, which SQLite calls a disk I/O error."""
+_SQLITE_LOCKED = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
+_SQLITE_UNUSABLE = frozenset(
+    {
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_AUTH,
+        sqlite3.SQLITE_NOTADB,
+    }
+)
+# Prefixes of https://www.postgresql.org/docs/current/errcodes-appendix.html
+_POSTGRESQL_FULL = ("53100",)
+_POSTGRESQL_UNAVAILABLE = (
+    "08",  # connection exception
+    "25P03",  # idle_in_transaction_session_timeout
+    "25P04",  # transaction_timeout
+    "40001",  # serialization_failure
+    "40P01",  # deadlock_detected
+    "53300",  # too_many_connections
+    "55P03",  # lock_not_available
+    "57014",  # query_canceled, by statement_timeout
+    "57P01",  # admin_shutdown
+    "57P02",  # crash_shutdown
+    "57P03",  # cannot_connect_now
+    "57P05",  # idle_session_timeout
+)
+_POSTGRESQL_UNUSABLE = (
+    "25006",  # read_only_sql_transaction
+    "28",  # invalid authorization
+    "3D000",  # no such database
+    "42501",  # insufficient_privilege
+    "58",  # system error, such as of input and output
+    "XX001",  # data_corrupted
+    "XX002",  # index_corrupted
+)
+
+
+class Cause(Enum):
+    """Cause of a database error."""
+
+    UNAVAILABLE = "unavailable"
+    """A lost connection or a lock timeout."""
+    DISK_FULL = "disk full"
+    UNUSABLE = "unusable"
+    """The database or the disk under it is damaged, read-only or cannot be opened."""
+    PROGRAM = "program"
+    """An error of this program, such as a column that does not exist, and any error that is not of a database."""
+
+
+_STATUS = {
+    Cause.UNAVAILABLE: "does not answer",
+    Cause.DISK_FULL: "disk full",
+    Cause.UNUSABLE: "damaged, read-only or not accessible: see the log",
+    Cause.PROGRAM: "does not fit this version of the program: see the log",
+}
+
+
+def cause_of(error: BaseException) -> Cause:
+    """Return the cause of an error of `sqlite3`, of SQLAlchemy, or of any other.
+
+    SQLAlchemy is loaded only for an error that is not of `sqlite3`: see `warehouse.standing`.
+    """
+    if isinstance(error, sqlite3.Error):
+        return _of_sqlite(error)
+    import sqlalchemy as sa  # noqa: PLC0415  # see above
+
+    if isinstance(error, sa.exc.TimeoutError):  # every connection of the pool is in use
+        return Cause.UNAVAILABLE
+    if not isinstance(error, sa.exc.DBAPIError):
+        return Cause.PROGRAM
+    if error.connection_invalidated:
+        return Cause.UNAVAILABLE
+    return _of_sqlite(error.orig) if isinstance(error.orig, sqlite3.Error) else _of_postgresql(error)
+
+
+def is_temporary(error: BaseException) -> bool:
+    """Return whether the same call may succeed later without a change of the program or the database.
+
+    A full disk is temporary, because nothing was stored and space may come back.
+    """
+    return cause_of(error) in {Cause.UNAVAILABLE, Cause.DISK_FULL}
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the database's own message in one line, without the SQL and its values."""
+    return " ".join(str(getattr(error, "orig", None) or error).split())
+
+
+def status_of(error: BaseException) -> str:
+    """Return what `/readyz` shows of an error: its cause and code, without hosts, paths or values."""
+    orig = getattr(error, "orig", None) or error
+    code = getattr(orig, "sqlite_errorname", None) or getattr(orig, "sqlstate", None) or type(error).__name__
+    return f"{_STATUS[cause_of(error)]} ({code})"
+
+
+def _of_sqlite(error: sqlite3.Error) -> Cause:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    primary = code & _SQLITE_PRIMARY
+    if code in _SQLITE_FULL:
+        return Cause.DISK_FULL
+    if primary in _SQLITE_LOCKED:
+        return Cause.UNAVAILABLE
+    return Cause.UNUSABLE if primary in _SQLITE_UNUSABLE else Cause.PROGRAM
+
+
+def _of_postgresql(error: "sa.exc.DBAPIError") -> Cause:
+    state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
+    if state is None:
+        return _without_state(error)
+    if state.startswith(_POSTGRESQL_FULL):
+        return Cause.DISK_FULL
+    if state.startswith(_POSTGRESQL_UNAVAILABLE):
+        return Cause.UNAVAILABLE
+    return Cause.UNUSABLE if state.startswith(_POSTGRESQL_UNUSABLE) else Cause.PROGRAM
+
+
+def _without_state(error: "sa.exc.DBAPIError") -> Cause:
+    """Return UNAVAILABLE for an OperationalError: the driver could not connect, or lost the server.
+
+    libpq gives no code for a refused connection, so a wrong password looks like a server that is starting.
+    """
+    import sqlalchemy as sa  # noqa: PLC0415  # loaded already: the error is of it
+
+    return Cause.UNAVAILABLE if isinstance(error, sa.exc.OperationalError) else Cause.PROGRAM
