@@ -64,7 +64,7 @@ KINDS = {
     "not-found": Kind(404, "Not found", "See the reference for the paths there are."),
     "method-not-allowed": Kind(405, "Method not allowed", "Use a method that the `Allow` header names."),
     "not-acceptable": Kind(406, "Not acceptable", "Accept one of the media types that `detail` names."),
-    "body-too-slow": Kind(408, "Body too slow", "Send the whole body without long pauses; nothing was kept."),
+    "body-too-slow": Kind(408, "Body too slow", "Send the body faster and without long pauses; nothing was stored."),
     "body-too-large": Kind(413, "Body too large", "Send fewer hits at once; nothing was kept."),
     "unsupported-media-type": Kind(415, "Unsupported media type", "Send a media type that `detail` names."),
     "idempotency-mismatch": Kind(422, "Idempotency-Key reused", "Send a new key with a new body."),

@@ -27,6 +27,22 @@ def test_pause_is_measured_between_pieces_and_not_over_the_whole_body() -> None:
     assert asyncio.run(body.read(request(PIECES, 0.4), 100, piece_s=1)) == b"".join(PIECES)
 
 
+def test_body_that_comes_too_slowly_is_given_up_at_its_deadline() -> None:
+    pieces = [b" "] * 1_000_000
+    with pytest.raises(Problem) as raised:
+        asyncio.run(body.read(request(pieces, 0.001), 1_000_000, total_s=0.2))
+    assert KINDS[raised.value.kind].status == 408
+    assert "16 KiB" in raised.value.detail
+    assert raised.value.headers["Connection"] == "close"
+
+
+def test_each_16_kib_of_a_body_move_its_deadline_by_a_second() -> None:
+    pieces = [b" " * body.BYTES_PER_S_MIN] * 4
+    paused = request([*pieces, b""], 0.1)
+    with pytest.raises(Problem, match="nothing more"):  # the body never ends, and no piece is late by its deadline
+        asyncio.run(body.read(paused, 1_000_000, piece_s=1, total_s=0.2))
+
+
 @pytest.mark.parametrize("pieces", [[], [b"{"], [b"{", b'"path"']])
 def test_body_that_stalls_is_given_up_and_its_connection_closed(pieces: list[bytes]) -> None:
     with pytest.raises(Problem) as told:
