@@ -1,4 +1,4 @@
-"""The processes of a running service: one, or several workers behind one socket."""
+"""The processes of a running service: one, or a supervisor with several workers behind one socket."""
 
 import gc
 import multiprocessing
@@ -6,32 +6,35 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from multiprocessing.connection import wait
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.supervisors import Multiprocess
 
 from api import app, logs
 from api.errors import AddressInUse
 from api.rate_limit import RateLimit
 from api.settings import Settings, read
+from api.supervisor import Supervisor
 
 DRAIN_S = 10
 """For how long a stopping worker lets requests in flight end. Supervisors wait for 10 s (Docker) to 90 s (systemd), and
 kill then."""
-SILENT_S = 60
-"""A worker that says nothing for so long is replaced. After uvicorn's 5 s a machine that stood still for a moment, or
-that starts a worker slowly, lost good ones, and with them the requests in flight."""
 BACKLOG = 2048
 GC_THRESHOLD = (10_000, 20, 50)
 
 
 def serve(settings: Settings, listener: socket.socket, workers: int) -> None:
-    """Serve until SIGTERM or SIGINT; requests in flight are answered and the hot log is loaded before this returns."""
+    """Serve until SIGTERM or SIGINT; requests in flight are answered and the hot log is loaded before this returns.
+
+    Raises:
+        SystemExit: a worker could not start, or had to be killed at the end.
+    """
     os.environ["READERSHIP_DATA"] = str(settings.data)
     os.environ["READERSHIP_RUN_SECRET"] = settings.run_secret.hex()
     _forget_limits(settings.limits)
@@ -39,27 +42,54 @@ def serve(settings: Settings, listener: socket.socket, workers: int) -> None:
     RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret).close()
     if workers == 1:
         run(worker_app, listener, settings)
+        status = 0
     else:
         _share_counters(settings.run / "metrics")
-        Multiprocess(_config("api.serve:worker_app", settings, workers), sockets=[listener]).run()
+        logs.set_up()
+        status = Supervisor(_work, (listener,), workers).run()
     _forget_limits(settings.limits)
+    if status:
+        sys.exit(status)
 
 
-def run(factory: Callable[[], ASGIApp], listener: socket.socket, settings: Settings) -> None:
-    """Serve the app that `factory` makes in this process, until a signal ends it."""
+def run(
+    factory: Callable[[], ASGIApp],
+    listener: socket.socket,
+    settings: Settings,
+    on_end: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve the app that `factory` makes in this process, until a signal ends it; call `on_end` at that signal."""
+    server = _Server(_config(factory, settings), on_end)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # uvicorn raises it once more at its end, which is status 0 here
+        # A signal that comes before uvicorn handles it counts. uvicorn raises it once more at its end: status 0.
+        signal.signal(number, server.handle_exit)
     try:
-        uvicorn.Server(_config(factory, settings, 1)).run(sockets=[listener])
+        server.run(sockets=[listener])
     finally:
         gc.unfreeze()  # else DuckDB's bindings take what `settle` froze for leaks, and say so at the exit
 
 
-def _config(factory: Callable[[], ASGIApp] | str, settings: Settings, workers: int) -> uvicorn.Config:
+def _work(number: int, listener: socket.socket) -> None:
+    """Serve in a worker process."""
+    run(worker_app, listener, read(os.environ))
+
+
+class _Server(uvicorn.Server):
+    """A server that reports the signal that ends it."""
+
+    def __init__(self, config: uvicorn.Config, on_end: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_end = on_end
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._on_end()
+        super().handle_exit(sig, frame)
+
+
+def _config(factory: Callable[[], ASGIApp], settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         factory,
         factory=True,
-        workers=workers,
         loop="uvloop",
         http="httptools",
         ws="none",
@@ -69,7 +99,6 @@ def _config(factory: Callable[[], ASGIApp] | str, settings: Settings, workers: i
         server_header=False,
         forwarded_allow_ips=settings.trusted_proxies,
         timeout_graceful_shutdown=DRAIN_S,
-        timeout_worker_healthcheck=SILENT_S,
     )
 
 
