@@ -15,6 +15,7 @@ def prepare(settings: Settings) -> None:
     """Make what the service needs in its data folder; safe to repeat, and beside a running service."""
     from warehouse import control  # noqa: PLC0415  # SQLAlchemy: see `warehouse.standing`
 
+    control.refuse_newer(settings.database_url)
     prepare_lake(settings)
     with _locked(settings):
         control.connect(settings.database_url).dispose()
@@ -22,7 +23,13 @@ def prepare(settings: Settings) -> None:
 
 
 def prepare_lake(settings: Settings) -> None:
-    """Make what hits are stored in."""
+    """Make what hits are stored in.
+
+    Raises:
+        StoreTooNew: a newer release wrote a store; no store is changed.
+    """
+    lake.refuse_newer(settings.lake)
+    batches.refuse_newer(settings.hot_log)
     settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     for each in (settings.run, settings.lake):
         each.mkdir(exist_ok=True)

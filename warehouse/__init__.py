@@ -4,6 +4,7 @@ In the order data passes:
 
 - `folder`: what stands where in a data folder.
 - `schema`: the columns of the two tables, and of a hot batch.
+- `migrations`: schema versions, and the numbered steps from one to the next; `table_schema`: those of the Delta tables.
 - `lake`: the Delta tables: create, open, append with an offset, replace a partition.
 - `stage`: many rows at once into Parquet files, before any commit.
 - `batches`: the hot log's table of batches, rows or staged files, each with a rising id.
@@ -21,7 +22,7 @@ In the order data passes:
 - `span`: a range of time, cut into days and edges.
 - `views`: the page-view report of a project and a range.
 - `doctor`: every invariant, checked on the data as it is.
-- `control`: the control database.
+- `control`: the control database; `control_steps`: its schema's changes.
 - `database_errors`: the causes of its errors and of SQLite's: which pass by themselves.
 - `projects`: the projects in it.
 - `standing`: whether one is still there, for one who stores much for it.

@@ -8,14 +8,16 @@ means the same to every reader.
 import math
 import sqlite3
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 
+from warehouse import migrations
+from warehouse.migrations import Step
 from warehouse.schema import HOT
 from warehouse.stage import Staged
 
@@ -35,6 +37,11 @@ CREATE INDEX IF NOT EXISTS batches_rows ON batches (rows);
 CREATE TABLE IF NOT EXISTS staged (id INTEGER PRIMARY KEY, files BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS recounts (id INTEGER PRIMARY KEY AUTOINCREMENT, date TEXT NOT NULL UNIQUE);
 """
+STORE = "the hot log"
+
+Steps = Sequence[Step[sqlite3.Connection]]
+STEPS: Steps = ()
+
 _NO_ROWS = pa.RecordBatch.from_pylist([], HOT)
 _STAGED = msgspec.json.Decoder(Staged)
 
@@ -48,33 +55,68 @@ class Batch:
     staged: Staged | None = None
 
 
-def connect(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
-    """Open the hot log, making it if need be. Commits are durable: each waits for the disk.
+def connect(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S, steps: Steps = STEPS) -> sqlite3.Connection:
+    """Open the hot log at the newest schema version, creating it if need be. Each commit waits for the disk.
 
     `busy_timeout_s` is how long a write waits for the lock of another process once the hot log is open.
 
     The timeout is set before the journal mode, because turning WAL on takes a lock that another process may hold.
+
+    Raises:
+        StoreTooNew: a newer release wrote it; nothing is written.
     """
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     try:
-        _prepare(connection)
+        _prepare(connection, steps)
         connection.execute(f"PRAGMA busy_timeout={int(busy_timeout_s * 1000)}")
-    except sqlite3.DatabaseError:
+    except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _prepare(connection: sqlite3.Connection) -> None:
+def refuse_newer(path: Path) -> None:
+    """Raise StoreTooNew if a newer release wrote the hot log. Creates and changes nothing."""
+    if path.exists():
+        with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)) as connection:
+            migrations.pending(STORE, _version(connection) or migrations.FIRST, STEPS)
+
+
+def add_column(table: str, definition: str) -> Callable[[sqlite3.Connection], None]:
+    """Return a step that adds a column, such as `checksum INTEGER`.
+
+    A table that is not there yet is left out: it is created at the newest version when it is first needed.
+    """
+
+    def apply(connection: sqlite3.Connection) -> None:
+        if _has_table(connection, table):
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {definition}")
+
+    return apply
+
+
+def _prepare(connection: sqlite3.Connection, steps: Steps) -> None:
+    version = _version(connection)
+    is_current = not migrations.pending(STORE, version or migrations.FIRST, steps)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute(f"PRAGMA journal_size_limit={WAL_BYTES_KEPT}")
     connection.execute("PRAGMA secure_delete=ON")  # what is erased leaves the file, however SQLite was compiled
-    with transaction(connection):
+    if version == 0 or not is_current:
+        with transaction(connection):
+            _bring_up_to_date(connection, steps)
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, steps: Steps) -> None:
+    """Run the steps that are missing, or create the tables, inside the transaction that records the version."""
+    if _has_table(connection, "node"):
+        for step in migrations.pending(STORE, _version(connection) or migrations.FIRST, steps):
+            step.apply(connection)
+    else:
         for statement in _CREATE.split(";"):
             connection.execute(statement)
-        if connection.execute("SELECT 1 FROM node").fetchone() is None:
-            connection.execute("INSERT INTO node VALUES (?)", (uuid.uuid4().hex,))
+        connection.execute("INSERT INTO node VALUES (?)", (uuid.uuid4().hex,))
+    connection.execute(f"PRAGMA user_version={migrations.newest(steps)}")
 
 
 @contextmanager
@@ -103,6 +145,16 @@ def try_write(connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE node SET id = id")
     finally:
         connection.execute(f"PRAGMA busy_timeout={timeout_ms}")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    """Return the schema version; 0 for a file without tables, or whose tables 0.1.0 created."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _has_table(connection: sqlite3.Connection, name: str) -> bool:
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)).fetchone()
+    return found is not None
 
 
 def node_id(connection: sqlite3.Connection) -> str:

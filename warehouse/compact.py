@@ -72,7 +72,7 @@ def _rewrite(root: Path, database: duckdb.DuckDBPyConnection, spec: lake.Spec, p
     files = _files(table, spec, partition)
     if files:
         with database.cursor() as cursor:
-            rows = cursor.sql(_SORTED[spec.name].format(files=query.parquet(files))).to_arrow_reader()
+            rows = cursor.sql(_SORTED[spec.name].format(files=query.rows(spec, files))).to_arrow_reader()
             lake.replace_partition(table, spec, partition, rows.cast(spec.schema))
     return len(files), len(_files(table, spec, partition))
 

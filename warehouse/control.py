@@ -4,14 +4,19 @@ SQLAlchemy Core, so that the SQLite file of one machine and a PostgreSQL server 
 are since 1970: whole seconds in columns that end in `_s`, microseconds in those that end in `_us`.
 """
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateIndex, CreateTable
 
+from warehouse import control_steps, migrations
+from warehouse.control_steps import STEPS, Steps
 from warehouse.database_errors import Cause, cause_of
+from warehouse.errors import ControlUnreadable
 
 BUSY_TIMEOUT_MS = 30_000
 SILENT_S = 10
@@ -21,25 +26,54 @@ MAKING = 0x72656164
 """The key of the lock by which one process at a time makes tables on PostgreSQL: `read` in ASCII."""
 LIBPQ_DRIVERS = ("psycopg", "psycopg2")
 METADATA = sa.MetaData()
+SCHEMA_VERSION = sa.Table(
+    "schema_version",
+    METADATA,
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("database_id", sa.String(32), nullable=False),
+)
+"""One row: the version of all tables, and an id by which a database is recognised after a restore or a move."""
 
 
-def connect(url: str) -> sa.Engine:
-    """An engine over the control database, its tables made where they are missing.
+def connect(url: str, steps: Steps = STEPS) -> sa.Engine:
+    """Open the control database: bring its tables to the newest version, and create the missing ones.
 
-    Not by `create_all`, which looks first and then makes: two processes that start at one time would both make them.
-    And not where all are there: on PostgreSQL even an index that is not made locks its table, and deadlocks were seen.
+    Safe when several processes start at once. Where nothing is to be done nothing is locked: on PostgreSQL even
+    `CREATE INDEX IF NOT EXISTS` locks its table, and deadlocks were seen.
+
+    Raises:
+        StoreTooNew: a newer release wrote it; nothing is written.
+        ControlUnreadable: it records no version although it has the table for it.
     """
+    engine = _engine(url)
+    try:
+        _bring_up_to_date(engine, steps)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+def refuse_newer(url: str) -> None:
+    """Raise StoreTooNew if a newer release wrote the control database. Creates and changes nothing."""
+    file = sa.make_url(url).database
+    if url.startswith("sqlite") and not (file and Path(file).exists()):
+        return
+    engine = _engine(url)
+    try:
+        with engine.connect() as connection:
+            control_steps.pending(_version(connection))
+    finally:
+        engine.dispose()
+
+
+def _engine(url: str) -> sa.Engine:
     is_file = url.startswith("sqlite")
     engine = sa.create_engine(
         url, pool_pre_ping=not is_file, hide_parameters=True, connect_args={} if is_file else _impatient(url)
     )
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _prepare_sqlite)
-    with engine.connect() as connection:
-        known = set(sa.inspect(connection).get_table_names())
-    missing = [table for table in METADATA.sorted_tables if table.name not in known]
-    if missing:
-        _make(engine, missing)
     return engine
 
 
@@ -58,14 +92,63 @@ def _impatient(url: str) -> dict[str, int]:
     return {name: value for name, value in told.items() if name not in given.query}
 
 
-def _make(engine: sa.Engine, tables: list[sa.Table]) -> None:
-    with engine.begin() as connection:
+def _bring_up_to_date(engine: sa.Engine, steps: Steps) -> None:
+    with engine.connect() as connection:
+        version = _version(connection)
+        is_current = not control_steps.pending(version, steps)
+        if version is not None and is_current and not _missing(connection):
+            return
+    with _changing(engine) as connection:
+        _create_version(connection, migrations.newest(steps))
+    for step in steps:
+        with _changing(engine) as connection:
+            if step.version == (_version(connection) or 0) + 1:
+                step.apply(connection)
+                connection.execute(SCHEMA_VERSION.update().values(version=step.version))
+    with _changing(engine) as connection:
+        for table in _missing(connection):
+            _create(connection, table)
+
+
+def _version(connection: sa.Connection) -> int | None:
+    """Return the schema version; None for a database without tables, or whose tables 0.1.0 created."""
+    if not sa.inspect(connection).has_table(SCHEMA_VERSION.name):
+        return None
+    version: int | None = connection.execute(sa.select(SCHEMA_VERSION.c.version)).scalar_one_or_none()
+    if version is None:
+        raise ControlUnreadable(
+            f"{control_steps.STORE} records no schema version, so it is not complete: restore it from a backup"
+        )
+    return version
+
+
+def _create_version(connection: sa.Connection, newest: int) -> None:
+    """Record the version of a database that records none: that of 0.1.0 if it has projects, else the newest."""
+    if _version(connection) is None:
+        is_first = sa.inspect(connection).has_table("projects")
+        _create(connection, SCHEMA_VERSION)
+        values = {"version": migrations.FIRST if is_first else newest, "database_id": uuid.uuid4().hex}
+        connection.execute(SCHEMA_VERSION.insert().values(values))
+
+
+def _missing(connection: sa.Connection) -> list[sa.Table]:
+    known = set(sa.inspect(connection).get_table_names())
+    return [table for table in METADATA.sorted_tables if table.name not in known]
+
+
+def _create(connection: sa.Connection, table: sa.Table) -> None:
+    connection.execute(CreateTable(table))
+    for index in table.indexes:
+        connection.execute(CreateIndex(index))
+
+
+@contextmanager
+def _changing(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Run one transaction that changes tables, by one process at a time."""
+    with writing(engine) as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
-        for table in tables:
-            connection.execute(CreateTable(table, if_not_exists=True))
-            for index in table.indexes:
-                connection.execute(CreateIndex(index, if_not_exists=True))
+        yield connection
 
 
 @contextmanager

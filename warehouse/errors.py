@@ -18,6 +18,10 @@ class HotLogBehind(WarehouseError):
     """The lake holds batches that this hot log never made: it was restored from an older copy."""
 
 
+class StoreTooNew(WarehouseError):
+    """A store was written by a newer release, and this one does not know its schema version."""
+
+
 class LakeBusy(WarehouseError):
     """Another process kept the lake's lock for longer than the caller would wait."""
 

@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +20,15 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
 from deltalake.transaction import AddAction, RemoveAction
 
+from warehouse import table_schema
 from warehouse.errors import LakeBusy
 from warehouse.schema import DAILY_VIEWS, DAILY_VIEWS_ORDER, HITS, HITS_ORDER
+from warehouse.table_schema import STEPS, Steps
 
 GRACE_H = 1
 """Hours for which a file stays on disk after a commit dropped it: longer than any query runs."""
 LOCK_POLL_S = 0.05
+MIGRATION_WAIT_S = 60.0
 TARGET_FILE_BYTES = 128 * 1024 * 1024
 ROW_GROUP_ROWS = 64 * 1024
 """Small enough that one project's rows of a day are a few row groups of the file."""
@@ -82,17 +85,44 @@ class State:
         return self.version, self.staged
 
 
-def create(lake: Path) -> None:
-    """Make both tables where they are missing."""
+def create(lake: Path, steps: Mapping[str, Steps] = STEPS) -> None:
+    """Create the tables that are missing, and bring the others to the newest schema version.
+
+    Raises:
+        StoreTooNew: a newer release wrote a table.
+        LakeBusy: steps are due, and another process held the lake for MIGRATION_WAIT_S.
+    """
     for spec in TABLES:
         folder = lake / spec.name
-        if not DeltaTable.is_deltatable(str(folder)):
-            folder.mkdir(parents=True, exist_ok=True)
-            table = DeltaTable.create(
-                str(folder), spec.schema, partition_by=[spec.partition], configuration=_CONFIGURATION
-            )
-            _persist(table, since=-1)
-            sync(lake)
+        if DeltaTable.is_deltatable(str(folder)):
+            _bring_up_to_date(lake, spec, steps)
+            continue
+        folder.mkdir(parents=True, exist_ok=True)
+        table = DeltaTable.create(
+            str(folder),
+            spec.schema,
+            partition_by=[spec.partition],
+            configuration={**_CONFIGURATION, **table_schema.properties(steps[spec.name])},
+            raise_if_key_not_exists=False,  # the schema version is a property of ours
+        )
+        _persist(table, since=-1)
+        sync(lake)
+
+
+def _bring_up_to_date(lake: Path, spec: Spec, steps: Mapping[str, Steps]) -> None:
+    if table_schema.pending(open_table(lake, spec, steps), spec.name, steps[spec.name]):
+        with locked(lake, MIGRATION_WAIT_S):
+            table = open_table(lake, spec, steps)
+            since = table.version()
+            table_schema.bring_up_to_date(table, spec.name, steps[spec.name])
+            _persist(table, since)
+
+
+def refuse_newer(lake: Path) -> None:
+    """Raise StoreTooNew if a newer release wrote a table. Creates and changes nothing."""
+    for spec in TABLES:
+        if DeltaTable.is_deltatable(str(lake / spec.name)):
+            open_table(lake, spec)
 
 
 @contextmanager
@@ -128,9 +158,15 @@ def let_others_in() -> None:
     time.sleep(2 * LOCK_POLL_S)
 
 
-def open_table(lake: Path, spec: Spec) -> DeltaTable:
-    """The table at its newest version."""
-    return DeltaTable(str(lake / spec.name))
+def open_table(lake: Path, spec: Spec, steps: Mapping[str, Steps] = STEPS) -> DeltaTable:
+    """Return the table at its newest version.
+
+    Raises:
+        StoreTooNew: a newer release wrote it.
+    """
+    table = DeltaTable(str(lake / spec.name))
+    table_schema.pending(table, spec.name, steps[spec.name])
+    return table
 
 
 def offset(table: DeltaTable, node: str) -> int:

@@ -185,7 +185,7 @@ class _Run:
 
     def ruled(self, files: Sequence[File]) -> pa.RecordBatchReader:
         """The rows of the files under today's rules, in the order of the table."""
-        return self._cursor.sql(_RULED.format(files=query.parquet(files))).to_arrow_reader().cast(HITS)
+        return self._cursor.sql(_RULED.format(files=query.rows(HITS_TABLE, files))).to_arrow_reader().cast(HITS)
 
     def _days(self, files: Sequence[File]) -> list[str]:
         if not files:

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from warehouse import control_steps
 from warehouse.batches import BUSY_TIMEOUT_S
 from warehouse.errors import ControlUnreadable, ProjectNotFound
 
+_HAS_VERSION = "SELECT 1 FROM sqlite_master WHERE name = 'schema_version'"
 _IS_MADE = "SELECT 1 FROM sqlite_master WHERE name = 'projects'"
 _STANDS = "SELECT 1 FROM projects WHERE id = ? AND NOT is_ending"
 
@@ -21,6 +23,7 @@ def in_file(control: Path, project: str) -> Iterator[Callable[[], None]]:
     Raises, as the check does:
         ProjectNotFound: it does not, or there is no database yet.
         ControlUnreadable: what is there is no database, or cannot be opened.
+        StoreTooNew: a newer release wrote it.
     """
     if not control.exists():
         raise ProjectNotFound(project)
@@ -35,8 +38,15 @@ def in_file(control: Path, project: str) -> Iterator[Callable[[], None]]:
                 if not is_made or connection.execute(_STANDS, (project,)).fetchone() is None:
                     raise ProjectNotFound(project)
 
+        with _told():
+            _refuse_newer(connection)
         check()
         yield check
+
+
+def _refuse_newer(connection: sqlite3.Connection) -> None:
+    if connection.execute(_HAS_VERSION).fetchone() is not None:
+        control_steps.pending(*connection.execute("SELECT max(version) FROM schema_version").fetchone())
 
 
 @contextmanager

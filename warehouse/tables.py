@@ -57,7 +57,7 @@ def keep(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, agents: pa.Tab
 
 def _all(spec: Spec, files: Sequence[File], hot: str) -> str:
     columns = ", ".join(spec.schema.names)
-    stored = f"SELECT {columns} FROM {query.parquet(files)} UNION ALL " if files else ""
+    stored = f"SELECT {columns} FROM {query.rows(spec, files)} UNION ALL " if files else ""
     return f"{stored} SELECT {columns} FROM ({hot})"
 
 

@@ -1,0 +1,131 @@
+"""A data folder of an older release is opened by today's code with all that is in it; a newer one is refused."""
+
+import json
+import sqlite3
+import tarfile
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.running import PROJECT, Running, readership
+from warehouse import lake, table_schema
+
+ARCHIVES = sorted((Path(__file__).parent / "fixtures").glob("data-*.tar.gz"))
+
+
+@dataclass
+class Older:
+    """A data folder of an older release, and what must be found in it."""
+
+    folder: Path
+    expected: dict[str, Any]
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    def run(self, *arguments: str) -> Any:
+        """Return the JSON output of a command over the folder."""
+        ran = readership("--data", str(self.data), *arguments)
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
+
+    def human(self) -> int:
+        """Return the views by people, of files and of waiting hits."""
+        return int(self.run("sql", "SELECT sum(views) AS human FROM daily_views")["human"])
+
+
+@pytest.fixture(params=ARCHIVES, ids=lambda path: path.name)
+def older(request: pytest.FixtureRequest, tmp_path: Path) -> Older:
+    with tarfile.open(request.param) as archive:
+        archive.extractall(tmp_path, filter="data")
+    return Older(tmp_path, json.loads((tmp_path / "expected.json").read_text()))
+
+
+def test_counts_are_complete_before_and_after_the_waiting_hits_are_loaded(older: Older) -> None:
+    assert older.human() == older.expected["human"]
+    older.run("flush")
+    assert older.human() == older.expected["human"]
+
+
+def test_doctor_finds_no_fault_and_counts_the_day_that_waited(older: Older) -> None:
+    assert [finding["fault"] for finding in older.run("doctor") if finding["fault"]] == []
+    with closing(sqlite3.connect(older.data / "hot.sqlite")) as hot:
+        assert hot.execute("SELECT count(*) FROM recounts").fetchone() == (0,)
+
+
+def test_log_that_the_older_release_imported_adds_nothing(older: Older) -> None:
+    summary = older.run("import", PROJECT, str(older.folder / "access.log"))
+    assert (summary["page_views"], summary["known"]) == (0, 300)
+    assert older.human() == older.expected["human"]
+
+
+def test_service_takes_keys_event_ids_and_jobs_of_the_older_release(older: Older) -> None:
+    running = Running(older.data, key=older.expected["key"], environ={"READERSHIP_JOBS_AT_ONCE": "0"}).start()
+    try:
+        again = [{"path": "/posted", "userAgent": "x", "eventId": f"{name}-3"} for name in ("posted", "waiting")]
+        assert running.post(again).json()["duplicates"] == 2
+        assert running.get()["totals"]["human"] == older.expected["human"]
+        base = f"{running.url}/v2/agent/{PROJECT}"
+        found = [httpx.get(f"{base}/job/{id}", headers=running.auth).json() for id in older.expected["jobs"]]
+        assert [job["status"] for job in found] == ["active", "archived"]
+        other = {"Authorization": f"Bearer {older.expected['other_key']}"}
+        assert httpx.get(f"{running.url}/v1/analytics/other/views", headers=other).json()["totals"]["total"] == 0
+    finally:
+        assert running.stop() == 0
+
+
+def newer_control(data: Path) -> None:
+    with closing(sqlite3.connect(data / "control.sqlite", isolation_level=None)) as connection:
+        connection.execute("UPDATE schema_version SET version = 99")
+
+
+def newer_hot_log(data: Path) -> None:
+    with closing(sqlite3.connect(data / "hot.sqlite")) as connection:
+        connection.execute("PRAGMA user_version=99")
+
+
+def newer_table(data: Path) -> None:
+    table = lake.open_table(data / "lake", lake.DAILY_VIEWS_TABLE)
+    table.alter.set_table_properties({table_schema.PROPERTY: "99"}, raise_if_not_exists=False)
+
+
+def contents(data: Path) -> dict[Path, bytes]:
+    """Return every file that is data; opening a SQLite file touches the `-shm` beside it."""
+    files = (path for path in data.rglob("*") if path.is_file() and not path.name.endswith("-shm"))
+    return {path: path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize(
+    ("change", "store"),
+    [
+        (newer_control, "the control database"),
+        (newer_hot_log, "the hot log"),
+        (newer_table, "the table daily_views of the lake"),
+    ],
+)
+def test_newer_store_is_refused_in_one_line_and_nothing_is_written(
+    tmp_path: Path, change: Callable[[Path], None], store: str
+) -> None:
+    data = tmp_path / "data"
+    assert readership("--data", str(data), "project", "create", "site").returncode == 0
+    log = tmp_path / "access.log"
+    log.write_text('192.0.2.7 - - [15/Sep/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "Firefox"\n')
+    change(data)
+    before = contents(data)
+    commands = [["serve", "--port", "0"], ["flush"], ["project", "list"], ["import", "site", str(log)]]
+    if change is not newer_control:
+        commands += [["sql", "SELECT 1"], ["doctor"]]
+    for command in commands:
+        ran = readership("--data", str(data), *command)
+        assert ran.returncode == 1, command
+        assert ran.stderr == (
+            f"Error: {store} has schema version 99, and this Readership knows versions up to 1: "
+            "install the release that wrote it, or a newer one; nothing was changed\n"
+        )
+    assert contents(data) == before

@@ -1,0 +1,255 @@
+"""Each store records its schema version, takes the steps that it needs once, and refuses a newer version unchanged."""
+
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+from deltalake import DeltaTable
+
+from tests.warehouse.site import Site, some_rows
+from warehouse import batches, control, control_steps, lake, migrations, projects, query, table_schema
+from warehouse.errors import ControlUnreadable, StoreTooNew
+from warehouse.folder import sqlite_url
+from warehouse.lake import DAILY_VIEWS_TABLE, HITS_TABLE, Spec
+from warehouse.migrations import Step
+
+CONTROL_STEPS = (
+    Step(2, control_steps.add_column("projects", "title TEXT")),
+    Step(3, control_steps.add_column("projects", "colour TEXT")),
+)
+HOT_STEPS = (
+    Step(2, batches.add_column("batches", "checksum INTEGER")),
+    Step(3, batches.add_column("no_such_table", "x TEXT")),
+)
+TITLE = pa.field("title", pa.string(), metadata={"comment": "title of the page"})
+TABLE_STEPS = {"hits": (Step(2, table_schema.add_columns(TITLE)),), "daily_views": ()}
+TITLED = Spec("hits", HITS_TABLE.schema.append(TITLE), "date", HITS_TABLE.order)
+
+
+def fail(connection: object) -> None:
+    raise ZeroDivisionError
+
+
+def columns(engine: sa.Engine, table: str) -> list[str]:
+    return [str(column["name"]) for column in sa.inspect(engine).get_columns(table)]
+
+
+def recorded(engine: sa.Engine) -> int:
+    with engine.connect() as connection:
+        return int(connection.execute(sa.text("SELECT version FROM schema_version")).scalar_one())
+
+
+def old_control(url: str) -> None:
+    """Create a control database as 0.1.0 did: one project, and no table of versions."""
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        projects.PROJECTS.create(connection)
+        connection.execute(projects.PROJECTS.insert().values(id="site", origins=[], created_s=1, is_ending=False))
+    engine.dispose()
+
+
+def test_new_control_database_is_created_at_the_newest_version(database_url: str) -> None:
+    engine = control.connect(database_url, CONTROL_STEPS)
+    assert recorded(engine) == 3
+    assert "title" not in columns(engine, "projects")  # the definition of today, and not the steps, made it
+    engine.dispose()
+
+
+def test_control_database_of_the_first_release_takes_every_step_once(database_url: str) -> None:
+    old_control(database_url)
+    for steps in ((), CONTROL_STEPS[:1], CONTROL_STEPS, CONTROL_STEPS):
+        engine = control.connect(database_url, steps)
+        assert recorded(engine) == 1 + len(steps)
+        assert columns(engine, "projects")[4:] == ["title", "colour"][: len(steps)]
+        assert [project.id for project in projects.every(engine)] == ["site"]
+        engine.dispose()
+
+
+def test_control_step_that_fails_leaves_the_version_before_it(database_url: str) -> None:
+    old_control(database_url)
+
+    def add_and_fail(connection: sa.Connection) -> None:
+        CONTROL_STEPS[1].apply(connection)
+        fail(connection)
+
+    with pytest.raises(ZeroDivisionError):
+        control.connect(database_url, (CONTROL_STEPS[0], Step(3, add_and_fail)))
+    engine = control.connect(database_url, CONTROL_STEPS[:1])
+    assert recorded(engine) == 2
+    assert columns(engine, "projects")[4:] == ["title"]
+    engine.dispose()
+
+
+def test_control_steps_run_once_when_several_start_together(database_url: str) -> None:
+    old_control(database_url)
+    together = threading.Barrier(6)
+    faults: list[BaseException] = []
+
+    def start() -> None:
+        together.wait()
+        try:
+            control.connect(database_url, CONTROL_STEPS).dispose()
+        except sa.exc.SQLAlchemyError as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=start) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    engine = control.connect(database_url, CONTROL_STEPS)
+    assert columns(engine, "projects")[4:] == ["title", "colour"]
+    engine.dispose()
+
+
+def test_newer_control_database_is_refused(database_url: str) -> None:
+    control.connect(database_url, CONTROL_STEPS).dispose()
+    for refuse in (control.connect, control.refuse_newer):
+        with pytest.raises(StoreTooNew, match=r"^the control database has schema version 3, .* versions up to 1: inst"):
+            refuse(database_url)
+
+
+def test_control_database_restored_without_its_version_is_refused(database_url: str) -> None:
+    engine = control.connect(database_url)
+    with engine.begin() as connection:
+        connection.execute(control.SCHEMA_VERSION.delete())
+    engine.dispose()
+    with pytest.raises(ControlUnreadable, match="records no schema version"):
+        control.connect(database_url)
+
+
+def test_looking_for_a_newer_version_creates_no_file(tmp_path: Path) -> None:
+    control.refuse_newer(sqlite_url(tmp_path / "control.sqlite"))
+    batches.refuse_newer(tmp_path / "hot.sqlite")
+    lake.refuse_newer(tmp_path / "lake")
+    assert list(tmp_path.iterdir()) == []
+
+
+def version_of(hot_log: Path) -> int:
+    with closing(sqlite3.connect(hot_log)) as connection:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def batch_columns(hot_log: Path) -> list[str]:
+    with closing(sqlite3.connect(hot_log)) as connection:
+        return [name for _, name, *_ in connection.execute("PRAGMA table_info(batches)")]
+
+
+def test_hot_log_takes_every_step_once_and_keeps_its_hits(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.post(*some_rows(0, 3))
+    site.hot.execute("PRAGMA user_version=0")  # as 0.1.0 left it
+    site.close()
+    for steps in ((), HOT_STEPS[:1], HOT_STEPS, HOT_STEPS):
+        with closing(batches.connect(site.hot_log, steps=steps)) as hot:
+            assert batches.backlog(hot).rows == 3
+        assert version_of(site.hot_log) == 1 + len(steps)
+        assert ("checksum" in batch_columns(site.hot_log)) == (len(steps) > 0)
+
+
+def test_new_hot_log_is_created_at_the_newest_version(tmp_path: Path) -> None:
+    batches.connect(tmp_path / "hot.sqlite", steps=HOT_STEPS).close()
+    assert version_of(tmp_path / "hot.sqlite") == 3
+    assert "checksum" not in batch_columns(tmp_path / "hot.sqlite")  # the definition of today, and not the steps
+
+
+def test_hot_log_step_that_fails_changes_nothing(tmp_path: Path) -> None:
+    batches.connect(tmp_path / "hot.sqlite").close()
+    with pytest.raises(ZeroDivisionError):
+        batches.connect(tmp_path / "hot.sqlite", steps=(HOT_STEPS[0], Step(3, fail)))
+    assert version_of(tmp_path / "hot.sqlite") == 1
+    assert "checksum" not in batch_columns(tmp_path / "hot.sqlite")
+
+
+def test_hot_log_at_its_newest_version_is_opened_without_waiting_for_a_writer(tmp_path: Path) -> None:
+    with closing(batches.connect(tmp_path / "hot.sqlite")) as writer, batches.transaction(writer):
+        batches.connect(tmp_path / "hot.sqlite").close()
+
+
+def test_newer_hot_log_is_refused_and_not_changed(tmp_path: Path) -> None:
+    batches.connect(tmp_path / "hot.sqlite", steps=HOT_STEPS).close()
+    before = (tmp_path / "hot.sqlite").read_bytes()
+    for refuse in (batches.connect, batches.refuse_newer):
+        with pytest.raises(StoreTooNew, match=r"^the hot log has schema version 3, .* versions up to 1: install"):
+            refuse(tmp_path / "hot.sqlite")
+    assert (tmp_path / "hot.sqlite").read_bytes() == before
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Site:
+    """A lake with rows, its tables without a recorded version, as 0.1.0 left it."""
+    site = Site(tmp_path)
+    site.post(*some_rows(0, 9))
+    site.load()
+    for spec in lake.TABLES:
+        log = site.root / spec.name / "_delta_log" / f"{0:020}.json"
+        log.write_text(log.read_text().replace('"readership.schemaVersion":"1"', '"a":"b"'))
+        assert table_schema.PROPERTY not in site.table(spec).metadata().configuration
+    return site
+
+
+def property_of(table: DeltaTable) -> str | None:
+    return table.metadata().configuration.get(table_schema.PROPERTY)
+
+
+def test_table_takes_every_step_once_and_the_commits_are_synced(older: Site, synced: set[Path]) -> None:
+    lake.create(older.root, TABLE_STEPS)
+    table = lake.open_table(older.root, HITS_TABLE, TABLE_STEPS)
+    assert property_of(table) == "2"
+    assert [field.name for field in table.schema().fields][-1] == "title"
+    log = older.root / "hits" / "_delta_log"
+    assert {log, log / f"{2:020}.json", log / f"{3:020}.json"} <= synced
+    lake.create(older.root, TABLE_STEPS)
+    assert lake.open_table(older.root, HITS_TABLE, TABLE_STEPS).version() == 3
+    assert older.table(DAILY_VIEWS_TABLE).version() == 1
+    older.close()
+
+
+def test_table_that_has_the_columns_but_not_the_version_is_finished(older: Site) -> None:
+    table_schema.add_columns(TITLE)(older.table(HITS_TABLE))  # where a process was killed between the two commits
+    lake.create(older.root, TABLE_STEPS)
+    table = lake.open_table(older.root, HITS_TABLE, TABLE_STEPS)
+    assert (table.version(), property_of(table)) == (3, "2")
+    older.close()
+
+
+def test_rows_of_files_with_and_without_a_new_column_are_read_together(older: Site) -> None:
+    lake.create(older.root, TABLE_STEPS)
+    table = lake.open_table(older.root, TITLED, TABLE_STEPS)
+    only_old = query.rows(TITLED, lake.state(table, TITLED, "").files, TABLE_STEPS)
+    rows = table.to_pyarrow_table().slice(0, 4)
+    titles = pa.array(["A", "B", "C", "D"])
+    added = rows.set_column(rows.schema.names.index("title"), TITLED.schema.field("title"), titles)
+    lake.append(table, added.select(TITLED.schema.names), batches.node_id(older.hot), 2)
+    both = query.rows(TITLED, lake.state(table, TITLED, "").files, TABLE_STEPS)
+    for sql, titled in ((only_old, []), (both, ["A", "B", "C", "D"])):
+        found = older.database.sql(f"SELECT {', '.join(TITLED.schema.names)} FROM {sql} AS stored").to_arrow_table()
+        assert found.num_rows == 9 + len(titled)
+        assert sorted(filter(None, found["title"].to_pylist())) == titled
+        assert found.cast(TITLED.schema).schema == TITLED.schema
+    older.close()
+
+
+def test_newer_table_is_refused_and_not_changed(older: Site) -> None:
+    lake.create(older.root, TABLE_STEPS)
+    for refuse in (lake.create, lake.refuse_newer, lambda root: lake.open_table(root, HITS_TABLE)):
+        with pytest.raises(StoreTooNew, match=r"^the table hits of the lake has schema version 2, .* up to 1: install"):
+            refuse(older.root)
+    assert lake.open_table(older.root, HITS_TABLE, TABLE_STEPS).version() == 3
+    older.close()
+
+
+def test_new_table_is_created_at_the_newest_version(tmp_path: Path) -> None:
+    lake.create(tmp_path, TABLE_STEPS)
+    table = lake.open_table(tmp_path, HITS_TABLE, TABLE_STEPS)
+    assert (table.version(), property_of(table)) == (0, "2")
+
+
+@pytest.mark.parametrize("steps", [control_steps.STEPS, batches.STEPS, *table_schema.STEPS.values()])
+def test_released_steps_are_numbered_without_a_gap(steps: tuple[Step[object], ...]) -> None:
+    assert migrations.newest(steps) == 1 + len(steps)
