@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from agent.errors import InvalidConfiguration
-from api.errors import AddressInUse, InvalidSetting, KeyNotFound
+from api.errors import AddressInUse, FolderInUse, InvalidSetting, KeyNotFound
 from api.settings import read
 from ingest.errors import IngestError
 from warehouse.database_errors import Cause, cause_of, reason_of
@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, str] = {
 TOLD = (
     InvalidSetting,
     AddressInUse,
+    FolderInUse,
     KeyNotFound,
     IngestError,
     WarehouseError,

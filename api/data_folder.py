@@ -22,6 +22,13 @@ def prepare(settings: Settings) -> None:
         RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret).close()
 
 
+def make(settings: Settings) -> None:
+    """Make the folders that every command expects."""
+    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for each in (settings.run, settings.lake):
+        each.mkdir(exist_ok=True)
+
+
 def prepare_lake(settings: Settings) -> None:
     """Make what hits are stored in.
 
@@ -30,9 +37,7 @@ def prepare_lake(settings: Settings) -> None:
     """
     lake.refuse_newer(settings.lake)
     batches.refuse_newer(settings.hot_log)
-    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for each in (settings.run, settings.lake):
-        each.mkdir(exist_ok=True)
+    make(settings)
     with _locked(settings):
         lake.create(settings.lake)
         with closing(batches.connect(settings.hot_log)) as hot:

@@ -9,5 +9,9 @@ class AddressInUse(Exception):
     """The address to listen at is taken, or cannot be had."""
 
 
+class FolderInUse(Exception):
+    """Another service runs on the data folder."""
+
+
 class KeyNotFound(Exception):
     """No key that is good has this token, id or name."""

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from api import app, logs
 from api.errors import AddressInUse
 from api.rate_limit import RateLimit
+from api.service_lock import ServiceLock
 from api.settings import Settings, read
 from api.supervisor import Supervisor
 
@@ -29,7 +30,7 @@ BACKLOG = 2048
 GC_THRESHOLD = (10_000, 20, 50)
 
 
-def serve(settings: Settings, listener: socket.socket, workers: int) -> None:
+def serve(settings: Settings, listener: socket.socket, workers: int, lock: ServiceLock) -> None:
     """Serve until SIGTERM or SIGINT; requests in flight are answered and the hot log is loaded before this returns.
 
     Raises:
@@ -41,12 +42,12 @@ def serve(settings: Settings, listener: socket.socket, workers: int) -> None:
     # Made here: of two workers that make a SQLite file at one time one is told that it is locked, and cannot start.
     RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret).close()
     if workers == 1:
-        run(worker_app, listener, settings)
+        run(worker_app, listener, settings, lock.mark_ending)
         status = 0
     else:
         _share_counters(settings.run / "metrics")
         logs.set_up()
-        status = Supervisor(_work, (listener,), workers).run()
+        status = Supervisor(_work, (listener, lock), workers).run(lock.mark_ending)
     _forget_limits(settings.limits)
     if status:
         sys.exit(status)
@@ -69,8 +70,8 @@ def run(
         gc.unfreeze()  # else DuckDB's bindings take what `settle` froze for leaks, and say so at the exit
 
 
-def _work(number: int, listener: socket.socket) -> None:
-    """Serve in a worker process."""
+def _work(number: int, listener: socket.socket, lock: ServiceLock) -> None:
+    """Serve in a worker process; its share of the lock ends with it."""
     run(worker_app, listener, read(os.environ))
 
 

@@ -8,10 +8,11 @@ import click
 from prometheus_client import start_http_server
 
 from agent.worker import Worker
-from api import app, data_folder, demo, serve
+from api import app, data_folder, demo, serve, service_lock
 from api.control_database import opened
 from api.errors import AddressInUse
 from api.output import ERR
+from api.service_lock import ServiceLock
 from api.settings import Settings
 from api.upkeep import Upkeep
 
@@ -34,14 +35,14 @@ def _serving(command: Any) -> Any:
 @click.pass_obj
 def serve_(settings: Settings, host: str, port: int, workers: int) -> None:
     """Serve HTTP, load the hot log into the lake and keep the lake in order."""
-    data_folder.prepare(settings)
+    lock = _sole_service(settings)
     listener = serve.listen(host, port)
     ERR.print(
         f"Readership listens at {serve.url(listener)}, data in {settings.data}",
         highlight=False,
         soft_wrap=True,
     )
-    serve.serve(settings, listener, workers)
+    serve.serve(settings, listener, workers, lock)
 
 
 @click.command("demo")
@@ -49,10 +50,24 @@ def serve_(settings: Settings, host: str, port: int, workers: int) -> None:
 @click.pass_obj
 def demo_(settings: Settings, host: str, port: int, workers: int) -> None:
     """Fill an empty data folder with the sample log, show who reads it, and serve."""
-    data_folder.prepare(settings)
+    lock = _sole_service(settings)
     listener = serve.listen(host, port)
     demo.show(settings, serve.url(listener))
-    serve.serve(settings, listener, workers)
+    serve.serve(settings, listener, workers, lock)
+
+
+def _sole_service(settings: Settings) -> ServiceLock:
+    """Take the lock of the service and prepare the data folder.
+
+    Raises:
+        FolderInUse: another service runs on it.
+    """
+    data_folder.make(settings)
+    lock = service_lock.acquire(
+        settings.data, settings.run, lambda text: ERR.print(text, highlight=False, soft_wrap=True)
+    )
+    data_folder.prepare(settings)
+    return lock
 
 
 @click.command()

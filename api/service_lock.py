@@ -1,0 +1,109 @@
+"""The lock that makes a service the only one on its data folder.
+
+The lock is the kernel's (flock) on a file in the run folder. The supervisor and its workers share it, so it is free
+once the last of them has ended, also after SIGKILL. The text of the file only serves messages.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import reduction
+from pathlib import Path
+from typing import Any
+
+from api.errors import FolderInUse
+
+FILE = "service.lock"
+ENDING_WAIT_S = 30.0
+"""How long a new service waits for one that is ending. The supervisor kills what has not ended after 25 s."""
+POLL_S = 0.05
+_TEXT_BYTES = 32
+
+
+class ServiceLock:
+    """A share of the lock. A child process that gets it as an argument has a share of its own."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __reduce__(self) -> tuple[Callable[..., "ServiceLock"], tuple[object]]:
+        return _received, (reduction.DupFd(self._descriptor),)
+
+    def mark_ending(self) -> None:
+        """Record that this service is ending: a new one then waits for it. Safe in a signal handler."""
+        with suppress(OSError):  # a full disk must not stop the end, and the mark is for messages
+            _write(self._descriptor, "ending")
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+
+def acquire(data: Path, run: Path, on_wait: Callable[[str], None], ending_wait_s: float = ENDING_WAIT_S) -> ServiceLock:
+    """Return the lock of a data folder, whose run folder exists.
+
+    A service that is ending, or whose workers outlive their killed parent for a moment, is waited for; `on_wait` is
+    called once with a message before the wait.
+
+    Raises:
+        FolderInUse: another service runs on the folder.
+    """
+    descriptor = os.open(run / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline_s = 0.0
+    while not _is_locked(descriptor):
+        pid, state = _read(descriptor)
+        if state == "serving" and _is_alive(pid):
+            os.close(descriptor)
+            raise FolderInUse(
+                f"another service (process {pid}) runs on the data folder {data}: end it first, or name another folder"
+                " with --data"
+            )
+        if not deadline_s:
+            deadline_s = time.monotonic() + ending_wait_s
+            on_wait(f"waiting up to {ending_wait_s:g} s for the service of process {pid} on {data} to end")
+        if time.monotonic() >= deadline_s:
+            os.close(descriptor)
+            raise FolderInUse(
+                f"a process of the last service (process {pid}) still runs on the data folder {data} after"
+                f" {ending_wait_s:g} s: end it, then try again"
+            )
+        time.sleep(POLL_S)
+    _write(descriptor, "serving")
+    return ServiceLock(descriptor)
+
+
+def _received(descriptor: Any) -> ServiceLock:
+    """Build the share of a child process."""
+    number: int = descriptor.detach()
+    fcntl.fcntl(number, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
+    return ServiceLock(number)
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Take the lock if it is free; return whether this process has it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _write(descriptor: int, state: str) -> None:
+    os.pwrite(descriptor, f"{os.getpid()} {state}".ljust(_TEXT_BYTES).encode(), 0)
+
+
+def _read(descriptor: int) -> tuple[int, str]:
+    """Return the process id and the state that the owner wrote; 0 and an empty state before it wrote them."""
+    pid, _, state = os.pread(descriptor, _TEXT_BYTES, 0).decode("ascii", "replace").strip().partition(" ")
+    return (int(pid), state) if pid.isdigit() else (0, "")
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
