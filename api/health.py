@@ -60,6 +60,8 @@ def _control(state: State) -> str | None:
 
 
 def _hot_log(state: State) -> str | None:
+    if state.hotlog.shortage is not None:
+        return state.hotlog.shortage
     if state.hotlog.fault is not None:
         return f"the last posts could not be stored: {state.hotlog.fault}"
     try:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from ingest import seen
 from ingest.errors import Overloaded
 from ingest.seen import Post, Receipt
-from warehouse import batches
+from warehouse import batches, disk_space
 from warehouse.schema import HOT, Row
 
 WAITING_ROWS_MAX = 100_000
@@ -27,6 +27,8 @@ LOCK_WAIT_S = 3.0
 """How long a commit waits for the lock of another process before its posts are answered 503. A post that arrives during
 one commit waits for it and then for its own."""
 LOOK_EVERY_S = 1.0
+CHECKED_ROWS = 500
+"""The free disk space is read before a commit once so many rows were stored since it was last read."""
 RETRY_AFTER_S = 5
 LOG = logging.getLogger("readership.hotlog")
 
@@ -51,6 +53,10 @@ class HotLog:
         self._waiting_rows = 0
         self.fault: str | None = None
         """Why the last commit failed; None if it did not."""
+        self._folder = path.parent
+        self._unchecked_rows = 0
+        self.shortage = self._find_shortage()
+        """Why posts are refused for want of disk space; None if there is enough."""
         self._gathered: list[Waiting] = []
         self._is_writing = False
         self._queue: queue.SimpleQueue[list[Waiting] | None] = queue.SimpleQueue()
@@ -62,11 +68,13 @@ class HotLog:
         """Store the rows; the future is done when they are on disk, and a loss of power cannot undo it.
 
         Raises:
-            Overloaded: too much waits, here or for the loader; nothing is kept.
+            Overloaded: too much waits, here or for the loader, or the disk is nearly full; nothing is kept.
         Through the future:
             Overloaded: the disk does not take it; nothing is kept.
             IdempotencyMismatch: the key came before with another body; nothing is kept.
         """
+        if self.shortage is not None:
+            raise Overloaded(self.shortage, RETRY_AFTER_S)
         if self._stored_rows + self._waiting_rows + len(post.rows) > self._backlog_rows_max:
             raise Overloaded("too many hits wait to be loaded into the lake", RETRY_AFTER_S)
         if self._waiting_rows > WAITING_ROWS_MAX:
@@ -108,23 +116,34 @@ class HotLog:
                 looked_s = now_s
 
     def _look(self) -> None:
-        """Read the backlog, and clear a fault that has passed: a service that is not ready may get no post to show it.
+        """Read the backlog and the free space, and clear a fault that has passed.
 
-        Where the backlog cannot be read, the last number stays; the posts that meet the fault report it.
+        A commit alone must not clear it: a load balancer sends no posts to a service that is not ready. Where the hot
+        log cannot be read, the last values stay; the posts that meet the fault report it.
         """
-        with suppress(sqlite3.DatabaseError):
+        with suppress(sqlite3.DatabaseError, OSError):
             self._stored_rows = batches.backlog(self._connection).rows
+            self._set_shortage(self._find_shortage())
+            if self.shortage is not None:
+                batches.empty_wal(self._connection)  # it keeps the size that a failed commit gave it
             if self.fault is not None:
                 batches.try_write(self._connection)
                 self._set_fault(None)
+
+    def _find_shortage(self, more: int = 0) -> str | None:
+        """Return why a batch of `more` bytes may not be stored; None if the disk has enough space."""
+        self._unchecked_rows = 0
+        return disk_space.shortage(self._connection, disk_space.free_bytes(self._folder), more)
 
     def _commit(self, posts: list[Post]) -> list[Receipt | Exception]:
         """Store the posts in one transaction. Return one answer per post, or the same error for all of them."""
         try:
             answers = self._store(posts)
         except sqlite3.DatabaseError as error:
-            self._set_fault(str(error))
-            return [Overloaded(f"the hot log cannot be written: {error}", RETRY_AFTER_S)] * len(posts)
+            is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+            reason = f"disk full: {error}" if is_full else str(error)
+            self._set_fault(reason)
+            return [Overloaded(f"the hot log cannot be written: {reason}", RETRY_AFTER_S)] * len(posts)
         except Exception as error:  # noqa: BLE001  # a fault of ours goes to these senders; the thread serves the others
             return [error] * len(posts)
         self._set_fault(None)
@@ -135,7 +154,7 @@ class HotLog:
             return self._store_remembered(posts, time.time())
         rows = [row for post in posts for row in post.rows]
         if rows:
-            batches.append(self._connection, _record_batch(rows), time.time())
+            self._append(rows, time.time())
             self._stored_rows += len(rows)
         return [Receipt(len(post.rows), 0, post.rejected) for post in posts]
 
@@ -146,9 +165,23 @@ class HotLog:
                 seen.remember(self._connection, post, rows, int(now_s)) for post in posts
             ]
             if rows:
-                batches.append(self._connection, _record_batch(rows), now_s)
+                self._append(rows, now_s)
         self._stored_rows += len(rows)
         return answers
+
+    def _append(self, rows: list[Row], now_s: float) -> None:
+        batch = _record_batch(rows)
+        self._unchecked_rows += len(rows)
+        if self._unchecked_rows >= CHECKED_ROWS and (shortage := self._find_shortage(batch.nbytes)) is not None:
+            raise Overloaded(shortage, RETRY_AFTER_S)
+        batches.append(self._connection, batch, now_s)
+
+    def _set_shortage(self, shortage: str | None) -> None:
+        if shortage is not None and self.shortage is None:
+            LOG.error("posts are answered 503: %s", shortage)
+        elif shortage is None and self.shortage is not None:
+            LOG.warning("there is enough disk space again: posts are stored")
+        self.shortage = shortage
 
     def _set_fault(self, fault: str | None) -> None:
         """Log each new reason once: while it lasts, every post meets it."""

@@ -24,6 +24,8 @@ from warehouse.stage import Staged
 BUSY_TIMEOUT_S = 30
 EMPTYING_WAIT_S = 1
 """Posts wait as long as a reader is waited for."""
+DELETED_BYTES, DELETED_BATCHES = 1024 * 1024, 2_000
+"""Size of the parts in which loaded batches are deleted."""
 WAL_BYTES_KEPT = 64 * 1024 * 1024
 _CREATE = """
 CREATE TABLE IF NOT EXISTS node (id TEXT NOT NULL);
@@ -36,6 +38,12 @@ CREATE TABLE IF NOT EXISTS batches (
 CREATE INDEX IF NOT EXISTS batches_rows ON batches (rows);
 CREATE TABLE IF NOT EXISTS staged (id INTEGER PRIMARY KEY, files BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS recounts (id INTEGER PRIMARY KEY AUTOINCREMENT, date TEXT NOT NULL UNIQUE);
+"""
+_END_OF_PART = """
+SELECT max(id)
+FROM (SELECT id, sum(size) OVER (ORDER BY id) - size AS before
+      FROM (SELECT id, length(message) AS size FROM batches WHERE id <= ? ORDER BY id LIMIT ?))
+WHERE before < ?
 """
 STORE = "the hot log"
 
@@ -137,16 +145,6 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def try_write(connection: sqlite3.Connection) -> None:
-    """Commit one page that changes nothing. Raises sqlite3.OperationalError at once if another process has the lock."""
-    (timeout_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
-    connection.execute("PRAGMA busy_timeout=0")
-    try:
-        connection.execute("UPDATE node SET id = id")
-    finally:
-        connection.execute(f"PRAGMA busy_timeout={timeout_ms}")
-
-
 def _version(connection: sqlite3.Connection) -> int:
     """Return the schema version; 0 for a file without tables, or whose tables 0.1.0 created."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
@@ -217,10 +215,21 @@ def backlog(connection: sqlite3.Connection) -> Backlog:
 
 
 def delete_through(connection: sqlite3.Connection, offset: int) -> None:
-    """Remove the batches up to `offset`: every table of the lake holds them."""
-    with transaction(connection):
-        connection.execute("DELETE FROM batches WHERE id <= ?", (offset,))
-        connection.execute("DELETE FROM staged WHERE id <= ?", (offset,))
+    """Remove the batches up to `offset`, which every table of the lake holds, in parts of about DELETED_BYTES.
+
+    `secure_delete` writes each deleted page into the WAL. One transaction would grow the WAL by the size of the
+    backlog, and posts would wait for it. Between the parts SQLite checkpoints the WAL and uses its space again.
+    """
+    while (last := _end_of_part(connection, offset)) is not None:
+        with transaction(connection):
+            connection.execute("DELETE FROM batches WHERE id <= ?", (last,))
+            connection.execute("DELETE FROM staged WHERE id <= ?", (last,))
+
+
+def _end_of_part(connection: sqlite3.Connection, offset: int) -> int | None:
+    """Return the last batch id of the next part to delete; None if no batch is left."""
+    row = connection.execute(_END_OF_PART, (offset, DELETED_BATCHES, DELETED_BYTES)).fetchone()
+    return None if row[0] is None else int(row[0])
 
 
 def empty_wal(connection: sqlite3.Connection) -> None:
@@ -228,6 +237,22 @@ def empty_wal(connection: sqlite3.Connection) -> None:
 
     A reader that is in its way for EMPTYING_WAIT_S keeps it as it is: the next upkeep tries again.
     """
-    connection.execute(f"PRAGMA busy_timeout={EMPTYING_WAIT_S * 1000}")
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_S * 1000}")
+    with _busy_timeout(connection, EMPTYING_WAIT_S):
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def try_write(connection: sqlite3.Connection) -> None:
+    """Commit one page that changes nothing. Raises sqlite3.OperationalError at once if another process has the lock."""
+    with _busy_timeout(connection, 0):
+        connection.execute("UPDATE node SET id = id")
+
+
+@contextmanager
+def _busy_timeout(connection: sqlite3.Connection, wait_s: int) -> Iterator[None]:
+    """Let the block wait for locks no longer than `wait_s` seconds."""
+    (usual_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    connection.execute(f"PRAGMA busy_timeout={wait_s * 1000}")
+    try:
+        yield
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={usual_ms}")

@@ -37,6 +37,21 @@ def days(connection: sqlite3.Connection) -> list[str]:
     return [day for (day,) in connection.execute("SELECT date FROM recounts ORDER BY date")]
 
 
+def test_deleting_20_mb_of_batches_grows_the_wal_by_no_more_than_some_parts(
+    connection: sqlite3.Connection, tmp_path: Path
+) -> None:
+    for rows in (1, 5_000):
+        connection.execute("INSERT INTO batches (rows, committed_s, message) VALUES (?, 0, zeroblob(3000000))", (rows,))
+    connection.executemany(
+        "INSERT INTO batches (rows, committed_s, message) VALUES (1, 0, zeroblob(?))", 7_000 * [(2_000,)]
+    )
+    batches.empty_wal(connection)
+    last = batches.last_id(connection)
+    batches.delete_through(connection, last - 1)
+    assert [id for (id,) in connection.execute("SELECT id FROM batches")] == [last]
+    assert (tmp_path / "hot.sqlite-wal").stat().st_size < 8_000_000
+
+
 def test_transaction_that_sqlite_has_rolled_back_raises_its_first_error(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA max_page_count={connection.execute('PRAGMA page_count').fetchone()[0]}")
     with pytest.raises(sqlite3.OperationalError, match="^database or disk is full$"), batches.transaction(connection):

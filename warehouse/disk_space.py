@@ -1,0 +1,54 @@
+"""Disk space that the loader needs to move the hot log into the lake.
+
+Posts are refused while less is free. A hot log that has filled its disk cannot be emptied: the loader writes Parquet
+files, and SQLite needs space in its WAL to delete rows.
+"""
+
+import os
+import sqlite3
+from pathlib import Path
+
+MARGIN_BYTES = 8 * 1024 * 1024
+"""Space for the hot log's WAL (about 5 MB while it is emptied), the tables' logs and small files."""
+COPIES = 2
+"""A path that does not compress is stored twice: in `hits` and in `daily_views`."""
+MIB = 1024 * 1024
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the space that a process without privileges may still use, in bytes."""
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
+
+
+def shortage(connection: sqlite3.Connection, free: int, more: int = 0) -> str | None:
+    """Return why no batch of `more` bytes may be stored with `free` bytes of space; None if that is enough.
+
+    The exact size of the waiting batches takes a scan of the table. It runs only if the size of the whole file, a cheap
+    upper bound, does not already show that there is enough space.
+    """
+    if free >= _needed(_used_bytes(connection), more):
+        return None
+    needed = _needed(_waiting_bytes(connection), more)
+    if free >= needed:
+        return None
+    return (
+        f"disk full: {free / MIB:.1f} MiB are free, and {needed / MIB:.1f} MiB are needed to load the waiting hits "
+        "into the lake"
+    )
+
+
+def _needed(waiting: int, more: int) -> int:
+    return MARGIN_BYTES + COPIES * (waiting + more) + more
+
+
+def _used_bytes(connection: sqlite3.Connection) -> int:
+    pages, free_pages, page_bytes = (
+        int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free_pages) * page_bytes
+
+
+def _waiting_bytes(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT coalesce(sum(length(message)), 0) FROM batches").fetchone()[0])
