@@ -23,6 +23,7 @@ In the order a request meets them:
 - `metrics`: what is counted.
 - `schemas`, `openapi_jobs`, `openapi`, `samples`, `reference`: the description of all this, and its page.
 - `upkeep`: the thread that loads and tidies the lake.
+- `connections`: limits on HTTP connections.
 - `serve`: the processes.
 - `demo`: a filled service to try.
 - `cli`, `administration`, `agent_commands`, `lake_commands`, `log_import`, `log_reading`, `log_terminal`,

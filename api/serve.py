@@ -16,7 +16,8 @@ from types import FrameType
 import uvicorn
 from starlette.types import ASGIApp
 
-from api import app, logs
+from api import app, connections, logs
+from api.connections import Connection
 from api.errors import AddressInUse
 from api.rate_limit import RateLimit
 from api.service_lock import ServiceLock
@@ -36,6 +37,7 @@ def serve(settings: Settings, listener: socket.socket, workers: int, lock: Servi
     Raises:
         SystemExit: a worker could not start, or had to be killed at the end.
     """
+    connections.raise_descriptor_limit()
     os.environ["READERSHIP_DATA"] = str(settings.data)
     os.environ["READERSHIP_RUN_SECRET"] = settings.run_secret.hex()
     _forget_limits(settings.limits)
@@ -92,7 +94,7 @@ def _config(factory: Callable[[], ASGIApp], settings: Settings) -> uvicorn.Confi
         factory,
         factory=True,
         loop="uvloop",
-        http="httptools",
+        http=Connection,
         ws="none",
         lifespan="on",
         log_config=None,
