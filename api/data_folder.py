@@ -1,14 +1,22 @@
 """A data folder with all that the service and the commands need."""
 
-from contextlib import AbstractContextManager, closing
+import stat
+from contextlib import AbstractContextManager, closing, suppress
+from functools import cache
 from pathlib import Path
+
+import click
 
 from api.rate_limit import RateLimit
 from api.settings import Settings
 from ingest import agents, ledger, seen
 from warehouse import agents_file, batches, lake
 from warehouse.errors import NoData
-from warehouse.folder import sqlite_url
+from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RUN, sqlite_url
+
+OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
+OURS = frozenset((HOT_LOG, LAKE, RUN, JOBS, CONTROL, ".lock", "lost+found"))
+"""Names in a data folder, and the folder that a new file system begins with."""
 
 
 def prepare(settings: Settings) -> None:
@@ -24,7 +32,7 @@ def prepare(settings: Settings) -> None:
 
 def make(settings: Settings) -> None:
     """Make the folders that every command expects."""
-    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_private(settings.data)
     for each in (settings.run, settings.lake):
         each.mkdir(exist_ok=True)
 
@@ -44,6 +52,33 @@ def prepare_lake(settings: Settings) -> None:
             seen.create(hot)
             ledger.create(hot)
         agents_file.write_agents(settings.lake, agents.rows())
+
+
+def _make_private(folder: Path) -> None:
+    """Create the folder with mode 0700, or remove the permissions of group and others from an existing one.
+
+    A folder that also contains files of other programs, such as /tmp, keeps its mode: the warning is the operator's to
+    act on.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if not mode & OTHER_USERS:
+        return
+    if all(_is_ours(path.name) for path in folder.iterdir()):
+        with suppress(PermissionError):  # the folder belongs to another user
+            folder.chmod(mode & ~OTHER_USERS)
+            return
+    _warn(f"other users have access to {folder} (mode {mode:04o}); run chmod 700 {folder}")
+
+
+@cache
+def _warn(text: str) -> None:
+    """Print a warning once in a process: a service makes its folders twice."""
+    click.echo(f"Warning: {text}", err=True)
+
+
+def _is_ours(name: str) -> bool:
+    return name in OURS or name.startswith((f"{HOT_LOG}-", f"{CONTROL}-"))
 
 
 def require(settings: Settings) -> None:

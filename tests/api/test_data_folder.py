@@ -83,3 +83,38 @@ def test_a_user_agent_is_classified_without_a_data_folder(tmp_path: Path) -> Non
     status, out, _ = run("--data", tmp_path / "none", "classify", "GPTBot/1.3")
     assert (status, json.loads(out)["agent"]) == (0, "GPTBot")
     assert list(tmp_path.iterdir()) == []
+
+
+def mode_of(folder: Path) -> str:
+    return f"{folder.stat().st_mode & 0o7777:04o}"
+
+
+def test_only_the_owner_has_access_to_a_new_data_folder(tmp_path: Path) -> None:
+    status, _, err = run("--data", tmp_path / "data", "project", "create", PROJECT)
+    assert (status, err, mode_of(tmp_path / "data")) == (0, "", "0700")
+
+
+@pytest.mark.parametrize(
+    "command", [("project", "create", "other"), ("flush",), ("import", PROJECT, LOG)], ids=" ".join
+)
+def test_a_data_folder_that_other_users_can_read_is_closed_to_them(tmp_path: Path, command: tuple[str, ...]) -> None:
+    data = tmp_path / "data"
+    new_key(data)
+    data.chmod(0o2755)
+    assert run("--data", data, *command)[0] == 0
+    assert mode_of(data) == "2700"
+
+
+def test_an_empty_folder_that_is_given_as_data_folder_is_closed_to_other_users(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o755)
+    (tmp_path / "data" / "lost+found").mkdir()
+    assert run("--data", tmp_path / "data", "project", "create", PROJECT)[0] == 0
+    assert mode_of(tmp_path / "data") == "0700"
+
+
+def test_a_folder_with_files_of_other_programs_keeps_its_mode_and_a_warning_says_so(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "mail.txt").touch()
+    status, _, err = run("--data", tmp_path, "project", "create", PROJECT)
+    assert (status, mode_of(tmp_path)) == (0, "0755")
+    assert err == f"Warning: other users have access to {tmp_path} (mode 0755); run chmod 700 {tmp_path}\n"
