@@ -15,6 +15,7 @@ from api.settings import Settings
 from ingest import ledger, seen
 from warehouse import batches, projects, query
 from warehouse.erase import erase_project
+from warehouse.plural import counted
 
 LOCK_WAIT_S = 300.0
 DAY_S = 86_400
@@ -95,7 +96,7 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
         ledger.forget_project(hot, id)
         batches.empty_wal(hot)
     projects.delete(engine, id)
-    show({"id": id, "hits": removed}, f"project {id} removed, with {removed} hits")
+    show({"id": id, "hits": removed}, f"project {id} removed, with {counted(removed, 'hit')}")
 
 
 project.add_command(agent_commands.agent_)

@@ -12,6 +12,7 @@ import click
 
 from agent.errors import InvalidConfiguration
 from api.errors import AddressInUse, FolderInUse, InvalidSetting, KeyNotFound
+from api.os_errors import sentence
 from api.settings import read
 from ingest.errors import IngestError
 from warehouse.database_errors import Cause, cause_of, reason_of
@@ -65,7 +66,8 @@ class Commands(click.Group):
         except (BrokenPipeError, click.ClickException, click.exceptions.Exit, click.Abort):
             raise  # click tells these itself, and ends without a word when who read our output has gone
         except TOLD as error:
-            raise click.ClickException("; ".join([str(error), *getattr(error, "__notes__", [])])) from None
+            text = sentence(error) if isinstance(error, OSError) else str(error)
+            raise click.ClickException("; ".join([text, *getattr(error, "__notes__", [])])) from None
         except control_errors() as error:
             if cause_of(error) is Cause.PROGRAM:
                 raise

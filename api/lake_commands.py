@@ -21,6 +21,7 @@ from warehouse import batches, compact, doctor, query
 from warehouse.doctor import Finding
 from warehouse.load import is_due, load
 from warehouse.moves import Moves
+from warehouse.plural import counted
 from warehouse.rebuild import rebuild
 from warehouse.reclassify import Reclassified, Rules, reclassify, survey
 
@@ -41,7 +42,7 @@ def flush(settings: Settings) -> None:
     _prepare(settings)
     with closing(batches.connect(settings.hot_log)) as hot:
         loaded = load(hot, settings.lake, LOCK_WAIT_S)
-    show(loaded, f"{loaded.rows} hits loaded in {loaded.commits} commits")
+    show(loaded, f"{counted(loaded.rows, 'hit')} loaded in {counted(loaded.commits, 'commit')}")
 
 
 @click.command("compact")
@@ -53,7 +54,8 @@ def compact_(settings: Settings) -> None:
         between = partial(_load_due, hot, settings)
         done = compact.compact(settings.lake, database, 1, LOCK_WAIT_S, between=between)
         compact.tidy(hot, settings.lake, LOCK_WAIT_S)
-    show(done, f"{done.partitions} partitions rewritten: {done.files_before} files into {done.files_after}")
+    files = f"{counted(done.files_before, 'file')} into {done.files_after}"
+    show(done, f"{counted(done.partitions, 'partition')} rewritten: {files}")
 
 
 def _load_due(hot: sqlite3.Connection, settings: Settings) -> None:
@@ -80,7 +82,8 @@ def rebuild_(settings: Settings) -> None:
     seconds = time.monotonic() - began
     show(
         {**msgspec.to_builtins(done), "seconds": round(seconds, 1)},
-        f"{done.months} months counted anew in {seconds:.1f} s: {done.views:,} views; next: readership doctor",
+        f"{counted(done.months, 'month')} rebuilt in {seconds:.1f} s: {counted(done.views, 'view')};"
+        " next: readership doctor",
     )
 
 
@@ -116,8 +119,12 @@ def _said(done: Reclassified, seconds: float, dry_run: bool) -> str:
     if not done.days:
         return f"all hits stand under today's rules ({RULESET}): nothing to do"
     changes = ", ".join(f"{each.hits:+,} {each.traffic}" for each in done.moves.by_traffic) or "no change of traffic"
-    looked = f"{done.hits:,} hits of older rules on {done.days:,} days, {done.user_agents:,} user agents"
-    moved = f"{changes}; {done.moves.hits:,} hits {'would move' if dry_run else 'moved'} on {done.moves.paths:,} paths"
+    looked = (
+        f"{counted(done.hits, 'hit')} of older rules on {counted(done.days, 'day')},"
+        f" {counted(done.user_agents, 'user agent')}"
+    )
+    moves = f"{counted(done.moves.hits, 'hit')} {'would move' if dry_run else 'moved'}"
+    moved = f"{changes}; {moves} on {counted(done.moves.paths, 'path')}"
     following = "readership reclassify" if dry_run else "readership doctor"
     return f"{looked}: {moved}, in {seconds:.1f} s; next: {following}"
 

@@ -20,6 +20,7 @@ from ingest.request import DEFAULT_PAGES, Pages
 from ingest.stretch import LINE_BYTES_MAX, MALFORMED_KEPT, Block, Said, blocks, read
 from warehouse import batches
 from warehouse.load import load
+from warehouse.plural import counted
 from warehouse.schema import HOT
 from warehouse.stage import Staged, require_fresh, stage, sync
 
@@ -212,8 +213,9 @@ def _import_file(run: Import, file: str, on_read: Callable[[int, int], None]) ->
 
 
 def _so_far(run: Import, file: str, number: int, files: int) -> str:
-    views = f"{run.summary.page_views} page views before {'would be' if run.options.is_dry_run else 'are'} stored"
-    return f"{file} is file {number} of {files}: {views}{', the files after it are not read' if number < files else ''}"
+    stored = "would be stored" if run.options.is_dry_run else "stored"
+    views = f"{stored} from the files before it: {counted(run.summary.page_views, 'page view')}"
+    return f"{file} is file {number} of {files}; {views}{'; the files after it are not read' if number < files else ''}"
 
 
 def import_content(

@@ -11,6 +11,7 @@ from deltalake.exceptions import DeltaError
 
 from warehouse import batches, lake, load, query, recount, tables
 from warehouse.errors import HotLogBehind
+from warehouse.plural import counted
 from warehouse.schema import DAILY_VIEWS_KEY
 from warehouse.snapshot import Reader, Snapshot
 
@@ -174,7 +175,7 @@ def _counterexamples(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, sq
         times, first = _run(database, snapshot, sql)
     except duckdb.Error as error:
         return f"cannot be checked: {str(error).partition(chr(10))[0]}"
-    return f"{times} times, the first: {first}{advice}" if times else None
+    return f"{counted(times, 'time')}, the first: {first}{advice}" if times else None
 
 
 def _run(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, sql: str) -> tuple[int, str]:

@@ -252,8 +252,8 @@ def test_error_of_one_file_of_several_names_it_and_says_what_is_stored(
         imported(site, *before, odd, odd, *last, options=Options(format, is_dry_run=is_dry_run))
     (note,) = told.value.__notes__
     assert note == (
-        f"{odd} is file {1 + len(before)} of {len(before) + 2 + after}: {4 * len(before)} page views before "
-        f"{'would be' if is_dry_run else 'are'} stored, the files after it are not read"
+        f"{odd} is file {1 + len(before)} of {len(before) + 2 + after}; {'would be ' if is_dry_run else ''}stored from "
+        f"the files before it: {4 * len(before)} page views; the files after it are not read"
     )
     assert "\n" not in str(told.value)
     assert site.waiting() == (0 if is_dry_run else 4 * len(before))
@@ -263,7 +263,7 @@ def test_error_of_the_last_or_only_file_says_nothing_of_files_after_it(site: Sit
     fine, odd = written(tmp_path / "1.log", line()), written(tmp_path / "2.log", b"no")
     with pytest.raises(UnknownFormat, match=re.escape(f"{odd} is of no known format")) as told:
         imported(site, fine, odd)
-    assert told.value.__notes__ == [f"{odd} is file 2 of 2: 1 page views before are stored"]
+    assert told.value.__notes__ == [f"{odd} is file 2 of 2; stored from the files before it: 1 page view"]
     with pytest.raises(UnknownFormat, match=re.escape(f"{odd} is of no known format")) as told:
         imported(site, odd)
     assert not hasattr(told.value, "__notes__")

@@ -108,7 +108,7 @@ def test_day_that_cannot_be_counted_anew_is_told_and_the_other_invariants_are_ch
 def test_daily_views_that_count_more_than_the_hits_are_found(site: Site) -> None:
     rows = load.daily_views_of(pa.Table.from_pylist([view("/only/counted")], HOT))
     lake.append(site.table(lake.DAILY_VIEWS_TABLE), rows, batches.node_id(site.hot), 3)
-    assert faults(site) == {DAILY: "1 times, the first: site 2026-09-15 /only/counted" + REBUILD}
+    assert faults(site) == {DAILY: "1 time, the first: site 2026-09-15 /only/counted" + REBUILD}
 
 
 def test_hits_that_no_daily_view_counts_are_found(site: Site) -> None:
@@ -122,7 +122,7 @@ def test_hit_of_another_day_than_its_partition_is_found(site: Site) -> None:
     day = pa.array([NOON.date()])
     wrong = rows.set_column(2, rows.schema.field("date"), day)
     lake.append(site.table(lake.HITS_TABLE), wrong, batches.node_id(site.hot), 3)
-    assert faults(site)[PARTITION] == "1 times, the first: /late"
+    assert faults(site)[PARTITION] == "1 time, the first: /late"
 
 
 @pytest.mark.parametrize("where", ["in the hot log", "in two files", "in a file and the hot log"])
@@ -132,7 +132,7 @@ def test_event_id_counted_twice_is_found(site: Site, where: str) -> None:
         site.post(row)
         if where == "in two files" or (where == "in a file and the hot log" and row is twice[0]):
             site.load()
-    assert faults(site) == {TWICE: "1 times, the first: site twice"}
+    assert faults(site) == {TWICE: "1 time, the first: site twice"}
 
 
 def test_event_id_of_two_projects_or_of_two_weeks_is_no_fault(site: Site) -> None:
