@@ -1,12 +1,13 @@
-"""What is counted, for Prometheus; over all workers where PROMETHEUS_MULTIPROC_DIR is set before this is imported."""
+"""What is counted, for Prometheus; over all workers where `shared_counters.join` was called before the import."""
 
 import os
 from collections import Counter as Counted
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
-from prometheus_client.registry import REGISTRY
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import REGISTRY, Collector
 
 from agent.job import Status
 from agent.queue import Census
@@ -71,17 +72,29 @@ def count_delivery(outcome: Outcome) -> None:
     DELIVERIES.labels(outcome).inc()
 
 
+class _Waiting(Collector):
+    """Gauges of what waits now, computed for one answer. prometheus_client's own Gauge would be shared as the workers'
+    counters are: a second time, for each process, also after its death."""
+
+    def __init__(self, rows: int, census: Census) -> None:
+        self._rows, self._census = rows, census
+
+    def collect(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily("readership_waiting_hits", "Hits in the hot log, not in the lake yet", self._rows)
+        jobs = GaugeMetricFamily("readership_jobs", "Agent jobs, by status", labels=["status"])
+        for status in Status:
+            jobs.add_metric([status], self._census.jobs.get(status, 0))
+        yield jobs
+        waits = "Seconds that the turn which has waited longest has waited for a worker"
+        yield GaugeMetricFamily("readership_job_queue_age_seconds", waits, self._census.waiting_s)
+
+
 def exposition(waiting_rows: int, census: Census) -> bytes:
-    """The text format: the counts of every worker if they share a folder, and what waits now."""
+    """Return the text format: the counts of every worker if they share a folder, and what waits now."""
     registry = REGISTRY
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         registry = CollectorRegistry()
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # has no types
     now = CollectorRegistry()
-    Gauge("readership_waiting_hits", "Hits in the hot log, not in the lake yet", registry=now).set(waiting_rows)
-    jobs = Gauge("readership_jobs", "Agent jobs, by status", ["status"], registry=now)
-    for status in Status:
-        jobs.labels(status).set(census.jobs.get(status, 0))
-    waits = "Seconds that the turn which has waited longest has waited for a worker"
-    Gauge("readership_job_queue_age_seconds", waits, registry=now).set(census.waiting_s)
+    now.register(_Waiting(waiting_rows, census))
     return generate_latest(registry) + generate_latest(now)

@@ -3,7 +3,6 @@
 import gc
 import multiprocessing
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -16,13 +15,14 @@ from types import FrameType
 import uvicorn
 from starlette.types import ASGIApp
 
-from api import app, connections, logs
+from api import app, connections, logs, shared_counters
 from api.connections import Connection
 from api.errors import AddressInUse
 from api.rate_limit import RateLimit
 from api.service_lock import ServiceLock
 from api.settings import Settings, read
 from api.supervisor import Supervisor
+from api.worker_process import work
 
 DRAIN_S = 10
 """For how long a stopping worker lets requests in flight end. Supervisors wait for 10 s (Docker) to 90 s (systemd), and
@@ -47,9 +47,10 @@ def serve(settings: Settings, listener: socket.socket, workers: int, lock: Servi
         run(worker_app, listener, settings, lock.mark_ending)
         status = 0
     else:
-        _share_counters(settings.run / "metrics")
+        counters = settings.run / "metrics"
+        shared_counters.create(counters, workers)
         logs.set_up()
-        status = Supervisor(_work, (listener, lock), workers).run(lock.mark_ending)
+        status = Supervisor(work, (counters, listener, lock), workers).run(lock.mark_ending)
     _forget_limits(settings.limits)
     if status:
         sys.exit(status)
@@ -70,11 +71,6 @@ def run(
         server.run(sockets=[listener])
     finally:
         gc.unfreeze()  # else DuckDB's bindings take what `settle` froze for leaks, and say so at the exit
-
-
-def _work(number: int, listener: socket.socket, lock: ServiceLock) -> None:
-    """Serve in a worker process; its share of the lock ends with it."""
-    run(worker_app, listener, read(os.environ))
 
 
 class _Server(uvicorn.Server):
@@ -158,10 +154,3 @@ def _forget_limits(file: Path) -> None:
     """The counts of addresses are of one run of the service, like the secret of their hashes."""
     for each in (file, file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")):
         each.unlink(missing_ok=True)
-
-
-def _share_counters(folder: Path) -> None:
-    """An empty folder in which the workers keep their counts, so that each can tell those of all."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)

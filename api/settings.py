@@ -1,7 +1,7 @@
 """What an operator may set, each by one environment variable.
 
-Nothing else reads the environment but `metrics`: PROMETHEUS_MULTIPROC_DIR is its library's own word between processes,
-which `serve` sets.
+Nothing else reads the environment but `metrics`: PROMETHEUS_MULTIPROC_DIR is its library's own word, which
+`shared_counters` sets.
 """
 
 import secrets

@@ -33,7 +33,7 @@ def each_alone(service: Running) -> Iterator[None]:
 
     The others stand still meanwhile. A turn must be short: a worker that is silent for a minute is replaced.
     """
-    workers = until(partial(_workers_of, service), within_s=30)
+    workers = until(partial(_all_workers_of, service), within_s=30)
     for worker in workers:
         until(partial(_answers_alone, worker, workers, service.url), within_s=30)
     for worker in workers:
@@ -41,12 +41,29 @@ def each_alone(service: Running) -> Iterator[None]:
             yield
 
 
-def _workers_of(service: Running) -> list[int]:
-    """The workers, once each is a process of its own; none until then."""
+def workers_of(service: Running) -> list[int]:
+    """The process ids of the workers, also of those that have only begun to start."""
     assert service.process is not None
-    parent = service.process.pid
+    return worker_processes(service.process.pid)
+
+
+def worker_processes(parent: int) -> list[int]:
+    """The process ids of a supervisor's workers."""
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    workers = [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [int(child) for child in children if b"spawn_main" in _command_line(child)]
+
+
+def _command_line(pid: str) -> bytes:
+    """Empty for a process that is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
+def _all_workers_of(service: Running) -> list[int]:
+    """The workers, once each is a process of its own; none until then."""
+    workers = workers_of(service)
     return workers if len(workers) == service.workers else []
 
 

@@ -17,25 +17,12 @@ from uvicorn.config import STARTUP_FAILURE
 
 from api.supervisor import Supervisor, Timeouts
 from tests.running import COMMAND, Running, new_key
-from tests.waiting import until
+from tests.waiting import until, worker_processes
 
 REPLACED_S = 8
 """How long a dead worker may be missing."""
 ENDED_S = 20
 """How long the service may take to end."""
-
-
-def workers_of(parent: int) -> list[int]:
-    """The process ids of the workers, also of those that have only begun to start."""
-    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    return [int(child) for child in children if b"spawn_main" in command_line(int(child))]
-
-
-def command_line(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return b""
 
 
 def restarts(log: Path) -> list[dict[str, Any]]:
@@ -59,9 +46,9 @@ def test_worker_killed_while_it_starts_is_replaced_at_once(
     starting: tuple[subprocess.Popen[bytes], Path],
 ) -> None:
     process, log = starting
-    first = until(lambda: workers_of(process.pid))[0]
+    first = until(lambda: worker_processes(process.pid))[0]
     os.kill(first, signal.SIGKILL)
-    until(lambda: len({*workers_of(process.pid)} - {first}) == 2, within_s=REPLACED_S)
+    until(lambda: len({*worker_processes(process.pid)} - {first}) == 2, within_s=REPLACED_S)
     assert restarts(log)[0]["signal"] == "SIGKILL"
     assert restarts(log)[0]["pid"] == first
     process.terminate()
@@ -72,8 +59,8 @@ def test_service_that_is_told_to_end_while_its_workers_start_ends(
     starting: tuple[subprocess.Popen[bytes], Path],
 ) -> None:
     process, log = starting
-    until(lambda: len(workers_of(process.pid)) == 2)
-    os.kill(workers_of(process.pid)[1], signal.SIGKILL)
+    until(lambda: len(worker_processes(process.pid)) == 2)
+    os.kill(worker_processes(process.pid)[1], signal.SIGKILL)
     process.terminate()
     assert process.wait(ENDED_S) == 0
     assert "Traceback" not in log.read_text()
@@ -83,9 +70,9 @@ def test_worker_killed_while_it_serves_is_replaced_and_the_log_has_its_signal(st
     service = start(workers=2)
     assert service.process is not None
     parent = service.process.pid
-    first, second = until(lambda: found if len(found := workers_of(parent)) == 2 else None)
+    first, second = until(lambda: found if len(found := worker_processes(parent)) == 2 else None)
     os.kill(second, signal.SIGSEGV)
-    until(lambda: len({*workers_of(parent)} - {second}) == 2, within_s=REPLACED_S)
+    until(lambda: len({*worker_processes(parent)} - {second}) == 2, within_s=REPLACED_S)
     (line,) = restarts(service.log)
     assert (line["level"], line["worker"], line["pid"], line["signal"]) == ("error", 1, second, "SIGSEGV")
     os.kill(first, signal.SIGSTOP)

@@ -1,0 +1,83 @@
+"""The metrics of a service: valid for Prometheus, and the same whichever worker answers, also after one has died."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.running import Running
+from tests.waiting import each_alone, until, workers_of
+
+GAUGES = {"readership_waiting_hits", "readership_jobs", "readership_job_queue_age_seconds"}
+
+
+def scraped(service: Running) -> str:
+    return httpx.get(f"{service.url}/metrics", timeout=60).text
+
+
+def sums(text: str, name: str, **labels: str) -> float:
+    families = text_string_to_metric_families(text)
+    samples = [sample for family in families for sample in family.samples if sample.name == name]
+    return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
+
+
+def check(text: str) -> None:
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def kill_a_worker(service: Running) -> None:
+    """Kill one of two workers, and wait until another process has taken its place."""
+    first, second = workers_of(service)
+    os.kill(first, signal.SIGKILL)
+    until(lambda: len({*workers_of(service)} - {first, second}) == 1)
+
+
+@pytest.mark.needs("promtool")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_metrics_are_valid_for_prometheus(start: Callable[..., Running], workers: int) -> None:
+    service = start(workers=workers)
+    assert service.post({"path": "/a"}).status_code == 202
+    check(scraped(service))
+
+
+@pytest.mark.needs("promtool")
+def test_metrics_are_valid_and_complete_after_a_worker_was_killed(start: Callable[..., Running]) -> None:
+    service = start(workers=2)
+    for _ in each_alone(service):
+        assert service.post(3 * [{"path": "/a"}]).status_code == 202
+        check(scraped(service))
+    kill_a_worker(service)
+    for number, _ in enumerate(each_alone(service)):
+        text = scraped(service)
+        check(text)
+        assert sums(text, "readership_hits_total", outcome="accepted") == 6 + number
+        assert sums(text, "readership_requests_total", method="POST", status="202") == 2 + number
+        assert service.post([{"path": "/a"}]).status_code == 202
+    assert sums(scraped(service), "readership_hits_total", outcome="accepted") == 8
+
+
+def test_gauge_has_one_value_whatever_processes_there_were(start: Callable[..., Running]) -> None:
+    service = start(workers=2)
+    for _ in each_alone(service):
+        scraped(service)
+    kill_a_worker(service)
+    for family in text_string_to_metric_families(scraped(service)):
+        if family.name in GAUGES:
+            assert all("pid" not in sample.labels for sample in family.samples)
+            assert len({str(sample.labels) for sample in family.samples}) == len(family.samples)
+
+
+def test_every_block_of_the_counters_is_on_the_disk_from_the_start(start: Callable[..., Running]) -> None:
+    service = start(workers=2)
+    kill_a_worker(service)
+    scraped(service)
+    files = sorted((service.data / "run" / "metrics").iterdir())
+    assert [file.name for file in files] == ["counter_0.db", "counter_1.db", "histogram_0.db", "histogram_1.db"]
+    for each in map(Path.stat, files):
+        assert each.st_blocks * 512 >= each.st_size >= 1 << 20
