@@ -4,9 +4,12 @@ Nothing else reads the environment but `metrics`: PROMETHEUS_MULTIPROC_DIR is it
 `shared_counters` sets.
 """
 
+import difflib
+import ipaddress
+import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from api.errors import InvalidSetting
@@ -15,11 +18,19 @@ from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RUN, sqlite_url
 
 UNREADABLE = frozenset("[]%\\=")
 """What delta-rs 1.6 takes for a pattern or an escape in the path of a table, and DuckDB for a partition."""
+PREFIX = "READERSHIP_"
+TEST_PREFIX = f"{PREFIX}TEST_"
+"""Prefix of the variables that only the tests read."""
+NUMBER_MAX = 1_000_000_000
+"""Upper limit of each number that has no lower one of its own."""
+RETENTION_DAYS_MAX = 36_500
+JOBS_AT_ONCE_MAX = 256
+RUN_SECRET = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One line a setting: its unit, its variable and its default."""
+    """One line a setting: its unit, its variable and its default. Each variable is PREFIX and the field's name."""
 
     data: Path  # READERSHIP_DATA, ./data
     database_url: str  # READERSHIP_DATABASE_URL, a SQLite file in `data`
@@ -71,6 +82,9 @@ def read(environ: Mapping[str, str], data: Path | None = None) -> Settings:
     Raises:
         InvalidSetting: naming the variable.
     """
+    _refuse_unknown(environ)
+    if environ.get("READERSHIP_DATA") == "":
+        raise InvalidSetting("READERSHIP_DATA is empty: name a folder, or remove the variable")
     folder = (data or Path(environ.get("READERSHIP_DATA", "data"))).absolute()
     if found := UNREADABLE.intersection(str(folder)):
         raise InvalidSetting(f"the data folder {folder} has {' '.join(sorted(found))} in its path: name another")
@@ -81,13 +95,48 @@ def read(environ: Mapping[str, str], data: Path | None = None) -> Settings:
         load_rows=_number(environ, "LOAD_ROWS", Settings.load_rows),
         backlog_rows_max=_number(environ, "BACKLOG_ROWS_MAX", Settings.backlog_rows_max, least=HITS_MAX),
         beacons_per_minute=_number(environ, "BEACONS_PER_MINUTE", Settings.beacons_per_minute),
-        retention_days=_number(environ, "RETENTION_DAYS", Settings.retention_days, least=0),
-        jobs_at_once=_number(environ, "JOBS_AT_ONCE", Settings.jobs_at_once, least=0),
+        retention_days=_number(environ, "RETENTION_DAYS", Settings.retention_days, 0, RETENTION_DAYS_MAX),
+        jobs_at_once=_number(environ, "JOBS_AT_ONCE", Settings.jobs_at_once, 0, JOBS_AT_ONCE_MAX),
         job_lease_s=_number(environ, "JOB_LEASE_S", Settings.job_lease_s),
         environ=environ,
-        run_secret=bytes.fromhex(environ.get("READERSHIP_RUN_SECRET", secrets.token_hex(32))),
-        trusted_proxies=environ.get("READERSHIP_TRUSTED_PROXIES", Settings.trusted_proxies),
+        run_secret=_run_secret(environ),
+        trusted_proxies=_trusted_proxies(environ),
     )
+
+
+def _refuse_unknown(environ: Mapping[str, str]) -> None:
+    """Raise InvalidSetting for a variable with our prefix that is no setting: it is a typing error."""
+    known = sorted(f"{PREFIX}{each.name.upper()}" for each in fields(Settings) if each.name != "environ")
+    for name in sorted(environ):
+        if name.startswith(PREFIX) and not name.startswith(TEST_PREFIX) and name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1)
+            shown = [each for each in known if each != f"{PREFIX}RUN_SECRET"]
+            hint = f"did you mean {nearest[0]}?" if nearest else f"the settings are {', '.join(shown)}"
+            raise InvalidSetting(f"there is no setting {name}: {hint}")
+
+
+def _run_secret(environ: Mapping[str, str]) -> bytes:
+    text = environ.get("READERSHIP_RUN_SECRET")
+    if text is None:
+        return secrets.token_bytes(32)
+    if not RUN_SECRET.fullmatch(text):  # the message does not show it
+        raise InvalidSetting("READERSHIP_RUN_SECRET is not 64 hexadecimal digits: remove it, `serve` sets it itself")
+    return bytes.fromhex(text)
+
+
+def _trusted_proxies(environ: Mapping[str, str]) -> str:
+    """Return the addresses and networks as uvicorn takes them. It takes any other word for the name of a Unix socket,
+    and then trusts nobody."""
+    text = environ.get("READERSHIP_TRUSTED_PROXIES", Settings.trusted_proxies)
+    for each in text.split(","):
+        try:
+            if each.strip() not in {"", "*"}:
+                ipaddress.ip_network(each.strip())
+        except ValueError as error:
+            raise InvalidSetting(
+                f"READERSHIP_TRUSTED_PROXIES takes IP addresses, networks such as 10.0.0.0/8, or *: {error}"
+            ) from None
+    return text
 
 
 def _database_url(environ: Mapping[str, str], data: Path) -> str:
@@ -103,8 +152,12 @@ def _database_url(environ: Mapping[str, str], data: Path) -> str:
     return url
 
 
-def _number(environ: Mapping[str, str], name: str, default: int, least: int = 1) -> int:
+def _number(environ: Mapping[str, str], name: str, default: int, least: int = 1, most: int = NUMBER_MAX) -> int:
     text = environ.get(f"READERSHIP_{name}", str(default))
-    if not (text.isascii() and text.isdigit()) or int(text) < least:
+    if not (text.isascii() and text.isdigit()):
         raise InvalidSetting(f"READERSHIP_{name} is a whole number of at least {least}, not {text!r}")
-    return int(text)
+    number = int(text) if len(text) <= len(str(most)) else most + 1
+    if not least <= number <= most:
+        limit = f"at least {least}" if number < least else f"at most {most}"
+        raise InvalidSetting(f"READERSHIP_{name} is a whole number of {limit}, not {text!r}")
+    return number

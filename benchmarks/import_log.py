@@ -19,7 +19,7 @@ from benchmarks import generate_log
 from benchmarks.measure import RUNS, Measured, ratio, record
 from benchmarks.start import COMMAND as OF_THE_TESTS
 
-COMMAND = os.environ.get("READERSHIP_COMMAND", OF_THE_TESTS)
+COMMAND = os.environ.get("READERSHIP_TEST_COMMAND", OF_THE_TESTS)
 """That of an installation without the tests' packages: pyarrow loads pandas and NumPy where they are."""
 LINES = 1_000_000
 MANY_LINES = 10_000_000

@@ -1,0 +1,69 @@
+"""Settings: a wrong variable is an error that names it, its limit or the nearest name."""
+
+from pathlib import Path
+
+import pytest
+
+from api import settings
+from api.errors import InvalidSetting
+
+ROOT = Path(__file__).parents[2]
+
+
+def complaint(**environ: str) -> str:
+    with pytest.raises(InvalidSetting) as error:
+        settings.read(environ)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("READERSHIP_LOAD_EVRY_S", "READERSHIP_LOAD_EVERY_S"),
+        ("READERSHIP_RETENTION", "READERSHIP_RETENTION_DAYS"),
+        ("READERSHIP_DATABASE", "READERSHIP_DATABASE_URL"),
+        ("READERSHIP_TRUSTED_PROXY", "READERSHIP_TRUSTED_PROXIES"),
+    ],
+)
+def test_unknown_setting_is_an_error_that_names_the_nearest_one(name: str, nearest: str) -> None:
+    assert complaint(**{name: "1"}) == f"there is no setting {name}: did you mean {nearest}?"
+
+
+def test_unknown_setting_that_is_near_to_none_gets_the_list() -> None:
+    message = complaint(READERSHIP_ZZZZZZZZZZZZZZZ="1")
+    assert "READERSHIP_DATA, " in message
+    assert "RUN_SECRET" not in message
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "limit"),
+    [
+        ("READERSHIP_LOAD_EVERY_S", "60s", "whole number"),
+        ("READERSHIP_LOAD_EVERY_S", "", "whole number"),
+        ("READERSHIP_LOAD_EVERY_S", "0", "at least 1,"),
+        ("READERSHIP_LOAD_EVERY_S", "9" * 5000, "at most 1000000000"),
+        ("READERSHIP_RETENTION_DAYS", "36501", "at most 36500"),
+        ("READERSHIP_JOBS_AT_ONCE", "1000", "at most 256"),
+        ("READERSHIP_TRUSTED_PROXIES", "10.0.0.0/8,localhost", "localhost"),
+        ("READERSHIP_TRUSTED_PROXIES", "10.0.0.1/8", "10.0.0.1/8"),
+        ("READERSHIP_DATA", "", "name a folder"),
+    ],
+)
+def test_wrong_value_is_an_error_that_names_the_variable_and_the_limit(name: str, value: str, limit: str) -> None:
+    assert name in complaint(**{name: value})
+    assert limit in complaint(**{name: value})
+
+
+def test_wrong_run_secret_is_not_in_its_error() -> None:
+    assert "hunter2" not in complaint(READERSHIP_RUN_SECRET="hunter2")
+
+
+def test_variables_of_others_and_of_the_tests_are_ignored() -> None:
+    environ = {"READERSHIP_TEST_AGENTS": "x", "READERSHIPS": "x", "PATH": "x", "READERSHIP_TRUSTED_PROXIES": "::1, *"}
+    assert settings.read(environ).trusted_proxies == "::1, *"
+
+
+def test_every_setting_is_documented() -> None:
+    text = (ROOT / "docs" / "running.md").read_text()
+    names = [each.name.upper() for each in settings.fields(settings.Settings) if each.name != "environ"]
+    assert [name for name in names if f"`READERSHIP_{name}`" not in text] == []
