@@ -142,6 +142,12 @@ def archive_idle(engine: sa.Engine, now_us: int) -> None:
         connection.execute(ANSWERS.delete().where(ANSWERS.c.seen_us <= now_us - REMEMBERED_US))
 
 
+def has_any(engine: sa.Engine) -> bool:
+    """Return whether there is a job, in any state."""
+    with engine.connect() as connection:
+        return connection.execute(sa.select(JOBS.c.id).limit(1)).first() is not None
+
+
 def unarchived(engine: sa.Engine) -> set[str]:
     """The ids of all jobs that may go on."""
     with engine.connect() as connection:

@@ -10,7 +10,8 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp, Lifespan
 
-from agent.worker import Setup, Worker
+from agent.worker import Setup
+from agent.worker_process import WorkerProcess
 from api import classification, health, hits, jobs, metrics, problems, reference, script, views
 from api.keys import Keyring
 from api.logs import RequestLog
@@ -56,7 +57,7 @@ def create(settings: Settings, routes: tuple[Route, ...] = ROUTES) -> ASGIApp:
 
 
 def agents_setup(settings: Settings, engine: sa.Engine) -> Setup:
-    """What the threads of agent jobs need, in whichever process they are."""
+    """Return what a worker of agent jobs needs, in whichever process it runs."""
     return Setup(
         engine,
         settings.jobs,
@@ -107,7 +108,7 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
             )
             upkeep = ending.enter_context(closing(Upkeep(settings)))
             hotlog = ending.enter_context(closing(HotLog(settings.hot_log, settings.backlog_rows_max)))
-            agents = ending.enter_context(closing(Worker(agents_setup(settings, engine))))
+            agents = ending.enter_context(closing(WorkerProcess(agents_setup(settings, engine))))
             ending.enter_context(told_to_end(agents.take_no_more))
             upkeep.start()
             agents.start()

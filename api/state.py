@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from agent.worker import Worker
+from agent.worker_process import WorkerProcess
 from api.keys import BELIEVED_MAX, BELIEVED_S, Keyring
 from api.rate_limit import RateLimit
 from api.settings import Settings
@@ -29,7 +29,7 @@ class State:
     views: Views
     rate_limit: RateLimit
     upkeep: Upkeep
-    agents: Worker
+    agents: WorkerProcess
     _projects: dict[str, tuple[Project, float]] = field(default_factory=dict)
 
     async def project(self, id: str) -> Project:
