@@ -12,18 +12,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socketserver import ThreadingMixIn, UnixStreamServer
 from typing import Literal
 
 import httpx
 
+from agent.bounded_server import BoundedHandler, BoundedServer, TooMuch
+
 REQUEST_BYTES_MAX = 64 * 1024 * 1024
 REQUESTS_AT_ONCE = 16
 CONNECT_S = 10
-READ_S = 600
+READ_S = 600.0
 """A model may think for minutes before its first word."""
+BODY_S = 600.0
+"""For the whole of a request's body."""
 PATIENCE_S = 30.0
 """For how long every request may fail before the turn is given up: some agents would try until its time is over."""
 SAID_BYTES = 300
@@ -61,7 +63,9 @@ class Gateway:
 
     def __enter__(self) -> "Gateway":
         timeout = httpx.Timeout(READ_S, connect=CONNECT_S)
-        self._client = httpx.Client(timeout=timeout, trust_env=False, verify=ssl.create_default_context())
+        limits = httpx.Limits(max_connections=REQUESTS_AT_ONCE, max_keepalive_connections=REQUESTS_AT_ONCE)
+        trusted = ssl.create_default_context()
+        self._client = httpx.Client(timeout=timeout, limits=limits, trust_env=False, verify=trusted)
         self._server = _Server(self)
         threading.Thread(target=self._server.serve_forever, args=(0.05,), name="gateway", daemon=True).start()
         return self
@@ -155,50 +159,22 @@ def _begins_with_end(key: bytes, piece: bytes) -> int:
     return next((n for n in range(min(len(key) - 1, len(piece)), 0, -1) if piece.endswith(key[:n])), 0)
 
 
-class _Server(ThreadingMixIn, UnixStreamServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 64
-
+class _Server(BoundedServer):
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(str(gateway.socket_path), _Handler)
         self.gateway = gateway
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """An agent that goes away in the middle of an answer is nothing to tell anybody."""
 
-
-class _TooLarge(Exception):
-    """The request has more than REQUEST_BYTES_MAX."""
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(BoundedHandler):
     server: _Server
-    protocol_version = "HTTP/1.1"
-    timeout = READ_S
     _has_begun = False
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-    def address_string(self) -> str:
-        return "agent"
-
-    def do_GET(self) -> None:
-        self._forward()
-
-    def do_POST(self) -> None:
-        self._forward()
-
-    def do_DELETE(self) -> None:
-        self._forward()
-
-    def _forward(self) -> None:
+    def forward(self) -> None:
         gateway = self.server.gateway
         self._has_begun = False
         url = gateway.url_of(self.path)
         if url is None:
-            self._refuse(403, "only what is below the model server's URL can be asked for")
+            self.refuse(403, "only what is below the model server's URL can be asked for")
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
         passed = {name: value for name, value in headers.items() if not NOT_PASSED_ON.fullmatch(name)}
@@ -208,16 +184,17 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             with gateway.ask(self.command, url, passed, self._body(headers)) as response:
                 self._answer(response)
-        except _TooLarge:
-            self._refuse(413, f"a request has at most {REQUEST_BYTES_MAX} bytes")
+        except TooMuch:
+            self.refuse(413, f"a request has at most {REQUEST_BYTES_MAX} bytes")
         except httpx.TransportError:
             if self._has_begun:
                 self.close_connection = True
                 return
-            self._refuse(502, gateway.complaint() or "the model server cannot be reached")
+            self.refuse(502, gateway.complaint() or "the model server cannot be reached")
 
     def _body(self, headers: dict[str, str]) -> Iterator[bytes]:
-        """The request's body as it comes."""
+        """Yield the request's body as it comes. Raises TooMuch and TimeoutError."""
+        self.incoming.allow(REQUEST_BYTES_MAX, BODY_S)
         total = 0
         pieces = (
             self._chunks() if "transfer-encoding" in headers else self._known(int(headers.get("content-length", "0")))
@@ -225,12 +202,12 @@ class _Handler(BaseHTTPRequestHandler):
         for piece in pieces:
             total += len(piece)
             if total > REQUEST_BYTES_MAX:
-                raise _TooLarge
+                raise TooMuch
             yield piece
 
     def _known(self, length: int) -> Iterator[bytes]:
         if length > REQUEST_BYTES_MAX:
-            raise _TooLarge
+            raise TooMuch
         while length > 0 and (piece := self.rfile.read(min(length, PIECE_BYTES))):
             length -= len(piece)
             yield piece
@@ -246,6 +223,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, response: httpx.Response) -> None:
         """Head and body as they come; of an error also its beginning, for the job's failure reason."""
         gateway = self.server.gateway
+        self.connection.settimeout(READ_S)
         self.send_response(response.status_code)
         for name, value in response.headers.items():
             if PASSED_BACK.fullmatch(name.lower()) and not (gateway.key and gateway.key in value):
@@ -264,16 +242,3 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
         if not response.is_success:
             gateway.judge(response.status_code, " ".join(said.decode(errors="replace").split()))
-
-    def _refuse(self, status: int, reason: str) -> None:
-        self.close_connection = True
-        body = f'{{"error": {{"message": "{reason.translate(UNQUOTED)}"}}}}'.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(body)
-
-
-UNQUOTED = str.maketrans({'"': "'", "\\": "/"})

@@ -4,7 +4,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from agent import gateway
+from agent.bounded_server import CONNECTIONS_MAX, Incoming, TooMuch
 from agent.gateway import Gateway
 from tests.agent.model_server import KEY
 from tests.waiting import until
@@ -203,3 +204,65 @@ def test_a_request_too_large_is_refused(tmp_path: Path) -> None:
         length = gateway.REQUEST_BYTES_MAX + 1
         end.sendall(f"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())
         assert end.recv(100).startswith(b"HTTP/1.1 413")
+
+
+@contextmanager
+def connected(folder: Path) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX) as end:
+        end.settimeout(30)
+        end.connect(str(folder / "s"))
+        yield end
+
+
+def test_connections_past_the_limit_are_answered_503_until_another_is_closed(tmp_path: Path) -> None:
+    """The threads are counted: without a limit there would be one for each connection."""
+    threads = threading.active_count()
+    with upstream(reflect) as url, through(tmp_path, url), ExitStack() as stack:
+        first = [stack.enter_context(connected(tmp_path)) for _ in range(CONNECTIONS_MAX)]
+        for _ in range(300):
+            with connected(tmp_path) as refused:
+                assert refused.recv(100).startswith(b"HTTP/1.1 503")
+        assert threading.active_count() <= threads + CONNECTIONS_MAX + 5
+        first[0].close()
+        until(lambda: _is_served(tmp_path))
+
+
+def _is_served(folder: Path) -> bool:
+    with connected(folder) as end, suppress(ConnectionError):
+        end.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        return end.recv(100).startswith(b"HTTP/1.1 200")
+    return False
+
+
+@pytest.mark.parametrize("head", [b"GET /" + b"x" * 70_000, b"GET / HTTP/1.1\r\n" + b"A: %b\r\n" % (b"x" * 2_000) * 40])
+def test_a_head_too_large_is_refused(tmp_path: Path, head: bytes) -> None:
+    with upstream(reflect) as url, through(tmp_path, url), connected(tmp_path) as end:
+        with suppress(ConnectionError):  # it answers before it has read all of it
+            end.sendall(head + b"\r\n\r\n")
+        assert end.recv(100).startswith(b"HTTP/1.1 431")
+
+
+def test_what_comes_in_is_bounded_in_bytes_and_by_a_deadline() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        incoming = Incoming(ours)
+        theirs.sendall(b"12345")
+        incoming.allow(5, 60)
+        assert incoming.read(4) == b"1234"
+        incoming.allow(5, 0)
+        with pytest.raises(TimeoutError):
+            incoming.read(4)
+        theirs.sendall(b"6789")
+        incoming.allow(4, 60)
+        with pytest.raises(TooMuch):
+            incoming.read(100)
+
+
+def test_a_gateway_that_ends_closes_its_connections(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        with upstream(reflect) as url, through(tmp_path, url):
+            end = stack.enter_context(connected(tmp_path))
+            end.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert end.recv(100).startswith(b"HTTP/1.1 200")
+        while end.recv(10_000):
+            pass
