@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests import postgresql as postgresql_server
-from tests.programs import pytest_runtest_setup, pytest_sessionfinish, require  # noqa: F401  # two are hooks
+from tests.programs import pytest_runtest_setup, pytest_sessionfinish, require, skip  # noqa: F401  # two are hooks
 from tests.running import Running
+from tests.small_disk import SmallDisk, may_mount, mounted
 from warehouse.folder import sqlite_url
 
 LONG = (
@@ -70,6 +71,15 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     for running in started:
         if running.process is not None and running.process.poll() is None:
             running.kill()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """A file system of 48 MiB."""
+    if not may_mount():
+        skip("the right to mount", "run the tests as root")
+    with mounted(tmp_path / "disk", 48) as disk:
+        yield disk
 
 
 @pytest.fixture

@@ -1,15 +1,19 @@
 """Every invariant of the data, checked on the data as it is."""
 
+import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 from deltalake.exceptions import DeltaError
 
 from warehouse import batches, lake, load, query, recount, tables
+from warehouse.database_errors import Cause, cause_of
 from warehouse.errors import HotLogBehind
 from warehouse.plural import counted
 from warehouse.schema import DAILY_VIEWS_KEY
@@ -38,6 +42,9 @@ WHERE apart < INTERVAL 7 DAY - INTERVAL 1 MINUTE
 """A minute less: the hot log goes by the whole second of its commit, which comes after `received_at`."""
 
 
+SPACE_BYTES_MIN = 8 * 1024 * 1024
+"""Free space below which a disk counts as full: a load writes some 5 MiB for few rows."""
+MEMORY = Path("/dev/shm")  # noqa: S108  # a folder of its own is made in it
 OPENS = "the log of both tables can be read"
 
 
@@ -59,12 +66,42 @@ def examine(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[Findi
     Raises:
         LakeBusy: see `lake.locked`.
     """
-    whole = True
-    for finding in _of_hot_log(hot):
-        whole = whole and finding.fault is None
-        yield finding
-    if whole:
-        yield from _of_snapshot(hot, root, spill, wait_s)
+    yield Finding("the disk has space for new hits", _full_disk(hot.parent, root))
+    with _without_space(hot) as readable:
+        whole = True
+        for finding in _of_hot_log(readable):
+            whole = whole and finding.fault is None
+            yield finding
+        if whole:
+            yield from _of_snapshot(readable, root, spill, wait_s)
+
+
+def _full_disk(*folders: Path) -> str | None:
+    for folder in folders:
+        disk = os.statvfs(folder)
+        free = disk.f_bavail * disk.f_frsize
+        if free < SPACE_BYTES_MIN:
+            return f"disk full: {free:,} bytes are free in {folder}, and {SPACE_BYTES_MIN:,} are needed"
+    return None
+
+
+@contextmanager
+def _without_space(hot: Path) -> Iterator[Path]:
+    """Yield the path of the hot log; on a full disk, that of a copy in memory if SQLite cannot open the hot log itself.
+
+    SQLite needs 32 KiB beside a file that no other process has open, also to read it.
+    """
+    try:
+        batches.connect(hot).close()
+    except sqlite3.DatabaseError as error:
+        if cause_of(error) is Cause.DISK_FULL:
+            with TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+                for name in (hot.name, f"{hot.name}-wal"):
+                    if hot.with_name(name).exists():
+                        shutil.copyfile(hot.with_name(name), Path(folder) / name)
+                yield Path(folder) / hot.name
+            return
+    yield hot
 
 
 def _of_hot_log(hot: Path) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tests.small_disk import SmallDisk
 from tests.warehouse.site import DAY, NOON, ROOT, Site, some_rows, view
 from warehouse import batches, doctor, lake, load, recount
 from warehouse.errors import LakeBusy
@@ -27,7 +29,8 @@ UNFINISHED = "no day of daily_views waits to be counted anew"
 REBUILD = "; readership rebuild counts them anew from hits"
 LOG = "the log of both tables can be read"
 DROPPED = "every batch that left the hot log is in the tables"
-ALL = {LOG, UNFINISHED, DROPPED, FILES, HOT_FILE, HOT_BATCH, AHEAD, DAILY, PARTITION, TWICE}
+SPACE = "the disk has space for new hits"
+ALL = {SPACE, LOG, UNFINISHED, DROPPED, FILES, HOT_FILE, HOT_BATCH, AHEAD, DAILY, PARTITION, TWICE}
 
 
 @pytest.fixture
@@ -70,6 +73,24 @@ def test_missing_file_is_found(site: Site, spec: lake.Spec) -> None:
     gone = Path(site.state(spec).files[0].path)
     gone.unlink()
     assert faults(site)[FILES] == f"{gone} is missing"
+
+
+def test_full_disk_is_named_and_everything_else_is_checked(small_disk: SmallDisk) -> None:
+    site = Site(small_disk.folder / "data")
+    site.post(*some_rows(0, 10))
+    site.load()
+    site.post(*some_rows(10, 5))
+    lost = Path(site.state(lake.HITS_TABLE).files[0].path)
+    site.close()  # SQLite needs space to open a hot log that no process has open
+    small_disk.fill()
+    with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
+        batches.connect(site.hot_log)
+    found = findings(site)
+    assert found.pop(SPACE) == f"disk full: 0 bytes are free in {small_disk.folder / 'data'}, and 8,388,608 are needed"
+    assert found == dict.fromkeys(ALL - {SPACE})
+    lost.unlink()
+    small_disk.fill()
+    assert faults(site)[FILES] == f"{lost} is missing"
 
 
 @pytest.mark.parametrize("spec", lake.TABLES, ids=lambda spec: spec.name)

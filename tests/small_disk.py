@@ -1,0 +1,48 @@
+"""A small file system in memory that tests fill."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+BLOCK_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class SmallDisk:
+    """The file system at `folder`."""
+
+    folder: Path
+
+    def fill(self) -> None:
+        """Take all of its space. Repeated, it takes what became free since."""
+        with (self.folder / "filling").open("ab", buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(BLOCK_BYTES))
+            except OSError as error:
+                assert error.strerror == "No space left on device"  # noqa: PT017  # the end of the loop
+
+    def free(self) -> None:
+        """Give back what `fill` took."""
+        (self.folder / "filling").unlink()
+
+
+def may_mount() -> bool:
+    return os.geteuid() == 0 and subprocess.run(["unshare", "--mount", "true"], check=False).returncode == 0
+
+
+@contextmanager
+def mounted(folder: Path, mebibytes: int) -> Iterator[SmallDisk]:
+    """Mount an empty file system, until the block ends.
+
+    Every process sees it: a mount namespace of this thread would exclude the threads that DuckDB and Delta started.
+    """
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", folder], check=True)
+    try:
+        yield SmallDisk(folder)
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
