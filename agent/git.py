@@ -1,9 +1,10 @@
 """One git command that trusts nothing but us: no hook, no configuration and no credential that is not given here."""
 
 import re
+import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent import patience, process
@@ -53,15 +54,26 @@ CONFIG = (
     "http.sslVerify=true",
     "submodule.recurse=false",
     "gc.auto=0",
+    "pack.threads=2",  # each takes its own share of MEMORY_BYTES
+    "pack.windowMemory=128m",
     "maintenance.auto=false",
     "advice.detachedHead=false",
     "init.defaultBranch=main",
 )
+MEMORY_BYTES = 2 * 1024**3
+"""Of each process of git: a repository and a work tree may be made to need any amount."""
+LIMITED = ("prlimit", f"--data={MEMORY_BYTES}", "--core=0", "--")
+"""RLIMIT_DATA rather than RLIMIT_AS: git maps packs into its address space, which costs no memory."""
 TEXT_CHARS_MAX = 64 * 1024
-"""Of what git says; a server may say a lot."""
+"""Characters of a command's messages that are logged; a server may send them without end."""
+MESSAGES_BYTES_MAX = 8 * TEXT_CHARS_MAX
+"""Bytes of messages in memory. Twice what TEXT_CHARS_MAX can take, so that a token that was cut is not in the text."""
+ANSWER_BYTES_MAX = 1024 * 1024
+"""Of a command's standard output, where it is not streamed."""
 NOT_FOUND_BY_SHELL = 127
 
 OnLine = Callable[[str], None]
+OnPiece = Callable[[bytes], None]
 Failure = tuple[str, type[TurnFailed], str]
 
 UNREACHABLE = (
@@ -69,6 +81,11 @@ UNREACHABLE = (
     r"|timed out|early EOF|unexpected disconnect|RPC failed|Empty reply|hung up"
 )
 FAILURES: tuple[Failure, ...] = (
+    (
+        r"(?m)^(?:fatal|error): .*(?:[Oo]ut of memory|Cannot allocate memory)",
+        WorkspaceUnusable,
+        f"git needs more than {MEMORY_BYTES // 1024**3} GiB of memory for this repository or work tree: {{words}}",
+    ),
     (r"No space left on device|[Dd]isk quota exceeded", WorkspaceUnusable, "the disk is full: {words}"),
     (r"repository '[^']*' not found", RepositoryUnreadable, "{url} was not found (404): {gone}"),
     (
@@ -117,6 +134,14 @@ class Git:
         """
         return self.program("git", *self._options(), *arguments, stdin=stdin, environ=environ)
 
+    def stream(self, on_piece: OnPiece, *arguments: str) -> None:
+        """Run a command on the work tree and hand on what it writes, as it comes. What `on_piece` raises ends it.
+
+        Raises:
+            TurnFailed: the command failed, and the message says why.
+        """
+        self.program("git", *self._options(), *arguments, environ={}, on_piece=on_piece)
+
     def there(self, *arguments: str) -> str:
         """A command that speaks to the repository's host, thrice if it does not answer.
 
@@ -128,31 +153,33 @@ class Git:
             argv = ("git", *self._options(), *arguments)
             return patience.persistently(lambda: self.program(*argv, environ=environ), self.is_stopped)
 
-    def program(self, *argv: str, environ: dict[str, str], stdin: str | None = None) -> str:
+    def program(
+        self, *argv: str, environ: dict[str, str], stdin: str | None = None, on_piece: OnPiece | None = None
+    ) -> str:
         """A program in the job's folder. What it says beside its answer goes to the job's log, without the token.
 
         Raises:
             TurnFailed: it failed, and the message says why.
         """
-        said: dict[Stream, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
+        written = _Written(self._name(argv), on_piece)
         try:
             status = process.run(
-                argv,
+                (*LIMITED, *argv),
                 cwd=self.folder,
                 env=ENVIRONMENT | environ,
                 limit_s=max(0.0, self.deadline - time.monotonic()),
                 is_stopped=self.is_stopped,
-                on_output=lambda stream, piece: said[stream].extend(piece),
+                on_output=written.take,
                 stdin=None if stdin is None else stdin.encode(),
             )
         except TimedOut:
             raise TimedOut(f"{self._name(argv)} did not end within the step's time limit") from None
-        words = self._clean(said["stderr"])
+        words = self._clean(written.messages)
         for line in words.splitlines():
             self.on_line(line)
         if status != 0:
-            raise self._failure(argv, status, words + "\n" + self._clean(said["stdout"]))
-        return said["stdout"].decode(errors="surrogateescape").removesuffix("\n")
+            raise self._failure(argv, status, words + "\n" + self._clean(written.answer))
+        return written.answer.decode(errors="surrogateescape").removesuffix("\n")
 
     def _options(self) -> list[str]:
         configured = [part for each in CONFIG for part in ("-c", each)]
@@ -186,7 +213,30 @@ class Git:
         for pattern, error, reason in FAILURES:
             if re.search(pattern, text):
                 return error(reason.format_map(told))
-        return GitFailed(f"{name} failed ({status}): {told['words']}")
+        how = status if status > 0 else signal.Signals(-status).name
+        return GitFailed(f"{name} failed ({how}): {told['words']}")
+
+
+@dataclass(slots=True)
+class _Written:
+    """What a program writes: the end of its messages, and its answer unless `on_piece` takes that."""
+
+    name: str
+    on_piece: OnPiece | None
+    messages: bytearray = field(default_factory=bytearray)
+    answer: bytearray = field(default_factory=bytearray)
+
+    def take(self, stream: Stream, piece: bytes) -> None:
+        """Raises GitFailed for an answer that is too long."""
+        if stream == "stderr":
+            self.messages += piece
+            del self.messages[:-MESSAGES_BYTES_MAX]
+        elif self.on_piece is not None:
+            self.on_piece(piece)
+        else:
+            self.answer += piece
+            if len(self.answer) > ANSWER_BYTES_MAX:
+                raise GitFailed(f"{self.name} answered more than {ANSWER_BYTES_MAX // 1024**2} MiB")
 
 
 def _words(text: str) -> str:

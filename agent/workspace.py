@@ -19,6 +19,9 @@ from agent.remote import Remote
 
 FILE_BYTES_MAX = 100 * 1024 * 1024
 """GitHub takes no larger file: https://docs.github.com/en/repositories/working-with-files/managing-large-files"""
+CHANGED_MAX = 100_000
+CHANGED_NAMES_BYTES_MAX = 32 * 1024 * 1024
+"""Files of one commit, and bytes of their names: git takes memory and time for each."""
 SUBJECT_CHARS_MAX = 72
 NO_SUBJECT = "Change what the prompt asked for"
 COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -231,16 +234,45 @@ def _disarm(workspace: Workspace, git: Git) -> None:
 
 
 def _refuse_large_files(workspace: Workspace, git: Git) -> None:
-    """Before git reads them: a file with holes costs an agent nothing, and us hours."""
-    names = git.here("ls-files", "-z", "--others", "--modified", "--exclude-standard", "--deduplicate").split("\0")
-    for name in names:
+    """Before git reads them: a file with holes costs an agent nothing, and us hours.
+
+    Raises:
+        WorkspaceUnusable: a file that changed is too large, or too many did.
+    """
+    changed = _Changed(os.fsencode(workspace.tree))
+    git.stream(changed.take, "ls-files", "-z", "--others", "--modified", "--exclude-standard", "--deduplicate")
+
+
+@dataclass(slots=True)
+class _Changed:
+    """The names of the files that changed, each checked as it comes and then forgotten."""
+
+    tree: bytes
+    _begun: bytes = b""
+    _count: int = 0
+    _bytes: int = 0
+
+    def take(self, piece: bytes) -> None:
+        """Check the names that end in the piece. Raises WorkspaceUnusable."""
+        *names, self._begun = (self._begun + piece).split(b"\0")
+        self._count += len(names)
+        self._bytes += len(piece)
+        if self._count > CHANGED_MAX or self._bytes > CHANGED_NAMES_BYTES_MAX:
+            raise WorkspaceUnusable(
+                f"the agent changed more than {CHANGED_MAX} files, or their names have more than "
+                f"{CHANGED_NAMES_BYTES_MAX // 1024**2} MiB: too many to commit; does .gitignore lack a folder?"
+            )
+        for name in names:
+            self._check(name)
+
+    def _check(self, name: bytes) -> None:
         try:
-            size = os.lstat(workspace.tree / name).st_size
+            size = os.lstat(os.path.join(self.tree, name)).st_size  # noqa: PTH118  # no Path takes bytes
         except OSError:
-            continue  # deleted, or below what is no folder any more: git add sees it the same way
+            return  # deleted, or below what is no folder any more: git add sees it the same way
         if size > FILE_BYTES_MAX:
             raise WorkspaceUnusable(
-                f"the agent left {name!r} of {size / 1024**2:.0f} MiB: "
+                f"the agent left {os.fsdecode(name)!r} of {size / 1024**2:.0f} MiB: "
                 f"files over {FILE_BYTES_MAX // 1024**2} MiB are not committed"
             )
 

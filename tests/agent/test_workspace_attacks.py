@@ -4,13 +4,17 @@ import base64
 import os
 import shutil
 import socket
+import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from agent import git
 from agent.errors import GitFailed, RepositoryUnreadable, WorkspaceUnusable
+from agent.git import Git
 from agent.remote import USERNAME, Remote
 from tests.agent.git_job import BRANCH, TOKEN, Job, job_of, site
 from tests.agent.git_server import FILE, LINK, SUBMODULE, GitServer, serving
@@ -309,6 +313,55 @@ def test_a_huge_file_is_refused_before_it_is_read(job: Job) -> None:
         file.truncate(2**40)
     with pytest.raises(WorkspaceUnusable, match="'huge' of 1048576 MiB: files over 100 MiB are not committed"):
         job.commit()
+
+
+def test_more_files_than_a_commit_takes_are_refused(job: Job) -> None:
+    for folder in range(101):
+        (job.tree / f"{folder}").mkdir()
+        for file in range(1000):
+            (job.tree / f"{folder}" / f"{file}").touch()
+    with pytest.raises(WorkspaceUnusable, match="changed more than 100000 files, or their names have more than 32 MiB"):
+        job.commit()
+
+
+def test_the_names_of_a_hostile_tree_are_not_collected_in_memory(job: Job) -> None:
+    """20,000 names of 4 KiB: 76 MiB, of which not even the limit's 32 MiB are in memory at once."""
+    deep = "/".join(["x" * 250] * 14)
+    (job.tree / deep).mkdir(parents=True)
+    for number in range(20_000):
+        (job.tree / deep / f"{number:0240}").touch()
+    tracemalloc.start()
+    with pytest.raises(WorkspaceUnusable, match="more than 32 MiB: too many to commit"):
+        job.commit()
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak_bytes < 8 * 1024**2
+
+
+def test_a_file_that_makes_git_take_any_amount_of_memory_fails_the_turn(job: Job) -> None:
+    """git reads a .gitignore as a whole; later versions than 2.45 do not read one this large."""
+    with (job.tree / ".gitignore").open("wb") as file:
+        file.truncate(git.MEMORY_BYTES + 1024**3)
+    with pytest.raises(WorkspaceUnusable, match="git needs more than 2 GiB of memory|over 100 MiB are not committed"):
+        job.commit()
+
+
+def test_every_command_of_a_job_has_a_limit_of_memory(job: Job) -> None:
+    limited = Git(job.workspace.folder, None, time.monotonic() + 60, lambda: False, job.told.append)
+    shown = limited.program("prlimit", "--data", "--output", "SOFT", "--noheadings", "--raw", environ={})
+    assert shown == str(git.MEMORY_BYTES)
+
+
+def test_a_program_that_writes_without_end_fails_the_turn_without_filling_memory(job: Job) -> None:
+    limited = Git(job.workspace.folder, None, time.monotonic() + 60, lambda: False, job.told.append)
+    with pytest.raises(GitFailed, match="yes answered more than 1 MiB"):
+        limited.program("yes", environ={})
+    tracemalloc.start()
+    limited.program("sh", "-c", "head -c 20000000 /dev/zero | tr '\\0' x >&2; echo fatal >&2", environ={})
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak_bytes < 8 * 1024**2
+    assert job.told[-1].endswith("fatal")
 
 
 def test_a_huge_file_that_is_ignored_does_not_matter(server: GitServer, job: Job) -> None:
