@@ -100,8 +100,9 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
         with ExitStack() as ending:
             engine = control.connect(settings.database_url)
             ending.callback(engine.dispose)
+            spill = settings.run / "spill"
             views = ending.enter_context(
-                closing(Views(Reader(settings.hot_log, settings.lake, HOT_COLUMNS), settings.run / "spill"))
+                closing(Views(Reader(settings.hot_log, settings.lake, HOT_COLUMNS), spill, settings.cache_bytes))
             )
             rate_limit = ending.enter_context(
                 closing(RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret))

@@ -39,6 +39,7 @@ class Settings:
     backlog_rows_max: int = (
         500_000  # READERSHIP_BACKLOG_ROWS_MAX: hits waiting to be loaded; past it 503; at least a post's
     )
+    cache_mib: int = 128  # READERSHIP_CACHE_MIB: memory for report results in each HTTP process, in MiB
     beacons_per_minute: int = 600  # READERSHIP_BEACONS_PER_MINUTE: of one address; past it 429
     retention_days: int = 0  # READERSHIP_RETENTION_DAYS: older hits are removed; 0 keeps all
     jobs_at_once: int = 1  # READERSHIP_JOBS_AT_ONCE: agent jobs that one process works on; 0 for none in it
@@ -64,6 +65,10 @@ class Settings:
     @property
     def limits(self) -> Path:
         return self.run / "limits.sqlite"
+
+    @property
+    def cache_bytes(self) -> int:
+        return self.cache_mib * 1024 * 1024
 
     @property
     def jobs(self) -> Path:
@@ -94,6 +99,7 @@ def read(environ: Mapping[str, str], data: Path | None = None) -> Settings:
         load_every_s=_number(environ, "LOAD_EVERY_S", Settings.load_every_s),
         load_rows=_number(environ, "LOAD_ROWS", Settings.load_rows),
         backlog_rows_max=_number(environ, "BACKLOG_ROWS_MAX", Settings.backlog_rows_max, least=HITS_MAX),
+        cache_mib=_number(environ, "CACHE_MIB", Settings.cache_mib),
         beacons_per_minute=_number(environ, "BEACONS_PER_MINUTE", Settings.beacons_per_minute),
         retention_days=_number(environ, "RETENTION_DAYS", Settings.retention_days, 0, RETENTION_DAYS_MAX),
         jobs_at_once=_number(environ, "JOBS_AT_ONCE", Settings.jobs_at_once, 0, JOBS_AT_ONCE_MAX),

@@ -5,9 +5,6 @@ added, all of one snapshot.
 What the files hold is kept until a table changes, the ranking until a hit arrives: the next page costs no query.
 """
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,12 +16,12 @@ from warehouse import query
 from warehouse.lake import File
 from warehouse.snapshot import Reader, Snapshot
 from warehouse.span import LAST, Cut, Span, cut
+from warehouse.table_cache import table_cache
 
 HOT_COLUMNS = ("project_id", "ts", "path", "traffic")
 """What the reader of these views must keep of hot rows."""
-KEPT_TABLES_MAX = 256
-KEPT_ROWS_MAX = 2_000_000
-"""What a process keeps of rankings: an empty table takes some 9 kB, a row its path and 24 bytes."""
+CACHE_BYTES = 128 * 1024 * 1024
+"""Default size of the cache of rankings and counts, in each process."""
 
 _COUNT_DAYS = """
 SELECT path,
@@ -68,10 +65,10 @@ class Ranking:
 class Views:
     """Answers for one process; safe to call from several threads."""
 
-    def __init__(self, reader: Reader, spill: Path) -> None:
+    def __init__(self, reader: Reader, spill: Path, cache_bytes: int = CACHE_BYTES) -> None:
         self._reader = reader
         self._database = query.connect(spill)
-        self._kept = _Kept()
+        self._cached = table_cache(cache_bytes)
 
     def ranking(self, project: str, start: datetime, end: datetime | None, now: datetime) -> Ranking:
         """Count the views with start <= ts < end; with no `end`, those before `now`.
@@ -80,7 +77,7 @@ class Views:
         """
         snapshot = self._reader.take()
         span = Span(start, end or self._open_end(snapshot, project, now))
-        paths = self._kept.get((project, span, snapshot.identity), lambda: self._rank(snapshot, project, span))
+        paths = self._cached((project, span, snapshot.identity), lambda: self._rank(snapshot, project, span))
         return Ranking(paths, pc.sum(paths["human"]).as_py() or 0, pc.sum(paths["ai"]).as_py() or 0)
 
     def close(self) -> None:
@@ -92,7 +89,7 @@ class Views:
         hot = snapshot.hits_hot.filter((pc.field("project_id") == project) & (pc.field("ts") >= now))
         today = _day(now)
         files = [file for file in snapshot.hits.files if file.partition >= today]
-        latest = self._kept.get(
+        latest = self._cached(
             (project, "latest", today, snapshot.hits.edition),
             lambda: self._run(_LATEST, files, {"project": project}),
         )
@@ -102,9 +99,7 @@ class Views:
     def _rank(self, snapshot: Snapshot, project: str, span: Span) -> pa.Table:
         parts = cut(span, snapshot.uncounted)
         editions = (snapshot.daily_views.edition, snapshot.hits.edition if parts.edges else None)
-        counted = self._kept.get(
-            (project, parts, "files", editions), lambda: self._count_files(snapshot, project, parts)
-        )
+        counted = self._cached((project, parts, "files", editions), lambda: self._count_files(snapshot, project, parts))
         with self._database.cursor() as cursor:
             cursor.register("counted", counted)
             cursor.register("hot", _hot(snapshot, project, parts))
@@ -148,26 +143,3 @@ def _day(instant: datetime) -> str:
 
 def _month(instant: datetime) -> str:
     return _day(instant)[:7]
-
-
-class _Kept:
-    """Tables by key, the least lately used dropped past KEPT_TABLES_MAX or KEPT_ROWS_MAX. Two may compute one key."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._tables: OrderedDict[Hashable, pa.Table] = OrderedDict()
-        self._rows = 0
-
-    def get(self, key: Hashable, compute: Callable[[], pa.Table]) -> pa.Table:
-        with self._lock:
-            if key in self._tables:
-                self._tables.move_to_end(key)
-                return self._tables[key]
-        table = compute()
-        with self._lock:
-            if key not in self._tables:
-                self._tables[key] = table
-                self._rows += table.num_rows
-            while self._rows > KEPT_ROWS_MAX or len(self._tables) > KEPT_TABLES_MAX:
-                self._rows -= self._tables.popitem(last=False)[1].num_rows
-        return table
