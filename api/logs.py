@@ -12,6 +12,7 @@ import secrets
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -141,7 +142,8 @@ def _note(scope: Scope, route: str, status: int, seconds: float, request_id: str
         round(seconds * 1000, 2),
         request_id,
     )
-    os.write(sys.stderr.fileno(), _shown(line) if _IS_TERMINAL else _ENCODER.encode(line) + b"\n")
+    with suppress(OSError):  # a full disk: the request was answered, and its connection stays
+        os.write(sys.stderr.fileno(), _shown(line) if _IS_TERMINAL else _ENCODER.encode(line) + b"\n")
 
 
 def _method(scope: Scope) -> str:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from api import metrics
 from api.settings import Settings
 from ingest import seen
-from warehouse import batches, compact, lake, query
+from warehouse import batches, compact, disk_space, lake, query
 from warehouse.erase import erase_before
 from warehouse.errors import LakeBusy, WarehouseError, engine_errors
 from warehouse.load import is_due, load
@@ -80,10 +80,17 @@ class Upkeep:
                 self.fault = None
             except LakeBusy:
                 continue
-            except Exception as error:  # a full disk passes, and hits are safe in the hot log: told, and tried again
-                self.fault = f"{type(error).__name__}: {error}"
+            except Exception as error:  # noqa: BLE001  # a full disk passes, and hits are safe in the hot log
+                self._set_fault(error)
                 metrics.LOADS.labels("failed").inc()
-                LOG.exception("upkeep failed; it is tried again")
+
+    def _set_fault(self, error: Exception) -> None:
+        """Log each new fault once: each round meets it again while it lasts."""
+        kind = "disk full" if disk_space.is_full(error) else type(error).__name__
+        fault = f"{kind}: {error}"
+        if fault != self.fault:
+            LOG.error("upkeep failed; it is tried again", exc_info=error)
+        self.fault = fault
 
     def _round(self) -> None:
         root = self._settings.lake

@@ -4,21 +4,37 @@ Posts are refused while less is free. A hot log that has filled its disk cannot 
 files, and SQLite needs space in its WAL to delete rows.
 """
 
+import errno
 import os
 import sqlite3
 from pathlib import Path
+
+from warehouse.database_errors import Cause, cause_of
 
 MARGIN_BYTES = 8 * 1024 * 1024
 """Space for the hot log's WAL (about 5 MB while it is emptied), the tables' logs and small files."""
 COPIES = 2
 """A path that does not compress is stored twice: in `hits` and in `daily_views`."""
 MIB = 1024 * 1024
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def free_bytes(folder: Path) -> int:
     """Return the space that a process without privileges may still use, in bytes."""
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize
+
+
+def is_full(error: BaseException) -> bool:
+    """Return whether a full disk or quota caused an error of the operating system, SQLite, DuckDB or Delta.
+
+    DuckDB and Delta pass the operating system's text on, and no code.
+    """
+    if isinstance(error, OSError):
+        return error.errno in _FULL
+    if isinstance(error, sqlite3.Error):
+        return cause_of(error) is Cause.DISK_FULL
+    return any(os.strerror(number) in str(error) for number in _FULL)
 
 
 def shortage(connection: sqlite3.Connection, free: int, more: int = 0) -> str | None:

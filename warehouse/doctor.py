@@ -1,6 +1,5 @@
 """Every invariant of the data, checked on the data as it is."""
 
-import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from tempfile import TemporaryDirectory
 import duckdb
 from deltalake.exceptions import DeltaError
 
-from warehouse import batches, lake, load, query, recount, tables
+from warehouse import batches, disk_space, lake, load, query, recount, tables
 from warehouse.database_errors import Cause, cause_of
 from warehouse.errors import HotLogBehind
 from warehouse.plural import counted
@@ -42,8 +41,6 @@ WHERE apart < INTERVAL 7 DAY - INTERVAL 1 MINUTE
 """A minute less: the hot log goes by the whole second of its commit, which comes after `received_at`."""
 
 
-SPACE_BYTES_MIN = 8 * 1024 * 1024
-"""Free space below which a disk counts as full: a load writes some 5 MiB for few rows."""
 MEMORY = Path("/dev/shm")  # noqa: S108  # a folder of its own is made in it
 OPENS = "the log of both tables can be read"
 
@@ -78,10 +75,9 @@ def examine(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[Findi
 
 def _full_disk(*folders: Path) -> str | None:
     for folder in folders:
-        disk = os.statvfs(folder)
-        free = disk.f_bavail * disk.f_frsize
-        if free < SPACE_BYTES_MIN:
-            return f"disk full: {free:,} bytes are free in {folder}, and {SPACE_BYTES_MIN:,} are needed"
+        free = disk_space.free_bytes(folder)
+        if free < disk_space.MARGIN_BYTES:
+            return f"disk full: {free:,} bytes are free in {folder}, and {disk_space.MARGIN_BYTES:,} are needed"
     return None
 
 

@@ -7,10 +7,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from prometheus_client import REGISTRY
 
 from api import data_folder, settings
 from api.settings import Settings
 from api.upkeep import TIDY_AGAIN_S, Upkeep
+from tests.small_disk import SmallDisk
+from tests.waiting import until
 from tests.warehouse.site import DAY, Site, view
 from warehouse import lake
 
@@ -49,6 +52,25 @@ def test_end_that_cannot_load_what_waits_is_told_and_closes_all_the_same(
     assert "what waits in the hot log could not be loaded; it is at the next start" in caplog.messages
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         upkeep.backlog()
+
+
+def test_full_disk_is_named_and_logged_once_and_passes(small_disk: SmallDisk, caplog: pytest.LogCaptureFixture) -> None:
+    def failures() -> float:
+        return REGISTRY.get_sample_value("readership_loads_total", {"outcome": "failed"}) or 0
+
+    chosen = settings.read({"READERSHIP_LOAD_EVERY_S": "1"}, small_disk.folder / "data")
+    data_folder.prepare(chosen)
+    with closing(Site(chosen.data)) as site, closing(Upkeep(chosen)) as upkeep:
+        site.post(view())
+        small_disk.fill()
+        before = failures()
+        upkeep.start()
+        until(lambda: failures() >= before + 3)
+        assert str(upkeep.fault).startswith("disk full: ")
+        assert caplog.messages.count("upkeep failed; it is tried again") == 1
+        small_disk.free()
+        until(lambda: upkeep.fault is None)
+        assert site.waiting() == 0
 
 
 def days_old(site: Site) -> list[int]:

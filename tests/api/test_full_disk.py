@@ -1,0 +1,93 @@
+"""A service on a full disk: it refuses what it cannot store, answers everything else, and recovers with the space."""
+
+import os
+import signal
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.running import Running
+from tests.small_disk import SmallDisk
+from tests.waiting import each_alone, until, workers_of
+
+HIT = {"path": "/a", "userAgent": "GPTBot/1.2"}
+TOTALS = {"human": 0, "ai": 3, "total": 3}
+"""The totals of the hits that were stored before the disk was full."""
+
+
+@pytest.fixture
+def service(small_disk: SmallDisk, workers: int) -> Iterator[Running]:
+    """A service whose data and log are on the small disk."""
+    environ = {"READERSHIP_LOAD_EVERY_S": "1", "READERSHIP_JOBS_AT_ONCE": "0"}
+    running = Running(small_disk.folder / "data", workers, environ).start()
+    for _ in range(3):
+        assert running.post(HIT).status_code == 202
+    yield running
+    assert running.process is not None
+    if running.process.poll() is None:
+        running.kill()
+
+
+def checks(service: Running) -> dict[str, str]:
+    """Return the checks of `/readyz`."""
+    found: dict[str, str] = httpx.get(f"{service.url}/readyz", timeout=60).json()["checks"]
+    return found
+
+
+def is_known_full(disk: SmallDisk, service: Running) -> bool:
+    disk.fill()  # what a load freed
+    return "disk full" in checks(service)["hotLog"]
+
+
+def recovers(disk: SmallDisk, service: Running) -> None:
+    """Give the space back; exactly what was answered 202 is in the export."""
+    disk.free()
+    until(lambda: service.post(HIT).status_code == 202)
+    until(lambda: set(checks(service).values()) == {"ok"})
+    assert service.get()["totals"] == {"human": 0, "ai": 4, "total": 4}
+    assert service.stop() == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_full_disk_refuses_posts_and_answers_the_export(small_disk: SmallDisk, service: Running) -> None:
+    for _ in each_alone(service) if service.workers > 1 else [None]:
+        until(lambda: is_known_full(small_disk, service))
+        refused = service.post(HIT)
+        assert (refused.status_code, refused.json()["type"]) == (503, "/docs#overloaded")
+        assert int(refused.headers["retry-after"]) > 0
+        assert refused.json()["detail"].startswith("disk full: ")
+        assert service.get()["totals"] == TOTALS
+        assert service.get("dateFrom=2000-01-01")["totals"] == TOTALS
+        assert httpx.get(f"{service.url}/metrics", timeout=60).status_code == 200
+        assert "rollback" not in str(checks(service))
+    recovers(small_disk, service)
+
+
+@pytest.mark.parametrize("workers", [1])
+def test_connection_stays_open_although_the_access_log_cannot_be_written(
+    small_disk: SmallDisk, service: Running
+) -> None:
+    until(lambda: is_known_full(small_disk, service))
+    small_disk.fill()
+    ports = set()
+    with httpx.Client(timeout=60) as client:
+        for _ in range(3):
+            with client.stream("GET", f"{service.url}/healthz") as answer:
+                ports.add(answer.extensions["network_stream"].get_extra_info("client_addr"))
+                assert answer.read() == b'{"status":"ok"}'
+    assert len(ports) == 1, "the same connection"
+    recovers(small_disk, service)
+
+
+@pytest.mark.parametrize("workers", [2])
+def test_worker_that_dies_on_a_full_disk_is_replaced(small_disk: SmallDisk, service: Running) -> None:
+    until(lambda: is_known_full(small_disk, service))
+    before = workers_of(service)
+    for each in before:
+        os.kill(each, signal.SIGKILL)
+    until(lambda: len(set(workers_of(service)) - set(before)) == 2)
+    for _ in each_alone(service):
+        assert service.post(HIT).status_code == 503
+        assert service.get()["totals"] == TOTALS
+    recovers(small_disk, service)
