@@ -41,6 +41,7 @@ ROUTES = (
     Route("/readyz", health.ready, methods=["GET"]),
     Route("/metrics", health.metrics_text, methods=["GET"]),
     Route("/openapi.json", reference.openapi, methods=["GET"]),
+    Route("/", reference.home, methods=["GET"]),
     Route("/docs", reference.page, methods=["GET"]),
 )
 

@@ -261,7 +261,9 @@ def _service() -> Json:
     exposition = answer("Prometheus text format.", as_text("text/plain"))
     document = answer("OpenAPI 3.1.", {"application/json": {"schema": {"required": ["openapi", "info", "paths"]}}})
     page = answer("This page.", as_text("text/html"))
+    home = answer("The reference is at `/docs`.", None, "Location", "Cache-Control")
     return {
+        "/": _get("home", "Service", "Go to the reference", "For people.", {"307": home}),
         "/beacon.js": _get("script", "Send", "The script for a site's pages", _SCRIPT, script, tag),
         "/healthz": _get("alive", "Service", "Does it live?", "The process answers.", {"200": alive}),
         "/readyz": _get("ready", "Service", "Can it work?", _READYZ, {"200": ready, "503": unready}),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from api.openapi import description
 from api.problems import KINDS, MEDIA_TYPE, Kind
@@ -57,6 +57,11 @@ class Operation(NamedTuple):
 async def openapi(request: Request) -> Response:
     """GET /openapi.json"""
     return Response(_JSON, media_type="application/json")
+
+
+async def home(request: Request) -> Response:
+    """GET /: redirect to the reference. The Location is relative, so that it is right behind a proxy's prefix."""
+    return RedirectResponse("docs", headers={"Cache-Control": "no-cache"})
 
 
 async def page(request: Request) -> Response:

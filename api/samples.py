@@ -54,6 +54,7 @@ curl {_JOBS}/$JOB/message {_KEY} -H "Content-Type: application/json" \\
     "alive": {"": f"curl {ADDRESS}/healthz"},
     "ready": {"": f"curl {ADDRESS}/readyz"},
     "metrics": {"": f"curl {ADDRESS}/metrics"},
+    "home": {"": f"curl -L {ADDRESS}/"},
     "description": {"": f"curl {ADDRESS}/openapi.json"},
     "reference": {"": f"curl {ADDRESS}/docs"},
 }

@@ -7,6 +7,7 @@ import re
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import urljoin
 
 import httpx
 import pytest
@@ -122,3 +123,17 @@ def test_samples_work_as_they_stand(service: Running, tmp_path: Path, operation:
     done = subprocess.run(["sh", "-c", command], env=environ, cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (b'"rejected":[]' in done.stdout) is (operation == "sendHits")
+
+
+def test_the_root_leads_to_the_reference(service: Running) -> None:
+    answer = httpx.get(f"{service.url}/")
+    assert answer.status_code == 307
+    shown = httpx.get(f"{service.url}/", follow_redirects=True)
+    assert (shown.status_code, str(shown.url)) == (200, f"{service.url}/docs")
+    assert shown.headers["content-type"].startswith("text/html")
+
+
+def test_the_root_leads_to_the_reference_behind_the_prefix_of_a_proxy(service: Running) -> None:
+    """A proxy that removes `/stats/` from the path gives the browser the answer's Location as it is."""
+    location = httpx.get(f"{service.url}/").headers["location"]
+    assert urljoin("https://example.com/stats/", location) == "https://example.com/stats/docs"
