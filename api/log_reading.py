@@ -1,5 +1,6 @@
 """What the command `import` does, shows while it does it, and tells in the end."""
 
+import logging
 import signal
 import sys
 import time
@@ -21,6 +22,7 @@ from ingest.processes import Tell
 from warehouse import batches, folder, standing
 
 Check = Callable[[], None]
+LOG = logging.getLogger("readership.import")
 
 
 def run(settings: Settings, project_id: str, files: Sequence[str], options: Options, tell: Tell) -> None:
@@ -72,8 +74,10 @@ def _progress(size: int | None) -> AbstractContextManager[Callable[[int, int], N
 
 def _follow(settings: Settings, project_id: str, files: Sequence[str], options: Options, check: Check) -> Summary:
     """With the upkeep that a service would do, so that this command may run alone or beside one."""
-    from api.upkeep import Upkeep  # noqa: PLC0415  # it brings half of the service with it
+    from api import logs  # noqa: PLC0415  # it brings half of the service with it
+    from api.upkeep import Upkeep  # noqa: PLC0415  # the same
 
+    logs.set_up(settings.log_level)
     ends: list[int] = []  # not an Event: its lock may be held where a handler finds the program
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda given, _: ends.append(given))
@@ -83,20 +87,16 @@ def _follow(settings: Settings, project_id: str, files: Sequence[str], options: 
     try:
         with closing(batches.connect(settings.hot_log)) as hot:
             run = Import(hot, settings.lake, project_id, time.time, options, check=check)
-            _say(f"Following {', '.join(files)}; Ctrl-C ends it")
+            LOG.info("Following %s; Ctrl-C ends it", ", ".join(files))
             follow(
                 run,
                 files,
                 lambda seconds: _is_over(ends, seconds),
-                _say,
+                LOG.info,
             )
             return run.summary
     finally:
         upkeep.close()
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)
 
 
 def _is_over(ends: list[int], seconds: float) -> bool:

@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -28,6 +29,7 @@ CLIENT_CLOSED = 499
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 ERRORS = logging.getLogger("readership.error")
+ACCESS = logging.getLogger("readership.access")
 _ENCODER = msgspec.json.Encoder()
 _IS_TERMINAL = sys.stderr.isatty()
 _PROCESS = secrets.token_hex(6)
@@ -57,12 +59,24 @@ class Plain(logging.Formatter):
         super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
 
 
-def set_up() -> None:
-    """Send the service's records to standard error, and those of libraries from warnings up."""
+def set_up(level: str = "info") -> None:
+    """Send the service's records of a level of settings.LOG_LEVELS or above to standard error, and those of libraries
+    from warnings up. Warnings and uncaught errors of Python become records too."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Plain() if _IS_TERMINAL else JsonLines())
-    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-    logging.getLogger("readership").setLevel(logging.INFO)
+    least = logging.getLevelNamesMapping()[level.upper()]
+    logging.basicConfig(handlers=[handler], level=max(least, logging.WARNING), force=True)
+    logging.getLogger("readership").setLevel(least)
+    logging.captureWarnings(capture=True)
+    sys.excepthook = lambda kind, error, trace: _log_uncaught(error, threading.main_thread())
+    threading.excepthook = lambda caught: _log_uncaught(caught.exc_value, caught.thread)
+
+
+def _log_uncaught(error: BaseException | None, thread: threading.Thread | None) -> None:
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        return
+    name = thread.name if thread else "?"
+    ERRORS.critical("uncaught error in thread %s: %r", name, type(error).__name__, exc_info=error)
 
 
 class RequestLog:
@@ -132,10 +146,12 @@ class AccessLine(msgspec.Struct, frozen=True, rename="camel"):
 
 def _note(scope: Scope, route: str, status: int, seconds: float, request_id: str) -> None:
     metrics.count_request(route, _method(scope), status, seconds)
+    if not ACCESS.isEnabledFor(logging.INFO):
+        return
     line = AccessLine(
         datetime.now(UTC),
         "info",
-        "readership.access",
+        ACCESS.name,
         scope["method"],
         scope["path"],
         status,

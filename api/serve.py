@@ -49,7 +49,6 @@ def serve(settings: Settings, listener: socket.socket, workers: int, lock: Servi
     else:
         counters = settings.run / "metrics"
         shared_counters.create(counters, workers)
-        logs.set_up()
         status = Supervisor(work, (counters, listener, lock), workers).run(lock.mark_ending)
     _forget_limits(settings.limits)
     if status:
@@ -125,20 +124,21 @@ def url(listener: socket.socket) -> str:
 
 def worker_app() -> ASGIApp:
     """The app of one worker process, with the settings of its environment."""
-    settle()
+    settings = read(os.environ)
+    settle(settings.log_level)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True, name="parent").start()
-    return app.create(read(os.environ))
+    return app.create(settings)
 
 
-def settle() -> None:
+def settle(log_level: str) -> None:
     """Turn this process into a worker: its log, and its garbage collection.
 
     What was imported stays for good and is no longer looked through; of what requests make, little is garbage that only
     the collector finds. With Python's defaults it took a third of the time of a small post.
     """
-    logs.set_up()
+    logs.set_up(log_level)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)

@@ -1,5 +1,6 @@
 """The commands that go on until they are ended: `serve`, `demo` and `worker`."""
 
+import logging
 import signal
 import time
 from typing import Any
@@ -8,15 +9,15 @@ import click
 from prometheus_client import start_http_server
 
 from agent.worker import Worker
-from api import app, data_folder, demo, serve, service_lock
+from api import app, data_folder, demo, logs, serve, service_lock
 from api.control_database import opened
 from api.errors import AddressInUse
-from api.output import ERR
 from api.service_lock import ServiceLock
 from api.settings import Settings
 from api.upkeep import Upkeep
 
 LOOK_S = 0.2
+LOG = logging.getLogger("readership.service")
 
 
 def _serving(command: Any) -> Any:
@@ -35,13 +36,10 @@ def _serving(command: Any) -> Any:
 @click.pass_obj
 def serve_(settings: Settings, host: str, port: int, workers: int) -> None:
     """Serve HTTP, load the hot log into the lake and keep the lake in order."""
+    logs.set_up(settings.log_level)
     lock = _sole_service(settings)
     listener = serve.listen(host, port)
-    ERR.print(
-        f"Readership listens at {serve.url(listener)}, data in {settings.data}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    LOG.info("Readership listens at %s, data in %s", serve.url(listener), settings.data)
     serve.serve(settings, listener, workers, lock)
 
 
@@ -50,6 +48,7 @@ def serve_(settings: Settings, host: str, port: int, workers: int) -> None:
 @click.pass_obj
 def demo_(settings: Settings, host: str, port: int, workers: int) -> None:
     """Fill an empty data folder with the sample log, show who reads it, and serve."""
+    logs.set_up(settings.log_level)
     lock = _sole_service(settings)
     listener = serve.listen(host, port)
     demo.show(settings, serve.url(listener))
@@ -63,9 +62,7 @@ def _sole_service(settings: Settings) -> ServiceLock:
         FolderInUse: another service runs on it.
     """
     data_folder.make(settings)
-    lock = service_lock.acquire(
-        settings.data, settings.run, lambda text: ERR.print(text, highlight=False, soft_wrap=True)
-    )
+    lock = service_lock.acquire(settings.data, settings.run, LOG.warning)
     data_folder.prepare(settings)
     return lock
 
@@ -75,6 +72,7 @@ def _sole_service(settings: Settings) -> ServiceLock:
 @click.pass_obj
 def worker(settings: Settings, metrics_port: int | None) -> None:
     """Load the hot log, keep the lake in order and work on agent jobs, without HTTP, until SIGTERM."""
+    logs.set_up(settings.log_level)
     data_folder.prepare(settings)
     if metrics_port is not None:
         _show_metrics(metrics_port)
@@ -86,7 +84,7 @@ def worker(settings: Settings, metrics_port: int | None) -> None:
     with app.told_to_end(agents.take_no_more):
         upkeep.start()
         agents.start()
-        ERR.print(f"The worker keeps {settings.lake}", highlight=False, markup=False, soft_wrap=True)
+        LOG.info("The worker runs, data in %s", settings.data)
         while not ends:
             time.sleep(LOOK_S)
     agents.close()

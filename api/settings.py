@@ -25,6 +25,7 @@ NUMBER_MAX = 1_000_000_000
 """Upper limit of each number that has no lower one of its own."""
 RETENTION_DAYS_MAX = 36_500
 JOBS_AT_ONCE_MAX = 256
+LOG_LEVELS = ("debug", "info", "warning", "error")
 RUN_SECRET = re.compile(r"[0-9a-f]{64}")
 
 
@@ -44,6 +45,7 @@ class Settings:
     retention_days: int = 0  # READERSHIP_RETENTION_DAYS: older hits are removed; 0 keeps all
     jobs_at_once: int = 1  # READERSHIP_JOBS_AT_ONCE: agent jobs that one process works on; 0 for none in it
     job_lease_s: int = 15  # READERSHIP_JOB_LEASE_S: a worker that is silent for so long loses its job to another
+    log_level: str = "info"  # READERSHIP_LOG_LEVEL: the least of LOG_LEVELS that is logged; a request is `info`
     trusted_proxies: str = "127.0.0.1"  # READERSHIP_TRUSTED_PROXIES: whose X-Forwarded-For is believed; * for any
 
     run_secret: bytes = b""  # READERSHIP_RUN_SECRET: given by `serve` to its workers; keys the hashes of addresses
@@ -104,6 +106,7 @@ def read(environ: Mapping[str, str], data: Path | None = None) -> Settings:
         retention_days=_number(environ, "RETENTION_DAYS", Settings.retention_days, 0, RETENTION_DAYS_MAX),
         jobs_at_once=_number(environ, "JOBS_AT_ONCE", Settings.jobs_at_once, 0, JOBS_AT_ONCE_MAX),
         job_lease_s=_number(environ, "JOB_LEASE_S", Settings.job_lease_s),
+        log_level=_log_level(environ),
         environ=environ,
         run_secret=_run_secret(environ),
         trusted_proxies=_trusted_proxies(environ),
@@ -119,6 +122,13 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
             shown = [each for each in known if each != f"{PREFIX}RUN_SECRET"]
             hint = f"did you mean {nearest[0]}?" if nearest else f"the settings are {', '.join(shown)}"
             raise InvalidSetting(f"there is no setting {name}: {hint}")
+
+
+def _log_level(environ: Mapping[str, str]) -> str:
+    level = environ.get("READERSHIP_LOG_LEVEL", Settings.log_level)
+    if level not in LOG_LEVELS:
+        raise InvalidSetting(f"READERSHIP_LOG_LEVEL is one of {', '.join(LOG_LEVELS)}, not {level!r}")
+    return level
 
 
 def _run_secret(environ: Mapping[str, str]) -> bytes:

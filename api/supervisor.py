@@ -8,6 +8,7 @@ import logging
 import multiprocessing
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -224,7 +225,11 @@ def _work(
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_beat, args=(heartbeat, beat_s), daemon=True, name="heartbeat").start()
-    target(number, *arguments)
+    try:
+        target(number, *arguments)
+    except Exception:
+        LOG.exception("worker %d ends with an error", number)
+        sys.exit(1)
 
 
 def _beat(heartbeat: Connection, every_s: float) -> None:

@@ -78,8 +78,9 @@ def main(data: str, fileno: str) -> None:
 
 
 def with_empty() -> ASGIApp:
-    serve.settle()
-    return app.create(settings.read(os.environ), (*app.ROUTES, Route(EMPTY, empty, methods=["POST"])))
+    chosen = settings.read(os.environ)
+    serve.settle(chosen.log_level)
+    return app.create(chosen, (*app.ROUTES, Route(EMPTY, empty, methods=["POST"])))
 
 
 @contextmanager

@@ -1,12 +1,21 @@
-"""The outermost layer answers also what the server gives up on."""
+"""The log: one format from the first line, and an answer also to what the server gives up on."""
 
 import asyncio
 import json
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
+import httpx
+import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from api.logs import RequestLog
+from tests.running import COMMAND, PROJECT, new_key
+from tests.waiting import until
 
 SCOPE: dict[str, Any] = {"type": "http", "method": "GET", "path": "/", "headers": []}
 
@@ -33,3 +42,81 @@ def test_request_that_the_server_gives_up_on_is_answered_with_a_problem_and_rais
     asyncio.run(ended())
     assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
     assert sent[0]["status"] == json.loads(sent[1]["body"])["status"] == 500
+
+
+def records(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "first"),
+    [
+        (("worker",), "The worker runs, data in "),
+        (("import", PROJECT, "--follow", "access.log"), "Following access.log; Ctrl-C ends it"),
+        (("serve", "--port", "0"), "Readership listens at http://127.0.0.1:"),
+        (("serve", "--port", "0", "--workers", "2"), "Readership listens at http://127.0.0.1:"),
+    ],
+)
+def test_every_line_is_a_record_from_the_first_to_the_last(
+    tmp_path: Path, arguments: tuple[str, ...], first: str
+) -> None:
+    log = tmp_path / "log"
+    new_key(tmp_path / "data")
+    (tmp_path / "access.log").write_text("")
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(
+            [COMMAND, "--data", "data", *arguments], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=stderr
+        )
+        until(log.read_bytes)
+        if arguments[0] == "serve":
+            url = records(log)[0]["message"].split()[3].rstrip(",")
+            until(lambda: answers(f"{url}/healthz"))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    assert records(log)[0]["message"].startswith(first)
+    assert all({"time", "level", "logger"} <= line.keys() for line in records(log))
+
+
+@pytest.mark.parametrize(("level", "logs_requests"), [("info", True), ("warning", False)])
+def test_level_decides_whether_requests_are_logged(tmp_path: Path, level: str, logs_requests: bool) -> None:
+    data, log = tmp_path / "data", tmp_path / "log"
+    new_key(data)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    environ = {"READERSHIP_LOG_LEVEL": level}
+    argv = [COMMAND, "--data", data, "serve", "--port", port]
+    with log.open("wb") as stderr, subprocess.Popen(argv, stderr=stderr, env=environ) as process:
+        until(lambda: answers(f"http://127.0.0.1:{port}/healthz"))
+        process.terminate()
+        assert process.wait(60) == 0
+    assert any(line["logger"] == "readership.access" for line in records(log)) == logs_requests
+    assert logs_requests or log.read_text() == ""
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+UNCAUGHT = """
+import threading, warnings
+from api import logs
+logs.set_up("warning")
+warnings.warn("a warning")
+thread = threading.Thread(target=lambda: 1 / 0, name="a-thread")
+thread.start()
+thread.join()
+{}["missing"]
+"""
+
+
+def test_uncaught_errors_and_warnings_of_python_are_records() -> None:
+    done = subprocess.run([sys.executable, "-c", UNCAUGHT], capture_output=True, text=True, check=False)
+    warned, thread, main = map(json.loads, done.stderr.splitlines())
+    assert (done.returncode, warned["level"]) == (1, "warning")
+    assert "a warning" in warned["message"]
+    assert thread["message"] == "uncaught error in thread a-thread: 'ZeroDivisionError'"
+    assert main["message"] == "uncaught error in thread MainThread: 'KeyError'"
+    assert "1 / 0" in thread["traceback"] or "ZeroDivisionError" in thread["traceback"]

@@ -47,6 +47,7 @@ def test_unknown_setting_that_is_near_to_none_gets_the_list() -> None:
         ("READERSHIP_TRUSTED_PROXIES", "10.0.0.0/8,localhost", "localhost"),
         ("READERSHIP_TRUSTED_PROXIES", "10.0.0.1/8", "10.0.0.1/8"),
         ("READERSHIP_DATA", "", "name a folder"),
+        ("READERSHIP_LOG_LEVEL", "INFO", "one of debug, info, warning, error"),
     ],
 )
 def test_wrong_value_is_an_error_that_names_the_variable_and_the_limit(name: str, value: str, limit: str) -> None:
