@@ -40,7 +40,7 @@ curl -w "\\n" -G {url}/v1/classify --data-urlencode "userAgent=GPTBot/1.3" -H "A
 """
 
 
-def show(settings: Settings, url: str) -> None:
+def show(settings: Settings, url: str, place: str) -> None:
     """Fill an empty data folder, then print what is in it and what to try."""
     now = datetime.now(UTC)
     engine = control.connect(settings.database_url)
@@ -49,7 +49,7 @@ def show(settings: Settings, url: str) -> None:
     engine.dispose()
     _show_export(settings, now)
     ERR.print(
-        f"\nReadership listens at {url}; its reference is {url}/docs. Try, in another terminal:\n", soft_wrap=True
+        f"\nReadership listens at {place}; its reference is {url}/docs. Try, in another terminal:\n", soft_wrap=True
     )
     OUT.print(
         COMMANDS.format(url=url, key=key, today=now.date().isoformat()),

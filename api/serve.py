@@ -28,6 +28,8 @@ DRAIN_S = 10
 """For how long a stopping worker lets requests in flight end. Supervisors wait for 10 s (Docker) to 90 s (systemd), and
 kill then."""
 BACKLOG = 2048
+ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  # compared, not bound
+"""The hosts that stand for all interfaces, and the address of each on this machine."""
 GC_THRESHOLD = (10_000, 20, 50)
 
 
@@ -118,8 +120,35 @@ def listen(host: str, port: int) -> socket.socket:
 def url(listener: socket.socket) -> str:
     """Where a browser on this machine finds the listener."""
     host, port = listener.getsockname()[:2]
-    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104  # compared, not bound
+    shown = ANYWHERE.get(host, f"[{host}]" if ":" in host else host)
     return f"http://{shown}:{port}"
+
+
+def place(listener: socket.socket) -> str:
+    """Return where the listener is reached, for a message: on all interfaces first at an address of this machine that
+    others can use, if it has one."""
+    host, port = listener.getsockname()[:2]
+    if host not in ANYWHERE:
+        return url(listener)
+    address = _outward_address(listener.family)
+    if address is None:
+        return f"{url(listener)}, on all interfaces"
+    shown = f"[{address}]" if ":" in address else address
+    return f"http://{shown}:{port}, on all interfaces, on this machine at {url(listener)}"
+
+
+def _outward_address(family: int) -> str | None:
+    """Return the address from which this machine would send to other networks, or None without a route.
+
+    Nothing is sent: to connect a UDP socket only chooses the route.
+    """
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("2001:db8::1" if family == socket.AF_INET6 else "192.0.2.1", 9))
+        except OSError:
+            return None
+        address: str = probe.getsockname()[0]
+        return address
 
 
 def worker_app() -> ASGIApp:

@@ -39,7 +39,7 @@ def serve_(settings: Settings, host: str, port: int, workers: int) -> None:
     logs.set_up(settings.log_level)
     lock = _sole_service(settings)
     listener = serve.listen(host, port)
-    LOG.info("Readership listens at %s, data in %s", serve.url(listener), settings.data)
+    LOG.info("Readership listens at %s, data in %s", serve.place(listener), settings.data)
     serve.serve(settings, listener, workers, lock)
 
 
@@ -51,7 +51,7 @@ def demo_(settings: Settings, host: str, port: int, workers: int) -> None:
     logs.set_up(settings.log_level)
     lock = _sole_service(settings)
     listener = serve.listen(host, port)
-    demo.show(settings, serve.url(listener))
+    demo.show(settings, serve.url(listener), serve.place(listener))
     serve.serve(settings, listener, workers, lock)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -98,6 +99,22 @@ def answers(url: str) -> bool:
         return httpx.get(url).status_code == 200
     except httpx.TransportError:
         return False
+
+
+@pytest.mark.parametrize(("host", "local"), [("0.0.0.0", "http://127.0.0.1:"), ("::", "http://[::1]:")])
+def test_service_on_all_interfaces_names_an_address_that_answers(tmp_path: Path, host: str, local: str) -> None:
+    data, log = tmp_path / "data", tmp_path / "log"
+    new_key(data)
+    argv = [COMMAND, "--data", data, "serve", "--host", host, "--port", "0"]
+    with log.open("wb") as stderr, subprocess.Popen(argv, stderr=stderr) as process:
+        until(log.read_bytes)
+        message = records(log)[0]["message"]
+        urls = re.findall(r"http://[^ ,]+", message)
+        assert until(lambda: all(answers(f"{url}/healthz") for url in urls))
+        process.terminate()
+        assert process.wait(60) == 0
+    assert ", on all interfaces, " in message
+    assert urls[-1].startswith(local)
 
 
 UNCAUGHT = """
