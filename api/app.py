@@ -54,7 +54,7 @@ def create(settings: Settings, routes: tuple[Route, ...] = ROUTES) -> ASGIApp:
         lifespan=_lifespan(settings),
     )
     app.router.redirect_slashes = False
-    return RequestLog(app, {route.endpoint: route.path for route in routes})
+    return RequestLog(app, {route.endpoint: route.path for route in routes}, settings.base_url)
 
 
 def agents_setup(settings: Settings, engine: sa.Engine) -> Setup:

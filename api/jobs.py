@@ -78,7 +78,7 @@ async def create(request: Request) -> Response:
     prompt, key = await _prompt(request), idempotency_key(request)
     taken = await _taken(lambda: store.create(state_of(request).control, project, prompt, key, _now_us()))
     state_of(request).agents.wake()
-    location = f"/v2/agent/{project}/job/{taken.job.id}"
+    location = f"{state_of(request).settings.base_url}/v2/agent/{project}/job/{taken.job.id}"
     return _job(taken.job, 201, {"Location": location, **_allowed([taken.allowance])})
 
 

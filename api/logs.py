@@ -82,10 +82,12 @@ def _log_uncaught(error: BaseException | None, thread: threading.Thread | None) 
 class RequestLog:
     """Around the whole app: gives each request its id, counts and logs it, and answers what nobody caught."""
 
-    def __init__(self, app: ASGIApp, routes: Mapping[Any, str]) -> None:
-        """`routes` gives the path pattern of each endpoint, under which its requests are counted."""
+    def __init__(self, app: ASGIApp, routes: Mapping[Any, str], base_url: str = "") -> None:
+        """`routes` gives the path pattern of each endpoint, under which its requests are counted; `base_url` begins the
+        type of each problem."""
         self._app = app
         self._routes = routes
+        self._base_url = base_url
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -93,7 +95,7 @@ class RequestLog:
             return
         began = time.perf_counter()
         request_id = _request_id(scope)
-        scope["state"] = {**scope.get("state", {}), "request_id": request_id}
+        scope["state"] = {**scope.get("state", {}), "request_id": request_id, "base_url": self._base_url}
         status = 0
 
         async def send_with_id(message: Message) -> None:
@@ -112,7 +114,7 @@ class RequestLog:
                 unsure = Problem(
                     "internal", "the service ended before it could answer: what was sent may be kept or not"
                 )
-                await problems.response(unsure, request_id)(scope, receive, send_with_id)
+                await problems.response(unsure, request_id, self._base_url)(scope, receive, send_with_id)
         except Exception as error:  # noqa: BLE001  # the last door: what no table of problems names is logged, once
             ERRORS.error("%r", type(error).__name__, exc_info=error, extra={"fields": {"requestId": request_id}})
             if not status:

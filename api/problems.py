@@ -152,7 +152,8 @@ async def answer(request: Request, error: Exception) -> Response:
     made = next(TABLE[kind] for kind in type(error).__mro__ if kind in TABLE)
     if made is of_database_error:
         _log(error, request.state.request_id)
-    answered = response(made(error), request.state.request_id)
+    problem = made(error)
+    answered = response(problem, request.state.request_id, getattr(request.state, "base_url", ""))
     answered.headers.update(getattr(request.state, "headers", {}))
     return answered
 
@@ -164,10 +165,10 @@ def _log(error: Exception, request_id: str) -> None:
     LOG.error("%s: %s", type(error).__name__, reason_of(error), exc_info=traceback, extra={"fields": fields})
 
 
-def response(problem: Problem, request_id: str) -> Response:
+def response(problem: Problem, request_id: str, base_url: str = "") -> Response:
     kind = KINDS[problem.kind]
     body: dict[str, object] = {
-        "type": f"/docs#{problem.kind}",
+        "type": f"{base_url}/docs#{problem.kind}",
         "title": kind.title,
         "status": kind.status,
         "detail": problem.detail,

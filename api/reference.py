@@ -19,6 +19,7 @@ from api.openapi import description
 from api.problems import KINDS, MEDIA_TYPE, Kind
 from api.samples import ADDRESS, SAMPLES
 from api.schemas import Json
+from api.state import state_of
 
 _TEMPLATE = (Path(__file__).parent / "reference.html").read_text(encoding="utf-8")
 _STYLE = _TEMPLATE.partition("<style>")[2].partition("</style>")[0]
@@ -30,7 +31,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-_PLAIN_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]/_-]+")
+_PLAIN_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]/_~-]+")
 _CODE = re.compile(r"`([^`]+)`")
 _PROBLEM = {
     "type": "/docs#invalid-parameter",
@@ -43,7 +44,8 @@ _PROBLEM = {
 
 DOCUMENT = description()
 SCHEMAS: Json = DOCUMENT["components"]["schemas"]
-_JSON = msgspec.json.encode(DOCUMENT)
+SNIPPET = '<script defer src=".../beacon.js"'
+"""The beginning of the tag for a site's pages, in the description; the page has the service's address in it."""
 
 
 class Operation(NamedTuple):
@@ -56,7 +58,7 @@ class Operation(NamedTuple):
 
 async def openapi(request: Request) -> Response:
     """GET /openapi.json"""
-    return Response(_JSON, media_type="application/json")
+    return Response(_document(state_of(request).settings.base_url), media_type="application/json")
 
 
 async def home(request: Request) -> Response:
@@ -65,10 +67,21 @@ async def home(request: Request) -> Response:
 
 
 async def page(request: Request) -> Response:
-    """GET /docs; the samples send to the address at which it is read."""
-    address = str(request.base_url).rstrip("/")
-    made = _page().replace(ADDRESS, address if _PLAIN_ADDRESS.fullmatch(address) else ADDRESS)
-    return HTMLResponse(made, headers=_HEADERS)
+    """GET /docs; the samples send to the base URL, or to the address at which the page is read."""
+    base_url = state_of(request).settings.base_url
+    address = base_url or str(request.base_url).rstrip("/")
+    address = address if _PLAIN_ADDRESS.fullmatch(address) else ADDRESS
+    made = _page().replace(ADDRESS, address).replace(escape(SNIPPET), escape(SNIPPET.replace("...", address)))
+    return HTMLResponse(made.replace(escape('"/docs#'), escape(f'"{base_url}/docs#')), headers=_HEADERS)
+
+
+@cache
+def _document(base_url: str) -> bytes:
+    """Return the description as JSON, with the server and the types of problems of a base URL."""
+    if not base_url:
+        return msgspec.json.encode(DOCUMENT)
+    encoded = msgspec.json.encode({**DOCUMENT, "servers": [{"url": base_url}]})
+    return encoded.replace(b'"/docs#', f'"{base_url}/docs#'.encode())
 
 
 @cache

@@ -87,7 +87,10 @@ _HEADERS: dict[str, Json] = {
     "ETag": {"description": "Changes when the answer does.", "schema": {"pattern": '^"[0-9a-f]+"$'}},
     "Cache-Control": {"description": "Who may keep it, for how long.", "schema": {"type": "string"}},
     "Allow": {"description": "The methods of the path.", "schema": {"const": "POST, OPTIONS"}},
-    "Location": {"description": "Path of the job, or of the reference.", "schema": {"pattern": "^(/v2/agent/|docs$)"}},
+    "Location": {
+        "description": "URL or path of the job, or of the reference.",
+        "schema": {"pattern": "/v2/agent/|docs$"},
+    },
     "RateLimit-Policy": {"description": "Uses, and seconds in which.", "schema": {"pattern": '^"create"|^"message"'}},
     "RateLimit": {
         "description": "Uses left, and seconds until one more.",

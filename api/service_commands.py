@@ -39,7 +39,8 @@ def serve_(settings: Settings, host: str, port: int, workers: int) -> None:
     logs.set_up(settings.log_level)
     lock = _sole_service(settings)
     listener = serve.listen(host, port)
-    LOG.info("Readership listens at %s, data in %s", serve.place(listener), settings.data)
+    public = f", for visitors at {settings.base_url}" if settings.base_url else ""
+    LOG.info("Readership listens at %s%s, data in %s", serve.place(listener), public, settings.data)
     serve.serve(settings, listener, workers, lock)
 
 

@@ -26,6 +26,7 @@ NUMBER_MAX = 1_000_000_000
 RETENTION_DAYS_MAX = 36_500
 JOBS_AT_ONCE_MAX = 256
 LOG_LEVELS = ("debug", "info", "warning", "error")
+BASE_URL = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~-]+)*/?")
 RUN_SECRET = re.compile(r"[0-9a-f]{64}")
 
 
@@ -45,6 +46,7 @@ class Settings:
     retention_days: int = 0  # READERSHIP_RETENTION_DAYS: older hits are removed; 0 keeps all
     jobs_at_once: int = 1  # READERSHIP_JOBS_AT_ONCE: agent jobs that one process works on; 0 for none in it
     job_lease_s: int = 15  # READERSHIP_JOB_LEASE_S: a worker that is silent for so long loses its job to another
+    base_url: str = ""  # READERSHIP_BASE_URL: where visitors reach the service behind a proxy; none
     log_level: str = "info"  # READERSHIP_LOG_LEVEL: the least of LOG_LEVELS that is logged; a request is `info`
     trusted_proxies: str = "127.0.0.1"  # READERSHIP_TRUSTED_PROXIES: whose X-Forwarded-For is believed; * for any
 
@@ -106,6 +108,7 @@ def read(environ: Mapping[str, str], data: Path | None = None) -> Settings:
         retention_days=_number(environ, "RETENTION_DAYS", Settings.retention_days, 0, RETENTION_DAYS_MAX),
         jobs_at_once=_number(environ, "JOBS_AT_ONCE", Settings.jobs_at_once, 0, JOBS_AT_ONCE_MAX),
         job_lease_s=_number(environ, "JOB_LEASE_S", Settings.job_lease_s),
+        base_url=_base_url(environ),
         log_level=_log_level(environ),
         environ=environ,
         run_secret=_run_secret(environ),
@@ -122,6 +125,18 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
             shown = [each for each in known if each != f"{PREFIX}RUN_SECRET"]
             hint = f"did you mean {nearest[0]}?" if nearest else f"the settings are {', '.join(shown)}"
             raise InvalidSetting(f"there is no setting {name}: {hint}")
+
+
+def _base_url(environ: Mapping[str, str]) -> str:
+    """Return the URL without a slash at its end; empty if it is not set."""
+    text = environ.get("READERSHIP_BASE_URL")
+    if text is None:
+        return Settings.base_url
+    if not BASE_URL.fullmatch(text):  # the message does not show it: it may contain a password
+        raise InvalidSetting(
+            "READERSHIP_BASE_URL is not a URL such as https://example.com/stats, without user, query and fragment"
+        )
+    return text.rstrip("/")
 
 
 def _log_level(environ: Mapping[str, str]) -> str:

@@ -72,7 +72,7 @@ def test_each_operation_has_its_section_and_a_sample(page: Page) -> None:
 def test_each_link_within_the_page_leads_somewhere(page: Page) -> None:
     assert len(set(page.ids)) == len(page.ids)
     assert {link.removeprefix("#") for link in page.links if link.startswith("#")} <= set(page.ids)
-    assert {link for link in page.links if not link.startswith("#")} == {"/openapi.json"}
+    assert {link for link in page.links if not link.startswith("#")} == {"openapi.json"}
 
 
 def test_it_fetches_nothing_and_runs_nothing(page: Page, answer: httpx.Response) -> None:
@@ -88,8 +88,8 @@ def test_its_policy_lets_its_own_style_in(page: Page, answer: httpx.Response) ->
     assert f"style-src 'sha256-{digest}'" in answer.headers["content-security-policy"]
 
 
-def test_what_looks_like_markup_is_shown_as_text(page: Page) -> None:
-    assert '<script defer src=".../beacon.js"' in page.text
+def test_what_looks_like_markup_is_shown_as_text(page: Page, service: Running) -> None:
+    assert f'<script defer src="{service.url}/beacon.js"' in page.text
 
 
 def test_samples_send_to_the_address_at_which_the_page_is_read(page: Page, service: Running) -> None:

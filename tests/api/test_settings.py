@@ -47,6 +47,10 @@ def test_unknown_setting_that_is_near_to_none_gets_the_list() -> None:
         ("READERSHIP_TRUSTED_PROXIES", "10.0.0.0/8,localhost", "localhost"),
         ("READERSHIP_TRUSTED_PROXIES", "10.0.0.1/8", "10.0.0.1/8"),
         ("READERSHIP_DATA", "", "name a folder"),
+        ("READERSHIP_BASE_URL", "", "such as https://example.com/stats"),
+        ("READERSHIP_BASE_URL", "example.com/stats", "such as https://example.com/stats"),
+        ("READERSHIP_BASE_URL", "https://example.com/?a", "such as https://example.com/stats"),
+        ("READERSHIP_BASE_URL", 'https://example.com/"', "such as https://example.com/stats"),
         ("READERSHIP_LOG_LEVEL", "INFO", "one of debug, info, warning, error"),
     ],
 )
