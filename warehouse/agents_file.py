@@ -5,6 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from warehouse import disk
 from warehouse.schema import AGENTS
 
 AGENTS_FILE = "agents.parquet"
@@ -18,7 +19,6 @@ def write_agents(root: Path, rows: list[dict[str, str]]) -> None:
     made = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, AGENTS), made)
     content = made.getvalue().to_pybytes()
-    file, new = root / AGENTS_FILE, root / f"{AGENTS_FILE}.new"
+    file = root / AGENTS_FILE
     if not file.exists() or file.read_bytes() != content:
-        new.write_bytes(content)
-        new.replace(file)
+        disk.write(file, content)

@@ -6,29 +6,30 @@ Each table keeps in its own log the id of the last hot batch it holds, by node (
 https://github.com/delta-io/delta/blob/master/PROTOCOL.md#transaction-identifiers). Rows and id come in one commit.
 """
 
-import fcntl
 import json
-import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
-from warehouse import table_schema
-from warehouse.errors import LakeBusy
+from warehouse import delta_log, disk, lake_lock, table_schema
+from warehouse.errors import DataIncomplete
 from warehouse.schema import DAILY_VIEWS, DAILY_VIEWS_ORDER, HITS, HITS_ORDER
 from warehouse.table_schema import STEPS, Steps
 
 GRACE_H = 1
 """Hours for which a file stays on disk after a commit dropped it: longer than any query runs."""
-LOCK_POLL_S = 0.05
 MIGRATION_WAIT_S = 60.0
+CHECKPOINT_COMMITS = 50
+"""Commits after which a checkpoint is written, so that opening a table reads few files."""
 TARGET_FILE_BYTES = 128 * 1024 * 1024
 ROW_GROUP_ROWS = 64 * 1024
 """Small enough that one project's rows of a day are a few row groups of the file."""
@@ -38,6 +39,9 @@ _CONFIGURATION = {
     "delta.logRetentionDuration": f"interval {GRACE_H} hours",
     "delta.deletedFileRetentionDuration": f"interval {GRACE_H} hours",
 }
+let_others_in, locked = lake_lock.let_others_in, lake_lock.locked
+Read = TypeVar("Read")
+
 _WRITER = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=ROW_GROUP_ROWS)
 
 
@@ -97,7 +101,7 @@ def create(lake: Path, steps: Mapping[str, Steps] = STEPS) -> None:
         if DeltaTable.is_deltatable(str(folder)):
             _bring_up_to_date(lake, spec, steps)
             continue
-        folder.mkdir(parents=True, exist_ok=True)
+        disk.make_folder(folder)
         table = DeltaTable.create(
             str(folder),
             spec.schema,
@@ -106,7 +110,7 @@ def create(lake: Path, steps: Mapping[str, Steps] = STEPS) -> None:
             raise_if_key_not_exists=False,  # the schema version is a property of ours
         )
         _persist(table, since=-1)
-        sync(lake)
+        disk.sync(lake)
 
 
 def _bring_up_to_date(lake: Path, spec: Spec, steps: Mapping[str, Steps]) -> None:
@@ -122,30 +126,8 @@ def refuse_newer(lake: Path) -> None:
     """Raise StoreTooNew if a newer release wrote a table. Creates and changes nothing."""
     for spec in TABLES:
         if DeltaTable.is_deltatable(str(lake / spec.name)):
-            open_table(lake, spec)
-
-
-@contextmanager
-def locked(lake: Path, wait_s: float) -> Iterator[None]:
-    """Hold the lake of this node for writing: one loader or one maintenance task at a time, across processes.
-
-    The lock is the kernel's, so that a killed holder leaves none behind.
-
-    Raises:
-        LakeBusy: another process held it for `wait_s` seconds.
-    """
-    deadline = time.monotonic() + wait_s
-    with (lake / ".lock").open("w") as handle:
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    raise LakeBusy(f"another process has held the lake for {wait_s:g} s; try again later") from None
-                time.sleep(LOCK_POLL_S)
-            else:
-                break
-        yield
+            with suppress(DataIncomplete):  # a table that cannot be opened is refused when it is used
+                open_table(lake, spec)
 
 
 def folder(table: DeltaTable) -> Path:
@@ -153,20 +135,36 @@ def folder(table: DeltaTable) -> Path:
     return Path(unquote(table.table_uri.removeprefix("file://")))
 
 
-def let_others_in() -> None:
-    """Wait, the lake free, until all who wait for it have looked again. For one who takes it many times over."""
-    time.sleep(2 * LOCK_POLL_S)
-
-
 def open_table(lake: Path, spec: Spec, steps: Mapping[str, Steps] = STEPS) -> DeltaTable:
-    """Return the table at its newest version.
+    """Open a table at its newest version. Broken checkpoints are set aside if the commits have all that they had.
 
     Raises:
+        DataIncomplete: the table cannot be opened; the message names it and the file at fault.
         StoreTooNew: a newer release wrote it.
     """
-    table = DeltaTable(str(lake / spec.name))
+    table = _past_broken_checkpoints(lake / spec.name, lambda: DeltaTable(str(lake / spec.name)))
     table_schema.pending(table, spec.name, steps[spec.name])
     return table
+
+
+def refresh(table: DeltaTable) -> None:
+    """Bring an open table to its newest version.
+
+    Raises:
+        DataIncomplete: a commit is broken, or commits that the table already had are missing.
+    """
+    _past_broken_checkpoints(folder(table), table.update_incremental)
+
+
+def _past_broken_checkpoints(root: Path, read: Callable[[], Read]) -> Read:
+    try:
+        return read()
+    except DeltaError:
+        delta_log.set_aside_checkpoints(root)
+    try:
+        return read()
+    except DeltaError as error:
+        raise delta_log.unreadable(root, error) from None
 
 
 def offset(table: DeltaTable, node: str) -> int:
@@ -203,6 +201,7 @@ def append(table: DeltaTable, rows: pa.Table, node: str, offset: int) -> None:
         mode="append",
         writer_properties=_WRITER,
         commit_properties=CommitProperties(app_transactions=[Transaction(app_id=node, version=offset)]),
+        post_commithook_properties=delta_log.NO_HOOKS,
     )
     _persist(table, since)
 
@@ -227,6 +226,7 @@ def adopt(table: DeltaTable, spec: Spec, files: Iterable[File], node: str, offse
         schema=table.schema(),
         partition_by=[spec.partition],
         commit_properties=CommitProperties(app_transactions=[Transaction(app_id=node, version=offset)]),
+        post_commithook_properties=delta_log.NO_HOOKS,
     )
     table.update_incremental()  # unlike an append, this leaves the handle where it was
     _persist(table, since)
@@ -246,6 +246,7 @@ def replace_partition(table: DeltaTable, spec: Spec, partition: str, rows: pa.Re
         predicate=f"{spec.partition} = '{partition}'",
         writer_properties=_WRITER,
         target_file_size=TARGET_FILE_BYTES,
+        post_commithook_properties=delta_log.NO_HOOKS,
     )
     _persist(table, since)
 
@@ -257,36 +258,26 @@ def delete(table: DeltaTable, where: str) -> int:
         deltalake.exceptions.CommitFailedError: another node appended such rows since the handle's version.
     """
     since = table.version()
-    removed = int(table.delete(where)["num_deleted_rows"] or 0)
+    removed = int(table.delete(where, post_commithook_properties=delta_log.NO_HOOKS)["num_deleted_rows"] or 0)
     _persist(table, since)
     return removed
 
 
 def _persist(table: DeltaTable, since: int) -> None:
-    """Wait until all that was committed after version `since` is on the disk: delta-rs leaves that to the system.
+    """Sync all that was committed after version `since`, and write a checkpoint if one is due.
 
-    Only then may the hot log, whose commits do wait for the disk, let go of the same rows, or of a day noted to be
-    counted anew. And a commit is of use only if those before it are there too: so each waits.
+    The hot log, whose commits are synced, may drop the same rows, or a day to be recounted, only after this returns.
     """
     root = folder(table)
-    for version in range(since + 1, table.version() + 1):
-        commit = root / "_delta_log" / f"{version:020}.json"
-        adds = (action["add"] for line in commit.read_bytes().splitlines() if "add" in (action := json.loads(line)))
-        for file in [root / unquote(add["path"]) for add in adds]:
-            sync(file)
-            sync(file.parent)
-        sync(commit)
-    sync(root / "_delta_log")
-    sync(root)
+    delta_log.sync_commits(root, range(since + 1, table.version() + 1))
+    if table.version() - delta_log.read(root).checkpoint >= CHECKPOINT_COMMITS:
+        _checkpoint(table)
 
 
-def sync(path: Path) -> None:
-    """Wait until a file's content, or a folder's list of names, is on the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _checkpoint(table: DeltaTable) -> None:
+    """Write a checkpoint of the table's newest version, and sync it. The commits that it replaces are still there."""
+    table.create_checkpoint()
+    delta_log.sync_checkpoint(folder(table))
 
 
 def tidy(table: DeltaTable) -> None:
@@ -295,6 +286,8 @@ def tidy(table: DeltaTable) -> None:
     Those are found on the disk (`full`): the log does not name what a killed loader left, and a checkpoint forgets the
     files that were dropped before the grace.
     """
-    table.create_checkpoint()
+    since = table.version()
+    _checkpoint(table)
     table.cleanup_metadata()
-    table.vacuum(retention_hours=GRACE_H, dry_run=False, full=True)
+    table.vacuum(retention_hours=GRACE_H, dry_run=False, full=True, post_commithook_properties=delta_log.NO_HOOKS)
+    _persist(table, since)  # a vacuum is two commits

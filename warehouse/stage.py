@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from warehouse import lake
+from warehouse import disk, lake
 from warehouse.errors import StagedTooLong
 from warehouse.schema import DAILY_VIEWS
 
@@ -75,7 +75,7 @@ def sync(root: Path, staged: Staged) -> None:
     for spec in lake.TABLES:
         files = [Path(file.path) for file in staged.files(spec, root / spec.name)]
         for path in (*files, *{file.parent for file in files}, root / spec.name):  # each names those before it
-            lake.sync(path)
+            disk.sync(path)
 
 
 def require_fresh(root: Path, staged: Staged) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
 from warehouse import migrations
+from warehouse.delta_log import NO_HOOKS
 from warehouse.migrations import Step
 
 PROPERTY = "readership.schemaVersion"
@@ -34,7 +35,8 @@ def add_columns(*columns: pa.Field) -> Callable[[DeltaTable], None]:
         known = {field.name for field in table.schema().fields}
         missing = [column for column in columns if column.name not in known]
         if missing:
-            table.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
+            fields = Schema.from_arrow(pa.schema(missing)).fields
+            table.alter.add_columns(fields, post_commithook_properties=NO_HOOKS)
 
     return apply
 
@@ -53,4 +55,6 @@ def bring_up_to_date(table: DeltaTable, name: str, steps: Steps) -> None:
     """Run the steps that are missing; the caller has the lake's lock and syncs the commits."""
     for step in pending(table, name, steps):
         step.apply(table)
-        table.alter.set_table_properties({PROPERTY: str(step.version)}, raise_if_not_exists=False)
+        table.alter.set_table_properties(
+            {PROPERTY: str(step.version)}, raise_if_not_exists=False, post_commithook_properties=NO_HOOKS
+        )
