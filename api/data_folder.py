@@ -10,7 +10,7 @@ import click
 from api.rate_limit import RateLimit
 from api.settings import Settings
 from ingest import agents, ledger, seen
-from warehouse import agents_file, batches, lake
+from warehouse import agents_file, batches, disk, durability, lake
 from warehouse.errors import NoData
 from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RUN, sqlite_url
 
@@ -34,7 +34,7 @@ def make(settings: Settings) -> None:
     """Make the folders that every command expects."""
     _make_private(settings.data)
     for each in (settings.run, settings.lake):
-        each.mkdir(exist_ok=True)
+        disk.make_folder(each)
 
 
 def prepare_lake(settings: Settings) -> None:
@@ -42,16 +42,18 @@ def prepare_lake(settings: Settings) -> None:
 
     Raises:
         StoreTooNew: a newer release wrote a store; no store is changed.
+        DataIncomplete: the lake lacks what was stored in it: see `durability.check`.
     """
     lake.refuse_newer(settings.lake)
     batches.refuse_newer(settings.hot_log)
     make(settings)
     with _locked(settings):
-        lake.create(settings.lake)
         with closing(batches.connect(settings.hot_log)) as hot:
             seen.create(hot)
             ledger.create(hot)
+            durability.prepare(hot, settings.lake)
         agents_file.write_agents(settings.lake, agents.rows())
+    disk.sync(settings.data)
 
 
 def _make_private(folder: Path) -> None:
@@ -60,7 +62,7 @@ def _make_private(folder: Path) -> None:
     A folder that also contains files of other programs, such as /tmp, keeps its mode: the warning is the operator's to
     act on.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    disk.make_folder(folder, 0o700)
     mode = stat.S_IMODE(folder.stat().st_mode)
     if not mode & OTHER_USERS:
         return

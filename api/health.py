@@ -47,7 +47,12 @@ async def metrics_text(request: Request) -> Response:
 
 
 def _checks(state: State) -> dict[str, str | None]:
-    return {"controlDatabase": _control(state), "hotLog": _hot_log(state), "upkeep": state.upkeep.fault}
+    return {
+        "controlDatabase": _control(state),
+        "hotLog": _hot_log(state),
+        "lake": _lake(state),
+        "upkeep": state.upkeep.fault,
+    }
 
 
 def _control(state: State) -> str | None:
@@ -73,3 +78,10 @@ def _hot_log(state: State) -> str | None:
     if backlog.age_s(time.time()) > STALE_LOADS * max(state.settings.load_every_s, 60):
         return "hits have waited too long to be loaded"
     return None
+
+
+def _lake(state: State) -> str | None:
+    try:
+        return state.upkeep.lake_fault()
+    except sqlite3.DatabaseError:
+        return "cannot be compared with the hot log, which cannot be read"

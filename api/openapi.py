@@ -123,10 +123,18 @@ _READINESS = {
     "required": ["status", "checks"],
 }
 _READY = {
-    "Every check passes.": {"status": "ok", "checks": {"controlDatabase": "ok", "hotLog": "ok", "upkeep": "ok"}},
+    "Every check passes.": {
+        "status": "ok",
+        "checks": {"controlDatabase": "ok", "hotLog": "ok", "lake": "ok", "upkeep": "ok"},
+    },
     "A check fails.": {
         "status": "failed",
-        "checks": {"controlDatabase": "ok", "hotLog": "hits have waited too long to be loaded", "upkeep": "ok"},
+        "checks": {
+            "controlDatabase": "ok",
+            "hotLog": "hits have waited too long to be loaded",
+            "lake": "ok",
+            "upkeep": "ok",
+        },
     },
 }
 

@@ -19,9 +19,9 @@ import pyarrow as pa
 from api import metrics
 from api.settings import Settings
 from ingest import seen
-from warehouse import batches, compact, disk_space, lake, query
+from warehouse import batches, compact, disk_space, durability, lake, query
 from warehouse.erase import erase_before
-from warehouse.errors import LakeBusy, WarehouseError, engine_errors
+from warehouse.errors import DataIncomplete, LakeBusy, WarehouseError, engine_errors
 from warehouse.load import is_due, load
 
 LOOK_EVERY_S = 1.0
@@ -73,6 +73,14 @@ class Upkeep:
         """What waits in the hot log now."""
         return batches.backlog(self._hot)
 
+    def lake_fault(self) -> str | None:
+        """Return what the lake lacks of what was stored in it; None if nothing is missing. No table is opened."""
+        try:
+            durability.check(self._hot, self._settings.lake)
+        except DataIncomplete as error:
+            return str(error)
+        return None
+
     def _run(self) -> None:
         while not self._stopping.wait(LOOK_EVERY_S):
             try:
@@ -95,7 +103,7 @@ class Upkeep:
     def _round(self) -> None:
         root = self._settings.lake
         if self._load_due() and not self._is_load_due():  # hits that come faster than they are loaded come first
-            compact.compact(root, self._database, compact.CROWDED_FILES, wait_s=0, between=self._load_due)
+            compact.compact(self._hot, root, self._database, compact.CROWDED_FILES, wait_s=0, between=self._load_due)
         self.tidy(datetime.now(UTC))
 
     def _load_due(self, wait_s: float = 0) -> bool:
@@ -133,7 +141,7 @@ class Upkeep:
 
     def _compact_closed(self, now: datetime) -> None:
         between = partial(self._load_due, TIDY_WAIT_S)
-        compact.compact(self._settings.lake, self._database, 1, TIDY_WAIT_S, now.date(), between)
+        compact.compact(self._hot, self._settings.lake, self._database, 1, TIDY_WAIT_S, now.date(), between)
 
     def _erase_old(self, now: datetime) -> None:
         days = self._settings.retention_days

@@ -39,6 +39,6 @@ def fill(data: Path, project: str, rows: int, days: int, paths: int) -> None:
         for piece in made.to_batches(max_chunksize=100_000):
             batches.append(hot, pa.RecordBatch.from_arrays(piece.columns, schema=HOT), 0.0)
         load.load(hot, chosen.lake, wait_s=60)
-    compact.compact(chosen.lake, database, 1, wait_s=60)
+    compact.compact(hot, chosen.lake, database, 1, wait_s=60)
     hot.close()
     database.close()

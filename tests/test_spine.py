@@ -37,24 +37,75 @@ def test_beacon_is_classified_by_its_own_user_agent(service: Running) -> None:
     assert {"path": "/beacon", "human": 1, "ai": 0, "total": 1} in service.get("limit=250")["views"]
 
 
-def test_a_service_that_cannot_start_says_so_and_ends(tmp_path: Path) -> None:
+def test_service_does_not_start_with_a_broken_table_and_names_the_file(tmp_path: Path) -> None:
     data = tmp_path / "data"
     new_key(data)
-    (data / "lake" / "hits" / "_delta_log" / "00000000000000000000.json").write_text("junk")
+    commit = data / "lake" / "hits" / "_delta_log" / "00000000000000000000.json"
+    commit.write_text("junk")
     ended = readership("--data", str(data), "serve", "--port", "0")
-    assert ended.returncode == 3
-    assert "DeltaError" in ended.stderr
+    assert ended.returncode == 1
+    assert f"the table {data}/lake/hits is incomplete: {commit} is not JSON. Restore" in ended.stderr
+    assert "Traceback" not in ended.stderr
     assert "leaked" not in ended.stderr
 
 
 def test_an_error_of_ours_is_a_problem_with_the_id_of_its_request(start: Callable[..., Running]) -> None:
     running = start()
-    shutil.rmtree(running.data / "lake" / "hits")
+    running.post({"path": "/a", "userAgent": GPTBOT})
+    assert running.run("flush").returncode == 0
+    for file in (running.data / "lake").glob("*/*=*/*.parquet"):
+        file.write_bytes(b"junk")
     answer = httpx.get(running.views, headers=running.auth)
     assert answer.status_code == 500
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["requestId"] == answer.headers["x-request-id"]
     assert "lake" not in answer.text
+
+
+def test_lost_commit_of_a_running_service_is_503_and_not_a_smaller_number(start: Callable[..., Running]) -> None:
+    running = start()
+    for number in range(2):
+        running.post({"path": f"/{number}", "userAgent": GPTBOT})
+        assert running.run("flush").returncode == 0
+    for table in ("hits", "daily_views"):
+        newest_commit(running.data, table).unlink()
+    answer = httpx.get(running.views, headers=running.auth)
+    assert (answer.status_code, answer.json()["type"]) == (503, "/docs#data-incomplete")
+    assert "lake/hits is incomplete" in answer.json()["detail"]
+    ready = httpx.get(f"{running.url}/readyz")
+    assert ready.status_code == 503
+    assert "it is at version 1, and was stored up to version 2" in ready.json()["checks"]["lake"]
+    for command in (["sql", "SELECT count(*) FROM hits"], ["flush"], ["doctor"]):
+        refused = running.run(*command)
+        assert refused.returncode == 1
+        assert "lake/hits is incomplete" in refused.stdout + refused.stderr
+
+
+def test_lake_restored_from_an_older_copy_is_used_after_its_loss_is_accepted(tmp_path: Path) -> None:
+    running = Running(tmp_path / "data").start()
+    running.post({"path": "/in-the-copy", "userAgent": GPTBOT})
+    assert running.stop() == 0
+    shutil.copytree(running.data / "lake", tmp_path / "copy")
+    running.start().post({"path": "/lost", "userAgent": GPTBOT})
+    assert running.stop() == 0
+    shutil.rmtree(running.data / "lake")
+    shutil.copytree(tmp_path / "copy", running.data / "lake")
+    refused = running.run("serve")
+    assert refused.returncode == 1
+    assert "readership accept-loss" in refused.stderr
+    unanswered = running.run("accept-loss", input="n\n")
+    assert unanswered.returncode == 1
+    assert "hits: it is at version " in unanswered.stderr
+    assert running.run("accept-loss", "--yes").returncode == 0
+    assert running.run("accept-loss").stdout == '{"losses":{}}\n'
+    assert running.run("doctor").returncode == 0
+    running.start().post({"path": "/new", "userAgent": GPTBOT})
+    assert {each["path"] for each in running.get()["views"]} == {"/in-the-copy", "/new"}
+    assert running.stop() == 0
+
+
+def newest_commit(data: Path, table: str) -> Path:
+    return max((data / "lake" / table / "_delta_log").glob("*.json"))
 
 
 def test_a_deletion_cut_short_can_be_repeated_and_leaves_nothing(start: Callable[..., Running]) -> None:

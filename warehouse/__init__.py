@@ -4,10 +4,14 @@ In the order data passes:
 
 - `folder`: what stands where in a data folder.
 - `schema`: the columns of the two tables, and of a hot batch.
+- `disk`: files and folders that survive a power loss.
+- `delta_log`: the files of a Delta table's log: synced, checked, and set aside if broken.
 - `migrations`: schema versions, and the numbered steps from one to the next; `table_schema`: those of the Delta tables.
 - `lake`: the Delta tables: create, open, append with an offset, replace a partition.
+- `lake_lock`: its lock, by which one process writes at a time.
 - `stage`: many rows at once into Parquet files, before any commit.
 - `batches`: the hot log's table of batches, rows or staged files, each with a rising id.
+- `synced`, `durability`: how far each table is synced, recorded in the hot log and compared by readers and writers.
 - `load`: hot batches into `hits` and `daily_views`, exactly once.
 - `recount`: days of `daily_views` counted anew from `hits`, also those that a killed process left half done.
 - `rebuild`: all of `daily_views` made anew from `hits`.

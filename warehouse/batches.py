@@ -8,7 +8,7 @@ means the same to every reader.
 import math
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +16,11 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from warehouse import migrations
+from warehouse import migrations, synced
 from warehouse.migrations import Step
 from warehouse.schema import HOT
 from warehouse.stage import Staged
+from warehouse.synced import Synced
 
 BUSY_TIMEOUT_S = 30
 EMPTYING_WAIT_S = 1
@@ -27,7 +28,7 @@ EMPTYING_WAIT_S = 1
 DELETED_BYTES, DELETED_BATCHES = 1024 * 1024, 2_000
 """Size of the parts in which loaded batches are deleted."""
 WAL_BYTES_KEPT = 64 * 1024 * 1024
-_CREATE = """
+_CREATE = f"""
 CREATE TABLE IF NOT EXISTS node (id TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS batches (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -38,6 +39,7 @@ CREATE TABLE IF NOT EXISTS batches (
 CREATE INDEX IF NOT EXISTS batches_rows ON batches (rows);
 CREATE TABLE IF NOT EXISTS staged (id INTEGER PRIMARY KEY, files BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS recounts (id INTEGER PRIMARY KEY AUTOINCREMENT, date TEXT NOT NULL UNIQUE);
+{synced.TABLE};
 """
 _END_OF_PART = """
 SELECT max(id)
@@ -48,7 +50,7 @@ WHERE before < ?
 STORE = "the hot log"
 
 Steps = Sequence[Step[sqlite3.Connection]]
-STEPS: Steps = ()
+STEPS: Steps = (Step(2, synced.create),)
 
 _NO_ROWS = pa.RecordBatch.from_pylist([], HOT)
 _STAGED = msgspec.json.Decoder(Staged)
@@ -214,22 +216,33 @@ def backlog(connection: sqlite3.Connection) -> Backlog:
     return Backlog(int(rows), float(oldest[0]) if oldest else None)
 
 
-def delete_through(connection: sqlite3.Connection, offset: int) -> None:
-    """Remove the batches up to `offset`, which every table of the lake holds, in parts of about DELETED_BYTES.
+def delete_through(connection: sqlite3.Connection, offset: int, tables: Mapping[str, Synced]) -> None:
+    """Remove the batches up to `offset`, which every table has, in parts of about DELETED_BYTES.
+
+    Before the first part, record how far the tables are synced.
 
     `secure_delete` writes each deleted page into the WAL. One transaction would grow the WAL by the size of the
     backlog, and posts would wait for it. Between the parts SQLite checkpoints the WAL and uses its space again.
     """
     while (last := _end_of_part(connection, offset)) is not None:
         with transaction(connection):
+            synced.record(connection, tables)
             connection.execute("DELETE FROM batches WHERE id <= ?", (last,))
             connection.execute("DELETE FROM staged WHERE id <= ?", (last,))
+    with transaction(connection):  # where there was no batch to delete; else this writes nothing
+        synced.record(connection, tables)
 
 
 def _end_of_part(connection: sqlite3.Connection, offset: int) -> int | None:
     """Return the last batch id of the next part to delete; None if no batch is left."""
     row = connection.execute(_END_OF_PART, (offset, DELETED_BATCHES, DELETED_BYTES)).fetchone()
     return None if row[0] is None else int(row[0])
+
+
+def deleted_through(connection: sqlite3.Connection) -> int:
+    """Return the last batch that was deleted because every table has it; 0 if none was. Ids have no gaps."""
+    first = connection.execute("SELECT min(id) FROM batches").fetchone()[0]
+    return (last_id(connection) + 1 if first is None else int(first)) - 1
 
 
 def empty_wal(connection: sqlite3.Connection) -> None:

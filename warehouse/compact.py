@@ -15,6 +15,7 @@ import duckdb
 from deltalake import DeltaTable
 
 from warehouse import batches, lake, query
+from warehouse.durability import writing
 from warehouse.load import load
 from warehouse.schema import DAILY_VIEWS_KEY
 
@@ -33,6 +34,7 @@ class Compacted:
 
 
 def compact(
+    hot: sqlite3.Connection,
     root: Path,
     database: duckdb.DuckDBPyConnection,
     small_files_max: int,
@@ -47,14 +49,14 @@ def compact(
     so that what is due must be loaded there.
 
     Raises:
-        LakeBusy: see `lake.locked`.
+        LakeBusy, DataIncomplete: see `durability.writing`.
     """
     done = Compacted(0, 0, 0)
     for spec in lake.TABLES:
         for partition in _crowded(lake.state(lake.open_table(root, spec), spec, ""), small_files_max):
             if closed_before is not None and partition >= closed_before.isoformat()[: len(partition)]:
                 continue
-            with lake.locked(root, wait_s):
+            with writing(hot, root, wait_s):
                 before, after = _rewrite(root, database, spec, partition)
             lake.let_others_in()
             between()
@@ -101,6 +103,6 @@ def tidy(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
     """
     load(hot, root, wait_s)
     for spec in lake.TABLES:
-        with lake.locked(root, wait_s):
+        with writing(hot, root, wait_s):
             lake.tidy(lake.open_table(root, spec))
     batches.empty_wal(hot)

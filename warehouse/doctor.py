@@ -11,9 +11,10 @@ from tempfile import TemporaryDirectory
 import duckdb
 from deltalake.exceptions import DeltaError
 
-from warehouse import batches, disk_space, lake, load, query, recount, tables
+from warehouse import batches, disk_space, load, query, recount, synced, tables
 from warehouse.database_errors import Cause, cause_of
-from warehouse.errors import HotLogBehind
+from warehouse.durability import writing
+from warehouse.errors import DataIncomplete, HotLogBehind
 from warehouse.plural import counted
 from warehouse.schema import DAILY_VIEWS_KEY
 from warehouse.snapshot import Reader, Snapshot
@@ -43,6 +44,7 @@ WHERE apart < INTERVAL 7 DAY - INTERVAL 1 MINUTE
 
 MEMORY = Path("/dev/shm")  # noqa: S108  # a folder of its own is made in it
 OPENS = "the log of both tables can be read"
+COMPLETE = "both tables have all that was stored in them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,8 @@ class Finding:
 def examine(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[Finding]:
     """Check each invariant in turn. The loader waits only while the moment to look at is fixed.
 
-    Nothing is changed, but that days noted to be counted anew are counted first.
+    Nothing is changed, except that days noted to be recounted are recounted first, and that what a killed process left
+    unsynced is synced.
 
     The hot log comes first. Where it cannot be read, nothing that is counted with it can be checked, and is left out.
 
@@ -111,14 +114,19 @@ def _of_hot_log(hot: Path) -> Iterator[Finding]:
 def _of_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[Finding]:
     try:
         opened = Reader(hot, root)
-    except DeltaError as error:
+    except (DeltaError, DataIncomplete) as error:
         yield Finding(OPENS, str(error))
         return
     yield Finding(OPENS, None)
     with closing(opened) as reader, closing(batches.connect(hot)) as connection:
-        with lake.locked(root, wait_s):
-            unfinished = _unfinished(connection, root)
-            snapshot = reader.take()
+        try:
+            with writing(connection, root, wait_s):
+                unfinished = _unfinished(connection, root)
+                snapshot = reader.take()
+        except DataIncomplete as error:
+            yield Finding(COMPLETE, str(error))
+            return
+        yield Finding(COMPLETE, None)
         yield Finding("no day of daily_views waits to be counted anew", unfinished)
         yield Finding("every file of the tables exists, with its size", _missing_file(snapshot))
         yield Finding("the tables hold no batch that the hot log never made", _ahead(connection, snapshot))
@@ -194,11 +202,13 @@ def _ahead(connection: sqlite3.Connection, snapshot: Snapshot) -> str | None:
 
 
 def _dropped(connection: sqlite3.Connection, snapshot: Snapshot) -> str | None:
-    """Ids have no gaps: what the hot log no longer has must be in both tables."""
-    first = connection.execute("SELECT min(id) FROM batches").fetchone()[0] or batches.last_id(connection) + 1
+    """What the hot log has deleted must be in both tables, except batches whose loss was accepted."""
+    deleted, recorded = batches.deleted_through(connection), synced.recorded(connection)
     for name, state in (("hits", snapshot.hits), ("daily_views", snapshot.daily_views)):
-        if state.offset < first - 1:
-            return f"{name} holds batches up to {state.offset}, and the hot log begins at {first}: the lake is older"
+        if state.offset < min(deleted, recorded[name].last_batch):
+            return (
+                f"{name} has batches up to {state.offset}, and the hot log begins at {deleted + 1}: the lake is older"
+            )
     return None
 
 

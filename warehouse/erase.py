@@ -14,6 +14,7 @@ from pathlib import Path
 import duckdb
 
 from warehouse import batches, lake, query, recount
+from warehouse.durability import writing
 from warehouse.lake import DAILY_VIEWS_TABLE, HITS_TABLE, File
 from warehouse.load import bring_up, load
 
@@ -34,7 +35,7 @@ def erase_project(
     Nothing of the project may be posted meanwhile. If it is cut short it may be repeated.
 
     Raises:
-        LakeBusy: see `lake.locked` and `recount.retried`.
+        LakeBusy: see `durability.writing` and `recount.retried`.
     """
     load(hot, root, wait_s)
     days = {day for spec in lake.TABLES for day in _days(database, _files(root, spec), project)}
@@ -52,7 +53,7 @@ def erase_before(
     """Remove the days that ended more than `days` days before `today`; returns how many hits they held.
 
     Raises:
-        LakeBusy: see `lake.locked` and `recount.retried`.
+        LakeBusy: see `durability.writing` and `recount.retried`.
     """
     first_kept = (today - timedelta(days=days)).isoformat()
     load(hot, root, wait_s)
@@ -75,7 +76,7 @@ def _days(database: duckdb.DuckDBPyConnection, files: Sequence[File], project: s
 def _erase(hot: sqlite3.Connection, root: Path, days: Iterable[str], where: str, wait_s: float, on_step: OnStep) -> int:
     removed = 0
     for _, of_month in groupby(sorted(days), key=lambda day: day[:7]):
-        with lake.locked(root, wait_s):
+        with writing(hot, root, wait_s):
             bring_up(hot, root)
             recount.finish(hot, root)
             removed += _erase_of_month(hot, root, list(of_month), where, on_step)

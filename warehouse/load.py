@@ -13,10 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from warehouse import batches, lake, recount
+from warehouse import batches, lake, recount, synced
+from warehouse.durability import require, writing
 from warehouse.errors import HotLogBehind
 from warehouse.schema import DAILY_VIEWS, DAILY_VIEWS_KEY, HITS, HOT
 from warehouse.stage import Staged
+from warehouse.synced import Synced
 
 COMMIT_BATCHES_MAX = 20_000
 COMMIT_ROWS_MAX, COMMIT_BYTES_MAX = 100_000, 128 * 1024 * 1024
@@ -49,8 +51,9 @@ def load(hot: sqlite3.Connection, root: Path, wait_s: float, on_step: OnStep = l
     Raises:
         LakeBusy: another loader or maintenance task held the lake for `wait_s` seconds.
         HotLogBehind: the hot log is older than the lake.
+        DataIncomplete: the lake lacks what was stored in it: see `durability.check`.
     """
-    with lake.locked(root, wait_s):
+    with writing(hot, root, wait_s):
         loaded = bring_up(hot, root, on_step)
         recount.finish(hot, root)
         return loaded
@@ -59,9 +62,11 @@ def load(hot: sqlite3.Connection, root: Path, wait_s: float, on_step: OnStep = l
 def bring_up(hot: sqlite3.Connection, root: Path, on_step: OnStep = lambda step: None) -> Loaded:
     """`load`, without the days noted, for one who holds the lake: both tables then stand at one offset."""
     loaded = Loaded(rows=0, commits=0)
-    node, end = batches.node_id(hot), batches.last_id(hot)
+    node, end, recorded = batches.node_id(hot), batches.last_id(hot), synced.recorded(hot)
     tables = {spec: lake.open_table(root, spec) for spec in lake.TABLES}
     offsets = {spec: _offset(table, spec, node, end) for spec, table in tables.items()}
+    for spec, table in tables.items():
+        require(root / spec.name, Synced(table.version(), offsets[spec]), recorded.get(spec.name))
     while True:
         before = offsets.copy()
         for spec, table in tables.items():
@@ -72,7 +77,8 @@ def bring_up(hot: sqlite3.Connection, root: Path, on_step: OnStep = lambda step:
                 offsets[spec] = chunk.last_id
                 loaded = Loaded(loaded.rows + (chunk.hits if spec is lake.HITS_TABLE else 0), loaded.commits + 1)
         on_step("before delete")
-        batches.delete_through(hot, min(offsets.values()))
+        reached = {spec.name: Synced(table.version(), offsets[spec]) for spec, table in tables.items()}
+        batches.delete_through(hot, min(offsets.values()), reached)
         on_step("after delete")
         if min(offsets.values()) >= end or offsets == before:  # a lake restored from an older copy never gets there
             return loaded

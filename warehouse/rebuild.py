@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 
 from warehouse import lake, recount
+from warehouse.durability import writing
 from warehouse.lake import HITS_TABLE
 from warehouse.load import bring_up
 
@@ -37,12 +38,12 @@ def rebuild(
     months are done, of how many.
 
     Raises:
-        LakeBusy: see `lake.locked` and `recount.retried`.
+        LakeBusy: see `durability.writing` and `recount.retried`.
         HotLogBehind: see `load.load`.
     """
     months = sorted({partition[:7] for spec in lake.TABLES for partition in _rows(root, spec)})
     for done, month in enumerate(months, start=1):
-        with lake.locked(root, wait_s):
+        with writing(hot, root, wait_s):
             bring_up(hot, root)
             recount.count_month(root, database, month, on_step)
             on_step("before strike")

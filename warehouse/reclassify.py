@@ -15,6 +15,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from warehouse import lake, query, recount
+from warehouse.durability import writing
 from warehouse.lake import HITS_TABLE, File
 from warehouse.load import bring_up, load
 from warehouse.moves import Gathering, Moves
@@ -95,12 +96,12 @@ def reclassify(
     it goes on where it was when it is called again; the day it was at is counted by the next load.
 
     Raises:
-        LakeBusy: see `lake.locked` and `recount.retried`.
+        LakeBusy: see `durability.writing` and `recount.retried`.
         HotLogBehind: see `load.load`.
     """
 
     def rewritten(run: "_Run", day: str) -> Sequence[File]:
-        with lake.locked(root, wait_s):
+        with writing(hot, root, wait_s):
             bring_up(hot, root)
             recount.finish(hot, root)
             files = recount.retried(partial(_rewrite, hot, root, database, run, day, on_step))

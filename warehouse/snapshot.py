@@ -17,8 +17,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warehouse import batches, lake, recount
+from warehouse import batches, durability, lake, recount, synced
 from warehouse.schema import HOT
+from warehouse.synced import Synced
 
 CHUNKS_MAX = 64
 """Hot rows are joined into one piece past this many: small ones are read slowly, and each holds its whole message."""
@@ -58,8 +59,13 @@ class Reader:
     """
 
     def __init__(self, hot: Path, root: Path, columns: Sequence[str] = tuple(HOT.names)) -> None:
-        """`columns` are those that hot rows are kept with: all take some 0.8 kB a row, the counted ones 0.1 kB."""
+        """`columns` are those that hot rows are kept with: all take some 0.8 kB a row, the counted ones 0.1 kB.
+
+        Raises:
+            DataIncomplete: see `durability.check`.
+        """
         self._lock = threading.Lock()
+        self._root = root
         self._tables = {spec.name: lake.open_table(root, spec) for spec in lake.TABLES}
         self._hot = batches.connect(hot)
         self._node = batches.node_id(self._hot)
@@ -71,7 +77,11 @@ class Reader:
         self._last_id = 0
 
     def take(self) -> Snapshot:
-        """The tables and hot rows now: every hit acknowledged before the call is in it, once."""
+        """The tables and hot rows now: every hit acknowledged before the call is in it, once.
+
+        Raises:
+            DataIncomplete: a table lacks what was stored in it: see `durability.check`.
+        """
         with self._lock:
             before, now = None, self._read()
             while now != before and _is_overtaken(*now):
@@ -95,8 +105,9 @@ class Reader:
     def _read(self) -> _Read:
         notes = recount.notes(self._hot)
         while True:
+            recorded = synced.recorded(self._hot)  # first: the tables can only be further when they are read
             self._read_hot()
-            hits, daily_views = (self._refresh(spec) for spec in lake.TABLES)
+            hits, daily_views = (self._refresh(spec, recorded.get(spec.name)) for spec in lake.TABLES)
             before, notes = notes, recount.notes(self._hot)
             if notes == before:
                 return hits, daily_views, self._last_id, notes.days
@@ -123,13 +134,15 @@ class Reader:
         self._staged += staged
         self._last_id = last_id  # last: a read that fails is made again from where it began
 
-    def _refresh(self, spec: lake.Spec) -> lake.State:
+    def _refresh(self, spec: lake.Spec, known: Synced | None) -> lake.State:
         table = self._tables[spec.name]
-        table.update_incremental()
-        known = self._states.get(spec.name)
-        if known is None or known.version != table.version():
-            self._states[spec.name] = lake.state(table, spec, self._node)
-        return self._states[spec.name]
+        lake.refresh(table)
+        state = self._states.get(spec.name)
+        if state is None or state.version != table.version():
+            durability.check(self._hot, self._root)
+            self._states[spec.name] = state = lake.state(table, spec, self._node)
+        durability.require(self._root / spec.name, Synced(state.version, state.offset), known)
+        return state
 
     def _with_staged(self, spec: lake.Spec, state: lake.State) -> lake.State:
         """The table as it is once the loader has put in the files that wait for it."""

@@ -49,10 +49,11 @@ def key(row: Row) -> tuple[Any, ...]:
 class Site:
     """A data folder with a hot log and a lake, and what a test does to it and asks of it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_new: bool = True) -> None:
         self.hot_log, self.root, self.spill = folder / "hot.sqlite", folder / "lake", folder / "spill"
-        self.root.mkdir(parents=True, exist_ok=True)
-        lake.create(self.root)
+        if is_new:
+            self.root.mkdir(parents=True, exist_ok=True)
+            lake.create(self.root)
         self.hot = batches.connect(self.hot_log)
         self.database = query.connect(self.spill)
 
@@ -71,7 +72,7 @@ class Site:
         return load.load(self.hot, self.root, 0, on_step)
 
     def compact(self, small_files_max: int = 1, closed_before: date | None = None) -> compact.Compacted:
-        return compact.compact(self.root, self.database, small_files_max, 0, closed_before)
+        return compact.compact(self.hot, self.root, self.database, small_files_max, 0, closed_before)
 
     def table(self, spec: lake.Spec) -> DeltaTable:
         return lake.open_table(self.root, spec)

@@ -122,7 +122,7 @@ def test_lake_is_free_after_each_partition(site: Site) -> None:
         site.post(waiting.pop())
         assert site.load().rows == 1
 
-    compact.compact(site.root, site.database, 1, 0, between=post_and_load)
+    compact.compact(site.hot, site.root, site.database, 1, 0, between=post_and_load)
     assert waiting == []
     assert site.daily_views() == Counter(map(key, some_rows(0, 13)))
 

@@ -30,7 +30,8 @@ REBUILD = "; readership rebuild counts them anew from hits"
 LOG = "the log of both tables can be read"
 DROPPED = "every batch that left the hot log is in the tables"
 SPACE = "the disk has space for new hits"
-ALL = {SPACE, LOG, UNFINISHED, DROPPED, FILES, HOT_FILE, HOT_BATCH, AHEAD, DAILY, PARTITION, TWICE}
+COMPLETE = "both tables have all that was stored in them"
+ALL = {SPACE, LOG, COMPLETE, UNFINISHED, DROPPED, FILES, HOT_FILE, HOT_BATCH, AHEAD, DAILY, PARTITION, TWICE}
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ for number in range({BATCHES}):
     if number % 2:
         load(hot, root, 10)
     if number % 9 == 0:
-        compact.compact(root, database, 2, 10)
+        compact.compact(hot, root, database, 2, 10)
     if number % 20 == 0:
         compact.tidy(hot, root, 10)
 """

@@ -1,0 +1,190 @@
+"""A power loss after any delete loses nothing: what replaces the deleted files is synced, with its folders.
+
+`tests.power_loss` has the model of a power loss. Each case runs real code in a traced process.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.power_loss import STEP, Event, PowerLoss
+from tests.warehouse.site import Row, Site, key, some_rows, view
+from warehouse import compact, durability, lake
+
+BEGIN = """
+import asyncio, os, sys
+from datetime import UTC, datetime
+from pathlib import Path
+from api import data_folder, settings
+from api.upkeep import Upkeep
+from ingest.hotlog import HotLog
+from ingest.seen import Post
+from warehouse import batches, compact, erase, query
+from warehouse.load import load
+from warehouse.schema import HOT
+
+def step(name):
+    os.access("STEP:" + name, os.F_OK)
+
+folder = Path(sys.argv[1])
+root = folder / "lake"
+chosen = settings.read({}, folder)
+"""
+POST = """
+known = dict(project_id="site", ts=0, path="/", traffic="human", rule="human", ruleset="1", user_agent="",
+             source="beacon", received_at=0)
+
+async def post():
+    hotlog = HotLog(folder / "hot.sqlite", 1_000)
+    await hotlog.post(Post("site", [tuple(known.get(name) for name in HOT.names)], []))
+    step("acknowledged")
+    hotlog.close()
+
+data_folder.prepare_lake(chosen)
+asyncio.run(post())
+"""
+OPEN = """
+hot, database = batches.connect(folder / 'hot.sqlite'), query.connect(folder / 'spill')
+"""
+LOAD = """
+load(hot, root, 60, step)
+"""
+UPKEEP = """
+step("compaction")
+compact.compact(hot, root, database, 1, 60)
+step("project deletion")
+erase.erase_project(hot, root, database, 'other', 60)
+step("an hour's upkeep")
+data_folder.prepare_lake(chosen)
+upkeep = Upkeep(chosen)
+upkeep.tidy(datetime.now(UTC))
+upkeep.close()
+step("end")
+"""
+STORED = some_rows(0, 25)
+OTHERS = [view(project_id="other", event_id=f"other-{number}") for number in range(2)]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterable[Site]:
+    """Two files in each partition, dropped files and a checkpoint past the grace, and rows in the hot log."""
+    made = Site(tmp_path / "data")
+    made.post(*STORED[:5])
+    made.load()
+    made.post(*STORED[5:10], *OTHERS)
+    made.load()
+    compact.tidy(made.hot, made.root, 0)
+    made.compact()
+    made.age()
+    for first in (10, 15):
+        made.post(*STORED[first : first + 5])
+        made.load()
+    made.post(*STORED[20:])
+    made.hot.close()
+    yield made
+    made.close()
+
+
+def after_power_loss(power: PowerLoss, copy: Path, *, empty: bool) -> Site:
+    """The data folder after a power loss, prepared and loaded as at a start of the service."""
+    power.lose(copy, empty=empty)
+    found = Site(copy, is_new=False)
+    durability.prepare(found.hot, found.root)
+    found.load()
+    return found
+
+
+def assert_has_once(site: Site, rows: Sequence[Row]) -> None:
+    assert site.event_ids() == sorted(row["event_id"] for row in rows)
+    assert site.daily_views() == Counter(map(key, rows))
+    assert site.faults() == []
+    site.close()
+
+
+@pytest.mark.parametrize("empty", [False, True], ids=["unsynced files are missing", "unsynced files are empty"])
+def test_power_loss_right_after_load_and_upkeep_loses_nothing(site: Site, tmp_path: Path, empty: bool) -> None:
+    power = PowerLoss(site.root.parent)
+    power.run(BEGIN + OPEN + LOAD + UPKEEP)
+    assert_has_once(after_power_loss(power, tmp_path / "copy", empty=empty), STORED)
+
+
+@pytest.mark.parametrize("syncs", [1, 6])
+def test_power_loss_after_a_loader_was_killed_before_its_syncs_loses_nothing(
+    site: Site, tmp_path: Path, syncs: int
+) -> None:
+    power = PowerLoss(site.root.parent)
+    killed = power.run(BEGIN + OPEN + LOAD, kill_at_fsync=syncs)
+    assert "before commit of hits" in steps(killed)
+    assert "before delete" not in steps(killed)
+    assert_has_once(after_power_loss(power, tmp_path / "at once", empty=True), [*STORED, *OTHERS])
+    assert "after delete" in steps(power.run(BEGIN + OPEN + LOAD))
+    for empty in (False, True):
+        found = after_power_loss(power, tmp_path / f"after the next load, {empty}", empty=empty)
+        assert_has_once(found, [*STORED, *OTHERS])
+
+
+def test_post_is_on_the_disk_with_all_its_folders_when_it_is_acknowledged(tmp_path: Path) -> None:
+    power = PowerLoss(tmp_path / "new" / "data")
+    seen = False
+    for event in power.trace(BEGIN + POST):
+        if event == Event(STEP, ("acknowledged",)):
+            seen = True
+            assert power.is_safe(power.folder / "hot.sqlite-wal")
+            assert power.is_named(power.folder / "hot.sqlite")
+            assert all(power.is_safe(file) for spec in lake.TABLES for file in log_files(power, spec.name))
+            assert power.is_safe(power.folder / "lake" / "agents.parquet")
+        power.follow(event)
+    assert seen
+
+
+def test_every_delete_of_a_load_a_compaction_and_an_upkeep_comes_after_the_syncs_it_needs(site: Site) -> None:
+    power, deleted, step = PowerLoss(site.root.parent), Counter[str](), ""
+    for event in power.trace(BEGIN + OPEN + LOAD + UPKEEP):
+        if event.call == STEP:
+            step = event.paths[0]
+            if step == "before delete":  # of hot batches
+                assert unsafe_files(power) == []
+                deleted[step] += 1
+        elif event.call.startswith("unlink") and (kind := kind_of(event.paths[-1])):
+            assert unsafe_files(power) == [], event
+            deleted[f"{kind} in {step}"] += 1
+        power.follow(event)
+    assert step == "end"
+    assert set(deleted) == {"before delete", "commit in an hour's upkeep", "rows in an hour's upkeep"}
+    assert deleted["commit in an hour's upkeep"] >= 4
+
+
+def steps(events: Sequence[Event]) -> list[str]:
+    return [event.paths[0] for event in events if event.call == STEP]
+
+
+def log_files(power: PowerLoss, table: str) -> list[Path]:
+    """The log of a table as it was at this point of the trace."""
+    return [
+        path for path in power.present() if path.parent.parts[-2:] == (table, "_delta_log") and "#" not in path.name
+    ]
+
+
+def unsafe_files(power: PowerLoss) -> list[Path]:
+    """Files of both tables that a power loss would take, except the commits of a vacuum, which change nothing."""
+    tables = [power.folder / "lake" / spec.name for spec in lake.TABLES]
+    present = [path for path in power.present() if any(path.is_relative_to(table) for table in tables)]
+    return [path for path in present if not power.is_safe(path) and "#" not in path.name and not is_vacuum(path)]
+
+
+def is_vacuum(path: Path) -> bool:
+    if not re.fullmatch(r"\d{20}\.json", path.name) or not path.exists():
+        return False
+    actions = [json.loads(line) for line in path.read_text().splitlines()]
+    return [action["commitInfo"]["operation"] for action in actions] in (["VACUUM START"], ["VACUUM END"])
+
+
+def kind_of(path: str) -> str | None:
+    """What an unlinked file of the lake was; None for the temporary names of delta-rs."""
+    if match := re.search(r"/lake/(?:hits|daily_views)/(_delta_log/)?[^/]+(?:/[^/#]+)?$", path):
+        return None if "#" in path else "commit" if match[1] else "rows"
+    return None
