@@ -13,6 +13,8 @@ OUTPUT_BYTES_MAX = 64 * 1024
 """Of a turn's output the end is kept."""
 OUTPUT_BYTES_PER_S = 16 * 1024
 """Mean rate at which a turn's output is written to the control database."""
+PAGE_ENTRIES = 250
+"""Entries of a page unless the caller asks for fewer: those of some 30 turns, at most 5 MiB."""
 _UNSHOWN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -41,13 +43,23 @@ def note(connection: sa.Connection, job: str, turn: int, kind: Kind, text: str, 
     connection.execute(LOG.insert().values(job_id=job, turn_id=turn, at_us=now_us, kind=kind, text=text))
 
 
-def read(engine: sa.Engine, job: str) -> list[Entry]:
-    """A job's entries, in order."""
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Entries of a job's log, the oldest first, and whether more come after them."""
+
+    entries: list[Entry]
+    has_more: bool
+
+
+def read(engine: sa.Engine, job: str, limit: int = PAGE_ENTRIES, offset: int = 0) -> Page:
+    """Return the entries of a job's log from the one with the number `offset` on, at most `limit` of them."""
+    query = LOG.select().where(LOG.c.job_id == job).order_by(LOG.c.id).limit(limit + 1).offset(offset)
     with engine.connect() as connection:  # the entries first: a turn of theirs is then among those that are read after
-        rows = connection.execute(LOG.select().where(LOG.c.job_id == job).order_by(LOG.c.id)).all()
+        rows = connection.execute(query).all()
         turns = connection.execute(sa.select(TURNS.c.id).where(TURNS.c.job_id == job).order_by(TURNS.c.id)).scalars()
         number = {id: place for place, id in enumerate(turns, start=1)}
-    return [Entry(row.at_us, number[row.turn_id], row.kind, row.text) for row in rows]
+    entries = [Entry(row.at_us, number[row.turn_id], row.kind, row.text) for row in rows[:limit]]
+    return Page(entries, len(rows) > limit)
 
 
 class Tail:

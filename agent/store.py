@@ -142,6 +142,26 @@ def archive_idle(engine: sa.Engine, now_us: int) -> None:
         connection.execute(ANSWERS.delete().where(ANSWERS.c.seen_us <= now_us - REMEMBERED_US))
 
 
+def remove_archived(engine: sa.Engine, before_us: int) -> bool:
+    """Remove one job that was archived before, with its turns, log, webhook messages and answers to Idempotency-Keys.
+
+    One job for each transaction: others write in between. Returns whether there was one.
+    """
+    is_old = (JOBS.c.status == Status.ARCHIVED) & (JOBS.c.archived_us < before_us)
+    oldest = JOBS.select().where(is_old).order_by(JOBS.c.archived_us).limit(1)
+    with engine.connect() as connection:  # as a reader first: there is seldom one
+        if connection.execute(oldest).first() is None:
+            return False
+    with writing(engine) as connection:
+        row = connection.execute(oldest.with_for_update(skip_locked=True)).first()
+        if row is None:
+            return False
+        of_job = (ANSWERS.c.project_id == row.project_id) & (ANSWERS.c.answer["id"].as_string() == row.id)
+        connection.execute(ANSWERS.delete().where(of_job))
+        connection.execute(JOBS.delete().where(JOBS.c.id == row.id))
+    return True
+
+
 def has_any(engine: sa.Engine) -> bool:
     """Return whether there is a job, in any state."""
     with engine.connect() as connection:

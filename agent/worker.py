@@ -34,6 +34,7 @@ KEPT = 0.8
 worker may begin: 3 of 15 seconds, and they are killed after `process.TERMINATE_S`."""
 WEBHOOK_POLL_S = 1.0
 SWEEP_EVERY_S = 3600.0
+DAY_US = 24 * 3_600_000_000
 FAULT_S = 5.0
 """Between two looks at a control database that does not answer."""
 STOP_S = 15.0
@@ -52,6 +53,8 @@ class Setup:
     environ: Mapping[str, str] = field(repr=False)
     slots: int
     lease_s: float
+    retention_days: int = 0
+    """Days until an archived job is removed; 0 for never."""
     on_turn: Callable[[float, bool], None] = lambda seconds, succeeded: None
     on_delivery: Callable[[webhook.Outcome], None] = lambda outcome: None
 
@@ -164,16 +167,23 @@ class Worker:
         sender.close()
 
     def _put_away(self) -> None:
-        """Once an hour the idle jobs, and the folders of those that are put away, which may be large."""
+        """Once an hour archive the idle jobs, remove old archived ones, and the folders of both, which may be large."""
         pause_s = WEBHOOK_POLL_S
         while not self._stopping.wait(pause_s):
             pause_s = SWEEP_EVERY_S
             try:
                 store.archive_idle(self._setup.engine, _now_us())
+                self._remove_archived()
                 _sweep(self._setup, self._stopping)
             except Exception:  # nothing is lost: the next time finds the same
                 LOG.exception("the upkeep of agent jobs failed; it is tried again")
                 pause_s = FAULT_S
+
+    def _remove_archived(self) -> None:
+        days = self._setup.retention_days
+        before_us = _now_us() - days * DAY_US
+        while days and not self._stopping.is_set() and store.remove_archived(self._setup.engine, before_us):
+            pass
 
 
 class _Held:

@@ -74,9 +74,17 @@ def main(commands: int) -> None:
     logging.getLogger("readership").setLevel(logging.INFO)
     given = json.load(sys.stdin)
     engine = control.connect(given["database_url"])
-    folder = Path(given["folder"])
     worker = Worker(
-        Setup(engine, folder, given["environ"], given["slots"], given["lease_s"], reports.turn, reports.delivery)
+        Setup(
+            engine,
+            Path(given["folder"]),
+            given["environ"],
+            given["slots"],
+            given["lease_s"],
+            given["retention_days"],
+            reports.turn,
+            reports.delivery,
+        )
     )
     worker.start()
     while not ends:

@@ -119,6 +119,7 @@ class WorkerProcess:
             "environ": dict(setup.environ),
             "slots": setup.slots,
             "lease_s": setup.lease_s,
+            "retention_days": setup.retention_days,
         }
         return json.dumps(given).encode()
 

@@ -65,6 +65,7 @@ def agents_setup(settings: Settings, engine: sa.Engine) -> Setup:
         settings.environ,
         settings.jobs_at_once,
         settings.job_lease_s,
+        settings.job_retention_days,
         metrics.count_turn,
         metrics.count_delivery,
     )

@@ -69,6 +69,13 @@ class LogEntry(msgspec.Struct, frozen=True):
     text: str
 
 
+class LogPage(msgspec.Struct, frozen=True, rename="camel"):
+    """A page of a job's log, the oldest entry first."""
+
+    entries: list[LogEntry]
+    has_more: bool
+
+
 _PROMPT = msgspec.json.Decoder(Prompt)
 
 
@@ -116,18 +123,28 @@ async def every(request: Request) -> Response:
 
 
 async def log(request: Request) -> Response:
-    """GET /v2/agent/{projectId}/job/{id}/log: text for a person, or NDJSON."""
+    """GET /v2/agent/{projectId}/job/{id}/log: a page of it as text for a person, NDJSON or JSON."""
     project, engine = await _authorised(request, "read"), state_of(request).control
-    parameters.single(request, ())
-    kind = accepted(request, (TEXT, NDJSON), "the log")
+    query = parameters.log_query(request)
+    kind = accepted(request, (TEXT, NDJSON, JSON), "the log")
     job = await run_in_threadpool(store.find, engine, project, _id(request))
-    entries = [
-        LogEntry(webhook.instant(entry.at_us), entry.turn, entry.kind, entry.text)
-        for entry in await run_in_threadpool(journal.read, engine, job.id)
-    ]
-    content = msgspec.json.Encoder().encode_lines(entries) if kind == NDJSON else "".join(map(_line, entries)).encode()
+    found = await run_in_threadpool(journal.read, engine, job.id, query.limit, query.offset)
+    entries = [LogEntry(webhook.instant(each.at_us), each.turn, each.kind, each.text) for each in found.entries]
     headers = {**await _left(request, project), "Vary": "Accept, Authorization"}
-    return Response(content, 200, headers, f"{TEXT}; charset=utf-8" if kind == TEXT else kind)
+    rest = f"?limit={query.limit}&offset={query.offset + query.limit}" if found.has_more else None
+    if rest is not None:
+        headers["Link"] = f'<{rest}>; rel="next"'
+    return Response(_log_content(kind, entries, rest), 200, headers, f"{TEXT}; charset=utf-8" if kind == TEXT else kind)
+
+
+def _log_content(kind: str, entries: list[LogEntry], rest: str | None) -> bytes:
+    """Return a page of a log in one of its media types; `rest` is the query of the page after it."""
+    if kind == NDJSON:
+        return msgspec.json.Encoder().encode_lines(entries)
+    if kind == JSON:
+        return msgspec.json.encode(LogPage(entries, rest is not None))
+    more = f"more entries: {rest}\n" if rest is not None else ""
+    return ("".join(map(_line, entries)) + more).encode()
 
 
 def _id(request: Request) -> str:

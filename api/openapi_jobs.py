@@ -1,6 +1,9 @@
 """The part of the OpenAPI description that is about agent jobs."""
 
+import json
+
 from agent.job import Status
+from agent.journal import PAGE_ENTRIES
 from agent.uses import USES_MAX
 from api import jobs, parameters
 from api.headers import IDEMPOTENCY_KEY_CHARACTERS_MAX
@@ -25,8 +28,10 @@ up again, on the same pull request.
 """
 _ARCHIVE = "For good: an archived job takes no message. A job that was idle for 30 days is archived by itself."
 _LOG = """\
-What each prompt led to: the steps, the end of what the agent printed, and why it failed. As text, or with `Accept:
-application/x-ndjson` an entry a line.
+What each prompt led to: the steps, the end of what the agent printed, and why it failed; the oldest entry comes first.
+As text, with `Accept: application/x-ndjson` an entry a line, or with `Accept: application/json` an object with `hasMore`.
+
+An answer has at most `limit` entries. Where more come after them, the header `Link` has the URL of the next page.
 """
 _JOB = {
     "id": "5f0c2a9be1d84c7a90d3f16e",
@@ -38,7 +43,8 @@ _JOB = {
     "archivedAt": None,
 }
 _NEW = _JOB | {"status": "active", "prLink": None}
-_ENTRY = '{"at":"2026-09-01T12:00:04.210Z","turn":1,"kind":"step","text":"checked out main at 1c2f9d0"}\n'
+_STEP = {"at": "2026-09-01T12:00:04.210Z", "turn": 1, "kind": "step", "text": "checked out main at 1c2f9d0"}
+_ENTRY = f"{json.dumps(_STEP, separators=(',', ':'))}\n"
 _TEXT = "2026-09-01T12:00:04.210Z turn 1 step: checked out main at 1c2f9d0\n"
 _LIMITED = ("RateLimit-Policy", "RateLimit")
 _ASKED = "invalid-parameter unauthenticated forbidden overloaded".split()
@@ -114,6 +120,11 @@ def _log() -> Json:
     content = {
         jobs.TEXT: {"schema": {"type": "string"}, "example": _TEXT},
         jobs.NDJSON: {"schema": {"type": "string"}, "example": _ENTRY},
+        **as_json("LogPage", {"entries": [_STEP], "hasMore": False}),
     }
-    answers = {"200": answer("The log.", content, *_LIMITED), **of_kinds(*_ASKED, "not-found", "not-acceptable")}
-    return operation("getLog", "Jobs", "Read a job's log", _LOG, answers, PROJECT, _ID, key=True)
+    limit = {"type": "integer", "minimum": 1, "maximum": PAGE_ENTRIES, "default": PAGE_ENTRIES}
+    offset = {"type": "integer", "minimum": 0, "maximum": parameters.OFFSET_MAX, "default": 0}
+    given = [parameter("limit", "Entries in a page.", limit), parameter("offset", "Entries to skip.", offset)]
+    found = answer("A page of the log.", content, *_LIMITED, "Link")
+    answers = {"200": found, **of_kinds(*_ASKED, "not-found", "not-acceptable")}
+    return operation("getLog", "Jobs", "Read a job's log", _LOG, answers, PROJECT, _ID, *given, key=True)

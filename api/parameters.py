@@ -10,13 +10,14 @@ from typing import NamedTuple
 from starlette.requests import Request
 
 from agent.job import Status
+from agent.journal import PAGE_ENTRIES
 from api.problems import Fault, Problem
 from warehouse.span import FIRST, LAST
 
 PARAMETERS_MAX = 20
 LIMIT_DEFAULT, LIMIT_MAX = 50, 250
 OFFSET_MAX = 2**31
-"""Of jobs, which the database skips."""
+"""Of jobs and of entries of a log, which the database skips."""
 _INSTANT = re.compile(
     r"""
       (\d{4}-\d\d-\d\d | \d{4}-W\d\d-\d) (T\d\d(:\d\d(:\d\d([.,]\d{1,9})?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?
@@ -91,6 +92,26 @@ def jobs_query(request: Request) -> JobsQuery:
         faults.append(Fault(f"must be one of {', '.join(Status)}", parameter="status"))
     _raise(faults)
     return JobsQuery(Status(status) if status else None, limit, offset)
+
+
+class LogQuery(NamedTuple):
+    """Which page of a job's log is asked for."""
+
+    limit: int
+    offset: int
+
+
+def log_query(request: Request) -> LogQuery:
+    """Return the parameters of a job's log.
+
+    Raises:
+        Problem: `invalid-parameter`, naming each that is at fault.
+    """
+    given, faults = _given(request, ("limit", "offset"))
+    limit = _whole(given, "limit", PAGE_ENTRIES, 1, PAGE_ENTRIES, faults)
+    offset = _whole(given, "offset", 0, 0, OFFSET_MAX, faults)
+    _raise(faults)
+    return LogQuery(limit, offset)
 
 
 def _given(request: Request, known: tuple[str, ...]) -> tuple[dict[str, str], list[Fault]]:

@@ -64,6 +64,7 @@ TOLD = {
     "createdAt": "When the job was created.",
     "archivedAt": "When the job was archived.",
     "jobs": "A page of the jobs, newest first.",
+    "entries": "A page of the log, the oldest entry first.",
     "at": "When.",
     "turn": "Which of the job's prompts, from 1.",
     "kind": "`turn`, `step`, `output` (the end of what the agent printed) or `failure` (why the turn failed).",
@@ -90,6 +91,11 @@ _HEADERS: dict[str, Json] = {
     "Location": {
         "description": "URL or path of the job, or of the reference.",
         "schema": {"pattern": "/v2/agent/|docs$"},
+    },
+    "Link": {
+        "description": "URL of the next page, if there is one.",
+        "schema": {"pattern": '^<[?]limit=[0-9]+&offset=[0-9]+>; rel="next"$'},
+        "required": False,
     },
     "RateLimit-Policy": {"description": "Uses, and seconds in which.", "schema": {"pattern": '^"create"|^"message"'}},
     "RateLimit": {
@@ -123,6 +129,7 @@ def schemas() -> Json:
         jobs.Prompt,
         jobs.AgentJob,
         jobs.JobList,
+        jobs.LogPage,
         problems.Fault,
     ]
     _, made = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")

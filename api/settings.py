@@ -48,6 +48,7 @@ class Settings:
     job_lease_s: int = 15  # READERSHIP_JOB_LEASE_S: a worker that is silent for so long loses its job to another
     base_url: str = ""  # READERSHIP_BASE_URL: where visitors reach the service behind a proxy; none
     log_level: str = "info"  # READERSHIP_LOG_LEVEL: the least of LOG_LEVELS that is logged; a request is `info`
+    job_retention_days: int = 90  # READERSHIP_JOB_RETENTION_DAYS: archived jobs are removed after so many; 0 keeps all
     trusted_proxies: str = "127.0.0.1"  # READERSHIP_TRUSTED_PROXIES: whose X-Forwarded-For is believed; * for any
 
     run_secret: bytes = b""  # READERSHIP_RUN_SECRET: given by `serve` to its workers; keys the hashes of addresses
@@ -110,6 +111,7 @@ def read(environ: Mapping[str, str], data: Path | None = None) -> Settings:
         job_lease_s=_number(environ, "JOB_LEASE_S", Settings.job_lease_s),
         base_url=_base_url(environ),
         log_level=_log_level(environ),
+        job_retention_days=_number(environ, "JOB_RETENTION_DAYS", Settings.job_retention_days, 0, RETENTION_DAYS_MAX),
         environ=environ,
         run_secret=_run_secret(environ),
         trusted_proxies=_trusted_proxies(environ),

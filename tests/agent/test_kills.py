@@ -100,7 +100,7 @@ def test_a_job_goes_on_on_another_machine_and_has_one_pull_request(postgresql: s
         configured(engine, made, "sh", "-c", "echo at work; sleep 1000", is_sandboxed=True)
 
         def told(id: str) -> str:
-            return "".join(f"{entry.text}\n" for entry in journal.read(engine, id))
+            return "".join(f"{entry.text}\n" for entry in journal.read(engine, id).entries)
 
         def completed(id: str) -> str | None:
             until(lambda: store.find(engine, PROJECT, id).status != "active", END_S)

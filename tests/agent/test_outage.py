@@ -137,7 +137,7 @@ def test_what_became_of_an_agent_is_noted_once_the_database_is_back(
         until(lambda: "does not take a note" in caplog.text)
         database.mend()
         until(lambda: status(database.past, id) != "active")
-    assert status(database.past, id) == becomes, journal.read(database.past, id)
+    assert status(database.past, id) == becomes, journal.read(database.past, id).entries
     assert (tmp_path / "runs").read_text() == "\n", "the agent ran once"
     assert len(made.pulls(id)) == (becomes == "completed")
 

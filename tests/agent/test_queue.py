@@ -110,7 +110,7 @@ def test_whoever_has_lost_a_turn_changes_nothing_any_more(engine: sa.Engine, clo
         from warehouse import projects  # noqa: PLC0415  # of this case alone
 
         projects.delete(engine, PROJECT)
-    before = journal.read(engine, id)
+    before = journal.read(engine, id).entries
     for change in (
         lambda: queue.renew(engine, lost, clock(), LEASE_US, "output"),
         lambda: queue.finish_step(engine, lost, "run", {"session": "s"}, "ran", clock()),
@@ -120,7 +120,7 @@ def test_whoever_has_lost_a_turn_changes_nothing_any_more(engine: sa.Engine, clo
     ):
         with pytest.raises(LeaseLost):
             change()
-    assert journal.read(engine, id) == before
+    assert journal.read(engine, id).entries == before
     if by != "deletion":
         job = store.find(engine, PROJECT, id)
         assert (job.status, job.pull_request, job.session) == ("failed" if by == "cancel" else "active", None, None)
@@ -173,10 +173,10 @@ def test_a_step_that_is_noted_again_as_the_answer_was_lost_is_told_once(engine: 
     lease = claimed(engine, clock)
     noted = [queue.finish_step(engine, lease, "run", {"session": "s-1"}, "ran", clock()) for _ in range(2)]
     assert noted[0] == noted[1]
-    assert [entry.text for entry in journal.read(engine, id)] == ["begins", "ran"]
+    assert [entry.text for entry in journal.read(engine, id).entries] == ["begins", "ran"]
     lease = queue.begin_again(engine, noted[1])
     queue.finish_step(engine, lease, "run", {"session": "s-2"}, "ran again", clock())
-    assert [entry.text for entry in journal.read(engine, id)] == ["begins", "ran", "ran again"]
+    assert [entry.text for entry in journal.read(engine, id).entries] == ["begins", "ran", "ran again"]
 
 
 def test_the_pull_request_of_an_earlier_turn_stays(engine: sa.Engine, clock: Clock) -> None:
@@ -196,7 +196,7 @@ def test_the_log_tells_what_happened_in_order(engine: sa.Engine, clock: Clock) -
     queue.renew(engine, lease, clock(), LEASE_US, "one\ntwo")
     queue.finish(engine, lease, Outcome("it broke"), clock())
     queue.finish(engine, claimed(engine, clock), Outcome(None), clock())
-    told = [(entry.turn, entry.kind, entry.text) for entry in journal.read(engine, id)]
+    told = [(entry.turn, entry.kind, entry.text) for entry in journal.read(engine, id).entries]
     assert told == [
         (1, "turn", "begins"),
         (1, "output", "one\ntwo"),
@@ -241,7 +241,7 @@ def test_whatever_an_agent_says_can_be_stored_and_shown(engine: sa.Engine, clock
     lease = queue.finish_step(engine, lease, "run", {}, odd, clock())
     queue.finish(engine, lease, Outcome(odd), clock())
     assert store.find(engine, PROJECT, id).reason == plain
-    assert [entry.text for entry in journal.read(engine, id)] == ["begins", plain, plain, plain]
+    assert [entry.text for entry in journal.read(engine, id).entries] == ["begins", plain, plain, plain]
 
 
 def test_a_turn_that_was_renewed_since_it_was_looked_at_is_not_taken(engine: sa.Engine, clock: Clock) -> None:

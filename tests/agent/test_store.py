@@ -24,7 +24,7 @@ from agent.errors import (
 )
 from agent.job import Job, Status
 from agent.queue import Outcome
-from agent.tables import JOBS
+from agent.tables import ANSWERS, DELIVERIES, JOBS, LOG, TURNS
 from tests.agent.clock import HOUR_S, SECOND_US, Clock
 from tests.agent.conftest import PROJECT
 from warehouse import projects
@@ -236,6 +236,34 @@ def test_a_job_idle_for_thirty_days_is_archived_by_itself(engine: sa.Engine, clo
     store.archive_idle(engine, clock.turn(1))
     assert store.find(engine, PROJECT, idle.id).archived_us == clock()
     assert store.find(engine, PROJECT, busy.id).status == "active"
+
+
+def test_an_archived_job_is_removed_with_all_that_hangs_on_it_once_it_is_old_enough(
+    engine: sa.Engine, clock: Clock
+) -> None:
+    with engine.connect() as connection:
+        chosen = configuration.of(connection, PROJECT)
+    hook = {"webhook": "http://127.0.0.1:1", "webhook_secret": "env:HOOK"}
+    configuration.store(engine, PROJECT, configuration.changed(chosen, hook))
+    old, young, idle = (create(engine, clock, key=f"key {number}") for number in range(3))
+    store.message(engine, PROJECT, old.id, "More", "key", clock())
+    for _ in range(4):
+        ended(engine, clock)
+    store.archive(engine, PROJECT, old.id, clock.turn(1))
+    archived_us = clock()
+    store.archive(engine, PROJECT, young.id, clock.turn(1))
+    assert not store.remove_archived(engine, archived_us)
+    assert store.remove_archived(engine, archived_us + 1)
+    assert not store.remove_archived(engine, archived_us + 1)
+    kept = {young.id, idle.id}
+    with engine.connect() as connection:
+        assert set(connection.execute(sa.select(JOBS.c.id)).scalars()) == kept
+        for table in (TURNS, LOG, DELIVERIES):
+            assert set(connection.execute(sa.select(table.c.job_id)).scalars()) == kept, table.name
+        answers = connection.execute(sa.select(ANSWERS.c.operation, ANSWERS.c.key).order_by(ANSWERS.c.key)).all()
+    assert [tuple(answer) for answer in answers] == [("create", "key 1"), ("create", "key 2")]
+    assert store.remove_archived(engine, clock() + 1)
+    assert not store.remove_archived(engine, clock.turn(400 * DAY_S)), "only archived jobs are removed"
 
 
 def test_a_job_that_another_holds_is_not_waited_for_to_archive_idle_ones(engine: sa.Engine, clock: Clock) -> None:

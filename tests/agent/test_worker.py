@@ -1,8 +1,10 @@
 """A worker ends when it is told to, and the folders of jobs that are put away leave the disk."""
 
 import threading
+import time
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 
 from agent import journal, queue, store, worker
@@ -45,5 +47,26 @@ def test_a_worker_that_is_told_to_end_waits_for_no_code_host(tmp_path: Path) -> 
         working.close()
         assert (drip.came, drip.whole) == (1, 0)
     assert store.find(engine, SITE, id).status == "active", "it is put back"
-    assert journal.read(engine, id)[-1].text == f"pushed to readership/{id}"
+    assert journal.read(engine, id).entries[-1].text == f"pushed to readership/{id}"
     engine.dispose()
+
+
+@pytest.mark.parametrize(("retention_days", "kept"), [(0, [0, 89, 91]), (90, [0, 89])])
+def test_a_worker_removes_archived_jobs_past_their_retention(
+    engine: sa.Engine, tmp_path: Path, retention_days: int, kept: list[int]
+) -> None:
+    """Jobs that were archived 0, 89 and 91 days ago."""
+    now_us = time.time_ns() // 1_000
+    archived = {}
+    for days in (0, 89, 91):
+        id = store.create(engine, PROJECT, "Mend it", None, now_us).job.id
+        store.cancel(engine, PROJECT, id, now_us)
+        store.archive(engine, PROJECT, id, now_us - days * worker.DAY_US)
+        archived[id] = days
+        (tmp_path / id).mkdir()
+    working = worker.Worker(worker.Setup(engine, tmp_path, {}, 1, 15, retention_days))
+    working.start()
+    until(lambda: not list(tmp_path.iterdir()))  # it removes the folders after the jobs
+    working.close()
+    left = [archived[job.id] for job in store.listed(engine, PROJECT, None, 50, 0)[0]]
+    assert sorted(left) == kept

@@ -11,9 +11,10 @@ import pytest
 import sqlalchemy as sa
 from starlette.requests import Request
 
-from agent import configuration, queue, store
+from agent import configuration, journal, queue, store
 from agent.configuration import Configuration
 from agent.queue import Outcome
+from agent.tables import TURNS
 from api import problems, settings
 from tests.outage import way_to
 from tests.running import Running, new_job, new_key
@@ -263,6 +264,35 @@ def test_the_log_is_text_or_an_entry_a_line(agent: httpx.Client, engine: sa.Engi
         "text": "it broke",
     }
     assert kind(agent.get(f"/job/{id}/log", headers={"Accept": "image/png"})) == (406, "not-acceptable")
+
+
+def test_a_long_log_is_read_in_pages(agent: httpx.Client, engine: sa.Engine) -> None:
+    id = create(agent)
+    texts = [f"line {number}" for number in range(251)]
+    with engine.begin() as connection:
+        for text in texts:
+            journal.note(connection, id, _first_turn(connection, id), "step", text, NOW_US)
+    first = agent.get(f"/job/{id}/log", headers={"Accept": "application/json"})
+    assert [entry["text"] for entry in first.json()["entries"]] == texts[:250]
+    assert (first.json()["hasMore"], first.headers["link"]) == (True, '<?limit=250&offset=250>; rel="next"')
+    last = agent.get(first.url.join(first.links["next"]["url"]), headers={"Accept": "application/json"})
+    assert [entry["text"] for entry in last.json()["entries"]] == texts[250:]
+    assert (last.json()["hasMore"], "link" in last.headers) == (False, False)
+    lines = agent.get(f"/job/{id}/log?limit=2&offset=248", headers={"Accept": "application/x-ndjson"})
+    assert [json.loads(line)["text"] for line in lines.text.splitlines()] == texts[248:250]
+    assert lines.headers["link"] == '<?limit=2&offset=250>; rel="next"'
+    assert agent.get(f"/job/{id}/log?limit=1").text.splitlines()[1:] == ["more entries: ?limit=1&offset=1"]
+
+
+def _first_turn(connection: sa.Connection, id: str) -> int:
+    return int(connection.execute(sa.select(TURNS.c.id).where(TURNS.c.job_id == id)).scalar_one())
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=251", "offset=-1", "page=2", "offset=1&offset=2"])
+def test_a_bad_parameter_of_the_log_is_named(agent: httpx.Client, query: str) -> None:
+    answer = agent.get(f"/job/{create(agent)}/log?{query}")
+    assert kind(answer) == (400, "invalid-parameter")
+    assert answer.json()["errors"][0]["parameter"] == query.partition("=")[0]
 
 
 def test_jobs_are_in_the_metrics(agent: httpx.Client, service: Running) -> None:
