@@ -9,6 +9,7 @@
 
   let firstUrl, firstPage, url, counted;
   const warn = reason => console.warn('Readership:', reason);
+  const explain = async answer => answer.ok || warn(answer.status + ' ' + (await answer.text()));
   const withoutHash = href => href.split('#')[0];
 
   // The canonical link, with the campaign it hides.
@@ -33,8 +34,9 @@
         : crypto.getRandomValues(new Uint32Array(4)).join('-');
       const body = JSON.stringify({ url: counted, referrer: referrer || undefined, eventId });
       const hits = new URL(`v1/analytics/${encodeURIComponent(project)}/hits`, script.src).href;
-      if (navigator.sendBeacon && navigator.sendBeacon(hits, body)) return;
-      fetch(hits, { method: 'POST', body, keepalive: true, mode: 'no-cors', credentials: 'omit' }).catch(warn);
+      if ('keepalive' in Request.prototype)
+        fetch(hits, { method: 'POST', body, keepalive: true, credentials: 'omit' }).then(explain).catch(warn);
+      else navigator.sendBeacon(hits, body); // without an answer
     } catch (error) {
       warn(error); // never into the page
     }

@@ -82,8 +82,9 @@ async def pixel(request: Request) -> Response:
 
 
 async def _beacon(request: Request, state: State) -> Response:
+    request.state.headers = _readable(request)
     project = await state.project(request.path_params["projectId"])
-    request.state.headers = cors = _cors(request, project)
+    cors = _cors(request, project)
     await _limit(request, state)
     body.media_type(request, (JSON, TEXT))
     content = await body.read(request, post.BEACON_BYTES_MAX)
@@ -164,6 +165,12 @@ async def _used(state: State, address: str) -> int | None:
         except sqlite3.OperationalError as error:
             fault = str(error)
     raise Overloaded(f"beacons cannot be counted: {fault}", RETRY_AFTER_S)
+
+
+def _readable(request: Request) -> dict[str, str]:
+    """Return the headers that let a page of any origin read why its beacon failed: beacon.js logs the answer."""
+    origin = header(request, b"origin")
+    return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"} if origin else {}
 
 
 def _cors(request: Request, project: Project, *, preflight: bool = False) -> dict[str, str]:

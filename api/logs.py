@@ -1,6 +1,6 @@
 """Request ids, and a line a request: JSON where the output is piped, short text on a terminal.
 
-A line holds no query string, no header and no body: nothing secret passes through here.
+A line has no query string, no body, and of the headers only the origin of a refused beacon.
 """
 
 import asyncio
@@ -26,6 +26,9 @@ from api.problems import Problem
 
 CLIENT_CLOSED = 499
 """What nginx logs for a client that went away before its answer."""
+CUT_SHORT = "the service ended before it could answer: what was sent may be kept or not"
+DETAIL_CHARACTERS_MAX = 300
+FIELDS = metrics.FIELDS | {"dateFrom", "dateTo", "limit", "offset", "prompt"}
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 ERRORS = logging.getLogger("readership.error")
@@ -111,18 +114,18 @@ class RequestLog:
             status = CLIENT_CLOSED
         except asyncio.CancelledError:  # the server ends, and this took too long
             if not status:
-                unsure = Problem(
-                    "internal", "the service ended before it could answer: what was sent may be kept or not"
-                )
-                await problems.response(unsure, request_id, self._base_url)(scope, receive, send_with_id)
+                await self._fail(CUT_SHORT, scope, receive, send_with_id)
         except Exception as error:  # noqa: BLE001  # the last door: what no table of problems names is logged, once
             ERRORS.error("%r", type(error).__name__, exc_info=error, extra={"fields": {"requestId": request_id}})
             if not status:
-                await problems.response(Problem("internal", problems.INTERNAL), request_id)(
-                    scope, receive, send_with_id
-                )
+                await self._fail(problems.INTERNAL, scope, receive, send_with_id)
         route = self._routes.get(scope.get("endpoint"), "none")
         _note(scope, route, status, time.perf_counter() - began, request_id)
+
+    async def _fail(self, detail: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with a problem of the kind `internal`."""
+        problem = scope["state"]["problem"] = Problem("internal", detail)
+        await problems.response(problem, scope["state"]["request_id"], self._base_url)(scope, receive, send)
 
 
 def _request_id(scope: Scope) -> str:
@@ -133,7 +136,7 @@ def _request_id(scope: Scope) -> str:
     return f"{_PROCESS}-{next(_NUMBERS):x}"
 
 
-class AccessLine(msgspec.Struct, frozen=True, rename="camel"):
+class AccessLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One request in the access log. It is written without `logging`, which takes as long as a whole small request."""
 
     time: datetime
@@ -144,12 +147,18 @@ class AccessLine(msgspec.Struct, frozen=True, rename="camel"):
     status: int
     ms: float
     request_id: str
+    problem: str | None = None
+    """Kind of the problem that the request was answered with."""
+    fields: list[str] | None = None
+    """Fields at fault; those that are no field of a hit or parameter are `other`, because the client chose the name."""
+    detail: str | None = None
 
 
 def _note(scope: Scope, route: str, status: int, seconds: float, request_id: str) -> None:
     metrics.count_request(route, _method(scope), status, seconds)
     if not ACCESS.isEnabledFor(logging.INFO):
         return
+    problem = scope["state"].get("problem")
     line = AccessLine(
         datetime.now(UTC),
         "info",
@@ -159,9 +168,18 @@ def _note(scope: Scope, route: str, status: int, seconds: float, request_id: str
         status,
         round(seconds * 1000, 2),
         request_id,
+        *(_explained(problem) if problem else ()),
     )
     with suppress(OSError):  # a full disk: the request was answered, and its connection stays
         os.write(sys.stderr.fileno(), _shown(line) if _IS_TERMINAL else _ENCODER.encode(line) + b"\n")
+
+
+def _explained(problem: Problem) -> tuple[str, list[str] | None, str | None]:
+    """Return a problem's kind, fields and detail, without what a client sent but its origin and its path."""
+    names = [fault.parameter or (fault.pointer or "").rpartition("/")[2] for fault in problem.faults]
+    fields = sorted({name if name in FIELDS else "other" for name in names})
+    detail = problem.detail[:DETAIL_CHARACTERS_MAX] if problem.kind in problems.DETAILS_LOGGED else None
+    return problem.kind, fields or None, detail
 
 
 def _method(scope: Scope) -> str:
@@ -170,5 +188,7 @@ def _method(scope: Scope) -> str:
 
 
 def _shown(line: AccessLine) -> bytes:
-    path = line.path.encode("unicode_escape").decode()  # a line end or an escape in it is not the terminal's
-    return f"{line.time:%H:%M:%S} {line.status} {line.method} {path} {line.ms:.1f} ms\n".encode()
+    why = f" {line.problem} {line.detail or ' '.join(line.fields or ())}" if line.problem else ""
+    # A line end or an escape in a path or an origin is not the terminal's.
+    path, why = (each.encode("unicode_escape").decode() for each in (line.path, why))
+    return f"{line.time:%H:%M:%S} {line.status} {line.method} {path} {line.ms:.1f} ms{why}\n".encode()

@@ -83,6 +83,13 @@ KINDS = {
 }
 
 
+DETAILS_LOGGED = frozenset(
+    "origin-not-allowed not-found body-too-slow body-too-large invalid-header rate-limited overloaded data-incomplete"
+    " internal".split()
+)
+"""Kinds whose detail the access log has. Those of other kinds may quote a query, a body or a header."""
+
+
 def pointer(*names: str | int) -> str:
     """The JSON pointer (https://www.rfc-editor.org/rfc/rfc6901) to a place in the body."""
     return "".join("/" + str(name).replace("~", "~0").replace("/", "~1") for name in names)
@@ -152,7 +159,7 @@ async def answer(request: Request, error: Exception) -> Response:
     made = next(TABLE[kind] for kind in type(error).__mro__ if kind in TABLE)
     if made is of_database_error:
         _log(error, request.state.request_id)
-    problem = made(error)
+    problem = request.state.problem = made(error)
     answered = response(problem, request.state.request_id, getattr(request.state, "base_url", ""))
     answered.headers.update(getattr(request.state, "headers", {}))
     return answered

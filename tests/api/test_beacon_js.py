@@ -14,6 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 from tests.programs import find, require
+from tests.running import Running
 
 BEACON = Path(__file__).parents[2] / "api" / "beacon.js"
 CHROMIUM_ARGS = [
@@ -35,14 +36,18 @@ ACTIVATE = """() => {
     Object.defineProperty(document, 'prerendering', {value: false});
     document.dispatchEvent(new Event('prerenderingchange'));
 }"""
-NO_BEACON = "Object.defineProperty(navigator, 'sendBeacon', {value: undefined})"
-REFUSED_BEACON = "navigator.sendBeacon = () => false"
+NO_KEEPALIVE = "delete Request.prototype.keepalive"
+RECORD_BEACONS = """
+    window.beacons = 0;
+    const sendBeacon = navigator.sendBeacon.bind(navigator);
+    navigator.sendBeacon = (...sent) => ++beacons && sendBeacon(...sent);
+"""
 NO_RANDOM_UUID = "Object.defineProperty(crypto, 'randomUUID', {value: undefined})"
 RECORD_FETCH = """
     const fetched = window.fetched = [];
     const original = window.fetch;
     window.fetch = (url, options) => {
-        fetched.push({keepalive: options.keepalive, mode: options.mode, credentials: options.credentials});
+        fetched.push({keepalive: options.keepalive, credentials: options.credentials});
         return original(url, options);
     };
 """
@@ -100,6 +105,7 @@ def _answer(request: BaseHTTPRequestHandler, content_type: str, body: bytes) -> 
     request.send_response(200)
     request.send_header("Content-Type", content_type)
     request.send_header("Content-Length", str(len(body)))
+    request.send_header("Access-Control-Allow-Origin", "*")
     request.end_headers()
     request.wfile.write(body)
 
@@ -300,19 +306,46 @@ def test_canonical_link_speaks_for_the_first_page_only(
     assert service.next_hit().url == f"{site.origin}/guide"
 
 
-@pytest.mark.parametrize("obstacle", [NO_BEACON, REFUSED_BEACON])
-def test_fetch_with_keepalive_stands_in_for_send_beacon(
-    page: Page, site: Site, service: Service, obstacle: str
-) -> None:
-    page.add_init_script(obstacle)
+def test_hit_is_sent_by_a_fetch_that_outlives_the_page(page: Page, site: Site, service: Service) -> None:
     page.add_init_script(RECORD_FETCH)
+
+    page.goto(f"{site.origin}/one")
+
+    assert service.next_hit().url == f"{site.origin}/one"
+    assert page.evaluate("fetched") == [{"keepalive": True, "credentials": "omit"}]
+
+
+def test_beacon_replaces_a_fetch_that_would_end_with_the_page(page: Page, site: Site, service: Service) -> None:
+    page.add_init_script(NO_KEEPALIVE)
+    page.add_init_script(RECORD_BEACONS)
 
     page.goto(f"{site.origin}/one")
 
     hit = service.next_hit()
     assert hit.url == f"{site.origin}/one"
     assert hit.content_type.startswith("text/plain")
-    assert page.evaluate("fetched") == [{"keepalive": True, "mode": "no-cors", "credentials": "omit"}]
+    assert page.evaluate("beacons") == 1
+
+
+def test_console_and_log_say_why_a_beacon_fails(page: Page, site: Site, start: Callable[..., Running]) -> None:
+    running = start()
+    assert running.run("project", "create", "shop", "--origin", "https://shop.example").returncode == 0
+    for project, status, reason in (
+        ("shop", 403, "project 'shop' takes no beacons from the origin"),
+        ("nobody", 404, "'nobody'"),
+    ):
+        site.head = f'<script defer src="{running.url}/beacon.js" data-project="{project}" data-local></script>'
+        with page.expect_console_message(lambda message: message.text.startswith("Readership:")) as warning:
+            page.goto(site.origin)
+        assert warning.value.text.startswith(f"Readership: {status} {{")
+        assert reason in warning.value.text
+        assert any(f'"status":{status},' in line and reason in line for line in running.log.read_text().splitlines())
+
+
+def test_console_says_that_the_service_cannot_be_reached(page: Page, site: Site) -> None:
+    page.route("**/hits", lambda route: route.abort())
+    with page.expect_console_message(lambda message: message.text.startswith("Readership: TypeError")):
+        page.goto(site.origin)
 
 
 def test_event_ids_differ_where_random_uuid_is_missing(
@@ -421,7 +454,7 @@ def test_a_page_may_count_a_view_by_hand(page: Page, site: Site, service: Servic
 
 
 def test_a_failing_hit_does_not_reach_the_page(page: Page, site: Site) -> None:
-    page.add_init_script("navigator.sendBeacon = () => { throw new TypeError('refused') }")
+    page.add_init_script("window.fetch = () => { throw new TypeError('refused') }")
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(error.message))
     page.goto(site.origin)

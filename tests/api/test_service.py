@@ -199,6 +199,28 @@ def test_the_access_log_is_a_json_line_a_request_without_its_query(service: Runn
     assert all({"time", "level", "logger"} <= line.keys() for line in (first, *rest))
 
 
+def test_access_log_names_the_problem_and_no_text_that_the_client_chose(service: Running, client: httpx.Client) -> None:
+    private, asked = secrets.token_hex(8), secrets.token_hex(8)
+    headers = {"X-Request-Id": asked}
+    problem(client.get(f"{VIEWS}?limit={private}&{private}=1", headers=headers), 400)
+    line = logged(service, asked)
+    assert (line["problem"], line["fields"]) == ("invalid-parameter", ["limit", "other"])
+    assert "detail" not in line
+    asked = headers["X-Request-Id"] = secrets.token_hex(8)
+    problem(client.post(HITS, json={"path": private, "status": private, private: private}, headers=headers), 400)
+    assert logged(service, asked)["problem"] == "invalid-body"
+    asked = headers["X-Request-Id"] = secrets.token_hex(8)
+    problem(client.get("/v3", headers=headers), 404)
+    assert (logged(service, asked)["problem"], logged(service, asked)["detail"]) == (
+        "not-found",
+        "there is nothing at this path",
+    )
+    asked = headers["X-Request-Id"] = secrets.token_hex(8)
+    assert client.get("/healthz", headers=headers).status_code == 200
+    assert {"problem", "fields", "detail"}.isdisjoint(logged(service, asked))
+    assert private not in service.log.read_text()
+
+
 def open_post(service: Running, body: bytes) -> socket.socket:
     """A post in chunks whose first half is sent, once the service reads it."""
     url = httpx.URL(service.url)
