@@ -29,7 +29,8 @@ up again, on the same pull request.
 _ARCHIVE = "For good: an archived job takes no message. A job that was idle for 30 days is archived by itself."
 _LOG = """\
 What each prompt led to: the steps, the end of what the agent printed, and why it failed; the oldest entry comes first.
-As text, with `Accept: application/x-ndjson` an entry a line, or with `Accept: application/json` an object with `hasMore`.
+As text, with `Accept: application/x-ndjson` one entry per line, or with `Accept: application/json` an object with
+`hasMore`.
 
 An answer has at most `limit` entries. Where more come after them, the header `Link` has the URL of the next page.
 """
