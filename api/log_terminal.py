@@ -60,6 +60,7 @@ def show(found: Summary, seconds: float, is_dry_run: bool) -> None:
         *((f"    {file}:{number}", reason) for file, number, reason in found.malformed),
         *([("read before", found.known)] if found.known else []),
         *((f"format of {file}", form) for file, form in found.formats.items()),
+        *((f"not read: {file}", reason) for file, reason in found.unreadable.items()),
         ("seconds", f"{seconds:.1f}"),
         ("lines/s", round(found.lines / seconds)),
     ]

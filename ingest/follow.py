@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from glob import escape, glob
 from io import FileIO
 from pathlib import Path
@@ -24,12 +24,19 @@ IsOver = Callable[[float], bool]
 """Waits for as many seconds at most, and says whether to end."""
 
 
+class UnreadableLog(Exception):
+    """A log cannot be read at this moment; the message is the system's reason."""
+
+
 class Stopped(Exception):
     """It is over while a log is first read: what is left of that is read next time."""
 
 
 def follow(run: Import, files: Sequence[str], is_over: IsOver, tell: Tell = lambda text: None) -> None:
     """Read each log to its end, and then what is added, until `is_over`. A file may come later, or go for a while.
+
+    A file that cannot be read is tried again at each poll, while the others are followed. Those that could not be read
+    at the last poll are in `run.summary.unreadable`.
 
     Raises:
         InvalidLog: a file is packed, or most of its lines are malformed when it is first read.
@@ -48,6 +55,7 @@ def follow(run: Import, files: Sequence[str], is_over: IsOver, tell: Tell = lamb
     finally:
         for tail in tails:
             tail.close()
+        run.summary.unreadable.update({tail.name: tail.fault for tail in tails if tail.fault is not None})
 
 
 class Tail:
@@ -55,7 +63,7 @@ class Tail:
 
     def __init__(self, run: Import, name: str, is_over: IsOver, tell: Tell) -> None:
         self._run = run
-        self._name = name
+        self.name = name
         self._is_over = is_over
         self._tell = tell
         self._file: FileIO | None = None
@@ -63,20 +71,45 @@ class Tail:
         self._end: End | None = None
         self._head = self._last = b""
         self._polls_since_rotation = 0
+        self.fault: str | None = None
+        """Why the log could not be read at the last poll; None if it could."""
 
     def read(self) -> bool:
-        """Store what was added since; whether there was anything."""
+        """Store what was added since the last poll; return whether there was anything.
+
+        A log that cannot be read is reported, and tried again at the next poll.
+        """
+        try:
+            is_read = self._read()
+        except UnreadableLog as error:
+            self._set_fault(str(error))
+            return False
+        self._set_fault(None)
+        return is_read
+
+    def _set_fault(self, fault: str | None) -> None:
+        """Report each new reason once: the log is read twice a second."""
+        if fault is not None and fault != self.fault:
+            self._tell(f"{self.name} cannot be read, and is tried again: {fault}")
+        elif fault is None and self.fault is not None:
+            self._tell(f"{self.name} can be read again")
+        self.fault = fault
+
+    def _read(self) -> bool:
         if self._file is None or self._end is None:
             return self._open()
         try:
             is_read = self._read_on(self._file, self._end, is_over=False)
-            if is_read or not self._is_replaced(self._file):
+            if self._file is None:
+                return is_read
+            is_replaced = self._is_replaced(self._file)
+            if is_read or not is_replaced:
                 self._polls_since_rotation = 0
                 return is_read
             self._polls_since_rotation += 1
             if self._polls_since_rotation > ROTATED_POLLS:
                 self._read_on(self._file, self._end, is_over=True)
-                self._tell(f"{self._name} was rotated")
+                self._tell(f"{self.name} was rotated")
                 self.close()
         except LogReadElsewhere:
             self.close()
@@ -91,23 +124,32 @@ class Tail:
     def _open(self) -> bool:
         """Begin with the file that has the name now, once its first lines tell its format."""
         try:
-            file = FileIO(self._name)  # without a buffer, which would show what was emptied since
+            file = FileIO(self.name)  # without a buffer, which would show what was emptied since
         except FileNotFoundError:
             return False
+        except OSError as error:
+            raise _unreadable(error) from None
         self._file = file
         try:
             self._end = self._import(file)
         except LogReadElsewhere:
             self._end = None
+        except UnreadableLog:
+            self.close()
+            raise
         if self._end is None:
             self.close()
             return False
         return True
 
     def _import(self, file: FileIO) -> End | None:
-        content = log_file.unpacked(self._name, file)
+        try:
+            content = log_file.unpacked(self.name, file)
+            content.peek(log_file.HEAD_BYTES)
+        except OSError as error:
+            raise _unreadable(error) from None
         if content.packing:
-            raise InvalidLog(f"{self._name} is packed by {content.packing}: import it without --follow")
+            raise InvalidLog(f"{self.name} is packed by {content.packing}: import it without --follow")
         judged_lines_min = JUDGED_LINES_MIN if self._format is None else math.inf
         format = self._format_of(content)
         if format is None:
@@ -129,7 +171,7 @@ class Tail:
         if self._run.options.format:
             return log_format.named(self._run.options.format, head)
         try:
-            return log_format.detect(head, self._name)
+            return log_format.detect(head, self.name)
         except UnknownFormat:
             if self._format is not None:
                 return log_format.named(self._format.name, head)
@@ -140,10 +182,14 @@ class Tail:
     def _read_on(self, file: FileIO, end: End, is_over: bool) -> bool:
         """Read what was added to the file; also a last line without an end once it `is_over`."""
         assert self._format is not None
-        file.seek(end.offset)
-        more = file.read(log_file.BLOCK_BYTES)
-        if self._is_emptied(file, end):  # asked after reading: what was read is so of the log that was known
-            self._tell(f"{self._name} was emptied")
+        try:
+            more = _read_at(file, end.offset, log_file.BLOCK_BYTES)
+            is_emptied = self._is_emptied(file, end)  # after reading: what was read is then of the log that was known
+        except UnreadableLog:
+            self.close()  # opened again, it is read from where the ledger ends
+            raise
+        if is_emptied:
+            self._tell(f"{self.name} was emptied")
             self.close()
             self._read_copy()
             return True
@@ -156,7 +202,7 @@ class Tail:
             return False
         kept = whole[: prepared.said.bytes]
         place = self._run.keep(end.place, prepared, kept)
-        self._run.count(prepared, self._name, end.lines + 1)
+        self._run.count(prepared, self.name, end.lines + 1)
         self._end = end.after(place, prepared.said)
         self._head += kept[: COMPARED_BYTES - len(self._head)]
         self._last = (self._last + kept[-COMPARED_BYTES:])[-COMPARED_BYTES:]
@@ -165,19 +211,41 @@ class Tail:
     def _read_copy(self) -> None:
         """What was added to a log after it was read last, and before it was emptied, is in a copy beside it alone."""
         assert self._format is not None
-        for name in sorted(glob(f"{escape(self._name)}?*")):  # noqa: PTH207  # as for names that are patterns
-            with suppress(OSError, InvalidLog, LogReadElsewhere), log_file.opened(name) as content:
-                if content.peek(len(self._head)) == self._head:
-                    import_content(self._run, content, self._format, lambda lines: None, math.inf)
+        for name in sorted(glob(f"{escape(self.name)}?*")):  # noqa: PTH207  # as for names that are patterns
+            with ExitStack() as stack:
+                try:
+                    content = stack.enter_context(log_file.opened(name))
+                    is_copy = content.peek(len(self._head)) == self._head
+                except (IsADirectoryError, InvalidLog):
+                    continue
+                except OSError as error:
+                    self._tell(f"{name} cannot be read: {error.strerror}; if it is a copy of {self.name}, import it")
+                    continue
+                if is_copy:
+                    with suppress(InvalidLog, LogReadElsewhere):
+                        import_content(self._run, content, self._format, lambda lines: None, math.inf)
 
     def _is_replaced(self, file: FileIO) -> bool:
         """Whether the name is another file's now."""
         try:
-            return not os.path.samestat(Path(self._name).stat(), os.fstat(file.fileno()))
+            return not os.path.samestat(Path(self.name).stat(), os.fstat(file.fileno()))
         except FileNotFoundError:
             return False
+        except OSError as error:
+            raise _unreadable(error) from None
 
     def _is_emptied(self, file: FileIO, end: End) -> bool:
         """Whether what was read last stands there no more: emptied, or emptied and filled again."""
-        file.seek(end.offset - len(self._last))
-        return file.read(len(self._last)) != self._last
+        return _read_at(file, end.offset - len(self._last), len(self._last)) != self._last
+
+
+def _read_at(file: FileIO, offset: int, size: int) -> bytes:
+    try:
+        file.seek(offset)
+        return file.read(size)
+    except OSError as error:
+        raise _unreadable(error) from None
+
+
+def _unreadable(error: OSError) -> UnreadableLog:
+    return UnreadableLog(error.strerror or str(error))

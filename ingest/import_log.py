@@ -58,7 +58,7 @@ class Summary:
     """What an import read, counted as it goes.
 
     `known` lines were read by an import before, and are not among `lines`. `malformed` holds the first few. `formats`
-    are the files' own.
+    are the files' own. `unreadable` are the followed files that could not be read in the end, each with the reason.
     """
 
     lines: int = 0
@@ -70,6 +70,7 @@ class Summary:
     skipped: Counter[str] = field(default_factory=Counter)
     malformed: list[MalformedLine] = field(default_factory=list)
     formats: dict[str, str] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
 
     @property
     def page_views(self) -> int:

@@ -309,6 +309,60 @@ def test_log_that_cannot_be_followed_is_told(
     assert [type(each) for each in tail.errors] == [error]
 
 
+LOOP = "Too many levels of symbolic links"
+
+
+def make_unreadable(log: Path) -> None:
+    """Make the name a link to itself: unlike a permission, that stops root too."""
+    log.symlink_to(log)
+
+
+def test_rotated_log_that_is_unreadable_for_a_moment_is_tried_again_while_the_others_are_followed(
+    site: Site, tmp_path: Path
+) -> None:
+    log, rotated, other = (tmp_path / name for name in ("access.log", "access.log.1", "other.log"))
+    log.write_bytes(lines(0, 3))
+    other.write_bytes(lines(3, 5))
+    with following(site, log, other) as tail:
+        tail.counts(5)
+        log.rename(rotated)
+        make_unreadable(log)
+        add(rotated, asked(5))
+        add(other, asked(6))
+        tail.counts(7)
+        until(lambda: tail.told == [f"{log} cannot be read, and is tried again: {LOOP}"])
+        log.unlink()
+        log.write_bytes(asked(7))
+        tail.counts(8)
+        add(other, asked(8))
+        tail.counts(9)
+    assert tail.told[1:] == [f"{log} can be read again", f"{log} was rotated"]
+    assert tail.run.summary.unreadable == {}
+
+
+def test_log_that_is_unreadable_to_the_end_is_in_the_summary(site: Site, tmp_path: Path) -> None:
+    log, folder, other = (tmp_path / name for name in ("access.log", "folder.log", "other.log"))
+    make_unreadable(log)
+    folder.mkdir()
+    with following(site, log, folder, other) as tail:
+        other.write_bytes(lines(0, 3))
+        tail.counts(3)
+    assert tail.run.summary.unreadable == {str(log): LOOP, str(folder): "Is a directory"}
+
+
+def test_unreadable_copy_of_an_emptied_log_is_reported(site: Site, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_bytes(lines(0, 3))
+    make_unreadable(tmp_path / "access.log.1")
+    with following(site, log) as tail:
+        tail.counts(3)
+        log.write_bytes(b"")
+        add(log, asked(3))
+        tail.counts(4)
+    told = f"{log}.1 cannot be read: {LOOP}; if it is a copy of {log}, import it"
+    assert tail.told == [f"{log} was emptied", told]
+
+
 def test_patterns_are_the_files_that_match_when_it_begins(site: Site, tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(lines(0, 2))
     (tmp_path / "b.log").write_bytes(lines(2, 4))
