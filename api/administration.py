@@ -13,7 +13,7 @@ from api.keys import Key, Scope
 from api.output import ERR, show, table
 from api.settings import Settings
 from ingest import ledger, seen
-from warehouse import batches, projects, query
+from warehouse import batches, projects, query, refusals
 from warehouse.erase import erase_project
 from warehouse.plural import counted
 
@@ -84,13 +84,14 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
     data_folder.prepare_lake(settings)
     if not yes:
         click.confirm(f"Remove project {id} and all its views?", abort=True, err=True)
-    projects.end(engine, id)
+    internal_id = projects.end(engine, id)
     keys.revoke_all(engine, id, int(time.time()))
     jobs = store.remove(engine, id)  # at once: those who work on them learn of it by their next heartbeat
     time.sleep(keys.BELIEVED_S)  # workers still believe in the project for so long
     for job in jobs:
         workspace.discard(settings.jobs / job)
     with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
+        refusals.add(hot, internal_id)  # from here on nothing of the project is stored, whenever its request began
         removed = erase_project(hot, settings.lake, database, id, LOCK_WAIT_S)
         seen.forget_project(hot, id)
         ledger.forget_project(hot, id)

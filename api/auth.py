@@ -5,14 +5,14 @@ from starlette.requests import Request
 
 from api.errors import KeyNotFound
 from api.headers import header
-from api.keys import Key, Keyring, Scope, is_well_formed
+from api.keys import Keyring, LiveKey, Scope, is_well_formed
 from api.problems import Problem
 
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="readership"'}
 _REJECTED = {"WWW-Authenticate": 'Bearer realm="readership", error="invalid_token"'}
 
 
-async def key_of(request: Request, keyring: Keyring) -> Key:
+async def key_of(request: Request, keyring: Keyring) -> LiveKey:
     """The good key that the request bears.
 
     Raises:
@@ -36,7 +36,7 @@ async def key_of(request: Request, keyring: Keyring) -> Key:
         raise Problem("unauthenticated", str(error), headers=_REJECTED) from None
 
 
-async def key_for(request: Request, keyring: Keyring, project: str, scope: Scope) -> Key:
+async def key_for(request: Request, keyring: Keyring, project: str, scope: Scope) -> LiveKey:
     """The request's key, good for this project and scope.
 
     A foreign project and one that does not exist get the same answer.

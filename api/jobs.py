@@ -83,6 +83,7 @@ async def create(request: Request) -> Response:
     """POST /v2/agent/{projectId}/job"""
     project = await _authorised(request, "write")
     prompt, key = await _prompt(request), idempotency_key(request)
+    await _authorised(request, "write")  # the project may have been deleted while the prompt arrived
     taken = await _taken(lambda: store.create(state_of(request).control, project, prompt, key, _now_us()))
     state_of(request).agents.wake()
     location = f"{state_of(request).settings.base_url}/v2/agent/{project}/job/{taken.job.id}"
@@ -93,6 +94,7 @@ async def message(request: Request) -> Response:
     """POST /v2/agent/{projectId}/job/{id}/message"""
     project = await _authorised(request, "write")
     prompt, key, id = await _prompt(request), idempotency_key(request), _id(request)
+    await _authorised(request, "write")  # as in `create`
     taken = await _taken(lambda: store.message(state_of(request).control, project, id, prompt, key, _now_us()))
     state_of(request).agents.wake()
     return _job(taken.job, 200, _allowed([taken.allowance]))

@@ -12,7 +12,7 @@ import threading
 import time
 import zlib
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
@@ -66,6 +66,13 @@ class Key:
 
     def is_good(self, now_s: float) -> bool:
         return self.revoked_s is None and (self.expires_s is None or now_s < self.expires_s)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveKey(Key):
+    """A key that a request bears, with its project's internal id (see `warehouse.refusals`)."""
+
+    internal_id: str
 
 
 def create(
@@ -138,14 +145,14 @@ class Keyring:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
         self._lock = threading.Lock()
-        self._believed: dict[str, tuple[Key, float]] = {}
+        self._believed: dict[str, tuple[LiveKey, float]] = {}
 
-    def believed(self, token: str) -> Key | None:
+    def believed(self, token: str) -> LiveKey | None:
         """The key, if it was looked up within BELIEVED_S; costs no I/O."""
         key, until_s = self._believed.get(token, (None, 0.0))
         return key if key is not None and time.monotonic() < until_s and key.is_good(time.time()) else None
 
-    def look_up(self, token: str) -> Key:
+    def look_up(self, token: str) -> LiveKey:
         """The good key of a token, from the database; its last-used time is kept there.
 
         Raises:
@@ -153,8 +160,9 @@ class Keyring:
         """
         now_s = int(time.time())
         with self._engine.connect() as connection:
-            row = connection.execute(KEYS.select().where(KEYS.c.sha256 == _sha256(token))).one_or_none()
-        if row is None or not (key := _key(row)).is_good(now_s):
+            query = sa.select(KEYS, projects.PROJECTS.c.internal_id).join(projects.PROJECTS)
+            row = connection.execute(query.where(KEYS.c.sha256 == _sha256(token))).one_or_none()
+        if row is None or not (key := _live(row)).is_good(now_s):
             raise KeyNotFound("the API key is unknown, revoked or expired")
         if key.last_used_s is None or now_s - key.last_used_s >= USED_EVERY_S:
             self._note_use(key, now_s)
@@ -175,8 +183,16 @@ class Keyring:
             LOG.warning("the last use of key %s is not stored: %s", key.id, reason_of(error))
 
 
-def _key(row: sa.Row[tuple[object, ...]]) -> Key:
-    return Key(
+def _key(row: sa.Row[Any]) -> Key:
+    return Key(*_values(row))
+
+
+def _live(row: sa.Row[Any]) -> LiveKey:
+    return LiveKey(*_values(row), row.internal_id)
+
+
+def _values(row: sa.Row[Any]) -> tuple[str, str, str, Scope, int, int | None, int | None, int | None]:
+    return (
         row.id,
         row.project_id,
         row.name,

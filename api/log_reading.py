@@ -20,8 +20,8 @@ from ingest.follow import follow
 from ingest.import_log import Import, Options, Summary, import_logs
 from ingest.processes import Tell
 from warehouse import batches, folder, standing
+from warehouse.standing import Check
 
-Check = Callable[[], None]
 LOG = logging.getLogger("readership.import")
 
 

@@ -18,7 +18,8 @@ import pyarrow as pa
 from ingest import seen
 from ingest.errors import Overloaded
 from ingest.seen import Post, Receipt
-from warehouse import batches, disk_space
+from warehouse import batches, disk_space, refusals
+from warehouse.errors import ProjectNotFound
 from warehouse.schema import HOT, Row
 
 WAITING_ROWS_MAX = 100_000
@@ -38,6 +39,10 @@ Waiting = tuple[Post, "asyncio.Future[Receipt]"]
 _ROW = pa.struct(list(HOT))
 
 
+class _NewRefusals(Exception):
+    """A project was deleted since the writer read the refusals."""
+
+
 class HotLog:
     """The writer of one process. `post` is called on the event loop, which must be the one that made it.
 
@@ -48,6 +53,7 @@ class HotLog:
     def __init__(self, path: Path, backlog_rows_max: int) -> None:
         self._connection = batches.connect(path, LOCK_WAIT_S)
         seen.create(self._connection)
+        self._read_refusals()
         self._backlog_rows_max = backlog_rows_max
         self._stored_rows = batches.backlog(self._connection).rows  # from here on the thread's, which alone changes it
         self._waiting_rows = 0
@@ -72,6 +78,7 @@ class HotLog:
         Through the future:
             Overloaded: the disk does not take it; nothing is kept.
             IdempotencyMismatch: the key came before with another body; nothing is kept.
+            ProjectNotFound: the project was deleted since the request began; nothing is stored.
         """
         if self.shortage is not None:
             raise Overloaded(self.shortage, RETRY_AFTER_S)
@@ -150,6 +157,24 @@ class HotLog:
         return answers
 
     def _store(self, posts: list[Post]) -> list[Receipt | Exception]:
+        """Store the posts of all projects but the deleted ones."""
+        while True:
+            try:
+                answers = iter(self._store_all([post for post in posts if post.internal_id not in self._refused]))
+            except _NewRefusals:
+                self._read_refusals()
+            else:
+                refused = self._refused
+                return [
+                    ProjectNotFound(post.project) if post.internal_id in refused else next(answers) for post in posts
+                ]
+
+    def _read_refusals(self) -> None:
+        self._last_refusal = refusals.last(self._connection)  # first: the ids read next may only be more
+        self._refused = refusals.internal_ids(self._connection)
+
+    def _store_all(self, posts: list[Post]) -> list[Receipt | Exception]:
+        """Raises _NewRefusals if a project was deleted since refusals were read; nothing is stored."""
         if any(seen.leaves_a_trace(post) for post in posts):
             return self._store_remembered(posts, time.time())
         rows = [row for post in posts for row in post.rows]
@@ -161,6 +186,8 @@ class HotLog:
     def _store_remembered(self, posts: list[Post], now_s: float) -> list[Receipt | Exception]:
         rows: list[Row] = []
         with batches.transaction(self._connection):
+            if refusals.last(self._connection) != self._last_refusal:
+                raise _NewRefusals
             answers: list[Receipt | Exception] = [
                 seen.remember(self._connection, post, rows, int(now_s)) for post in posts
             ]
@@ -174,7 +201,8 @@ class HotLog:
         self._unchecked_rows += len(rows)
         if self._unchecked_rows >= CHECKED_ROWS and (shortage := self._find_shortage(batch.nbytes)) is not None:
             raise Overloaded(shortage, RETRY_AFTER_S)
-        batches.append(self._connection, batch, now_s)
+        if not batches.append_if_none_refused(self._connection, batch, now_s, self._last_refusal):
+            raise _NewRefusals
 
     def _set_shortage(self, shortage: str | None) -> None:
         if shortage is not None and self.shortage is None:

@@ -18,7 +18,8 @@ from ingest.page_views import Kinds, Readers, page_views
 from ingest.processes import Tell, told
 from ingest.request import DEFAULT_PAGES, Pages
 from ingest.stretch import LINE_BYTES_MAX, MALFORMED_KEPT, Block, Said, blocks, read
-from warehouse import batches
+from warehouse import batches, refusals
+from warehouse.errors import ProjectNotFound
 from warehouse.load import load
 from warehouse.plural import counted
 from warehouse.schema import HOT
@@ -90,7 +91,8 @@ class Prepared:
 @dataclass(frozen=True, slots=True)
 class Import:
     """What the files of one import have in common. `now` gives seconds since 1970. `check` is called before a log is
-    looked up in the ledger and before anything is stored, and raises if the project is not to be stored into."""
+    looked up in the ledger and before anything is stored. It returns the project's internal id, and raises if the
+    project is not to be stored into."""
 
     hot: sqlite3.Connection
     root: Path
@@ -99,7 +101,7 @@ class Import:
     options: Options = DEFAULTS
     kinds: Kinds = field(default_factory=Kinds)
     summary: Summary = field(default_factory=Summary)
-    check: Callable[[], None] = lambda: None
+    check: Callable[[], str] = lambda: ""
 
     def read(self, block: Block, format: Format) -> Prepared:
         """Read a stretch of one block."""
@@ -121,11 +123,13 @@ class Import:
         may be noted with those before. Raises LogReadElsewhere."""
         if isinstance(prepared.rows, Staged):
             sync(self.root, prepared.rows)
-        self.check()  # after what may take long: who ends a project waits for so long as one may go on after this
+        internal_id = self.check()
         fingerprint, is_cut = prepared.fingerprint, prepared.said.is_cut
         if self.options.is_dry_run:
             return ledger.record(self.hot, self.project, place, fingerprint, is_cut)
         with batches.transaction(self.hot):
+            if refusals.has(self.hot, internal_id):  # the project was deleted since the check
+                raise ProjectNotFound(self.project)
             after = (
                 ledger.record(self.hot, self.project, place, fingerprint, is_cut)
                 if more is None
@@ -175,7 +179,7 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     options: Options = DEFAULTS,
     on_read: Callable[[int, int], None] = lambda count, lines: None,
     tell: Tell = told,
-    check: Callable[[], None] = lambda: None,
+    check: Callable[[], str] = lambda: "",
 ) -> Summary:
     """Read each file (`-` is standard input) and store the page views that no import has stored before.
 

@@ -42,13 +42,17 @@ class Receipt(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """The rows of one request, all of one project, and what its sender wants remembered of it."""
+    """The rows of one request, all of one project, and what its sender wants remembered of it.
+
+    `internal_id` is the project's, as it was when the request began: see `warehouse.refusals`.
+    """
 
     project: str
     rows: Sequence[Row]
     rejected: list[Rejection]
     idempotency_key: str | None = None
     fingerprint: bytes = b""
+    internal_id: str = ""
 
 
 _RECEIPT = msgspec.json.Decoder(Receipt)

@@ -12,6 +12,7 @@ In the order data passes:
 - `stage`: many rows at once into Parquet files, before any commit.
 - `batches`: the hot log's table of batches, rows or staged files, each with a rising id.
 - `synced`, `durability`: how far each table is synced, recorded in the hot log and compared by readers and writers.
+- `refusals`: deleted projects, of which the hot log stores nothing any more.
 - `load`: hot batches into `hits` and `daily_views`, exactly once.
 - `recount`: days of `daily_views` counted anew from `hits`, also those that a killed process left half done.
 - `rebuild`: all of `daily_views` made anew from `hits`.

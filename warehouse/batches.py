@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from warehouse import migrations, synced
+from warehouse import migrations, refusals, synced
 from warehouse.migrations import Step
 from warehouse.schema import HOT
 from warehouse.stage import Staged
@@ -40,7 +40,9 @@ CREATE INDEX IF NOT EXISTS batches_rows ON batches (rows);
 CREATE TABLE IF NOT EXISTS staged (id INTEGER PRIMARY KEY, files BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS recounts (id INTEGER PRIMARY KEY AUTOINCREMENT, date TEXT NOT NULL UNIQUE);
 {synced.TABLE};
+{refusals.TABLE};
 """
+_APPEND = "INSERT INTO batches (rows, committed_s, message) SELECT ?, ?, ?"
 _END_OF_PART = """
 SELECT max(id)
 FROM (SELECT id, sum(size) OVER (ORDER BY id) - size AS before
@@ -50,7 +52,7 @@ WHERE before < ?
 STORE = "the hot log"
 
 Steps = Sequence[Step[sqlite3.Connection]]
-STEPS: Steps = (Step(2, synced.create),)
+STEPS: Steps = (Step(2, synced.create), Step(3, refusals.create))
 
 _NO_ROWS = pa.RecordBatch.from_pylist([], HOT)
 _STAGED = msgspec.json.Decoder(Staged)
@@ -164,10 +166,19 @@ def node_id(connection: sqlite3.Connection) -> str:
 
 def append(connection: sqlite3.Connection, rows: pa.RecordBatch, now_s: float) -> None:
     """Add one batch inside the caller's transaction; it is stored when that commits. `now_s` is seconds since 1970."""
-    connection.execute(
-        "INSERT INTO batches (rows, committed_s, message) VALUES (?, ?, ?)",
-        (rows.num_rows, now_s, rows.serialize().to_pybytes()),
-    )
+    connection.execute(_APPEND, (rows.num_rows, now_s, rows.serialize().to_pybytes()))
+
+
+def append_if_none_refused(
+    connection: sqlite3.Connection, rows: pa.RecordBatch, now_s: float, last_refusal: int
+) -> bool:
+    """Add one batch as `append` does, unless `refusals` has one above `last_refusal`; return whether it was added.
+
+    One statement, because a second one would cost each post a commit's lock and unlock.
+    """
+    unless = f"{_APPEND} WHERE NOT EXISTS (SELECT 1 FROM refusals WHERE id > ?)"
+    values = (rows.num_rows, now_s, rows.serialize().to_pybytes(), last_refusal)
+    return connection.execute(unless, values).rowcount == 1
 
 
 def append_staged(connection: sqlite3.Connection, staged: Staged, now_s: float) -> None:

@@ -3,6 +3,7 @@
 SQLAlchemy is only imported where a step runs: an import of a log compares the version, and loads no SQLAlchemy.
 """
 
+import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,16 +16,6 @@ if TYPE_CHECKING:
 STORE = "the control database"
 
 Steps = Sequence[Step["sa.Connection"]]
-STEPS: Steps = ()
-
-
-def pending(version: int | None, steps: Steps = STEPS) -> Steps:
-    """Return the steps that a control database needs; `version` is None if it records none.
-
-    Raises:
-        StoreTooNew: a newer release wrote it.
-    """
-    return migrations.pending(STORE, version or migrations.FIRST, steps)
 
 
 def add_column(table: str, definition: str) -> Callable[["sa.Connection"], None]:
@@ -40,3 +31,27 @@ def add_column(table: str, definition: str) -> Callable[["sa.Connection"], None]
             connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {definition}")
 
     return apply
+
+
+def _add_internal_ids(connection: "sa.Connection") -> None:
+    """Give each project an id that no other project ever has, also after a deletion."""
+    import sqlalchemy as sa  # noqa: PLC0415  # see the module's docstring
+
+    add_column("projects", "internal_id VARCHAR(32) NOT NULL DEFAULT ''")(connection)
+    if sa.inspect(connection).has_table("projects"):
+        for id in connection.execute(sa.text("SELECT id FROM projects")).scalars().all():
+            values = {"id": id, "internal_id": uuid.uuid4().hex}
+            connection.execute(sa.text("UPDATE projects SET internal_id = :internal_id WHERE id = :id"), values)
+
+
+STEPS: Steps = (Step(2, _add_internal_ids),)
+"""2: a project's internal id."""
+
+
+def pending(version: int | None, steps: Steps = STEPS) -> Steps:
+    """Return the steps that a control database needs; `version` is None if it records none.
+
+    Raises:
+        StoreTooNew: a newer release wrote it.
+    """
+    return migrations.pending(STORE, version or migrations.FIRST, steps)

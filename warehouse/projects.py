@@ -1,7 +1,9 @@
 """Projects: the sites whose views are kept apart, each with the origins whose beacons it takes."""
 
 import re
-from dataclasses import dataclass
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -20,17 +22,22 @@ PROJECTS = sa.Table(
     sa.Column("origins", sa.JSON, nullable=False),
     sa.Column("created_s", sa.BigInteger, nullable=False),
     sa.Column("is_ending", sa.Boolean, nullable=False, default=False),
+    sa.Column("internal_id", sa.String(32), nullable=False, server_default=""),
 )
 _STANDING = PROJECTS.c.is_ending.is_(sa.false())
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A site. `origins` are those of its pages, such as `https://example.com`, or `*` for any."""
+    """A site. `origins` are those of its pages, such as `https://example.com`, or `*` for any.
+
+    `internal_id` differs for a project that is created under the id of a deleted one.
+    """
 
     id: str
     origins: tuple[str, ...]
     created_s: int
+    internal_id: str = field(default="", compare=False)
 
     def allows(self, origin: str) -> bool:
         return ANY_ORIGIN in self.origins or origin in self.origins
@@ -47,8 +54,13 @@ def create(engine: sa.Engine, id: str, origins: tuple[str, ...], now_s: int) -> 
         raise InvalidProject(
             f"a project's id is 1 to 63 lower-case letters, digits and hyphens, not starting with a hyphen; not {id!r}"
         )
-    project = Project(id, tuple(_origin(origin) for origin in origins), now_s)
-    values = {"id": id, "origins": list(project.origins), "created_s": now_s}
+    project = Project(id, tuple(_origin(origin) for origin in origins), now_s, uuid.uuid4().hex)
+    values = {
+        "id": id,
+        "origins": list(project.origins),
+        "created_s": now_s,
+        "internal_id": project.internal_id,
+    }
     try:
         with engine.begin() as connection:
             connection.execute(PROJECTS.insert().values(values))
@@ -67,14 +79,14 @@ def find(engine: sa.Engine, id: str) -> Project:
         found = connection.execute(PROJECTS.select().where(PROJECTS.c.id == id, _STANDING)).one_or_none()
     if found is None:
         raise ProjectNotFound(id)
-    return Project(found.id, tuple(found.origins), found.created_s)
+    return _project(found)
 
 
 def every(engine: sa.Engine) -> list[Project]:
     """All projects, by id."""
     with engine.connect() as connection:
         rows = connection.execute(PROJECTS.select().where(_STANDING).order_by(PROJECTS.c.id)).all()
-    return [Project(row.id, tuple(row.origins), row.created_s) for row in rows]
+    return [_project(row) for row in rows]
 
 
 def set_origins(engine: sa.Engine, id: str, origins: tuple[str, ...]) -> None:
@@ -86,16 +98,22 @@ def set_origins(engine: sa.Engine, id: str, origins: tuple[str, ...]) -> None:
         raise ProjectNotFound(id)
 
 
-def end(engine: sa.Engine, id: str) -> None:
+def end(engine: sa.Engine, id: str) -> str:
     """Take a project out of use, while what it left is removed: it is not found, and its id stays taken.
+
+    Returns its internal id.
 
     Raises:
         ProjectNotFound: there is none, in use or ending.
     """
     with engine.begin() as connection:
-        changed = connection.execute(PROJECTS.update().where(PROJECTS.c.id == id).values(is_ending=True))
-    if changed.rowcount == 0:
+        connection.execute(PROJECTS.update().where(PROJECTS.c.id == id).values(is_ending=True))
+        internal_id: str | None = connection.execute(
+            sa.select(PROJECTS.c.internal_id).where(PROJECTS.c.id == id)
+        ).scalar_one_or_none()
+    if internal_id is None:
         raise ProjectNotFound(id)
+    return internal_id
 
 
 def delete(engine: sa.Engine, id: str) -> None:
@@ -105,6 +123,10 @@ def delete(engine: sa.Engine, id: str) -> None:
     """
     with engine.begin() as connection:
         connection.execute(PROJECTS.delete().where(PROJECTS.c.id == id))
+
+
+def _project(row: sa.Row[Any]) -> Project:
+    return Project(row.id, tuple(row.origins), row.created_s, row.internal_id)
 
 
 def _why_taken(engine: sa.Engine, id: str) -> str:

@@ -8,17 +8,23 @@ from pathlib import Path
 from warehouse import control_steps
 from warehouse.batches import BUSY_TIMEOUT_S
 from warehouse.errors import ControlUnreadable, ProjectNotFound
+from warehouse.folder import sqlite_url
 
+Check = Callable[[], str]
+"""A function that returns a project's internal id, or raises ProjectNotFound."""
 _HAS_VERSION = "SELECT 1 FROM sqlite_master WHERE name = 'schema_version'"
 _IS_MADE = "SELECT 1 FROM sqlite_master WHERE name = 'projects'"
-_STANDS = "SELECT 1 FROM projects WHERE id = ? AND NOT is_ending"
+_STANDS = "SELECT internal_id FROM projects WHERE id = ? AND NOT is_ending"
 
 
 @contextmanager
-def in_file(control: Path, project: str) -> Iterator[Callable[[], None]]:
-    """A check that a project stands in a control database that is a SQLite file; it is done once before this yields.
+def in_file(control: Path, project: str) -> Iterator[Check]:
+    """Yield a check that a project is in use in a control database that is a SQLite file, after checking it once.
 
-    Not by SQLAlchemy, which takes as long to load as an import takes for 100,000 lines.
+    The check returns the project's internal id. It fails for a project that was created later under the same id.
+
+    SQLAlchemy takes as long to load as an import takes for 100,000 lines. It is only loaded to bring an older database
+    up to date.
 
     Raises, as the check does:
         ProjectNotFound: it does not, or there is no database yet.
@@ -32,21 +38,45 @@ def in_file(control: Path, project: str) -> Iterator[Callable[[], None]]:
         connection = sqlite3.connect(url, timeout=BUSY_TIMEOUT_S, uri=True)
     with closing(connection):
 
-        def check() -> None:
+        def find() -> str:
             with _told():
                 is_made = connection.execute(_IS_MADE).fetchone() is not None
-                if not is_made or connection.execute(_STANDS, (project,)).fetchone() is None:
-                    raise ProjectNotFound(project)
+                row = connection.execute(_STANDS, (project,)).fetchone() if is_made else None
+            if row is None:
+                raise ProjectNotFound(project)
+            return str(row[0])
 
         with _told():
-            _refuse_newer(connection)
-        check()
-        yield check
+            is_older = _is_older(connection)
+        if is_older:
+            _bring_up_to_date(control)
+        yield _same(find, project)
 
 
-def _refuse_newer(connection: sqlite3.Connection) -> None:
-    if connection.execute(_HAS_VERSION).fetchone() is not None:
-        control_steps.pending(*connection.execute("SELECT max(version) FROM schema_version").fetchone())
+def _same(find: Check, project: str) -> Check:
+    """Return a check that raises ProjectNotFound once `find` returns another internal id than now."""
+    internal_id = find()
+
+    def check() -> str:
+        if find() != internal_id:
+            raise ProjectNotFound(project)
+        return internal_id
+
+    return check
+
+
+def _is_older(connection: sqlite3.Connection) -> bool:
+    """Return whether the tables lack a step. Raises StoreTooNew."""
+    has_version = connection.execute(_HAS_VERSION).fetchone() is not None
+    version = connection.execute("SELECT max(version) FROM schema_version").fetchone()[0] if has_version else None
+    is_made = connection.execute(_IS_MADE).fetchone() is not None
+    return is_made and len(control_steps.pending(version)) > 0
+
+
+def _bring_up_to_date(file: Path) -> None:
+    from warehouse import control  # noqa: PLC0415  # SQLAlchemy: see `in_file`
+
+    control.connect(sqlite_url(file)).dispose()
 
 
 @contextmanager
@@ -58,17 +88,13 @@ def _told() -> Iterator[None]:
 
 
 @contextmanager
-def anywhere(database_url: str, project: str) -> Iterator[Callable[[], None]]:
-    """The same of any control database."""
+def anywhere(database_url: str, project: str) -> Iterator[Check]:
+    """Yield the check of `in_file` for any control database."""
     from warehouse import control, projects  # noqa: PLC0415  # SQLAlchemy: see `in_file`
 
     engine = control.connect(database_url)
 
-    def check() -> None:
-        projects.find(engine, project)
-
     try:
-        check()
-        yield check
+        yield _same(lambda: projects.find(engine, project).internal_id, project)
     finally:
         engine.dispose()

@@ -20,7 +20,8 @@ from ingest.hotlog import LOOK_EVERY_S, WAITING_ROWS_MAX, HotLog, store
 from ingest.page_view import row
 from ingest.post import Rejection
 from ingest.seen import REMEMBERED_S, Post, Receipt
-from warehouse import batches
+from warehouse import batches, refusals
+from warehouse.errors import ProjectNotFound
 from warehouse.schema import Row
 
 NOW_US = 1_789_473_600_000_000
@@ -97,6 +98,41 @@ def make_older(file: Path, seconds: int) -> None:
     with changing(file) as connection:
         for table in ("event_ids", "answers"):
             connection.execute(f"UPDATE {table} SET seen_s = seen_s - ?", (seconds,))
+
+
+# Deleted projects
+
+
+@pytest.mark.parametrize("event_id", [None, "a"], ids=["plain", "with event ids"])
+def test_post_of_a_project_that_was_deleted_since_it_began_stores_nothing(file: Path, event_id: str | None) -> None:
+    gone = keyed("key", b"1", page_view("/gone", event_id), internal_id="gone")
+    plain = post(page_view("/gone", event_id), internal_id="gone")
+    new = post(page_view("/new", event_id), internal_id="new")
+
+    async def body(log: HotLog) -> list[Receipt | BaseException]:
+        await log.post(plain if event_id is None else post(page_view("/gone", "b"), internal_id="gone"))
+        with changing(file) as connection:
+            refusals.add(connection, "gone")
+        sent = (plain, new) if event_id is None else (gone, plain, new)
+        return await asyncio.gather(*map(log.post, sent), return_exceptions=True)
+
+    *refused, receipt = on_a_loop(file, body)
+    assert [type(each) for each in refused] == [ProjectNotFound] * len(refused)
+    assert receipt == taken(1)
+    assert [path for path, _ in stored(file)] == ["/gone", "/new"], "the first was stored before the deletion"
+    again = keyed("key", b"2", page_view("/new"), internal_id="new")
+    assert posted(file, again) == [taken(1)], "no answer is remembered of the refused post"
+    with pytest.raises(ProjectNotFound):  # by a writer that begins later
+        posted(file, plain)
+
+
+def test_refusal_is_repeatable_and_of_one_project(file: Path) -> None:
+    with closing(batches.connect(file)) as connection:
+        for _ in range(2):
+            refusals.add(connection, "gone")
+        assert refusals.internal_ids(connection) == {"gone"}
+        assert refusals.has(connection, "gone")
+        assert not refusals.has(connection, "")
 
 
 # Answers

@@ -25,7 +25,8 @@ from ingest.import_log import DEFAULTS, Options, Summary, import_logs
 from ingest.stretch import LINE_BYTES_MAX, MALFORMED_KEPT
 from tests.ingest.test_access_log import line
 from tests.warehouse.site import ROOT, Site
-from warehouse import lake
+from warehouse import lake, refusals
+from warehouse.errors import ProjectNotFound
 from warehouse.span import FIRST, LAST
 
 SAMPLE = ROOT / "sample_data" / "access.log"
@@ -424,10 +425,30 @@ def test_project_is_checked_after_the_disk_was_waited_for(
     monkeypatch.setattr(os, "fsync", spy)
     site.hot.set_trace_callback(note)
     log = written(tmp_path / "log", line())
-    import_logs(site.hot, site.root, "site", [str(log)], RECEIVED.timestamp, check=lambda: events.append("check"))
+
+    def check() -> str:
+        events.append("check")
+        return ""
+
+    import_logs(site.hot, site.root, "site", [str(log)], RECEIVED.timestamp, check=check)
     site.hot.set_trace_callback(None)
     before = events[: events.index("stored")]
     assert before[-2:] == ["disk", "check"]
+
+
+def test_project_that_is_deleted_between_its_check_and_the_transaction_is_not_stored_into(
+    site: Site, tmp_path: Path
+) -> None:
+    log = written(tmp_path / "log", line())
+
+    def check() -> str:
+        refusals.add(site.hot, "gone")
+        return "gone"
+
+    with pytest.raises(ProjectNotFound):
+        import_logs(site.hot, site.root, "site", [str(log)], RECEIVED.timestamp, check=check)
+    assert site.waiting() == 0
+    assert imported(site, log).page_views == 1, "nor is the log known"
 
 
 def test_nothing_is_written_once_an_import_has_failed(
@@ -438,9 +459,10 @@ def test_nothing_is_written_once_an_import_has_failed(
     monkeypatch.setattr(import_log, "STAGED_ROWS_MIN", 1)
     checks = iter([None, None])
 
-    def check() -> None:
+    def check() -> str:
         if next(checks, "gone") == "gone":
             raise InvalidLog("gone")
+        return ""
 
     log = written(tmp_path / "log", *[line()] * 500)
     with pytest.raises(InvalidLog, match="gone") as raised:  # which keeps alive what the traceback has

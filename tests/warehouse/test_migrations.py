@@ -43,12 +43,22 @@ def recorded(engine: sa.Engine) -> int:
         return int(connection.execute(sa.text("SELECT version FROM schema_version")).scalar_one())
 
 
+def project_ids(engine: sa.Engine) -> list[str]:
+    with engine.connect() as connection:
+        return list(connection.execute(sa.text("SELECT id FROM projects")).scalars())
+
+
 def old_control(url: str) -> None:
     """Create a control database as 0.1.0 did: one project, and no table of versions."""
     engine = sa.create_engine(url)
     with engine.begin() as connection:
-        projects.PROJECTS.create(connection)
-        connection.execute(projects.PROJECTS.insert().values(id="site", origins=[], created_s=1, is_ending=False))
+        connection.execute(
+            sa.text(
+                "CREATE TABLE projects (id VARCHAR(63) PRIMARY KEY, origins JSON NOT NULL, created_s BIGINT NOT NULL, "
+                "is_ending BOOLEAN NOT NULL)"
+            )
+        )
+        connection.execute(sa.text("INSERT INTO projects VALUES ('site', '[]', 1, false)"))
     engine.dispose()
 
 
@@ -65,8 +75,21 @@ def test_control_database_of_the_first_release_takes_every_step_once(database_ur
         engine = control.connect(database_url, steps)
         assert recorded(engine) == 1 + len(steps)
         assert columns(engine, "projects")[4:] == ["title", "colour"][: len(steps)]
-        assert [project.id for project in projects.every(engine)] == ["site"]
+        assert project_ids(engine) == ["site"]
         engine.dispose()
+
+
+def test_older_projects_get_internal_ids_that_differ(database_url: str) -> None:
+    old_control(database_url)
+    engine = sa.create_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(sa.text("INSERT INTO projects VALUES ('other', '[]', 1, false)"))
+    engine.dispose()
+    engine = control.connect(database_url)
+    found = [project.internal_id for project in projects.every(engine)]
+    assert [len(each) for each in found] == [32, 32]
+    assert len(set(found)) == 2
+    engine.dispose()
 
 
 def test_control_step_that_fails_leaves_the_version_before_it(database_url: str) -> None:
@@ -108,9 +131,13 @@ def test_control_steps_run_once_when_several_start_together(database_url: str) -
 
 
 def test_newer_control_database_is_refused(database_url: str) -> None:
-    control.connect(database_url, CONTROL_STEPS).dispose()
+    engine = control.connect(database_url)
+    with engine.begin() as connection:
+        connection.execute(control.SCHEMA_VERSION.update().values(version=99))
+    engine.dispose()
+    known = migrations.newest(control_steps.STEPS)
     for refuse in (control.connect, control.refuse_newer):
-        with pytest.raises(StoreTooNew, match=r"^the control database has schema version 3, .* versions up to 1: inst"):
+        with pytest.raises(StoreTooNew, match=rf"^the control database has schema version 99, .* up to {known}: inst"):
             refuse(database_url)
 
 
@@ -159,7 +186,7 @@ def test_new_hot_log_is_created_at_the_newest_version(tmp_path: Path) -> None:
 
 
 def test_hot_log_step_that_fails_changes_nothing(tmp_path: Path) -> None:
-    batches.connect(tmp_path / "hot.sqlite").close()
+    batches.connect(tmp_path / "hot.sqlite", steps=()).close()
     with pytest.raises(ZeroDivisionError):
         batches.connect(tmp_path / "hot.sqlite", steps=(HOT_STEPS[0], Step(3, fail)))
     assert version_of(tmp_path / "hot.sqlite") == 1
@@ -172,10 +199,12 @@ def test_hot_log_at_its_newest_version_is_opened_without_waiting_for_a_writer(tm
 
 
 def test_newer_hot_log_is_refused_and_not_changed(tmp_path: Path) -> None:
-    batches.connect(tmp_path / "hot.sqlite", steps=HOT_STEPS).close()
+    with closing(batches.connect(tmp_path / "hot.sqlite")) as hot:
+        hot.execute("PRAGMA user_version=99")
     before = (tmp_path / "hot.sqlite").read_bytes()
+    known = migrations.newest(batches.STEPS)
     for refuse in (batches.connect, batches.refuse_newer):
-        with pytest.raises(StoreTooNew, match=r"^the hot log has schema version 3, .* versions up to 1: install"):
+        with pytest.raises(StoreTooNew, match=rf"^the hot log has schema version 99, .* versions up to {known}: inst"):
             refuse(tmp_path / "hot.sqlite")
     assert (tmp_path / "hot.sqlite").read_bytes() == before
 

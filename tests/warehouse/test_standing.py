@@ -12,10 +12,10 @@ from warehouse.errors import ControlUnreadable, ProjectNotFound
 from warehouse.folder import sqlite_url
 
 NOW_S = 1_790_000_000
-Checked = Callable[[Path, str], AbstractContextManager[Callable[[], None]]]
+Checked = Callable[[Path, str], AbstractContextManager[standing.Check]]
 
 
-def anywhere(file: Path, project: str) -> AbstractContextManager[Callable[[], None]]:
+def anywhere(file: Path, project: str) -> AbstractContextManager[standing.Check]:
     return standing.anywhere(sqlite_url(file), project)
 
 
@@ -41,6 +41,22 @@ def test_a_project_stands_until_its_deletion_begins(tmp_path: Path, checked: Che
         projects.delete(engine, "site")
         with pytest.raises(ProjectNotFound):
             check()
+    engine.dispose()
+
+
+def test_new_project_under_the_same_id_is_another_project(tmp_path: Path, checked: Checked) -> None:
+    file = tmp_path / "control.sqlite"
+    engine = control.connect(sqlite_url(file))
+    projects.create(engine, "site", (), NOW_S)
+    with checked(file, "site") as check:
+        internal_id = check()
+        projects.end(engine, "site")
+        projects.delete(engine, "site")
+        new = projects.create(engine, "site", (), NOW_S)
+        with pytest.raises(ProjectNotFound):
+            check()
+    with checked(file, "site") as check:
+        assert check() == new.internal_id != internal_id
     engine.dispose()
 
 

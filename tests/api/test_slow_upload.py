@@ -1,0 +1,83 @@
+"""A project is deleted, and its id used again, while a request's body arrives: nothing of the request is stored."""
+
+import json
+import socket
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from tests.running import PROJECT, Running, new_job, new_key
+from tests.waiting import until
+
+
+def begin(service: Running, path: str, body: bytes, **headers: str) -> socket.socket:
+    """Send the head and the first half of a body, once the service reads it."""
+    url = httpx.URL(service.url)
+    connection = socket.create_connection((url.host, url.port), timeout=60)
+    sent = {"Host": url.host, "Content-Type": "application/json", "Content-Length": str(len(body)), **headers}
+    head = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
+    connection.sendall(f"POST {path} HTTP/1.1\r\n{head}Expect: 100-continue\r\nConnection: close\r\n\r\n".encode())
+    assert connection.recv(100).startswith(b"HTTP/1.1 100 ")
+    connection.sendall(body[: len(body) // 2])
+    return connection
+
+
+def end(connection: socket.socket, body: bytes) -> tuple[int, str]:
+    """Send the other half; return the answer's status and problem type."""
+    connection.sendall(body[len(body) // 2 :])
+    answer = b""
+    while piece := connection.recv(65_536):
+        answer += piece
+    connection.close()
+    head, _, content = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(content)["type"]
+
+
+def replace_project(service: Running) -> None:
+    """Delete the project and create another one under its id."""
+    assert service.run("project", "delete", PROJECT, "--yes").returncode == 0
+    service.key = new_key(service.data)
+
+
+HIT = json.dumps({"path": "/late", "userAgent": "GPTBot/1.2", "eventId": "late"}).encode()
+BEACON = json.dumps({"path": "/late"}).encode()
+PROMPT = json.dumps({"prompt": "late"}).encode()
+HITS, JOBS = f"/v1/analytics/{PROJECT}/hits", f"/v2/agent/{PROJECT}/job"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "has_key", "refusal"),
+    [
+        (HITS, HIT, True, (401, "/docs#unauthenticated")),
+        (HITS, BEACON, False, (404, "/docs#not-found")),
+        (JOBS, PROMPT, True, (401, "/docs#unauthenticated")),
+    ],
+    ids=["server post", "beacon", "prompt"],
+)
+def test_slow_upload_does_not_reach_a_new_project_under_the_same_id(
+    start: Callable[..., Running], path: str, body: bytes, has_key: bool, refusal: tuple[int, str]
+) -> None:
+    service = start(READERSHIP_JOBS_AT_ONCE="0")
+    new_job(service.data)
+    slow = begin(service, path, body, **(service.auth if has_key else {}))
+    replace_project(service)
+    new_job(service.data)
+    assert end(slow, body) == refusal
+    answer = service.post(json.loads(HIT))
+    assert answer.json() == {"accepted": 1, "duplicates": 0, "rejected": []}, "its event id is new"
+    assert service.get()["totals"]["total"] == 1
+    jobs = httpx.get(f"{service.url}/v2/agent/{PROJECT}/jobs", headers=service.auth).json()["jobs"]
+    assert len(jobs) == 1
+    assert service.stop() == 0
+
+
+def test_key_that_is_revoked_during_an_upload_stores_nothing(start: Callable[..., Running]) -> None:
+    service = start(READERSHIP_JOBS_AT_ONCE="0")
+    revoked, service.key = service.auth, new_key(service.data)
+    slow = begin(service, HITS, HIT, **revoked)
+    assert service.run("key", "revoke", revoked["Authorization"].removeprefix("Bearer ")).returncode == 0
+    until(lambda: httpx.get(service.views, headers=revoked, timeout=60).status_code == 401)
+    assert end(slow, HIT) == (401, "/docs#unauthenticated")
+    assert service.get()["totals"]["total"] == 0
+    assert service.stop() == 0
