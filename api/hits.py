@@ -38,8 +38,8 @@ COUNT_AFTER_S = (0, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.25
 """When a beacon is counted that finds another worker counting: half a second of waits, in which others are answered.
 With SQLite's own waiting for up to 5 s the whole worker stood still. A thread would cost each beacon some 0.1 ms."""
 CHECK_AGAIN_S = 1.0
-"""A body that took longer has its key and project checked a second time. The hot log refuses the rows of a deleted
-project in any case; a revoked key works at most for so long, and for `keys.BELIEVED_S`."""
+"""Duration of a body, in seconds, past which its key and project are checked again. The hot log refuses the rows of a
+deleted project in any case. A revoked key works at most for this time and `keys.BELIEVED_S`."""
 PIXEL = bytes.fromhex("47494638396101000100800000ffffff00000021f90401000000002c00000000010001000002024401003b")
 
 

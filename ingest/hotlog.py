@@ -170,11 +170,11 @@ class HotLog:
                 ]
 
     def _read_refusals(self) -> None:
-        self._last_refusal = refusals.last(self._connection)  # first: the ids read next may only be more
+        self._last_refusal = refusals.last(self._connection)  # first: the next commit finds a later one
         self._refused = refusals.internal_ids(self._connection)
 
     def _store_all(self, posts: list[Post]) -> list[Receipt | Exception]:
-        """Raises _NewRefusals if a project was deleted since refusals were read; nothing is stored."""
+        """Store the posts. Raises _NewRefusals, and stores nothing, if a project was deleted since the last look."""
         if any(seen.leaves_a_trace(post) for post in posts):
             return self._store_remembered(posts, time.time())
         rows = [row for post in posts for row in post.rows]

@@ -2,7 +2,7 @@
 
 A project has an internal id beside its id. A project that is created later under the same id has another one. The
 deletion adds the internal id here before it erases anything, and each writer looks here in the transaction that stores
-rows. So a request that began before the deletion stores nothing after it, however long the request takes.
+rows. A request that began before the deletion therefore stores nothing after it, however long the request takes.
 """
 
 import sqlite3
@@ -26,6 +26,7 @@ def last(connection: sqlite3.Connection) -> int:
 
 
 def internal_ids(connection: sqlite3.Connection) -> frozenset[str]:
+    """Return the internal ids of all deleted projects."""
     return frozenset(internal_id for (internal_id,) in connection.execute("SELECT internal_id FROM refusals"))
 
 
