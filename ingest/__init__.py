@@ -7,7 +7,8 @@ In the order data passes:
 - `hit`: what a sender says of a page view, checked.
 - `path`: a URL or path into the one spelling that counts.
 - `agents`, `agents.toml`: the table of AI agents.
-- `classify`: a user agent into human, ai or bot, and the rule that says so.
+- `rules`, `rules.toml`: the tables of bots, habits of bots, and shapes of browsers and devices.
+- `classify`: a user agent into human, ai or bot, and the rule that decided.
 - `device`: a user agent into browser, operating system and device.
 - `reader`: a user agent into all of that.
 - `page_view`: a hit and its classification into a row of the lake.

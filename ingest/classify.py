@@ -10,10 +10,10 @@ from typing import Literal
 
 import crawleruseragents  # type: ignore[import-untyped]  # ships no types
 import msgspec
-import re2  # type: ignore[import-untyped]  # ships no types
 
 from ingest import agents
 from ingest.device import SCREENS, Device, Screen, describe_all, matched
+from ingest.rules import RULES, PatternSet, Rule, patterns
 
 Traffic = Literal["human", "ai", "bot"]
 
@@ -28,55 +28,10 @@ class Classification(msgspec.Struct, frozen=True):
     rule: str
 
 
-class OwnRule(msgspec.Struct, frozen=True):
-    kind: str
-    agent: str | None
-    regex: str
-
-
 class _Crawler(msgspec.Struct, frozen=True):
     pattern: str
     instances: tuple[str, ...]
 
-
-HUMAN = Classification("human", agent=None, operator=None, purpose=None, rule="human")
-
-# HTTP libraries and monitors that the two packages miss, or name less clearly. A word that apps and browsers also
-# carry is a library only where the user agent starts with it.
-OWN_RULES = (
-    OwnRule("empty-user-agent", None, r"""^[\s"'-]*$"""),
-    OwnRule("http-library", "curl", r"(?i)^(?:lib)?curl\b|^pycurl/"),
-    OwnRule("http-library", "Wget", r"(?i)^wget\b"),
-    OwnRule("http-library", "axios", r"(?i)^axios\b"),
-    OwnRule("http-library", "undici", r"(?i)^undici\b"),
-    OwnRule("http-library", "node-fetch", r"(?i)^node-fetch\b"),
-    OwnRule("http-library", "Node.js", r"(?i)^(?:node|node\.js)(?:/|$)"),
-    OwnRule("http-library", "Go-http-client", r"(?i)^go-http-client\b"),
-    OwnRule("http-library", "okhttp", r"(?i)^okhttp\b"),
-    OwnRule("http-library", "Java", r"^Java[/ ]\d|^Mozilla/4\.0 \([^)]{1,40}\) Java/\d"),
-    OwnRule("http-library", "Apache-HttpClient", r"^(?:Apache|Jakarta Commons)-HttpClient"),
-    OwnRule("http-library", "AHC", r"^AHC/"),
-    OwnRule("http-library", "Symfony HttpClient", r"(?i)^symfony httpclient\b"),
-    OwnRule("http-library", "Guzzle", r"(?i)^guzzle(?:http)?\b"),
-    OwnRule("http-library", "PHP", r"^PHP[/ ]\d"),
-    OwnRule("http-library", "libwww-perl", r"(?i)^libwww-perl\b|^lwp[:-]"),
-    OwnRule("http-library", "aiohttp", r"(?i)\baiohttp/"),
-    OwnRule("http-library", "httpx", r"(?i)^(?:python-)?httpx/"),
-    OwnRule("http-library", "python-requests", r"(?i)^python-requests\b"),
-    OwnRule("http-library", "Python-urllib", r"(?i)^python-urllib\d?\b"),
-    OwnRule("http-library", "Ruby", r"^(?:Ruby|Faraday)\b"),
-    OwnRule("http-library", "reqwest", r"(?i)^reqwest\b"),
-    OwnRule("http-library", "Dart", r"^Dart/\d"),
-    OwnRule("http-library", "PowerShell", r"\bWindowsPowerShell/|^PowerShell/"),
-    OwnRule("http-library", "Postman", r"^PostmanRuntime/"),
-    OwnRule("http-library", "libfetch", r"\blibfetch/"),
-    OwnRule("monitor", "Blackbox Exporter", r"(?i)^blackbox exporter\b"),
-    OwnRule("monitor", "kube-probe", r"^kube-probe/"),
-    OwnRule("monitor", "ELB-HealthChecker", r"^ELB-HealthChecker/"),
-)
-
-# "+http" introduces the page where a bot explains itself; no browser writes it.
-CONTACT_ADDRESS = r"\+ ?https?://"
 
 # Patterns of crawler-user-agents that are not used, with whom they match. Those of our own agents are not used either:
 # without word boundaries they would call ShowYouBot YouBot.
@@ -99,30 +54,27 @@ ONLY_AS_NAME = frozenset(
         "GoPay", "Disqus", "Fever", "Mastodon", "Feedly", "Zapier", "HubSpot", "Blackboard", "Tweakers", "MailChimp",
         "Jumio", r"Retool\/", r"Make\/", r"RED\/", "Sonic", "Odin;", "Magellan", "Adventurer", "alienfarm", "Upflow",
         "Trove", "Hello World", "Determ", "ds9", "fluffy", "speedy", "yanga", "Aranea", "Sogou", r"Daum\/", "Hatena",
-        "Goodreads", "Butterfly",
+        "Goodreads", "Butterfly", "coccoc", "Expanse", r"008\/",
     }
 )  # fmt: skip
 _OWN_NAME = r"^(?:Mozilla/\d\.\d \(compatible; ?)?"
 
 
 def classify(user_agent: str) -> Classification:
-    """By the first 1,024 characters alone, in time linear in them.
-
-    AI agents come before all bot rules: the user agent of ChatGPT-User ends in "+https://openai.com/bot".
-    """
+    """Return who asked, by the first 1,024 characters alone, in time linear in them."""
     return read_all([user_agent])[0][0]
 
 
 def read_all(user_agents: Sequence[str]) -> list[tuple[Classification, Device]]:
-    """Who asked, as `classify` says, and with what: the parsers of devices are asked once for both."""
+    """Return for each who asked, as `classify` does, and with what: both need the answers of the device parsers."""
     texts = [matched(user_agent) for user_agent in user_agents]
-    found = [_SHORT_SET.Match(text) or () for text in texts]
+    found = [_FIRST_SET.matches(text) for text in texts]
     devices = describe_all(texts, [_screen(places) for places in found])
     return [(_who(text, places, device), device) for text, places, device in zip(texts, found, devices, strict=True)]
 
 
 def crawlers(rows: object) -> tuple[_Crawler, ...]:
-    """The rows of crawler-user-agents that are used.
+    """Return the rows of crawler-user-agents that are used.
 
     Raises: LookupError if a pattern named in this module is gone, so that an update of the package is looked at.
     """
@@ -133,27 +85,43 @@ def crawlers(rows: object) -> tuple[_Crawler, ...]:
 
 
 def _who(text: str, places: Sequence[int], device: Device) -> Classification:
-    """By what is found of _SHORT_SET."""
+    """Return the answer of the first rule that matches; `places` are those of `_FIRST_SET`.
+
+    AI agents come before all bot rules: the user agent of ChatGPT-User ends in "+https://openai.com/bot".
+    """
     if _FIRST_WORD in places and (agent := agents.find(text)):
         return _AGENTS[agent.name]
-    first = min(places, default=_CONTACT)
-    if first < _CONTACT:
-        return _OWN[first]
-    crawler = min(_CRAWLER_SET.Match(text) or (), default=None)
+    named = min(places, default=_FIRST_WORD)
+    if named < _FIRST_WORD:
+        return _NAMED[named]
+    crawler = min(_CRAWLER_SET.matches(text), default=None)
     if crawler is not None:
         return _crawler_bot(crawler)
-    if _CONTACT in places:
-        return _CONTACT_ADDRESS
-    return _USER_AGENTS if device.device == "bot" else HUMAN
+    habit = min(_HABIT_SET.matches(text), default=None)
+    if habit is not None:
+        return _HABITS[habit]
+    return _USER_AGENTS if device.device == "bot" else _by_shape(text)
+
+
+def _by_shape(text: str) -> Classification:
+    """Return the person whose shape the text has, or what names a text without one."""
+    if _COMMON_SET.matches(text):
+        return _PEOPLE[0]
+    person = min(_PERSON_SET.matches(text), default=None)
+    return _UNSHAPED[min(_UNSHAPED_SET.matches(text))] if person is None else _PEOPLE[person]
 
 
 def _screen(places: Sequence[int]) -> Screen | None:
     return next((screen for place, screen in _SCREENS if place in places), None) if places else None
 
 
-def _bot(kind: str, agent: str | None) -> Classification:
-    rule = f"bot:{kind}:{agent}" if agent else f"bot:{kind}"
-    return Classification("bot", agent, operator=None, purpose=None, rule=rule)
+def _answer(traffic: Literal["human", "bot"], kind: str, agent: str | None = None) -> Classification:
+    rule = f"{traffic}:{kind}:{agent}" if agent else f"{traffic}:{kind}"
+    return Classification(traffic, agent, operator=None, purpose=None, rule=rule)
+
+
+def _answers(traffic: Literal["human", "bot"], rules: Sequence[Rule]) -> tuple[Classification, ...]:
+    return tuple(_answer(traffic, rule.kind, rule.name) for rule in rules)
 
 
 def _is_agent(row: _Crawler) -> bool:
@@ -166,50 +134,48 @@ def _narrowed(pattern: str) -> str:
 
 @cache
 def _crawler_bot(index: int) -> Classification:
-    return _bot("crawler-user-agents", _name(_CRAWLERS[index]))
+    return _answer("bot", "crawler-user-agents", _name(_CRAWLERS[index]))
 
 
 def _name(row: _Crawler) -> str:
-    r"""What the pattern matches in its own example: AhrefsBot for `Ahrefs(Bot|SiteAudit)`."""
+    r"""Return what the pattern matches in its own example: AhrefsBot for `Ahrefs(Bot|SiteAudit)`."""
     examples = (re.search(row.pattern, example) for example in row.instances)
     matched = next((match[0] for match in examples if match), row.pattern.replace("\\", ""))
     return re.split(r"[;(]", matched.strip(" /;()^"))[0].strip(" /")
-
-
-def _compiled(patterns: tuple[str, ...]) -> re2.Set:
-    """Raises: re2.error for a pattern RE2 cannot run in linear time."""
-    compiled = re2.Set.SearchSet()
-    for pattern in patterns:
-        compiled.Add(pattern)
-    compiled.Compile()
-    return compiled
-
-
-def _ruleset() -> str:
-    """Of the modules' whole text: what was picked out of them left out the order of the steps, and limits. An edit that
-    changes no answer changes it too, and costs a reclassification that moves nothing."""
-    rows = [(row.name, row.tokens, row.operator, row.purpose) for row in agents.AGENTS]
-    sources = [Path(__file__).with_name(name).read_text("utf-8") for name in ("agents.py", "classify.py", "device.py")]
-    packages = ("crawler-user-agents", "user-agents", "ua-parser", "ua-parser-builtins", "ua-parser-rs", "google-re2")
-    parts = (rows, sources, [version(package) for package in packages])
-    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:12]
 
 
 _AGENTS = {
     agent.name: Classification("ai", agent.name, agent.operator, agent.purpose, rule=f"ai:{agent.name}")
     for agent in agents.AGENTS
 }
-_OWN = tuple(_bot(rule.kind, rule.agent) for rule in OWN_RULES)
 _CRAWLERS = crawlers(crawleruseragents.CRAWLER_USER_AGENTS_DATA)
-_CONTACT_ADDRESS = _bot("contact-address", None)
-_USER_AGENTS = _bot("user-agents", None)
+_NAMED = _answers("bot", RULES.named_bot)
+_HABITS = (*_answers("human", RULES.known_person), *_answers("bot", RULES.bot_habit))
+_PEOPLE = _answers("human", RULES.person)
+_UNSHAPED = _answers("bot", RULES.unshaped)
+_USER_AGENTS = _answer("bot", "user-agents")
 
-# A set takes as long as one pattern, so that the short ones are in one. With the crawlers' too, whose are many, it runs
-# out of memory for its states over user agents of many sorts, and takes twice as long as they do alone.
-_CONTACT, _FIRST_WORD = len(OWN_RULES), len(OWN_RULES) + 1
+# A set takes as long as one pattern, until its states outgrow the 8 MB that RE2 gives it: over 20,000 user agents of
+# many sorts, habits and people take 28 µs each in one set, and 2 µs in two with the first row of people searched alone.
+_FIRST_WORD = len(_NAMED)
 _SCREENS = tuple(enumerate(SCREENS, start=_FIRST_WORD + 1))
-_SHORT_SET = _compiled((*(rule.regex for rule in OWN_RULES), CONTACT_ADDRESS, agents.FIRST_WORDS, *SCREENS.values()))
-_CRAWLER_SET = _compiled(tuple(_narrowed(row.pattern) for row in _CRAWLERS))
+_FIRST_SET = PatternSet((*patterns(RULES.named_bot), agents.FIRST_WORDS, *SCREENS.values()))
+_CRAWLER_SET = PatternSet(_narrowed(row.pattern) for row in _CRAWLERS)
+_HABIT_SET = PatternSet(patterns((*RULES.known_person, *RULES.bot_habit)))
+_COMMON_SET = PatternSet(patterns(RULES.person[:1]))
+_PERSON_SET = PatternSet(patterns(RULES.person))
+_UNSHAPED_SET = PatternSet(patterns(RULES.unshaped))
 
-# Changes whenever an answer could: stored with every hit, so that older ones can be classified again.
+
+def _ruleset() -> str:
+    """Return a hash of the rule data and of the text of the modules that apply it."""
+    rows = [(row.name, row.tokens, row.operator, row.purpose) for row in agents.AGENTS]
+    modules = ("agents.py", "classify.py", "device.py", "rules.py")
+    sources = [Path(__file__).with_name(name).read_text("utf-8") for name in modules]
+    packages = ("crawler-user-agents", "user-agents", "ua-parser", "ua-parser-builtins", "ua-parser-rs", "google-re2")
+    parts = (rows, RULES, sources, [version(package) for package in packages])
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:12]
+
+
 RULESET = _ruleset()
+"""Version of the rules, stored with every hit, so that older hits can be classified again."""

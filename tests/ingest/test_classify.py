@@ -2,6 +2,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import crawleruseragents  # type: ignore[import-untyped]  # ships no types
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from ingest import agents, classify
 from ingest.agents import Purpose
-from ingest.classify import HUMAN, LEFT_OUT, ONLY_AS_NAME, OWN_RULES, RULESET, Classification, Traffic
+from ingest.classify import LEFT_OUT, ONLY_AS_NAME, RULESET, Classification, Traffic
+from ingest.rules import RULES, PatternSet, Rule, read
 
 HERE = Path(__file__).parent
 
@@ -61,16 +63,20 @@ def test_every_token_of_every_agent_has_a_row() -> None:
     assert missing == []
 
 
+def names(traffic: Traffic, rules: Iterable[Rule]) -> set[str]:
+    return {f"{traffic}:{rule.kind}:{rule.name}" if rule.name else f"{traffic}:{rule.kind}" for rule in rules}
+
+
 def test_every_rule_has_a_row() -> None:
     shown = {row.rule for row in EXPECTED}
-    own = {f"bot:{rule.kind}:{rule.agent}" if rule.agent else f"bot:{rule.kind}" for rule in OWN_RULES}
-    others = {"human", "bot:contact-address", "bot:user-agents", "bot:crawler-user-agents:Googlebot"}
-    assert own | others <= shown
+    own = names("bot", (*RULES.named_bot, *RULES.bot_habit, *RULES.unshaped))
+    people = names("human", (*RULES.known_person, *RULES.person))
+    assert own | people | {"bot:user-agents", "bot:crawler-user-agents:Googlebot"} <= shown
 
 
 def test_every_example_of_crawler_user_agents_is_automatic() -> None:
     rows = [row for row in crawleruseragents.CRAWLER_USER_AGENTS_DATA if row["pattern"] not in LEFT_OUT]
-    assert [ua for row in rows for ua in row["instances"] if classify.classify(ua) == HUMAN] == []
+    assert [ua for row in rows for ua in row["instances"] if classify.classify(ua).traffic == "human"] == []
 
 
 @pytest.mark.parametrize("name", sorted(ONLY_AS_NAME))
@@ -85,7 +91,8 @@ def test_any_text_is_classified_and_the_same_way_again(text: str) -> None:
     first = classify.classify(text)
     assert classify.classify(text) == first
     assert (first.traffic == "ai") == (first.operator is not None) == (first.purpose is not None)
-    assert first.rule == "human" or first.rule.startswith(f"{first.traffic}:")
+    assert first.rule.startswith(f"{first.traffic}:")
+    assert first.agent is None or first.rule.endswith(f":{first.agent}")
 
 
 @given(st.sampled_from([row.ua for row in EXPECTED if row.ua.strip()]), any_text)
@@ -96,7 +103,7 @@ def test_text_beyond_1024_characters_changes_nothing(user_agent: str, tail: str)
 
 def test_agent_named_after_1024_characters_is_not_seen() -> None:
     assert classify.classify("x" * (1024 - 7) + " GPTBot").agent == "GPTBot"
-    assert classify.classify("x" * (1024 - 6) + " GPTBot") == HUMAN
+    assert classify.classify("x" * (1024 - 6) + " GPTBot").agent is None
 
 
 def test_agent_is_found_wherever_its_token_stands() -> None:
@@ -136,7 +143,7 @@ def ruleset_with(folder: Path, file: str, old: str, new: str) -> str:
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("classify.py", "first < _CONTACT", "first <= _CONTACT"),
+        ("classify.py", "named < _FIRST_WORD", "named <= _FIRST_WORD"),
         ("classify.py", "(compatible; ?)?", "(compatible; )?"),
         ("classify.py", "[;(]", "[;]"),
         ("device.py", "MATCHED_CHARACTERS_MAX = 1024", "MATCHED_CHARACTERS_MAX = 512"),
@@ -189,3 +196,32 @@ def test_update_that_drops_a_narrowed_crawler_pattern_is_refused() -> None:
     rows = [row for row in crawleruseragents.CRAWLER_USER_AGENTS_DATA if row["pattern"] != "WhatsApp"]
     with pytest.raises(LookupError, match="no longer has WhatsApp"):
         classify.crawlers(rows)
+
+
+RULE_ROWS = """
+named_bot = []
+known_person = []
+bot_habit = []
+person = [{ kind = "browser", pattern = "^Mozilla/" }]
+unshaped = [{ kind = "not-a-browser", pattern = "" }]
+"""
+
+
+def test_tables_of_rules_are_read() -> None:
+    assert read(RULE_ROWS).person == (Rule("browser", "^Mozilla/"),)
+
+
+def test_tables_that_leave_a_user_agent_without_a_rule_are_refused() -> None:
+    with pytest.raises(ValueError, match="must match every text"):
+        read(RULE_ROWS.replace('pattern = ""', 'pattern = "x"'))
+
+
+@pytest.mark.parametrize("change", [("pattern", "regex"), ("unshaped", "unshapely"), ('"browser"', "1")])
+def test_faulty_row_of_the_rules_is_refused(change: tuple[str, str]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        read(RULE_ROWS.replace(*change))
+
+
+def test_pattern_that_is_not_of_linear_time_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"not a pattern of RE2: \(a\)\\1"):
+        PatternSet([r"(a)\1"])

@@ -1,0 +1,86 @@
+"""Recall of the classification on the labelled set: the share of each class and group that the rules find.
+
+Half of the set was held out: nobody read it while the rules were written. docs/classification.md says how the set was
+made and what it cannot show.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from rich.console import Console
+
+from api.output import table
+from ingest.classify import RULESET, Classification, Traffic, classify
+
+SET = Path(__file__).parent.parent / "tests" / "data" / "labelled_user_agents.jsonl"
+
+
+class Labelled(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A user agent of the set; `source` names the package, its version and the file that has it."""
+
+    user_agent: str
+    traffic: Traffic
+    group: str
+    source: str
+    held_out: bool
+    note: str | None = None
+
+
+class Recall(NamedTuple):
+    """How many user agents of a group the rules find, of how many."""
+
+    found: int
+    labelled: int
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.found / self.labelled if self.labelled else 100.0
+
+    def __str__(self) -> str:
+        return f"{self.found} of {self.labelled} ({self.percent:.1f} %)" if self.labelled else ""
+
+
+class Miss(NamedTuple):
+    """A user agent that the rules take for somebody else."""
+
+    row: Labelled
+    answer: Classification
+
+
+def labelled() -> list[Labelled]:
+    """Return the rows of the set, in the file's order."""
+    return [msgspec.json.decode(line, type=Labelled) for line in SET.read_bytes().splitlines()]
+
+
+def misses(rows: Iterable[Labelled]) -> Iterator[Miss]:
+    """Yield each row whose class the rules get wrong."""
+    for row in rows:
+        answer = classify(row.user_agent)
+        if answer.traffic != row.traffic:
+            yield Miss(row, answer)
+
+
+def recall(rows: Iterable[Labelled]) -> Recall:
+    """Return the recall of all rows together."""
+    all_rows = list(rows)
+    return Recall(len(all_rows) - len(list(misses(all_rows))), len(all_rows))
+
+
+def main() -> None:
+    """Print the recall of each group and class, then every miss."""
+    groups: defaultdict[tuple[Traffic, str], list[Labelled]] = defaultdict(list)
+    for row in labelled():
+        groups[row.traffic, row.group].append(row)
+        groups[row.traffic, "all"].append(row)
+    lines = [(*group, *map(str, _both_halves(rows))) for group, rows in sorted(groups.items())]
+    title = f"recall, ruleset {RULESET}"
+    Console().print(table(("class", "group", "seen by the authors", "held out"), lines, title=title))
+    for miss in misses(labelled()):
+        print(miss.row.traffic, miss.row.group, miss.answer.rule, miss.row.user_agent, sep="\t")
+
+
+def _both_halves(rows: list[Labelled]) -> tuple[Recall, Recall]:
+    return recall(row for row in rows if not row.held_out), recall(row for row in rows if row.held_out)
