@@ -19,6 +19,7 @@ from warehouse.plural import counted
 
 LOCK_WAIT_S = 300.0
 DAY_S = 86_400
+SCOPES_HELP = "read: exports. ingest: posts hits and nothing else. write: everything, agent jobs too."
 
 
 @click.group()
@@ -111,7 +112,7 @@ def key() -> None:
 @key.command("create")
 @click.argument("project_id", metavar="PROJECT")
 @click.option("--name", default="", help="What it is for.")
-@click.option("--scope", type=click.Choice(keys.SCOPES), default="write", show_default=True, help="write implies read.")
+@click.option("--scope", type=click.Choice(keys.SCOPES), default="write", show_default=True, help=SCOPES_HELP)
 @click.option("--expires-days", type=click.IntRange(1, 36_500), help="Ends by itself after so many days.")
 @click.pass_obj
 def create_key(settings: Settings, project_id: str, name: str, scope: Scope, expires_days: int | None) -> None:

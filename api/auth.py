@@ -47,6 +47,12 @@ async def key_for(request: Request, keyring: Keyring, project: str, scope: Scope
     key = await key_of(request, keyring)
     if key.project != project:
         raise Problem("forbidden", "the API key is of another project")
-    if scope == "write" and key.scope != "write":
-        raise Problem("forbidden", "the API key may only read; this needs one with the scope `write`")
+    require_scope(key, scope)
     return key
+
+
+def require_scope(key: Key, needed: Scope) -> None:
+    """Raise Problem `forbidden` if the key's scope does not include what is needed."""
+    if not key.allows(needed):
+        enough = "`write`" if needed == "write" else f"`{needed}` or `write`"
+        raise Problem("forbidden", f"the API key has the scope `{key.scope}`; this needs {enough}")

@@ -24,7 +24,7 @@ class Classified(msgspec.Struct, frozen=True, rename="camel"):
 
 async def classify_user_agent(request: Request) -> Response:
     """GET /v1/classify?userAgent=; without the parameter, of an empty user agent."""
-    await auth.key_of(request, state_of(request).keyring)
+    auth.require_scope(await auth.key_of(request, state_of(request).keyring), "read")
     user_agent = parameters.single(request, ("userAgent",)).get("userAgent", "")
     if len(user_agent) > USER_AGENT_CHARACTERS_MAX:
         detail = f"has {len(user_agent)} characters; at most {USER_AGENT_CHARACTERS_MAX} are taken"

@@ -103,7 +103,7 @@ async def _beacon(request: Request, state: State) -> Response:
 
 async def _server_post(request: Request, state: State) -> Response:
     began_s = time.monotonic()
-    bearer = await auth.key_for(request, state.keyring, request.path_params["projectId"], "write")
+    bearer = await auth.key_for(request, state.keyring, request.path_params["projectId"], "ingest")
     key = idempotency_key(request)
     lines = body.media_type(request, (JSON, NDJSON)) == NDJSON
     content = await body.read(request, post.BODY_BYTES_MAX)

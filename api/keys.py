@@ -33,8 +33,9 @@ USED_EVERY_S = 60
 
 LOG = logging.getLogger("readership.keys")
 
-Scope = Literal["read", "write"]
-SCOPES: tuple[Scope, ...] = ("read", "write")
+Scope = Literal["read", "ingest", "write"]
+SCOPES: tuple[Scope, ...] = ("read", "ingest", "write")
+"""`read` reads, `ingest` posts hits, and `write` does everything."""
 
 KEYS = sa.Table(
     "keys",
@@ -42,7 +43,7 @@ KEYS = sa.Table(
     sa.Column("id", sa.String(12), primary_key=True),
     sa.Column("project_id", sa.ForeignKey(projects.PROJECTS.c.id, ondelete="CASCADE"), nullable=False, index=True),
     sa.Column("name", sa.String(200), nullable=False),
-    sa.Column("scope", sa.String(5), nullable=False),
+    sa.Column("scope", sa.String(10), nullable=False),
     sa.Column("sha256", sa.String(64), nullable=False, unique=True),
     sa.Column("created_s", sa.BigInteger, nullable=False),
     sa.Column("expires_s", sa.BigInteger),
@@ -63,6 +64,10 @@ class Key:
     expires_s: int | None
     revoked_s: int | None
     last_used_s: int | None
+
+    def allows(self, needed: Scope) -> bool:
+        """Return whether the key may do what needs this scope."""
+        return self.scope in (needed, "write")
 
     def is_good(self, now_s: float) -> bool:
         return self.revoked_s is None and (self.expires_s is None or now_s < self.expires_s)

@@ -33,8 +33,10 @@ each whether a human, an AI agent (`ai`: GPTBot, Claude-User and others) or anot
 monitor, a script) made it, keeps it, and answers with counts. A site is a project; `projectId` is its id.
 
 - An API key is sent as `Authorization: Bearer <key>` and is good for one project: with the scope `read` to
-  export, with `write` also to send. Keep it on servers: the pages of a site send their views without one.
-- A key of the scope `write` also has a prompt worked on by a coding agent, which opens a pull request: a job.
+  export, with `ingest` to send hits and nothing else, with `write` for everything. Keep it on servers: the pages
+  of a site send their views without one.
+- A key of the scope `write` also starts agent jobs: a coding agent works on a prompt and opens a pull request.
+  Give a web server a key of the scope `ingest`.
 - Every answer has an `X-Request-Id`: yours, if the request brought one of up to 64 letters, digits and `._-`.
 - Every error is a problem as RFC 9457 has it, `{problems.MEDIA_TYPE}`; its `type` leads to what to do about it.
 - What takes GET takes HEAD. Any other method is answered `405`, with those there are in `Allow`. All times are
@@ -45,9 +47,9 @@ A `202` promises that each hit it calls `accepted` is on disk, safe from a crash
 counted by the next export. After any other answer nothing was kept. If no answer reaches you, you cannot know:
 send it again with the same `Idempotency-Key` or the same `eventId`s, and nothing is counted twice.
 
-With an API key of the scope `write`, for a server, an edge or a log shipper: one JSON object, an array of them,
-or NDJSON, an object a line. At most {post.HITS_MAX:,} hits and {post.BODY_BYTES_MAX >> 20} MiB, also once unpacked
-where it comes with `Content-Encoding: gzip`.
+With an API key of the scope `ingest` or `write`, for a server, an edge or a log shipper: one JSON object, an
+array of them, or NDJSON, an object a line. At most {post.HITS_MAX:,} hits and {post.BODY_BYTES_MAX >> 20} MiB, also
+once unpacked where it comes with `Content-Encoding: gzip`.
 
 - Each hit is judged by itself. A bad one does not stop the others: `rejected` tells its index (from 0; blank
   lines of NDJSON are not counted), its field and the reason. Only when all are bad is the answer `400`, with
@@ -66,8 +68,8 @@ beacons and pixels in any minute, unless the operator has set another number.
 """
 _EXPORT = """\
 How often people and AI agents read each path, from `dateFrom` up to, not including, `dateTo`. Bots are not
-counted: `total` is `human` plus `ai`. Every hit that was answered `202` before the request is in it. A key of
-either scope will do.
+counted: `total` is `human` plus `ai`. Every hit that was answered `202` before the request is in it. It
+needs a key of the scope `read` or `write`.
 
 - The paths come most viewed first, equally viewed ones in byte order. `totals` are of the whole range, on every
   page.
@@ -247,12 +249,15 @@ def _views() -> Json:
 
 
 def _classify() -> Json:
-    told = "What a hit with this user agent would count as, and the rule that says so. A key of any project will do."
+    told = (
+        "What a hit with this user agent would count as, and the rule that says so. A key of any project with the"
+        " scope `read` or `write` will do."
+    )
     length = {"maxLength": hit.USER_AGENT_CHARACTERS_MAX}
     given = parameter("userAgent", "A User-Agent header; not given, an empty one.", length, example="GPTBot/1.3")
     answers = {
         "200": answer("The classification.", as_json("Classified", _CLASSIFIED)),
-        **of_kinds("invalid-parameter", "unauthenticated"),
+        **of_kinds("invalid-parameter", "unauthenticated", "forbidden"),
     }
     return operation("classify", "Read", "Classify a user agent", told, answers, given, key=True)
 

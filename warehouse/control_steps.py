@@ -44,8 +44,20 @@ def _add_internal_ids(connection: "sa.Connection") -> None:
             connection.execute(sa.text("UPDATE projects SET internal_id = :internal_id WHERE id = :id"), values)
 
 
-STEPS: Steps = (Step(2, _add_internal_ids),)
-"""2: a project's internal id."""
+def widen_text(table: str, column: str, characters: int) -> Callable[["sa.Connection"], None]:
+    """Return a step that lets a text column have more characters. SQLite has no limit to change."""
+
+    def apply(connection: "sa.Connection") -> None:
+        import sqlalchemy as sa  # noqa: PLC0415  # see the module's docstring
+
+        if connection.dialect.name == "postgresql" and sa.inspect(connection).has_table(table):
+            connection.exec_driver_sql(f"ALTER TABLE {table} ALTER COLUMN {column} TYPE VARCHAR({characters})")
+
+    return apply
+
+
+STEPS: Steps = (Step(2, _add_internal_ids), Step(3, widen_text("keys", "scope", 10)))
+"""2: a project's internal id. 3: the key scope `ingest` is longer than `write`."""
 
 
 def pending(version: int | None, steps: Steps = STEPS) -> Steps:

@@ -262,3 +262,29 @@ def test_a_key_is_never_in_the_log_nor_in_an_error_nor_on_disk(service: Running,
         secret = token.removeprefix("rdr_admin_")[:20]
         assert secret not in said
         assert not any(secret.encode() in content for content in files)
+
+
+def test_a_key_of_the_scope_ingest_posts_hits_and_nothing_else(owner: Owner) -> None:
+    token = f"Bearer {owner.key('ingest')}"
+    assert owner.post(token).status_code == 202
+    refused_by = [owner.export(token), owner.classify(token)]
+    jobs = f"/v2/agent/{owner.project}/job"
+    for method, path in (
+        ("POST", jobs),
+        ("GET", f"{jobs}s"),
+        ("GET", f"{jobs}/1"),
+        ("POST", f"{jobs}/1/message"),
+        ("POST", f"{jobs}/1/cancel"),
+        ("POST", f"{jobs}/1/archive"),
+        ("GET", f"{jobs}/1/log"),
+    ):
+        refused_by.append(owner.client.request(method, path, json={"prompt": "x"}, headers=bearing(token)))
+    for answer in refused_by:
+        detail = problem(answer, 403)["detail"]
+        assert re.fullmatch(r"the API key has the scope `ingest`; this needs `(read` or `write|write)`", detail)
+    assert owner.client.get(f"{jobs}s", headers=bearing(f"Bearer {owner.key('write')}")).json()["jobs"] == []
+
+
+def test_a_key_of_the_scope_read_posts_no_hits(owner: Owner) -> None:
+    detail = problem(owner.post(f"Bearer {owner.key('read')}"), 403)["detail"]
+    assert detail == "the API key has the scope `read`; this needs `ingest` or `write`"

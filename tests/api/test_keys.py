@@ -232,3 +232,19 @@ def test_time_of_last_use_is_kept_as_fresh_as_a_minute(engine: sa.Engine) -> Non
             connection.execute(keys.KEYS.update().values(last_used_s=aged_s))
         Keyring(engine).look_up(token)
         assert (keys.named(engine, key.id).last_used_s == aged_s) is kept
+
+
+def test_a_control_database_of_0_1_0_takes_keys_of_every_scope(database_url: str) -> None:
+    """Its column `scope` has 5 characters, which PostgreSQL enforces."""
+    engine = control.connect(database_url, ())
+    projects.create(engine, "site", (), 1)
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.exec_driver_sql("ALTER TABLE keys ALTER COLUMN scope TYPE VARCHAR(5)")
+        connection.exec_driver_sql("UPDATE schema_version SET version = 1")
+    engine.dispose()
+    engine = control.connect(database_url)
+    for scope in keys.SCOPES:
+        token = keys.create(engine, "site", scope, scope, None, 1)[1]
+        assert keys.Keyring(engine).look_up(token).scope == scope
+    engine.dispose()
