@@ -29,7 +29,7 @@ DRAIN_S = 10
 kill then."""
 BACKLOG = 2048
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  # compared, not bound
-"""The hosts that stand for all interfaces, and the address of each on this machine."""
+"""Hosts that mean all interfaces, each with its address on this machine."""
 GC_THRESHOLD = (10_000, 20, 50)
 
 

@@ -58,7 +58,7 @@ class _Worker:
 class Supervisor:
     """A fixed number of processes that each call `target(number, *arguments)`; numbers count from 0.
 
-    A number is in use by one process at a time. The arguments are pickled anew for each start.
+    A number is in use by one process at a time. Each start pickles the arguments again.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Behind a proxy that removes a path prefix, what the service says of its own address works for the visitor."""
+"""A service behind a proxy that removes a path prefix: its links lead visitors to it."""
 
 import re
 import subprocess
@@ -69,34 +69,34 @@ def proxied() -> Iterator[Proxy]:
 
 @pytest.fixture
 def proxy(start: Callable[..., Running]) -> Iterator[tuple[Proxy, Running]]:
-    with proxied() as made:
-        service = start(READERSHIP_BASE_URL=f"{made.url}/", READERSHIP_JOBS_AT_ONCE="0")
-        made.service = service.url
-        yield made, service
+    with proxied() as prefixed:
+        service = start(READERSHIP_BASE_URL=f"{prefixed.url}/", READERSHIP_JOBS_AT_ONCE="0")
+        prefixed.service = service.url
+        yield prefixed, service
 
 
 @pytest.mark.needs("curl")
 def test_addresses_that_the_service_names_work_behind_a_prefix(proxy: tuple[Proxy, Running]) -> None:
-    made, service = proxy
-    page = httpx.get(f"{made.url}/docs").text
-    assert f"curl {made.url}/healthz" in page
-    ran = subprocess.run(["curl", "-fsS", f"{made.url}/healthz"], capture_output=True, text=True, check=True)
+    prefixed, service = proxy
+    page = httpx.get(f"{prefixed.url}/docs").text
+    assert f"curl {prefixed.url}/healthz" in page
+    ran = subprocess.run(["curl", "-fsS", f"{prefixed.url}/healthz"], capture_output=True, text=True, check=True)
     assert ran.stdout == '{"status":"ok"}'
     (script,) = re.findall(r'<script defer src="([^"]+)"', unescape(page))
     assert httpx.get(script).headers["content-type"].startswith("text/javascript")
     (link,) = re.findall(r'href="([^"#]+)"', page)
-    document = httpx.get(httpx.URL(f"{made.url}/docs").join(link)).json()
-    assert document["servers"] == [{"url": made.url}]
+    document = httpx.get(httpx.URL(f"{prefixed.url}/docs").join(link)).json()
+    assert document["servers"] == [{"url": prefixed.url}]
     assert httpx.get(f"{document['servers'][0]['url']}/healthz").status_code == 200
 
-    refused = httpx.get(f"{made.url}/v1/analytics/{PROJECT}/views?limit=0", headers=service.auth).json()
-    assert refused["type"] == f"{made.url}/docs#invalid-parameter"
-    assert httpx.get(f"{made.url}/nowhere").json()["type"] == f"{made.url}/docs#not-found"
+    refused = httpx.get(f"{prefixed.url}/v1/analytics/{PROJECT}/views?limit=0", headers=service.auth).json()
+    assert refused["type"] == f"{prefixed.url}/docs#invalid-parameter"
+    assert httpx.get(f"{prefixed.url}/nowhere").json()["type"] == f"{prefixed.url}/docs#not-found"
     assert refused["type"] in every_type(document)
-    assert f'"type": "{made.url}/docs#invalid-parameter"' in unescape(page)
+    assert f'"type": "{prefixed.url}/docs#invalid-parameter"' in unescape(page)
 
     new_job(service.data)
-    created = httpx.post(f"{made.url}/v2/agent/{PROJECT}/job", json={"prompt": "Say hello"}, headers=service.auth)
+    created = httpx.post(f"{prefixed.url}/v2/agent/{PROJECT}/job", json={"prompt": "Say hello"}, headers=service.auth)
     assert created.status_code == 201
     assert httpx.get(created.headers["location"], headers=service.auth).json()["id"] == created.json()["id"]
 
@@ -108,10 +108,10 @@ def every_type(document: Any) -> set[str]:
 
 def test_without_the_setting_the_reference_still_links_within_its_prefix(start: Callable[..., Running]) -> None:
     service = start()
-    with proxied() as made:
-        made.service = service.url
-        (link,) = re.findall(r'href="([^"#]+)"', httpx.get(f"{made.url}/docs").text)
-        assert httpx.get(httpx.URL(f"{made.url}/docs").join(link)).json()["openapi"] == "3.1.0"
+    with proxied() as prefixed:
+        prefixed.service = service.url
+        (link,) = re.findall(r'href="([^"#]+)"', httpx.get(f"{prefixed.url}/docs").text)
+        assert httpx.get(httpx.URL(f"{prefixed.url}/docs").join(link)).json()["openapi"] == "3.1.0"
 
 
 def test_documented_proxy_closes_what_asks_for_no_key() -> None:

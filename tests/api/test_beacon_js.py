@@ -327,7 +327,9 @@ def test_beacon_replaces_a_fetch_that_would_end_with_the_page(page: Page, site: 
     assert page.evaluate("beacons") == 1
 
 
-def test_console_and_log_say_why_a_beacon_fails(page: Page, site: Site, start: Callable[..., Running]) -> None:
+def test_reason_of_a_failed_beacon_is_in_the_console_and_in_the_log(
+    page: Page, site: Site, start: Callable[..., Running]
+) -> None:
     running = start()
     assert running.run("project", "create", "shop", "--origin", "https://shop.example").returncode == 0
     for project, status, reason in (
@@ -342,7 +344,7 @@ def test_console_and_log_say_why_a_beacon_fails(page: Page, site: Site, start: C
         assert any(f'"status":{status},' in line and reason in line for line in running.log.read_text().splitlines())
 
 
-def test_console_says_that_the_service_cannot_be_reached(page: Page, site: Site) -> None:
+def test_unreachable_service_is_reported_in_the_console(page: Page, site: Site) -> None:
     page.route("**/hits", lambda route: route.abort())
     with page.expect_console_message(lambda message: message.text.startswith("Readership: TypeError")):
         page.goto(site.origin)

@@ -80,14 +80,14 @@ def test_service_whose_supervisor_is_killed_is_followed_by_another(start: Callab
 def test_ending_service_is_waited_for(tmp_path: Path) -> None:
     first = service_lock.acquire(tmp_path, tmp_path, lambda text: None)
     first.mark_ending()
-    told: list[str] = []
+    messages: list[str] = []
 
     def end_first(text: str) -> None:
-        told.append(text)
+        messages.append(text)
         first.release()
 
     service_lock.acquire(tmp_path, tmp_path, end_first).release()
-    assert told == [f"waiting up to 30 s for the service of process {os.getpid()} on {tmp_path} to end"]
+    assert messages == [f"waiting up to 30 s for the service of process {os.getpid()} on {tmp_path} to end"]
 
 
 def test_service_that_does_not_end_is_waited_for_a_bounded_time(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_worker_killed_while_it_starts_is_replaced_at_once(
     assert process.wait(ENDED_S) == 0
 
 
-def test_service_that_is_told_to_end_while_its_workers_start_ends(
+def test_sigterm_while_workers_start_ends_the_service(
     starting: tuple[subprocess.Popen[bytes], Path],
 ) -> None:
     process, log = starting
@@ -74,7 +74,7 @@ def test_worker_killed_while_it_serves_is_replaced_and_the_log_has_its_signal(st
     service = start(workers=2)
     assert service.process is not None
     parent = service.process.pid
-    first, second = until(lambda: found if len(found := worker_processes(parent)) == 2 else None)
+    first, second = until(lambda: pids if len(pids := worker_processes(parent)) == 2 else None)
     os.kill(second, signal.SIGSEGV)
     until(lambda: len({*worker_processes(parent)} - {second}) == 2, within_s=REPLACED_S)
     (line,) = restarts(service.log)
