@@ -51,7 +51,7 @@ async def key_for(request: Request, keyring: Keyring, project: str, scope: Scope
     return key
 
 
-def require_scope(key: Key, needed: Scope) -> None:
+def require_scope(key: LiveKey, needed: Scope) -> None:
     """Raise Problem `forbidden` if the key's scope does not include what is needed."""
     if not key.allows(needed):
         enough = "`write`" if needed == "write" else f"`{needed}` or `write`"

@@ -108,7 +108,7 @@ async def _server_post(request: Request, state: State) -> Response:
     lines = body.media_type(request, (JSON, NDJSON)) == NDJSON
     content = await body.read(request, post.BODY_BYTES_MAX)
     if time.monotonic() - began_s > CHECK_AGAIN_S:
-        bearer = await auth.key_for(request, state.keyring, bearer.project, "write")
+        bearer = await auth.key_for(request, state.keyring, bearer.project, "ingest")
     now = datetime.now(UTC)
     if _is_large(content, lines):
         sent = await run_in_threadpool(_read, bearer, content, lines, key, now)

@@ -241,6 +241,7 @@ def test_a_control_database_of_0_1_0_takes_keys_of_every_scope(database_url: str
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             connection.exec_driver_sql("ALTER TABLE keys ALTER COLUMN scope TYPE VARCHAR(5)")
+        connection.exec_driver_sql("ALTER TABLE projects DROP COLUMN internal_id")
         connection.exec_driver_sql("UPDATE schema_version SET version = 1")
     engine.dispose()
     engine = control.connect(database_url)
