@@ -47,7 +47,7 @@ def test_deleting_20_mb_of_batches_grows_the_wal_by_no_more_than_some_parts(
     )
     batches.empty_wal(connection)
     last = batches.last_id(connection)
-    batches.delete_through(connection, last - 1)
+    batches.delete_through(connection, last - 1, {})
     assert [id for (id,) in connection.execute("SELECT id FROM batches")] == [last]
     assert (tmp_path / "hot.sqlite-wal").stat().st_size < 8_000_000
 
