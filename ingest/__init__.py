@@ -9,6 +9,7 @@ In the order data passes:
 - `agents`, `agents.toml`: the table of AI agents.
 - `rules`, `rules.toml`: the tables of bots, habits of bots, and shapes of browsers and devices.
 - `classify`: a user agent into human, ai or bot, and the rule that decided.
+- `ruleset`: the version of the rules.
 - `device`: a user agent into browser, operating system and device.
 - `reader`: a user agent into all of that.
 - `page_view`: a hit and its classification into a row of the lake.

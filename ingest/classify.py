@@ -1,17 +1,14 @@
 """Who asked for a page: a person, an AI agent or another bot, and the rule that says so."""
 
-import hashlib
 import re
 from collections.abc import Sequence
 from functools import cache
-from importlib.metadata import version
-from pathlib import Path
 from typing import Literal
 
 import crawleruseragents  # type: ignore[import-untyped]  # ships no types
 import msgspec
 
-from ingest import agents
+from ingest import agents, ruleset
 from ingest.device import SCREENS, Device, Screen, describe_all, matched
 from ingest.rules import RULES, PatternSet, Rule, patterns
 
@@ -166,16 +163,5 @@ _COMMON_SET = PatternSet(patterns(RULES.person[:1]))
 _PERSON_SET = PatternSet(patterns(RULES.person))
 _UNSHAPED_SET = PatternSet(patterns(RULES.unshaped))
 
-
-def _ruleset() -> str:
-    """Return a hash of the rule data and of the text of the modules that apply it."""
-    rows = [(row.name, row.tokens, row.operator, row.purpose) for row in agents.AGENTS]
-    modules = ("agents.py", "classify.py", "device.py", "rules.py")
-    sources = [Path(__file__).with_name(name).read_text("utf-8") for name in modules]
-    packages = ("crawler-user-agents", "user-agents", "ua-parser", "ua-parser-builtins", "ua-parser-rs", "google-re2")
-    parts = (rows, RULES, sources, [version(package) for package in packages])
-    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:12]
-
-
-RULESET = _ruleset()
+RULESET = ruleset.version_of(agents.AGENTS, RULES, LEFT_OUT, ONLY_AS_NAME)
 """Version of the rules, stored with every hit, so that older hits can be classified again."""

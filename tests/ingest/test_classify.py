@@ -1,3 +1,4 @@
+import hashlib
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.recall import labelled
 from ingest import agents, classify
 from ingest.agents import Purpose
 from ingest.classify import LEFT_OUT, ONLY_AS_NAME, RULESET, Classification, Traffic
@@ -32,6 +34,13 @@ class Expected(msgspec.Struct, frozen=True):
 class Labelled(msgspec.Struct, frozen=True):
     ua: str
     label: Traffic
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """A version of the rules and the SHA-256 of its answers."""
+
+    ruleset: str
+    answers: str
 
 
 EXPECTED = [msgspec.json.decode(line, type=Expected) for line in (HERE / "agents.jsonl").read_bytes().splitlines()]
@@ -129,12 +138,14 @@ def test_ruleset_is_the_same_in_another_process() -> None:
     assert len(RULESET) == 12
 
 
-def ruleset_with(folder: Path, file: str, old: str, new: str) -> str:
-    """Of a copy of the package in which one text stands for another."""
+def ruleset_with(folder: Path, file: str, *changes: tuple[str, str]) -> str:
+    """Return the RULESET of a copy of the package in which each first text is replaced by the second, everywhere."""
     copy = shutil.copytree(HERE.parents[1] / "ingest", folder / "ingest", ignore=shutil.ignore_patterns("__pycache__"))
     text = (copy / file).read_text(encoding="utf-8")
-    assert old in text
-    (copy / file).write_text(text.replace(old, new, 1), encoding="utf-8")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    (copy / file).write_text(text, encoding="utf-8")
     code = "import sys; from ingest import classify; assert sys.argv[1] in classify.__file__; print(classify.RULESET)"
     asked = subprocess.run([sys.executable, "-c", code, folder], cwd=folder, capture_output=True, text=True, check=True)
     return asked.stdout.strip()
@@ -143,21 +154,53 @@ def ruleset_with(folder: Path, file: str, old: str, new: str) -> str:
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("classify.py", "named < _FIRST_WORD", "named <= _FIRST_WORD"),
-        ("classify.py", "(compatible; ?)?", "(compatible; )?"),
-        ("classify.py", "[;(]", "[;]"),
-        ("device.py", "MATCHED_CHARACTERS_MAX = 1024", "MATCHED_CHARACTERS_MAX = 512"),
-        ("device.py", "if parsed.is_tablet:", "if parsed.is_tablet and not screens:"),
-        ("agents.py", '"electron"', '"electrons"'),
         ("agents.toml", 'purpose = "training"', 'purpose = "search"'),
+        ("agents.toml", '"GPTBot"', '"GPTRobot"'),
+        ("rules.toml", "^kube-probe/", "^kube-probes/"),
+        ("rules.toml", 'kind = "dalvik"', 'kind = "android"'),
+        ("classify.py", '"Goodreads", ', ""),
+        ("device.py", "MATCHED_CHARACTERS_MAX = 1024", "MATCHED_CHARACTERS_MAX = 512"),
+        ("device.py", "roku/|", ""),
+        ("ruleset.py", "ALGORITHM = 2", "ALGORITHM = 3"),
     ],
 )
-def test_ruleset_changes_with_all_that_answers(tmp_path: Path, file: str, old: str, new: str) -> None:
-    assert ruleset_with(tmp_path, file, old, new) != RULESET
+def test_ruleset_changes_with_a_row_of_the_rules(tmp_path: Path, file: str, old: str, new: str) -> None:
+    assert ruleset_with(tmp_path, file, (old, new)) != RULESET
 
 
-def test_ruleset_is_the_same_when_a_row_is_only_checked_again(tmp_path: Path) -> None:
-    assert ruleset_with(tmp_path, "agents.toml", "checked = 2026", "checked = 2027") == RULESET
+@pytest.mark.parametrize(
+    ("file", "changes"),
+    [
+        (
+            "classify.py",
+            [("_by_shape", "_answer_of_the_shape"), ("_HABIT_SET", "_HABITS_TOGETHER"), ("return", "return ")],
+        ),
+        ("device.py", [("_parsed_device", "_device_family"), ('"""The browser,', '"""Browser,')]),
+        ("agents.py", [("def find(", "def find(  # the first one\n    ")]),
+        ("rules.toml", [("# People.", "# Persons."), ('kind = "dalvik"', "kind   =   'dalvik'")]),
+        ("agents.toml", [("checked = 2026", "checked = 2027"), ("\n\n", "\n\n\n")]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_ruleset_stays_when_source_is_renamed_reformatted_or_checked_again(
+    tmp_path: Path, file: str, changes: list[tuple[str, str]]
+) -> None:
+    assert ruleset_with(tmp_path, file, *changes) == RULESET
+
+
+def test_answers_change_only_together_with_the_ruleset() -> None:
+    """The recorded answers are those of the labelled set; a package, a row or ALGORITHM must change with them."""
+    recorded = msgspec.json.decode((HERE / "ruleset.json").read_bytes(), type=Recorded)
+    answers = hashlib.sha256()
+    for row in labelled():
+        found, device = classify.read_all([row.user_agent])[0]
+        answers.update(msgspec.json.encode((row.user_agent, found, device)))
+    now = Recorded(RULESET, answers.hexdigest())
+    hint = f"write {msgspec.json.encode(now).decode()} to tests/ingest/ruleset.json"
+    assert now.ruleset == recorded.ruleset, f"the rules changed: {hint}"
+    assert now.answers == recorded.answers, (
+        f"the rules did not change: add one to ALGORITHM in ingest/ruleset.py; {hint}"
+    )
 
 
 AGENT_ROW = """
