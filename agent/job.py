@@ -64,7 +64,8 @@ def after(status: Status, event: Event) -> Status:
 class Job:
     """A prompt, its follow-ups and what became of them. Times are microseconds since 1970.
 
-    `repository` and `ref` are where the work starts; `reason` tells why it failed, `session` is the coding agent's own.
+    `repository` and `ref` are where the work starts. `preset` is the coding agent, with its argv in `command` where the
+    preset is `command`. `reason` tells why it failed, `session` is the coding agent's own.
     """
 
     id: str
@@ -72,6 +73,8 @@ class Job:
     status: Status
     repository: str
     ref: str
+    preset: str
+    command: tuple[str, ...]
     model: str
     pull_request: str | None
     created_us: int

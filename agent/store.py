@@ -2,7 +2,9 @@
 
 import hashlib
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -49,6 +51,8 @@ def create(engine: sa.Engine, project: str, prompt: str, key: str | None, now_us
             Status.ACTIVE,
             chosen.repository,
             chosen.ref,
+            chosen.preset,
+            chosen.command,
             chosen.model or chosen.preset,
             None,
             now_us,
@@ -186,8 +190,12 @@ def remove(engine: sa.Engine, project: str) -> list[str]:
 
 
 def of_row(row: sa.Row[tuple[object, ...]]) -> Job:
-    values = {name: getattr(row, name) for name in _COLUMNS}
-    return Job(**values | {"project": row.project_id, "status": Status(row.status)})
+    return _job({name: getattr(row, name) for name in _COLUMNS} | {"project": row.project_id})
+
+
+def _job(values: Mapping[str, Any]) -> Job:
+    """Return a job of its fields as JSON and the database have them."""
+    return Job(**{**values, "status": Status(values["status"]), "command": tuple(values["command"])})
 
 
 _COLUMNS = [name for name in Job.__slots__ if name != "project"]
@@ -242,7 +250,7 @@ def _answered(
         return None
     if found.fingerprint != _fingerprint(prompt):
         raise IdempotencyMismatch("this Idempotency-Key was used for another prompt; send a new key with a new one")
-    return Job(**found.answer | {"status": Status(found.answer["status"])})
+    return _job(found.answer)
 
 
 def _remember(connection: sa.Connection, job: Job, operation: str, key: str | None, prompt: str, now_us: int) -> None:

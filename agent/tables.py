@@ -25,6 +25,8 @@ JOBS = sa.Table(
     sa.Column("status", sa.String(9), nullable=False, index=True),
     sa.Column("repository", sa.Text, nullable=False),
     sa.Column("ref", sa.Text, nullable=False),
+    sa.Column("preset", sa.Text, nullable=False),
+    sa.Column("command", sa.JSON, nullable=False),
     sa.Column("model", sa.Text, nullable=False),
     sa.Column("pull_request", sa.Text),
     sa.Column("session", sa.Text),

@@ -22,6 +22,7 @@ from agent import configuration, forge, patience, queue, runner, secret, workspa
 from agent.code_host import Proposal
 from agent.configuration import Configuration
 from agent.errors import Stopped, TurnFailed
+from agent.presets import COMMAND, PRESETS
 from agent.queue import Earlier, Lease
 from agent.remote import USERNAME, Remote
 from agent.runner import RunRequest
@@ -57,6 +58,7 @@ def perform(lease: Lease, tools: Tools) -> str | None:
     with tools.engine.connect() as connection:
         chosen = configuration.of(connection, lease.job.project)
     _require_same_host(lease, chosen)
+    _require_same_model_server(lease, chosen)
     folder = tools.folder / lease.job.id
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _alone(folder, tools.is_stopped):
@@ -76,6 +78,18 @@ def _require_same_host(lease: Lease, chosen: Configuration) -> None:
         raise TurnFailed(
             f"the project's repository is at another host now, {chosen.repository}, and its token is not sent to the "
             "old one: create a new job"
+        )
+
+
+def _require_same_model_server(lease: Lease, chosen: Configuration) -> None:
+    """The project's model key is for the model server of its coding agent of now, and for no other."""
+    if not chosen.model_key or chosen.model_base or lease.job.preset == chosen.preset:
+        return
+    job, project = (PRESETS[name].upstream if name in PRESETS else None for name in (lease.job.preset, chosen.preset))
+    if job is not None and job != project:
+        raise TurnFailed(
+            f"the project's coding agent is {chosen.preset} now, and its model key is not sent to the model server of "
+            f"{lease.job.preset}, which this job keeps: create a new job"
         )
 
 
@@ -141,12 +155,12 @@ class _Turn:
         if "run" in self._lease.steps:
             return
         chosen, job = self._chosen, self._lease.job
-        known, noted = f"{chosen.preset} {self._workspace.home_mark.read_text()} ", job.session or ""
+        known, noted = f"{job.preset} {self._workspace.home_mark.read_text()} ", job.session or ""
         done = runner.run(
             RunRequest(
-                preset=chosen.preset,
-                command=chosen.command,
-                model=job.model if chosen.model else "",
+                preset=job.preset,
+                command=job.command,
+                model="" if job.model == job.preset == COMMAND else job.model,
                 prompt=self._lease.prompt,
                 history=[_told(earlier) for earlier in self._lease.history],
                 unkept=self._unkept(),
@@ -164,7 +178,7 @@ class _Turn:
             )
         )
         session = f"{known}{done.session}" if done.session else None
-        self._finish("run", {"session": session}, f"{chosen.preset} has finished: {done.summary}")
+        self._finish("run", {"session": session}, f"{job.preset} has finished: {done.summary}")
 
     def _unkept(self) -> list[str]:
         """What a session may take for done: turns that failed since the last that is kept, and one begun again."""

@@ -18,6 +18,15 @@ STORE = "the control database"
 Steps = Sequence[Step["sa.Connection"]]
 
 
+def pending(version: int | None, steps: Steps | None = None) -> Steps:
+    """Return the steps that a control database needs; `version` is None if it records none.
+
+    Raises:
+        StoreTooNew: a newer release wrote it.
+    """
+    return migrations.pending(STORE, version or migrations.FIRST, STEPS if steps is None else steps)
+
+
 def add_column(table: str, definition: str) -> Callable[["sa.Connection"], None]:
     """Return a step that adds a column, such as `preset TEXT`.
 
@@ -56,14 +65,33 @@ def widen_text(table: str, column: str, characters: int) -> Callable[["sa.Connec
     return apply
 
 
-STEPS: Steps = (Step(2, _add_internal_ids), Step(3, widen_text("keys", "scope", 10)))
-"""2: a project's internal id. 3: the key scope `ingest` is longer than `write`."""
+def _add_coding_agents(connection: "sa.Connection") -> None:
+    """Give each agent job, and each remembered answer that has one, the coding agent that its project has now."""
+    import sqlalchemy as sa  # noqa: PLC0415  # see the module's docstring
+
+    if not sa.inspect(connection).has_table("jobs"):
+        return
+    connection.exec_driver_sql("ALTER TABLE jobs ADD COLUMN preset TEXT NOT NULL DEFAULT 'opencode'")
+    connection.exec_driver_sql("ALTER TABLE jobs ADD COLUMN command JSON NOT NULL DEFAULT '[]'")
+    jobs = sa.table("jobs", *map(sa.column, ("project_id", "preset")), sa.column("command", sa.JSON))
+    answers = sa.table("job_answers", *map(sa.column, ("project_id", "operation", "key")), sa.column("answer", sa.JSON))
+    chosen = connection.execute(
+        sa.text("SELECT project_id, content FROM agent_configurations").columns(content=sa.JSON)
+    )
+    agents = {
+        row.project_id: {name: row.content.get(name, value) for name, value in _FIRST_CODING_AGENT.items()}
+        for row in chosen
+    }
+    for name, agent in agents.items():
+        connection.execute(jobs.update().where(jobs.c.project_id == name).values(agent))
+    for row in connection.execute(sa.select(answers)).all():
+        same = (answers.c.project_id == row.project_id) & (answers.c.operation == row.operation)
+        agent = agents.get(row.project_id, _FIRST_CODING_AGENT)
+        connection.execute(
+            answers.update().where(same, answers.c.key == row.key).values(answer={**row.answer, **agent})
+        )
 
 
-def pending(version: int | None, steps: Steps = STEPS) -> Steps:
-    """Return the steps that a control database needs; `version` is None if it records none.
-
-    Raises:
-        StoreTooNew: a newer release wrote it.
-    """
-    return migrations.pending(STORE, version or migrations.FIRST, steps)
+_FIRST_CODING_AGENT = {"preset": "opencode", "command": []}
+"""What a configuration of 0.1.0 means where it names none."""
+STEPS: Steps = (Step(2, _add_internal_ids), Step(3, widen_text("keys", "scope", 10)), Step(4, _add_coding_agents))

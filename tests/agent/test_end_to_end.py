@@ -43,6 +43,10 @@ def ready(shared: Site) -> Site:
     return shared
 
 
+ONCE = "if [ -e ~/again ]; then {}; else touch ~/again; echo at work; sleep 1000; fi"
+"""An agent that does not end the first time: a job keeps its agent, and its home."""
+
+
 def test_a_prompt_becomes_a_branch_and_a_pull_request(ready: Site) -> None:
     id = ready.create("Write a page\nabout retries")
     job = ready.completed(id)
@@ -97,13 +101,13 @@ def test_an_agent_that_never_ends_fails_the_job_at_its_time_limit(ready: Site) -
 
 
 def test_a_cancelled_job_stops_within_seconds_and_a_follow_up_continues_it(ready: Site) -> None:
+    script = "cat > prompt.md; case $(cat prompt.md) in *Two) echo at work; sleep 1000;; esac"
+    ready.configure(*command("sh", "-c", script))
     id = ready.create("One")
     link = ready.completed(id)["prLink"]
-    ready.configure(*command("sh", "-c", "echo at work; sleep 1000"))
     ready.message(id, "Two")
     until(lambda: "  | at work" in ready.log(id), END_S)
     assert ready.ask("POST", f"/{id}/cancel").json()["status"] == "failed"
-    ready.configure(*command("sh", "-c", "cat > three.md"))
     ready.message(id, "Three")
     assert ready.completed(id, within_s=30)["prLink"] == link
     assert ready.pushed(id) == ["First", "One", "Three"]
@@ -133,11 +137,11 @@ def test_a_refused_push_is_told_with_the_hosts_words(ready: Site) -> None:
 
 def test_a_pull_request_that_could_not_be_opened_is_opened_by_a_follow_up_that_changes_nothing(ready: Site) -> None:
     ready.host.tokens["git-token"] = "read"
+    ready.configure(*command("sh", "-c", "echo done > page.md"))
     id = ready.create("One")
     assert "(403)" in ready.failed(id)
     assert ready.pushed(id) == ["First", "One"]
     ready.host.tokens["git-token"] = "write"
-    ready.configure(*command("true"))
     ready.message(id, "Try again")
     assert ready.completed(id)["prLink"] == ready.host.link(ready.pulls(id)[0])
 
@@ -206,11 +210,10 @@ def test_a_pull_request_that_is_there_already_is_taken(ready: Site) -> None:
 
 
 def test_a_stopped_service_puts_its_turn_back_and_the_next_one_begins_it_again(ready: Site) -> None:
-    ready.configure(*command("sh", "-c", "echo at work; sleep 1000"))
+    ready.configure(*command("sh", "-c", ONCE.format("cat > page.md")))
     id = ready.create()
     until(lambda: "at work" in ready.log(id), END_S)
     assert ready.running.stop() == 0
-    ready.configure(*command("sh", "-c", "cat > page.md"))
     ready.running.start()
     ready.completed(id)
     assert len(ready.pulls(id)) == 1
@@ -246,11 +249,10 @@ def test_a_project_deleted_during_a_turn_leaves_no_agent_and_no_folder(ready: Si
 
 
 def test_a_rerun_begins_on_a_fresh_tree(ready: Site) -> None:
-    ready.configure(*command("sh", "-c", "echo line >> README.md; echo at work; sleep 1000"))
+    ready.configure(*command("sh", "-c", "echo line >> README.md; " + ONCE.format("true")))
     id = ready.create()
     until(lambda: "  | at work" in ready.log(id), END_S)
     assert ready.running.stop() == 0
-    ready.configure(*command("sh", "-c", "echo line >> README.md"))
     ready.running.start()
     ready.completed(id)
     assert ready.git.read(REPOSITORY, f"readership/{id}")["README.md"][1] == b"A site\nline\n"
@@ -300,7 +302,7 @@ def test_a_commit_that_was_pushed_before_its_note_is_not_made_again_on_another_m
 
 
 def test_a_stop_that_reaches_every_process_at_once_puts_the_turn_back(ready: Site) -> None:
-    ready.configure(*command("sh", "-c", "echo at work; sleep 1000"))
+    ready.configure(*command("sh", "-c", ONCE.format("cat > page.md")))
     id = ready.create()
     until(lambda: "  | at work" in ready.log(id), END_S)
     assert ready.running.process is not None
@@ -308,7 +310,6 @@ def test_a_stop_that_reaches_every_process_at_once_puts_the_turn_back(ready: Sit
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
     assert ready.running.stop() == 0
-    ready.configure(*command("sh", "-c", "cat > page.md"))
     ready.running.start()
     ready.completed(id)
 

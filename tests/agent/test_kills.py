@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent import configuration, journal, store
+from agent import journal, store
 from agent.queue import WORN_OUT
 from tests.agent.site import END_S, SECRETS, Site, command, configured, site
 from tests.agent.tools import require_sandbox
@@ -97,7 +97,10 @@ def test_a_job_goes_on_on_another_machine_and_has_one_pull_request(postgresql: s
     engine = control.connect(url)
     with site(tmp_path) as made, ExitStack() as stack:
         stack.callback(engine.dispose)
-        configured(engine, made, "sh", "-c", "echo at work; sleep 1000", is_sandboxed=True)
+        program = tmp_path / "programs" / "agent"
+        program.parent.mkdir()
+        program.write_text("echo at work; sleep 1000")
+        configured(engine, made, "sh", str(program), is_sandboxed=True, readable=(str(program.parent),))
 
         def told(id: str) -> str:
             return "".join(f"{entry.text}\n" for entry in journal.read(engine, id).entries)
@@ -110,9 +113,7 @@ def test_a_job_goes_on_on_another_machine_and_has_one_pull_request(postgresql: s
         dies = stack.enter_context(worker(first))
         id = store.create(engine, PROJECT, "Write a page", None, 1).job.id
         until(lambda: "at work" in told(id), END_S)
-        with engine.connect() as connection:
-            chosen = configuration.changed(configuration.of(connection, PROJECT), {"command": ("sh", "-c", WRITE_PAGE)})
-        configuration.store(engine, PROJECT, chosen)
+        program.write_text(WRITE_PAGE)
         _kill(dies)
         dies = stack.enter_context(worker(second))
         assert completed(id) == made.host.link(made.pulls(id)[0])

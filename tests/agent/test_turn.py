@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from agent import queue, store, turn
+from agent import configuration, queue, store, turn
 from agent.errors import Stopped, TurnFailed
+from agent.job import Job
 from agent.queue import Outcome
+from agent.tables import ANSWERS
 from agent.turn import Tools
 from agent.workspace import discard
 from tests.agent.clock import SECOND_US
-from tests.agent.site import SECRETS, configured, site
+from tests.agent.site import REPOSITORY, SECRETS, Site, configured, site
 from tests.running import PROJECT
 from warehouse import control
 from warehouse.folder import sqlite_url
@@ -113,3 +115,78 @@ def test_a_home_that_has_no_mark_is_given_one_and_its_session_is_not_gone_on_wit
     (turns.folder / "a" / turns.job / ".home").unlink()
     assert turns.follow_up("Two", "a").startswith("anew\nEarlier requests; ")
     assert turns.follow_up("Three", "a") == "goes on\nThree\n"
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Site]:
+    with site(tmp_path) as found:
+        yield found
+
+
+def perform(engine: sa.Engine, folder: Path) -> str | None:
+    """The next turn, to its end."""
+    lease = queue.claim(engine, "worker", _now_us(), 60 * SECOND_US)
+    assert lease is not None
+    tools = Tools(engine, folder, SECRETS, _now_us, lambda: False, lambda piece: None)
+    try:
+        url = turn.perform(lease, tools)
+    except TurnFailed as error:
+        queue.finish(engine, lease, Outcome(str(error)), _now_us())
+        raise
+    queue.finish(engine, lease, Outcome(None, url), _now_us())
+    return url
+
+
+def change(engine: sa.Engine, **given: object) -> None:
+    with engine.connect() as connection:
+        chosen = configuration.of(connection, PROJECT)
+    configuration.store(engine, PROJECT, configuration.changed(chosen, given))
+
+
+def test_a_job_keeps_the_coding_agent_that_it_began_with(made: Site, tmp_path: Path) -> None:
+    engine = control.connect(sqlite_url(tmp_path / "control.sqlite"))
+    configured(engine, made, "sh", "-c", "echo first >> agents.md")
+    id = store.create(engine, PROJECT, "One", None, 1).job.id
+    change(engine, command=("sh", "-c", "echo second >> agents.md"))
+    perform(engine, tmp_path / "jobs")
+    change(engine, preset="opencode", command=(), model="a-model")
+    store.message(engine, PROJECT, id, "Two", None, 2)
+    perform(engine, tmp_path / "jobs")
+    assert made.git.read(REPOSITORY, f"readership/{id}")["agents.md"][1] == b"first\nfirst\n"
+    job = store.find(engine, PROJECT, id)
+    assert (job.preset, job.command, job.model) == ("command", ("sh", "-c", "echo first >> agents.md"), "command")
+    engine.dispose()
+
+
+def test_a_model_key_is_not_sent_to_the_model_server_of_another_coding_agent(made: Site, tmp_path: Path) -> None:
+    """The key that is set now is for Anthropic's server, and the job's agent would ask OpenAI's."""
+    engine = control.connect(sqlite_url(tmp_path / "control.sqlite"))
+    configured(engine, made, preset="opencode", model="gpt-5", model_key="env:MODEL_KEY")
+    store.create(engine, PROJECT, "One", None, 1)
+    change(engine, preset="claude", model="claude-sonnet-5")
+    with pytest.raises(
+        TurnFailed, match="is claude now, and its model key is not sent to the model server of opencode"
+    ):
+        perform(engine, tmp_path / "jobs")
+    engine.dispose()
+
+
+def test_jobs_of_an_older_database_have_the_coding_agent_that_their_project_has_at_the_upgrade(
+    database_url: str, made: Site
+) -> None:
+    """The database is brought back to schema version 1: without the two columns, and answers without the fields."""
+    engine = control.connect(database_url)
+    configured(engine, made, "my-agent", "--flag")
+    job = store.create(engine, PROJECT, "One", "key", 1).job
+    with engine.begin() as connection:
+        old = {name: getattr(job, name) for name in Job.__slots__ if name not in ("preset", "command")}
+        connection.execute(ANSWERS.update().values(answer=old))
+        for column in ("preset", "command"):
+            connection.exec_driver_sql(f"ALTER TABLE jobs DROP COLUMN {column}")
+        connection.exec_driver_sql("UPDATE schema_version SET version = 1")
+    engine.dispose()
+    engine = control.connect(database_url)
+    assert store.find(engine, PROJECT, job.id) == job
+    assert store.create(engine, PROJECT, "One", "key", 2).job == job
+    assert job.command == ("my-agent", "--flag")
+    engine.dispose()

@@ -70,7 +70,6 @@ def test_no_program_of_a_turn_is_a_child_of_the_process_that_answers(made: Site)
 
 def test_a_killed_worker_is_replaced_and_its_turn_begins_again(made: Site) -> None:
     id = at_work(made)
-    made.configure(*command("sh", "-c", "cat > page.md"))
     [worker] = workers(made.running)
     os.kill(worker, signal.SIGKILL)
     until(lambda: "begins again, attempt 2" in made.log(id))

@@ -14,7 +14,7 @@ from api import keys
 from api.errors import KeyNotFound
 from api.keys import BASE62, BELIEVED_S, PREFIX, USED_EVERY_S, Keyring, is_well_formed
 from tests.waiting import until
-from warehouse import control, projects
+from warehouse import control, control_steps, projects
 from warehouse.errors import ProjectNotFound
 from warehouse.folder import sqlite_url
 
@@ -241,10 +241,9 @@ def test_a_control_database_of_0_1_0_takes_keys_of_every_scope(database_url: str
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             connection.exec_driver_sql("ALTER TABLE keys ALTER COLUMN scope TYPE VARCHAR(5)")
-        connection.exec_driver_sql("ALTER TABLE projects DROP COLUMN internal_id")
-        connection.exec_driver_sql("UPDATE schema_version SET version = 1")
+        connection.exec_driver_sql("UPDATE schema_version SET version = 2")
     engine.dispose()
-    engine = control.connect(database_url)
+    engine = control.connect(database_url, control_steps.STEPS[:2])
     for scope in keys.SCOPES:
         token = keys.create(engine, "site", scope, scope, None, 1)[1]
         assert keys.Keyring(engine).look_up(token).scope == scope
