@@ -6,7 +6,10 @@ export UV_LINK_MODE ?= hardlink
 # By itself uv trusts its own list of authorities, and not one that the machine was given for a mirror or a proxy.
 export UV_SYSTEM_CERTS ?= 1
 
-.PHONY: run test format bench lock clean
+.PHONY: install run test format bench lock clean
+
+# The environment with the program `.venv/bin/readership`; starts nothing.
+install: $(VENV)/.run
 
 # Another port: make run ARGS="--port 8080"
 run: $(VENV)/.run

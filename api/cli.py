@@ -13,7 +13,7 @@ import click
 from agent.errors import InvalidConfiguration
 from api.errors import AddressInUse, FolderInUse, InvalidSetting, KeyNotFound
 from api.os_errors import sentence
-from api.settings import read
+from api.settings import DATA, DEMO_DATA, read
 from ingest.errors import IngestError
 from warehouse.database_errors import Cause, cause_of, reason_of
 from warehouse.errors import WarehouseError, control_errors, engine_errors
@@ -50,6 +50,9 @@ TOLD = (
 is a fault of ours, with its traceback."""
 
 
+DATA_HELP = "The data folder. [default: $READERSHIP_DATA, or ./data, or ./data-demo for demo]"
+
+
 class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -79,12 +82,12 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--data", type=click.Path(path_type=Path), help="The data folder. [default: $READERSHIP_DATA or ./data]")
+@click.option("--data", type=click.Path(path_type=Path), help=DATA_HELP)
 @click.version_option(package_name="readership")
 @click.pass_context
 def main(ctx: click.Context, data: Path | None) -> None:
     """Page-view analytics that tell who reads a site: people, or AI."""
-    ctx.obj = read(os.environ, data)
+    ctx.obj = read(os.environ, data, DEMO_DATA if ctx.invoked_subcommand == "demo" else DATA)
 
 
 def run() -> NoReturn:

@@ -45,11 +45,14 @@ def show(settings: Settings, url: str, place: str) -> None:
     now = datetime.now(UTC)
     engine = control.connect(settings.database_url)
     _fill(engine, settings, int(now.timestamp()))
-    key = _new_key(engine, int(now.timestamp()))
+    # The token of an earlier demo's key is not stored: that key stays valid, and this run has its own.
+    key = keys.create(engine, PROJECT, PROJECT, "write", None, int(now.timestamp()))[1]
     engine.dispose()
     _show_export(settings, now)
     ERR.print(
-        f"\nReadership listens at {place}; its reference is {url}/docs. Try, in another terminal:\n", soft_wrap=True
+        f"\nReadership listens at {place}, data in {settings.data}; its reference is {url}/docs.\n"
+        "Try, in another terminal:\n",
+        soft_wrap=True,
     )
     OUT.print(
         COMMANDS.format(url=url, key=key, today=now.date().isoformat()),
@@ -68,14 +71,6 @@ def _fill(engine: sa.Engine, settings: Settings, now_s: int) -> None:
         with closing(batches.connect(settings.hot_log)) as hot:
             import_logs(hot, settings.lake, PROJECT, [str(SAMPLE)], time.time)
         projects.create(engine, PROJECT, (projects.ANY_ORIGIN,), now_s)
-
-
-def _new_key(engine: sa.Engine, now_s: int) -> str:
-    """A key to print, in the place of the last demo's, whose token nobody can be shown again."""
-    for old in keys.every(engine, PROJECT):
-        if old.name == PROJECT and old.revoked_s is None:
-            keys.revoke(engine, old.id, now_s)
-    return keys.create(engine, PROJECT, PROJECT, "write", None, now_s)[1]
 
 
 def _show_export(settings: Settings, now: datetime) -> None:

@@ -3,6 +3,7 @@
 import logging
 import signal
 import time
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -18,21 +19,27 @@ from api.upkeep import Upkeep
 
 LOOK_S = 0.2
 LOG = logging.getLogger("readership.service")
+PORT, DEMO_PORT = 8000, 8001
+"""Default ports; a demo runs beside a service."""
 
 
-def _serving(command: Any) -> Any:
-    """The options of the commands that serve."""
-    for option in (
-        click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="HTTP processes."),
-        click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True),
-        click.option("--host", default="127.0.0.1", show_default=True),
-    ):
-        command = option(command)
-    return command
+def _serving(port: int) -> Callable[[Any], Any]:
+    """Return a decorator that adds the options of the commands that serve; `port` is the default."""
+
+    def add(command: Any) -> Any:
+        for option in (
+            click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="HTTP processes."),
+            click.option("--port", type=click.IntRange(0, 65535), default=port, show_default=True),
+            click.option("--host", default="127.0.0.1", show_default=True),
+        ):
+            command = option(command)
+        return command
+
+    return add
 
 
 @click.command("serve")
-@_serving
+@_serving(PORT)
 @click.pass_obj
 def serve_(settings: Settings, host: str, port: int, workers: int) -> None:
     """Serve HTTP, load the hot log into the lake and keep the lake in order."""
@@ -45,10 +52,13 @@ def serve_(settings: Settings, host: str, port: int, workers: int) -> None:
 
 
 @click.command("demo")
-@_serving
+@_serving(DEMO_PORT)
 @click.pass_obj
 def demo_(settings: Settings, host: str, port: int, workers: int) -> None:
-    """Fill an empty data folder with the sample log, show who reads it, and serve."""
+    """Fill an empty data folder with the sample log, show who reads it, and serve.
+
+    It has its own data folder and port, so that it runs beside a service. Each start prints a new key.
+    """
     logs.set_up(settings.log_level)
     lock = _sole_service(settings)
     listener = serve.listen(host, port)

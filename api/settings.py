@@ -16,6 +16,8 @@ from api.errors import InvalidSetting
 from ingest.post import HITS_MAX
 from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RUN, sqlite_url
 
+DATA, DEMO_DATA = "data", "data-demo"
+"""Default data folders, in the current folder; the second one of `readership demo`."""
 UNREADABLE = frozenset("[]%\\=")
 """What delta-rs 1.6 takes for a pattern or an escape in the path of a table, and DuckDB for a partition."""
 PREFIX = "READERSHIP_"
@@ -86,8 +88,8 @@ class Settings:
         return self.data / RUN
 
 
-def read(environ: Mapping[str, str], data: Path | None = None) -> Settings:
-    """The settings of an environment; `data` wins over READERSHIP_DATA.
+def read(environ: Mapping[str, str], data: Path | None = None, default: str = DATA) -> Settings:
+    """Return the settings of an environment. The data folder is `data`, else READERSHIP_DATA, else `default`.
 
     Raises:
         InvalidSetting: naming the variable.
@@ -95,7 +97,7 @@ def read(environ: Mapping[str, str], data: Path | None = None) -> Settings:
     _refuse_unknown(environ)
     if environ.get("READERSHIP_DATA") == "":
         raise InvalidSetting("READERSHIP_DATA is empty: name a folder, or remove the variable")
-    folder = (data or Path(environ.get("READERSHIP_DATA", "data"))).absolute()
+    folder = (data or Path(environ.get("READERSHIP_DATA", default))).absolute()
     if found := UNREADABLE.intersection(str(folder)):
         raise InvalidSetting(f"the data folder {folder} has {' '.join(sorted(found))} in its path: name another")
     return Settings(

@@ -18,3 +18,10 @@ def test_uv_trusts_the_certificates_of_the_system_unless_told_otherwise(chosen: 
         subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True).stdout.strip()
         == told
     )
+
+
+def test_install_makes_the_environment_and_runs_nothing() -> None:
+    command = ["make", "--no-print-directory", "--dry-run", "--always-make", "install"]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "pip install" in printed
+    assert "readership" not in printed.replace("-e .", "")
