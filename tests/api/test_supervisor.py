@@ -119,8 +119,9 @@ def ends_at_once(number: int, folder: Path) -> None:
 def stops_itself(number: int, folder: Path) -> None:
     record(folder, number)
     if len(started(folder)) == 1:
-        os.kill(os.getpid(), signal.SIGSTOP)
-    os.kill(os.getppid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGSTOP)  # this thread may run on until another one has taken the signal
+    else:
+        os.kill(os.getppid(), signal.SIGTERM)
     threading.Event().wait()
 
 
