@@ -1,6 +1,7 @@
 """Many page views at once into rows of the lake: each distinct text is looked at once, and stands once."""
 
 from collections.abc import Sequence
+from sys import getsizeof
 from threading import Lock
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ VIEWS = pa.schema(
 )
 """A page view a row, as `ingest.hit.Hit` has them; a dictionary may have texts that no row has."""
 KNOWN_BYTES_MAX = 32 * 1024 * 1024
-"""Of user agents whose kinds are remembered."""
+"""Maximum size of the cached user agents and their kinds, in bytes."""
 
 
 def of_hits(hits: list[Hit]) -> pa.Table:
@@ -53,32 +54,56 @@ def of_hits(hits: list[Hit]) -> pa.Table:
 
 
 class Kinds:
-    """The kind of each user agent that was asked for, and each kind once.
+    """Cache of the kind of each user agent that was looked up, and of each distinct kind.
 
-    Safe for several threads; they take turns, so that none is told twice while it is remembered.
+    Safe for several threads: they take turns, and look up no user agent twice while it is cached. Both caches are
+    dropped together at the first call that sees more than `bytes_max`, which bounds their size to that and the user
+    agents of one call. Kinds need a bound too: a parser takes the name of an unknown bot from the user agent's text.
     """
 
-    def __init__(self, tell: Tell = told) -> None:
+    def __init__(self, tell: Tell = told, bytes_max: int = KNOWN_BYTES_MAX) -> None:
         self._tell = tell
+        self._bytes_max = bytes_max
         self._lock = Lock()
-        self._numbers: dict[Kind, int] = {}
         self._known = pa.array([], pa.string())
         self._number_of = pa.array([], pa.int32())
+        self._numbers: dict[Kind, int] = {}
+        self._kind_bytes = 0
 
     def of(self, user_agents: pa.Array) -> tuple[pa.Array, list[Kind]]:
-        """For each of distinct user agents the number of its kind; and the kinds by number."""
+        """Return for each of distinct user agents the number of its kind, and the kinds by number.
+
+        The numbers are valid for the list that comes with them: a later call may number the same kinds in another way.
+        """
         with self._lock:
-            if self._known.nbytes > KNOWN_BYTES_MAX:
-                self._known, self._number_of = self._known[:0], self._number_of[:0]
+            if self.nbytes > self._bytes_max:
+                self._drop()
             found = self._number_of.take(pc.index_in(user_agents, self._known))
             is_missing = found.is_null()
             missing = user_agents.filter(is_missing)
             kind_of, kinds = self._tell(missing.to_pylist())
-            places = pa.array([self._numbers.setdefault(kind, len(self._numbers)) for kind in kinds], pa.int32())
+            places = pa.array([self._number(kind) for kind in kinds], pa.int32())
             numbers = places.take(pa.array(kind_of, pa.int32()))
             self._known = pa.concat_arrays([self._known, missing])
             self._number_of = pa.concat_arrays([self._number_of, numbers])
             return pc.replace_with_mask(found, is_missing, numbers), list(self._numbers)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of both caches in bytes; texts that kinds share are counted for each."""
+        return int(self._known.nbytes) + int(self._number_of.nbytes) + self._kind_bytes
+
+    def _number(self, kind: Kind) -> int:
+        number = self._numbers.get(kind)
+        if number is None:
+            number = self._numbers[kind] = len(self._numbers)
+            self._kind_bytes += getsizeof(kind) + sum(map(getsizeof, kind))
+        return number
+
+    def _drop(self) -> None:
+        self._known, self._number_of = self._known[:0], self._number_of[:0]
+        self._numbers = {}
+        self._kind_bytes = 0
 
 
 def page_views(project: str, views: pa.Table, received_us: int, kinds: Kinds) -> tuple[pa.Table, Readers]:

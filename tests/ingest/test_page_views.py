@@ -1,11 +1,12 @@
 """Page views by columns are the rows that each would be alone."""
 
+import random
+import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
-import pytest
 
 from ingest import page_views
 from ingest.hit import Hit
@@ -83,13 +84,54 @@ def test_user_agent_is_asked_for_once() -> None:
     assert asked.agents == [*AGENTS, "curl/1", "curl/2"]
 
 
-def test_user_agents_that_are_too_many_to_remember_are_told_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_views, "KNOWN_BYTES_MAX", 100)
+def test_user_agents_that_are_too_many_to_cache_are_looked_up_again() -> None:
     asked = Asked()
-    kinds = Kinds(asked)
+    kinds = Kinds(asked, bytes_max=2_000)  # the kinds of two user agents, not of all five
     for agents in (AGENTS, AGENTS[:2], AGENTS[::-1]):
         assert of(kinds, agents) == kinds_of(agents)
     assert asked.agents == [*AGENTS, *AGENTS[:2], *AGENTS[2:][::-1]]
+
+
+def random_bots(count: int, seed: int) -> list[str]:
+    """User agents that each have a kind of their own: the parser takes the bot's name from the text."""
+    chance = random.Random(seed)
+    return [f"{chance.randbytes(12).hex()}bot/1.0" for _ in range(count)]
+
+
+def test_memory_stays_bounded_however_many_bots_have_a_name_of_their_own() -> None:
+    bytes_max, block = 1_000_000, 500
+    kinds, one_block = Kinds(bytes_max=bytes_max), Kinds()
+    assert len(set(of(one_block, random_bots(block, seed=-1)))) == block
+    sizes = []
+    tracemalloc.start()
+    try:
+        for seed in range(36):
+            kinds.of(pa.array(random_bots(block, seed)))
+            assert kinds.nbytes <= bytes_max + one_block.nbytes
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    early, late = (
+        max(sizes[12:20]),
+        max(sizes[28:]),
+    )  # the caches of the parsers, which have a bound too, are full by then
+    assert late - early < one_block.nbytes
+
+
+def test_numbers_of_a_table_stay_valid_after_the_caches_were_dropped() -> None:
+    kinds = Kinds(bytes_max=0)
+    first = random_bots(20, seed=1)
+    numbers, known = kinds.of(pa.array(first))
+    assert of(kinds, random_bots(20, seed=2)[::-1]) == kinds_of(random_bots(20, seed=2)[::-1])
+    assert [known[number] for number in numbers.to_pylist()] == kinds_of(first)
+
+
+def test_threads_get_the_right_kinds_while_the_caches_are_dropped() -> None:
+    kinds = Kinds(bytes_max=20_000)
+    parts = [random_bots(40, seed % 6) for seed in range(24)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda part: of(kinds, part), parts))
+    assert found == [kinds_of(part) for part in parts]
 
 
 def test_threads_are_told_alike_and_of_none_twice() -> None:
