@@ -47,6 +47,8 @@ EXPECTED = [msgspec.json.decode(line, type=Expected) for line in (HERE / "agents
 SAMPLE = [msgspec.json.decode(line, type=Labelled) for line in (HERE / "ua_sample.jsonl").read_bytes().splitlines()]
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
 
+KINDS = {rule.kind for table in msgspec.structs.astuple(RULES) for rule in table} | {"user-agents"}
+
 any_text = st.text(st.characters(codec=None), max_size=3000)  # lone surrogates too
 
 
@@ -102,6 +104,15 @@ def test_any_text_is_classified_and_the_same_way_again(text: str) -> None:
     assert (first.traffic == "ai") == (first.operator is not None) == (first.purpose is not None)
     assert first.rule.startswith(f"{first.traffic}:")
     assert first.agent is None or first.rule.endswith(f":{first.agent}")
+
+
+@given(st.from_regex(r"[A-Za-z]{3,12}", fullmatch=True), st.sampled_from(["{}bot/1.0", "{}/1.0", "x-{}-Crawler", "{}"]))
+def test_no_rule_or_agent_has_a_name_from_the_user_agents_text(name: str, form: str) -> None:
+    found = classify.classify(form.format(name))
+    agents_named = {row.name for row in RULES.named_bot} | {agent.name for agent in agents.AGENTS}
+    is_crawler = found.rule.startswith("bot:crawler-user-agents:")
+    assert is_crawler or found.agent is None or found.agent in agents_named
+    assert is_crawler or found.agent or found.rule.split(":", 1)[1] in KINDS
 
 
 @given(st.sampled_from([row.ua for row in EXPECTED if row.ua.strip()]), any_text)
