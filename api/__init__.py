@@ -26,6 +26,6 @@ In the order a request meets them:
 - `connections`: limits on HTTP connections.
 - `serve`: the processes.
 - `demo`: a filled service to try.
-- `cli`, `administration`, `agent_commands`, `lake_commands`, `log_import`, `log_reading`, `log_terminal`,
-  `control_database`, `output`: the command line.
+- `cli`, `administration`, `agent_commands`, `lake_commands`, `files_command`, `log_import`, `log_reading`,
+  `log_terminal`, `control_database`, `data_folder`, `os_errors`, `output`: the command line.
 """

@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "import": "api.log_import:import_",
     "classify": "api.questions:classify_",
     "sql": "api.questions:sql_",
+    "files": "api.files_command:files_",
     "flush": "api.lake_commands:flush",
     "compact": "api.lake_commands:compact_",
     "rebuild": "api.lake_commands:rebuild_",

@@ -10,7 +10,7 @@ import click
 from api.rate_limit import RateLimit
 from api.settings import Settings
 from ingest import agents, ledger, seen
-from warehouse import agents_file, batches, disk, durability, lake
+from warehouse import agents_file, batches, disk, durability, lake, lake_readme
 from warehouse.errors import NoData
 from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RUN, sqlite_url
 
@@ -53,6 +53,7 @@ def prepare_lake(settings: Settings) -> None:
             ledger.create(hot)
             durability.prepare(hot, settings.lake)
         agents_file.write_agents(settings.lake, agents.rows())
+        lake_readme.write_readme(settings.lake)
     disk.sync(settings.data)
 
 

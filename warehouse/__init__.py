@@ -22,7 +22,8 @@ In the order data passes:
 - `snapshot`: both tables and the hot rows at one moment.
 - `query`: DuckDB over the files of a snapshot.
 - `tables`: the SQL views `hits` and `daily_views` over a snapshot, and the lake's AI agents beside them.
-- `agents_file`: those, as a file beside the tables.
+- `agents_file`: those, as a file beside the tables; `lake_readme`: how to read the folder.
+- `table_files`: the Parquet files of a table, for other tools.
 - `sql`: the owner's own questions over them; `connect` is its connection for notebooks.
 - `span`: a range of time, cut into days and edges.
 - `views`: the page-view report of a project and a range.
@@ -31,6 +32,7 @@ In the order data passes:
 - `database_errors`: the causes of its errors and of SQLite's: which pass by themselves.
 - `projects`: the projects in it.
 - `standing`: whether one is still there, for one who stores much for it.
+- `plural`: numbers with their nouns in messages.
 - `errors`: what can go wrong, without HTTP.
 """
 

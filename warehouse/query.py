@@ -59,18 +59,22 @@ _SQL_TYPES = {
 }
 
 
+def parquet_by_name(files: Iterable[File]) -> str:
+    """Return `parquet(files)` with null where a file is older than a column. Never call it with no files."""
+    return f"{parquet(files).removesuffix(')')}, union_by_name = true)"
+
+
 def rows(spec: Spec, files: Iterable[File], steps: Mapping[str, Steps] = STEPS) -> str:
     """Return the subquery that reads every column of a table: null where a file is older than the column.
 
     Never call it with no files. Without a step all files have all columns, and DuckDB need not read every file's
     schema first, which took 25 ms for 365 files.
     """
-    plain = parquet(files)
+    files = tuple(files)
     if not steps[spec.name]:
-        return plain
+        return parquet(files)
     columns = ", ".join(f"NULL::{_SQL_TYPES[field.type]} AS {field.name}" for field in spec.schema)
-    by_name = f"{plain.removesuffix(')')}, union_by_name = true)"
-    return f"(SELECT {columns} WHERE false UNION ALL BY NAME SELECT * FROM {by_name})"
+    return f"(SELECT {columns} WHERE false UNION ALL BY NAME SELECT * FROM {parquet_by_name(files)})"
 
 
 def _pattern(path: str) -> str:

@@ -605,7 +605,7 @@ def test_help_and_version_need_no_data_folder(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     shown = CliRunner().invoke(main, ["--help"])
     assert shown.exit_code == 0
-    commands = "serve worker demo project key import classify flush compact rebuild reclassify doctor"
+    commands = "serve worker demo project key import classify files flush compact rebuild reclassify doctor"
     for command in commands.split():
         assert re.search(rf"^  {command}\b", shown.stdout, re.MULTILINE), command
     assert re.search(r"\d+\.\d+\.\d+", CliRunner().invoke(main, ["--version"]).stdout)

@@ -25,6 +25,7 @@ WITHOUT_DATA = (
     ("import", PROJECT, LOG, "--dry-run"),
     ("import", PROJECT, LOG, "--follow"),
     ("sql", "SELECT 1"),
+    ("files", "hits"),
     ("flush",),
     ("compact",),
     ("rebuild",),

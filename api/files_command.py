@@ -1,0 +1,56 @@
+"""The command `files`: the Parquet files of a table."""
+
+import sys
+
+import click
+import msgspec
+
+from api import data_folder
+from api.settings import Settings
+from warehouse import query, table_files
+from warehouse.lake import TABLES
+from warehouse.plural import counted
+from warehouse.table_files import TableFiles
+
+
+@click.command("files")
+@click.argument("table", type=click.Choice([spec.name for spec in TABLES]))
+@click.option("--sql", "is_sql", is_flag=True, help="Print read_parquet([...]) for DuckDB.")
+@click.option("--format", "form", type=click.Choice(("json", "ndjson")), help="Print path, partition, size and rows.")
+@click.pass_obj
+def files_(settings: Settings, table: str, is_sql: bool, form: str | None) -> None:
+    """Print the Parquet files that are a table now, one path per line.
+
+    The folder also contains files that compaction has replaced: never read all of it. The list is valid for an hour.
+    Hits that wait in the hot log are in no file: their number is on standard error.
+    """
+    if is_sql and form:
+        raise click.UsageError("give one of --sql and --format")
+    data_folder.require_hot_log(settings)
+    found = table_files.of(settings.hot_log, settings.lake, table)
+    _warn(table, found)
+    if is_sql and not found.files:
+        raise click.ClickException(f"table {table} has no files yet")
+    click.echo(_shown(found, is_sql, form), nl=False)
+
+
+def _shown(found: TableFiles, is_sql: bool, form: str | None) -> bytes:
+    if is_sql:
+        return query.parquet_by_name(found.files).encode() + b"\n"
+    if form == "json":
+        return msgspec.json.encode(found.files) + b"\n"
+    lines = map(msgspec.json.encode, found.files) if form else (file.path.encode() for file in found.files)
+    return b"".join(line + b"\n" for line in lines)
+
+
+def _warn(table: str, found: TableFiles) -> None:
+    """Print what the files lack."""
+    if found.waiting:
+        verb = "waits" if found.waiting == 1 else "wait"
+        text = (
+            f"{counted(found.waiting, 'hit')} {verb} in the hot log and in no file; `readership flush` loads what waits"
+        )
+        print(text, file=sys.stderr)
+    if found.stale_days:
+        days = ", ".join(found.stale_days)
+        print(f"{table} is being rewritten for {days}; list the files again in a moment", file=sys.stderr)

@@ -1,0 +1,37 @@
+"""The README in the lake's folder, for people who find the Parquet files before the documentation."""
+
+from pathlib import Path
+
+from warehouse import disk
+
+README_FILE = "README.md"
+TEXT = """\
+# The lake of Readership
+
+`hits` (one row per page view) and `daily_views` (counts; add up `views`) are Delta Lake tables. `agents.parquet` lists
+the AI agents that Readership knows. Readership writes this file again when it differs.
+
+## Read it
+
+- Never read all Parquet files of a folder, as in `read_parquet('hits/**/*.parquet')`. After a compaction the folder
+  contains the replaced files too, for one to two hours: their rows would count twice.
+- `readership files hits` prints the files that are the table now, `readership files hits --sql` the same as
+  `read_parquet([...])` for DuckDB. The list is valid for an hour.
+- Tools that read Delta Lake (`deltalake`, Polars, Spark, DuckDB's extension `delta`) leave replaced files out by
+  themselves.
+- The hits of the last minute are not here but in `../hot.sqlite`. `readership flush` loads them; `readership sql` reads
+  both.
+
+## Never
+
+- Never change, add, move or delete a file below this folder, and never let another program optimize, vacuum or write
+  the tables. `readership compact`, `reclassify`, `rebuild` and `project delete` do what is needed.
+- Never restore this folder without `../hot.sqlite` of the same moment: hits would be lost or count twice.
+"""
+
+
+def write_readme(root: Path) -> None:
+    """Bring the README up to date. One process at a time: see `lake.locked`."""
+    file = root / README_FILE
+    if not file.exists() or file.read_text(encoding="utf-8") != TEXT:
+        disk.write(file, TEXT.encode())
