@@ -10,7 +10,9 @@ In the order data passes:
 - `lake`: the Delta tables: create, open, append with an offset, replace a partition.
 - `lake_lock`: its lock, by which one process writes at a time.
 - `stage`: many rows at once into Parquet files, before any commit.
-- `batches`: the hot log's table of batches, rows or staged files, each with a rising id.
+- `batches`: the hot log's table of batches, rows or staged files, each with a rising id; `batches_steps`: its schema's
+  changes.
+- `disk_space`: the free space that loading the hot log needs.
 - `synced`, `durability`: how far each table is synced, recorded in the hot log and compared by readers and writers.
 - `refusals`: deleted projects, of which the hot log stores nothing any more.
 - `load`: hot batches into `hits` and `daily_views`, exactly once.

@@ -8,16 +8,18 @@ means the same to every reader.
 import math
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+from xxhash import xxh3_64_digest
 
 from warehouse import migrations, refusals, synced
-from warehouse.migrations import Step
+from warehouse.batches_steps import STEPS, Steps, has_table
+from warehouse.errors import BatchDamaged
 from warehouse.schema import HOT
 from warehouse.stage import Staged
 from warehouse.synced import Synced
@@ -34,7 +36,8 @@ CREATE TABLE IF NOT EXISTS batches (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     rows INTEGER NOT NULL,
     committed_s REAL NOT NULL,
-    message BLOB NOT NULL
+    message BLOB NOT NULL,
+    checksum BLOB
 );
 CREATE INDEX IF NOT EXISTS batches_rows ON batches (rows);
 CREATE TABLE IF NOT EXISTS staged (id INTEGER PRIMARY KEY, files BLOB NOT NULL);
@@ -42,7 +45,7 @@ CREATE TABLE IF NOT EXISTS recounts (id INTEGER PRIMARY KEY AUTOINCREMENT, date 
 {synced.TABLE};
 {refusals.TABLE};
 """
-_APPEND = "INSERT INTO batches (rows, committed_s, message) SELECT ?, ?, ?"
+_APPEND = "INSERT INTO batches (rows, committed_s, message, checksum) SELECT ?, ?, ?, ?"
 _END_OF_PART = """
 SELECT max(id)
 FROM (SELECT id, sum(size) OVER (ORDER BY id) - size AS before
@@ -51,8 +54,6 @@ WHERE before < ?
 """
 STORE = "the hot log"
 
-Steps = Sequence[Step[sqlite3.Connection]]
-STEPS: Steps = (Step(2, synced.create), Step(3, refusals.create))
 
 _NO_ROWS = pa.RecordBatch.from_pylist([], HOT)
 _STAGED = msgspec.json.Decoder(Staged)
@@ -94,19 +95,6 @@ def refuse_newer(path: Path) -> None:
             migrations.pending(STORE, _version(connection) or migrations.FIRST, STEPS)
 
 
-def add_column(table: str, definition: str) -> Callable[[sqlite3.Connection], None]:
-    """Return a step that adds a column, such as `checksum INTEGER`.
-
-    A table that is not there yet is left out: it is created at the newest version when it is first needed.
-    """
-
-    def apply(connection: sqlite3.Connection) -> None:
-        if _has_table(connection, table):
-            connection.execute(f"ALTER TABLE {table} ADD COLUMN {definition}")
-
-    return apply
-
-
 def _prepare(connection: sqlite3.Connection, steps: Steps) -> None:
     version = _version(connection)
     is_current = not migrations.pending(STORE, version or migrations.FIRST, steps)
@@ -121,7 +109,7 @@ def _prepare(connection: sqlite3.Connection, steps: Steps) -> None:
 
 def _bring_up_to_date(connection: sqlite3.Connection, steps: Steps) -> None:
     """Run the steps that are missing, or create the tables, inside the transaction that records the version."""
-    if _has_table(connection, "node"):
+    if has_table(connection, "node"):
         for step in migrations.pending(STORE, _version(connection) or migrations.FIRST, steps):
             step.apply(connection)
     else:
@@ -154,11 +142,6 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _has_table(connection: sqlite3.Connection, name: str) -> bool:
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)).fetchone()
-    return found is not None
-
-
 def node_id(connection: sqlite3.Connection) -> str:
     """The name under which this hot log's offsets stand in the lake. A new file has a new one."""
     return str(connection.execute("SELECT id FROM node").fetchone()[0])
@@ -166,7 +149,7 @@ def node_id(connection: sqlite3.Connection) -> str:
 
 def append(connection: sqlite3.Connection, rows: pa.RecordBatch, now_s: float) -> None:
     """Add one batch inside the caller's transaction; it is stored when that commits. `now_s` is seconds since 1970."""
-    connection.execute(_APPEND, (rows.num_rows, now_s, rows.serialize().to_pybytes()))
+    connection.execute(_APPEND, _values(rows, now_s))
 
 
 def append_if_none_refused(
@@ -177,22 +160,57 @@ def append_if_none_refused(
     One statement, because a second one would cost each post a commit's lock and unlock.
     """
     unless = f"{_APPEND} WHERE NOT EXISTS (SELECT 1 FROM refusals WHERE id > ?)"
-    values = (rows.num_rows, now_s, rows.serialize().to_pybytes(), last_refusal)
-    return connection.execute(unless, values).rowcount == 1
+    return connection.execute(unless, (*_values(rows, now_s), last_refusal)).rowcount == 1
+
+
+def _values(rows: pa.RecordBatch, now_s: float) -> tuple[int, float, bytes, bytes]:
+    message = rows.serialize().to_pybytes()
+    return rows.num_rows, now_s, message, xxh3_64_digest(message)
 
 
 def append_staged(connection: sqlite3.Connection, staged: Staged, now_s: float) -> None:
     """The same for rows that are in files, which must be on the disk. They are no part of the backlog."""
-    added = connection.execute("INSERT INTO batches (rows, committed_s, message) VALUES (0, ?, x'')", (now_s,))
-    connection.execute("INSERT INTO staged VALUES (?, ?)", (added.lastrowid, msgspec.json.encode(staged)))
+    files = msgspec.json.encode(staged)
+    added = connection.execute(
+        "INSERT INTO batches (rows, committed_s, message, checksum) VALUES (0, ?, x'', ?)",
+        (now_s, xxh3_64_digest(files)),
+    )
+    connection.execute("INSERT INTO staged VALUES (?, ?)", (added.lastrowid, files))
 
 
 def above(connection: sqlite3.Connection, offset: int) -> Iterator[Batch]:
-    """The batches with an id above `offset`, in order."""
-    for id, message, files in connection.execute(
-        "SELECT id, message, files FROM batches LEFT JOIN staged USING (id) WHERE id > ? ORDER BY id", (offset,)
+    """Yield the batches with an id above `offset`, in order.
+
+    Raises:
+        BatchDamaged: the content of a batch does not have its checksum.
+    """
+    for id, message, files, checksum in connection.execute(
+        "SELECT id, message, files, checksum FROM batches LEFT JOIN staged USING (id) WHERE id > ? ORDER BY id",
+        (offset,),
     ):
+        _check(connection, id, message if files is None else files, checksum)
         yield Batch(id, decoded(message)) if files is None else Batch(id, _NO_ROWS, _STAGED.decode(files))
+
+
+def _check(connection: sqlite3.Connection, id: int, content: bytes, checksum: bytes | None) -> None:
+    """Raise BatchDamaged if `content` does not have its checksum. Batches of Readership 0.1.0 have none."""
+    if checksum is not None and xxh3_64_digest(content) != checksum:
+        _, _, file = connection.execute("PRAGMA database_list").fetchone()
+        raise BatchDamaged(
+            f"batch {id} in {file} is damaged: its content does not have its checksum. Nothing was deleted; "
+            "restore the data folder from a backup"
+        )
+
+
+def find_damaged(connection: sqlite3.Connection) -> str | None:
+    """Return the error of the first batch whose content does not have its checksum; None if all have theirs."""
+    every = "SELECT id, coalesce(files, message), checksum FROM batches LEFT JOIN staged USING (id) ORDER BY id"
+    try:
+        for id, content, checksum in connection.execute(every):
+            _check(connection, id, content, checksum)
+    except BatchDamaged as error:
+        return str(error)
+    return None
 
 
 def decoded(message: bytes) -> pa.RecordBatch:

@@ -108,6 +108,7 @@ def _of_hot_log(hot: Path) -> Iterator[Finding]:
     yield Finding("the hot log is a whole SQLite file", fault)
     if fault is None:
         with closing(batches.connect(hot)) as connection:
+            yield Finding("every hot batch has its checksum", batches.find_damaged(connection))
             yield Finding("every hot batch can be read and has its rows", _broken_batch(connection))
 
 

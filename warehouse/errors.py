@@ -22,6 +22,10 @@ class StoreTooNew(WarehouseError):
     """A store was written by a newer release, and this one does not know its schema version."""
 
 
+class BatchDamaged(WarehouseError):
+    """The content of a waiting batch is not what was stored."""
+
+
 class LakeBusy(WarehouseError):
     """Another process kept the lake's lock for longer than the caller would wait."""
 

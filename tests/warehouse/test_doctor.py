@@ -20,6 +20,7 @@ from warehouse.schema import HOT
 
 FILES = "every file of the tables exists, with its size"
 HOT_FILE = "the hot log is a whole SQLite file"
+CHECKSUM = "every hot batch has its checksum"
 HOT_BATCH = "every hot batch can be read and has its rows"
 AHEAD = "the tables hold no batch that the hot log never made"
 DAILY = "daily_views equals hits grouped"
@@ -31,7 +32,7 @@ LOG = "the log of both tables can be read"
 DROPPED = "every batch that left the hot log is in the tables"
 SPACE = "the disk has space for new hits"
 COMPLETE = "both tables have all that was stored in them"
-ALL = {SPACE, LOG, COMPLETE, UNFINISHED, DROPPED, FILES, HOT_FILE, HOT_BATCH, AHEAD, DAILY, PARTITION, TWICE}
+ALL = {SPACE, LOG, COMPLETE, UNFINISHED, DROPPED, FILES, HOT_FILE, CHECKSUM, HOT_BATCH, AHEAD, DAILY, PARTITION, TWICE}
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from deltalake import DeltaTable
 
 from tests.warehouse.site import Site, some_rows
-from warehouse import batches, control, control_steps, lake, migrations, projects, query, table_schema
+from warehouse import batches, batches_steps, control, control_steps, lake, migrations, projects, query, table_schema
 from warehouse.errors import ControlUnreadable, StoreTooNew
 from warehouse.folder import sqlite_url
 from warehouse.lake import DAILY_VIEWS_TABLE, HITS_TABLE, Spec
@@ -22,8 +22,8 @@ CONTROL_STEPS = (
     Step(3, control_steps.add_column("projects", "colour TEXT")),
 )
 HOT_STEPS = (
-    Step(2, batches.add_column("batches", "checksum INTEGER")),
-    Step(3, batches.add_column("no_such_table", "x TEXT")),
+    Step(2, batches_steps.add_column("batches", "size INTEGER")),
+    Step(3, batches_steps.add_column("no_such_table", "x TEXT")),
 )
 TITLE = pa.field("title", pa.string(), metadata={"comment": "title of the page"})
 TABLE_STEPS = {"hits": (Step(2, table_schema.add_columns(TITLE)),), "daily_views": ()}
@@ -176,13 +176,13 @@ def test_hot_log_takes_every_step_once_and_keeps_its_hits(tmp_path: Path) -> Non
         with closing(batches.connect(site.hot_log, steps=steps)) as hot:
             assert batches.backlog(hot).rows == 3
         assert version_of(site.hot_log) == 1 + len(steps)
-        assert ("checksum" in batch_columns(site.hot_log)) == (len(steps) > 0)
+        assert ("size" in batch_columns(site.hot_log)) == (len(steps) > 0)
 
 
 def test_new_hot_log_is_created_at_the_newest_version(tmp_path: Path) -> None:
     batches.connect(tmp_path / "hot.sqlite", steps=HOT_STEPS).close()
     assert version_of(tmp_path / "hot.sqlite") == 3
-    assert "checksum" not in batch_columns(tmp_path / "hot.sqlite")  # the definition of today, and not the steps
+    assert "size" not in batch_columns(tmp_path / "hot.sqlite")  # the definition of today, and not the steps
 
 
 def test_hot_log_step_that_fails_changes_nothing(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_hot_log_step_that_fails_changes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         batches.connect(tmp_path / "hot.sqlite", steps=(HOT_STEPS[0], Step(3, fail)))
     assert version_of(tmp_path / "hot.sqlite") == 1
-    assert "checksum" not in batch_columns(tmp_path / "hot.sqlite")
+    assert "size" not in batch_columns(tmp_path / "hot.sqlite")
 
 
 def test_hot_log_at_its_newest_version_is_opened_without_waiting_for_a_writer(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_newer_hot_log_is_refused_and_not_changed(tmp_path: Path) -> None:
     with closing(batches.connect(tmp_path / "hot.sqlite")) as hot:
         hot.execute("PRAGMA user_version=99")
     before = (tmp_path / "hot.sqlite").read_bytes()
-    known = migrations.newest(batches.STEPS)
+    known = migrations.newest(batches_steps.STEPS)
     for refuse in (batches.connect, batches.refuse_newer):
         with pytest.raises(StoreTooNew, match=rf"^the hot log has schema version 99, .* versions up to {known}: inst"):
             refuse(tmp_path / "hot.sqlite")
@@ -279,6 +279,6 @@ def test_new_table_is_created_at_the_newest_version(tmp_path: Path) -> None:
     assert (table.version(), property_of(table)) == (0, "2")
 
 
-@pytest.mark.parametrize("steps", [control_steps.STEPS, batches.STEPS, *table_schema.STEPS.values()])
+@pytest.mark.parametrize("steps", [control_steps.STEPS, batches_steps.STEPS, *table_schema.STEPS.values()])
 def test_released_steps_are_numbered_without_a_gap(steps: tuple[Step[object], ...]) -> None:
     assert migrations.newest(steps) == 1 + len(steps)
