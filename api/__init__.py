@@ -19,6 +19,7 @@ In the order a request meets them:
 - `accept`: the media type to answer with.
 - `jobs`: agent jobs.
 - `classification`: what the rules say of a user agent.
+- `retention_command`: the command `retention`.
 - `health`: healthz, readyz and metrics.
 - `metrics`: what is counted.
 - `schemas`, `openapi_jobs`, `openapi`, `samples`, `reference`: the description of all this, and its page.

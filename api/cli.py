@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, str] = {
     "rebuild": "api.lake_commands:rebuild_",
     "reclassify": "api.lake_commands:reclassify_",
     "doctor": "api.lake_commands:doctor_",
+    "retention": "api.retention_command:retention",
     "accept-loss": "api.lake_commands:accept_loss",
 }
 """Where each is: only the one that is called is loaded, which halves the time until it begins."""

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from agent.queue import census
 from api import metrics
 from api.state import State, state_of
-from warehouse import control
+from warehouse import clock, control
 from warehouse.database_errors import reason_of, status_of
 
 LOG = logging.getLogger("readership.health")
@@ -27,13 +27,15 @@ async def alive(request: Request) -> Response:
 
 
 async def ready(request: Request) -> Response:
-    """GET /readyz: 200 if every check passes, else 503; each check and its fault are told."""
+    """GET /readyz: 200 if every check passes, else 503; the body has each check and its fault, and warnings."""
     checks = await run_in_threadpool(_checks, state_of(request))
     failed = any(fault for fault in checks.values())
-    body = {
+    body: dict[str, object] = {
         "status": "failed" if failed else "ok",
         "checks": {name: fault or "ok" for name, fault in checks.items()},
     }
+    if warning := await run_in_threadpool(clock.warning, state_of(request).settings.lake):
+        body["warnings"] = {"clock": warning}
     return JSONResponse(body, 503 if failed else 200)
 
 

@@ -121,6 +121,10 @@ _READINESS = {
     "properties": {
         "status": {"enum": ["ok", "failed"]},
         "checks": {"description": "`ok`, or what is wrong.", "additionalProperties": {"type": "string"}},
+        "warnings": {
+            "description": "What an operator should look at, although the service works.",
+            "additionalProperties": {"type": "string"},
+        },
     },
     "required": ["status", "checks"],
 }

@@ -19,8 +19,8 @@ import pyarrow as pa
 from api import metrics
 from api.settings import Settings
 from ingest import seen
-from warehouse import batches, compact, disk_space, durability, lake, query
-from warehouse.erase import erase_before
+from warehouse import batches, clock, compact, disk_space, durability, lake, query
+from warehouse.erase import erase_before, first_trusted_s
 from warehouse.errors import DataIncomplete, LakeBusy, WarehouseError, engine_errors
 from warehouse.load import is_due, load
 
@@ -132,21 +132,26 @@ class Upkeep:
         self._tidy_tried_s = now.timestamp()
         with lake.locked(self._settings.run, wait_s=0):  # by one process at a time: each step takes the lake by itself
             with ExitStack() as steps:  # called from the last to the first, each whatever became of those before it
-                for step in (self._remove_files, self._erase_old, self._compact_closed, self._forget):
+                for step in (self._remove_files, self._remove_old, self._compact_closed):
                     steps.callback(step, now)
             _tidied(self._settings.lake).touch()
-
-    def _forget(self, now: datetime) -> None:
-        seen.forget(self._hot, now.timestamp())
 
     def _compact_closed(self, now: datetime) -> None:
         between = partial(self._load_due, TIDY_WAIT_S)
         compact.compact(self._hot, self._settings.lake, self._database, 1, TIDY_WAIT_S, now.date(), between)
 
-    def _erase_old(self, now: datetime) -> None:
-        days = self._settings.retention_days
-        if days:
-            erase_before(self._hot, self._settings.lake, now.date(), days, TIDY_WAIT_S)
+    def _remove_old(self, now: datetime) -> None:
+        """Remove hits past the retention, and event ids past their seven days, unless the clock has jumped."""
+        root = self._settings.lake
+        first_s = partial(first_trusted_s, root, self._database, now.timestamp())
+        if not clock.look(root, now.timestamp(), first_s).is_trusted:
+            LOG.warning(clock.warning(root))
+            return
+        with ExitStack() as steps:
+            days = self._settings.retention_days
+            if days:
+                steps.callback(erase_before, self._hot, root, now.date(), days, TIDY_WAIT_S)
+            steps.callback(seen.forget, self._hot, now.timestamp())
 
     def _remove_files(self, now: datetime) -> None:
         compact.tidy(self._hot, self._settings.lake, TIDY_WAIT_S)
@@ -159,4 +164,4 @@ class Upkeep:
 
 def _tidied(root: Path) -> Path:
     """A file whose time says when the lake was last tidied whole, by whichever process."""
-    return root / ".tidied"
+    return root / lake.TIDIED

@@ -12,6 +12,7 @@ In the order data passes:
 - `stage`: many rows at once into Parquet files, before any commit.
 - `batches`: the hot log's table of batches, rows or staged files, each with a rising id; `batches_steps`: its schema's
   changes.
+- `clock`: whether the time can be trusted, before anything is removed by its age.
 - `disk_space`: the free space that loading the hot log needs.
 - `synced`, `durability`: how far each table is synced, recorded in the hot log and compared by readers and writers.
 - `refusals`: deleted projects, of which the hot log stores nothing any more.

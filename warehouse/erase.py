@@ -61,6 +61,22 @@ def erase_before(
     return _erase(hot, root, old, f"date < '{first_kept}'", wait_s, on_step)
 
 
+def first_trusted_s(root: Path, database: duckdb.DuckDBPyConnection, now_s: float) -> float:
+    """Return the newest time that a folder without a `clock` record shows, in seconds since 1970.
+
+    That is the time of its last upkeep, else when its newest hit was received, else `now_s`.
+    """
+    tidied = root / lake.TIDIED
+    if tidied.exists():
+        return tidied.stat().st_mtime
+    files = _files(root, HITS_TABLE)
+    if not files:
+        return now_s
+    with database.cursor() as cursor:
+        ((newest_s,),) = cursor.execute(f"SELECT epoch(max(received_at)) FROM {query.parquet(files)}").fetchall()
+    return float(newest_s)
+
+
 def _files(root: Path, spec: lake.Spec) -> Sequence[File]:
     return lake.state(lake.open_table(root, spec), spec, "").files
 

@@ -30,6 +30,8 @@ GRACE_H = 1
 MIGRATION_WAIT_S = 60.0
 CHECKPOINT_COMMITS = 50
 """Commits after which a checkpoint is written, so that opening a table reads few files."""
+TIDIED = ".tidied"
+"""File in the lake's folder whose time is that of the last upkeep."""
 TARGET_FILE_BYTES = 128 * 1024 * 1024
 ROW_GROUP_ROWS = 64 * 1024
 """Small enough that one project's rows of a day are a few row groups of the file."""

@@ -15,7 +15,7 @@ from api.upkeep import TIDY_AGAIN_S, Upkeep
 from tests.small_disk import SmallDisk
 from tests.waiting import until
 from tests.warehouse.site import DAY, Site, view
-from warehouse import lake
+from warehouse import clock, lake
 
 NOW = datetime.now(UTC).replace(hour=12)
 """Of today: the mark that says when the lake was tidied bears the file system's time."""
@@ -101,6 +101,43 @@ def test_step_that_fails_keeps_no_other_from_its_turn_and_is_tried_again_a_minut
     assert not is_tidied(site)
     upkeep.tidy(NOW + timedelta(seconds=TIDY_AGAIN_S))
     assert is_tidied(site)
+
+
+def views_of_30_days(site: Site) -> None:
+    site.post(*(view(ts=NOW - day * DAY, path=f"/{day}") for day in range(1, 10)))
+
+
+def test_one_start_with_the_clock_400_days_ahead_erases_nothing_and_forgets_no_event_id(
+    site: Site, upkeep: Upkeep, caplog: pytest.LogCaptureFixture
+) -> None:
+    upkeep.tidy(NOW)
+    views_of_30_days(site)
+    site.hot.execute("INSERT INTO event_ids VALUES (x'01', ?)", (int(NOW.timestamp()),))
+    upkeep.tidy(NOW + 400 * DAY)
+    assert "the clock jumped" in str(clock.warning(site.root))
+    assert caplog.messages == [clock.warning(site.root)]
+    upkeep.tidy(NOW + timedelta(hours=2))
+    assert clock.warning(site.root) is None
+    assert days_old(site) == list(range(1, 10))
+    assert site.hot.execute("SELECT count(*) FROM event_ids").fetchone() == (1,)
+
+
+def test_service_that_was_off_for_400_days_erases_after_a_day_of_use(site: Site, upkeep: Upkeep) -> None:
+    upkeep.tidy(NOW)
+    views_of_30_days(site)
+    for hour in range(24):
+        upkeep.tidy(NOW + 400 * DAY + timedelta(hours=hour))
+        assert days_old(site) == list(range(1, 10))
+    upkeep.tidy(NOW + 400 * DAY + timedelta(hours=24))
+    assert days_old(site) == []
+    assert clock.warning(site.root) is None
+
+
+def test_folder_of_an_older_release_has_the_time_of_its_last_upkeep(site: Site, upkeep: Upkeep) -> None:
+    views_of_30_days(site)
+    (site.root / ".tidied").touch()
+    upkeep.tidy(NOW + 400 * DAY)
+    assert days_old(site) == list(range(1, 10))
 
 
 def test_lake_is_tidied_once_an_hour(site: Site, upkeep: Upkeep) -> None:

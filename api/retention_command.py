@@ -1,0 +1,41 @@
+"""The command `retention`: remove hits past the retention now."""
+
+import time
+from contextlib import closing
+from datetime import UTC, datetime
+from functools import partial
+
+import click
+
+from api import data_folder
+from api.output import show
+from api.settings import Settings
+from warehouse import batches, clock, query
+from warehouse.erase import erase_before, first_trusted_s
+from warehouse.plural import counted
+
+LOCK_WAIT_S = 300.0
+
+
+@click.command()
+@click.option("--yes", is_flag=True, help="Confirm that the clock is right, although it jumped.")
+@click.pass_obj
+def retention(settings: Settings, yes: bool) -> None:
+    """Remove hits that are older than READERSHIP_RETENTION_DAYS now, while the service runs.
+
+    A service does this each hour, but removes nothing for a day after the clock jumped by more than a week.
+    """
+    if not settings.retention_days:
+        raise click.ClickException("READERSHIP_RETENTION_DAYS is not set: hits of any age are stored")
+    data_folder.require(settings)
+    data_folder.prepare(settings)
+    now = datetime.fromtimestamp(time.time(), UTC)
+    with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
+        if yes:
+            clock.record(settings.lake, clock.Clock(now.timestamp()))
+        elif not clock.look(
+            settings.lake, now.timestamp(), partial(first_trusted_s, settings.lake, database, now.timestamp())
+        ).is_trusted:
+            raise click.ClickException(str(clock.warning(settings.lake)))
+        removed = erase_before(hot, settings.lake, now.date(), settings.retention_days, LOCK_WAIT_S)
+    show({"removed": removed}, f"{counted(removed, 'hit')} removed")

@@ -1,0 +1,62 @@
+"""`readership retention` removes old days at once, and asks for `--yes` where the clock jumped."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+
+from api import data_folder, settings
+from tests.running import Running, readership
+from tests.warehouse.site import DAY, Site, view
+from warehouse import clock
+
+ENVIRON = {**os.environ, "READERSHIP_RETENTION_DAYS": "30"}
+
+
+def folder_with_old_hits(data: Path) -> Path:
+    """Create a data folder with a hit of 40 days ago, and one of today; the clock jumped by 400 days since."""
+    data_folder.prepare(settings.read({}, data))
+    now = datetime.now(UTC)
+    with closing(Site(data)) as site:
+        site.post(view(ts=now - 40 * DAY, event_id="old"), view(ts=now, event_id="new"))
+        site.load()
+    clock.record(data / "lake", clock.Clock(time.time() - 400 * 24 * 3600))
+    return data
+
+
+def event_ids(data: Path) -> list[str]:
+    with closing(Site(data)) as site:
+        return site.event_ids()
+
+
+def test_clock_that_jumped_is_an_error_until_it_is_confirmed(tmp_path: Path) -> None:
+    data = folder_with_old_hits(tmp_path / "data")
+    refused = readership("--data", str(data), "retention", env=ENVIRON)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "the clock jumped" in refused.stderr
+    assert "readership retention --yes" in refused.stderr
+    assert event_ids(data) == ["new", "old"]
+    confirmed = readership("--data", str(data), "retention", "--yes", env=ENVIRON)
+    assert json.loads(confirmed.stdout) == {"removed": 1}
+    assert event_ids(data) == ["new"]
+    assert clock.warning(data / "lake") is None
+
+
+def test_retention_that_is_not_set_is_an_error(tmp_path: Path) -> None:
+    refused = readership("--data", str(tmp_path), "retention")
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+    assert "READERSHIP_RETENTION_DAYS is not set" in refused.stderr
+
+
+def test_readyz_warns_of_a_clock_that_jumped_and_stays_ready(start: Callable[..., Running]) -> None:
+    service = start()
+    now_s = time.time()
+    clock.record(service.data / "lake", clock.Clock(now_s - 400 * 24 * 3600, now_s))
+    answer = httpx.get(f"{service.url}/readyz", timeout=60)
+    assert (answer.status_code, answer.json()["status"]) == (200, "ok")
+    assert answer.json()["warnings"]["clock"].startswith("the clock jumped: it says ")

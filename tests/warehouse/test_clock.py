@@ -1,0 +1,46 @@
+"""A clock that jumps is not trusted until it has advanced for a day, or until somebody confirms the time."""
+
+import pytest
+
+from warehouse.clock import CONFIRM_S, JUMP_S, Clock, advanced
+
+HOUR_S, DAY_S = 3600.0, 24 * 3600.0
+START = Clock(1_790_000_000)
+
+
+def looks(*after_s: float, clock: Clock = START) -> Clock:
+    """Look at a clock at these times after START."""
+    for each in after_s:
+        clock = advanced(clock, START.trusted_s + each)
+    return clock
+
+
+def test_time_that_passes_is_trusted() -> None:
+    assert looks(HOUR_S, 3 * DAY_S, 3 * DAY_S + JUMP_S) == Clock(START.trusted_s + 3 * DAY_S + JUMP_S)
+
+
+@pytest.mark.parametrize("jump_s", [400 * DAY_S, JUMP_S + 1, -JUMP_S - 1, -400 * DAY_S])
+def test_jump_in_either_direction_is_not_trusted(jump_s: float) -> None:
+    assert looks(jump_s) == Clock(START.trusted_s, START.trusted_s + jump_s)
+
+
+@pytest.mark.parametrize("jump_s", [400 * DAY_S, -400 * DAY_S])
+def test_clock_that_advances_for_a_day_after_a_jump_is_trusted(jump_s: float) -> None:
+    hourly = [jump_s + hour * HOUR_S for hour in range(25)]
+    assert not looks(*hourly[:-1]).is_trusted
+    assert looks(*hourly) == Clock(START.trusted_s + jump_s + CONFIRM_S)
+
+
+def test_time_in_which_the_service_was_off_counts_as_one_look() -> None:
+    nightly = [400 * DAY_S + day * DAY_S for day in range(12)]  # one look a day: two hours each
+    assert not looks(*nightly).is_trusted
+    assert looks(*nightly, 412 * DAY_S).is_trusted
+
+
+def test_clock_that_is_put_right_is_trusted_at_once() -> None:
+    assert looks(400 * DAY_S, 400 * DAY_S + HOUR_S, 2 * HOUR_S) == Clock(START.trusted_s + 2 * HOUR_S)
+
+
+def test_second_jump_begins_a_new_day() -> None:
+    hourly = [400 * DAY_S + hour * HOUR_S for hour in range(20)]
+    assert looks(*hourly, 800 * DAY_S) == Clock(START.trusted_s, START.trusted_s + 800 * DAY_S)

@@ -1,0 +1,86 @@
+"""Whether the system's clock can be trusted, before anything is removed because of its age.
+
+A clock that jumps ahead by a year makes every hit look older than the retention. The newest trusted time is therefore
+stored in the lake's folder. A time that is far from it is trusted only after the clock has advanced for a day since the
+jump, as it does when the service was switched off for long, or when an operator confirms it.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from warehouse import disk
+
+JUMP_S = 7 * 24 * 3600
+"""A difference to the newest trusted time that is larger is a jump: in either direction."""
+CONFIRM_S = 24 * 3600
+"""Time that must pass after a jump until the clock is trusted again, while the folder is in use."""
+STEP_S = 2 * 3600
+"""Of a longer time between two looks only this much counts: upkeep looks every hour."""
+FILE = ".clock"
+
+
+class Clock(msgspec.Struct, frozen=True):
+    """The newest trusted time, in seconds since 1970.
+
+    After a jump also the time of the last look, and the seconds that have passed since the jump.
+    """
+
+    trusted_s: float
+    looked_s: float | None = None
+    passed_s: float = 0.0
+
+    @property
+    def is_trusted(self) -> bool:
+        return self.looked_s is None
+
+
+def advanced(clock: Clock, now_s: float) -> Clock:
+    """Return the clock after a look at the time."""
+    if abs(now_s - clock.trusted_s) <= JUMP_S:
+        return Clock(now_s)
+    if clock.looked_s is None or abs(now_s - clock.looked_s) > JUMP_S:
+        return Clock(clock.trusted_s, now_s)
+    passed_s = clock.passed_s + min(max(now_s - clock.looked_s, 0.0), STEP_S)
+    return Clock(now_s) if passed_s >= CONFIRM_S else Clock(clock.trusted_s, now_s, passed_s)
+
+
+def look(root: Path, now_s: float, first_trusted_s: Callable[[], float]) -> Clock:
+    """Record a look at the time in the lake's folder, and return the clock after it.
+
+    `first_trusted_s` gives the newest trusted time of a folder that has no record yet.
+    """
+    clock = advanced(_read(root) or Clock(first_trusted_s()), now_s)
+    record(root, clock)
+    return clock
+
+
+def record(root: Path, clock: Clock) -> None:
+    """Record a clock."""
+    disk.write(root / FILE, msgspec.json.encode(clock))
+
+
+def warning(root: Path) -> str | None:
+    """Return why nothing is removed by its age at present; None if the clock is trusted."""
+    clock = _read(root)
+    if clock is None or clock.looked_s is None:
+        return None
+    hours = (CONFIRM_S - clock.passed_s) / 3600
+    return (
+        f"the clock jumped: it says {_iso(clock.looked_s)}, and the newest trusted time is {_iso(clock.trusted_s)}. "
+        f"Nothing is removed by its age until the clock has advanced for {hours:.0f} more hours, or until "
+        "readership retention --yes confirms the time"
+    )
+
+
+def _read(root: Path) -> Clock | None:
+    try:
+        return msgspec.json.decode((root / FILE).read_bytes(), type=Clock)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="minutes")
