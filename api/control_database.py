@@ -19,8 +19,10 @@ def opened(settings: Settings) -> sa.Engine:
 
     Raises:
         NoData: there is no database. None is created.
+        DataIncomplete: see `data_folder.require_whole_control`.
     """
     data_folder.require_control_database(settings)
+    data_folder.require_whole_control(settings)
     return _engine(settings)
 
 

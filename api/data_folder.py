@@ -10,7 +10,7 @@ import click
 from api.rate_limit import RateLimit
 from api.settings import Settings
 from ingest import agents, ledger, seen
-from warehouse import agents_file, batches, disk, durability, lake, lake_readme
+from warehouse import agents_file, batches, completeness, disk, durability, lake, lake_readme
 from warehouse.errors import NoData
 from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RUN, sqlite_url
 
@@ -20,13 +20,20 @@ OURS = frozenset((HOT_LOG, LAKE, RUN, JOBS, CONTROL, ".lock", "lost+found"))
 
 
 def prepare(settings: Settings) -> None:
-    """Make what the service needs in its data folder; safe to repeat, and beside a running service."""
+    """Make what the service needs in its data folder; safe to repeat, and beside a running service.
+
+    Raises:
+        StoreTooNew: a newer release wrote a store; no store is changed.
+        DataIncomplete: the hot log or the control database is missing or older than the lake; the same.
+        ControlUnreadable: the control database is damaged.
+    """
     from warehouse import control  # noqa: PLC0415  # SQLAlchemy: see `warehouse.standing`
 
-    control.refuse_newer(settings.database_url)
+    require_whole_control(settings)
     prepare_lake(settings)
     with _locked(settings):
         control.connect(settings.database_url).dispose()
+        completeness.register_control(control.look(settings.database_url), settings.lake)
         RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret).close()
 
 
@@ -42,8 +49,9 @@ def prepare_lake(settings: Settings) -> None:
 
     Raises:
         StoreTooNew: a newer release wrote a store; no store is changed.
-        DataIncomplete: the lake lacks what was stored in it: see `durability.check`.
+        DataIncomplete: the hot log is missing or older than the lake, or the lake lacks what was stored in it.
     """
+    completeness.require_identity(settings.hot_log, settings.lake)
     lake.refuse_newer(settings.lake)
     batches.refuse_newer(settings.hot_log)
     make(settings)
@@ -52,6 +60,8 @@ def prepare_lake(settings: Settings) -> None:
             seen.create(hot)
             ledger.create(hot)
             durability.prepare(hot, settings.lake)
+            completeness.require_newest(settings.hot_log, settings.lake)
+            completeness.register_hot_log(hot, settings.lake)
         agents_file.write_agents(settings.lake, agents.rows())
         lake_readme.write_readme(settings.lake)
     disk.sync(settings.data)
@@ -82,6 +92,13 @@ def _warn(text: str) -> None:
 
 def _is_ours(name: str) -> bool:
     return name in OURS or name.startswith((f"{HOT_LOG}-", f"{CONTROL}-"))
+
+
+def require_whole_control(settings: Settings) -> None:
+    """Raise DataIncomplete if the control database is missing or empty beside hits, or is another one."""
+    from warehouse import control  # noqa: PLC0415  # SQLAlchemy: see `warehouse.standing`
+
+    completeness.require_control(lambda: control.look(settings.database_url), settings.hot_log, settings.lake)
 
 
 def require(settings: Settings) -> None:

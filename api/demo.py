@@ -8,10 +8,11 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from api import keys
+from api.log_reading import ledger_from_us
 from api.output import ERR, OUT, table
 from api.settings import Settings
 from api.views import report
-from ingest.import_log import import_logs
+from ingest.import_log import Options, import_logs
 from warehouse import batches, control, projects
 from warehouse.errors import ProjectNotFound
 from warehouse.snapshot import Reader
@@ -69,7 +70,8 @@ def _fill(engine: sa.Engine, settings: Settings, now_s: int) -> None:
     except ProjectNotFound:
         ERR.print(f"Importing the sample log, {SAMPLE.name} ...", highlight=False)
         with closing(batches.connect(settings.hot_log)) as hot:
-            import_logs(hot, settings.lake, PROJECT, [str(SAMPLE)], time.time)
+            options = Options(ledger_from_us=ledger_from_us(settings))
+            import_logs(hot, settings.lake, PROJECT, [str(SAMPLE)], time.time, options)
         projects.create(engine, PROJECT, (projects.ANY_ORIGIN,), now_s)
 
 

@@ -31,6 +31,7 @@ PURGE_DELAY_MS = 1_000
 @click.option("--exclude", metavar="GLOB", multiple=True, help="Paths that are not counted.")
 @click.option("--dry-run", is_flag=True, help="Say what would happen, and store nothing.")
 @click.option("--follow", "is_followed", is_flag=True, help="Go on with what is added, through rotation, until Ctrl-C.")
+@click.option("--despite-loss", is_flag=True, help="Import lines of before the record of imported logs was lost.")
 @click.pass_obj
 def import_(  # noqa: PLR0913, PLR0917  # an option each
     settings: Settings,
@@ -41,6 +42,7 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
     exclude: tuple[str, ...],
     dry_run: bool,
     is_followed: bool,
+    despite_loss: bool,
 ) -> None:
     """Read access logs into the lake: plain, or packed by gzip, bzip2, xz or zstd; `-` is standard input.
 
@@ -59,4 +61,4 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
         gc.freeze()
         gc.enable()
         options = Options(None if form == AUTO else form, Pages(include, exclude), dry_run, is_followed)
-        log_reading.run(settings, project_id, files, options, tell)
+        log_reading.run(settings, project_id, files, options, tell, despite_loss)

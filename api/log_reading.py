@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,19 @@ from ingest import log_file
 from ingest.follow import follow
 from ingest.import_log import Import, Options, Summary, import_logs
 from ingest.processes import Tell
-from warehouse import batches, folder, standing
+from warehouse import batches, completeness, folder, standing
 from warehouse.standing import Check
 
 LOG = logging.getLogger("readership.import")
 
 
-def run(settings: Settings, project_id: str, files: Sequence[str], options: Options, tell: Tell) -> None:
-    """Read the logs, those that grow until Ctrl-C, and show what they said."""
+def run(
+    settings: Settings, project_id: str, files: Sequence[str], options: Options, tell: Tell, despite_loss: bool
+) -> None:
+    """Read the logs, those that grow until Ctrl-C, and show what they said.
+
+    `despite_loss`: also lines that may have been imported before the record of imported logs was lost.
+    """
     began = time.monotonic()
     data_folder.require_control_database(settings)
     with _checked(settings, project_id) as check:
@@ -34,6 +39,8 @@ def run(settings: Settings, project_id: str, files: Sequence[str], options: Opti
             data_folder.require_hot_log(settings)
         else:
             data_folder.prepare_lake(settings)
+        if not despite_loss:
+            options = replace(options, ledger_from_us=ledger_from_us(settings))
         if options.is_growing:
             found = _follow(settings, project_id, files, options, check)
         else:
@@ -53,6 +60,11 @@ def _checked(settings: Settings, project_id: str) -> AbstractContextManager[Chec
     if settings.database_url == folder.sqlite_url(settings.control):
         return standing.in_file(settings.control, project_id)
     return standing.anywhere(settings.database_url, project_id)
+
+
+def ledger_from_us(settings: Settings) -> int:
+    """Return the time, in microseconds since 1970, before which the record of imported logs is lost; 0 for never."""
+    return round(completeness.ledger_from_s(settings.hot_log, settings.lake) * 1_000_000)
 
 
 def _import(  # what to read, where to, and how

@@ -93,11 +93,12 @@ class Upkeep:
                 metrics.LOADS.labels("failed").inc()
 
     def _set_fault(self, error: Exception) -> None:
-        """Log each new fault once: each round meets it again while it lasts."""
+        """Log each new fault once: each round meets it again while it lasts. Missing data needs no traceback."""
         kind = "disk full" if disk_space.is_full(error) else type(error).__name__
         fault = f"{kind}: {error}"
         if fault != self.fault:
-            LOG.error("upkeep failed; it is tried again", exc_info=error)
+            traceback = None if isinstance(error, DataIncomplete) else error
+            LOG.error("upkeep failed; it is tried again: %s", error, exc_info=traceback)
         self.fault = fault
 
     def _round(self) -> None:

@@ -38,6 +38,10 @@ class UnknownFormat(IngestError):
     """A log is of no known format, or a format is asked for that is not known."""
 
 
+class LedgerIncomplete(IngestError):
+    """Lines may have been imported before, and the record of that was lost."""
+
+
 class LogReadElsewhere(IngestError):
     """Another import reads the same log at the same time."""
 

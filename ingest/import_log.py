@@ -5,12 +5,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ingest import ledger, log_file, log_format, log_memory, read_ahead
-from ingest.errors import IngestError, InvalidLog
+from ingest.errors import IngestError, InvalidLog, LedgerIncomplete
 from ingest.ledger import Fingerprint, Place
 from ingest.log_file import Content
 from ingest.log_format import Format, LastHeader
@@ -49,6 +51,8 @@ class Options:
     is_dry_run: bool = False
     is_growing: bool = False
     """A last line without an end waits for the rest of it."""
+    ledger_from_us: int = 0
+    """Microseconds since 1970 before which the record of imported logs is lost: older page views are refused."""
 
 
 DEFAULTS = Options()
@@ -113,10 +117,22 @@ class Import:
     def prepare(self, said: Said, fingerprint: Fingerprint) -> Prepared:
         """Write what a stretch says beside the lake. Nothing is counted before it is kept."""
         rows, readers = page_views(self.project, said.views, int(self.now() * 1_000_000), self.kinds)
+        self._require_new(rows)
         is_large = rows.num_rows >= STAGED_ROWS_MIN or rows.nbytes >= STAGED_BYTES_MIN
         return Prepared(
             said, fingerprint, readers, stage(self.root, rows) if is_large and not self.options.is_dry_run else rows
         )
+
+    def _require_new(self, rows: pa.Table) -> None:
+        """Raise LedgerIncomplete if a page view is older than the record of imported logs."""
+        from_us = self.options.ledger_from_us
+        if from_us and rows.num_rows and pc.min(rows["ts"]).cast(pa.int64()).as_py() < from_us:
+            since = datetime.fromtimestamp(from_us / 1_000_000, UTC).isoformat(" ", "seconds")
+            raise LedgerIncomplete(
+                f"the record of logs imported before {since} is lost, and these lines are older: if they were imported "
+                "before, they would be counted twice. Import the lines since then, or add --despite-loss if you know "
+                "that these were never imported"
+            )
 
     def keep(self, place: Place, prepared: Prepared, more: bytes | None = None) -> Place:
         """Store a stretch's rows, and that it was read, in one transaction; `more` are its bytes if they are few and
@@ -192,6 +208,7 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
             was being read.
         UnknownFormat, InvalidFormat: see `ingest.log_format`.
         LogReadElsewhere: another import reads the same log.
+        LedgerIncomplete: see `Options.ledger_from_us`.
         LakeBusy, HotLogBehind: see `warehouse.load.load`.
     Of several files, an error of `ingest` has a note that names the one it is of and says what is stored.
     """

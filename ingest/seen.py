@@ -5,7 +5,7 @@ They are written in the transaction that stores the rows, so that a crash cannot
 
 import hashlib
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,6 +13,7 @@ import msgspec
 
 from ingest.errors import IdempotencyMismatch
 from ingest.post import Rejection
+from warehouse.batches import transaction
 from warehouse.schema import EVENT_ID, Row
 
 REMEMBERED_S = 7 * 24 * 3600
@@ -94,9 +95,19 @@ def remember(connection: sqlite3.Connection, post: Post, rows: list[Row], now_s:
     return receipt
 
 
+def learn(connection: sqlite3.Connection, event_ids: Iterable[tuple[str, str, int]]) -> None:
+    """Remember event ids of hits that are in the lake already, each with its project and the second of its hit."""
+    rows = [(_key(project, event_id), seen_s) for project, event_id, seen_s in event_ids]
+    with transaction(connection):
+        connection.executemany("INSERT OR IGNORE INTO event_ids VALUES (?, ?)", rows)
+
+
 def _first_seen(connection: sqlite3.Connection, row: Row, now_s: int) -> bool:
-    id = _of_project(str(row[0])) + hashlib.blake2b(f"{row[EVENT_ID]}".encode(), digest_size=16).digest()
-    return connection.execute(_SEE_EVENT_ID, (id, now_s)).rowcount == 1
+    return connection.execute(_SEE_EVENT_ID, (_key(str(row[0]), str(row[EVENT_ID])), now_s)).rowcount == 1
+
+
+def _key(project: str, event_id: str) -> bytes:
+    return _of_project(project) + hashlib.blake2b(event_id.encode(), digest_size=16).digest()
 
 
 @lru_cache(1_000)

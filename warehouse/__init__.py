@@ -16,6 +16,8 @@ In the order data passes:
 - `disk_space`: the free space that loading the hot log needs.
 - `synced`, `durability`: how far each table is synced, recorded in the hot log and compared by readers and writers.
 - `refusals`: deleted projects, of which the hot log stores nothing any more.
+- `registry`: the lake's record of the hot logs and the control database beside it.
+- `completeness`: whether these are missing or older than the lake; `recovery`: going on without them.
 - `load`: hot batches into `hits` and `daily_views`, exactly once.
 - `recount`: days of `daily_views` counted anew from `hits`, also those that a killed process left half done.
 - `rebuild`: all of `daily_views` made anew from `hits`.

@@ -224,6 +224,12 @@ def last_id(connection: sqlite3.Connection) -> int:
     return int(row[0]) if row else 0
 
 
+def continue_above(connection: sqlite3.Connection, id: int) -> None:
+    """Give later batches ids above `id`, inside the caller's transaction. Ids never go back."""
+    if connection.execute("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'batches'", (id,)).rowcount == 0:
+        connection.execute("INSERT INTO sqlite_sequence VALUES ('batches', ?)", (id,))
+
+
 @dataclass(frozen=True, slots=True)
 class Backlog:
     """What waits to be loaded: hits, and when the oldest batch was committed (seconds since 1970; None if none)."""

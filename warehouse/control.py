@@ -4,9 +4,11 @@ SQLAlchemy Core, so that the SQLite file of one machine and a PostgreSQL server 
 are since 1970: whole seconds in columns that end in `_s`, microseconds in those that end in `_us`.
 """
 
+import sqlite3
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from warehouse import control_steps, migrations
 from warehouse.control_steps import STEPS, Steps
-from warehouse.database_errors import Cause, cause_of
+from warehouse.database_errors import Cause, cause_of, is_damage, reason_of
 from warehouse.errors import ControlUnreadable
 
 BUSY_TIMEOUT_MS = 30_000
@@ -33,6 +35,7 @@ SCHEMA_VERSION = sa.Table(
     sa.Column("database_id", sa.String(32), nullable=False),
 )
 """One row: the version of all tables, and an id by which a database is recognised after a restore or a move."""
+_ANY_PROJECT = sa.text("SELECT 1 FROM projects LIMIT 1")
 
 
 def connect(url: str, steps: Steps = STEPS) -> sa.Engine:
@@ -43,28 +46,68 @@ def connect(url: str, steps: Steps = STEPS) -> sa.Engine:
 
     Raises:
         StoreTooNew: a newer release wrote it; nothing is written.
-        ControlUnreadable: it records no version although it has the table for it.
+        ControlUnreadable: it is damaged, or records no version although it has the table for it.
     """
     engine = _engine(url)
     try:
-        _bring_up_to_date(engine, steps)
+        with _named(url):
+            _bring_up_to_date(engine, steps)
     except BaseException:
         engine.dispose()
         raise
     return engine
 
 
-def refuse_newer(url: str) -> None:
-    """Raise StoreTooNew if a newer release wrote the control database. Creates and changes nothing."""
-    file = sa.make_url(url).database
-    if url.startswith("sqlite") and not (file and Path(file).exists()):
-        return
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a control database is: its name for messages, its id, and whether it has a project.
+
+    `database_id` is None for one that is missing, that has no tables, or that 0.1.0 wrote.
+    """
+
+    name: str
+    database_id: str | None
+    has_projects: bool
+
+
+def look(url: str) -> Identity:
+    """Read the identity of a control database. Creates and changes nothing.
+
+    Raises:
+        StoreTooNew, ControlUnreadable: see `connect`.
+    """
+    name = _name(url)
+    if url.startswith("sqlite") and not (Path(name).is_file() and Path(name).stat().st_size):
+        return Identity(name, None, has_projects=False)
     engine = _engine(url)
     try:
-        with engine.connect() as connection:
-            control_steps.pending(_version(connection))
+        with _named(url), engine.connect() as connection:
+            version = _version(connection)
+            control_steps.pending(version)
+            id = connection.execute(sa.select(SCHEMA_VERSION.c.database_id)).scalar_one() if version else None
+            is_filled = sa.inspect(connection).has_table("projects") and connection.execute(_ANY_PROJECT).first()
+            return Identity(name, id, has_projects=bool(is_filled))
     finally:
         engine.dispose()
+
+
+def _name(url: str) -> str:
+    """Return the path of a SQLite file, or the name of a database on a server, without its password."""
+    parsed = sa.make_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        return str(parsed.database)
+    return f"the control database {parsed.database} on {parsed.host or parsed.query.get('host') or 'localhost'}"
+
+
+@contextmanager
+def _named(url: str) -> Iterator[None]:
+    """Raise ControlUnreadable, with the name of the database, for a file that is damaged."""
+    try:
+        yield
+    except (sa.exc.DatabaseError, sqlite3.DatabaseError) as error:
+        if not is_damage(error):
+            raise
+        raise ControlUnreadable(f"{_name(url)} cannot be read ({reason_of(error)}): restore it from a backup") from None
 
 
 def _engine(url: str) -> sa.Engine:

@@ -96,6 +96,12 @@ def is_temporary(error: BaseException) -> bool:
     return cause_of(error) in {Cause.UNAVAILABLE, Cause.DISK_FULL}
 
 
+def is_damage(error: BaseException) -> bool:
+    """Return whether SQLite found that a file is damaged or no database at all."""
+    code = getattr(getattr(error, "orig", None) or error, "sqlite_errorcode", None)
+    return code is not None and code & _SQLITE_PRIMARY in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
 def reason_of(error: BaseException) -> str:
     """Return the database's own message in one line, without the SQL and its values."""
     return " ".join(str(getattr(error, "orig", None) or error).split())

@@ -14,8 +14,8 @@ class DataIncomplete(WarehouseError):
     """Part of the data folder is missing or older than the rest."""
 
 
-class HotLogBehind(WarehouseError):
-    """The lake holds batches that this hot log never made: it was restored from an older copy."""
+class HotLogBehind(DataIncomplete):
+    """The hot log is missing, new, or older than the lake, which has batches that it never made."""
 
 
 class StoreTooNew(WarehouseError):

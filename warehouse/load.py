@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from warehouse import batches, lake, recount, synced
+from warehouse import batches, completeness, lake, recount, synced
 from warehouse.durability import require, writing
 from warehouse.errors import HotLogBehind
 from warehouse.schema import DAILY_VIEWS, DAILY_VIEWS_KEY, HITS, HOT
@@ -64,7 +64,7 @@ def bring_up(hot: sqlite3.Connection, root: Path, on_step: OnStep = lambda step:
     loaded = Loaded(rows=0, commits=0)
     node, end, recorded = batches.node_id(hot), batches.last_id(hot), synced.recorded(hot)
     tables = {spec: lake.open_table(root, spec) for spec in lake.TABLES}
-    offsets = {spec: _offset(table, spec, node, end) for spec, table in tables.items()}
+    offsets = {spec: _offset(table, node, end) for spec, table in tables.items()}
     for spec, table in tables.items():
         require(root / spec.name, Synced(table.version(), offsets[spec]), recorded.get(spec.name))
     while True:
@@ -84,13 +84,10 @@ def bring_up(hot: sqlite3.Connection, root: Path, on_step: OnStep = lambda step:
             return loaded
 
 
-def _offset(table: DeltaTable, spec: lake.Spec, node: str, end: int) -> int:
+def _offset(table: DeltaTable, node: str, end: int) -> int:
     offset = lake.offset(table, node)
     if offset > end:
-        raise HotLogBehind(
-            f"{spec.name} holds hot batches up to {offset}, but the hot log has only come to {end}: it was restored "
-            "from an older copy. Move hot.sqlite away and start again; a new one is made"
-        )
+        raise HotLogBehind(completeness.older(offset, end))
     return offset
 
 

@@ -73,8 +73,13 @@ def rows(spec: Spec, files: Iterable[File], steps: Mapping[str, Steps] = STEPS) 
     files = tuple(files)
     if not steps[spec.name]:
         return parquet(files)
+    return f"(SELECT * FROM {no_rows(spec)} UNION ALL BY NAME SELECT * FROM {parquet_by_name(files)})"
+
+
+def no_rows(spec: Spec) -> str:
+    """Return the subquery that has the columns of a table, and no row."""
     columns = ", ".join(f"NULL::{_SQL_TYPES[field.type]} AS {field.name}" for field in spec.schema)
-    return f"(SELECT {columns} WHERE false UNION ALL BY NAME SELECT * FROM {parquet_by_name(files)})"
+    return f"(SELECT {columns} WHERE false)"
 
 
 def _pattern(path: str) -> str:

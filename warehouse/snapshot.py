@@ -17,7 +17,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warehouse import batches, durability, lake, recount, synced
+from warehouse import batches, completeness, durability, lake, recount, synced
+from warehouse.errors import HotLogBehind
 from warehouse.schema import HOT
 from warehouse.synced import Synced
 
@@ -62,11 +63,13 @@ class Reader:
         """`columns` are those that hot rows are kept with: all take some 0.8 kB a row, the counted ones 0.1 kB.
 
         Raises:
-            DataIncomplete: see `durability.check`.
+            DataIncomplete: see `durability.check`; or the hot log is missing or older than the lake.
         """
         self._lock = threading.Lock()
         self._root = root
         self._tables = {spec.name: lake.open_table(root, spec) for spec in lake.TABLES}
+        completeness.require_identity(hot, root)
+        completeness.require_newest(hot, root, list(self._tables.values()))
         self._hot = batches.connect(hot)
         self._node = batches.node_id(self._hot)
         self._states: dict[str, lake.State] = {}
@@ -80,13 +83,14 @@ class Reader:
         """The tables and hot rows now: every hit acknowledged before the call is in it, once.
 
         Raises:
-            DataIncomplete: a table lacks what was stored in it: see `durability.check`.
+            DataIncomplete: see `durability.check`; or the hot log has become older than the lake.
         """
         with self._lock:
             before, now = None, self._read()
             while now != before and _is_overtaken(*now):
                 before, now = now, self._read()
             hits, daily_views, _, uncounted = now
+            self._require_newest(max(hits.offset, daily_views.offset))
             offset = min(hits.offset, daily_views.offset)
             self._rows = _above(self._rows, offset)
             self._staged = [batch for batch in self._staged if batch.id > offset]
@@ -101,6 +105,10 @@ class Reader:
 
     def close(self) -> None:
         self._hot.close()
+
+    def _require_newest(self, offset: int) -> None:
+        if offset > self._last_id and offset > (last_id := batches.last_id(self._hot)):
+            raise HotLogBehind(completeness.older(offset, last_id))
 
     def _read(self) -> _Read:
         notes = recount.notes(self._hot)

@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from warehouse import query, tables
+from warehouse import completeness, query, tables
 from warehouse.agents_file import AGENTS_FILE
 from warehouse.errors import InvalidSql, NoData
 from warehouse.folder import HOT_LOG, LAKE, RUN
@@ -33,9 +33,11 @@ def connect(data: str | PathLike[str]) -> duckdb.DuckDBPyConnection:
 
     Raises:
         NoData: nothing of Readership is in the folder. Nothing is made there.
+        DataIncomplete: the hot log is missing or older than the lake.
     """
     folder = Path(data).absolute()
     hot_log, lake, agents = folder / HOT_LOG, folder / LAKE, folder / LAKE / AGENTS_FILE
+    completeness.require_identity(hot_log, lake)
     if not hot_log.is_file() or not agents.is_file():
         raise NoData(f"there is no data in {folder}: name the folder that `readership serve` keeps its data in")
     with closing(Reader(hot_log, lake)) as reader:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from warehouse import control_steps
 from warehouse.batches import BUSY_TIMEOUT_S
+from warehouse.database_errors import is_damage
 from warehouse.errors import ControlUnreadable, ProjectNotFound
 from warehouse.folder import sqlite_url
 
@@ -34,19 +35,19 @@ def in_file(control: Path, project: str) -> Iterator[Check]:
     if not control.exists():
         raise ProjectNotFound(project)
     url = f"{control.as_uri()}?mode=rw"  # never makes it
-    with _told():
+    with _told(control):
         connection = sqlite3.connect(url, timeout=BUSY_TIMEOUT_S, uri=True)
     with closing(connection):
 
         def find() -> str:
-            with _told():
+            with _told(control):
                 is_made = connection.execute(_IS_MADE).fetchone() is not None
                 row = connection.execute(_STANDS, (project,)).fetchone() if is_made else None
             if row is None:
                 raise ProjectNotFound(project)
             return str(row[0])
 
-        with _told():
+        with _told(control):
             is_older = _is_older(connection)
         if is_older:
             _bring_up_to_date(control)
@@ -80,11 +81,12 @@ def _bring_up_to_date(file: Path) -> None:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _told(control: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        raise ControlUnreadable(f"the control database: {error}") from None
+        advice = ": restore it from a backup" if is_damage(error) else ""
+        raise ControlUnreadable(f"{control} cannot be read ({error}){advice}") from None
 
 
 @contextmanager

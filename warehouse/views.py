@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warehouse import query
+from warehouse.errors import DataIncomplete
 from warehouse.lake import File
 from warehouse.snapshot import Reader, Snapshot
 from warehouse.span import LAST, Cut, Span, cut
@@ -79,6 +80,14 @@ class Views:
         span = Span(start, end or self._open_end(snapshot, project, now))
         paths = self._cached((project, span, snapshot.identity), lambda: self._rank(snapshot, project, span))
         return Ranking(paths, pc.sum(paths["human"]).as_py() or 0, pc.sum(paths["ai"]).as_py() or 0)
+
+    def fault(self) -> str | None:
+        """Return why no report can be given; None if one can."""
+        try:
+            self._reader.take()
+        except DataIncomplete as error:
+            return str(error)
+        return None
 
     def close(self) -> None:
         self._database.close()

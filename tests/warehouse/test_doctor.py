@@ -218,7 +218,16 @@ def test_hot_log_restored_from_an_older_copy_is_found(site: Site, tmp_path: Path
     site.hot.close()
     shutil.copy(tmp_path / "copy", site.hot_log)
     site.hot = batches.connect(site.hot_log)
-    assert faults(site) == {AHEAD: "hits holds batches up to 5, the hot log has only come to 4"}
+    found = faults(site)
+    assert found.keys() == {AHEAD}
+    assert "is older than the lake, which has its batches up to 5; its own end at 4: restore" in found[AHEAD]
+
+
+def test_empty_hot_log_is_found_and_not_filled(site: Site) -> None:
+    site.hot.close()
+    site.hot_log.write_bytes(b"")
+    assert faults(site) == {HOT_FILE: "the file is empty"}
+    assert site.hot_log.read_bytes() == b""
 
 
 def test_doctor_waits_for_the_lock_and_gives_up(site: Site) -> None:

@@ -179,7 +179,7 @@ def test_hot_log_restored_from_an_older_copy_is_told_and_nothing_is_loaded(site:
     site.hot.close()
     shutil.copy(tmp_path / "copy", site.hot_log)
     site.hot = batches.connect(site.hot_log)
-    with pytest.raises(HotLogBehind, match="hits holds hot batches up to 2, but the hot log has only come to 1"):
+    with pytest.raises(HotLogBehind, match="which has its batches up to 2; its own end at 1: restore"):
         site.load()
     assert site.event_ids() == ["new", "old"]
 

@@ -136,7 +136,7 @@ def test_newer_control_database_is_refused(database_url: str) -> None:
         connection.execute(control.SCHEMA_VERSION.update().values(version=99))
     engine.dispose()
     known = migrations.newest(control_steps.STEPS)
-    for refuse in (control.connect, control.refuse_newer):
+    for refuse in (control.connect, control.look):
         with pytest.raises(StoreTooNew, match=rf"^the control database has schema version 99, .* up to {known}: inst"):
             refuse(database_url)
 
@@ -151,7 +151,7 @@ def test_control_database_restored_without_its_version_is_refused(database_url: 
 
 
 def test_looking_for_a_newer_version_creates_no_file(tmp_path: Path) -> None:
-    control.refuse_newer(sqlite_url(tmp_path / "control.sqlite"))
+    control.look(sqlite_url(tmp_path / "control.sqlite"))
     batches.refuse_newer(tmp_path / "hot.sqlite")
     lake.refuse_newer(tmp_path / "lake")
     assert list(tmp_path.iterdir()) == []

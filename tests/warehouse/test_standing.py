@@ -75,11 +75,11 @@ def test_what_is_no_control_database_is_told_as_such(tmp_path: Path) -> None:
     with pytest.raises(ProjectNotFound), standing.in_file(file, "site"):
         pytest.fail("it was taken for one that stands")
     file.write_bytes(b"something else altogether" * 100)
-    with pytest.raises(ControlUnreadable, match="the control database: .*not a database"):
+    with pytest.raises(ControlUnreadable, match="control.sqlite cannot be read .file is not a database.: restore it"):
         standing.in_file(file, "site").__enter__()
     file.unlink()
     file.mkdir()
-    with pytest.raises(ControlUnreadable, match="the control database: unable to open"):
+    with pytest.raises(ControlUnreadable, match="control.sqlite cannot be read .unable to open"):
         standing.in_file(file, "site").__enter__()
 
 

@@ -1,0 +1,68 @@
+"""The command `recover`: a data folder whose hot log or control database is lost."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import click
+from rich.table import Table
+
+from api import data_folder, service_lock
+from api.output import ERR, show, table
+from api.settings import Settings
+from ingest import ledger, seen
+from warehouse import batches, durability, query, recovery
+from warehouse.load import load
+from warehouse.recovery import Loss
+
+LOCK_WAIT_S = 300.0
+
+
+@click.command("recover")
+@click.option("--accept-loss", is_flag=True, help="Go on without what is listed as lost.")
+@click.option("--another-node", is_flag=True, help="This is one more machine beside those that write into the lake.")
+@click.pass_obj
+def recover(settings: Settings, accept_loss: bool, another_node: bool) -> None:
+    """List what is lost where the hot log or the control database is missing or older than the lake.
+
+    Nothing is changed without --accept-loss. First restore the newest copies there are, and keep a copy of the folder.
+    """
+    data_folder.require(settings)
+    losses = recovery.losses(settings.hot_log, settings.lake, settings.database_url)
+    if not losses:
+        show([], "nothing is lost: nothing to do")
+        return
+    show(losses, _losses_table(losses))
+    if not accept_loss:
+        ERR.print("nothing was changed; readership recover --accept-loss goes on without what is lost", soft_wrap=True)
+        return
+    data_folder.make(settings)
+    lock = service_lock.acquire(settings.data, settings.run, lambda text: ERR.print(text, soft_wrap=True))
+    _accept(settings, losses, another_node)
+    lock.release()
+    ERR.print("accepted; next: readership doctor", soft_wrap=True)
+
+
+def _accept(settings: Settings, losses: Sequence[Loss], another_node: bool) -> None:
+    stores = {loss.store for loss in losses}
+    if str(settings.hot_log) in stores:
+        _accept_hot_log(settings, another_node)
+    if stores - {str(settings.hot_log)}:
+        recovery.accept_control(settings.database_url, settings.lake)
+
+
+def _accept_hot_log(settings: Settings, another_node: bool) -> None:
+    now = datetime.now(UTC)
+    with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
+        seen.create(hot)
+        ledger.create(hot)
+        for some in recovery.event_ids(settings.lake, database, now - timedelta(seconds=seen.REMEMBERED_S)):
+            seen.learn(hot, some)
+        with durability.writing(hot, settings.lake, LOCK_WAIT_S):
+            recovery.accept_hot_log(hot, settings.lake, database, now, another_node)
+        load(hot, settings.lake, LOCK_WAIT_S)
+
+
+def _losses_table(losses: Sequence[Loss]) -> Table:
+    rows = ((f"{loss.store} {loss.fault}", loss.lost, loss.accepting) for loss in losses)
+    return table(("fault", "lost", "what --accept-loss does"), rows)

@@ -1,0 +1,320 @@
+"""A hot log or control database that is missing or older than the lake is refused, and `recover` goes on without it."""
+
+import json
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.running import PROJECT, Running, new_key, readership
+from tests.warehouse.site import Site, some_rows, view
+from warehouse import batches, lake, sql
+from warehouse.errors import DataIncomplete, HotLogBehind
+
+LINE = '192.0.2.7 - - [15/Sep/2026:12:00:{:02} +0000] "GET /{} HTTP/1.1" 200 5 "-" "Mozilla/5.0 (X11) Firefox/155.0"\n'
+COUNT = "SELECT count(*) AS hits, (SELECT sum(views) FROM daily_views) AS views FROM hits"
+
+
+class Folder:
+    """A data folder with a project, and commands over it."""
+
+    def __init__(self, parent: Path) -> None:
+        self.data, self.copies = parent / "data", parent / "copies"
+        self.copies.mkdir()
+        self.key = new_key(self.data)
+        self.log = parent / "access.log"
+        self.log.write_text("".join(LINE.format(number, number) for number in range(30)))
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return readership("--data", str(self.data), *arguments)
+
+    def json(self, *arguments: str) -> Any:
+        ran = self.run(*arguments)
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
+
+    def refused(self, *arguments: str) -> str:
+        """Return the one line of a command that is refused."""
+        ran = self.run(*arguments)
+        assert ran.returncode == 1, ran.stdout
+        assert ran.stderr.count("\n") == 1, ran.stderr
+        return ran.stderr
+
+    def counts(self) -> tuple[int, int]:
+        answer = self.json("sql", COUNT)
+        return answer["hits"], answer["views"]
+
+    def copy(self, name: str) -> None:
+        shutil.copy(self.data / name, self.copies / name)
+
+    def restore(self, name: str) -> None:
+        self.lose(name)
+        shutil.copy(self.copies / name, self.data / name)
+
+    def lose(self, name: str) -> None:
+        for file in self.data.glob(f"{name}*"):
+            file.unlink()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    """Three hits in the lake, and a copy of the stores of before a log was imported."""
+    made = Folder(tmp_path)
+    site = Site(made.data)
+    site.post(*some_rows(0, 3))
+    site.close()
+    made.json("flush")
+    made.copy("hot.sqlite")
+    made.copy("control.sqlite")
+    assert made.json("import", PROJECT, str(made.log))["page_views"] == 30
+    return made
+
+
+def lose(folder: Folder) -> None:
+    folder.lose("hot.sqlite")
+
+
+def empty(folder: Folder) -> None:
+    folder.lose("hot.sqlite")
+    (folder.data / "hot.sqlite").touch()
+
+
+def renew(folder: Folder) -> None:
+    folder.lose("hot.sqlite")
+    batches.connect(folder.data / "hot.sqlite").close()
+
+
+def age(folder: Folder) -> None:
+    folder.restore("hot.sqlite")
+
+
+HOT_LOGS = pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        (lose, "is missing or empty, and the lake beside it has hits"),
+        (empty, "is missing or empty, and the lake beside it has hits"),
+        (renew, "is new, and the lake beside it was filled from another one"),
+        (age, "is older than the lake, which has its batches up to 2; its own end at 1"),
+    ],
+    ids=["missing", "empty", "newly created", "older"],
+)
+
+
+@HOT_LOGS
+def test_every_command_refuses_a_hot_log_that_is_behind_the_lake(
+    folder: Folder, damage: Callable[[Folder], None], fault: str
+) -> None:
+    damage(folder)
+    for command in (["serve", "--port", "0"], ["flush"], ["sql", COUNT], ["import", PROJECT, str(folder.log)]):
+        assert f"{folder.data / 'hot.sqlite'} {fault}: restore the copy that is as new" in folder.refused(*command)
+    assert folder.run("doctor").returncode == 1
+    with pytest.raises(DataIncomplete, match=fault):
+        sql.connect(folder.data)
+
+
+@HOT_LOGS
+def test_following_the_advice_counts_no_imported_line_twice(
+    folder: Folder, damage: Callable[[Folder], None], fault: str
+) -> None:
+    damage(folder)
+    listed = folder.json("recover")
+    assert [loss["fault"] for loss in listed] == [fault]
+    assert fault in folder.refused("flush")  # the list changed nothing
+    folder.json("recover", "--accept-loss")
+    assert folder.counts() == (33, 33)
+    assert "--despite-loss" in folder.refused("import", PROJECT, str(folder.log))
+    assert folder.counts() == (33, 33)
+    assert [finding["fault"] for finding in folder.json("doctor") if finding["fault"]] == []
+    assert folder.json("recover") == []
+
+
+def test_lines_newer_than_the_loss_are_imported_without_being_asked(folder: Folder) -> None:
+    lose(folder)
+    folder.json("recover", "--accept-loss")
+    folder.log.write_text("".join(LINE.format(number, number).replace("2026", "2099") for number in range(5)))
+    assert folder.json("import", PROJECT, str(folder.log))["page_views"] == 5
+    folder.log.write_text(LINE.format(59, "old"))
+    assert folder.json("import", "--despite-loss", PROJECT, str(folder.log))["page_views"] == 1
+    assert folder.counts() == (39, 39)
+
+
+def test_hot_log_that_was_given_up_is_refused_when_it_comes_back(folder: Folder) -> None:
+    folder.copy("hot.sqlite")
+    lose(folder)
+    folder.json("recover", "--accept-loss")
+    folder.restore("hot.sqlite")
+    assert "was given up as lost" in folder.refused("flush")
+    folder.json("recover", "--accept-loss")  # this one again, and the other given up
+    assert folder.counts() == (33, 33)
+
+
+def test_second_node_is_added_without_giving_up_the_first(folder: Folder) -> None:
+    folder.copy("hot.sqlite")
+    lose(folder)
+    folder.json("recover", "--accept-loss", "--another-node")
+    folder.json("flush")
+    folder.restore("hot.sqlite")
+    folder.json("flush")
+
+
+@HOT_LOGS
+def test_hits_and_event_ids_after_a_loss_are_counted_once(
+    folder: Folder, damage: Callable[[Folder], None], fault: str
+) -> None:
+    running = Running(folder.data, key=folder.key).start()
+    assert running.post([{"path": "/a", "eventId": "one"}, {"path": "/a", "eventId": "two"}]).json()["accepted"] == 2
+    assert running.stop() == 0
+    damage(folder)
+    folder.json("recover", "--accept-loss")
+    running.start()
+    answer = running.post([{"path": "/a", "eventId": "one"}, {"path": "/a", "eventId": "three"}]).json()
+    assert (answer["accepted"], answer["duplicates"]) == (1, 1)
+    with sql.connect(folder.data) as database:
+        assert database.execute("SELECT count(*) FROM hits").fetchone() == (36,)
+    assert running.stop() == 0
+    assert folder.counts() == (36, 36)
+
+
+def test_days_that_only_one_table_has_are_recounted(folder: Folder) -> None:
+    folder.copy("hot.sqlite")
+    site = Site(folder.data)
+    site.post(view("/half", event_id="half"))
+
+    def stop(step: str) -> None:
+        if step == "before commit of daily_views":
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        site.load(stop)
+    site.close()
+    folder.restore("hot.sqlite")
+    folder.json("recover", "--accept-loss")
+    assert folder.counts() == (34, 34)
+    assert [finding["fault"] for finding in folder.json("doctor") if finding["fault"]] == []
+
+
+def test_reader_refuses_a_lake_that_became_newer_than_the_hot_log(folder: Folder) -> None:
+    site = Site(folder.data)
+    views = site.views()
+    assert views.fault() is None
+    for spec in lake.TABLES:
+        table = site.table(spec)
+        lake.append(table, spec.schema.empty_table(), batches.node_id(site.hot), 9)
+    assert "is older than the lake, which has its batches up to 9" in str(views.fault())
+    with pytest.raises(HotLogBehind, match="readership recover"):
+        site.load()
+    views.close()
+    site.close()
+
+
+def lose_control(folder: Folder) -> None:
+    folder.lose("control.sqlite")
+
+
+def empty_control(folder: Folder) -> None:
+    folder.lose("control.sqlite")
+    (folder.data / "control.sqlite").touch()
+
+
+def other_control(folder: Folder) -> None:
+    folder.lose("control.sqlite")
+    other = folder.copies / "other"
+    new_key(other)
+    with closing(sqlite3.connect(other / "control.sqlite")) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(other / "control.sqlite", folder.data / "control.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        (lose_control, "is missing or empty, and there are hits of its projects"),
+        (empty_control, "is missing or empty, and there are hits of its projects"),
+        (other_control, "is not the one that this data folder was used with"),
+    ],
+    ids=["missing", "empty", "another"],
+)
+def test_control_database_that_is_not_the_lakes_is_refused_until_the_loss_is_accepted(
+    folder: Folder, damage: Callable[[Folder], None], fault: str
+) -> None:
+    damage(folder)
+    for command in (["serve", "--port", "0"], ["worker"], ["flush"], ["project", "create", "new"]):
+        assert f"{folder.data / 'control.sqlite'} {fault}: restore the copy" in folder.refused(*command)
+    folder.json("recover")
+    assert fault in folder.refused("flush")
+    folder.json("recover", "--accept-loss")
+    new_key(folder.data)
+    assert folder.counts() == (33, 33)
+    assert folder.json("import", PROJECT, str(folder.log))["known"] == 30
+
+
+def test_older_copy_of_the_control_database_is_accepted(folder: Folder) -> None:
+    folder.restore("control.sqlite")
+    folder.json("flush")
+
+
+@pytest.mark.parametrize("size", [100, 32_000])
+def test_damaged_control_database_is_named_in_one_line(folder: Folder, size: int) -> None:
+    file = folder.data / "control.sqlite"
+    folder.lose("control.sqlite")
+    file.write_bytes((b"garbage " * 4_000)[:size])
+    for command in (["serve", "--port", "0"], ["key", "list"], ["import", PROJECT, str(folder.log)], ["recover"]):
+        line = folder.refused(*command)
+        assert line.startswith(f"Error: {file} cannot be read (file is not a database): restore it"), line
+
+
+def test_truncated_control_database_is_named_in_one_line(folder: Folder) -> None:
+    file = folder.data / "control.sqlite"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = file.read_bytes()
+    folder.lose("control.sqlite")
+    file.write_bytes(content[: len(content) // 2])
+    for command in (["serve", "--port", "0"], ["key", "list"], ["import", PROJECT, str(folder.log)]):
+        line = folder.refused(*command)
+        assert line.startswith(f"Error: {file} cannot be read (database disk image is malformed): restore it"), line
+
+
+def test_damaged_hot_log_is_named_in_one_line(folder: Folder) -> None:
+    folder.lose("hot.sqlite")
+    (folder.data / "hot.sqlite").write_bytes(b"garbage " * 4_000)
+    for command in (["serve", "--port", "0"], ["sql", COUNT], ["recover"]):
+        line = folder.refused(*command)
+        assert line.startswith(f"Error: {folder.data / 'hot.sqlite'} cannot be read (file is not a database): restore")
+
+
+def test_empty_postgresql_database_beside_hits_is_refused(
+    folder: Folder, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("READERSHIP_DATABASE_URL", database_url)
+    line = folder.refused("flush")
+    assert "is missing or empty, and there are hits of its projects" in line
+    folder.json("recover", "--accept-loss")
+    folder.json("flush")
+    assert folder.json("project", "list") == []
+
+
+def test_running_service_reports_a_lake_that_became_newer_and_logs_it_once(folder: Folder) -> None:
+    environ = {"READERSHIP_LOAD_EVERY_S": "1", "READERSHIP_JOBS_AT_ONCE": "0"}
+    running = Running(folder.data, key=folder.key, environ=environ).start()
+    with closing(batches.connect(folder.data / "hot.sqlite")) as hot:
+        for spec in lake.TABLES:
+            table = lake.open_table(folder.data / "lake", spec)
+            lake.append(table, spec.schema.empty_table(), batches.node_id(hot), 9)
+    running.post({"path": "/a"})
+    answer = httpx.get(running.views, headers=running.auth)
+    assert (answer.status_code, answer.json()["type"]) == (503, "/docs#data-incomplete")
+    while 'readership_loads_total{outcome="failed"} 3' not in httpx.get(f"{running.url}/metrics").text:
+        ready = httpx.get(f"{running.url}/readyz")
+    assert ready.status_code == 503
+    assert "is older than the lake" in ready.json()["checks"]["hotLog"]
+    log = running.log.read_text()
+    assert log.count("upkeep failed") == 1
+    assert "Traceback" not in log
+    running.kill()
