@@ -53,7 +53,7 @@ def _boundaries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 
 def asked(number: int) -> bytes:
-    """A line of its own; every third is ordinary only to the exact parser."""
+    """A line of its own; every third needs the exact parser, and is a bot's: the export does not count it."""
     agent = b'a\\"b' if number % 3 == 0 else b"GPTBot/1.3"
     return line(b"GET /%d HTTP/1.1" % number, user_agent=agent) + b"\n"
 
