@@ -27,30 +27,28 @@ def files_(settings: Settings, table: str, is_sql: bool, form: str | None) -> No
     if is_sql and form:
         raise click.UsageError("give one of --sql and --format")
     data_folder.require_hot_log(settings)
-    found = table_files.of(settings.hot_log, settings.lake, table)
-    _warn(table, found)
-    if is_sql and not found.files:
+    listing = table_files.of(settings.hot_log, settings.lake, table)
+    _warn(table, listing)
+    if is_sql and not listing.files:
         raise click.ClickException(f"table {table} has no files yet")
-    click.echo(_shown(found, is_sql, form), nl=False)
+    click.echo(_shown(listing, is_sql, form), nl=False)
 
 
-def _shown(found: TableFiles, is_sql: bool, form: str | None) -> bytes:
+def _shown(listing: TableFiles, is_sql: bool, form: str | None) -> bytes:
     if is_sql:
-        return query.parquet_by_name(found.files).encode() + b"\n"
+        return query.parquet_by_name(listing.files).encode() + b"\n"
     if form == "json":
-        return msgspec.json.encode(found.files) + b"\n"
-    lines = map(msgspec.json.encode, found.files) if form else (file.path.encode() for file in found.files)
+        return msgspec.json.encode(listing.files) + b"\n"
+    lines = map(msgspec.json.encode, listing.files) if form else (file.path.encode() for file in listing.files)
     return b"".join(line + b"\n" for line in lines)
 
 
-def _warn(table: str, found: TableFiles) -> None:
+def _warn(table: str, listing: TableFiles) -> None:
     """Print what the files lack."""
-    if found.waiting:
-        verb = "waits" if found.waiting == 1 else "wait"
-        text = (
-            f"{counted(found.waiting, 'hit')} {verb} in the hot log and in no file; `readership flush` loads what waits"
-        )
-        print(text, file=sys.stderr)
-    if found.stale_days:
-        days = ", ".join(found.stale_days)
+    if listing.waiting:
+        verb = "waits" if listing.waiting == 1 else "wait"
+        waiting = f"{counted(listing.waiting, 'hit')} {verb} in the hot log and in no file"
+        print(f"{waiting}; `readership flush` loads what waits", file=sys.stderr)
+    if listing.stale_days:
+        days = ", ".join(listing.stale_days)
         print(f"{table} is being rewritten for {days}; list the files again in a moment", file=sys.stderr)

@@ -62,17 +62,17 @@ def skip(need: str, remedy: str) -> NoReturn:
 
 def shortfall(reasons: Iterable[str]) -> str | None:
     """Return one line that counts the skips of `skip` by need and lists the remedies; None without such a skip."""
-    found = [match for reason in reasons if (match := _REASON.search(reason))]
-    if not found:
+    matches = [match for reason in reasons if (match := _REASON.search(reason))]
+    if not matches:
         return None
-    needs = Counter(match["need"] for match in found).most_common()
-    remedies = list(dict.fromkeys(" ".join(match["remedy"].split()) for match in found))
+    needs = Counter(match["need"] for match in matches).most_common()
+    remedies = list(dict.fromkeys(" ".join(match["remedy"].split()) for match in matches))
     packages = sorted({remedy.removeprefix(INSTALL).strip() for remedy in remedies if remedy.startswith(INSTALL)})
     commands = [f"{INSTALL} {' '.join(packages)}"] if packages else []
     commands += [remedy for remedy in remedies if not remedy.startswith(INSTALL)]
     counts = ", ".join(f"{need} ({count})" for need, count in needs)
-    noun = "test" if len(found) == 1 else "tests"
-    return f"{len(found)} {noun} skipped for want of {counts}: {'; '.join(commands)}"
+    noun = "test" if len(matches) == 1 else "tests"
+    return f"{len(matches)} {noun} skipped for want of {counts}: {'; '.join(commands)}"
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

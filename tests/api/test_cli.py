@@ -534,7 +534,7 @@ ERRORS: dict[str, tuple[list[str], dict[str, str], str]] = {
     "new data in a file": (
         ["--data", "{folder}/cut.gz/data", "project", "create", "x"],
         {},
-        "{folder}/cut.gz/data cannot be created: a part of its path is a file",
+        "{folder}/cut.gz is a file, not a folder",
     ),
     "data folder is a file": (
         ["--data", "{folder}/cut.gz", "serve", "--port", "0"],

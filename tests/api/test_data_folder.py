@@ -44,7 +44,7 @@ def run(*arguments: str | Path, **environ: str) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("command", WITHOUT_DATA, ids=" ".join)
 @pytest.mark.parametrize("exists", [False, True], ids=["missing", "empty"])
-def test_a_command_on_a_folder_without_data_says_so_and_creates_nothing(
+def test_a_command_on_a_folder_without_data_is_refused_and_nothing_is_created(
     tmp_path: Path, command: tuple[str, ...], exists: bool
 ) -> None:
     folder = tmp_path / "typo"
@@ -113,7 +113,7 @@ def test_an_empty_folder_that_is_given_as_data_folder_is_closed_to_other_users(t
     assert mode_of(tmp_path / "data") == "0700"
 
 
-def test_a_folder_with_files_of_other_programs_keeps_its_mode_and_a_warning_says_so(tmp_path: Path) -> None:
+def test_a_folder_with_files_of_other_programs_keeps_its_mode_and_a_warning_is_printed(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     (tmp_path / "mail.txt").touch()
     status, _, err = run("--data", tmp_path, "project", "create", PROJECT)

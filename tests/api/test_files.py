@@ -89,7 +89,7 @@ def test_a_table_without_files_has_no_paths_and_no_sql(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "Error: table hits has no files yet\n")
 
 
-def test_a_folder_of_the_lake_says_how_to_read_it(compacted: Path) -> None:
+def test_the_readme_of_the_lake_explains_how_to_read_it(compacted: Path) -> None:
     text = (compacted / "lake" / "README.md").read_text()
     assert "readership files hits --sql" in text
     assert "Never read all Parquet files" in text
