@@ -125,7 +125,7 @@ def require_control_database(settings: Settings) -> None:
         url = sa.make_url(settings.database_url)
         if url.get_backend_name() != "sqlite" or not url.database:
             return
-        file = Path(url.database)
+        file = Path(url.database.removeprefix("file:"))  # SQLite also takes a URI
     if not file.exists():
         raise NoData(f"there is no control database at {file}; restore it from a backup, or name another")
 

@@ -95,7 +95,7 @@ def _name(url: str) -> str:
     """Return the path of a SQLite file, or the name of a database on a server, without its password."""
     parsed = sa.make_url(url)
     if parsed.get_backend_name() == "sqlite":
-        return str(parsed.database)
+        return str(parsed.database).removeprefix("file:")  # SQLite also takes a URI
     return f"the control database {parsed.database} on {parsed.host or parsed.query.get('host') or 'localhost'}"
 
 

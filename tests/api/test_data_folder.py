@@ -80,6 +80,13 @@ def test_a_command_on_the_control_database_alone_needs_no_data_folder(tmp_path: 
     assert not (tmp_path / "none").exists()
 
 
+def test_a_control_database_given_as_a_uri_of_sqlite_is_found(tmp_path: Path) -> None:
+    new_key(tmp_path / "data")
+    url = f"sqlite:///file:{tmp_path / 'data' / 'control.sqlite'}?mode=ro&uri=true"
+    status, out, _ = run("--data", tmp_path / "data", "key", "list", READERSHIP_DATABASE_URL=url)
+    assert (status, len(json.loads(out))) == (0, 1)
+
+
 def test_a_user_agent_is_classified_without_a_data_folder(tmp_path: Path) -> None:
     status, out, _ = run("--data", tmp_path / "none", "classify", "GPTBot/1.3")
     assert (status, json.loads(out)["agent"]) == (0, "GPTBot")
