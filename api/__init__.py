@@ -19,14 +19,15 @@ In the order a request meets them:
 - `accept`: the media type to answer with.
 - `jobs`: agent jobs.
 - `classification`: what the rules say of a user agent.
-- `retention_command`: the command `retention`.
 - `health`: healthz, readyz and metrics.
 - `metrics`: what is counted.
 - `schemas`, `openapi_jobs`, `openapi`, `samples`, `reference`: the description of all this, and its page.
 - `upkeep`: the thread that loads and tidies the lake.
 - `connections`: limits on HTTP connections.
-- `serve`: the processes.
+- `serve`: one HTTP process, or several under a `supervisor`, each of which begins in `http_worker`; `service_lock`: one
+  service for each data folder; `shared_counters`: the metrics of all its workers.
 - `demo`: a filled service to try.
-- `cli`, `administration`, `agent_commands`, `lake_commands`, `files_command`, `log_import`, `log_reading`,
-  `log_terminal`, `control_database`, `data_folder`, `os_errors`, `output`: the command line.
+- `cli`, `service_commands`, `administration`, `agent_commands`, `lake_commands`, `retention_command`, `files_command`,
+  `questions`, `log_import`, `log_reading`, `log_terminal`, `control_database`, `data_folder`, `os_errors`, `output`:
+  the command line.
 """

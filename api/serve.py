@@ -18,11 +18,11 @@ from starlette.types import ASGIApp
 from api import app, connections, logs, shared_counters
 from api.connections import Connection
 from api.errors import AddressInUse
+from api.http_worker import work
 from api.rate_limit import RateLimit
 from api.service_lock import ServiceLock
 from api.settings import Settings, read
 from api.supervisor import Supervisor
-from api.worker_process import work
 
 DRAIN_S = 10
 """For how long a stopping worker lets requests in flight end. Supervisors wait for 10 s (Docker) to 90 s (systemd), and

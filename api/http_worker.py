@@ -1,4 +1,4 @@
-"""The entry point of a worker process."""
+"""The entry point of an HTTP worker, a process that the supervisor starts."""
 
 import os
 import socket
