@@ -122,13 +122,16 @@ def read(environ: Mapping[str, str], data: Path | None = None, default: str = DA
 
 def _refuse_unknown(environ: Mapping[str, str]) -> None:
     """Raise InvalidSetting for a variable with our prefix that is no setting: it is a typing error."""
-    known = sorted(f"{PREFIX}{each.name.upper()}" for each in fields(Settings) if each.name != "environ")
+    known = sorted(each.name.upper() for each in fields(Settings) if each.name not in {"environ", "run_secret"})
     for name in sorted(environ):
-        if name.startswith(PREFIX) and not name.startswith(TEST_PREFIX) and name not in known:
-            nearest = difflib.get_close_matches(name, known, n=1)
-            shown = [each for each in known if each != f"{PREFIX}RUN_SECRET"]
-            hint = f"did you mean {nearest[0]}?" if nearest else f"the settings are {', '.join(shown)}"
-            raise InvalidSetting(f"there is no setting {name}: {hint}")
+        word = name.removeprefix(PREFIX)
+        if word == name or name.startswith(TEST_PREFIX) or word in {*known, "RUN_SECRET"}:
+            continue
+        nearest = difflib.get_close_matches(word, known, n=1)  # without the prefix, which makes all names alike
+        names = f"the settings are {', '.join(PREFIX + each for each in known)}"
+        raise InvalidSetting(
+            f"there is no setting {name}: " + (f"did you mean {PREFIX}{nearest[0]}?" if nearest else names)
+        )
 
 
 def _base_url(environ: Mapping[str, str]) -> str:

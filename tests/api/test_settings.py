@@ -29,8 +29,9 @@ def test_unknown_setting_is_an_error_that_names_the_nearest_one(name: str, neare
     assert complaint(**{name: "1"}) == f"there is no setting {name}: did you mean {nearest}?"
 
 
-def test_unknown_setting_that_is_near_to_none_gets_the_list() -> None:
-    message = complaint(READERSHIP_ZZZZZZZZZZZZZZZ="1")
+@pytest.mark.parametrize("name", ["READERSHIP_ZZZZZZZZZZZZZZZ", "READERSHIP_FOO", "READERSHIP_ENVIRON"])
+def test_unknown_setting_that_is_near_to_none_gets_the_list(name: str) -> None:
+    message = complaint(**{name: "1"})
     assert "READERSHIP_DATA, " in message
     assert "RUN_SECRET" not in message
 
