@@ -74,6 +74,7 @@ def _sole_service(settings: Settings) -> ServiceLock:
     """
     data_folder.make(settings)
     lock = service_lock.acquire(settings.data, settings.run, LOG.warning)
+    click.get_current_context().call_on_close(lock.release)
     data_folder.prepare(settings)
     return lock
 
