@@ -1,79 +1,23 @@
-"""A hot log or control database that is missing or older than the lake is refused, and `recover` goes on without it."""
+"""A hot log that is missing or older than the lake is refused, and `recover` goes on without it."""
 
-import json
 import shutil
-import sqlite3
-import subprocess
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-from tests.running import PROJECT, Running, new_key, readership
-from tests.warehouse.site import Site, some_rows, view
+from tests.lost_stores import COUNT, LINE, Folder, filled
+from tests.running import PROJECT, Running
+from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse import batches, lake, sql
 from warehouse.errors import DataIncomplete, HotLogBehind
-
-LINE = '192.0.2.7 - - [15/Sep/2026:12:00:{:02} +0000] "GET /{} HTTP/1.1" 200 5 "-" "Mozilla/5.0 (X11) Firefox/155.0"\n'
-COUNT = "SELECT count(*) AS hits, (SELECT sum(views) FROM daily_views) AS views FROM hits"
-
-
-class Folder:
-    """A data folder with a project, and commands over it."""
-
-    def __init__(self, parent: Path) -> None:
-        self.data, self.copies = parent / "data", parent / "copies"
-        self.copies.mkdir()
-        self.key = new_key(self.data)
-        self.log = parent / "access.log"
-        self.log.write_text("".join(LINE.format(number, number) for number in range(30)))
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return readership("--data", str(self.data), *arguments)
-
-    def json(self, *arguments: str) -> Any:
-        ran = self.run(*arguments)
-        assert ran.returncode == 0, ran.stderr
-        return json.loads(ran.stdout)
-
-    def refused(self, *arguments: str) -> str:
-        """Return the one line of a command that is refused."""
-        ran = self.run(*arguments)
-        assert ran.returncode == 1, ran.stdout
-        assert ran.stderr.count("\n") == 1, ran.stderr
-        return ran.stderr
-
-    def counts(self) -> tuple[int, int]:
-        answer = self.json("sql", COUNT)
-        return answer["hits"], answer["views"]
-
-    def copy(self, name: str) -> None:
-        shutil.copy(self.data / name, self.copies / name)
-
-    def restore(self, name: str) -> None:
-        self.lose(name)
-        shutil.copy(self.copies / name, self.data / name)
-
-    def lose(self, name: str) -> None:
-        for file in self.data.glob(f"{name}*"):
-            file.unlink()
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
-    """Three hits in the lake, and a copy of the stores of before a log was imported."""
-    made = Folder(tmp_path)
-    site = Site(made.data)
-    site.post(*some_rows(0, 3))
-    site.close()
-    made.json("flush")
-    made.copy("hot.sqlite")
-    made.copy("control.sqlite")
-    assert made.json("import", PROJECT, str(made.log))["page_views"] == 30
-    return made
+    return filled(tmp_path)
 
 
 def lose(folder: Folder) -> None:
@@ -199,6 +143,27 @@ def test_days_that_only_one_table_has_are_recounted(folder: Folder) -> None:
     assert [finding["fault"] for finding in folder.json("doctor") if finding["fault"]] == []
 
 
+def test_hits_accepted_after_an_older_copy_came_back_are_counted_and_those_of_the_copy_not_twice(
+    folder: Folder,
+) -> None:
+    site = Site(folder.data)
+    site.post(view("/waited/when/copied"))
+    site.close()
+    shutil.copy(folder.data / "hot.sqlite", folder.copies / "hot.sqlite")
+    site = Site(folder.data)
+    for _ in range(2):
+        site.post(view("/in/the/lake/alone"))
+    site.load()
+    site.close()
+    folder.restore("hot.sqlite")
+    site = Site(folder.data)
+    site.post(view("/after", received_at=NOON + DAY), view("/after", received_at=NOON + DAY))  # as 0.1.0 accepted them
+    site.close()
+    folder.json("recover", "--accept-loss")
+    assert folder.counts() == (38, 38)
+    assert [finding["fault"] for finding in folder.json("doctor") if finding["fault"]] == []
+
+
 def test_reader_refuses_a_lake_that_became_newer_than_the_hot_log(folder: Folder) -> None:
     site = Site(folder.data)
     views = site.views()
@@ -211,93 +176,6 @@ def test_reader_refuses_a_lake_that_became_newer_than_the_hot_log(folder: Folder
         site.load()
     views.close()
     site.close()
-
-
-def lose_control(folder: Folder) -> None:
-    folder.lose("control.sqlite")
-
-
-def empty_control(folder: Folder) -> None:
-    folder.lose("control.sqlite")
-    (folder.data / "control.sqlite").touch()
-
-
-def other_control(folder: Folder) -> None:
-    folder.lose("control.sqlite")
-    other = folder.copies / "other"
-    new_key(other)
-    with closing(sqlite3.connect(other / "control.sqlite")) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    shutil.copy(other / "control.sqlite", folder.data / "control.sqlite")
-
-
-@pytest.mark.parametrize(
-    ("damage", "fault"),
-    [
-        (lose_control, "is missing or empty, and there are hits of its projects"),
-        (empty_control, "is missing or empty, and there are hits of its projects"),
-        (other_control, "is not the one that this data folder was used with"),
-    ],
-    ids=["missing", "empty", "another"],
-)
-def test_control_database_that_is_not_the_lakes_is_refused_until_the_loss_is_accepted(
-    folder: Folder, damage: Callable[[Folder], None], fault: str
-) -> None:
-    damage(folder)
-    for command in (["serve", "--port", "0"], ["worker"], ["flush"], ["project", "create", "new"]):
-        assert f"{folder.data / 'control.sqlite'} {fault}: restore the copy" in folder.refused(*command)
-    folder.json("recover")
-    assert fault in folder.refused("flush")
-    folder.json("recover", "--accept-loss")
-    new_key(folder.data)
-    assert folder.counts() == (33, 33)
-    assert folder.json("import", PROJECT, str(folder.log))["known"] == 30
-
-
-def test_older_copy_of_the_control_database_is_accepted(folder: Folder) -> None:
-    folder.restore("control.sqlite")
-    folder.json("flush")
-
-
-@pytest.mark.parametrize("size", [100, 32_000])
-def test_damaged_control_database_is_named_in_one_line(folder: Folder, size: int) -> None:
-    file = folder.data / "control.sqlite"
-    folder.lose("control.sqlite")
-    file.write_bytes((b"garbage " * 4_000)[:size])
-    for command in (["serve", "--port", "0"], ["key", "list"], ["import", PROJECT, str(folder.log)], ["recover"]):
-        line = folder.refused(*command)
-        assert line.startswith(f"Error: {file} cannot be read (file is not a database): restore it"), line
-
-
-def test_truncated_control_database_is_named_in_one_line(folder: Folder) -> None:
-    file = folder.data / "control.sqlite"
-    with closing(sqlite3.connect(file)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    content = file.read_bytes()
-    folder.lose("control.sqlite")
-    file.write_bytes(content[: len(content) // 2])
-    for command in (["serve", "--port", "0"], ["key", "list"], ["import", PROJECT, str(folder.log)]):
-        line = folder.refused(*command)
-        assert line.startswith(f"Error: {file} cannot be read (database disk image is malformed): restore it"), line
-
-
-def test_damaged_hot_log_is_named_in_one_line(folder: Folder) -> None:
-    folder.lose("hot.sqlite")
-    (folder.data / "hot.sqlite").write_bytes(b"garbage " * 4_000)
-    for command in (["serve", "--port", "0"], ["sql", COUNT], ["recover"]):
-        line = folder.refused(*command)
-        assert line.startswith(f"Error: {folder.data / 'hot.sqlite'} cannot be read (file is not a database): restore")
-
-
-def test_empty_postgresql_database_beside_hits_is_refused(
-    folder: Folder, database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("READERSHIP_DATABASE_URL", database_url)
-    line = folder.refused("flush")
-    assert "is missing or empty, and there are hits of its projects" in line
-    folder.json("recover", "--accept-loss")
-    folder.json("flush")
-    assert folder.json("project", "list") == []
 
 
 def test_running_service_reports_a_lake_that_became_newer_and_logs_it_once(folder: Folder) -> None:
@@ -318,3 +196,11 @@ def test_running_service_reports_a_lake_that_became_newer_and_logs_it_once(folde
     assert log.count("upkeep failed") == 1
     assert "Traceback" not in log
     running.kill()
+
+
+def test_damaged_hot_log_is_named_in_one_line(folder: Folder) -> None:
+    folder.lose("hot.sqlite")
+    (folder.data / "hot.sqlite").write_bytes(b"garbage " * 4_000)
+    for command in (["serve", "--port", "0"], ["sql", COUNT], ["recover"]):
+        line = folder.refused(*command)
+        assert line.startswith(f"Error: {folder.data / 'hot.sqlite'} cannot be read (file is not a database): restore")

@@ -11,11 +11,12 @@ from datetime import datetime
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 
 from warehouse import batches, completeness, control, lake, query, recount, registry
 from warehouse.lake import DAILY_VIEWS_TABLE, HITS_TABLE
 from warehouse.registry import HotLogRecord
-from warehouse.schema import DAILY_VIEWS_KEY
+from warehouse.schema import DAILY_VIEWS_KEY, HOT
 
 _KEY = ", ".join(DAILY_VIEWS_KEY)
 _DIFFERING = f"""
@@ -26,6 +27,9 @@ SELECT DISTINCT coalesce(g.date, c.date)::VARCHAR AS day
 FROM grouped g FULL JOIN counted c
   ON {" AND ".join(f"g.{name} IS NOT DISTINCT FROM c.{name}" for name in DAILY_VIEWS_KEY)}
 WHERE g.views IS DISTINCT FROM c.views ORDER BY day
+"""
+_UNLOADED = """
+SELECT waiting.* FROM waiting ANTI JOIN {hits} AS hits USING (project_id, ts, path, user_agent, received_at)
 """
 _EVENT_IDS = """
 SELECT project_id, event_id, epoch(max(received_at))::BIGINT AS seen_s FROM {files}
@@ -98,9 +102,24 @@ def accept_hot_log(
     if offsets["daily_views"] < offsets["hits"]:  # the batches between are in hits, and their days are recounted
         rows = DAILY_VIEWS_TABLE.schema.empty_table()
         lake.append(lake.open_table(root, DAILY_VIEWS_TABLE), rows, node, offsets["hits"])
+    unloaded = _unloaded(hot, root, database, offsets["hits"])
     with batches.transaction(hot):
         recount.note(hot, differing)
         batches.continue_above(hot, max(offsets.values()))
+        if unloaded.num_rows:
+            batches.append(hot, unloaded, now.timestamp())
+
+
+def _unloaded(hot: sqlite3.Connection, root: Path, database: duckdb.DuckDBPyConnection, offset: int) -> pa.RecordBatch:
+    """Return the waiting hits under batch ids that the lake has already, without those that are in the lake.
+
+    They were accepted after an older copy of the hot log was put back. Rows in staged files are left out.
+    """
+    rows = [batch.rows for batch in batches.above(hot, 0) if batch.id <= offset]
+    with database.cursor() as cursor:
+        cursor.register("waiting", pa.Table.from_batches(rows, HOT))
+        found = cursor.sql(_UNLOADED.format(hits=_source(root, HITS_TABLE))).to_arrow_table()
+    return pa.RecordBatch.from_pylist(found.to_pylist(), HOT)
 
 
 def accept_control(database_url: str, root: Path) -> None:

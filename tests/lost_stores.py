@@ -1,0 +1,67 @@
+"""A data folder whose stores a test loses, or replaces by older copies."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.running import PROJECT, new_key, readership
+from tests.warehouse.site import Site, some_rows
+
+LINE = '192.0.2.7 - - [15/Sep/2026:12:00:{:02} +0000] "GET /{} HTTP/1.1" 200 5 "-" "Mozilla/5.0 (X11) Firefox/155.0"\n'
+COUNT = "SELECT count(*) AS hits, (SELECT sum(views) FROM daily_views) AS views FROM hits"
+
+
+class Folder:
+    """A data folder with a project, and commands over it."""
+
+    def __init__(self, parent: Path) -> None:
+        self.data, self.copies = parent / "data", parent / "copies"
+        self.copies.mkdir()
+        self.key = new_key(self.data)
+        self.log = parent / "access.log"
+        self.log.write_text("".join(LINE.format(number, number) for number in range(30)))
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return readership("--data", str(self.data), *arguments)
+
+    def json(self, *arguments: str) -> Any:
+        ran = self.run(*arguments)
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
+
+    def refused(self, *arguments: str) -> str:
+        """Return the one line of a command that is refused."""
+        ran = self.run(*arguments)
+        assert ran.returncode == 1, ran.stdout
+        assert ran.stderr.count("\n") == 1, ran.stderr
+        return ran.stderr
+
+    def counts(self) -> tuple[int, int]:
+        answer = self.json("sql", COUNT)
+        return answer["hits"], answer["views"]
+
+    def copy(self, name: str) -> None:
+        shutil.copy(self.data / name, self.copies / name)
+
+    def restore(self, name: str) -> None:
+        self.lose(name)
+        shutil.copy(self.copies / name, self.data / name)
+
+    def lose(self, name: str) -> None:
+        for file in self.data.glob(f"{name}*"):
+            file.unlink()
+
+
+def filled(parent: Path) -> Folder:
+    """Return a folder with 33 hits in the lake, and copies of its stores from before 30 of them were imported."""
+    made = Folder(parent)
+    site = Site(made.data)
+    site.post(*some_rows(0, 3))
+    site.close()
+    made.json("flush")
+    made.copy("hot.sqlite")
+    made.copy("control.sqlite")
+    assert made.json("import", PROJECT, str(made.log))["page_views"] == 30
+    return made

@@ -1,0 +1,96 @@
+"""A control database that is missing, empty or damaged beside hits is refused, and `recover` begins a new one."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.lost_stores import Folder, filled
+from tests.running import PROJECT, new_key
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return filled(tmp_path)
+
+
+def lose_control(folder: Folder) -> None:
+    folder.lose("control.sqlite")
+
+
+def empty_control(folder: Folder) -> None:
+    folder.lose("control.sqlite")
+    (folder.data / "control.sqlite").touch()
+
+
+def other_control(folder: Folder) -> None:
+    folder.lose("control.sqlite")
+    other = folder.copies / "other"
+    new_key(other)
+    with closing(sqlite3.connect(other / "control.sqlite")) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(other / "control.sqlite", folder.data / "control.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        (lose_control, "is missing or empty, and there are hits of its projects"),
+        (empty_control, "is missing or empty, and there are hits of its projects"),
+        (other_control, "is not the one that this data folder was used with"),
+    ],
+    ids=["missing", "empty", "another"],
+)
+def test_control_database_that_is_not_the_lakes_is_refused_until_the_loss_is_accepted(
+    folder: Folder, damage: Callable[[Folder], None], fault: str
+) -> None:
+    damage(folder)
+    for command in (["serve", "--port", "0"], ["worker"], ["flush"], ["project", "create", "new"]):
+        assert f"{folder.data / 'control.sqlite'} {fault}: restore the copy" in folder.refused(*command)
+    folder.json("recover")
+    assert fault in folder.refused("flush")
+    folder.json("recover", "--accept-loss")
+    new_key(folder.data)
+    assert folder.counts() == (33, 33)
+    assert folder.json("import", PROJECT, str(folder.log))["known"] == 30
+
+
+def test_older_copy_of_the_control_database_is_accepted(folder: Folder) -> None:
+    folder.restore("control.sqlite")
+    folder.json("flush")
+
+
+@pytest.mark.parametrize("size", [100, 32_000])
+def test_damaged_control_database_is_named_in_one_line(folder: Folder, size: int) -> None:
+    file = folder.data / "control.sqlite"
+    folder.lose("control.sqlite")
+    file.write_bytes((b"garbage " * 4_000)[:size])
+    for command in (["serve", "--port", "0"], ["key", "list"], ["import", PROJECT, str(folder.log)], ["recover"]):
+        line = folder.refused(*command)
+        assert line.startswith(f"Error: {file} cannot be read (file is not a database): restore it"), line
+
+
+def test_truncated_control_database_is_named_in_one_line(folder: Folder) -> None:
+    file = folder.data / "control.sqlite"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = file.read_bytes()
+    folder.lose("control.sqlite")
+    file.write_bytes(content[: len(content) // 2])
+    for command in (["serve", "--port", "0"], ["key", "list"], ["import", PROJECT, str(folder.log)]):
+        line = folder.refused(*command)
+        assert line.startswith(f"Error: {file} cannot be read (database disk image is malformed): restore it"), line
+
+
+def test_empty_postgresql_database_beside_hits_is_refused(
+    folder: Folder, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("READERSHIP_DATABASE_URL", database_url)
+    line = folder.refused("flush")
+    assert "is missing or empty, and there are hits of its projects" in line
+    folder.json("recover", "--accept-loss")
+    folder.json("flush")
+    assert folder.json("project", "list") == []
