@@ -2,11 +2,14 @@
 
 import json
 import socket
+import time
 from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pytest
 
+from api.hits import CHECK_AGAIN_S
 from tests.running import PROJECT, Running, new_job, new_key
 from tests.waiting import until
 
@@ -23,15 +26,15 @@ def begin(service: Running, path: str, body: bytes, **headers: str) -> socket.so
     return connection
 
 
-def end(connection: socket.socket, body: bytes) -> tuple[int, str]:
-    """Send the other half; return the answer's status and problem type."""
+def end(connection: socket.socket, body: bytes) -> tuple[int, Any]:
+    """Send the other half; return the status and the JSON of the answer."""
     connection.sendall(body[len(body) // 2 :])
     answer = b""
     while piece := connection.recv(65_536):
         answer += piece
     connection.close()
     head, _, content = answer.partition(b"\r\n\r\n")
-    return int(head.split()[1]), json.loads(content)["type"]
+    return int(head.split()[1]), json.loads(content)
 
 
 def replace_project(service: Running) -> None:
@@ -63,7 +66,8 @@ def test_slow_upload_does_not_reach_a_new_project_under_the_same_id(
     slow = begin(service, path, body, **(service.auth if has_key else {}))
     replace_project(service)
     new_job(service.data)
-    assert end(slow, body) == refusal
+    status, problem = end(slow, body)
+    assert (status, problem["type"]) == refusal
     answer = service.post(json.loads(HIT))
     assert answer.json() == {"accepted": 1, "duplicates": 0, "rejected": []}, "its event id is new"
     assert service.get()["totals"]["total"] == 1
@@ -78,6 +82,17 @@ def test_key_that_is_revoked_during_an_upload_stores_nothing(start: Callable[...
     slow = begin(service, HITS, HIT, **revoked)
     assert service.run("key", "revoke", revoked["Authorization"].removeprefix("Bearer ")).returncode == 0
     until(lambda: httpx.get(service.views, headers=revoked, timeout=60).status_code == 401)
-    assert end(slow, HIT) == (401, "/docs#unauthenticated")
+    status, problem = end(slow, HIT)
+    assert (status, problem["type"]) == (401, "/docs#unauthenticated")
     assert service.get()["totals"]["total"] == 0
+    assert service.stop() == 0
+
+
+def test_slow_upload_with_a_key_of_the_scope_ingest_is_stored(start: Callable[..., Running]) -> None:
+    service = start(READERSHIP_JOBS_AT_ONCE="0")
+    began_s = time.monotonic()
+    slow = begin(service, HITS, HIT, Authorization=f"Bearer {new_key(service.data, scope='ingest')}")
+    until(lambda: time.monotonic() - began_s > 2 * CHECK_AGAIN_S)  # the key is then checked again
+    assert end(slow, HIT) == (202, {"accepted": 1, "duplicates": 0, "rejected": []})
+    assert service.get()["totals"]["total"] == 1
     assert service.stop() == 0
