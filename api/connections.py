@@ -44,6 +44,13 @@ def connections_max() -> int:
     return min(CONNECTIONS_MAX, soft - min(DESCRIPTORS_RESERVED, soft // 2))
 
 
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    headers = {"Retry-After": str(RETRY_AFTER_S), "Connection": "close"}
+    problem = Problem("overloaded", "the service has as many connections as it can serve", headers=headers)
+    state = scope["state"]
+    await problems.response(problem, state["request_id"], state["base_url"])(scope, receive, send)
+
+
 class Connection(HttpToolsProtocol):
     """An HTTP connection with a timeout for the head of each request.
 
@@ -53,6 +60,7 @@ class Connection(HttpToolsProtocol):
 
     head_s: ClassVar[float] = HEAD_S
     maximum = staticmethod(connections_max)
+    refusal: ClassVar[RequestLog] = RequestLog(_refuse, {})
     _of_server: ClassVar[WeakKeyDictionary[ServerState, "dict[Connection, float]"]] = WeakKeyDictionary()
 
     def __init__(
@@ -71,7 +79,7 @@ class Connection(HttpToolsProtocol):
         if len(self.connections) > self.maximum():
             longest = next(iter(self._waiting), None)
             if longest is None:
-                self.app = _REFUSAL
+                self.app = self.refusal
             else:
                 longest.end()
         self._waiting[self] = self.loop.time()
@@ -106,10 +114,10 @@ class Connection(HttpToolsProtocol):
             self._timer = self.loop.call_later(left_s, self._check)
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
-    headers = {"Retry-After": str(RETRY_AFTER_S), "Connection": "close"}
-    problem = Problem("overloaded", "the service has as many connections as it can serve", headers=headers)
-    await problems.response(problem, scope["state"]["request_id"])(scope, receive, send)
+def with_base_url(base_url: str) -> type[Connection]:
+    """Return the class of connections whose refusals have problem types below a base URL."""
 
+    class WithBaseUrl(Connection):
+        refusal = RequestLog(_refuse, {}, base_url)
 
-_REFUSAL = RequestLog(_refuse, {})
+    return WithBaseUrl

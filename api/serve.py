@@ -16,7 +16,6 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from api import app, connections, logs, shared_counters
-from api.connections import Connection
 from api.errors import AddressInUse
 from api.http_worker import work
 from api.rate_limit import RateLimit
@@ -91,7 +90,7 @@ def _config(factory: Callable[[], ASGIApp], settings: Settings) -> uvicorn.Confi
         factory,
         factory=True,
         loop="uvloop",
-        http=Connection,
+        http=connections.with_base_url(settings.base_url),
         ws="none",
         lifespan="on",
         log_config=None,

@@ -14,6 +14,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from api import connections
 from api.connections import Connection
 from tests.running import Running
 
@@ -68,17 +69,17 @@ def is_open(connection: socket.socket) -> bool:
 
 
 def test_service_raises_its_soft_limit_and_serves_beside_2000_idle_connections(usual: Running) -> None:
-    with idle(usual) as connections:
+    with idle(usual) as silent:
         assert usual.post({"path": "/a", "userAgent": "x"}).status_code == 202
-        assert all(is_open(each) for each in connections)
+        assert all(is_open(each) for each in silent)
 
 
 def test_at_a_hard_limit_of_1024_a_new_connection_takes_the_place_of_an_idle_one(usual: Running) -> None:
     assert usual.process is not None
     resource.prlimit(usual.process.pid, resource.RLIMIT_NOFILE, (USUAL, USUAL))
-    with idle(usual) as connections:
+    with idle(usual) as silent:
         assert [usual.post({"path": "/a", "userAgent": "x"}).status_code for _ in range(5)] == [202] * 5
-        assert is_open(connections[-1]), "the newest stay"
+        assert is_open(silent[-1]), "the newest stay"
     assert "Too many open files" not in usual.log.read_text()
 
 
@@ -180,7 +181,10 @@ def test_connection_past_the_maximum_ends_the_one_that_waited_longest() -> None:
     asyncio.run(use())
 
 
-def test_connection_is_answered_503_while_all_others_are_busy() -> None:
+@pytest.mark.parametrize("base_url", ["", "https://example.com/stats"])
+def test_connection_is_answered_503_while_all_others_are_busy(base_url: str) -> None:
+    narrow = type("Narrow", (connections.with_base_url(base_url),), {"maximum": staticmethod(Narrow.maximum)})
+
     async def use() -> None:
         begun, go_on = asyncio.Semaphore(0), asyncio.Event()
 
@@ -189,7 +193,7 @@ def test_connection_is_answered_503_while_all_others_are_busy() -> None:
             await go_on.wait()
             await hello(scope, receive, send)
 
-        async with served(Narrow, busy) as connect:
+        async with served(narrow, busy) as connect:
             waiting = []
             for _ in range(2):
                 reader, writer = await connect()
@@ -201,6 +205,7 @@ def test_connection_is_answered_503_while_all_others_are_busy() -> None:
             answer = await rest(reader)
             assert answer.startswith(b"HTTP/1.1 503 ")
             assert b"retry-after: " in answer
+            assert f'"type":"{base_url}/docs#overloaded"'.encode() in answer
             go_on.set()
             assert [await each.readline() for each in waiting] == [b"HTTP/1.1 200 OK\r\n"] * 2
 
