@@ -1,11 +1,10 @@
 """A data folder with all that the service and the commands need."""
 
+import logging
 import stat
 from contextlib import AbstractContextManager, closing, suppress
 from functools import cache
 from pathlib import Path
-
-import click
 
 from api.rate_limit import RateLimit
 from api.settings import Settings
@@ -14,6 +13,7 @@ from warehouse import agents_file, batches, completeness, disk, durability, lake
 from warehouse.errors import NoData
 from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RUN, sqlite_url
 
+LOG = logging.getLogger("readership.data")
 OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
 OURS = frozenset((HOT_LOG, LAKE, RUN, JOBS, CONTROL, ".lock", "lost+found"))
 """Names in a data folder, and the folder that a new file system begins with."""
@@ -86,8 +86,8 @@ def _make_private(folder: Path) -> None:
 
 @cache
 def _warn(text: str) -> None:
-    """Print a warning once in a process: a service makes its folders twice."""
-    click.echo(f"Warning: {text}", err=True)
+    """Log a warning once in a process: a service makes its folders twice. A command without a log prints it."""
+    LOG.warning("%s", text)
 
 
 def _is_ours(name: str) -> bool:

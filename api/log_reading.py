@@ -33,6 +33,10 @@ def run(
     `despite_loss`: also lines that may have been imported before the record of imported logs was lost.
     """
     began = time.monotonic()
+    if options.is_growing:
+        from api import logs  # noqa: PLC0415  # it brings half of the service with it
+
+        logs.set_up(settings.log_level)
     data_folder.require_control_database(settings)
     with _checked(settings, project_id) as check:
         if options.is_dry_run:
@@ -86,10 +90,8 @@ def _progress(size: int | None) -> AbstractContextManager[Callable[[int, int], N
 
 def _follow(settings: Settings, project_id: str, files: Sequence[str], options: Options, check: Check) -> Summary:
     """With the upkeep that a service would do, so that this command may run alone or beside one."""
-    from api import logs  # noqa: PLC0415  # it brings half of the service with it
-    from api.upkeep import Upkeep  # noqa: PLC0415  # the same
+    from api.upkeep import Upkeep  # noqa: PLC0415  # it brings half of the service with it
 
-    logs.set_up(settings.log_level)
     ends: list[int] = []  # not an Event: its lock may be held where a handler finds the program
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda given, _: ends.append(given))

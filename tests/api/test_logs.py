@@ -78,6 +78,24 @@ def test_every_line_is_a_record_from_the_first_to_the_last(
     assert all({"time", "level", "logger"} <= line.keys() for line in records(log))
 
 
+@pytest.mark.parametrize(
+    "arguments", [("worker",), ("import", PROJECT, "--follow", "access.log"), ("serve", "--port", "0")], ids=" ".join
+)
+def test_warning_about_the_data_folder_is_a_record(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    log, data = tmp_path / "log", tmp_path / "data"
+    new_key(data)
+    data.chmod(0o755)
+    (data / "mail.txt").touch()
+    (tmp_path / "access.log").touch()
+    with log.open("wb") as stderr:
+        process = subprocess.Popen([COMMAND, "--data", data, *arguments], cwd=tmp_path, stderr=stderr)
+        until(lambda: log.read_bytes().count(b"\n") > 1)
+        process.terminate()
+        process.wait(60)
+    warning = f"other users have access to {data} (mode 0755); run chmod 700 {data}"
+    assert [line["message"] for line in records(log) if line["level"] == "warning"] == [warning]
+
+
 @pytest.mark.parametrize(("level", "logs_requests"), [("info", True), ("warning", False)])
 def test_level_decides_whether_requests_are_logged(tmp_path: Path, level: str, logs_requests: bool) -> None:
     data, log = tmp_path / "data", tmp_path / "log"
