@@ -21,6 +21,7 @@ from typing import IO
 
 from agent import store
 from agent.worker import FAULT_S, Setup
+from warehouse.database_errors import is_temporary, reason_of
 
 WAKE, REST = b"w", b"r"
 """Commands: a turn was queued; begin no more turns."""
@@ -85,8 +86,11 @@ class WorkerProcess:
                     pause_s = FAULT_S
                 else:
                     pause_s = LOOK_S
-            except Exception:  # the database comes back, and the machine has room for a process again
-                LOG.exception("the process of the agent jobs cannot be started; it is tried again")
+            except Exception as error:  # the database answers again, and the machine can start a process again
+                if is_temporary(error):
+                    LOG.warning("agent jobs wait for the control database: %s", reason_of(error))
+                else:
+                    LOG.exception("the process of the agent jobs cannot be started; it is tried again")
                 pause_s = FAULT_S
             if not self._is_closing:
                 self._queued.wait(pause_s)

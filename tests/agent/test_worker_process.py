@@ -8,8 +8,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+import sqlalchemy as sa
 
 from agent.tables import TURNS
+from agent.worker import Setup
+from agent.worker_process import WorkerProcess
 from tests.agent.site import SECRETS, Site, command, site
 from tests.running import PROJECT, Running, new_job, new_key
 from tests.waiting import until
@@ -121,3 +124,15 @@ def test_only_a_service_that_works_on_jobs_and_has_one_starts_a_worker(start: St
     assert answer.status_code == 200
     assert len(workers(running)) == expected
     assert running.stop() == 0
+
+
+def test_control_database_that_does_not_answer_is_a_warning_without_a_traceback(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = sa.create_engine("postgresql+psycopg://127.0.0.1:1/none")  # nothing listens at this port
+    process = WorkerProcess(Setup(engine, tmp_path, {}, 1, 15))
+    process.start()
+    record = until(lambda: next((each for each in caplog.records if each.name == "readership.agent"), None))
+    process.close()
+    assert (record.levelname, record.exc_info) == ("WARNING", None)
+    assert "port 1 failed" in record.getMessage()
