@@ -23,6 +23,7 @@ from agent.errors import AgentError, LeaseLost, Stopped, Terminated
 from agent.journal import Tail
 from agent.queue import Lease, Outcome
 from agent.sender import Sender
+from warehouse import clock
 from warehouse.database_errors import is_temporary, reason_of
 
 POLL_S = 0.1
@@ -55,6 +56,8 @@ class Setup:
     lease_s: float
     retention_days: int = 0
     """Days until an archived job is removed; 0 for never."""
+    lake: Path | None = None
+    """Folder with the record of the trusted time (see `warehouse.clock`); None trusts the clock."""
     on_turn: Callable[[float, bool], None] = lambda seconds, succeeded: None
     on_delivery: Callable[[webhook.Outcome], None] = lambda outcome: None
 
@@ -172,12 +175,16 @@ class Worker:
         while not self._stopping.wait(pause_s):
             pause_s = SWEEP_EVERY_S
             try:
-                store.archive_idle(self._setup.engine, _now_us())
-                self._remove_archived()
+                if self._is_clock_trusted():
+                    store.archive_idle(self._setup.engine, _now_us())
+                    self._remove_archived()
                 _sweep(self._setup, self._stopping)
             except Exception:  # nothing is lost: the next time finds the same
                 LOG.exception("the upkeep of agent jobs failed; it is tried again")
                 pause_s = FAULT_S
+
+    def _is_clock_trusted(self) -> bool:
+        return self._setup.lake is None or clock.is_trusted(self._setup.lake, time.time())
 
     def _remove_archived(self) -> None:
         days = self._setup.retention_days

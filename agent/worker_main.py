@@ -82,6 +82,7 @@ def main(commands: int) -> None:
             given["slots"],
             given["lease_s"],
             given["retention_days"],
+            Path(given["lake"]) if given["lake"] else None,
             reports.turn,
             reports.delivery,
         )

@@ -124,6 +124,7 @@ class WorkerProcess:
             "slots": setup.slots,
             "lease_s": setup.lease_s,
             "retention_days": setup.retention_days,
+            "lake": str(setup.lake) if setup.lake else None,
         }
         return json.dumps(given).encode()
 

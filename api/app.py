@@ -66,6 +66,7 @@ def agents_setup(settings: Settings, engine: sa.Engine) -> Setup:
         settings.jobs_at_once,
         settings.job_lease_s,
         settings.job_retention_days,
+        settings.lake,
         metrics.count_turn,
         metrics.count_delivery,
     )

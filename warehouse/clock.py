@@ -57,6 +57,12 @@ def look(root: Path, now_s: float, first_trusted_s: Callable[[], float]) -> Cloc
     return clock
 
 
+def is_trusted(root: Path, now_s: float) -> bool:
+    """Return whether something may be removed by its age now. Records no look; False for a folder without a record."""
+    clock = _read(root)
+    return clock is not None and advanced(clock, now_s).is_trusted
+
+
 def record(root: Path, clock: Clock) -> None:
     """Record a clock."""
     disk.write(root / FILE, msgspec.json.encode(clock))

@@ -15,7 +15,7 @@ from tests.agent.dripping import dripping
 from tests.agent.site import SECRETS, configured, site
 from tests.running import PROJECT as SITE
 from tests.waiting import until
-from warehouse import control
+from warehouse import clock, control
 from warehouse.folder import sqlite_url
 
 
@@ -51,22 +51,40 @@ def test_a_worker_that_is_told_to_end_waits_for_no_code_host(tmp_path: Path) -> 
     engine.dispose()
 
 
-@pytest.mark.parametrize(("retention_days", "kept"), [(0, [0, 89, 91]), (90, [0, 89])])
-def test_a_worker_removes_archived_jobs_past_their_retention(
-    engine: sa.Engine, tmp_path: Path, retention_days: int, kept: list[int]
+@pytest.mark.parametrize(
+    ("retention_days", "jump_days", "left"),
+    [
+        (0, 0, {"archived": [0, 89, 91], "completed": []}),
+        (90, 0, {"archived": [0, 89], "completed": []}),
+        (90, 400, {"archived": [0, 89, 91], "completed": [31]}),
+        (90, None, {"archived": [0, 89, 91], "completed": [31]}),
+    ],
+    ids=["no retention", "retention", "clock that jumped", "no record of the time"],
+)
+def test_worker_archives_idle_jobs_and_removes_old_ones_if_the_clock_is_trusted(
+    engine: sa.Engine, tmp_path: Path, retention_days: int, jump_days: int | None, left: dict[str, list[int]]
 ) -> None:
-    """Jobs that were archived 0, 89 and 91 days ago."""
+    """Jobs that were archived 0, 89 and 91 days ago, and one that has been idle for 31 days."""
     now_us = time.time_ns() // 1_000
-    archived = {}
+    jobs, lake = tmp_path / "jobs", tmp_path / "lake"
+    lake.mkdir()
+    if jump_days is not None:
+        clock.record(lake, clock.Clock(now_us / SECOND_US - jump_days * 86_400))
+    age_days = {}
     for days in (0, 89, 91):
         id = store.create(engine, PROJECT, "Mend it", None, now_us).job.id
         store.cancel(engine, PROJECT, id, now_us)
         store.archive(engine, PROJECT, id, now_us - days * worker.DAY_US)
-        archived[id] = days
-        (tmp_path / id).mkdir()
-    working = worker.Worker(worker.Setup(engine, tmp_path, {}, 1, 15, retention_days))
+        age_days[id] = days
+        (jobs / id).mkdir(parents=True)
+    idle = store.create(engine, PROJECT, "Mend it", None, now_us).job.id
+    lease = queue.claim(engine, "worker", now_us, SECOND_US)
+    assert lease is not None
+    queue.finish(engine, lease, Outcome(None), now_us - 31 * worker.DAY_US)
+    working = worker.Worker(worker.Setup(engine, jobs, {}, 1, 15, retention_days, lake))
     working.start()
-    until(lambda: not list(tmp_path.iterdir()))  # it removes the folders after the jobs
+    until(lambda: not list(jobs.iterdir()))  # it removes the folders after the jobs
     working.close()
-    left = [archived[job.id] for job in store.listed(engine, PROJECT, None, 50, 0)[0]]
-    assert sorted(left) == kept
+    found = {job.id: job.status for job in store.listed(engine, PROJECT, None, 50, 0)[0]}
+    assert sorted(age_days[id] for id in found if id != idle) == left["archived"]
+    assert [31 for id in found if id == idle and found[id] == "completed"] == left["completed"]
