@@ -16,6 +16,7 @@ from ingest import ledger, seen
 from warehouse import batches, projects, query, refusals
 from warehouse.erase import erase_project
 from warehouse.plural import counted
+from warehouse.projects import Project
 
 LOCK_WAIT_S = 300.0
 DAY_S = 86_400
@@ -47,7 +48,7 @@ def create_project(
     made = projects.create(engine, id, origins, int(time.time()))
     if chosen:
         configuration.store(engine, id, chosen)
-    show(made, f"project {made.id} made; next: readership key create {made.id}")
+    show(_public(made), f"project {made.id} created; next: readership key create {made.id}")
 
 
 @project.command("origins")
@@ -59,7 +60,7 @@ def set_origins(settings: Settings, id: str, origins: tuple[str, ...]) -> None:
     engine = opened(settings)
     projects.set_origins(engine, id, origins)
     made = projects.find(engine, id)
-    show(made, f"project {id} takes beacons from {', '.join(made.origins) or 'no page'}")
+    show(_public(made), f"project {id} takes beacons from {', '.join(made.origins) or 'no page'}")
 
 
 @project.command("list")
@@ -68,7 +69,12 @@ def list_projects(settings: Settings) -> None:
     """Show all projects."""
     found = projects.every(opened(settings))
     rows = ((each.id, ", ".join(each.origins), _day(each.created_s)) for each in found)
-    show(found, table(("project", "origins", "created"), rows))
+    show([_public(each) for each in found], table(("project", "origins", "created"), rows))
+
+
+def _public(found: Project) -> dict[str, object]:
+    """Return a project as JSON has it, without the internal id."""
+    return {"id": found.id, "origins": found.origins, "created_s": found.created_s}
 
 
 @project.command("delete")

@@ -94,6 +94,7 @@ def test_projects_are_made_listed_and_given_origins(data: Path) -> None:
     origins = ("--origin", "https://docs.example", "--origin", "HTTP://LocalHost:80/")
     made = result(call(data, "project", "create", "docs", *origins))
     assert (made["id"], made["origins"]) == ("docs", ["https://docs.example", "http://localhost"])
+    assert made.keys() == {"id", "origins", "created_s"}
     assert result(call(data, "project", "create", "blog"))["origins"] == []
     assert [(each["id"], each["origins"]) for each in result(call(data, "project", "list"))] == [
         ("blog", []),
