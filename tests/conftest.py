@@ -74,11 +74,11 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    """A file system of 48 MiB."""
+def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[SmallDisk]:
+    """A file system of 48 MiB, or of as many MiB as the test's indirect parameter."""
     if not may_mount():
         skip("the right to mount", "run the tests as root")
-    with mounted(tmp_path / "disk", 48) as disk:
+    with mounted(tmp_path / "disk", getattr(request, "param", 48)) as disk:
         yield disk
 
 

@@ -16,14 +16,16 @@ class SmallDisk:
 
     folder: Path
 
-    def fill(self) -> None:
-        """Take all of its space. Repeated, it takes what became free since."""
-        with (self.folder / "filling").open("ab", buffering=0) as file:
+    def fill(self, leave_bytes: int = 0) -> None:
+        """Take all of its space but `leave_bytes`. Repeated, it takes what became free since."""
+        filling = self.folder / "filling"
+        with filling.open("ab", buffering=0) as file:
             try:
                 while True:
                     file.write(bytes(BLOCK_BYTES))
             except OSError as error:
                 assert error.strerror == "No space left on device"  # noqa: PT017  # the end of the loop
+        os.truncate(filling, filling.stat().st_size - leave_bytes)
 
     def free(self) -> None:
         """Give back what `fill` took."""
