@@ -12,10 +12,10 @@ from socketserver import ThreadingMixIn, UnixStreamServer
 from typing import Any
 
 CONNECTIONS_MAX = 32
-"""Each takes a thread and a descriptor; coding agents use one to ten."""
+"""Maximum number of connections at once. Each takes a thread and a descriptor; coding agents use one to ten."""
 HEAD_BYTES_MAX = 64 * 1024
 HEAD_S = 60.0
-"""For a request's head, from the end of the request before: an idle connection is closed then."""
+"""Deadline for the head of a request, in seconds from the end of the previous one. It ends idle connections too."""
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
 UNQUOTED = str.maketrans({'"': "'", "\\": "/"})
 
@@ -94,7 +94,7 @@ class BoundedServer(ThreadingMixIn, UnixStreamServer):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Log nothing of a client that goes away in the middle of an answer."""
+        """Log nothing if a client disconnects in the middle of an answer."""
 
 
 class BoundedHandler(BaseHTTPRequestHandler):

@@ -25,7 +25,7 @@ CONNECT_S = 10
 READ_S = 600.0
 """A model may think for minutes before its first word."""
 BODY_S = 600.0
-"""For the whole of a request's body."""
+"""Deadline for the whole body of a request, in seconds."""
 PATIENCE_S = 30.0
 """For how long every request may fail before the turn is given up: some agents would try until its time is over."""
 SAID_BYTES = 300

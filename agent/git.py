@@ -61,15 +61,15 @@ CONFIG = (
     "init.defaultBranch=main",
 )
 MEMORY_BYTES = 2 * 1024**3
-"""Of each process of git: a repository and a work tree may be made to need any amount."""
+"""Memory limit of each git process, in bytes. A hostile repository or work tree can make git need any amount."""
 LIMITED = ("prlimit", f"--data={MEMORY_BYTES}", "--core=0", "--")
 """RLIMIT_DATA rather than RLIMIT_AS: git maps packs into its address space, which costs no memory."""
 TEXT_CHARS_MAX = 64 * 1024
 """Characters of a command's messages that are logged; a server may send them without end."""
 MESSAGES_BYTES_MAX = 8 * TEXT_CHARS_MAX
-"""Bytes of messages in memory. Twice what TEXT_CHARS_MAX can take, so that a token that was cut is not in the text."""
+"""Bytes of messages in memory: twice what TEXT_CHARS_MAX can take, so that no part of a cut token is in the text."""
 ANSWER_BYTES_MAX = 1024 * 1024
-"""Of a command's standard output, where it is not streamed."""
+"""Maximum size of a command's standard output that is not streamed, in bytes."""
 NOT_FOUND_BY_SHELL = 127
 
 OnLine = Callable[[str], None]

@@ -63,7 +63,7 @@ def read(engine: sa.Engine, job: str, limit: int = PAGE_ENTRIES, offset: int = 0
 
 
 class Tail:
-    """The last OUTPUT_BYTES_MAX of what a turn printed, and when the log may be given it.
+    """The last OUTPUT_BYTES_MAX of what a turn printed, and when it may be written to the log.
 
     One thread adds, another writes. The log's entry is replaced as a whole by each write, so a write of n bytes is
     followed by a pause of n / OUTPUT_BYTES_PER_S seconds: an agent that prints without end writes no more than that.
@@ -85,7 +85,7 @@ class Tail:
         return f"[...]\n{text.partition(chr(10))[2]}" if self._is_cut else text
 
     def unwritten(self, now_s: float, *, is_last: bool) -> str | None:
-        """Return the text if the log lacks it and may be given it at `now_s`; the last text may be at any time."""
+        """Return the text if the log lacks it and it may be written at `now_s`. The last text may always be written."""
         if not is_last and now_s < self._write_from_s:
             return None
         text = self.text()

@@ -26,7 +26,7 @@ from api.problems import Problem
 
 CLIENT_CLOSED = 499
 """What nginx logs for a client that went away before its answer."""
-CUT_SHORT = "the service ended before it could answer: what was sent may be kept or not"
+CUT_SHORT = "the service ended before it could answer: what was sent may be stored or not"
 DETAIL_CHARACTERS_MAX = 300
 FIELDS = metrics.FIELDS | {"dateFrom", "dateTo", "limit", "offset", "prompt"}
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

@@ -124,8 +124,8 @@ def url(listener: socket.socket) -> str:
 
 
 def place(listener: socket.socket) -> str:
-    """Return where the listener is reached, for a message: on all interfaces first at an address of this machine that
-    others can use, if it has one."""
+    """Return the URL of the listener, for a message. A listener on all interfaces is named by an address that other
+    machines can use, if this machine has one."""
     host, port = listener.getsockname()[:2]
     if host not in ANYWHERE:
         return url(listener)

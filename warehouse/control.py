@@ -214,7 +214,7 @@ def probe(engine: sa.Engine) -> None:
     On SQLite the probe does not wait for another writer, whose lock proves that the file can be written.
 
     Raises:
-        SQLAlchemyError: the database cannot be read or written; `database_errors.cause_of` tells why.
+        SQLAlchemyError: the database cannot be read or written; `database_errors.cause_of` returns the cause.
     """
     with engine.connect() as connection:
         for table in METADATA.sorted_tables:

@@ -19,6 +19,8 @@ from warehouse import lake
 from warehouse.schema import Row
 
 MB = 1_000_000
+END_S = 60
+"""Deadline of a test for what must happen; nothing is asserted about time."""
 NOW_US = int(NOON.timestamp() * 1_000_000)
 CHANCE = random.Random(1)
 
@@ -78,7 +80,7 @@ def test_hits_are_refused_while_there_is_enough_space_to_load_those_before_them(
         log.close()
         return accepted
 
-    accepted = asyncio.run(post_until_refused_and_again_after_a_load())
+    accepted = asyncio.run(asyncio.wait_for(post_until_refused_and_again_after_a_load(), END_S))
     site.load()
     assert (stored(site), site.waiting()) == (accepted, 0)
 
@@ -104,6 +106,6 @@ def test_disk_that_another_program_fills_is_reported_and_hits_are_stored_once_th
         log.close()
         return accepted
 
-    accepted = asyncio.run(post_before_and_after())
+    accepted = asyncio.run(asyncio.wait_for(post_before_and_after(), END_S))
     site.load()
     assert stored(site) == accepted
