@@ -60,6 +60,49 @@ def test_only_the_shape_of_a_browser_or_a_device_is_a_person(user_agent: str, ru
     assert classify(user_agent).rule == rule
 
 
+IPHONE_VIEW = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148"
+)
+ANDROID_VIEW = (
+    "Mozilla/5.0 (Linux; Android 13; {} Build/TP1A; wv) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0 "
+    "Chrome/116.0.0.0 Mobile Safari/537.36"
+)
+APPS = ["newsreader/6.2", "QRCodeScanner/3.1", "HealthMonitor/1.2", "EstateAgent/3.1", "Microsoft Outlook/16.0", "RSS"]
+
+
+@pytest.mark.parametrize("app", APPS)
+@pytest.mark.parametrize("view", [IPHONE_VIEW, ANDROID_VIEW.format("moto g(30)")])
+def test_web_view_of_an_app_whose_name_is_a_habit_of_bots_is_a_person(view: str, app: str) -> None:
+    assert classify(f"{view} {app}").rule == "human:browser"
+
+
+def test_web_view_on_a_device_whose_name_is_a_habit_of_bots_is_a_person() -> None:
+    assert classify(ANDROID_VIEW.format("Spider Robot")).rule == "human:browser"
+
+
+@pytest.mark.parametrize(
+    "bot",
+    ["https://example.com/bot", "(compatible; LinkChecker/1)", "mail@example.com", "HeadlessChrome (x)", "GPTBot/1.0"],
+)
+@pytest.mark.parametrize("view", [IPHONE_VIEW, ANDROID_VIEW.format("SM-G892A")])
+def test_bot_that_takes_the_name_of_a_web_view_is_no_person(view: str, bot: str) -> None:
+    assert classify(f"{view} {bot}").traffic != "human"
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "rule"),
+    [
+        ("URL/Emacs Emacs/28.1 (X11; x86_64-pc-linux-gnu)", "human:text-browser"),
+        ("Mozilla/5.0 (X11; Linux) NetSurf/3.11", "human:browser"),
+        ("uzbl (Webkit 1.3) (Linux i686 [i686])", "human:browser"),
+        ("AWEB/3.4", "human:browser"),
+        ("Mozilla/5.0 (Linux; Linux) Cobalt/20.lts.2.0-gold Starboard/11", "human:television"),
+    ],
+)
+def test_rare_browser_without_a_common_engine_is_a_person(user_agent: str, rule: str) -> None:
+    assert classify(user_agent).rule == rule
+
+
 @pytest.mark.parametrize("browser", ["Comet/1.0", "ChatGPT Atlas/1.2025", "Dia/0.45", "Edg/142.0.0.0 Copilot/1"])
 def test_browser_with_ai_in_it_is_a_person(browser: str) -> None:
     chrome = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0"
