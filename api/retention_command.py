@@ -12,6 +12,7 @@ from api.output import show
 from api.settings import Settings
 from warehouse import batches, clock, query
 from warehouse.erase import erase_before, first_trusted_s
+from warehouse.load import load
 from warehouse.plural import counted
 
 LOCK_WAIT_S = 300.0
@@ -25,7 +26,8 @@ def retention(settings: Settings, yes: bool) -> None:
 
     A service does this each hour, but removes nothing for a day after the clock jumped by more than a week.
     """
-    if not settings.retention_days:
+    days = settings.retention_days
+    if not (days or yes):
         raise click.ClickException("READERSHIP_RETENTION_DAYS is not set: hits of any age are stored")
     data_folder.require(settings)
     data_folder.prepare(settings)
@@ -33,9 +35,10 @@ def retention(settings: Settings, yes: bool) -> None:
     with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
         if yes:
             clock.record(settings.lake, clock.Clock(now.timestamp()))
-        elif not clock.look(
-            settings.lake, now.timestamp(), partial(first_trusted_s, settings.lake, database, now.timestamp())
-        ).is_trusted:
-            raise click.ClickException(str(clock.warning(settings.lake)))
-        removed = erase_before(hot, settings.lake, now.date(), settings.retention_days, LOCK_WAIT_S)
+        else:
+            load(hot, settings.lake, LOCK_WAIT_S)  # the clock of a new folder is compared with its newest hit
+            newest_s = partial(first_trusted_s, settings.lake, database, now.timestamp())
+            if not clock.look(settings.lake, now.timestamp(), newest_s).is_trusted:
+                raise click.ClickException(str(clock.warning(settings.lake)))
+        removed = erase_before(hot, settings.lake, now.date(), days, LOCK_WAIT_S) if days else 0
     show({"removed": removed}, f"{counted(removed, 'hit')} removed")

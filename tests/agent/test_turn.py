@@ -174,7 +174,7 @@ def test_a_model_key_is_not_sent_to_the_model_server_of_another_coding_agent(mad
 def test_jobs_of_an_older_database_have_the_coding_agent_that_their_project_has_at_the_upgrade(
     database_url: str, made: Site
 ) -> None:
-    """The database is brought back to schema version 1: without the two columns, and answers without the fields."""
+    """The database is brought back to schema version 3: without the two columns, and answers without the fields."""
     engine = control.connect(database_url)
     configured(engine, made, "my-agent", "--flag")
     job = store.create(engine, PROJECT, "One", "key", 1).job
@@ -183,7 +183,7 @@ def test_jobs_of_an_older_database_have_the_coding_agent_that_their_project_has_
         connection.execute(ANSWERS.update().values(answer=old))
         for column in ("preset", "command"):
             connection.exec_driver_sql(f"ALTER TABLE jobs DROP COLUMN {column}")
-        connection.exec_driver_sql("UPDATE schema_version SET version = 1")
+        connection.exec_driver_sql("UPDATE schema_version SET version = 3")
     engine.dispose()
     engine = control.connect(database_url)
     assert store.find(engine, PROJECT, job.id) == job

@@ -53,6 +53,30 @@ def test_retention_that_is_not_set_is_an_error(tmp_path: Path) -> None:
     assert "READERSHIP_RETENTION_DAYS is not set" in refused.stderr
 
 
+def test_clock_can_be_confirmed_where_no_retention_is_set(tmp_path: Path) -> None:
+    data = folder_with_old_hits(tmp_path / "data")
+    refused = readership("--data", str(data), "retention")
+    assert "READERSHIP_RETENTION_DAYS is not set" in refused.stderr
+    clock.look(data / "lake", time.time(), time.time)
+    assert clock.warning(data / "lake") is not None
+    confirmed = readership("--data", str(data), "retention", "--yes")
+    assert (confirmed.returncode, json.loads(confirmed.stdout)) == (0, {"removed": 0})
+    assert clock.warning(data / "lake") is None
+    assert event_ids(data) == ["new", "old"]
+
+
+def test_hits_that_wait_in_the_hot_log_show_that_the_clock_of_a_new_folder_jumped(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data_folder.prepare(settings.read({}, data))
+    long_ago = datetime.now(UTC) - 400 * DAY
+    with closing(Site(data)) as site:
+        site.post(view(ts=long_ago, received_at=long_ago, event_id="only"))
+    refused = readership("--data", str(data), "retention", env=ENVIRON)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "the clock jumped" in refused.stderr
+    assert event_ids(data) == ["only"]
+
+
 def test_readyz_warns_of_a_clock_that_jumped_and_stays_ready(start: Callable[..., Running]) -> None:
     service = start()
     now_s = time.time()

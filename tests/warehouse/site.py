@@ -55,6 +55,8 @@ class Site:
             self.root.mkdir(parents=True, exist_ok=True)
             lake.create(self.root)
         self.hot = batches.connect(self.hot_log)
+        if is_new:
+            completeness.register_hot_log(self.hot, self.root)
         self.database = query.connect(self.spill)
 
     def post(self, *rows: Row) -> None:
