@@ -34,7 +34,6 @@ COMMANDS: Mapping[str, str] = {
     "reclassify": "api.lake_commands:reclassify_",
     "doctor": "api.lake_commands:doctor_",
     "retention": "api.retention_command:retention",
-    "accept-loss": "api.lake_commands:accept_loss",
     "recover": "api.recovery_commands:recover",
 }
 """Where each is: only the one that is called is loaded, which halves the time until it begins."""

@@ -17,7 +17,7 @@ from api.output import ERR, OUT, show, table
 from api.settings import Settings
 from ingest.classify import RULESET
 from ingest.page_view import columns_of
-from warehouse import batches, compact, doctor, durability, query
+from warehouse import batches, compact, doctor, query
 from warehouse.doctor import Finding
 from warehouse.load import is_due, load
 from warehouse.moves import Moves
@@ -140,33 +140,6 @@ def doctor_(settings: Settings) -> None:
         sys.exit(1)
 
 
-@click.command("accept-loss")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.pass_obj
-def accept_loss(settings: Settings, yes: bool) -> None:
-    """Show what the lake lacks of what was stored in it, and go on without it.
-
-    For a lake that was damaged or restored from an older copy. Stop the service and copy the data folder first. Hits
-    that the lake lacks, and that the hot log has already deleted, are lost. An import does not count them again: the
-    hot log has recorded their log lines as read.
-    """
-    if not settings.hot_log.exists():
-        raise click.ClickException(f"there is no data in {settings.data}; name the folder with --data")
-    with closing(batches.connect(settings.hot_log)) as hot:
-        losses = durability.losses(hot, settings.lake)
-        if not losses:
-            show({"losses": {}}, "nothing is missing: nothing to do")
-            return
-        for name, fault in losses.items():
-            ERR.print(f"{name}: {fault}", highlight=False, markup=False, soft_wrap=True)
-        if not yes:
-            click.confirm(
-                "Are the service stopped and the data folder copied, and is this to be lost?", abort=True, err=True
-            )
-        durability.accept_losses(hot, settings.lake, LOCK_WAIT_S)
-    show({"losses": losses}, "accepted; next: readership rebuild, then readership doctor")
-
-
 @contextmanager
 def _progress(unit: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on a terminal, told how many are done of how many."""
@@ -176,7 +149,7 @@ def _progress(unit: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, of: progress.update(task, completed=done, total=of)
 
 
-COMMANDS = (flush, compact_, rebuild_, reclassify_, doctor_, accept_loss)
+COMMANDS = (flush, compact_, rebuild_, reclassify_, doctor_)
 
 
 def _findings_table(findings: list[Finding]) -> Table:

@@ -1,4 +1,4 @@
-"""The command `recover`: a data folder whose hot log or control database is lost."""
+"""The command `recover`: a data folder that lost a store, or part of a table."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -11,7 +11,7 @@ from api import data_folder, service_lock
 from api.output import ERR, show, table
 from api.settings import Settings
 from ingest import ledger, seen
-from warehouse import batches, durability, query, recovery
+from warehouse import batches, durability, lake, query, recovery
 from warehouse.load import load
 from warehouse.recovery import Loss
 
@@ -23,9 +23,10 @@ LOCK_WAIT_S = 300.0
 @click.option("--another-node", is_flag=True, help="This is one more machine beside those that write into the lake.")
 @click.pass_obj
 def recover(settings: Settings, accept_loss: bool, another_node: bool) -> None:
-    """List what is lost where the hot log or the control database is missing or older than the lake.
+    """List what is lost where a store or a part of the lake is missing, damaged or older than the rest.
 
-    Nothing is changed without --accept-loss. First restore the newest copies there are, and keep a copy of the folder.
+    Nothing is changed without --accept-loss. Stop the service first, restore the newest copies there are, and keep a
+    copy of the folder.
     """
     data_folder.require(settings)
     losses = recovery.losses(settings.hot_log, settings.lake, settings.database_url)
@@ -40,11 +41,15 @@ def recover(settings: Settings, accept_loss: bool, another_node: bool) -> None:
     lock = service_lock.acquire(settings.data, settings.run, lambda text: ERR.print(text, soft_wrap=True))
     _accept(settings, losses, another_node)
     lock.release()
-    ERR.print("accepted; next: readership doctor", soft_wrap=True)
+    ERR.print("accepted; next: readership recover once more, then readership doctor", soft_wrap=True)
 
 
 def _accept(settings: Settings, losses: Sequence[Loss], another_node: bool) -> None:
     stores = {loss.store for loss in losses}
+    if stores & {str(settings.lake / spec.name) for spec in lake.TABLES}:
+        with closing(batches.connect(settings.hot_log)) as hot:
+            durability.accept_losses(hot, settings.lake, LOCK_WAIT_S)
+        return
     if str(settings.hot_log) in stores:
         _accept_hot_log(settings, another_node)
     if stores - {str(settings.hot_log)}:

@@ -1,5 +1,6 @@
 """A hit posted is stored, classified, counted and exported."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -92,12 +93,13 @@ def test_lake_restored_from_an_older_copy_is_used_after_its_loss_is_accepted(tmp
     shutil.copytree(tmp_path / "copy", running.data / "lake")
     refused = running.run("serve")
     assert refused.returncode == 1
-    assert "readership accept-loss" in refused.stderr
-    unanswered = running.run("accept-loss", input="n\n")
-    assert unanswered.returncode == 1
-    assert "hits: it is at version " in unanswered.stderr
-    assert running.run("accept-loss", "--yes").returncode == 0
-    assert running.run("accept-loss").stdout == '{"losses":{}}\n'
+    assert "readership recover" in refused.stderr
+    listed = json.loads(running.run("recover").stdout)
+    assert {Path(loss["store"]).name for loss in listed} == {"hits", "daily_views"}
+    assert all(loss["fault"].startswith("it is at version ") for loss in listed)
+    assert running.run("serve").returncode == 1  # the list changed nothing
+    assert running.run("recover", "--accept-loss").returncode == 0
+    assert json.loads(running.run("recover").stdout) == []
     assert running.run("doctor").returncode == 0
     running.start().post({"path": "/new", "userAgent": GPTBOT})
     assert {each["path"] for each in running.get()["views"]} == {"/in-the-copy", "/new"}

@@ -194,7 +194,7 @@ def incomplete(table: Path, fault: str) -> DataIncomplete:
     """Return the error for a table that lacks part of what it had."""
     return DataIncomplete(
         f"the table {table} is incomplete: {fault}. Restore the whole data folder from one backup. If there is none, or"
-        " you restored an older lake on purpose, `readership accept-loss` shows what is lost and goes on without it"
+        " you restored an older lake on purpose, `readership recover` lists what is lost and how to go on without it"
     )
 
 

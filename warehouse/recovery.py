@@ -1,4 +1,4 @@
-"""A data folder whose hot log or control database is lost: what is missing, and how to go on without it.
+"""A data folder that lost a store or part of a table: what is missing, and how to go on without it.
 
 Each step can be repeated, and the last one ends the refusal: a run that is cut short leaves a folder that is still
 refused.
@@ -6,6 +6,7 @@ refused.
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from warehouse import batches, completeness, control, lake, query, recount, registry
+from warehouse import batches, completeness, control, durability, lake, query, recount, registry
 from warehouse.lake import DAILY_VIEWS_TABLE, HITS_TABLE
 from warehouse.registry import HotLogRecord
 from warehouse.schema import DAILY_VIEWS_KEY, HOT
@@ -54,11 +55,19 @@ _ACCEPTING_CONTROL = (
     "the control database as it is now, or a new one, is used from now on; projects that are created again under their "
     "ids have their hits; every sender needs a new key"
 )
+_LOST_TABLE = (
+    "hits that the table lacks and that the hot log has deleted; importing their logs again does not bring them back, "
+    "because the hot log has recorded the lines as read"
+)
+_ACCEPTING_TABLE = (
+    "the table is used as it is from now on, a missing one is created empty; its first broken commit and all later "
+    "ones are set aside as *.broken; next: readership recover once more, then readership rebuild"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A store that is not as new as the lake, what is lost with it, and what accepting the loss does."""
+    """A store that lacks something, what is lost with it, and what accepting the loss does."""
 
     store: str
     fault: str
@@ -69,9 +78,13 @@ class Loss:
 def losses(hot_log: Path, root: Path, database_url: str) -> list[Loss]:
     """Return what is lost in a data folder; nothing is changed.
 
+    What the tables lack comes alone: the other stores are compared with the tables once those can be used.
+
     Raises:
         ControlUnreadable: the control database is damaged: an empty one may only take its place if it is moved away.
     """
+    if of_tables := table_losses(hot_log, root):
+        return of_tables
     has_files, hot, identity = completeness.has_files(root), completeness.look(hot_log), control.look(database_url)
     of_control = completeness.control_fault(identity, registry.control(root), has_files or hot.last_id > 0)
     of_hot_log = completeness.identity_fault(hot, registry.hot_logs(root), has_files) or completeness.older_fault(
@@ -83,6 +96,15 @@ def losses(hot_log: Path, root: Path, database_url: str) -> list[Loss]:
     if of_control is not None:
         found.append(Loss(identity.name, of_control, _LOST_CONTROL, _ACCEPTING_CONTROL))
     return found
+
+
+def table_losses(hot_log: Path, root: Path) -> list[Loss]:
+    """Return what the tables lack of what the hot log recorded; nothing without a hot log."""
+    if completeness.look(hot_log).node is None:
+        return []
+    with closing(batches.connect(hot_log)) as hot:
+        faults = durability.losses(hot, root)
+    return [Loss(str(root / name), fault, _LOST_TABLE, _ACCEPTING_TABLE) for name, fault in faults.items()]
 
 
 def accept_hot_log(

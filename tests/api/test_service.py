@@ -373,4 +373,4 @@ def test_a_data_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = readership("--data", str(tmp_path / "file" / "data"), "serve")
     assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(r"Error: [^\n]*/file/data[^\n]*\n", done.stderr)
+    assert re.fullmatch(r"Error: [^\n]*/file is a file, not a folder\n", done.stderr)

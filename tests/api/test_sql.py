@@ -36,7 +36,10 @@ def printed(service: Running, question: str, form: str = "table", columns: int =
 
 
 def test_a_notebook_sees_each_acknowledged_hit_of_a_running_service(service: Running) -> None:
-    sent = [{"path": "/notebook", "userAgent": agent} for agent in ("GPTBot/1.3", "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0")]
+    sent = [
+        {"path": "/notebook", "userAgent": agent}
+        for agent in ("GPTBot/1.3", "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0")
+    ]
     assert service.post(sent).status_code == 202
     with warehouse.connect(service.data) as connection:
         traffic = connection.sql("SELECT traffic FROM hits WHERE path = '/notebook' ORDER BY traffic").fetchall()

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from warehouse import batches, compact, doctor, lake, load, query, stage
+from warehouse import batches, compact, completeness, doctor, lake, load, query, stage
 from warehouse.load import Loaded
 from warehouse.schema import HOT
 from warehouse.snapshot import Reader

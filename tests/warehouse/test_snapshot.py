@@ -12,7 +12,7 @@ import pytest
 
 from tests.warehouse.site import DAY, NOON, ROOT, Site, some_rows, view
 from warehouse import batches, compact, lake, snapshot, tables
-from warehouse.errors import DataIncomplete
+from warehouse.errors import BatchDamaged, DataIncomplete
 from warehouse.snapshot import CHUNKS_MAX, Reader, Snapshot
 from warehouse.span import FIRST, LAST
 from warehouse.views import Views
