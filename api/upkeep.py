@@ -39,6 +39,8 @@ class Upkeep:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._hot = batches.connect(settings.hot_log)
+        # A connection of its own: while the thread waits for the lock of another process, nobody else can use its one.
+        self._read_hot = batches.connect(settings.hot_log)
         self._database = query.connect(settings.run / "spill")
         self._tidy_tried_s = -math.inf
         self._stopping = threading.Event()
@@ -58,6 +60,7 @@ class Upkeep:
                 self._load_the_rest()
         finally:
             self._database.close()
+            self._read_hot.close()
             self._hot.close()
 
     def _load_the_rest(self) -> None:
@@ -70,13 +73,13 @@ class Upkeep:
             LOG.exception("what waits in the hot log could not be loaded; it is at the next start")
 
     def backlog(self) -> batches.Backlog:
-        """What waits in the hot log now."""
-        return batches.backlog(self._hot)
+        """Return what waits in the hot log now."""
+        return batches.backlog(self._read_hot)
 
     def lake_fault(self) -> str | None:
         """Return what the lake lacks of what was stored in it; None if nothing is missing. No table is opened."""
         try:
-            durability.check(self._hot, self._settings.lake)
+            durability.check(self._read_hot, self._settings.lake)
         except DataIncomplete as error:
             return str(error)
         return None
