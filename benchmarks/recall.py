@@ -30,7 +30,7 @@ class Labelled(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
 
 
 class Recall(NamedTuple):
-    """How many user agents of a group the rules find, of how many."""
+    """Number of user agents of a group that the rules get right, and of all in the group."""
 
     found: int
     labelled: int
@@ -44,7 +44,7 @@ class Recall(NamedTuple):
 
 
 class Miss(NamedTuple):
-    """A user agent that the rules take for somebody else."""
+    """A user agent whose class the rules get wrong, and their answer."""
 
     row: Labelled
     answer: Classification

@@ -12,7 +12,8 @@ from ingest.rules import Rules
 
 ALGORITHM = 2
 """Number of the steps that apply the rule data. Add one when code changes an answer that no rule row changes: the order
-of the steps, how words are split, what counts as a tablet. `tests/ingest/ruleset.json` shows when it was forgotten."""
+of the steps, how words are split, what counts as a tablet. `tests/ingest/test_classify.py` fails if the answers for the
+labelled set changed and this number did not."""
 
 PACKAGES = ("crawler-user-agents", "user-agents", "ua-parser", "ua-parser-builtins", "ua-parser-rs", "google-re2")
 """Packages whose own rules and parsers decide too, by their version."""
@@ -21,7 +22,7 @@ PACKAGES = ("crawler-user-agents", "user-agents", "ua-parser", "ua-parser-builti
 def version_of(agents: Iterable[Agent], rules: Rules, left_out: Collection[str], only_as_name: Collection[str]) -> str:
     """Return 12 hexadecimal digits. The same rule data gives the same digits in every process and checkout.
 
-    A row's source, its day of checking and its note decide nothing and are left out.
+    The source, the day of checking and the note of an agent change no answer and are left out.
     """
     data = (
         ALGORITHM,

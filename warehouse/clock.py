@@ -14,11 +14,11 @@ import msgspec
 from warehouse import disk
 
 JUMP_S = 7 * 24 * 3600
-"""A difference to the newest trusted time that is larger is a jump: in either direction."""
+"""Largest difference from the newest trusted time that is no jump, in seconds and in either direction."""
 CONFIRM_S = 24 * 3600
-"""Time that must pass after a jump until the clock is trusted again, while the folder is in use."""
+"""Time of use after a jump, in seconds, after which the clock is trusted again."""
 STEP_S = 2 * 3600
-"""Of a longer time between two looks only this much counts: upkeep looks every hour."""
+"""Longest time between two looks that counts as time of use, in seconds. Upkeep looks every hour."""
 FILE = ".clock"
 
 

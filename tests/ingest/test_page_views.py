@@ -111,10 +111,7 @@ def test_memory_stays_bounded_however_many_bots_have_a_name_of_their_own() -> No
             sizes.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-    early, late = (
-        max(sizes[12:20]),
-        max(sizes[28:]),
-    )  # the caches of the parsers, which have a bound too, are full by then
+    early, late = max(sizes[12:20]), max(sizes[28:])  # the parsers' own caches are full after 12 blocks
     assert late - early < one_block.nbytes
 
 
