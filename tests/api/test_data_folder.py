@@ -32,6 +32,8 @@ WITHOUT_DATA = (
     ("reclassify",),
     ("reclassify", "--dry-run"),
     ("doctor",),
+    ("retention", "--yes"),
+    ("recover",),
 )
 """Commands that need existing data: all but serve, worker, demo, project create and classify."""
 

@@ -52,6 +52,8 @@ def old_control(url: str) -> None:
     """Create a control database as 0.1.0 did: one project, and no table of versions."""
     engine = sa.create_engine(url)
     with engine.begin() as connection:
+        if engine.dialect.name == "sqlite":
+            connection.exec_driver_sql("PRAGMA journal_mode=WAL")
         connection.execute(
             sa.text(
                 "CREATE TABLE projects (id VARCHAR(63) PRIMARY KEY, origins JSON NOT NULL, created_s BIGINT NOT NULL, "
