@@ -184,9 +184,7 @@ class Tail:
         assert self._format is not None
         try:
             more = _read_at(file, end.offset, log_file.BLOCK_BYTES)
-            is_emptied = self._is_emptied(
-                file, end
-            )  # after the read: otherwise bytes of a new log could count as the old one's
+            is_emptied = self._is_emptied(file, end)  # after the read, or bytes of a new log would count as this one's
         except UnreadableLog:
             self.close()  # opened again, it is read from where the ledger ends
             raise
