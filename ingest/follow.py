@@ -144,10 +144,11 @@ class Tail:
 
     def _import(self, file: FileIO) -> End | None:
         try:
-            content = log_file.unpacked(self.name, file)
-            content.peek(log_file.HEAD_BYTES)
-        except OSError as error:
+            return self._import_content(log_file.unpacked(self.name, file))
+        except log_file.ReadFailed as error:
             raise _unreadable(error) from None
+
+    def _import_content(self, content: Content) -> End | None:
         if content.packing:
             raise InvalidLog(f"{self.name} is packed by {content.packing}: import it without --follow")
         judged_lines_min = JUDGED_LINES_MIN if self._format is None else math.inf

@@ -42,6 +42,19 @@ _PACKED: Sequence[tuple[bytes, str, Callable[[Any], Any]]] = (
 )
 
 
+class ReadFailed(OSError):
+    """A read of a log that is open failed."""
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Raise ReadFailed for an error of the system, which a caller can tell from errors of what it writes."""
+    try:
+        yield
+    except OSError as error:
+        raise ReadFailed(error.errno, error.strerror) from None
+
+
 class Content:
     """The unpacked bytes of one log, taken from the beginning to the end, as far as it has come."""
 
@@ -129,6 +142,8 @@ class Content:
     def _read(self, size: int) -> bytes:
         try:
             return bytes(self._file.read(size))
+        except ReadFailed:
+            raise
         except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, OSError) as error:
             if not self.packing:
                 raise
@@ -206,8 +221,9 @@ class _Counted:
         self._file = file
         self._on_bytes = on_bytes
         self.magic = b""
-        while len(self.magic) < MAGIC_BYTES and (piece := file.read(MAGIC_BYTES - len(self.magic))):
-            self.magic += piece
+        with _reading():
+            while len(self.magic) < MAGIC_BYTES and (piece := file.read(MAGIC_BYTES - len(self.magic))):
+                self.magic += piece
         self._first = self.magic
         self.closed = False
 
@@ -217,7 +233,8 @@ class _Counted:
             first, self._first = first[:size], first[size:]
             data = first
         else:
-            data = first + (self._file.read(size) or b"")
+            with _reading():
+                data = first + (self._file.read(size) or b"")
         self._on_bytes(len(data))
         return data
 
@@ -227,7 +244,8 @@ class _Counted:
         return isinstance(self._file, FileIO) and S_ISREG(os.fstat(self._file.fileno()).st_mode)
 
     def at(self, position: int, size: int) -> bytes:
-        return os.pread(self._file.fileno(), size, position)
+        with _reading():
+            return os.pread(self._file.fileno(), size, position)
 
     def go_on(self, position: int, count: int) -> None:
         """Read on from there; `count` more bytes were read before it."""

@@ -312,6 +312,14 @@ def test_log_that_cannot_be_followed_is_told(
 LOOP = "Too many levels of symbolic links"
 
 
+def points(link: Path, file: Path) -> bool:
+    """Return whether an entry of /proc/self/fd is of the file; one that was closed meanwhile is not."""
+    try:
+        return link.readlink() == file
+    except FileNotFoundError:
+        return False
+
+
 def make_unreadable(log: Path) -> None:
     """Make the name a link to itself: unlike a permission, that stops root too."""
     log.symlink_to(log)
@@ -348,6 +356,39 @@ def test_log_that_is_unreadable_to_the_end_is_in_the_summary(site: Site, tmp_pat
         other.write_bytes(lines(0, 3))
         tail.counts(3)
     assert tail.run.summary.unreadable == {str(log): LOOP, str(folder): "Is a directory"}
+
+
+def test_log_whose_disk_fails_while_it_is_first_read_is_tried_again(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the second block on, the open file is one of which every read fails."""
+    monkeypatch.setattr(log_file, "BLOCK_BYTES", 4096)
+    log, end = tmp_path / "access.log", 5_000
+    log.write_bytes(lines(0, end))
+    failing = os.open("/proc/self/mem", os.O_RDONLY)  # nothing is mapped at its beginning: EIO
+    replaced: list[int] = []
+
+    def replace(wait_s: float) -> bool:
+        opened = [int(each.name) for each in Path("/proc/self/fd").iterdir() if each.is_symlink() and points(each, log)]
+        if opened and not replaced:
+            position = os.lseek(opened[0], 0, os.SEEK_CUR)
+            if 0 < position < log.stat().st_size:
+                os.dup2(failing, opened[0])
+                os.lseek(failing, 0, os.SEEK_SET)
+                replaced.append(opened[0])
+        return False
+
+    told: list[str] = []
+    with closing(batches.connect(site.hot_log)) as hot:
+        ledger.create(hot)
+        run = Import(hot, site.root, "site", NOON.timestamp, GROWING)
+        tail = follow.Tail(run, str(log), replace, told.append)
+        until(lambda: bool(tail.read() or told) and bool(replaced) and tail.fault is None)
+        tail.close()
+    os.close(failing)
+    assert told == [f"{log} cannot be read, and is tried again: Input/output error", f"{log} can be read again"]
+    site.load()
+    assert Counter(row["path"] for row in site.stored(lake.HITS_TABLE)) == each_once(end)
 
 
 def test_unreadable_copy_of_an_emptied_log_is_reported(site: Site, tmp_path: Path) -> None:
