@@ -16,8 +16,8 @@ from agent.code_host import CODE_HOSTS, Forge
 from agent.errors import InvalidConfiguration, NotConfigured
 from agent.presets import COMMAND, PRESETS
 from agent.remote import USERNAME, Remote
-from warehouse import projects
-from warehouse.control import METADATA, writing
+from warehouse.control import projects
+from warehouse.control.database import METADATA, writing
 
 HOSTS = tuple(CODE_HOSTS)
 ASKING = tuple(name for name, row in CODE_HOSTS.items() if row.needs_user)

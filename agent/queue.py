@@ -14,7 +14,7 @@ from agent import journal, store, webhook
 from agent.errors import LeaseLost
 from agent.job import Event, Job, after
 from agent.tables import JOBS, TURNS
-from warehouse.control import writing
+from warehouse.control.database import writing
 
 ATTEMPTS_MAX = 3
 WORN_OUT = f"its worker ended in the middle of it {ATTEMPTS_MAX} times; send the prompt again to try once more"

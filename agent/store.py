@@ -13,9 +13,9 @@ from agent.errors import IdempotencyMismatch, JobNotFound
 from agent.job import Event, Job, Status, after
 from agent.tables import ANSWERS, JOBS, TURNS
 from agent.uses import Allowance, use
-from warehouse.control import writing
+from warehouse.control.database import writing
+from warehouse.control.projects import PROJECTS
 from warehouse.errors import ProjectNotFound
-from warehouse.projects import PROJECTS
 
 REMEMBERED_US = 7 * 24 * 3_600_000_000
 """For how long an Idempotency-Key is known."""

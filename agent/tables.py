@@ -2,8 +2,8 @@
 
 import sqlalchemy as sa
 
-from warehouse.control import METADATA
-from warehouse.projects import PROJECTS
+from warehouse.control.database import METADATA
+from warehouse.control.projects import PROJECTS
 
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 """SQLite counts up by itself only what is called an INTEGER."""

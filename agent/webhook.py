@@ -22,7 +22,7 @@ from agent.asking import within
 from agent.errors import AgentError
 from agent.job import Job, Status
 from agent.tables import DELIVERIES
-from warehouse.control import writing
+from warehouse.control.database import writing
 
 RETRY_S = (5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800)
 """Between attempts: the last is some 16 hours after the first."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from agent.worker import Setup, Worker
 from agent.worker_process import REST
-from warehouse import control
+from warehouse.control import database
 
 LOOK_S = 0.2
 """Seconds until a signal is noticed."""
@@ -73,7 +73,7 @@ def main(commands: int) -> None:
     logging.basicConfig(handlers=[ToParent(reports)], level=logging.WARNING)
     logging.getLogger("readership").setLevel(logging.INFO)
     given = json.load(sys.stdin)
-    engine = control.connect(given["database_url"])
+    engine = database.connect(given["database_url"])
     worker = Worker(
         Setup(
             engine,

@@ -13,10 +13,12 @@ from api.keys import Key, Scope
 from api.output import ERR, show, table
 from api.settings import Settings
 from ingest import ledger, seen
-from warehouse import batches, projects, query, refusals
-from warehouse.erase import erase_project
+from warehouse.control import projects
+from warehouse.control.projects import Project
+from warehouse.hotlog import batches, refusals
+from warehouse.maintenance.erase import erase_project
 from warehouse.plural import counted
-from warehouse.projects import Project
+from warehouse.query import engine as query
 
 LOCK_WAIT_S = 300.0
 DAY_S = 86_400

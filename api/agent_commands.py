@@ -14,7 +14,7 @@ from agent.presets import COMMAND
 from api.control_database import opened
 from api.output import show, table
 from api.settings import Settings
-from warehouse import projects
+from warehouse.control import projects
 
 _NAMED = "where it is: env:NAME or file:/path."
 

@@ -20,9 +20,9 @@ from api.settings import Settings
 from api.state import State
 from api.upkeep import Upkeep
 from ingest.hotlog import HotLog
-from warehouse import control
-from warehouse.snapshot import Reader
-from warehouse.views import HOT_COLUMNS, Views
+from warehouse.control import database
+from warehouse.query.report import HOT_COLUMNS, Views
+from warehouse.query.snapshot import Reader
 
 ROUTES = (
     Route("/v1/analytics/{projectId}/hits", hits.Endpoint(), methods=["POST", "OPTIONS"]),
@@ -101,7 +101,7 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, State]]:
         with ExitStack() as ending:
-            engine = control.connect(settings.database_url)
+            engine = database.connect(settings.database_url)
             ending.callback(engine.dispose)
             spill = settings.run / "spill"
             views = ending.enter_context(

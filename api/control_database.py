@@ -5,7 +5,7 @@ import sqlalchemy as sa
 
 from api import data_folder
 from api.settings import Settings
-from warehouse import control
+from warehouse.control import database
 
 
 def created(settings: Settings) -> sa.Engine:
@@ -27,6 +27,6 @@ def opened(settings: Settings) -> sa.Engine:
 
 
 def _engine(settings: Settings) -> sa.Engine:
-    engine = control.connect(settings.database_url)
+    engine = database.connect(settings.database_url)
     click.get_current_context().call_on_close(engine.dispose)
     return engine

@@ -9,9 +9,12 @@ from pathlib import Path
 from api.rate_limit import RateLimit
 from api.settings import Settings
 from ingest import agents, ledger, seen
-from warehouse import agents_file, batches, completeness, disk, durability, lake, lake_readme
+from warehouse import disk
 from warehouse.errors import NoData
 from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RUN, sqlite_url
+from warehouse.hotlog import batches
+from warehouse.integrity import completeness, durability
+from warehouse.lake import agents_file, delta_table, readme
 
 LOG = logging.getLogger("readership.data")
 OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
@@ -27,13 +30,13 @@ def prepare(settings: Settings) -> None:
         DataIncomplete: the hot log or the control database is missing or older than the lake; the same.
         ControlUnreadable: the control database is damaged.
     """
-    from warehouse import control  # noqa: PLC0415  # SQLAlchemy: see `warehouse.standing`
+    from warehouse.control import database  # noqa: PLC0415  # SQLAlchemy: see `warehouse.standing`
 
     require_whole_control(settings)
     prepare_lake(settings)
     with _locked(settings):
-        control.connect(settings.database_url).dispose()
-        completeness.register_control(control.look(settings.database_url), settings.lake)
+        database.connect(settings.database_url).dispose()
+        completeness.register_control(database.look(settings.database_url), settings.lake)
         RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret).close()
 
 
@@ -52,7 +55,7 @@ def prepare_lake(settings: Settings) -> None:
         DataIncomplete: the hot log is missing or older than the lake, or the lake lacks what was stored in it.
     """
     completeness.require_identity(settings.hot_log, settings.lake)
-    lake.refuse_newer(settings.lake)
+    delta_table.refuse_newer(settings.lake)
     batches.refuse_newer(settings.hot_log)
     make(settings)
     with _locked(settings):
@@ -63,7 +66,7 @@ def prepare_lake(settings: Settings) -> None:
             completeness.require_newest(settings.hot_log, settings.lake)
             completeness.register_hot_log(hot, settings.lake)
         agents_file.write_agents(settings.lake, agents.rows())
-        lake_readme.write_readme(settings.lake)
+        readme.write_readme(settings.lake)
     disk.sync(settings.data)
 
 
@@ -96,9 +99,9 @@ def _is_ours(name: str) -> bool:
 
 def require_whole_control(settings: Settings) -> None:
     """Raise DataIncomplete if the control database is missing or empty beside hits, or is another one."""
-    from warehouse import control  # noqa: PLC0415  # SQLAlchemy: see `warehouse.standing`
+    from warehouse.control import database  # noqa: PLC0415  # SQLAlchemy: see `warehouse.standing`
 
-    completeness.require_control(lambda: control.look(settings.database_url), settings.hot_log, settings.lake)
+    completeness.require_control(lambda: database.look(settings.database_url), settings.hot_log, settings.lake)
 
 
 def require(settings: Settings) -> None:
@@ -132,4 +135,4 @@ def require_control_database(settings: Settings) -> None:
 
 def _locked(settings: Settings) -> AbstractContextManager[None]:
     """Two that make a SQLite file at one time get "database is locked"."""
-    return lake.locked(settings.data, wait_s=60)
+    return delta_table.locked(settings.data, wait_s=60)

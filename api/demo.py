@@ -13,11 +13,12 @@ from api.output import ERR, OUT, table
 from api.settings import Settings
 from api.views import report
 from ingest.import_log import Options, import_logs
-from warehouse import batches, control, projects
+from warehouse.control import database, projects
 from warehouse.errors import ProjectNotFound
-from warehouse.snapshot import Reader
-from warehouse.span import FIRST
-from warehouse.views import HOT_COLUMNS, Views
+from warehouse.hotlog import batches
+from warehouse.query.report import HOT_COLUMNS, Views
+from warehouse.query.snapshot import Reader
+from warehouse.query.time_range import FIRST
 
 PROJECT = "demo"
 SAMPLE = Path(__file__).parent.parent / "sample_data" / "access.log"
@@ -44,7 +45,7 @@ curl -w "\\n" -G {url}/v1/classify --data-urlencode "userAgent=GPTBot/1.3" -H "A
 def show(settings: Settings, url: str, place: str) -> None:
     """Fill an empty data folder, then print what is in it and what to try."""
     now = datetime.now(UTC)
-    engine = control.connect(settings.database_url)
+    engine = database.connect(settings.database_url)
     _fill(engine, settings, int(now.timestamp()))
     # The token of an earlier demo's key is not stored: that key stays valid, and this run has its own.
     key = keys.create(engine, PROJECT, PROJECT, "write", None, int(now.timestamp()))[1]

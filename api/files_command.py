@@ -7,10 +7,10 @@ import msgspec
 
 from api import data_folder
 from api.settings import Settings
-from warehouse import query, table_files
-from warehouse.lake import TABLES
+from warehouse.lake.delta_table import TABLES
 from warehouse.plural import counted
-from warehouse.table_files import TableFiles
+from warehouse.query import engine, table_files
+from warehouse.query.table_files import TableFiles
 
 
 @click.command("files")
@@ -36,7 +36,7 @@ def files_(settings: Settings, table: str, is_sql: bool, form: str | None) -> No
 
 def _shown(listing: TableFiles, is_sql: bool, form: str | None) -> bytes:
     if is_sql:
-        return query.parquet_by_name(listing.files).encode() + b"\n"
+        return engine.parquet_by_name(listing.files).encode() + b"\n"
     if form == "json":
         return msgspec.json.encode(listing.files) + b"\n"
     lines = map(msgspec.json.encode, listing.files) if form else (file.path.encode() for file in listing.files)

@@ -13,7 +13,8 @@ from starlette.responses import JSONResponse, Response
 from agent.queue import census
 from api import metrics
 from api.state import State, state_of
-from warehouse import clock, control
+from warehouse import clock
+from warehouse.control import database
 from warehouse.database_errors import reason_of, status_of
 
 LOG = logging.getLogger("readership.health")
@@ -59,7 +60,7 @@ def _checks(state: State) -> dict[str, str | None]:
 
 def _control(state: State) -> str | None:
     try:
-        control.probe(state.control)
+        database.probe(state.control)
     except sa.exc.SQLAlchemyError as error:
         LOG.warning("the control database failed its check: %s", reason_of(error))
         return status_of(error)

@@ -27,8 +27,8 @@ from ingest.hotlog import RETRY_AFTER_S
 from ingest.page_view import row
 from ingest.path import UNSTORABLE
 from ingest.seen import Post, Receipt
+from warehouse.control.projects import Project
 from warehouse.errors import ProjectNotFound
-from warehouse.projects import Project
 
 JSON, NDJSON, TEXT = "application/json", "application/x-ndjson", "text/plain"
 ON_LOOP_BYTES, ON_LOOP_HITS = 64 * 1024, 50

@@ -17,8 +17,8 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from api.errors import KeyNotFound
-from warehouse import projects
-from warehouse.control import METADATA
+from warehouse.control import projects
+from warehouse.control.database import METADATA
 from warehouse.database_errors import Cause, cause_of, reason_of
 
 PREFIX = "rdr_admin_"
@@ -75,7 +75,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class LiveKey(Key):
-    """A key that a request bears, with its project's internal id (see `warehouse.refusals`)."""
+    """A key that a request bears, with its project's internal id (see `warehouse.hotlog.refusals`)."""
 
     internal_id: str
 

@@ -17,13 +17,16 @@ from api.output import ERR, OUT, show, table
 from api.settings import Settings
 from ingest.classify import RULESET
 from ingest.page_view import columns_of
-from warehouse import batches, compact, doctor, query
+from warehouse import doctor
 from warehouse.doctor import Finding
-from warehouse.load import is_due, load
-from warehouse.moves import Moves
+from warehouse.hotlog import batches
+from warehouse.maintenance import compact
+from warehouse.maintenance.load import is_due, load
+from warehouse.maintenance.rebuild import rebuild
+from warehouse.maintenance.reclassify import Reclassified, Rules, reclassify, survey
+from warehouse.maintenance.reclassify_diff import Moves
 from warehouse.plural import counted
-from warehouse.rebuild import rebuild
-from warehouse.reclassify import Reclassified, Rules, reclassify, survey
+from warehouse.query import engine
 
 LOCK_WAIT_S = 300.0
 RULES = Rules(RULESET, columns_of)
@@ -50,7 +53,7 @@ def flush(settings: Settings) -> None:
 def compact_(settings: Settings) -> None:
     """Rewrite small files into large ones, sorted, and remove what no reader needs any more."""
     _prepare(settings)
-    with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
+    with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
         between = partial(_load_due, hot, settings)
         done = compact.compact(hot, settings.lake, database, 1, LOCK_WAIT_S, between=between)
         compact.tidy(hot, settings.lake, LOCK_WAIT_S)
@@ -76,7 +79,7 @@ def rebuild_(settings: Settings) -> None:
     with (
         _progress("months") as on_month,
         closing(batches.connect(settings.hot_log)) as hot,
-        closing(query.connect(settings.run / "spill")) as database,
+        closing(engine.connect(settings.run / "spill")) as database,
     ):
         done = rebuild(hot, settings.lake, database, LOCK_WAIT_S, on_month)
     seconds = time.monotonic() - began
@@ -101,7 +104,7 @@ def reclassify_(settings: Settings, dry_run: bool) -> None:
     with (
         _progress("days") as on_day,
         closing(batches.connect(settings.hot_log)) as hot,
-        closing(query.connect(settings.run / "spill")) as database,
+        closing(engine.connect(settings.run / "spill")) as database,
     ):
         call = survey if dry_run else reclassify
         done = call(hot, settings.lake, database, RULES, LOCK_WAIT_S, on_day)

@@ -19,8 +19,11 @@ from ingest import log_file
 from ingest.follow import follow
 from ingest.import_log import Import, Options, Summary, import_logs
 from ingest.processes import Tell
-from warehouse import batches, completeness, folder, standing
-from warehouse.standing import Check
+from warehouse import folder
+from warehouse.control import project_check
+from warehouse.control.project_check import Check
+from warehouse.hotlog import batches
+from warehouse.integrity import completeness
 
 LOG = logging.getLogger("readership.import")
 
@@ -62,8 +65,8 @@ def _checked(settings: Settings, project_id: str) -> AbstractContextManager[Chec
     """A check that the project is still there: its views and what was read of its logs are erased together, so that
     an import that went on would bring the views back."""
     if settings.database_url == folder.sqlite_url(settings.control):
-        return standing.in_file(settings.control, project_id)
-    return standing.anywhere(settings.database_url, project_id)
+        return project_check.in_file(settings.control, project_id)
+    return project_check.anywhere(settings.database_url, project_id)
 
 
 def ledger_from_us(settings: Settings) -> int:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from agent.job import Status
 from agent.journal import PAGE_ENTRIES
 from api.problems import Fault, Problem
-from warehouse.span import FIRST, LAST
+from warehouse.query.time_range import FIRST, LAST
 
 PARAMETERS_MAX = 20
 LIMIT_DEFAULT, LIMIT_MAX = 50, 250

@@ -10,7 +10,7 @@ import pyarrow as pa
 from api import data_folder, output
 from api.classification import classified
 from api.settings import Settings
-from warehouse import sql
+from warehouse.query import sql
 
 
 @click.command("classify")

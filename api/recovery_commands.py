@@ -11,9 +11,13 @@ from api import data_folder, service_lock
 from api.output import ERR, show, table
 from api.settings import Settings
 from ingest import ledger, seen
-from warehouse import batches, durability, lake, query, recovery
-from warehouse.load import load
-from warehouse.recovery import Loss
+from warehouse.hotlog import batches
+from warehouse.integrity import durability
+from warehouse.lake import delta_table
+from warehouse.maintenance import recovery
+from warehouse.maintenance.load import load
+from warehouse.maintenance.recovery import Loss
+from warehouse.query import engine
 
 LOCK_WAIT_S = 300.0
 
@@ -46,7 +50,7 @@ def recover(settings: Settings, accept_loss: bool, another_node: bool) -> None:
 
 def _accept(settings: Settings, losses: Sequence[Loss], another_node: bool) -> None:
     stores = {loss.store for loss in losses}
-    if stores & {str(settings.lake / spec.name) for spec in lake.TABLES}:
+    if stores & {str(settings.lake / spec.name) for spec in delta_table.TABLES}:
         with closing(batches.connect(settings.hot_log)) as hot:
             durability.accept_losses(hot, settings.lake, LOCK_WAIT_S)
         return
@@ -58,7 +62,7 @@ def _accept(settings: Settings, losses: Sequence[Loss], another_node: bool) -> N
 
 def _accept_hot_log(settings: Settings, another_node: bool) -> None:
     now = datetime.now(UTC)
-    with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
+    with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
         seen.create(hot)
         ledger.create(hot)
         for some in recovery.event_ids(settings.lake, database, now - timedelta(seconds=seen.REMEMBERED_S)):

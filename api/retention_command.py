@@ -10,10 +10,12 @@ import click
 from api import data_folder
 from api.output import show
 from api.settings import Settings
-from warehouse import batches, clock, query
-from warehouse.erase import erase_before, first_trusted_s
-from warehouse.load import load
+from warehouse import clock
+from warehouse.hotlog import batches
+from warehouse.maintenance.erase import erase_before, first_trusted_s
+from warehouse.maintenance.load import load
 from warehouse.plural import counted
+from warehouse.query import engine
 
 LOCK_WAIT_S = 300.0
 
@@ -32,7 +34,7 @@ def retention(settings: Settings, yes: bool) -> None:
     data_folder.require(settings)
     data_folder.prepare(settings)
     now = datetime.fromtimestamp(time.time(), UTC)
-    with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
+    with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
         if yes:
             clock.record(settings.lake, clock.Clock(now.timestamp()))
         else:

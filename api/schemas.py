@@ -11,7 +11,7 @@ from api.logs import REQUEST_ID
 from ingest import hit, path
 from ingest.hit import BeaconHit, ServerHit
 from ingest.seen import REMEMBERED_S, Receipt
-from warehouse import projects
+from warehouse.control import projects
 
 Json = dict[str, Any]
 

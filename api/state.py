@@ -13,9 +13,9 @@ from api.rate_limit import RateLimit
 from api.settings import Settings
 from api.upkeep import Upkeep
 from ingest.hotlog import HotLog
-from warehouse import projects
-from warehouse.projects import Project
-from warehouse.views import Views
+from warehouse.control import projects
+from warehouse.control.projects import Project
+from warehouse.query.report import Views
 
 
 @dataclass(frozen=True, slots=True)

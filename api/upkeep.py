@@ -19,10 +19,15 @@ import pyarrow as pa
 from api import metrics
 from api.settings import Settings
 from ingest import seen
-from warehouse import batches, clock, compact, disk_space, durability, lake, query
-from warehouse.erase import erase_before, first_trusted_s
+from warehouse import clock, disk_space
 from warehouse.errors import DataIncomplete, LakeBusy, WarehouseError, engine_errors
-from warehouse.load import is_due, load
+from warehouse.hotlog import batches
+from warehouse.integrity import durability
+from warehouse.lake import delta_table
+from warehouse.maintenance import compact
+from warehouse.maintenance.erase import erase_before, first_trusted_s
+from warehouse.maintenance.load import is_due, load
+from warehouse.query import engine
 
 LOOK_EVERY_S = 1.0
 TIDY_EVERY_S = 3600
@@ -41,7 +46,7 @@ class Upkeep:
         self._hot = batches.connect(settings.hot_log)
         # A connection of its own: while the thread waits for the lock of another process, nobody else can use its one.
         self._read_hot = batches.connect(settings.hot_log)
-        self._database = query.connect(settings.run / "spill")
+        self._database = engine.connect(settings.run / "spill")
         self._tidy_tried_s = -math.inf
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="upkeep")
@@ -134,7 +139,9 @@ class Upkeep:
         if not self._is_tidy_due(now.timestamp()):
             return
         self._tidy_tried_s = now.timestamp()
-        with lake.locked(self._settings.run, wait_s=0):  # by one process at a time: each step takes the lake by itself
+        with delta_table.locked(
+            self._settings.run, wait_s=0
+        ):  # by one process at a time: each step takes the lake by itself
             with ExitStack() as steps:  # called from the last to the first, each whatever became of those before it
                 for step in (self._remove_files, self._remove_old, self._compact_closed):
                     steps.callback(step, now)
@@ -168,4 +175,4 @@ class Upkeep:
 
 def _tidied(root: Path) -> Path:
     """A file whose time says when the lake was last tidied whole, by whichever process."""
-    return root / lake.TIDIED
+    return root / delta_table.TIDIED

@@ -20,7 +20,7 @@ from api.accept import accepted
 from api.headers import knows
 from api.parameters import ViewsQuery
 from api.state import state_of
-from warehouse.views import Ranking
+from warehouse.query.report import Ranking
 
 JSON, CSV, PARQUET = "application/json", "text/csv", "application/vnd.apache.parquet"
 ROWS_A_CHUNK = 10_000

@@ -6,7 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from api import data_folder, settings
-from warehouse import batches, compact, load, query
+from warehouse.hotlog import batches
+from warehouse.maintenance import compact, load
+from warehouse.query import engine
 from warehouse.schema import HOT
 
 END = datetime(2026, 10, 1, tzinfo=UTC)
@@ -31,7 +33,7 @@ def fill(data: Path, project: str, rows: int, days: int, paths: int) -> None:
     """Append `rows` hits over `days` days to both tables, a commit a day, and compact them."""
     chosen = settings.read({}, data)
     data_folder.prepare(chosen)
-    database = query.connect(chosen.run / "spill")
+    database = engine.connect(chosen.run / "spill")
     hot = batches.connect(chosen.hot_log)
     for day in range(days):
         values = {"project": project, "start": END - timedelta(days=day + 1), "rows": rows // days, "paths": paths}

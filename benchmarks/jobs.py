@@ -22,7 +22,7 @@ from api import serve, settings
 from benchmarks import server
 from benchmarks.measure import RUNS, Measured, record
 from benchmarks.server import PROJECT, Server
-from warehouse import control
+from warehouse.control import database
 
 COMMAND = str(Path(sys.executable).parent / "readership")
 JOBS = 15
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def _engine(data: Path, repository: str) -> sa.Engine:
-    engine = control.connect(settings.read({}, data).database_url)
+    engine = database.connect(settings.read({}, data).database_url)
     given = {"repository": f"{repository}/silent.git", "preset": "command", "command": ("true",)}
     configuration.store(engine, PROJECT, configuration.changed(Configuration(repository=""), given))
     return engine

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from api import app, data_folder, keys, serve, settings
-from warehouse import control, projects
+from warehouse.control import database, projects
 
 PROJECT = "bench"
 EMPTY = "/empty"
@@ -106,7 +106,7 @@ def running(data: Path | None = None) -> Iterator[Server]:
 def key_of(data: Path) -> str:
     chosen = settings.read({}, data)
     data_folder.prepare(chosen)
-    engine = control.connect(chosen.database_url)
+    engine = database.connect(chosen.database_url)
     if not projects.every(engine):
         projects.create(engine, PROJECT, (), int(time.time()))
     token = keys.create(engine, PROJECT, "benchmark", "write", None, int(time.time()))[1]

@@ -41,7 +41,7 @@ def follow(run: Import, files: Sequence[str], is_over: IsOver, tell: Tell = lamb
     Raises:
         InvalidLog: a file is packed, or most of its lines are malformed when it is first read.
         UnknownFormat, InvalidFormat: see `ingest.log_format`.
-        HotLogBehind, LakeBusy: see `warehouse.load.load`.
+        HotLogBehind, LakeBusy: see `warehouse.maintenance.load.load`.
     Whatever `Import.check` raises.
     """
     ledger.create(run.hot)

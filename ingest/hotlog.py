@@ -18,8 +18,9 @@ import pyarrow as pa
 from ingest import seen
 from ingest.errors import Overloaded
 from ingest.seen import Post, Receipt
-from warehouse import batches, disk_space, refusals
+from warehouse import disk_space
 from warehouse.errors import ProjectNotFound
+from warehouse.hotlog import batches, refusals
 from warehouse.schema import HOT, Row
 
 WAITING_ROWS_MAX = 100_000

@@ -20,12 +20,12 @@ from ingest.page_views import Kinds, Readers, page_views
 from ingest.processes import Tell, told
 from ingest.request import DEFAULT_PAGES, Pages
 from ingest.stretch import LINE_BYTES_MAX, MALFORMED_KEPT, Block, Said, blocks, read
-from warehouse import batches, refusals
 from warehouse.errors import ProjectNotFound
-from warehouse.load import load
+from warehouse.hotlog import batches, refusals
+from warehouse.lake.staging import Staged, require_fresh, stage, sync
+from warehouse.maintenance.load import load
 from warehouse.plural import counted
 from warehouse.schema import HOT
-from warehouse.stage import Staged, require_fresh, stage, sync
 
 STAGED_ROWS_MIN, STAGED_BYTES_MIN = 5_000, 4 * 1024 * 1024
 """As many page views go into files at once; fewer go through the hot log, like posted ones."""
@@ -209,7 +209,7 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
         UnknownFormat, InvalidFormat: see `ingest.log_format`.
         LogReadElsewhere: another import reads the same log.
         LedgerIncomplete: see `Options.ledger_from_us`.
-        LakeBusy, HotLogBehind: see `warehouse.load.load`.
+        LakeBusy, HotLogBehind: see `warehouse.maintenance.load.load`.
     Of several files, an error of `ingest` has a note that names the one it is of and says what is stored.
     """
     ledger.create(hot)

@@ -13,7 +13,7 @@ import msgspec
 
 from ingest.errors import IdempotencyMismatch
 from ingest.post import Rejection
-from warehouse.batches import transaction
+from warehouse.hotlog.batches import transaction
 from warehouse.schema import EVENT_ID, Row
 
 REMEMBERED_S = 7 * 24 * 3600
@@ -45,7 +45,7 @@ class Receipt(msgspec.Struct, frozen=True):
 class Post:
     """The rows of one request, all of one project, and what its sender wants remembered of it.
 
-    `internal_id` is the project's, as it was when the request began: see `warehouse.refusals`.
+    `internal_id` is the project's, as it was when the request began: see `warehouse.hotlog.refusals`.
     """
 
     project: str

@@ -16,7 +16,7 @@ import httpx
 from agent import configuration, store
 from agent.configuration import Configuration
 from api import data_folder, keys, settings
-from warehouse import control, projects
+from warehouse.control import database, projects
 
 READY_S = 60
 PROJECT = "site"
@@ -110,7 +110,7 @@ def new_key(
     """A key of a project, which is made, with any origin, if it is not there."""
     chosen = settings.read(environ or {}, data)
     data_folder.prepare(chosen)
-    engine = control.connect(chosen.database_url)
+    engine = database.connect(chosen.database_url)
     if project not in [each.id for each in projects.every(engine)]:
         projects.create(engine, project, ("*",), int(time.time()))
     token = keys.create(engine, project, "test", scope, None, int(time.time()))[1]
@@ -120,7 +120,7 @@ def new_key(
 
 def new_job(data: Path, project: str = PROJECT) -> str:
     """An active job of a project, which is given a repository if it has none; too old to count against its limit."""
-    engine = control.connect(settings.read({}, data).database_url)
+    engine = database.connect(settings.read({}, data).database_url)
     given = {"repository": "https://git.example/docs", "preset": "command", "command": ("true",)}
     chosen = configuration.changed(Configuration(repository=""), given)
     configuration.store(engine, project, chosen)

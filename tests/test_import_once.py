@@ -20,7 +20,7 @@ from ingest import ledger
 from tests.reading import daily_views, hits
 from tests.running import COMMAND, PROJECT, Running, new_key, readership
 from tests.waiting import until
-from warehouse import batches
+from warehouse.hotlog import batches
 
 KILLS = 30
 KILLS_BESIDE_A_SERVICE = 8

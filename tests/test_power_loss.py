@@ -13,7 +13,9 @@ import pytest
 
 from tests.power_loss import STEP, Event, PowerLoss
 from tests.warehouse.site import Row, Site, key, some_rows, view
-from warehouse import compact, durability, lake
+from warehouse.integrity import durability
+from warehouse.lake import delta_table
+from warehouse.maintenance import compact
 
 BEGIN = """
 import asyncio, os, sys
@@ -135,7 +137,7 @@ def test_post_is_on_the_disk_with_all_its_folders_when_it_is_acknowledged(tmp_pa
             seen = True
             assert power.is_safe(power.folder / "hot.sqlite-wal")
             assert power.is_named(power.folder / "hot.sqlite")
-            assert all(power.is_safe(file) for spec in lake.TABLES for file in log_files(power, spec.name))
+            assert all(power.is_safe(file) for spec in delta_table.TABLES for file in log_files(power, spec.name))
             assert power.is_safe(power.folder / "lake" / "agents.parquet")
         power.follow(event)
     assert seen
@@ -171,7 +173,7 @@ def log_files(power: PowerLoss, table: str) -> list[Path]:
 
 def unsafe_files(power: PowerLoss) -> list[Path]:
     """Files of both tables that a power loss would take, except the commits of a vacuum, which change nothing."""
-    tables = [power.folder / "lake" / spec.name for spec in lake.TABLES]
+    tables = [power.folder / "lake" / spec.name for spec in delta_table.TABLES]
     present = [path for path in power.present() if any(path.is_relative_to(table) for table in tables)]
     return [path for path in present if not power.is_safe(path) and "#" not in path.name and not is_vacuum(path)]
 

@@ -21,7 +21,8 @@ from ingest.classify import RULESET
 from tests.reading import table
 from tests.running import COMMAND, PROJECT, Running
 from tests.waiting import until
-from warehouse import batches, recount
+from warehouse.hotlog import batches
+from warehouse.maintenance import recount
 from warehouse.schema import HOT
 
 GPTBOT, CURL = "GPTBot/1.3", "curl/8.5"

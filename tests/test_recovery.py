@@ -11,8 +11,10 @@ import pytest
 from tests.lost_stores import COUNT, LINE, Folder, filled
 from tests.running import PROJECT, Running
 from tests.warehouse.site import DAY, NOON, Site, view
-from warehouse import batches, lake, sql
 from warehouse.errors import DataIncomplete, HotLogBehind
+from warehouse.hotlog import batches
+from warehouse.lake import delta_table
+from warehouse.query import sql
 
 
 @pytest.fixture
@@ -168,9 +170,9 @@ def test_reader_refuses_a_lake_that_became_newer_than_the_hot_log(folder: Folder
     site = Site(folder.data)
     views = site.views()
     assert views.fault() is None
-    for spec in lake.TABLES:
+    for spec in delta_table.TABLES:
         table = site.table(spec)
-        lake.append(table, spec.schema.empty_table(), batches.node_id(site.hot), 9)
+        delta_table.append(table, spec.schema.empty_table(), batches.node_id(site.hot), 9)
     assert "is older than the lake, which has its batches up to 9" in str(views.fault())
     with pytest.raises(HotLogBehind, match="readership recover"):
         site.load()
@@ -182,9 +184,9 @@ def test_running_service_reports_a_lake_that_became_newer_and_logs_it_once(folde
     environ = {"READERSHIP_LOAD_EVERY_S": "1", "READERSHIP_JOBS_AT_ONCE": "0"}
     running = Running(folder.data, key=folder.key, environ=environ).start()
     with closing(batches.connect(folder.data / "hot.sqlite")) as hot:
-        for spec in lake.TABLES:
-            table = lake.open_table(folder.data / "lake", spec)
-            lake.append(table, spec.schema.empty_table(), batches.node_id(hot), 9)
+        for spec in delta_table.TABLES:
+            table = delta_table.open_table(folder.data / "lake", spec)
+            delta_table.append(table, spec.schema.empty_table(), batches.node_id(hot), 9)
     running.post({"path": "/a"})
     answer = httpx.get(running.views, headers=running.auth)
     assert (answer.status_code, answer.json()["type"]) == (503, "/docs#data-incomplete")

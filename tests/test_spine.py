@@ -9,7 +9,7 @@ import httpx
 
 from api import settings
 from tests.running import PROJECT, Running, new_key, readership
-from warehouse import control, projects
+from warehouse.control import database, projects
 
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -113,7 +113,7 @@ def newest_commit(data: Path, table: str) -> Path:
 def test_a_deletion_cut_short_can_be_repeated_and_leaves_nothing(start: Callable[..., Running]) -> None:
     running = start()
     running.post({"path": "/a", "userAgent": GPTBOT})
-    engine = control.connect(settings.read({}, running.data).database_url)
+    engine = database.connect(settings.read({}, running.data).database_url)
     projects.end(engine, PROJECT)
     engine.dispose()
     assert running.run("project", "create", PROJECT).returncode == 1

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.running import PROJECT, Running, readership
-from warehouse import lake, table_schema
+from warehouse.lake import delta_table, table_schema
 
 ARCHIVES = sorted((Path(__file__).parent / "fixtures").glob("data-*.tar.gz"))
 
@@ -93,7 +93,7 @@ def newer_hot_log(data: Path) -> None:
 
 
 def newer_table(data: Path) -> None:
-    table = lake.open_table(data / "lake", lake.DAILY_VIEWS_TABLE)
+    table = delta_table.open_table(data / "lake", delta_table.DAILY_VIEWS_TABLE)
     table.alter.set_table_properties({table_schema.PROPERTY: "99"}, raise_if_not_exists=False)
 
 

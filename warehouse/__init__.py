@@ -58,6 +58,6 @@ def connect(data: str | PathLike[str] = "data") -> "duckdb.DuckDBPyConnection":
     Raises:
         NoData: nothing of Readership is in the folder. Nothing is made there.
     """
-    from warehouse import sql  # noqa: PLC0415 - DuckDB and Delta take 0.3 s to import, and most modules need neither
+    from warehouse.query import sql  # noqa: PLC0415 - DuckDB and Delta take 0.3 s to import, and most modules need neither
 
     return sql.connect(data)

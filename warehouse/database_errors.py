@@ -73,7 +73,7 @@ _STATUS = {
 def cause_of(error: BaseException) -> Cause:
     """Return the cause of an error of `sqlite3`, of SQLAlchemy, or of any other.
 
-    SQLAlchemy is loaded only for an error that is not of `sqlite3`: see `warehouse.standing`.
+    SQLAlchemy is loaded only for an error that is not of `sqlite3`: see `warehouse.control.project_check`.
     """
     if isinstance(error, sqlite3.Error):
         return _of_sqlite(error)

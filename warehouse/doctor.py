@@ -11,13 +11,16 @@ from tempfile import TemporaryDirectory
 import duckdb
 from deltalake.exceptions import DeltaError
 
-from warehouse import batches, disk_space, load, query, recount, synced, tables
+from warehouse import disk_space
 from warehouse.database_errors import Cause, cause_of
-from warehouse.durability import writing
 from warehouse.errors import DataIncomplete, HotLogBehind
+from warehouse.hotlog import batches, synced
+from warehouse.integrity.durability import writing
+from warehouse.maintenance import load, recount
 from warehouse.plural import counted
+from warehouse.query import engine, sql_views
+from warehouse.query.snapshot import Reader, Snapshot
 from warehouse.schema import DAILY_VIEWS_KEY
-from warehouse.snapshot import Reader, Snapshot
 
 _KEY = ", ".join(DAILY_VIEWS_KEY)
 _DAILY_DIFFERS = f"""
@@ -139,7 +142,7 @@ def _of_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[
         yield Finding("every file of the tables exists, with its size", _missing_file(snapshot))
         yield Finding(AHEAD, None)
         yield Finding("every batch that left the hot log is in the tables", _dropped(connection, snapshot))
-    with closing(query.connect(spill)) as database:
+    with closing(engine.connect(spill)) as database:
         for invariant, sql in (
             ("daily_views equals hits grouped", _DAILY_DIFFERS),
             ("every hit is in the partition of its UTC day", _WRONG_DAY),
@@ -225,7 +228,7 @@ def _counterexamples(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, sq
 
 def _run(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, sql: str) -> tuple[int, str]:
     with database.cursor() as cursor:
-        tables.define(cursor, snapshot)
+        sql_views.define(cursor, snapshot)
         found: tuple[int, str] | None = cursor.execute(sql).fetchone()
     assert found is not None
     return found

@@ -2,8 +2,8 @@
 
 Each store records one number. Version 1 is Readership 0.1.0, which recorded none. A new store is created at the newest
 version. An older one takes the steps above its version, one after the other; a newer one is refused and not changed.
-Each module that owns a store has its list of steps: `warehouse.control_steps`, `warehouse.batches_steps` and
-`warehouse.table_schema`.
+Each room that owns a store has a list of steps: `warehouse.control.schema_steps`, `warehouse.hotlog.schema_steps`,
+`warehouse.lake.table_schema`.
 
 To change a schema: change the definition that new stores are created from, and append a step to the store's list.
 A step never changes after its release. It must not use definitions that change with the code, such as `METADATA`.

@@ -14,7 +14,7 @@ from tests.agent.clock import Clock
 from tests.agent.jobs import Job
 from tests.agent.tools import require_sandbox
 from tests.programs import skip
-from warehouse import control, projects
+from warehouse.control import database, projects
 
 PROJECT = "site"
 
@@ -26,7 +26,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def engine(database_url: str) -> Iterator[sa.Engine]:
-    engine = control.connect(database_url)
+    engine = database.connect(database_url)
     projects.create(engine, PROJECT, (), 0)
     given = {"repository": "https://git.example/docs", "ref": "main", "model": "a-model"}
     configuration.store(engine, PROJECT, configuration.changed(Configuration(repository=""), given))

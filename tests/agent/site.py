@@ -17,7 +17,7 @@ from tests.agent.code_hosts import CodeHostDouble, Kind, Pull, hosting
 from tests.agent.git_server import GitServer, serving
 from tests.running import PROJECT, Running, new_key
 from tests.waiting import until
-from warehouse import projects
+from warehouse.control import projects
 
 SECRETS = {"GIT_TOKEN": "git-token", "MODEL_KEY": "sk-the-real-model-key-0123456789"}
 REPOSITORY = "team/site"

@@ -20,7 +20,7 @@ from tests.agent.test_webhook import receiver
 from tests.agent.tools import require_sandbox
 from tests.running import Running
 from tests.waiting import until
-from warehouse import control
+from warehouse.control import database
 from warehouse.folder import sqlite_url
 
 
@@ -260,7 +260,7 @@ def test_a_rerun_begins_on_a_fresh_tree(ready: Site) -> None:
 
 def again(ready: Site, *steps: str) -> None:
     """The last turn as if its worker had died once these steps were noted."""
-    engine = control.connect(sqlite_url(ready.running.data / "control.sqlite"))
+    engine = database.connect(sqlite_url(ready.running.data / "control.sqlite"))
     with engine.begin() as connection:
         turn = connection.execute(TURNS.select().order_by(TURNS.c.id.desc()).limit(1)).one()
         noted = {name: turn.steps[name] for name in steps}

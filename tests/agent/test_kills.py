@@ -18,7 +18,7 @@ from tests.agent.tools import require_sandbox
 from tests.postgresql import new_database
 from tests.running import COMMAND, PROJECT, Running
 from tests.waiting import until
-from warehouse import control
+from warehouse.control import database
 
 KILLS = 20
 AT_ONCE = 3
@@ -94,7 +94,7 @@ def test_a_job_goes_on_on_another_machine_and_has_one_pull_request(postgresql: s
     url = new_database(postgresql)
     environ = {"READERSHIP_DATABASE_URL": url, "READERSHIP_JOB_LEASE_S": str(LEASE_S), **SECRETS}
     first, second = (Running(tmp_path / name, environ=environ) for name in ("first", "second"))
-    engine = control.connect(url)
+    engine = database.connect(url)
     with site(tmp_path) as made, ExitStack() as stack:
         stack.callback(engine.dispose)
         program = tmp_path / "programs" / "agent"

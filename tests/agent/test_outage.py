@@ -19,7 +19,7 @@ from tests.agent.site import SECRETS, Site, configured, site
 from tests.outage import way_to
 from tests.running import PROJECT
 from tests.waiting import until
-from warehouse import control
+from warehouse.control import database as control
 from warehouse.folder import sqlite_url
 
 WAIT = "while [ ! -e {0}/go ]; do sleep 0.02; done"

@@ -107,7 +107,7 @@ def test_whoever_has_lost_a_turn_changes_nothing_any_more(engine: sa.Engine, clo
     elif by == "cancel":
         store.cancel(engine, PROJECT, id, clock())
     else:
-        from warehouse import projects  # noqa: PLC0415  # of this case alone
+        from warehouse.control import projects  # noqa: PLC0415  # of this case alone
 
         projects.delete(engine, PROJECT)
     before = journal.read(engine, id).entries

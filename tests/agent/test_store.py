@@ -27,7 +27,7 @@ from agent.queue import Outcome
 from agent.tables import ANSWERS, DELIVERIES, JOBS, LOG, TURNS
 from tests.agent.clock import HOUR_S, SECOND_US, Clock
 from tests.agent.conftest import PROJECT
-from warehouse import projects
+from warehouse.control import projects
 from warehouse.errors import ProjectNotFound
 
 LEASE_US = 10 * SECOND_US

@@ -18,7 +18,7 @@ from agent.workspace import discard
 from tests.agent.clock import SECOND_US
 from tests.agent.site import REPOSITORY, SECRETS, Site, configured, site
 from tests.running import PROJECT
-from warehouse import control
+from warehouse.control import database
 from warehouse.folder import sqlite_url
 
 AGENT = """#!/bin/sh
@@ -75,7 +75,7 @@ def _now_us() -> int:
 
 @pytest.fixture
 def turns(tmp_path: Path) -> Iterator[Turns]:
-    engine = control.connect(sqlite_url(tmp_path / "control.sqlite"))
+    engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "opencode").write_text(AGENT.replace("TOLD", str(tmp_path / "told")))
@@ -144,7 +144,7 @@ def change(engine: sa.Engine, **given: object) -> None:
 
 
 def test_a_job_keeps_the_coding_agent_that_it_began_with(made: Site, tmp_path: Path) -> None:
-    engine = control.connect(sqlite_url(tmp_path / "control.sqlite"))
+    engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     configured(engine, made, "sh", "-c", "echo first >> agents.md")
     id = store.create(engine, PROJECT, "One", None, 1).job.id
     change(engine, command=("sh", "-c", "echo second >> agents.md"))
@@ -160,7 +160,7 @@ def test_a_job_keeps_the_coding_agent_that_it_began_with(made: Site, tmp_path: P
 
 def test_a_model_key_is_not_sent_to_the_model_server_of_another_coding_agent(made: Site, tmp_path: Path) -> None:
     """The key that is set now is for Anthropic's server, and the job's agent would ask OpenAI's."""
-    engine = control.connect(sqlite_url(tmp_path / "control.sqlite"))
+    engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     configured(engine, made, preset="opencode", model="gpt-5", model_key="env:MODEL_KEY")
     store.create(engine, PROJECT, "One", None, 1)
     change(engine, preset="claude", model="claude-sonnet-5")
@@ -175,7 +175,7 @@ def test_jobs_of_an_older_database_have_the_coding_agent_that_their_project_has_
     database_url: str, made: Site
 ) -> None:
     """The database is brought back to schema version 3: without the two columns, and answers without the fields."""
-    engine = control.connect(database_url)
+    engine = database.connect(database_url)
     configured(engine, made, "my-agent", "--flag")
     job = store.create(engine, PROJECT, "One", "key", 1).job
     with engine.begin() as connection:
@@ -185,7 +185,7 @@ def test_jobs_of_an_older_database_have_the_coding_agent_that_their_project_has_
             connection.exec_driver_sql(f"ALTER TABLE jobs DROP COLUMN {column}")
         connection.exec_driver_sql("UPDATE schema_version SET version = 3")
     engine.dispose()
-    engine = control.connect(database_url)
+    engine = database.connect(database_url)
     assert store.find(engine, PROJECT, job.id) == job
     assert store.create(engine, PROJECT, "One", "key", 2).job == job
     assert job.command == ("my-agent", "--flag")

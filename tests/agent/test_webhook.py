@@ -25,7 +25,7 @@ from tests.agent.clock import SECOND_US, Clock
 from tests.agent.conftest import PROJECT
 from tests.agent.dripping import dripping
 from tests.waiting import until
-from warehouse import projects
+from warehouse.control import projects
 
 SECRET = {"HOOK": "s3cret", "ENCODED": "whsec_" + base64.b64encode(b"s3cret").decode()}
 

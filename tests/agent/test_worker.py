@@ -15,7 +15,8 @@ from tests.agent.dripping import dripping
 from tests.agent.site import SECRETS, configured, site
 from tests.running import PROJECT as SITE
 from tests.waiting import until
-from warehouse import clock, control
+from warehouse import clock
+from warehouse.control import database
 from warehouse.folder import sqlite_url
 
 
@@ -37,7 +38,7 @@ def test_the_folders_of_archived_and_unknown_jobs_are_swept(engine: sa.Engine, c
 
 
 def test_a_worker_that_is_told_to_end_waits_for_no_code_host(tmp_path: Path) -> None:
-    engine = control.connect(sqlite_url(tmp_path / "control.sqlite"))
+    engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     with site(tmp_path) as made, dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n[", b" ") as drip:
         configured(engine, made, "sh", "-c", "cat > page.md", api_base=drip.url)
         id = store.create(engine, SITE, "Write a page", None, SECOND_US).job.id

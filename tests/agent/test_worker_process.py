@@ -16,7 +16,7 @@ from agent.worker_process import WorkerProcess
 from tests.agent.site import SECRETS, Site, command, site
 from tests.running import PROJECT, Running, new_job, new_key
 from tests.waiting import until
-from warehouse import control
+from warehouse.control import database
 from warehouse.folder import sqlite_url
 
 Start = Callable[..., Running]
@@ -91,7 +91,7 @@ def test_a_worker_ends_with_a_killed_service_and_puts_its_turn_back(made: Site) 
     made.running.process.kill()
     made.running.process.wait()
     until(lambda: not any(map(_command, [worker, *agents])))
-    engine = control.connect(sqlite_url(made.running.data / "control.sqlite"))
+    engine = database.connect(sqlite_url(made.running.data / "control.sqlite"))
     with engine.connect() as connection:
         turn = connection.execute(TURNS.select()).one()
     engine.dispose()

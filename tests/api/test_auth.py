@@ -16,7 +16,7 @@ from api import keys, settings
 from api.cli import main
 from tests.running import PROJECT, Running, new_key
 from tests.waiting import each_alone, until
-from warehouse import control
+from warehouse.control import database
 
 NO_TLS = False  # `verify`: a client that would verify reads all certificates first, for 20 ms
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -62,7 +62,7 @@ def owner(service: Running) -> Iterator[Owner]:
 
 def expiring(data: Path, project: str, expires_s: float) -> str:
     """A key that ends at a time; the command line knows whole days alone."""
-    engine = control.connect(settings.read({}, data).database_url)
+    engine = database.connect(settings.read({}, data).database_url)
     token = keys.create(engine, project, "expiring", "write", int(expires_s), int(time.time()))[1]
     engine.dispose()
     return token

@@ -12,7 +12,7 @@ from api import data_folder, demo, keys, settings
 from api.cli import main
 from tests.running import COMMAND
 from tests.warehouse.site import ROOT
-from warehouse import control
+from warehouse.control import database
 
 KEY = re.compile(r"rdr_admin_[0-9A-Za-z]{38}")
 [OWN_SITE] = re.findall(r"## Your own site\n\n((?:    .+\n)+)", (ROOT / "README.md").read_text(encoding="utf-8"))
@@ -29,7 +29,7 @@ def test_a_second_demo_on_a_folder_leaves_the_first_key_valid(
         [token] = set(KEY.findall(capsys.readouterr().out))
         tokens.append(token)
     assert len(set(tokens)) == 2
-    engine = control.connect(chosen.database_url)
+    engine = database.connect(chosen.database_url)
     assert [keys.Keyring(engine).look_up(token).project for token in tokens] == ["demo", "demo"]
     engine.dispose()
 

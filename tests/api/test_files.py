@@ -11,7 +11,7 @@ import pytest
 
 from tests.running import new_key, readership
 from tests.warehouse.site import NOON, ROOT, view
-from warehouse import batches
+from warehouse.hotlog import batches
 from warehouse.schema import HOT
 
 LOG = str(ROOT / "sample_data" / "access.log")

@@ -19,7 +19,7 @@ from api import problems, settings
 from tests.outage import way_to
 from tests.running import Running, new_job, new_key
 from tests.waiting import each_alone
-from warehouse import control, projects
+from warehouse.control import database, projects
 
 PROJECT = "jobs"
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -30,7 +30,7 @@ FIELDS = {"id", "status", "source", "model", "prLink", "createdAt", "archivedAt"
 
 @pytest.fixture(scope="module")
 def engine(service: Running) -> Iterator[sa.Engine]:
-    engine = control.connect(settings.read({}, service.data).database_url)
+    engine = database.connect(settings.read({}, service.data).database_url)
     yield engine
     engine.dispose()
 
@@ -310,7 +310,7 @@ def test_a_deleted_project_leaves_no_job_and_no_folder(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     assert running.run("project", "delete", "site", "--yes").returncode == 0
     assert not folder.exists()
-    engine = control.connect(settings.read({}, running.data).database_url)
+    engine = database.connect(settings.read({}, running.data).database_url)
     assert store.unarchived(engine) == set()
     engine.dispose()
 
@@ -320,7 +320,7 @@ def test_while_the_database_is_away_a_client_is_told_to_come_back_and_nothing_is
 ) -> None:
     with way_to(postgresql) as (way, url, past):
         service = start(READERSHIP_DATABASE_URL=url, READERSHIP_JOBS_AT_ONCE="0")
-        engine = control.connect(past)
+        engine = database.connect(past)
         chosen = configuration.changed(Configuration(repository="https://git.example/docs"), {"model": "a-model"})
         configuration.store(engine, "site", chosen)
         engine.dispose()

@@ -14,7 +14,7 @@ from api import keys
 from api.errors import KeyNotFound
 from api.keys import BASE62, BELIEVED_S, PREFIX, USED_EVERY_S, Keyring, is_well_formed
 from tests.waiting import until
-from warehouse import control, control_steps, projects
+from warehouse.control import database, projects, schema_steps
 from warehouse.errors import ProjectNotFound
 from warehouse.folder import sqlite_url
 
@@ -30,7 +30,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def engine(file: Path) -> Iterator[sa.Engine]:
-    made = control.connect(sqlite_url(file))
+    made = database.connect(sqlite_url(file))
     for project in ("site", "other"):
         projects.create(made, project, (), NOW_S)
     yield made
@@ -236,14 +236,14 @@ def test_time_of_last_use_is_kept_as_fresh_as_a_minute(engine: sa.Engine) -> Non
 
 def test_a_control_database_of_0_1_0_takes_keys_of_every_scope(database_url: str) -> None:
     """Its column `scope` has 5 characters, which PostgreSQL enforces."""
-    engine = control.connect(database_url, ())
+    engine = database.connect(database_url, ())
     projects.create(engine, "site", (), 1)
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             connection.exec_driver_sql("ALTER TABLE keys ALTER COLUMN scope TYPE VARCHAR(5)")
         connection.exec_driver_sql("UPDATE schema_version SET version = 2")
     engine.dispose()
-    engine = control.connect(database_url, control_steps.STEPS[:2])
+    engine = database.connect(database_url, schema_steps.STEPS[:2])
     for scope in keys.SCOPES:
         token = keys.create(engine, "site", scope, scope, None, 1)[1]
         assert keys.Keyring(engine).look_up(token).scope == scope

@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from api.parameters import LIMIT_DEFAULT, LIMIT_MAX, ViewsQuery, single, views_query
 from api.problems import Problem
-from warehouse.span import FIRST, LAST
+from warehouse.query.time_range import FIRST, LAST
 
 NAMES = ("dateFrom", "dateTo", "limit", "offset")
 NOON = datetime(2026, 9, 15, 12, tzinfo=UTC)

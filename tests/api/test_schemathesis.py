@@ -18,7 +18,7 @@ from agent.job import Status
 from api import settings
 from api.openapi import description
 from tests.running import Running, new_job, new_key
-from warehouse import control, projects
+from warehouse.control import database, projects
 
 PROJECT = "fuzzed"
 URL_BYTES_MAX = 60_000
@@ -64,7 +64,7 @@ def key(service: Running) -> str:
 
 @pytest.fixture(scope="module")
 def engine(service: Running) -> Iterator[sa.Engine]:
-    engine = control.connect(settings.read({}, service.data).database_url)
+    engine = database.connect(settings.read({}, service.data).database_url)
     yield engine
     engine.dispose()
 

@@ -23,7 +23,7 @@ from api import settings
 from api.cli import main
 from tests.running import COMMAND, Running, new_job, new_key, readership
 from tests.waiting import each_alone, until
-from warehouse import control
+from warehouse.control import database
 
 NO_TLS = False  # `verify`: a client that would verify reads all certificates first, for 20 ms
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -289,7 +289,7 @@ def test_while_the_last_requests_are_answered_no_agent_job_is_begun(start: Calla
     threading.Event().wait(10 * worker.POLL_S)  # for whoever would take it
     assert close_post(slow, body).startswith(b"HTTP/1.1 202 ")
     assert service.process.wait(30) == 0
-    engine = control.connect(settings.read({}, service.data).database_url)
+    engine = database.connect(settings.read({}, service.data).database_url)
     with engine.connect() as connection:
         turn = connection.execute(TURNS.select().where(TURNS.c.job_id == id)).one()
     engine.dispose()

@@ -15,7 +15,8 @@ from api.upkeep import TIDY_AGAIN_S, Upkeep
 from tests.small_disk import SmallDisk
 from tests.waiting import until
 from tests.warehouse.site import DAY, Site, view
-from warehouse import clock, lake
+from warehouse import clock
+from warehouse.lake import delta_table
 
 NOW = datetime.now(UTC).replace(hour=12)
 """Of today: the mark that says when the lake was tidied bears the file system's time."""
@@ -157,5 +158,7 @@ def test_hits_that_are_due_are_loaded_between_two_partitions_that_upkeep_compact
     site.post(view(ts=NOW))
     assert site.waiting() == 1
     upkeep.tidy(NOW)
-    modes = [each["operationParameters"]["mode"] for each in site.table(lake.HITS_TABLE).history() if each["version"]]
+    modes = [
+        each["operationParameters"]["mode"] for each in site.table(delta_table.HITS_TABLE).history() if each["version"]
+    ]
     assert modes == ["Overwrite", "Overwrite", "Append", "Overwrite", "Append", "Append"]

@@ -24,7 +24,7 @@ from deltalake import DeltaTable
 import warehouse
 from tests.running import Running, new_key, readership
 from tests.warehouse.site import NOON, ROOT, view
-from warehouse import batches
+from warehouse.hotlog import batches
 from warehouse.schema import HOT
 
 PAGE = (ROOT / "docs" / "analysis.md").read_text(encoding="utf-8")

@@ -24,7 +24,8 @@ from tests.ingest.test_ledger import asked, each_once, lines
 from tests.running import COMMAND, PROJECT, Running, new_key
 from tests.waiting import until
 from tests.warehouse.site import NOON, Site
-from warehouse import batches, lake
+from warehouse.hotlog import batches
+from warehouse.lake import delta_table
 
 GROWING = Options(is_growing=True)
 
@@ -52,7 +53,7 @@ class Following:
 
     def paths(self) -> Counter[str]:
         self.site.load()
-        return Counter(row["path"] for row in self.site.stored(lake.HITS_TABLE))
+        return Counter(row["path"] for row in self.site.stored(delta_table.HITS_TABLE))
 
     def counts(self, end: int) -> None:
         """Wait until each line up to one is counted, and see that none is twice."""
@@ -388,7 +389,7 @@ def test_log_whose_disk_fails_while_it_is_first_read_is_tried_again(
     os.close(failing)
     assert told == [f"{log} cannot be read, and is tried again: Input/output error", f"{log} can be read again"]
     site.load()
-    assert Counter(row["path"] for row in site.stored(lake.HITS_TABLE)) == each_once(end)
+    assert Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE)) == each_once(end)
 
 
 def test_unreadable_copy_of_an_emptied_log_is_reported(site: Site, tmp_path: Path) -> None:
@@ -448,7 +449,7 @@ def test_nothing_is_stored_into_a_project_that_is_gone(site: Site, tmp_path: Pat
         with pytest.raises(Gone):
             follow.follow(run, [str(log)], is_over, told)
     site.load()
-    assert Counter(row["path"] for row in site.stored(lake.HITS_TABLE)) == each_once(3)
+    assert Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE)) == each_once(3)
 
 
 @contextmanager

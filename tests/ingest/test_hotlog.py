@@ -20,8 +20,8 @@ from ingest.hotlog import LOOK_EVERY_S, WAITING_ROWS_MAX, HotLog, store
 from ingest.page_view import row
 from ingest.post import Rejection
 from ingest.seen import REMEMBERED_S, Post, Receipt
-from warehouse import batches, refusals
 from warehouse.errors import ProjectNotFound
+from warehouse.hotlog import batches, refusals
 from warehouse.schema import Row
 
 NOW_US = 1_789_473_600_000_000

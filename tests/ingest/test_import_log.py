@@ -25,9 +25,10 @@ from ingest.import_log import DEFAULTS, Options, Summary, import_logs
 from ingest.stretch import LINE_BYTES_MAX, MALFORMED_KEPT
 from tests.ingest.test_access_log import line
 from tests.warehouse.site import ROOT, Site
-from warehouse import lake, refusals
 from warehouse.errors import ProjectNotFound
-from warehouse.span import FIRST, LAST
+from warehouse.hotlog import refusals
+from warehouse.lake import delta_table
+from warehouse.query.time_range import FIRST, LAST
 
 SAMPLE = ROOT / "sample_data" / "access.log"
 EXPECTED: dict[str, Any] = json.loads((ROOT / "sample_data" / "expected_views.json").read_text())
@@ -57,7 +58,7 @@ def written(file: Path, *lines: bytes, end: bytes = b"\n") -> Path:
 
 
 def paths(site: Site) -> Counter[str]:
-    return Counter(row["path"] for row in site.stored(lake.HITS_TABLE))
+    return Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE))
 
 
 def assert_is_the_sample(site: Site, summary: Summary) -> None:
@@ -97,7 +98,7 @@ def test_sample_log_gives_the_expected_views_of_every_day(site: Site) -> None:
 def test_sample_log_gives_the_expected_views_of_every_agent(site: Site) -> None:
     summary = imported(site, SAMPLE)
     assert summary.agents == EXPECTED["by_agent"]
-    rows = site.stored(lake.HITS_TABLE)
+    rows = site.stored(delta_table.HITS_TABLE)
     assert Counter(row["agent"] for row in rows if row["traffic"] == "ai") == EXPECTED["by_agent"]
 
 
@@ -142,7 +143,7 @@ def test_log_cut_into_files_gives_the_same(site: Site, tmp_path: Path) -> None:
 
 def test_row_of_a_log_says_where_it_came_from_and_when(site: Site, tmp_path: Path) -> None:
     imported(site, written(tmp_path / "log", line(b"GET /a/?utm_source=x HTTP/1.1", user_agent=GPTBOT)))
-    (read,) = site.stored(lake.HITS_TABLE)
+    (read,) = site.stored(delta_table.HITS_TABLE)
     names = ("project_id", "source", "received_at", "ts", "path", "status", "utm_source", "event_id", "agent")
     assert [read[name] for name in names] == [
         "site",
@@ -170,7 +171,7 @@ def test_empty_file_is_no_line(site: Site, tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content)
         found = imported(site, tmp_path / name)
         assert found == Summary(formats=found.formats)
-    assert site.stored(lake.HITS_TABLE) == []
+    assert site.stored(delta_table.HITS_TABLE) == []
 
 
 def test_malformed_lines_are_counted_and_the_first_few_shown_with_their_places(site: Site, tmp_path: Path) -> None:
@@ -204,7 +205,7 @@ def test_log_of_which_most_lines_are_malformed_stops_with_a_hint_and_nothing_is_
     with pytest.raises(InvalidLog, match="most lines of .*odd.log are malformed as combined.*--format.*log_format"):
         imported(site, file, options=Options("combined"))
     assert site.waiting() == 0
-    assert site.stored(lake.HITS_TABLE) == []
+    assert site.stored(delta_table.HITS_TABLE) == []
 
 
 def test_log_of_which_most_lines_are_malformed_is_told_with_the_first_of_them(
@@ -357,14 +358,14 @@ def test_missing_file_is_told_before_anything_of_the_others_is_kept(site: Site, 
     with pytest.raises(FileNotFoundError, match=re.escape(missing)):
         imported(site, file, tmp_path / missing)
     assert site.waiting() == 0
-    assert site.stored(lake.HITS_TABLE) == []
+    assert site.stored(delta_table.HITS_TABLE) == []
 
 
 def test_folder_is_told_with_what_to_give_before_anything_is_kept(site: Site, tmp_path: Path) -> None:
     file = written(tmp_path / "log", line())
     with pytest.raises(InvalidLog, match=r"is a folder: name the files in it, such as '.*/\*\.log\*'"):
         imported(site, file, tmp_path)
-    assert site.stored(lake.HITS_TABLE) == []
+    assert site.stored(delta_table.HITS_TABLE) == []
 
 
 def test_pattern_is_the_files_that_match_it_and_no_folder(site: Site, tmp_path: Path) -> None:
@@ -502,6 +503,6 @@ def test_long_log_is_stored_as_it_is_read(site: Site, tmp_path: Path, monkeypatc
     assert summary.page_views == len(lines)
     assert sum(count for count, _ in told) == file.stat().st_size
     assert [lines for _, lines in told if lines][:3] == [8_000 // len(lines[0] + b"\n") // 2 * 2] * 3
-    assert len(site.state(lake.HITS_TABLE).files) == 10
+    assert len(site.state(delta_table.HITS_TABLE).files) == 10
     assert sum(site.daily_views().values()) == len(lines)
     assert site.waiting() == 0

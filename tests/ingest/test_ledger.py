@@ -25,7 +25,8 @@ from ingest.import_log import Options, Summary, import_logs
 from ingest.ledger import Fingerprint
 from tests.ingest.test_access_log import line
 from tests.warehouse.site import NOON, Site
-from warehouse import batches, lake
+from warehouse.hotlog import batches
+from warehouse.lake import delta_table
 
 PACKINGS: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
@@ -67,7 +68,7 @@ def imported(site: Site, *files: Path, project: str = "site", format: str | None
 
 
 def paths(site: Site, project: str = "site") -> Counter[str]:
-    return Counter(row["path"] for row in site.stored(lake.HITS_TABLE) if row["project_id"] == project)
+    return Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE) if row["project_id"] == project)
 
 
 def each_once(end: int, first: int = 0) -> Counter[str]:

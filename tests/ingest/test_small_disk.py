@@ -15,7 +15,7 @@ from ingest.page_view import row
 from ingest.seen import Post
 from tests.small_disk import SmallDisk
 from tests.warehouse.site import NOON, Site, view
-from warehouse import lake
+from warehouse.lake import delta_table
 from warehouse.schema import Row
 
 MB = 1_000_000
@@ -49,7 +49,7 @@ async def post_until_accepted(log: HotLog) -> int:
 
 
 def stored(site: Site) -> int:
-    return sum(file.rows for file in site.state(lake.HITS_TABLE).files)
+    return sum(file.rows for file in site.state(delta_table.HITS_TABLE).files)
 
 
 @pytest.mark.parametrize("small_disk", [64], indirect=True)

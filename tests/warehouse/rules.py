@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from warehouse.reclassify import Rules
+from warehouse.maintenance.reclassify import Rules
 from warehouse.schema import RULED
 
 TODAY = "today"

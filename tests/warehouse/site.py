@@ -15,11 +15,16 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from warehouse import batches, compact, completeness, doctor, lake, load, query, stage
-from warehouse.load import Loaded
+from warehouse import doctor
+from warehouse.hotlog import batches
+from warehouse.integrity import completeness
+from warehouse.lake import delta_table, staging
+from warehouse.maintenance import compact, load
+from warehouse.maintenance.load import Loaded
+from warehouse.query import engine
+from warehouse.query.report import Views
+from warehouse.query.snapshot import Reader
 from warehouse.schema import HOT
-from warehouse.snapshot import Reader
-from warehouse.views import Views
 
 ROOT = Path(__file__).parents[2]
 NOON = datetime(2026, 9, 15, 12, tzinfo=UTC)
@@ -53,11 +58,11 @@ class Site:
         self.hot_log, self.root, self.spill = folder / "hot.sqlite", folder / "lake", folder / "spill"
         if is_new:
             self.root.mkdir(parents=True, exist_ok=True)
-            lake.create(self.root)
+            delta_table.create(self.root)
         self.hot = batches.connect(self.hot_log)
         if is_new:
             completeness.register_hot_log(self.hot, self.root)
-        self.database = query.connect(self.spill)
+        self.database = engine.connect(self.spill)
 
     def post(self, *rows: Row) -> None:
         """Commit one batch."""
@@ -65,8 +70,8 @@ class Site:
 
     def stage(self, rows: Sequence[Row]) -> None:
         """Commit one batch whose rows are in files."""
-        staged = stage.stage(self.root, pa.Table.from_pylist(rows, HOT))
-        stage.sync(self.root, staged)
+        staged = staging.stage(self.root, pa.Table.from_pylist(rows, HOT))
+        staging.sync(self.root, staged)
         with batches.transaction(self.hot):
             batches.append_staged(self.hot, staged, NOON.timestamp())
 
@@ -76,24 +81,24 @@ class Site:
     def compact(self, small_files_max: int = 1, closed_before: date | None = None) -> compact.Compacted:
         return compact.compact(self.hot, self.root, self.database, small_files_max, 0, closed_before)
 
-    def table(self, spec: lake.Spec) -> DeltaTable:
-        return lake.open_table(self.root, spec)
+    def table(self, spec: delta_table.Spec) -> DeltaTable:
+        return delta_table.open_table(self.root, spec)
 
-    def state(self, spec: lake.Spec) -> lake.State:
-        return lake.state(self.table(spec), spec, batches.node_id(self.hot))
+    def state(self, spec: delta_table.Spec) -> delta_table.State:
+        return delta_table.state(self.table(spec), spec, batches.node_id(self.hot))
 
-    def stored(self, spec: lake.Spec) -> list[Row]:
+    def stored(self, spec: delta_table.Spec) -> list[Row]:
         """The rows of a table, as the Delta library reads them: not by way of our own file lists."""
         rows: list[Row] = self.table(spec).to_pyarrow_table().to_pylist()
         return rows
 
     def event_ids(self) -> list[str]:
-        return sorted(row["event_id"] for row in self.stored(lake.HITS_TABLE))
+        return sorted(row["event_id"] for row in self.stored(delta_table.HITS_TABLE))
 
     def daily_views(self) -> Counter[tuple[Any, ...]]:
         """The views of each key, partial counts added up."""
         counts: Counter[tuple[Any, ...]] = Counter()
-        for row in self.stored(lake.DAILY_VIEWS_TABLE):
+        for row in self.stored(delta_table.DAILY_VIEWS_TABLE):
             assert row["month"] == row["date"].isoformat()[:7]
             counts[row["project_id"], row["date"], row["path"], row["traffic"], row["agent"]] += row["views"]
         return counts

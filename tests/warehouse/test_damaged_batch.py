@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.warehouse.site import Site, view
-from warehouse import agents_file, batches, doctor, sql
+from warehouse import doctor
 from warehouse.errors import BatchDamaged
-from warehouse.snapshot import Reader
+from warehouse.hotlog import batches
+from warehouse.lake import agents_file
+from warehouse.query import sql
+from warehouse.query.snapshot import Reader
 
 
 @pytest.fixture

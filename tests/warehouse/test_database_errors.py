@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from tests.outage import way_to
 from tests.postgresql import new_database
-from warehouse import control, projects
+from warehouse.control import database, projects
 from warehouse.database_errors import Cause, cause_of, is_temporary, status_of
 from warehouse.folder import sqlite_url
 
@@ -21,7 +21,7 @@ NO_COLUMN = sa.text("SELECT no_such_column FROM projects")
 def file(tmp_path: Path) -> Path:
     """A SQLite control database with a project."""
     path = tmp_path / "control.sqlite"
-    engine = control.connect(sqlite_url(path))
+    engine = database.connect(sqlite_url(path))
     projects.create(engine, "a", (), 0)
     engine.dispose()
     return path
@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 def server(postgresql: str) -> str:
     """The URL of a PostgreSQL control database with a project."""
     url = new_database(postgresql)
-    engine = control.connect(url)
+    engine = database.connect(url)
     projects.create(engine, "a", (), 0)
     engine.dispose()
     return url
@@ -104,7 +104,7 @@ def test_cause_of_a_sqlite_error(
 
 def test_lock_timeout_of_sqlite_is_temporary(file: Path) -> None:
     engine = sa.create_engine(sqlite_url(file), connect_args={"timeout": 0})
-    with control.writing(control.connect(sqlite_url(file))):
+    with database.writing(database.connect(sqlite_url(file))):
         error = error_of(engine, WRITE)
     assert cause_of(error) is Cause.UNAVAILABLE
 
@@ -178,23 +178,23 @@ def test_other_exceptions_are_of_the_program() -> None:
 
 @pytest.fixture
 def engine(database_url: str) -> Iterator[sa.Engine]:
-    made = control.connect(database_url)
+    made = database.connect(database_url)
     yield made
     made.dispose()
 
 
 def test_probe_accepts_a_sound_database_also_while_another_writes(engine: sa.Engine) -> None:
-    with control.writing(engine) as connection:
+    with database.writing(engine) as connection:
         connection.execute(WRITE)
-        control.probe(engine)
-    control.probe(engine)
+        database.probe(engine)
+    database.probe(engine)
 
 
 def test_probe_finds_a_missing_column(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE projects RENAME COLUMN origins TO other"))
     with pytest.raises(sa.exc.DBAPIError) as raised:
-        control.probe(engine)
+        database.probe(engine)
     assert cause_of(raised.value) is Cause.PROGRAM
     assert status_of(raised.value).startswith("does not fit this version of the program")
 
@@ -202,7 +202,7 @@ def test_probe_finds_a_missing_column(engine: sa.Engine) -> None:
 def test_probe_finds_a_read_only_sqlite_file(file: Path) -> None:
     engine = read_only(file)
     with pytest.raises(sa.exc.DBAPIError) as raised:
-        control.probe(engine)
+        database.probe(engine)
     engine.dispose()
     assert status_of(raised.value) == "damaged, read-only or not accessible: see the log (SQLITE_READONLY)"
 
@@ -210,6 +210,6 @@ def test_probe_finds_a_read_only_sqlite_file(file: Path) -> None:
 def test_probe_finds_a_read_only_postgresql_server(server: str) -> None:
     engine = sa.create_engine(server, connect_args={"options": "-c default_transaction_read_only=on"})
     with pytest.raises(sa.exc.DBAPIError) as raised:
-        control.probe(engine)
+        database.probe(engine)
     engine.dispose()
     assert status_of(raised.value) == "damaged, read-only or not accessible: see the log (25006)"

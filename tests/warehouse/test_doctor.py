@@ -14,8 +14,11 @@ import pytest
 
 from tests.small_disk import SmallDisk
 from tests.warehouse.site import DAY, NOON, ROOT, Site, some_rows, view
-from warehouse import batches, doctor, lake, load, recount
+from warehouse import doctor
 from warehouse.errors import LakeBusy
+from warehouse.hotlog import batches
+from warehouse.lake import delta_table
+from warehouse.maintenance import load, recount
 from warehouse.schema import HOT
 
 FILES = "every file of the tables exists, with its size"
@@ -70,8 +73,8 @@ def test_all_is_well_where_nothing_is_yet(tmp_path: Path) -> None:
     site.close()
 
 
-@pytest.mark.parametrize("spec", lake.TABLES, ids=lambda spec: spec.name)
-def test_missing_file_is_found(site: Site, spec: lake.Spec) -> None:
+@pytest.mark.parametrize("spec", delta_table.TABLES, ids=lambda spec: spec.name)
+def test_missing_file_is_found(site: Site, spec: delta_table.Spec) -> None:
     gone = Path(site.state(spec).files[0].path)
     gone.unlink()
     assert faults(site)[FILES] == f"{gone} is missing"
@@ -82,7 +85,7 @@ def test_full_disk_is_named_and_everything_else_is_checked(small_disk: SmallDisk
     site.post(*some_rows(0, 10))
     site.load()
     site.post(*some_rows(10, 5))
-    lost = Path(site.state(lake.HITS_TABLE).files[0].path)
+    lost = Path(site.state(delta_table.HITS_TABLE).files[0].path)
     site.close()  # SQLite needs space to open a hot log that no process has open
     small_disk.fill()
     with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
@@ -95,22 +98,22 @@ def test_full_disk_is_named_and_everything_else_is_checked(small_disk: SmallDisk
     assert faults(site)[FILES] == f"{lost} is missing"
 
 
-@pytest.mark.parametrize("spec", lake.TABLES, ids=lambda spec: spec.name)
-def test_missing_log_is_found(site: Site, spec: lake.Spec) -> None:
+@pytest.mark.parametrize("spec", delta_table.TABLES, ids=lambda spec: spec.name)
+def test_missing_log_is_found(site: Site, spec: delta_table.Spec) -> None:
     for entry in (site.root / spec.name / "_delta_log").iterdir():
         entry.unlink()
     assert LOG in faults(site)
 
 
-@pytest.mark.parametrize("spec", lake.TABLES, ids=lambda spec: spec.name)
-def test_truncated_file_is_found(site: Site, spec: lake.Spec) -> None:
+@pytest.mark.parametrize("spec", delta_table.TABLES, ids=lambda spec: spec.name)
+def test_truncated_file_is_found(site: Site, spec: delta_table.Spec) -> None:
     file = site.state(spec).files[0]
     os.truncate(file.path, file.size - 1)
     assert faults(site)[FILES] == f"{file.path} has {file.size - 1} bytes, not {file.size}"
 
 
-@pytest.mark.parametrize("spec", lake.TABLES, ids=lambda spec: spec.name)
-def test_file_of_the_right_size_that_is_not_parquet_is_found(site: Site, spec: lake.Spec) -> None:
+@pytest.mark.parametrize("spec", delta_table.TABLES, ids=lambda spec: spec.name)
+def test_file_of_the_right_size_that_is_not_parquet_is_found(site: Site, spec: delta_table.Spec) -> None:
     file = site.state(spec).files[0]
     Path(file.path).write_bytes(bytes(file.size))
     found = faults(site)
@@ -120,7 +123,7 @@ def test_file_of_the_right_size_that_is_not_parquet_is_found(site: Site, spec: l
 
 def test_day_that_cannot_be_counted_anew_is_told_and_the_other_invariants_are_checked(site: Site) -> None:
     recount.note(site.hot, ["2026-09-15"])
-    gone = Path(site.state(lake.DAILY_VIEWS_TABLE).files[0].path)
+    gone = Path(site.state(delta_table.DAILY_VIEWS_TABLE).files[0].path)
     gone.unlink()
     found = faults(site)
     assert found[UNFINISHED].startswith("2026-09-15: ")
@@ -130,13 +133,13 @@ def test_day_that_cannot_be_counted_anew_is_told_and_the_other_invariants_are_ch
 
 def test_daily_views_that_count_more_than_the_hits_are_found(site: Site) -> None:
     rows = load.daily_views_of(pa.Table.from_pylist([view("/only/counted")], HOT))
-    lake.append(site.table(lake.DAILY_VIEWS_TABLE), rows, batches.node_id(site.hot), 3)
+    delta_table.append(site.table(delta_table.DAILY_VIEWS_TABLE), rows, batches.node_id(site.hot), 3)
     assert faults(site) == {DAILY: "1 time, the first: site 2026-09-15 /only/counted" + REBUILD}
 
 
 def test_hits_that_no_daily_view_counts_are_found(site: Site) -> None:
     rows = load.hits_of(pa.Table.from_pylist([view("/uncounted"), view("/uncounted", traffic="bot")], HOT))
-    lake.append(site.table(lake.HITS_TABLE), rows, batches.node_id(site.hot), 3)
+    delta_table.append(site.table(delta_table.HITS_TABLE), rows, batches.node_id(site.hot), 3)
     assert faults(site) == {DAILY: "2 times, the first: site 2026-09-15 /uncounted" + REBUILD}
 
 
@@ -144,7 +147,7 @@ def test_hit_of_another_day_than_its_partition_is_found(site: Site) -> None:
     rows = load.hits_of(pa.Table.from_pylist([view("/late", ts=NOON + DAY)], HOT))
     day = pa.array([NOON.date()])
     wrong = rows.set_column(2, rows.schema.field("date"), day)
-    lake.append(site.table(lake.HITS_TABLE), wrong, batches.node_id(site.hot), 3)
+    delta_table.append(site.table(delta_table.HITS_TABLE), wrong, batches.node_id(site.hot), 3)
     assert faults(site)[PARTITION] == "1 time, the first: /late"
 
 
@@ -231,7 +234,7 @@ def test_empty_hot_log_is_found_and_not_filled(site: Site) -> None:
 
 
 def test_doctor_waits_for_the_lock_and_gives_up(site: Site) -> None:
-    with lake.locked(site.root, 0), pytest.raises(LakeBusy):
+    with delta_table.locked(site.root, 0), pytest.raises(LakeBusy):
         findings(site)
 
 

@@ -17,10 +17,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from api.views import Report, report
 from tests.warehouse.site import Row, Site, key, view
-from warehouse import compact, doctor, tables
-from warehouse.snapshot import Reader
-from warehouse.span import FIRST, LAST
-from warehouse.views import Ranking
+from warehouse import doctor
+from warehouse.maintenance import compact
+from warehouse.query import sql_views
+from warehouse.query.report import Ranking
+from warehouse.query.snapshot import Reader
+from warehouse.query.time_range import FIRST, LAST
 
 PROJECTS = ["site", "site-2"]
 PATHS = ["/", "/a", "/a/b", "/%C3%A9", "/it's", "/a%2Fb", "/Z", "/~x;y=1,2", "/" + 40 * "long"]
@@ -174,7 +176,7 @@ class Warehouse(RuleBasedStateMachine):
         """The SQL views: `hits` row by row, and `daily_views` as its grouping."""
         reader = Reader(self.site.hot_log, self.site.root)
         with self.site.database.cursor() as cursor:
-            tables.define(cursor, reader.take())
+            sql_views.define(cursor, reader.take())
             hits = cursor.sql("SELECT * FROM hits").to_arrow_table().to_pylist()
             counted = cursor.sql("SELECT * FROM daily_views").to_arrow_table().to_pylist()
         reader.close()

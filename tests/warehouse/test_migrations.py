@@ -11,19 +11,24 @@ import sqlalchemy as sa
 from deltalake import DeltaTable
 
 from tests.warehouse.site import Site, some_rows
-from warehouse import batches, batches_steps, control, control_steps, lake, migrations, projects, query, table_schema
+from warehouse import migrations
+from warehouse.control import database, projects
+from warehouse.control import schema_steps as control_steps
 from warehouse.errors import ControlUnreadable, StoreTooNew
 from warehouse.folder import sqlite_url
-from warehouse.lake import DAILY_VIEWS_TABLE, HITS_TABLE, Spec
+from warehouse.hotlog import batches, schema_steps
+from warehouse.lake import delta_table, table_schema
+from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, Spec
 from warehouse.migrations import Step
+from warehouse.query import engine as query
 
 CONTROL_STEPS = (
     Step(2, control_steps.add_column("projects", "title TEXT")),
     Step(3, control_steps.add_column("projects", "colour TEXT")),
 )
 HOT_STEPS = (
-    Step(2, batches_steps.add_column("batches", "size INTEGER")),
-    Step(3, batches_steps.add_column("no_such_table", "x TEXT")),
+    Step(2, schema_steps.add_column("batches", "size INTEGER")),
+    Step(3, schema_steps.add_column("no_such_table", "x TEXT")),
 )
 TITLE = pa.field("title", pa.string(), metadata={"comment": "title of the page"})
 TABLE_STEPS = {"hits": (Step(2, table_schema.add_columns(TITLE)),), "daily_views": ()}
@@ -65,7 +70,7 @@ def old_control(url: str) -> None:
 
 
 def test_new_control_database_is_created_at_the_newest_version(database_url: str) -> None:
-    engine = control.connect(database_url, CONTROL_STEPS)
+    engine = database.connect(database_url, CONTROL_STEPS)
     assert recorded(engine) == 3
     assert "title" not in columns(engine, "projects")  # the definition of today, and not the steps, made it
     engine.dispose()
@@ -74,7 +79,7 @@ def test_new_control_database_is_created_at_the_newest_version(database_url: str
 def test_control_database_of_the_first_release_takes_every_step_once(database_url: str) -> None:
     old_control(database_url)
     for steps in ((), CONTROL_STEPS[:1], CONTROL_STEPS, CONTROL_STEPS):
-        engine = control.connect(database_url, steps)
+        engine = database.connect(database_url, steps)
         assert recorded(engine) == 1 + len(steps)
         assert columns(engine, "projects")[4:] == ["title", "colour"][: len(steps)]
         assert project_ids(engine) == ["site"]
@@ -87,7 +92,7 @@ def test_older_projects_get_internal_ids_that_differ(database_url: str) -> None:
     with engine.begin() as connection:
         connection.execute(sa.text("INSERT INTO projects VALUES ('other', '[]', 1, false)"))
     engine.dispose()
-    engine = control.connect(database_url)
+    engine = database.connect(database_url)
     found = [project.internal_id for project in projects.every(engine)]
     assert [len(each) for each in found] == [32, 32]
     assert len(set(found)) == 2
@@ -102,8 +107,8 @@ def test_control_step_that_fails_leaves_the_version_before_it(database_url: str)
         fail(connection)
 
     with pytest.raises(ZeroDivisionError):
-        control.connect(database_url, (CONTROL_STEPS[0], Step(3, add_and_fail)))
-    engine = control.connect(database_url, CONTROL_STEPS[:1])
+        database.connect(database_url, (CONTROL_STEPS[0], Step(3, add_and_fail)))
+    engine = database.connect(database_url, CONTROL_STEPS[:1])
     assert recorded(engine) == 2
     assert columns(engine, "projects")[4:] == ["title"]
     engine.dispose()
@@ -117,7 +122,7 @@ def test_control_steps_run_once_when_several_start_together(database_url: str) -
     def start() -> None:
         together.wait()
         try:
-            control.connect(database_url, CONTROL_STEPS).dispose()
+            database.connect(database_url, CONTROL_STEPS).dispose()
         except sa.exc.SQLAlchemyError as error:
             faults.append(error)
 
@@ -127,35 +132,35 @@ def test_control_steps_run_once_when_several_start_together(database_url: str) -
     for thread in threads:
         thread.join()
     assert faults == []
-    engine = control.connect(database_url, CONTROL_STEPS)
+    engine = database.connect(database_url, CONTROL_STEPS)
     assert columns(engine, "projects")[4:] == ["title", "colour"]
     engine.dispose()
 
 
 def test_newer_control_database_is_refused(database_url: str) -> None:
-    engine = control.connect(database_url)
+    engine = database.connect(database_url)
     with engine.begin() as connection:
-        connection.execute(control.SCHEMA_VERSION.update().values(version=99))
+        connection.execute(database.SCHEMA_VERSION.update().values(version=99))
     engine.dispose()
     known = migrations.newest(control_steps.STEPS)
-    for refuse in (control.connect, control.look):
+    for refuse in (database.connect, database.look):
         with pytest.raises(StoreTooNew, match=rf"^the control database has schema version 99, .* up to {known}: inst"):
             refuse(database_url)
 
 
 def test_control_database_restored_without_its_version_is_refused(database_url: str) -> None:
-    engine = control.connect(database_url)
+    engine = database.connect(database_url)
     with engine.begin() as connection:
-        connection.execute(control.SCHEMA_VERSION.delete())
+        connection.execute(database.SCHEMA_VERSION.delete())
     engine.dispose()
     with pytest.raises(ControlUnreadable, match="records no schema version"):
-        control.connect(database_url)
+        database.connect(database_url)
 
 
 def test_looking_for_a_newer_version_creates_no_file(tmp_path: Path) -> None:
-    control.look(sqlite_url(tmp_path / "control.sqlite"))
+    database.look(sqlite_url(tmp_path / "control.sqlite"))
     batches.refuse_newer(tmp_path / "hot.sqlite")
-    lake.refuse_newer(tmp_path / "lake")
+    delta_table.refuse_newer(tmp_path / "lake")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -204,7 +209,7 @@ def test_newer_hot_log_is_refused_and_not_changed(tmp_path: Path) -> None:
     with closing(batches.connect(tmp_path / "hot.sqlite")) as hot:
         hot.execute("PRAGMA user_version=99")
     before = (tmp_path / "hot.sqlite").read_bytes()
-    known = migrations.newest(batches_steps.STEPS)
+    known = migrations.newest(schema_steps.STEPS)
     for refuse in (batches.connect, batches.refuse_newer):
         with pytest.raises(StoreTooNew, match=rf"^the hot log has schema version 99, .* versions up to {known}: inst"):
             refuse(tmp_path / "hot.sqlite")
@@ -217,7 +222,7 @@ def older(tmp_path: Path) -> Site:
     site = Site(tmp_path)
     site.post(*some_rows(0, 9))
     site.load()
-    for spec in lake.TABLES:
+    for spec in delta_table.TABLES:
         log = site.root / spec.name / "_delta_log" / f"{0:020}.json"
         log.write_text(log.read_text().replace('"readership.schemaVersion":"1"', '"a":"b"'))
         assert table_schema.PROPERTY not in site.table(spec).metadata().configuration
@@ -229,35 +234,35 @@ def property_of(table: DeltaTable) -> str | None:
 
 
 def test_table_takes_every_step_once_and_the_commits_are_synced(older: Site, synced: set[Path]) -> None:
-    lake.create(older.root, TABLE_STEPS)
-    table = lake.open_table(older.root, HITS_TABLE, TABLE_STEPS)
+    delta_table.create(older.root, TABLE_STEPS)
+    table = delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS)
     assert property_of(table) == "2"
     assert [field.name for field in table.schema().fields][-1] == "title"
     log = older.root / "hits" / "_delta_log"
     assert {log, log / f"{2:020}.json", log / f"{3:020}.json"} <= synced
-    lake.create(older.root, TABLE_STEPS)
-    assert lake.open_table(older.root, HITS_TABLE, TABLE_STEPS).version() == 3
+    delta_table.create(older.root, TABLE_STEPS)
+    assert delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS).version() == 3
     assert older.table(DAILY_VIEWS_TABLE).version() == 1
     older.close()
 
 
 def test_table_that_has_the_columns_but_not_the_version_is_finished(older: Site) -> None:
     table_schema.add_columns(TITLE)(older.table(HITS_TABLE))  # where a process was killed between the two commits
-    lake.create(older.root, TABLE_STEPS)
-    table = lake.open_table(older.root, HITS_TABLE, TABLE_STEPS)
+    delta_table.create(older.root, TABLE_STEPS)
+    table = delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS)
     assert (table.version(), property_of(table)) == (3, "2")
     older.close()
 
 
 def test_rows_of_files_with_and_without_a_new_column_are_read_together(older: Site) -> None:
-    lake.create(older.root, TABLE_STEPS)
-    table = lake.open_table(older.root, TITLED, TABLE_STEPS)
-    only_old = query.rows(TITLED, lake.state(table, TITLED, "").files, TABLE_STEPS)
+    delta_table.create(older.root, TABLE_STEPS)
+    table = delta_table.open_table(older.root, TITLED, TABLE_STEPS)
+    only_old = query.rows(TITLED, delta_table.state(table, TITLED, "").files, TABLE_STEPS)
     rows = table.to_pyarrow_table().slice(0, 4)
     titles = pa.array(["A", "B", "C", "D"])
     added = rows.set_column(rows.schema.names.index("title"), TITLED.schema.field("title"), titles)
-    lake.append(table, added.select(TITLED.schema.names), batches.node_id(older.hot), 2)
-    both = query.rows(TITLED, lake.state(table, TITLED, "").files, TABLE_STEPS)
+    delta_table.append(table, added.select(TITLED.schema.names), batches.node_id(older.hot), 2)
+    both = query.rows(TITLED, delta_table.state(table, TITLED, "").files, TABLE_STEPS)
     for sql, titled in ((only_old, []), (both, ["A", "B", "C", "D"])):
         found = older.database.sql(f"SELECT {', '.join(TITLED.schema.names)} FROM {sql} AS stored").to_arrow_table()
         assert found.num_rows == 9 + len(titled)
@@ -267,20 +272,20 @@ def test_rows_of_files_with_and_without_a_new_column_are_read_together(older: Si
 
 
 def test_newer_table_is_refused_and_not_changed(older: Site) -> None:
-    lake.create(older.root, TABLE_STEPS)
-    for refuse in (lake.create, lake.refuse_newer, lambda root: lake.open_table(root, HITS_TABLE)):
+    delta_table.create(older.root, TABLE_STEPS)
+    for refuse in (delta_table.create, delta_table.refuse_newer, lambda root: delta_table.open_table(root, HITS_TABLE)):
         with pytest.raises(StoreTooNew, match=r"^the table hits of the lake has schema version 2, .* up to 1: install"):
             refuse(older.root)
-    assert lake.open_table(older.root, HITS_TABLE, TABLE_STEPS).version() == 3
+    assert delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS).version() == 3
     older.close()
 
 
 def test_new_table_is_created_at_the_newest_version(tmp_path: Path) -> None:
-    lake.create(tmp_path, TABLE_STEPS)
-    table = lake.open_table(tmp_path, HITS_TABLE, TABLE_STEPS)
+    delta_table.create(tmp_path, TABLE_STEPS)
+    table = delta_table.open_table(tmp_path, HITS_TABLE, TABLE_STEPS)
     assert (table.version(), property_of(table)) == (0, "2")
 
 
-@pytest.mark.parametrize("steps", [control_steps.STEPS, batches_steps.STEPS, *table_schema.STEPS.values()])
+@pytest.mark.parametrize("steps", [control_steps.STEPS, schema_steps.STEPS, *table_schema.STEPS.values()])
 def test_released_steps_are_numbered_without_a_gap(steps: tuple[Step[object], ...]) -> None:
     assert migrations.newest(steps) == 1 + len(steps)

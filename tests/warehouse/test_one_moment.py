@@ -11,11 +11,12 @@ import pytest
 
 from tests.warehouse.rules import RULES
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, key, view
-from warehouse import erase, reclassify, recount, sql, tables
-from warehouse.agents_file import write_agents
-from warehouse.snapshot import Reader
-from warehouse.span import FIRST, LAST
-from warehouse.views import Views
+from warehouse.lake.agents_file import write_agents
+from warehouse.maintenance import erase, reclassify, recount
+from warehouse.query import sql, sql_views
+from warehouse.query.report import Views
+from warehouse.query.snapshot import Reader
+from warehouse.query.time_range import FIRST, LAST
 
 ROWS = [
     view(f"/{user_agent[:1]}", ts=NOON - day * DAY, user_agent=user_agent, ruleset="old", project_id=project)
@@ -156,7 +157,7 @@ def test_snapshot_is_of_one_moment_if_a_rewrite_begins_or_ends_as_it_is_taken(
     reader._hot.set_trace_callback(None)
     assert statements[0] >= 3
     with site.database.cursor() as cursor:
-        tables.define(cursor, snapshot)
+        sql_views.define(cursor, snapshot)
         assert counts(cursor, "daily_views", "sum(views)") == counts(cursor, "hits", "count(*)")
     reader.close()
 

@@ -1,0 +1,141 @@
+"""The control database is durable, keeps what hangs together together, and is made by whoever comes first."""
+
+import resource
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from api import keys
+from tests.postgresql import new_database
+from tests.warehouse.site import ROOT
+from warehouse.control import database, projects
+from warehouse.folder import sqlite_url
+
+NOW_S = 1_790_000_000
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "control.sqlite"
+
+
+@pytest.fixture
+def engine(file: Path) -> Iterator[sa.Engine]:
+    made = database.connect(sqlite_url(file))
+    yield made
+    made.dispose()
+
+
+@pytest.mark.parametrize(
+    ("pragma", "value"),
+    [("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1), ("busy_timeout", database.BUSY_TIMEOUT_MS)],
+)
+def test_every_connection_waits_for_the_disk_and_for_others_and_checks_references(
+    engine: sa.Engine, pragma: str, value: str | int
+) -> None:
+    with engine.connect() as first, engine.connect() as second:
+        for connection in (first, second):
+            assert connection.exec_driver_sql(f"PRAGMA {pragma}").scalar_one() == value
+
+
+def test_database_opened_again_holds_what_was_stored(engine: sa.Engine, file: Path) -> None:
+    made = projects.create(engine, "site", ("*",), NOW_S)
+    again = database.connect(sqlite_url(file))
+    assert projects.every(again) == [made]
+    again.dispose()
+
+
+def test_data_folder_may_have_an_odd_name(tmp_path: Path) -> None:
+    folder = tmp_path / "a b%20c?d#e'f"
+    folder.mkdir()
+    engine = database.connect(sqlite_url(folder / "control.sqlite"))
+    projects.create(engine, "site", (), NOW_S)
+    engine.dispose()
+    assert (folder / "control.sqlite").stat().st_size > 0
+
+
+def test_deleted_project_takes_its_keys_with_it_and_no_others(engine: sa.Engine) -> None:
+    for project in ("site", "other"):
+        projects.create(engine, project, (), NOW_S)
+        keys.create(engine, project, "", "read", None, NOW_S)
+    projects.delete(engine, "site")
+    assert [key.project for key in keys.every(engine)] == ["other"]
+
+
+def test_row_without_its_project_is_refused(engine: sa.Engine) -> None:
+    values = {"id": "1", "project_id": "none", "name": "", "scope": "read", "sha256": "", "created_s": 0}
+    with pytest.raises(sa.exc.IntegrityError), engine.begin() as connection:
+        connection.execute(keys.KEYS.insert().values(values))
+
+
+def test_first_comers_at_one_time_all_find_the_tables(file: Path) -> None:
+    sqlite3.connect(file).execute("PRAGMA journal_mode=WAL").connection.close()
+    together = threading.Barrier(8)
+    faults: list[BaseException] = []
+
+    def come() -> None:
+        together.wait()
+        try:
+            database.connect(sqlite_url(file)).dispose()
+        except sa.exc.SQLAlchemyError as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=come) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+
+
+def test_commit_that_fails_raises_its_own_reason_and_leaves_a_working_engine(engine: sa.Engine, file: Path) -> None:
+    """The WAL may not grow past what it has, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    values = [{"id": f"p-{number}", "origins": ["x" * 10_000], "created_s": 0} for number in range(99)]
+    with engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size, hard))
+    try:
+        with pytest.raises(sa.exc.OperationalError, match="disk I/O error"), database.writing(engine) as writer:
+            writer.execute(projects.PROJECTS.insert(), values)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert projects.create(engine, "after", (), NOW_S).id == "after"
+    assert [project.id for project in projects.every(engine)] == ["after"]
+
+
+CREATE_MANY = """
+import sys
+from pathlib import Path
+from warehouse import control, projects
+from warehouse.folder import sqlite_url
+
+engine = control.connect(sqlite_url(Path(sys.argv[1])))
+for number in range(25):
+    projects.create(engine, f"{sys.argv[2]}-{number}", (), 0)
+"""
+
+
+def test_two_processes_write_at_one_time_without_losing_a_row(engine: sa.Engine, file: Path) -> None:
+    writers = [subprocess.Popen([sys.executable, "-c", CREATE_MANY, file, name], cwd=ROOT) for name in ("a", "b")]
+    assert [writer.wait() for writer in writers] == [0, 0]
+    assert len(projects.every(engine)) == 50
+
+
+@pytest.mark.parametrize(
+    ("asked", "waits_s"), [("", database.SILENT_S), ("&connect_timeout=3", 3)], ids=["by itself", "by the URL"]
+)
+def test_a_server_that_says_nothing_is_not_waited_for_without_end(postgresql: str, asked: str, waits_s: int) -> None:
+    engine = database.connect(new_database(postgresql) + asked)
+    with engine.connect() as connection:
+        told = connection.connection.driver_connection.info.get_parameters()  # type: ignore[union-attr]  # psycopg's
+    engine.dispose()
+    assert told["connect_timeout"] == str(waits_s)
+    assert told["tcp_user_timeout"] == str(1000 * database.SILENT_S)
+    assert told["keepalives_idle"] == str(database.SILENT_S // 2)

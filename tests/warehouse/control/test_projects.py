@@ -1,0 +1,155 @@
+"""Projects are kept apart by their ids, and take beacons from the origins that browsers send."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from warehouse.control import database, projects
+from warehouse.control.projects import Project
+from warehouse.errors import InvalidProject, ProjectExists, ProjectNotFound
+from warehouse.folder import sqlite_url
+
+NOW_S = 1_790_000_000
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[sa.Engine]:
+    made = database.connect(sqlite_url(tmp_path / "control.sqlite"))
+    yield made
+    made.dispose()
+
+
+def test_project_is_found_as_it_was_made(engine: sa.Engine) -> None:
+    made = projects.create(engine, "site", ("https://example.com", "http://localhost:3000"), NOW_S)
+    assert made == Project("site", ("https://example.com", "http://localhost:3000"), NOW_S)
+    assert projects.find(engine, "site") == made
+
+
+def test_projects_are_listed_by_id(engine: sa.Engine) -> None:
+    for id in ("b", "a-2", "a", "1"):
+        projects.create(engine, id, (), NOW_S)
+    assert [project.id for project in projects.every(engine)] == ["1", "a", "a-2", "b"]
+
+
+@pytest.mark.parametrize("id", ["a", "0", "site-2", "a--", "a" * 63])
+def test_slug_is_taken_for_an_id(engine: sa.Engine, id: str) -> None:
+    assert projects.create(engine, id, (), NOW_S).id == id
+
+
+@pytest.mark.parametrize(
+    "id", ["", "-a", "A", "a_b", "a.b", "a b", "a/b", "\xe9", "a\n", "a" * 64, "../a", "a'--", "\u0661"]
+)
+def test_other_text_is_refused_for_an_id(engine: sa.Engine, id: str) -> None:
+    with pytest.raises(InvalidProject):
+        projects.create(engine, id, (), NOW_S)
+    assert projects.every(engine) == []
+
+
+def test_id_is_taken_once(engine: sa.Engine) -> None:
+    first = projects.create(engine, "site", ("https://one.example",), NOW_S)
+    with pytest.raises(ProjectExists, match="^there is a project 'site' already$"):
+        projects.create(engine, "site", ("https://two.example",), NOW_S)
+    assert projects.find(engine, "site") == first
+
+
+def test_unknown_project_is_told_whatever_is_asked_of_it(engine: sa.Engine) -> None:
+    projects.create(engine, "site", (), NOW_S)
+    with pytest.raises(ProjectNotFound, match="'other'"):
+        projects.find(engine, "other")
+    with pytest.raises(ProjectNotFound):
+        projects.set_origins(engine, "other", ())
+    with pytest.raises(ProjectNotFound):
+        projects.end(engine, "other")
+    assert [project.id for project in projects.every(engine)] == ["site"]
+
+
+def test_ending_project_is_not_found_and_its_id_stays_taken(engine: sa.Engine) -> None:
+    projects.create(engine, "site", ("*",), NOW_S)
+    projects.end(engine, "site")
+    projects.end(engine, "site")
+    with pytest.raises(ProjectNotFound):
+        projects.find(engine, "site")
+    with pytest.raises(ProjectExists, match="^the deletion of project 'site' did not end yet: delete it again"):
+        projects.create(engine, "site", ("*",), NOW_S)
+    assert projects.every(engine) == []
+
+
+def test_deleted_project_is_gone_and_its_id_is_free_again(engine: sa.Engine) -> None:
+    projects.create(engine, "site", ("*",), NOW_S)
+    projects.delete(engine, "site")
+    with pytest.raises(ProjectNotFound):
+        projects.find(engine, "site")
+    assert projects.create(engine, "site", (), NOW_S + 1).origins == ()
+
+
+def test_origins_are_replaced_as_a_whole_or_not_at_all(engine: sa.Engine) -> None:
+    projects.create(engine, "site", ("https://one.example",), NOW_S)
+    projects.set_origins(engine, "site", ("https://two.example", "https://three.example"))
+    assert projects.find(engine, "site").origins == ("https://two.example", "https://three.example")
+    with pytest.raises(InvalidProject):
+        projects.set_origins(engine, "site", ("https://four.example", "four"))
+    assert projects.find(engine, "site").origins == ("https://two.example", "https://three.example")
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ("https://example.com", "https://example.com"),
+        ("HTTPS://Example.COM/", "https://example.com"),
+        ("https://example.com:443", "https://example.com"),
+        ("http://example.com:80", "http://example.com"),
+        ("http://example.com:443", "http://example.com:443"),
+        ("https://example.com:8443", "https://example.com:8443"),
+        ("http://localhost:3000", "http://localhost:3000"),
+        ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
+        ("http://[::1]:8000", "http://[::1]:8000"),
+        ("https://xn--bcher-kva.example", "https://xn--bcher-kva.example"),
+        ("*", "*"),
+    ],
+)
+def test_origin_is_stored_as_browsers_send_it(engine: sa.Engine, given: str, stored: str) -> None:
+    project = projects.create(engine, "site", (given,), NOW_S)
+    assert project.origins == (stored,)
+    assert project.allows(stored)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "",
+        "example.com",
+        "//example.com",
+        "https://",
+        "https:///path",
+        "https://example.com/path",
+        "https://example.com?a=b",
+        "https://example.com/#top",
+        "https://user@example.com",
+        "https://user:secret@example.com",
+        "https://exa mple.com",
+        "https://example.com:port",
+        "https://example.com:99999",
+        "https://[::1",
+        "ftp://example.com",
+        "javascript:alert(1)",
+        "null",
+        "https://*.example.com",
+        "https://b\xfccher.example",
+    ],
+)
+def test_what_no_browser_sends_is_refused_for_an_origin(engine: sa.Engine, origin: str) -> None:
+    with pytest.raises(InvalidProject):
+        projects.create(engine, "site", (origin,), NOW_S)
+
+
+def test_only_the_origins_named_are_allowed_unless_all_are() -> None:
+    named = Project("site", ("https://example.com", "http://localhost:3000"), NOW_S)
+    assert named.allows("https://example.com")
+    assert named.allows("http://localhost:3000")
+    for origin in ("http://example.com", "https://example.com:8443", "https://www.example.com", "null", "", "*"):
+        assert not named.allows(origin)
+    assert Project("site", ("*",), NOW_S).allows("https://anywhere.example")
+    assert Project("site", ("*",), NOW_S).allows("null")
+    assert not Project("site", (), NOW_S).allows("https://example.com")

@@ -1,0 +1,231 @@
+"""A table that lost a commit is an error, never a smaller number; a commit never acknowledged is loaded again."""
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.warehouse.site import Site, die_at, key, some_rows
+from warehouse.errors import DataIncomplete
+from warehouse.hotlog.synced import Synced, recorded
+from warehouse.integrity import durability
+from warehouse.lake import delta_table
+from warehouse.maintenance import compact
+from warehouse.maintenance.load import Loaded
+from warehouse.query.snapshot import Reader
+
+LOAD = "load.load(hot, root, 10, on_step)"
+ADVICE = "Restore the whole data folder from one backup"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterable[Site]:
+    """Three loads of one row."""
+    made = Site(tmp_path / "data")
+    for row in some_rows(0, 3):
+        made.post(row)
+        made.load()
+    yield made
+    made.close()
+
+
+def commit(site: Site, version: int, table: str = "hits") -> Path:
+    return site.root / table / "_delta_log" / f"{version:020}.json"
+
+
+def ids(count: int) -> list[str]:
+    return [row["event_id"] for row in some_rows(0, count)]
+
+
+def test_load_records_the_version_and_batch_of_each_table(site: Site) -> None:
+    assert recorded(site.hot) == {"hits": Synced(3, 3), "daily_views": Synced(3, 3)}
+
+
+def test_maintenance_records_its_versions(site: Site) -> None:
+    site.compact()
+    compact.tidy(site.hot, site.root, 0)
+    versions = {spec.name: site.state(spec).version for spec in delta_table.TABLES}
+    assert recorded(site.hot) == {name: Synced(version, 3) for name, version in versions.items()}
+    assert versions["daily_views"] > 3
+
+
+def test_data_folder_without_a_record_is_synced_whole_and_recorded(site: Site, synced: set[Path]) -> None:
+    site.hot.execute("DELETE FROM synced_tables")
+    site.load()
+    assert recorded(site.hot) == {"hits": Synced(3, 3), "daily_views": Synced(3, 3)}
+    files = {Path(file.path) for spec in delta_table.TABLES for file in site.state(spec).files}
+    commits = {commit(site, version, spec.name) for version in range(4) for spec in delta_table.TABLES}
+    folders = {path.parent for path in files | commits} | {site.root, site.root / "hits", site.root / "daily_views"}
+    assert files | commits | folders <= synced
+
+
+def remove(file: Path) -> None:
+    file.unlink()
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+@pytest.mark.parametrize("table", ["hits", "daily_views"])
+@pytest.mark.parametrize(
+    ("version", "damage", "fault"),
+    [
+        (3, remove, "is at version 2, and was stored up to version 3"),
+        (3, empty, "00003.json is empty"),
+        (2, empty, "00002.json is empty"),
+        (2, remove, "00002.json is missing"),
+    ],
+)
+def test_lost_commit_is_an_error_for_readers_loads_starts_and_doctor(
+    site: Site, table: str, version: int, damage: Callable[[Path], object], fault: str
+) -> None:
+    damage(commit(site, version, table))
+    expected = f"the table {site.root / table} is incomplete: .*{fault}.*{ADVICE}"
+    for use in (
+        lambda: Reader(site.hot_log, site.root).take(),
+        site.load,
+        lambda: durability.prepare(site.hot, site.root),
+    ):
+        with pytest.raises(DataIncomplete, match=expected):
+            use()
+    assert any(fault in found for found in site.faults())
+
+
+def test_commit_that_a_running_reader_loses_is_an_error(site: Site) -> None:
+    reader = Reader(site.hot_log, site.root)
+    reader.take()
+    commit(site, 3).unlink()
+    with pytest.raises(
+        DataIncomplete, match="newest version in the log 2 is older than the existing snapshot version 3"
+    ):
+        reader.take()
+    reader.close()
+
+
+def test_open_reader_reads_past_a_checkpoint_that_breaks_later(site: Site) -> None:
+    reader = Reader(site.hot_log, site.root)
+    site.post(some_rows(3, 1)[0])
+    site.load()
+    site.table(delta_table.HITS_TABLE).create_checkpoint()
+    commit(site, 4).with_suffix(".checkpoint.parquet").write_bytes(b"junk")
+    assert sum(file.rows for file in reader.take().hits.files) == 4
+    reader.close()
+
+
+def test_missing_table_is_not_created_again(site: Site) -> None:
+    shutil.rmtree(site.root / "hits")
+    with pytest.raises(DataIncomplete, match=f"{site.root}/hits is incomplete: it has no log in .*/hits/_delta_log"):
+        durability.prepare(site.hot, site.root)
+    assert not (site.root / "hits").exists()
+
+
+def test_other_lake_of_the_same_version_is_an_error(site: Site, tmp_path: Path) -> None:
+    other = Site(tmp_path / "other")
+    for row in some_rows(0, 3):
+        other.post(row)
+        other.load()
+    shutil.rmtree(site.root)
+    shutil.copytree(other.root, site.root)
+    other.close()
+    for use in (site.load, lambda: Reader(site.hot_log, site.root).take()):
+        with pytest.raises(DataIncomplete, match="is new, and the lake|has hot batches up to 0"):
+            use()
+
+
+def test_older_lake_without_a_record_is_an_error_where_the_hot_log_has_deleted_more(site: Site) -> None:
+    site.hot.execute("DELETE FROM synced_tables")
+    for spec in delta_table.TABLES:
+        commit(site, 3, spec.name).unlink()
+    with pytest.raises(DataIncomplete, match="has hot batches up to 2, and was stored up to version 0 and batch 3"):
+        site.load()
+
+
+def test_older_lake_is_used_once_its_loss_is_accepted(site: Site) -> None:
+    for spec in delta_table.TABLES:
+        commit(site, 3, spec.name).unlink()
+    found = durability.losses(site.hot, site.root)
+    assert found == dict.fromkeys(("hits", "daily_views"), "it is at version 2, and was stored up to version 3")
+    durability.accept_losses(site.hot, site.root, 0)
+    assert durability.losses(site.hot, site.root) == {}
+    assert site.load() == Loaded(rows=0, commits=0)
+    site.post(some_rows(3, 1)[0])
+    assert site.load() == Loaded(rows=1, commits=2)
+    assert site.event_ids() == ["event-000000", "event-000001", "event-000003"]
+    assert site.faults() == []
+
+
+@pytest.mark.parametrize("damage", [remove, empty], ids=["missing", "empty"])
+def test_accepted_damage_in_the_middle_drops_the_commits_from_there_on(
+    site: Site, damage: Callable[[Path], object]
+) -> None:
+    for spec in delta_table.TABLES:
+        damage(commit(site, 2, spec.name))
+    assert set(durability.losses(site.hot, site.root)) == {"hits", "daily_views"}
+    durability.accept_losses(site.hot, site.root, 0)
+    assert site.event_ids() == ids(1)
+    assert commit(site, 3).with_name(f"{commit(site, 3).name}.broken").exists()
+    assert site.faults() == []
+
+
+def test_accepted_loss_of_a_whole_table_makes_it_new(site: Site) -> None:
+    shutil.rmtree(site.root)
+    site.root.mkdir()
+    durability.accept_losses(site.hot, site.root, 0)
+    site.post(some_rows(3, 1)[0])
+    site.load()
+    assert site.event_ids() == ["event-000003"]
+
+
+def test_log_of_which_nothing_can_be_used_is_not_accepted(site: Site) -> None:
+    commit(site, 0).write_text("junk")
+    with pytest.raises(DataIncomplete, match=f"Move {site.root}/hits out of the data folder"):
+        durability.accept_losses(site.hot, site.root, 0)
+    assert commit(site, 0).read_text() == "junk"
+
+
+def cut_rows(file: Path) -> None:
+    """The Parquet file that a commit added, without its end."""
+    actions = [json.loads(line) for line in file.read_text().splitlines()]
+    rows = file.parents[1] / next(action["add"]["path"] for action in actions if "add" in action)
+    rows.write_bytes(rows.read_bytes()[:-9])
+
+
+@pytest.mark.parametrize("damage", [empty, lambda file: file.write_bytes(b"\0" * 60), cut_rows])
+def test_commit_that_was_never_acknowledged_and_broke_is_set_aside_and_loaded_again(
+    site: Site, damage: Callable[[Path], object], caplog: pytest.LogCaptureFixture
+) -> None:
+    site.post(some_rows(3, 1)[0])
+    die_at(site, LOAD, "before delete")
+    for spec in delta_table.TABLES:
+        damage(commit(site, 4, spec.name))
+    durability.prepare(site.hot, site.root)
+    assert f"{commit(site, 4)} is set aside" in caplog.text
+    assert site.load() == Loaded(rows=1, commits=2)
+    assert site.event_ids() == ids(4)
+    assert site.daily_views() == Counter(map(key, some_rows(0, 4)))
+    assert site.state(delta_table.HITS_TABLE).version == 5
+    assert site.faults() == []
+
+
+def test_reader_that_has_a_commit_open_that_is_set_aside_counts_its_rows_once(site: Site) -> None:
+    site.post(some_rows(3, 1)[0])
+    die_at(site, LOAD, "before delete")
+    for spec in delta_table.TABLES:
+        empty(commit(site, 4, spec.name))
+    reader = Reader(site.hot_log, site.root)
+    for _ in range(2):
+        snapshot = reader.take()
+        assert sum(file.rows for file in snapshot.hits.files) + snapshot.hits_hot.num_rows == 4
+        durability.prepare(site.hot, site.root)
+        site.load()
+    reader.close()
+
+
+def test_lake_is_locked_while_it_is_written(site: Site) -> None:
+    with durability.writing(site.hot, site.root, 0):
+        durability.prepare(site.hot, site.root)  # does not wait
+    assert site.faults() == []

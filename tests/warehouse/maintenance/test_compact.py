@@ -1,0 +1,235 @@
+"""Upkeep makes files fewer and changes no answer."""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import date, timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.warehouse.site import DAY, NOON, Site, key, some_rows, view
+from warehouse.errors import LakeBusy
+from warehouse.hotlog import batches
+from warehouse.lake import delta_table
+from warehouse.maintenance import compact
+from warehouse.maintenance.compact import Compacted
+from warehouse.query import engine
+from warehouse.query.snapshot import Reader, Snapshot
+
+COLUMNS_OF_KEY = ("project_id", "date", "path", "traffic", "agent")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterable[Site]:
+    made = Site(tmp_path / "data")
+    yield made
+    made.close()
+
+
+def load_each(site: Site, count: int, *, first: int = 0) -> None:
+    """So many loads of one row each."""
+    for row in some_rows(first, count):
+        site.post(row)
+        site.load()
+
+
+def files(site: Site, spec: delta_table.Spec) -> Counter[str]:
+    """Live files of each partition."""
+    return Counter(file.partition for file in site.state(spec).files)
+
+
+def test_compaction_makes_one_file_of_each_partition(site: Site) -> None:
+    load_each(site, 9)
+    assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 3, "2026-09-17": 3}
+    assert files(site, delta_table.DAILY_VIEWS_TABLE) == {"2026-09": 9}
+    assert site.compact() == Compacted(partitions=4, files_before=18, files_after=4)
+    assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 1, "2026-09-16": 1, "2026-09-17": 1}
+    assert files(site, delta_table.DAILY_VIEWS_TABLE) == {"2026-09": 1}
+
+
+def test_compaction_loses_and_repeats_no_row(site: Site) -> None:
+    load_each(site, 9)
+    before = sorted(map(repr, site.stored(delta_table.HITS_TABLE)))
+    counted = site.daily_views()
+    site.compact()
+    assert sorted(map(repr, site.stored(delta_table.HITS_TABLE))) == before
+    assert site.daily_views() == counted == Counter(map(key, some_rows(0, 9)))
+
+
+def test_partial_counts_become_one_row_a_key(site: Site) -> None:
+    rows = [view(), view(traffic="ai", agent="GPTBot"), view(traffic="ai", agent=None), view(ts=NOON + DAY)]
+    for _ in range(3):
+        site.post(*rows)
+        site.load()
+    assert len(site.stored(delta_table.DAILY_VIEWS_TABLE)) == 12
+    site.compact()
+    stored = site.stored(delta_table.DAILY_VIEWS_TABLE)
+    assert len(stored) == 4
+    assert {tuple(row[name] for name in COLUMNS_OF_KEY): row["views"] for row in stored} == {
+        key(row): 3 for row in rows
+    }
+
+
+def test_partition_that_is_not_crowded_is_left_alone(site: Site) -> None:
+    load_each(site, 9)
+    version = site.state(delta_table.HITS_TABLE).version
+    assert site.compact(small_files_max=3) == Compacted(partitions=1, files_before=9, files_after=1)
+    assert site.state(delta_table.HITS_TABLE).version == version
+    assert site.compact(small_files_max=3) == Compacted(partitions=0, files_before=0, files_after=0)
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_rows_of_every_file_stand_in_the_order_of_the_table(site: Site, compacted: bool) -> None:
+    mixed = [
+        view(path=path, project_id=project, ts=NOON + DAY * (number % 3) - timedelta(seconds=number))
+        for number in range(90)
+        for project in ("site", "other", "third")
+        for path in ("/b", "/a", "/%C3%A9", "/Z")
+    ]
+    for _ in range(2):
+        site.post(*mixed)
+        site.load()
+    if compacted:
+        site.compact()
+    for spec in delta_table.TABLES:
+        for file in site.state(spec).files:
+            rows = pq.ParquetFile(file.path).read().to_pylist()
+            places = [tuple(row[name] for name in spec.order if name in row) for row in rows]
+            assert places == sorted(places)
+
+
+def test_closed_before_leaves_the_open_day_and_month_alone(site: Site) -> None:
+    for _ in range(2):
+        site.post(*(view(ts=NOON + day * DAY) for day in (-20, -16, -15, -1, 0)))
+        site.load()
+    today = (NOON - DAY).date()
+    assert site.compact(closed_before=today) == Compacted(partitions=4, files_before=8, files_after=4)
+    assert files(site, delta_table.HITS_TABLE) == {
+        "2026-08-26": 1,
+        "2026-08-30": 1,
+        "2026-08-31": 1,
+        "2026-09-14": 2,
+        "2026-09-15": 2,
+    }
+    assert files(site, delta_table.DAILY_VIEWS_TABLE) == {"2026-08": 1, "2026-09": 2}
+    site.compact(closed_before=date(2026, 10, 1))
+    assert (
+        set(files(site, delta_table.HITS_TABLE).values())
+        == set(files(site, delta_table.DAILY_VIEWS_TABLE).values())
+        == {1}
+    )
+
+
+def test_lake_is_free_after_each_partition(site: Site) -> None:
+    load_each(site, 9)
+    waiting = some_rows(9, 4)
+
+    def post_and_load() -> None:
+        site.post(waiting.pop())
+        assert site.load().rows == 1
+
+    compact.compact(site.hot, site.root, site.database, 1, 0, between=post_and_load)
+    assert waiting == []
+    assert site.daily_views() == Counter(map(key, some_rows(0, 13)))
+
+
+def test_offsets_survive_compaction_checkpoint_and_log_cleaning(site: Site) -> None:
+    load_each(site, 5)
+    site.compact()
+    site.age()
+    compact.tidy(site.hot, site.root, 0)
+    for spec in delta_table.TABLES:
+        log = sorted(path.name for path in (site.root / spec.name / "_delta_log").iterdir())
+        assert not any(name.endswith("00.json") for name in log), log
+        assert site.state(spec).offset == batches.last_id(site.hot) == 5
+    load_each(site, 3, first=5)
+    assert site.event_ids() == [row["event_id"] for row in some_rows(0, 8)]
+    assert site.daily_views() == Counter(map(key, some_rows(0, 8)))
+
+
+def read_counts(site: Site, snapshot: Snapshot) -> tuple[int, int]:
+    """Hits and daily views of a snapshot, read by DuckDB from its own file list."""
+    hits, views = engine.parquet(snapshot.hits.files), engine.parquet(snapshot.daily_views.files)
+    counted = site.database.execute(
+        f"SELECT (SELECT count(*) FROM {hits}), (SELECT sum(views) FROM {views})"
+    ).fetchone()
+    assert counted is not None
+    return counted
+
+
+def test_reader_goes_on_with_the_files_it_began_with_after_they_were_compacted_and_tidied(site: Site) -> None:
+    load_each(site, 6)
+    reader = Reader(site.hot_log, site.root)
+    held = reader.take()
+    site.compact()
+    load_each(site, 4, first=6)
+    compact.tidy(site.hot, site.root, 0)
+    assert read_counts(site, held) == (6, 6)
+    assert read_counts(site, reader.take()) == (10, 10)
+    reader.close()
+
+
+def test_reader_that_slept_while_the_log_was_cleaned_sees_what_is_there_now(site: Site) -> None:
+    load_each(site, 2)
+    reader = Reader(site.hot_log, site.root)
+    reader.take()
+    load_each(site, 60, first=2)
+    site.age()
+    compact.tidy(site.hot, site.root, 0)
+    assert read_counts(site, reader.take()) == (62, 62)
+    load_each(site, 1, first=62)
+    assert read_counts(site, reader.take()) == (63, 63)
+    reader.close()
+
+
+def on_disk(site: Site) -> set[str]:
+    return {str(path) for path in site.root.rglob("part-*.parquet")}
+
+
+def live(site: Site) -> set[str]:
+    return {file.path for spec in delta_table.TABLES for file in site.state(spec).files}
+
+
+def test_files_that_a_commit_dropped_stay_on_disk_for_the_grace(site: Site) -> None:
+    load_each(site, 4)
+    site.age()
+    before = on_disk(site)
+    site.compact()
+    compact.tidy(site.hot, site.root, 0)
+    assert on_disk(site) == before | live(site)
+
+
+@pytest.mark.parametrize("forgotten", [False, True], ids=["named by the log", "forgotten by a checkpoint"])
+def test_files_that_a_commit_dropped_leave_the_disk_after_the_grace(site: Site, forgotten: bool) -> None:
+    load_each(site, 4)
+    site.compact()
+    site.age()
+    if forgotten:  # as after every fiftieth commit
+        for spec in delta_table.TABLES:
+            site.table(spec).create_checkpoint()
+    compact.tidy(site.hot, site.root, 0)
+    assert on_disk(site) == live(site)
+    assert site.daily_views() == Counter(map(key, some_rows(0, 4)))
+
+
+def test_file_that_a_killed_loader_left_leaves_the_disk_after_the_grace(site: Site) -> None:
+    load_each(site, 1)
+    written = Path(site.state(delta_table.HITS_TABLE).files[0].path)
+    left = written.with_name("part-00000-left.parquet")
+    left.write_bytes(written.read_bytes())
+    compact.tidy(site.hot, site.root, 0)
+    assert left.exists()
+    site.age()
+    compact.tidy(site.hot, site.root, 0)
+    assert on_disk(site) == live(site)
+
+
+def test_upkeep_waits_for_the_lock_and_gives_up(site: Site) -> None:
+    load_each(site, 4)
+    with delta_table.locked(site.root, 0):
+        with pytest.raises(LakeBusy):
+            site.compact()
+        with pytest.raises(LakeBusy):
+            compact.tidy(site.hot, site.root, 0)
+    assert site.compact().partitions == 2

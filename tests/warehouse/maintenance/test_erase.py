@@ -1,0 +1,187 @@
+"""What is erased leaves both tables and the disk, wherever the erasure is killed, and nothing else goes with it."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.warehouse.site import DAY, NOON, Site, die_at, key, view
+from warehouse.errors import LakeBusy
+from warehouse.hotlog import batches
+from warehouse.lake import delta_table
+from warehouse.maintenance import compact, erase, recount
+from warehouse.query.snapshot import Reader
+
+TODAY = date(2026, 9, 15)
+SECRET = "/only-of-the-project-that-goes"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterable[Site]:
+    made = Site(tmp_path / "data")
+    yield made
+    made.close()
+
+
+def erase_project(site: Site, project: str) -> int:
+    return erase.erase_project(site.hot, site.root, site.database, project, 0)
+
+
+def erase_before(site: Site, days: int) -> int:
+    return erase.erase_before(site.hot, site.root, TODAY, days, 0)
+
+
+def test_retention_removes_exactly_the_days_before(site: Site) -> None:
+    last_of_old = datetime(2026, 9, 4, 23, 59, 59, 999_999, tzinfo=UTC)
+    old = [view(ts=last_of_old, path="/old"), view(ts=datetime(1970, 1, 1, tzinfo=UTC), path="/old")]
+    kept = [view(ts=datetime(2026, 9, 5, tzinfo=UTC)), view(), view(ts=NOON + 40 * DAY)]
+    site.post(*old, *kept)
+    site.load()
+    assert erase_before(site, 10) == 2
+    assert sorted(row["ts"] for row in site.stored(delta_table.HITS_TABLE)) == [row["ts"] for row in kept]
+    assert site.daily_views() == Counter(map(key, kept))
+    assert erase_before(site, 10) == 0
+    assert site.load().rows == 0
+    assert site.state(delta_table.HITS_TABLE).offset == 1
+
+
+def test_deleted_project_leaves_both_tables_and_no_other_goes_with_it(site: Site) -> None:
+    site.post(view(), view(project_id="site-2"), view(ts=NOON + DAY))
+    site.load()
+    site.post(view(ts=NOON - 40 * DAY), view(project_id="site-2", ts=NOON - 40 * DAY))
+    assert erase_project(site, "site") == 3
+    assert [row["project_id"] for row in site.stored(delta_table.HITS_TABLE)] == ["site-2"] * 2
+    assert site.daily_views() == {key(view(project_id="site-2", ts=NOON - days * DAY)): 1 for days in (0, 40)}
+    assert site.faults() == []
+
+
+def test_nothing_to_erase_is_no_commit(site: Site) -> None:
+    assert erase_project(site, "site") == 0
+    site.post(view())
+    site.load()
+    versions = [site.state(spec).version for spec in delta_table.TABLES]
+    assert (erase_project(site, "other"), erase_before(site, 1)) == (0, 0)
+    assert [site.state(spec).version for spec in delta_table.TABLES] == versions
+
+
+def left(site: Site, word: str) -> list[Path]:
+    """Parquet files that hold the word in any row, be they part of a table or forgotten ones."""
+    files = list(site.root.rglob("*.parquet"))
+    return [file for file in files if word in str(pq.ParquetFile(file).read().to_pylist()) or word in file.name]
+
+
+def test_nothing_of_a_deleted_project_is_on_the_disk_after_the_grace(site: Site) -> None:
+    for number in range(3):
+        site.post(view(SECRET, ts=NOON + number * 20 * DAY, project_id="goes"), view())
+        site.load()
+    site.compact()
+    site.post(view(SECRET, project_id="goes"), view())
+    site.load()
+    site.post(view(SECRET, project_id="goes"), view())
+    assert len(left(site, SECRET)) > 6
+    assert erase_project(site, "goes") == 5
+    site.age()
+    compact.tidy(site.hot, site.root, 0)
+    assert (left(site, SECRET), left(site, "goes")) == ([], [])
+    assert site.daily_views() == {key(view()): 5}
+    assert site.faults() == []
+
+
+ERASURES: dict[str, Callable[[Site], object]] = {
+    "project": lambda site: erase_project(site, "goes"),
+    "days": lambda site: erase_before(site, 10),
+    "tidy": lambda site: compact.tidy(site.hot, site.root, 0),
+}
+
+
+@pytest.mark.parametrize("erasure", ERASURES)
+def test_nothing_that_was_erased_or_loaded_is_left_in_the_hot_log_of_a_running_service(
+    site: Site, erasure: str
+) -> None:
+    """Its WAL is only emptied by itself when the last of its connections is closed."""
+    files = [site.hot_log, site.hot_log.with_name(f"{site.hot_log.name}-wal")]
+    with closing(Reader(site.hot_log, site.root)) as service:
+        site.post(view(SECRET, ts=NOON - 20 * DAY, project_id="goes"), view(SECRET, ts=NOON - 50 * DAY))
+        service.take()
+        assert any(SECRET.encode() in file.read_bytes() for file in files)
+        ERASURES[erasure](site)
+        assert site.waiting() == 0
+        assert not any(SECRET.encode() in file.read_bytes() for file in files)
+
+
+def test_reader_that_stands_still_keeps_no_erasure_and_no_post_waiting(site: Site) -> None:
+    site.post(view(SECRET, project_id="goes"))
+    with closing(batches.connect(site.hot_log)) as other:
+        other.execute("BEGIN")
+        assert batches.backlog(other).rows == 1
+        began = time.monotonic()
+        assert erase_project(site, "goes") == 1
+        site.post(view())
+        assert time.monotonic() - began < batches.BUSY_TIMEOUT_S / 2
+    assert erase_project(site, "goes") == 0
+    assert SECRET.encode() not in site.hot_log.read_bytes()
+
+
+PROJECT = 'erase.erase_project(hot, root, database, "goes", 10, on_step)'
+DAYS = "from datetime import date\nerase.erase_before(hot, root, date(2026, 9, 15), 10, 10, on_step)"
+
+
+@pytest.mark.parametrize("months_done", [0, 1])
+@pytest.mark.parametrize("step", erase.STEPS)
+@pytest.mark.parametrize("call", [PROJECT, DAYS], ids=["project", "days"])
+def test_erasure_killed_at_any_step_leaves_the_tables_in_agreement_and_can_be_repeated(
+    site: Site, call: str, step: str, months_done: int
+) -> None:
+    kept = [view(), view(ts=NOON - 2 * DAY)]
+    gone = [view(SECRET, project_id="goes", ts=NOON - days * DAY) for days in (20, 16, 50)]
+    site.post(*kept, *gone)
+    site.load()
+    die_at(site, call, step, months_done)
+    site.post(*kept)
+    assert site.load().rows == 2
+    assert recount.noted(site.hot) == []
+    assert site.faults() == []
+    left = [3, 2, 0][months_done + (step != "before delete from hits")]  # one hit of July, two of August
+    assert erase_project(site, "goes") + erase_before(site, 10) == left
+    assert site.daily_views() == Counter(map(key, kept * 2))
+    assert len(site.stored(delta_table.HITS_TABLE)) == 4
+
+
+def test_hits_that_come_during_an_erasure_are_loaded_with_its_next_month(site: Site) -> None:
+    site.post(view(ts=NOON - 20 * DAY), view(ts=NOON - 50 * DAY), view())
+    coming = [view("/b"), view("/c")]
+
+    def post(step: str) -> None:
+        if step == "after strike":
+            assert site.waiting() == 0
+            site.post(coming.pop())
+
+    assert erase.erase_before(site.hot, site.root, TODAY, 10, 0, post) == 2
+    assert (coming, site.waiting()) == ([], 1)
+    site.load()
+    assert site.daily_views() == Counter(map(key, (view(), view("/b"), view("/c"))))
+    assert site.faults() == []
+
+
+def test_row_that_only_one_table_holds_is_erased_from_neither_too_early(site: Site) -> None:
+    """A loader killed between its commits leaves `hits` ahead: erased there alone, the row came back as a count."""
+    site.post(view(project_id="goes", ts=NOON - 20 * DAY), view())
+    die_at(site, "load.load(hot, root, 10, on_step)", "before commit of daily_views")
+    assert site.state(delta_table.HITS_TABLE).offset == 1
+    assert site.state(delta_table.DAILY_VIEWS_TABLE).offset == 0
+    assert erase_before(site, 10) == 1
+    site.load()
+    assert site.daily_views() == {key(view()): 1}
+
+
+def test_erasure_waits_for_the_lock_and_gives_up(site: Site) -> None:
+    with delta_table.locked(site.root, 0):
+        with pytest.raises(LakeBusy):
+            erase_before(site, 1)
+        with pytest.raises(LakeBusy):
+            erase_project(site, "site")

@@ -1,0 +1,309 @@
+"""Hot batches reach both tables exactly once, wherever a loader dies and however many run."""
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, key, some_rows, view
+from warehouse.errors import DataIncomplete, HotLogBehind, LakeBusy
+from warehouse.hotlog import batches
+from warehouse.integrity import durability
+from warehouse.lake import delta_table
+from warehouse.maintenance import compact, load
+from warehouse.maintenance.load import Loaded
+from warehouse.schema import HOT
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterable[Site]:
+    made = Site(tmp_path / "data")
+    yield made
+    made.close()
+
+
+def assert_holds_once(site: Site, rows: list[Row]) -> None:
+    """Both tables hold exactly these rows, by name; nothing waits, and both stand at the end of the hot log."""
+    assert site.event_ids() == sorted(row["event_id"] for row in rows)
+    assert site.daily_views() == Counter(map(key, rows))
+    assert site.waiting() == 0
+    assert {site.state(spec).offset for spec in delta_table.TABLES} == {batches.last_id(site.hot)}
+
+
+LOAD_AND_DIE = """
+import os, signal, sys
+from pathlib import Path
+from warehouse import batches
+from warehouse.load import load
+
+folder, fatal, passes = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+
+def on_step(step):
+    global passes
+    if step == fatal:
+        if passes == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        passes -= 1
+
+load(batches.connect(folder / "hot.sqlite"), folder / "lake", 10, on_step)
+"""
+
+
+def die_at(site: Site, step: str, passes: int = 0) -> None:
+    """Load in another process, which kills itself at the step, after passing it so many times."""
+    command = [sys.executable, "-c", LOAD_AND_DIE, site.root.parent, step, str(passes)]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("step", load.STEPS)
+def test_every_hit_is_counted_once_after_a_loader_was_killed_at_any_step(site: Site, step: str) -> None:
+    before, between = some_rows(0, 10), some_rows(10, 5)
+    site.post(*before[:6])
+    site.post(*before[6:])
+    die_at(site, step)
+    views = site.views()
+    assert views.ranking("site", NOON - DAY, NOON + 9 * DAY, NOON).human == 3  # 0, 4 and 8
+    views.close()
+    site.post(*between)
+    site.load()
+    assert_holds_once(site, before + between)
+
+
+def test_loader_killed_between_two_commits_goes_on_behind_the_first(site: Site) -> None:
+    rows = post_more_than_a_commit_takes(site)
+    die_at(site, "before commit of hits", passes=1)
+    assert {site.state(spec).offset for spec in delta_table.TABLES} == {load.COMMIT_BATCHES_MAX}
+    assert site.waiting() == 1
+    assert site.load() == Loaded(rows=1, commits=2)
+    assert_holds_once(site, rows)
+
+
+def test_batch_stays_in_the_hot_log_until_the_slower_table_holds_it(site: Site) -> None:
+    rows = post_more_than_a_commit_takes(site)
+    die_at(site, "before commit of daily_views")
+    die_at(site, "after delete")
+    assert site.state(delta_table.HITS_TABLE).offset == load.COMMIT_BATCHES_MAX + 1
+    assert site.state(delta_table.DAILY_VIEWS_TABLE).offset == load.COMMIT_BATCHES_MAX
+    assert site.waiting() == 1
+    site.load()
+    assert_holds_once(site, rows)
+
+
+def post_more_than_a_commit_takes(site: Site) -> list[Row]:
+    rows = some_rows(0, load.COMMIT_BATCHES_MAX + 1)
+    together = pa.RecordBatch.from_pylist(rows, HOT)
+    site.hot.execute("BEGIN")
+    for number in range(len(rows)):
+        batches.append(site.hot, together.slice(number, 1), 0)
+    site.hot.execute("COMMIT")
+    return rows
+
+
+def test_commit_holds_no_more_rows_than_the_limit_and_the_batch_that_passes_it(site: Site) -> None:
+    rows = load.COMMIT_ROWS_MAX // 2
+    made = pa.Table.from_pylist([view()], HOT).take(pa.array([0] * rows))
+    for _ in range(3):
+        batches.append(site.hot, made.combine_chunks().to_batches()[0], 0)
+    assert site.load() == Loaded(rows=3 * rows, commits=4)
+    assert sorted(file.rows for file in site.state(delta_table.HITS_TABLE).files) == [rows, 2 * rows]
+    assert site.daily_views() == {key(view()): 3 * rows}
+
+
+def test_nothing_to_load_is_no_commit(site: Site) -> None:
+    site.post(view())
+    assert site.load() == Loaded(rows=1, commits=2)
+    versions = [site.state(spec).version for spec in delta_table.TABLES]
+    assert site.load() == Loaded(rows=0, commits=0)
+    assert [site.state(spec).version for spec in delta_table.TABLES] == versions
+
+
+@pytest.mark.timeout(30)
+def test_batch_without_rows_is_passed_over(site: Site) -> None:
+    site.post(*some_rows(0, 1))
+    site.post()
+    site.load()
+    site.post()
+    assert site.load().rows == 0
+    site.post(*some_rows(1, 1))
+    site.load()
+    assert_holds_once(site, some_rows(0, 2))
+
+
+def test_each_step_is_told_in_its_order(site: Site) -> None:
+    told: list[str] = []
+    site.post(view())
+    site.load(told.append)
+    assert tuple(told) == load.STEPS
+
+
+def test_all_columns_come_back_from_the_lake_as_they_were_posted(site: Site) -> None:
+    whole = view(
+        path="/caf%C3%A9",
+        ts=datetime(2026, 9, 30, 23, 59, 59, 999_999, tzinfo=UTC),
+        traffic="ai",
+        agent="GPTBot",
+        operator="OpenAI",
+        purpose="training",
+        rule="ai:GPTBot",
+        user_agent="GPTBot/1.3 \N{PILE OF POO} \"quoted\" 'quoted'\\",
+        browser="b",
+        os="o",
+        device="d",
+        referrer="https://example.com/?a=b",
+        referrer_host="example.com",
+        utm_source="news=1&2",
+        format="markdown",
+        status=304,
+        source="server",
+        event_id="event",
+    )
+    site.post(whole)
+    site.load()
+    assert site.stored(delta_table.HITS_TABLE) == [{**whole, "date": date(2026, 9, 30)}]
+
+
+def test_hot_log_restored_from_an_older_copy_is_told_and_nothing_is_loaded(site: Site, tmp_path: Path) -> None:
+    site.post(view(event_id="old"))
+    site.hot.close()
+    shutil.copy(site.hot_log, tmp_path / "copy")
+    site.hot = batches.connect(site.hot_log)
+    site.post(view(event_id="new"))
+    site.load()
+    site.hot.close()
+    shutil.copy(tmp_path / "copy", site.hot_log)
+    site.hot = batches.connect(site.hot_log)
+    with pytest.raises(HotLogBehind, match="which has its batches up to 2; its own end at 1: restore"):
+        site.load()
+    assert site.event_ids() == ["new", "old"]
+
+
+@pytest.mark.timeout(30)
+def test_new_lake_beside_an_old_hot_log_takes_what_is_posted_after_its_loss_is_accepted(site: Site) -> None:
+    site.post(view(event_id="a"))
+    site.post(view(event_id="b"))
+    site.load()
+    shutil.rmtree(site.root)
+    site.root.mkdir()
+    delta_table.create(site.root)
+    with pytest.raises(DataIncomplete):
+        site.load()
+    durability.accept_losses(site.hot, site.root, 0)
+    assert site.load() == Loaded(rows=0, commits=0)
+    site.post(view(event_id="c"))
+    assert site.load() == Loaded(rows=1, commits=2)
+    assert site.event_ids() == ["c"]
+
+
+def test_new_hot_log_in_place_of_a_lost_one_starts_from_its_own_beginning(site: Site) -> None:
+    site.post(view(event_id="a"))
+    site.post(view(event_id="b"))
+    site.load()
+    site.hot.close()
+    site.hot_log.unlink()
+    site.hot = batches.connect(site.hot_log)
+    site.post(view(event_id="c"))
+    assert site.load() == Loaded(rows=1, commits=2)
+    assert site.event_ids() == ["a", "b", "c"]
+
+
+def test_two_nodes_load_into_one_lake_each_with_its_own_offset(site: Site, tmp_path: Path) -> None:
+    other = batches.connect(tmp_path / "other.sqlite")
+    for number in range(3):
+        batches.append(other, pa.RecordBatch.from_pylist([view(event_id=f"other-{number}")], HOT), 0)
+    site.post(view(event_id="one"))
+    site.load()
+    load.load(other, site.root, 0)
+    site.post(view(event_id="two"))
+    site.load()
+    load.load(other, site.root, 0)
+    assert site.event_ids() == ["one", "other-0", "other-1", "other-2", "two"]
+    assert site.daily_views() == {key(view()): 5}
+    assert site.state(delta_table.HITS_TABLE).offset == 2
+    assert delta_table.offset(site.table(delta_table.HITS_TABLE), batches.node_id(other)) == 3
+    other.close()
+
+
+def test_loader_waits_for_the_lock_of_another_and_gives_up(site: Site) -> None:
+    site.post(view())
+    with delta_table.locked(site.root, 0), pytest.raises(LakeBusy, match="held the lake for 0 s"):
+        site.load()
+    assert site.load().rows == 1
+
+
+LOAD_MANY_TIMES = """
+import sys
+from pathlib import Path
+from warehouse import batches
+from warehouse.load import load
+
+folder = Path(sys.argv[1])
+hot = batches.connect(folder / "hot.sqlite")
+print("ready", flush=True)
+while sys.stdin.readline():
+    load(hot, folder / "lake", 60)
+    print("loaded", flush=True)
+"""
+
+
+def test_two_loaders_at_once_count_every_hit_once(site: Site) -> None:
+    command = [sys.executable, "-c", LOAD_MANY_TIMES, site.root.parent]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    loaders = [subprocess.Popen(command, cwd=ROOT, **pipes) for _ in range(2)]
+    assert [loader.stdout.readline() for loader in loaders] == ["ready\n"] * 2
+    rows = some_rows(0, 60)
+    for first in range(0, 60, 5):
+        site.post(*rows[first : first + 5])
+        for loader in loaders:
+            loader.stdin.write("load\n")
+    assert [loader.communicate() for loader in loaders] == [("loaded\n" * 12, None)] * 2
+    assert [loader.returncode for loader in loaders] == [0, 0]
+    assert_holds_once(site, rows)
+
+
+@pytest.mark.parametrize("name", ["with a space", "it's", "two\"quotes'", "caf\xe9", "a*b?c", "#1"])
+def test_data_folder_may_have_an_odd_name(tmp_path: Path, name: str) -> None:
+    site = Site(tmp_path / name)
+    views = site.views()
+    for _ in range(2):
+        site.post(view(), view(traffic="ai", agent="GPTBot"))
+        site.load()
+    assert site.compact(1) == compact.Compacted(partitions=2, files_before=4, files_after=2)
+    found = views.ranking("site", NOON - DAY / 4, NOON + DAY, NOON)
+    assert (found.human, found.ai) == (2, 2)
+    views.close()
+    site.close()
+
+
+instants = st.datetimes(timezones=st.just(UTC))
+hot_rows = st.builds(
+    view,
+    path=st.sampled_from(["/", "/a", "/a%2Fb", "/a'b"]),
+    ts=instants | st.sampled_from([datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC), NOON]),
+    project_id=st.sampled_from(["site", "other"]),
+    traffic=st.sampled_from(["human", "ai", "bot"]),
+    agent=st.none() | st.sampled_from(["GPTBot", ""]),
+)
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.lists(hot_rows, min_size=1))
+def test_rows_are_dated_and_counted_by_their_utc_day(rows: list[Row]) -> None:
+    table = pa.Table.from_pylist(rows, HOT)
+    dated = load.hits_of(table).to_pylist()
+    assert [row["date"] for row in dated] == [row["ts"].date() for row in dated]
+    assert Counter(map(key, dated)) == Counter(map(key, rows))
+    counted = load.daily_views_of(table).to_pylist()
+    assert {(r["project_id"], r["date"], r["path"], r["traffic"], r["agent"]): r["views"] for r in counted} == Counter(
+        map(key, rows)
+    )
+    assert [row["month"] for row in counted] == [row["date"].isoformat()[:7] for row in counted]

@@ -1,0 +1,70 @@
+"""The cache of report results is limited by bytes: texts count with their length, and slices with all they refer to."""
+
+import weakref
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from warehouse.query.result_cache import EMPTY_TABLE_BYTES, table_cache
+
+MB = 1_000_000
+PATH = "/" + "x" * 2_047
+
+
+def long_paths(rows: int) -> pa.Table:
+    """Return a table of about 2 kB a row."""
+    return pa.table({"path": [PATH] * rows, "human": pa.array([1] * rows, pa.int64())})
+
+
+def never() -> pa.Table:
+    raise AssertionError("this table is in the cache")
+
+
+def counting(table: Callable[[], pa.Table]) -> tuple[Callable[[], pa.Table], list[int]]:
+    """Return `table` and a list that grows by one with each call of it."""
+    calls: list[int] = []
+
+    def compute() -> pa.Table:
+        calls.append(1)
+        return table()
+
+    return compute, calls
+
+
+def test_tables_of_long_paths_are_evicted_by_their_bytes() -> None:
+    get = table_cache(10 * MB)
+    tables = [weakref.ref(get(number, lambda: long_paths(1_000))) for number in range(30)]
+    assert [number for number, table in enumerate(tables) if table() is not None] == [26, 27, 28, 29]
+
+
+def test_table_that_was_read_last_is_evicted_last() -> None:
+    get = table_cache(10 * MB)
+    for number in range(4):
+        get(number, lambda: long_paths(1_000))
+    get(0, never)
+    get(4, lambda: long_paths(1_000))
+    compute, calls = counting(lambda: long_paths(1_000))
+    get(0, never)
+    get(1, compute)
+    assert len(calls) == 1
+
+
+def test_table_larger_than_the_cache_is_returned_and_evicts_no_other() -> None:
+    get = table_cache(10 * MB)
+    get("small", lambda: long_paths(10))
+    compute, calls = counting(lambda: long_paths(6_000))
+    assert [get("large", compute).num_rows for _ in range(2)] == [6_000, 6_000]
+    assert len(calls) == 2
+    assert get("small", never).num_rows == 10
+
+
+def test_slice_counts_with_the_whole_of_the_table_that_it_refers_to() -> None:
+    get = table_cache(10 * MB)
+    slices = [weakref.ref(get(number, lambda: long_paths(1_000).slice(0, 1))) for number in range(10)]
+    assert sum(each() is not None for each in slices) == 4
+
+
+def test_many_tables_without_rows_are_limited_too() -> None:
+    get = table_cache(100 * EMPTY_TABLE_BYTES)
+    tables = [weakref.ref(get(number, lambda: long_paths(0))) for number in range(1_000)]
+    assert 50 <= sum(table() is not None for table in tables) <= 100

@@ -1,0 +1,294 @@
+"""A snapshot holds every hit once, whatever a loader in another process does meanwhile."""
+
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.warehouse.site import DAY, NOON, ROOT, Site, some_rows, view
+from warehouse.errors import BatchDamaged, DataIncomplete
+from warehouse.hotlog import batches
+from warehouse.lake import delta_table
+from warehouse.maintenance import compact
+from warehouse.query import snapshot, sql_views
+from warehouse.query.report import Views
+from warehouse.query.snapshot import CHUNKS_MAX, Reader, Snapshot
+from warehouse.query.time_range import FIRST, LAST
+
+BATCHES, BATCH_ROWS = 50, 7
+ROWS = BATCHES * BATCH_ROWS
+COUNTED = sum(row["traffic"] != "bot" for row in some_rows(0, ROWS))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterable[Site]:
+    made = Site(tmp_path / "data")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def reader(site: Site) -> Iterable[Reader]:
+    made = Reader(site.hot_log, site.root)
+    yield made
+    made.close()
+
+
+POST_AND_LOAD = f"""
+import sys
+from pathlib import Path
+import pyarrow as pa
+from tests.warehouse.site import some_rows
+from warehouse import batches, compact, query
+from warehouse.errors import DataIncomplete
+from warehouse.load import load
+from warehouse.schema import HOT
+
+folder = Path(sys.argv[1])
+hot, root, database = batches.connect(folder / "hot.sqlite"), folder / "lake", query.connect(folder / "other")
+for number in range({BATCHES}):
+    rows = [{{**row, "path": "/" + row["event_id"]}} for row in some_rows(number * {BATCH_ROWS}, {BATCH_ROWS})]
+    batches.append(hot, pa.RecordBatch.from_pylist(rows, HOT), 0)
+    print((number + 1) * {BATCH_ROWS}, flush=True)
+    if number % 2:
+        load(hot, root, 10)
+    if number % 9 == 0:
+        compact.compact(hot, root, database, 2, 10)
+    if number % 20 == 0:
+        compact.tidy(hot, root, 10)
+"""
+
+
+class Writer:
+    """Another process that posts, loads and compacts; `acknowledged` is how many rows it has committed so far."""
+
+    def __init__(self, site: Site) -> None:
+        self.acknowledged = 0
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", POST_AND_LOAD, site.root.parent], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+        self.listener = threading.Thread(target=self._listen)
+        self.listener.start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as lines:
+            for line in lines:
+                self.acknowledged = int(line)
+
+    def is_writing(self) -> bool:
+        return self.process.poll() is None
+
+    def ended(self) -> int:
+        self.listener.join()
+        return self.process.wait()
+
+
+def hits_and_views(site: Site, snapshot: Snapshot) -> tuple[int, int]:
+    with site.database.cursor() as cursor:
+        sql_views.define(cursor, snapshot)
+        counted = cursor.execute(
+            "SELECT (SELECT count(*) FROM hits), (SELECT coalesce(sum(views), 0) FROM daily_views)"
+        )
+        found: tuple[int, int] | None = counted.fetchone()
+    assert found is not None
+    return found
+
+
+def rows_of(snapshot: Snapshot) -> tuple[int, int]:
+    """Rows of both tables. Far cheaper than a query, so that snapshots follow one another closely."""
+    stored = (sum(file.rows for file in state.files) for state in (snapshot.hits, snapshot.daily_views))
+    hits, daily_views = stored
+    return hits + snapshot.hits_hot.num_rows, daily_views + snapshot.daily_views_hot.num_rows
+
+
+def test_both_tables_agree_hold_what_was_acknowledged_and_never_shrink_while_another_process_loads(
+    site: Site, reader: Reader
+) -> None:
+    writer, before = Writer(site), 0
+    while writer.is_writing():
+        acknowledged = writer.acknowledged
+        hits, views = rows_of(reader.take())
+        assert hits == views
+        assert hits >= max(acknowledged, before)
+        before = hits
+    assert writer.ended() == 0
+    assert hits_and_views(site, reader.take()) == (ROWS, ROWS)
+
+
+def test_report_never_shrinks_and_is_exact_in_the_end_while_another_process_loads(site: Site) -> None:
+    views, writer = site.views(), Writer(site)
+    asked: list[Callable[[], int]] = [
+        lambda: total(views, FIRST, LAST),
+        lambda: total(views, NOON - DAY / 4, NOON + 3 * DAY),  # both edges from `hits`, days from `daily_views`
+        lambda: total(views, FIRST, None),
+    ]
+    before = [0] * len(asked)
+    with ThreadPoolExecutor(len(asked)) as threads:
+        while writer.is_writing():
+            acknowledged = writer.acknowledged
+            found = list(threads.map(lambda ask: ask(), asked))
+            least = sum(row["traffic"] != "bot" for row in some_rows(0, acknowledged))
+            assert all(now >= max(then, least) for now, then in zip(found, before, strict=True))
+            before = found
+        assert writer.ended() == 0
+        assert [ask() for ask in asked] == [COUNTED] * len(asked)
+    views.close()
+
+
+def total(views: Views, start: object, end: object) -> int:
+    ranking = views.ranking("site", start, end, NOON + 9 * DAY)  # type: ignore[arg-type]
+    return ranking.human + ranking.ai
+
+
+def test_hit_that_is_loaded_and_deleted_just_as_the_hot_rows_are_read_is_not_missed(site: Site, reader: Reader) -> None:
+    # SQLite calls it as a statement begins, before that sees any row.
+    reader._hot.set_trace_callback(lambda statement: site.load())
+    for count in range(1, 5):
+        site.post(*some_rows(count - 1, 1))
+        snapshot = reader.take()
+        assert site.waiting() == 0
+        assert hits_and_views(site, snapshot) == (count, count)
+    reader._hot.set_trace_callback(None)
+
+
+def test_snapshot_stays_as_it_was_taken(site: Site, reader: Reader) -> None:
+    site.post(*some_rows(0, 3))
+    site.load()
+    site.post(*some_rows(3, 2))
+    held = reader.take()
+    site.post(*some_rows(5, 4))
+    site.load()
+    site.compact()
+    compact.tidy(site.hot, site.root, 0)
+    assert hits_and_views(site, held) == (5, 5)
+    assert hits_and_views(site, reader.take()) == (9, 9)
+
+
+def load_hits_alone(site: Site) -> None:
+    """As a loader that dies between the two tables."""
+
+    def die(step: str) -> None:
+        if step == "before commit of daily_views":
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        site.load(die)
+
+
+def test_table_that_is_ahead_of_the_other_gets_fewer_hot_rows(site: Site, reader: Reader) -> None:
+    site.post(*some_rows(0, 3))
+
+    load_hits_alone(site)
+    site.post(*some_rows(3, 2))
+    snapshot = reader.take()
+    assert (snapshot.hits.offset, snapshot.daily_views.offset) == (1, 0)
+    assert (snapshot.hits_hot.num_rows, snapshot.daily_views_hot.num_rows) == (2, 5)
+    assert hits_and_views(site, snapshot) == (5, 5)
+
+
+def test_staged_rows_are_in_each_table_once_while_the_loader_has_put_them_into_one_alone(
+    site: Site, reader: Reader
+) -> None:
+    site.stage(some_rows(0, 3))
+    site.stage(some_rows(3, 2))
+    load_hits_alone(site)
+    site.stage(some_rows(5, 1))
+    snapshot = reader.take()
+    assert (snapshot.hits.offset, snapshot.daily_views.offset) == (2, 0)
+    assert hits_and_views(site, snapshot) == (6, 6)
+    site.load()
+    assert hits_and_views(site, reader.take()) == (6, 6)
+
+
+@pytest.mark.timeout(30)
+def test_snapshot_beside_a_hot_log_restored_from_an_older_copy_is_refused(site: Site, tmp_path: Path) -> None:
+    site.post(*some_rows(0, 1))
+    site.hot.close()
+    shutil.copy(site.hot_log, tmp_path / "copy")
+    site.hot = batches.connect(site.hot_log)
+    site.post(*some_rows(1, 2))
+    load_hits_alone(site)
+    site.hot.close()
+    shutil.copy(tmp_path / "copy", site.hot_log)
+    site.hot = batches.connect(site.hot_log)
+    with pytest.raises(DataIncomplete, match="is older than the lake, which has its batches up to 2"):
+        Reader(site.hot_log, site.root)
+
+
+def test_identity_changes_with_every_hit_and_only_with_one_or_a_commit(site: Site, reader: Reader) -> None:
+    identities = [reader.take().identity]
+    for change in (lambda: site.post(view()), lambda: site.post(view()), site.load, lambda: site.post(view())):
+        change()
+        identities.append(reader.take().identity)
+        assert reader.take().identity == identities[-1]
+    assert len(set(identities)) == len(identities)
+
+
+def test_reader_opened_later_sees_the_same(site: Site, reader: Reader) -> None:
+    for first in range(0, 40, 4):
+        site.post(*some_rows(first, 4))
+        if first % 12 == 0:
+            site.load()
+        reader.take()
+    late = Reader(site.hot_log, site.root)
+    assert hits_and_views(site, late.take()) == hits_and_views(site, reader.take()) == (40, 40)
+    late.close()
+
+
+def test_hot_rows_of_many_batches_are_joined(site: Site, reader: Reader) -> None:
+    for number in range(2 * CHUNKS_MAX):
+        site.post(*some_rows(number, 1))
+        reader.take()
+    held = reader.take().hits_hot
+    assert held["event_id"].to_pylist() == [row["event_id"] for row in some_rows(0, 2 * CHUNKS_MAX)]
+    assert held["path"].num_chunks <= CHUNKS_MAX
+
+
+def test_rows_of_another_node_are_counted_once_too(site: Site, reader: Reader, tmp_path: Path) -> None:
+    other = Site(tmp_path / "other")
+    site.post(*some_rows(0, 3))
+    other.root = site.root
+    other.post(*some_rows(3, 4))
+    other.load()
+    assert hits_and_views(site, reader.take()) == (7, 7)
+    assert reader.take().hits.offset == 0
+    assert sum(file.rows for file in reader.take().hits.files) == 4
+    assert site.state(delta_table.HITS_TABLE).offset == 0
+    other.close()
+
+
+def test_hot_rows_read_before_a_fault_are_counted_once_it_is_mended(tmp_path: Path) -> None:
+    made = Site(tmp_path / "data")
+    made.post(view(path="/a"))
+    made.post(view(path="/b"))
+    whole = made.hot.execute("SELECT message FROM batches WHERE id = 2").fetchone()[0]
+    made.hot.execute("UPDATE batches SET message = x'00' WHERE id = 2")
+    reader = Reader(made.hot_log, made.root)
+    with pytest.raises(BatchDamaged):
+        reader.take()
+    made.hot.execute("UPDATE batches SET message = ? WHERE id = 2", (whole,))
+    assert reader.take().hits_hot["path"].to_pylist() == ["/a", "/b"]
+    reader.close()
+    made.close()
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 6, 10])
+def test_batches_that_are_joined_as_they_are_read_are_all_there(
+    site: Site, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    monkeypatch.setattr(snapshot, "PIECES_MAX", 3)
+    reader = Reader(site.hot_log, site.root)
+    for first in (0, count):
+        for row in some_rows(first, count):
+            site.post(row)
+        taken = reader.take()
+        expected = [row["event_id"] for row in some_rows(0, first + count)]
+        assert taken.hits_hot["event_id"].to_pylist() == expected
+        assert taken.hits_hot["batch_id"].to_pylist() == list(range(1, first + count + 1))
+    reader.close()

@@ -1,0 +1,296 @@
+"""An owner's own question sees the files and the hot rows of one moment, and changes nothing."""
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+import warehouse
+from tests.warehouse.site import DAY, NOON, Site, view
+from warehouse.errors import InvalidSql, NoData
+from warehouse.lake import delta_table
+from warehouse.lake.agents_file import write_agents
+from warehouse.query import sql
+from warehouse.schema import AGENTS, DAILY_VIEWS, HITS
+
+GPTBOT = {"name": "GPTBot", "operator": "OpenAI", "purpose": "training", "pattern": "GPTBot"}
+BY_PATH = "GROUP BY path ORDER BY path"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A name with the signs that SQL and DuckDB's file patterns take for their own."""
+    return tmp_path / "o'ne data*?"
+
+
+@pytest.fixture
+def site(folder: Path) -> Iterable[Site]:
+    """A view in the lake and two in the hot log."""
+    made = Site(folder)
+    write_agents(made.root, [GPTBOT])
+    (folder / "run").mkdir()
+    made.post(view(path="/a", traffic="ai", agent="GPTBot"))
+    made.load()
+    made.post(view(path="/a", traffic="ai", agent="GPTBot"), view(path="/b"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def connection(site: Site, folder: Path) -> Iterable[duckdb.DuckDBPyConnection]:
+    made = warehouse.connect(folder)
+    yield made
+    made.close()
+
+
+def ask(folder: Path, question: str) -> list[dict[str, object]]:
+    with sql.answer(folder, question) as answer:
+        rows: list[dict[str, object]] = answer.read_all().to_pylist()
+    return rows
+
+
+def counted(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    hits = dict(connection.sql(f"SELECT path, count(*) FROM hits {BY_PATH}").fetchall())
+    assert dict(connection.sql(f"SELECT path, sum(views) FROM daily_views {BY_PATH}").fetchall()) == hits
+    return hits
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """What every file under a folder holds."""
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def test_both_tables_hold_what_is_loaded_and_what_is_hot(site: Site, folder: Path) -> None:
+    expected = [{"path": "/a", "n": 2}, {"path": "/b", "n": 1}]
+    assert ask(folder, f"SELECT path, count(*) AS n FROM hits {BY_PATH}") == expected
+    assert ask(folder, f"SELECT path, sum(views) AS n FROM daily_views {BY_PATH}") == expected
+
+
+def test_agents_can_be_joined(site: Site, folder: Path) -> None:
+    joined = "SELECT agents.operator, count(*) AS n FROM hits JOIN agents ON agent = name GROUP BY ALL"
+    assert ask(folder, joined) == [{"operator": "OpenAI", "n": 2}]
+
+
+def test_hits_are_counted_before_anything_was_ever_loaded(tmp_path: Path) -> None:
+    site = Site(tmp_path / "new")
+    write_agents(site.root, [])
+    site.post(view(path="/only", ts=NOON.replace(hour=23) + DAY))
+    site.close()
+    days = "SELECT CAST(date AS VARCHAR) AS day, path FROM {} WHERE project_id = 'site'"
+    expected = [{"day": "2026-09-16", "path": "/only"}]
+    assert ask(tmp_path / "new", days.format("hits")) == expected
+    assert ask(tmp_path / "new", days.format("daily_views")) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("SHOW TABLES", "agents"),
+        ("DESCRIBE daily_views", "project_id"),
+        ("SUMMARIZE agents", "name"),
+        ("FROM agents;", "GPTBot"),
+        ("SELECT name FROM agents; -- and a last word", "GPTBot"),
+        ("WITH named AS (SELECT name FROM agents) FROM named", "GPTBot"),
+    ],
+)
+def test_a_question_may_take_the_forms_that_only_read(site: Site, folder: Path, question: str, first: str) -> None:
+    assert next(iter(ask(folder, question)[0].values())) == first
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "COPY (SELECT 1) TO '{file}'",
+        "WITH c AS (COPY (SELECT 1) TO '{file}') FROM c",
+        "WITH c AS (COPY (SELECT 1) TO '{live}' (USE_TMP_FILE false)) FROM c",
+        "WITH gone AS (DELETE FROM kept.hot_hits RETURNING *) FROM gone",
+        "CREATE TABLE t AS SELECT 1",
+        "ATTACH '{file}'",
+        "SELECT 1; SELECT 2",
+        "SELECT 1; COPY (SELECT 1) TO '{file}'",
+        "EXPLAIN ANALYZE SELECT 1",
+        "",
+    ],
+)
+def test_anything_but_one_question_is_refused_and_changes_nothing(
+    site: Site, folder: Path, question: str, tmp_path: Path
+) -> None:
+    before = contents(site.root)
+    live = site.state(delta_table.HITS_TABLE).files[0].path.replace("'", "''")
+    with pytest.raises(InvalidSql, match="one SELECT, DESCRIBE, SHOW or SUMMARIZE is taken"):
+        ask(folder, question.format(file=tmp_path / "written", live=live))
+    assert not (tmp_path / "written").exists()
+    assert contents(site.root) == before
+
+
+def test_a_pivot_is_told_to_name_its_values_and_then_taken(site: Site, folder: Path) -> None:
+    with pytest.raises(InvalidSql, match=r"name the values of a PIVOT, as in PIVOT daily_views ON traffic IN \("):
+        ask(folder, "PIVOT daily_views ON traffic USING sum(views)")
+    named = "PIVOT daily_views ON traffic IN ('human', 'ai', 'bot') USING sum(views) GROUP BY path ORDER BY path"
+    assert ask(folder, named) == [
+        {"path": "/a", "human": None, "ai": 2, "bot": None},
+        {"path": "/b", "human": 1, "ai": None, "bot": None},
+    ]
+
+
+def test_a_plan_is_told_where_it_can_be_had(site: Site, folder: Path, connection: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(InvalidSql, match=r"EXPLAIN works on warehouse.connect\(\)"):
+        ask(folder, "EXPLAIN SELECT * FROM hits")
+    assert connection.execute("EXPLAIN SELECT * FROM hits").fetchall()
+
+
+def test_a_wrong_question_is_answered_in_the_words_of_duckdb(site: Site, folder: Path) -> None:
+    with pytest.raises(InvalidSql, match="syntax error at or near"):
+        ask(folder, "SELEC")
+    with pytest.raises(InvalidSql, match='Referenced column "nothing" not found'):
+        ask(folder, "SELECT nothing FROM hits")
+    with pytest.raises(InvalidSql, match=r"(?s)name visits does not exist.*The views are hits, daily_views, agents"):
+        ask(folder, "FROM visits")
+
+
+def test_a_sum_is_a_plain_number_until_it_has_too_many_digits(site: Site, folder: Path) -> None:
+    question = "SELECT sum(views) AS few, sum(1::HUGEINT << 100) AS many FROM daily_views"
+    with sql.answer(folder, question) as answer:
+        assert str(answer.schema.field("few").type) == "int64"
+        assert answer.read_all()["many"].to_pylist() == [3 * 2**100]
+
+
+def test_an_answer_comes_while_it_is_made(site: Site, folder: Path) -> None:
+    endless = "SELECT i FROM range(1000000000000) AS t (i)"
+    with sql.answer(folder, endless) as answer:
+        assert answer.read_next_batch()["i"][0].as_py() == 0
+
+
+def test_a_row_that_cannot_be_computed_is_told_in_the_words_of_duckdb_when_it_comes(site: Site, folder: Path) -> None:
+    late = "SELECT CASE WHEN i = 9000000 THEN error('no such row') ELSE i END AS i FROM range(10000000) AS t (i)"
+    with sql.answer(folder, late) as answer:
+        assert answer.read_next_batch().num_rows > 0
+        with pytest.raises(InvalidSql, match="no such row"):
+            answer.read_all()
+
+
+def test_a_question_that_takes_too_much_memory_is_told_what_to_do(site: Site, folder: Path) -> None:
+    with pytest.raises(InvalidSql, match="more than 1GB of memory: ask about fewer days or columns"):
+        ask(folder, "SELECT list(repeat('x', 1000) || i) AS all FROM range(2000000) AS t (i)")
+
+
+def test_a_connection_stays_at_its_moment_whatever_is_written_after(
+    site: Site, connection: duckdb.DuckDBPyConnection, folder: Path
+) -> None:
+    site.post(view(path="/a"), view(path="/new"))
+    site.load()
+    site.compact(small_files_max=0)
+    assert counted(connection) == {"/a": 2, "/b": 1}
+    with warehouse.connect(str(folder)) as later:
+        assert counted(later) == {"/a": 3, "/b": 1, "/new": 1}
+
+
+def test_a_connection_and_its_cursors_see_the_same(site: Site, connection: duckdb.DuckDBPyConnection) -> None:
+    with connection.cursor() as cursor:
+        assert counted(cursor) == counted(connection)
+
+
+def test_every_column_says_what_it_means_in_sql_and_in_the_files(
+    site: Site, connection: duckdb.DuckDBPyConnection
+) -> None:
+    said = connection.sql(
+        "SELECT table_name, column_name, comment FROM duckdb_columns() WHERE schema_name = 'main' AND NOT internal"
+    ).fetchall()
+    for name, schema in (("hits", HITS), ("daily_views", DAILY_VIEWS), ("agents", AGENTS)):
+        comments = {field.name: field.metadata[b"comment"].decode() for field in schema}
+        assert {column: comment for table, column, comment in said if table == name} == comments
+    for spec in delta_table.TABLES:
+        fields = site.table(spec).schema().fields
+        assert {field.name: field.metadata["comment"] for field in fields} == {
+            field.name: field.metadata[b"comment"].decode() for field in spec.schema
+        }
+    assert pq.read_schema(site.root / "agents.parquet").equals(AGENTS, check_metadata=False)
+    assert (
+        pq.read_schema(site.root / "agents.parquet").field("name").metadata[b"comment"]
+        == b"name of the AI agent, as in hits.agent"
+    )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO hits SELECT * FROM hits",
+        "INSERT INTO agents VALUES ('a', 'b', 'c', 'd')",
+        "UPDATE hits SET traffic = 'human'",
+        "DELETE FROM daily_views",
+        "COPY hits TO '{out}/hits.parquet'",
+        "COPY hits TO '{lake}/hits/new.parquet'",
+        "COPY (SELECT 1) TO '{live}'",
+        "COPY (SELECT 1 AS date) TO '{lake}/hits' (FORMAT parquet, PARTITION_BY date, OVERWRITE true)",
+        "EXPORT DATABASE '{out}'",
+        "ATTACH '{out}/other.duckdb'",
+        "ATTACH '{hot}' (TYPE sqlite)",
+        "INSTALL delta",
+        "LOAD delta",
+        "FROM read_text('/etc/hostname')",
+        "FROM glob('{lake}/*')",
+        "FROM 'https://example.com/a.parquet'",
+        "FROM delta_scan('{lake}/hits')",
+        "SET enable_external_access = true",
+        "SET allowed_directories = ['/']",
+        "SET autoinstall_known_extensions = true",
+        "SET lock_configuration = false",
+        "SET temp_directory = '{out}'",
+    ],
+)
+def test_a_connection_writes_no_file_and_opens_none_but_those_of_the_tables(
+    site: Site, folder: Path, connection: duckdb.DuckDBPyConnection, tmp_path: Path, statement: str
+) -> None:
+    before, out = contents(site.root), tmp_path / "out"
+    out.mkdir()
+    live = site.state(delta_table.HITS_TABLE).files[0].path
+    paths = {"out": out, "lake": site.root, "live": live, "hot": site.hot_log}
+    quoted = {name: str(path).replace("'", "''") for name, path in paths.items()}
+    with pytest.raises(duckdb.Error):
+        connection.execute(statement.format(**quoted)).fetchall()
+    assert contents(site.root) == before
+    assert not list(out.iterdir())
+
+
+def test_a_connection_can_be_given_memory_threads_and_a_time_zone_and_spills(
+    folder: Path, connection: duckdb.DuckDBPyConnection
+) -> None:
+    for setting in ("memory_limit = '50MB'", "threads = 1", "TimeZone = 'Europe/Berlin'"):
+        connection.execute(f"SET {setting}")
+    noon = connection.sql("SELECT CAST(min(ts) AS VARCHAR) FROM hits").fetchall()
+    assert noon == [("2026-09-15 14:00:00+02",)]
+    connection.execute("CREATE TEMP TABLE wide AS SELECT md5(CAST(i AS VARCHAR)) AS text FROM range(2000000) AS t (i)")
+    assert connection.sql("SELECT count(DISTINCT text) FROM wide").fetchall() == [(2_000_000,)]
+    assert list((folder / "run" / "spill").iterdir())
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_folder_without_data_is_named_and_left_alone(tmp_path: Path, there: bool) -> None:
+    empty = tmp_path / "nothing"
+    if there:
+        empty.mkdir()
+    with pytest.raises(NoData, match=f"there is no data in {empty}: name the folder"):
+        warehouse.connect(empty)
+    assert [path.name for path in tmp_path.rglob("*")] == ["nothing"][: int(there)]
+
+
+def test_the_file_of_agents_is_written_only_when_it_would_differ(site: Site) -> None:
+    file = site.root / "agents.parquet"
+    before = file.stat()
+    write_agents(site.root, [GPTBOT])
+    assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    file.write_bytes(b"half of it")
+    write_agents(site.root, [GPTBOT, {**GPTBOT, "pattern": "OtherBot"}])
+    assert pq.read_table(file)["pattern"].to_pylist() == ["GPTBot", "OtherBot"]
+    assert sorted(path.name for path in site.root.glob("agents*")) == ["agents.parquet"]
+
+
+def test_naming_a_small_module_loads_neither_duckdb_nor_delta() -> None:
+    loaded = "import sys, warehouse.errors; print({'duckdb', 'deltalake', 'pyarrow'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", loaded], text=True) == "set()\n"

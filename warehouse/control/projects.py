@@ -1,0 +1,153 @@
+"""Projects: the sites whose views are kept apart, each with the origins whose beacons it takes."""
+
+import re
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from warehouse.control.database import METADATA
+from warehouse.errors import InvalidProject, ProjectExists, ProjectNotFound
+
+ID = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+ANY_ORIGIN = "*"
+PORT_MAX = 65_535
+_ORIGIN = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<port>[1-9][0-9]{0,4}))?/?")
+
+PROJECTS = sa.Table(
+    "projects",
+    METADATA,
+    sa.Column("id", sa.String(63), primary_key=True),
+    sa.Column("origins", sa.JSON, nullable=False),
+    sa.Column("created_s", sa.BigInteger, nullable=False),
+    sa.Column("is_ending", sa.Boolean, nullable=False, default=False),
+    sa.Column("internal_id", sa.String(32), nullable=False, server_default=""),
+)
+_STANDING = PROJECTS.c.is_ending.is_(sa.false())
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A site. `origins` are those of its pages, such as `https://example.com`, or `*` for any.
+
+    `internal_id` differs for a project that is created under the id of a deleted one.
+    """
+
+    id: str
+    origins: tuple[str, ...]
+    created_s: int
+    internal_id: str = field(default="", compare=False)
+
+    def allows(self, origin: str) -> bool:
+        return ANY_ORIGIN in self.origins or origin in self.origins
+
+
+def create(engine: sa.Engine, id: str, origins: tuple[str, ...], now_s: int) -> Project:
+    """Add a project.
+
+    Raises:
+        InvalidProject: the id or an origin is not of its form.
+        ProjectExists: the id is taken.
+    """
+    if ID.fullmatch(id) is None:
+        raise InvalidProject(
+            f"a project's id is 1 to 63 lower-case letters, digits and hyphens, not starting with a hyphen; not {id!r}"
+        )
+    project = Project(id, tuple(_origin(origin) for origin in origins), now_s, uuid.uuid4().hex)
+    values = {
+        "id": id,
+        "origins": list(project.origins),
+        "created_s": now_s,
+        "internal_id": project.internal_id,
+    }
+    try:
+        with engine.begin() as connection:
+            connection.execute(PROJECTS.insert().values(values))
+    except sa.exc.IntegrityError:
+        raise ProjectExists(_why_taken(engine, id)) from None
+    return project
+
+
+def find(engine: sa.Engine, id: str) -> Project:
+    """The project of that id.
+
+    Raises:
+        ProjectNotFound: there is none.
+    """
+    with engine.connect() as connection:
+        found = connection.execute(PROJECTS.select().where(PROJECTS.c.id == id, _STANDING)).one_or_none()
+    if found is None:
+        raise ProjectNotFound(id)
+    return _project(found)
+
+
+def every(engine: sa.Engine) -> list[Project]:
+    """All projects, by id."""
+    with engine.connect() as connection:
+        rows = connection.execute(PROJECTS.select().where(_STANDING).order_by(PROJECTS.c.id)).all()
+    return [_project(row) for row in rows]
+
+
+def set_origins(engine: sa.Engine, id: str, origins: tuple[str, ...]) -> None:
+    """Replace the origins whose beacons a project takes. Raises ProjectNotFound and InvalidProject."""
+    checked = [_origin(origin) for origin in origins]
+    with engine.begin() as connection:
+        changed = connection.execute(PROJECTS.update().where(PROJECTS.c.id == id, _STANDING).values(origins=checked))
+    if changed.rowcount == 0:
+        raise ProjectNotFound(id)
+
+
+def end(engine: sa.Engine, id: str) -> str:
+    """Take a project out of use, while what it left is removed: it is not found, and its id stays taken.
+
+    Returns its internal id.
+
+    Raises:
+        ProjectNotFound: there is none, in use or ending.
+    """
+    with engine.begin() as connection:
+        connection.execute(PROJECTS.update().where(PROJECTS.c.id == id).values(is_ending=True))
+        internal_id: str | None = connection.execute(
+            sa.select(PROJECTS.c.internal_id).where(PROJECTS.c.id == id)
+        ).scalar_one_or_none()
+    if internal_id is None:
+        raise ProjectNotFound(id)
+    return internal_id
+
+
+def delete(engine: sa.Engine, id: str) -> None:
+    """Remove a project and all that hangs on it in the control database; nothing, if it is not there.
+
+    Agent jobs that are at work are removed before it: see `agent.store.remove`.
+    """
+    with engine.begin() as connection:
+        connection.execute(PROJECTS.delete().where(PROJECTS.c.id == id))
+
+
+def _project(row: sa.Row[Any]) -> Project:
+    return Project(row.id, tuple(row.origins), row.created_s, row.internal_id)
+
+
+def _why_taken(engine: sa.Engine, id: str) -> str:
+    with engine.connect() as connection:
+        ending = connection.execute(sa.select(PROJECTS.c.is_ending).where(PROJECTS.c.id == id)).scalar_one_or_none()
+    if ending:
+        return f"the deletion of project {id!r} did not end yet: delete it again if it was cut short"
+    return f"there is a project {id!r} already"
+
+
+def _origin(text: str) -> str:
+    """An origin as a browser sends it: scheme and host in lower case, no path, no default port."""
+    if text == ANY_ORIGIN:
+        return text
+    parts = _ORIGIN.fullmatch(text.lower())
+    if parts is None or int(parts["port"] or 0) > PORT_MAX:
+        raise InvalidProject(
+            "an origin is like https://example.com, http://localhost:3000 or https://xn--bcher-kva.example, or *; "
+            f"not {text!r}"
+        )
+    default = {"http": "80", "https": "443"}[parts["scheme"]]
+    return f"{parts['scheme']}://{parts['host']}" + (
+        f":{parts['port']}" if parts["port"] not in (None, default) else ""
+    )

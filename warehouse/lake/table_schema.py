@@ -1,0 +1,60 @@
+"""Schema versions of the lake's Delta tables: a table property, and the steps that raise it.
+
+Files are not rewritten when a column is added: rows of older files have null there (see `query.rows`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+from deltalake import DeltaTable, Schema
+
+from warehouse import migrations
+from warehouse.lake.delta_log import NO_HOOKS
+from warehouse.migrations import Step
+
+PROPERTY = "readership.schemaVersion"
+
+Steps = Sequence[Step[DeltaTable]]
+STEPS: Mapping[str, Steps] = {"hits": (), "daily_views": ()}
+"""The steps of each table, by its name."""
+
+
+def properties(steps: Steps) -> dict[str, str]:
+    """Return the table property of a new table."""
+    return {PROPERTY: str(migrations.newest(steps))}
+
+
+def add_columns(*columns: pa.Field) -> Callable[[DeltaTable], None]:
+    """Return a step that adds columns, which must be nullable. A column that is there already is left out.
+
+    Columns and version are two commits: a process killed in between leaves a table that has the columns already.
+    """
+    assert all(column.nullable for column in columns), "older files have no values for a new column"
+
+    def apply(table: DeltaTable) -> None:
+        known = {field.name for field in table.schema().fields}
+        missing = [column for column in columns if column.name not in known]
+        if missing:
+            fields = Schema.from_arrow(pa.schema(missing)).fields
+            table.alter.add_columns(fields, post_commithook_properties=NO_HOOKS)
+
+    return apply
+
+
+def pending(table: DeltaTable, name: str, steps: Steps) -> Steps:
+    """Return the steps that the table still needs.
+
+    Raises:
+        StoreTooNew: a newer release wrote the table.
+    """
+    version = int(table.metadata().configuration.get(PROPERTY, migrations.FIRST))
+    return migrations.pending(f"the table {name} of the lake", version, steps)
+
+
+def bring_up_to_date(table: DeltaTable, name: str, steps: Steps) -> None:
+    """Run the steps that are missing; the caller has the lake's lock and syncs the commits."""
+    for step in pending(table, name, steps):
+        step.apply(table)
+        table.alter.set_table_properties(
+            {PROPERTY: str(step.version)}, raise_if_not_exists=False, post_commithook_properties=NO_HOOKS
+        )

@@ -1,0 +1,121 @@
+"""Rows removed for good: a project's, and those of days past the retention.
+
+They leave both tables a month at a time, so that loads go on in between. Their files go with `compact.tidy`,
+`delta_table.GRACE_H` hours later; of the hot log they are gone at once.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+
+import duckdb
+
+from warehouse.hotlog import batches
+from warehouse.integrity.durability import writing
+from warehouse.lake import delta_table
+from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, File
+from warehouse.maintenance import recount
+from warehouse.maintenance.load import bring_up, load
+from warehouse.query import engine
+
+OnStep = recount.OnStep
+STEPS = ("before delete from hits", "before delete from daily_views", "before strike", "after strike")
+
+
+def erase_project(
+    hot: sqlite3.Connection,
+    root: Path,
+    database: duckdb.DuckDBPyConnection,
+    project: str,
+    wait_s: float,
+    on_step: OnStep = lambda step: None,
+) -> int:
+    """Remove a project's rows, also those that wait in the hot log; returns how many hits they were.
+
+    Nothing of the project may be posted meanwhile. If it is cut short it may be repeated.
+
+    Raises:
+        LakeBusy: see `durability.writing` and `recount.retried`.
+    """
+    load(hot, root, wait_s)
+    days = {day for spec in delta_table.TABLES for day in _days(database, _files(root, spec), project)}
+    return _erase(hot, root, days, f"project_id = '{project}'", wait_s, on_step)
+
+
+def erase_before(
+    hot: sqlite3.Connection,
+    root: Path,
+    today: date,
+    days: int,
+    wait_s: float,
+    on_step: OnStep = lambda step: None,
+) -> int:
+    """Remove the days that ended more than `days` days before `today`; returns how many hits they held.
+
+    Raises:
+        LakeBusy: see `durability.writing` and `recount.retried`.
+    """
+    first_kept = (today - timedelta(days=days)).isoformat()
+    load(hot, root, wait_s)
+    old = {file.partition for file in _files(root, HITS_TABLE) if file.partition < first_kept}
+    return _erase(hot, root, old, f"date < '{first_kept}'", wait_s, on_step)
+
+
+def first_trusted_s(root: Path, database: duckdb.DuckDBPyConnection, now_s: float) -> float:
+    """Return the newest time that a folder without a `clock` record shows, in seconds since 1970.
+
+    That is the time of its last upkeep, else when its newest hit was received, else `now_s`.
+    """
+    tidied = root / delta_table.TIDIED
+    if tidied.exists():
+        return tidied.stat().st_mtime
+    files = _files(root, HITS_TABLE)
+    if not files:
+        return now_s
+    with database.cursor() as cursor:
+        ((newest_s,),) = cursor.execute(f"SELECT epoch(max(received_at)) FROM {engine.parquet(files)}").fetchall()
+    return float(newest_s)
+
+
+def _files(root: Path, spec: delta_table.Spec) -> Sequence[File]:
+    return delta_table.state(delta_table.open_table(root, spec), spec, "").files
+
+
+def _days(database: duckdb.DuckDBPyConnection, files: Sequence[File], project: str) -> list[str]:
+    if not files:
+        return []
+    sql = f"SELECT DISTINCT date::VARCHAR FROM {engine.parquet(files)} WHERE project_id = $project"
+    with database.cursor() as cursor:
+        return [day for (day,) in cursor.execute(sql, {"project": project}).fetchall()]
+
+
+def _erase(hot: sqlite3.Connection, root: Path, days: Iterable[str], where: str, wait_s: float, on_step: OnStep) -> int:
+    removed = 0
+    for _, of_month in groupby(sorted(days), key=lambda day: day[:7]):
+        with writing(hot, root, wait_s):
+            bring_up(hot, root)
+            recount.finish(hot, root)
+            removed += _erase_of_month(hot, root, list(of_month), where, on_step)
+        delta_table.let_others_in()
+    batches.empty_wal(hot)
+    return removed
+
+
+def _erase_of_month(hot: sqlite3.Connection, root: Path, days: Sequence[str], where: str, on_step: OnStep) -> int:
+    recount.note(hot, days)
+    within = f"{where} AND date >= '{days[0]}' AND date <= '{days[-1]}'"
+    on_step("before delete from hits")
+    removed = recount.retried(partial(_delete, root, HITS_TABLE, within))
+    on_step("before delete from daily_views")
+    recount.retried(partial(_delete, root, DAILY_VIEWS_TABLE, f"{within} AND month = '{days[0][:7]}'"))
+    on_step("before strike")
+    recount.strike(hot, days)
+    on_step("after strike")
+    return removed
+
+
+def _delete(root: Path, spec: delta_table.Spec, where: str) -> int:
+    return delta_table.delete(delta_table.open_table(root, spec), where)

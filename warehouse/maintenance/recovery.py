@@ -1,0 +1,189 @@
+"""A data folder that lost a store or part of a table: what is missing, and how to go on without it.
+
+Each step can be repeated, and the last one ends the refusal: a run that is cut short leaves a folder that is still
+refused.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from warehouse.control import database as control
+from warehouse.hotlog import batches
+from warehouse.integrity import completeness, durability
+from warehouse.lake import delta_table, registry
+from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE
+from warehouse.lake.registry import HotLogRecord
+from warehouse.maintenance import recount
+from warehouse.query import engine
+from warehouse.schema import DAILY_VIEWS_KEY, HOT
+
+_KEY = ", ".join(DAILY_VIEWS_KEY)
+_DIFFERING = f"""
+WITH grouped AS (SELECT {_KEY.replace("month", "strftime(date, '%Y-%m') AS month")}, count(*) AS views
+                 FROM {{hits}} GROUP BY ALL),
+     counted AS (SELECT {_KEY}, sum(views) AS views FROM {{daily_views}} GROUP BY ALL)
+SELECT DISTINCT coalesce(g.date, c.date)::VARCHAR AS day
+FROM grouped g FULL JOIN counted c
+  ON {" AND ".join(f"g.{name} IS NOT DISTINCT FROM c.{name}" for name in DAILY_VIEWS_KEY)}
+WHERE g.views IS DISTINCT FROM c.views ORDER BY day
+"""
+_UNLOADED = """
+SELECT waiting.* FROM waiting ANTI JOIN {hits} AS hits USING (project_id, ts, path, user_agent, received_at)
+"""
+_EVENT_IDS = """
+SELECT project_id, event_id, epoch(max(received_at))::BIGINT AS seen_s FROM {files}
+WHERE event_id IS NOT NULL AND received_at > $since GROUP BY ALL
+"""
+_EVENT_IDS_AT_ONCE = 10_000
+
+EventIds = Iterator[list[tuple[str, str, int]]]
+"""Lists of project, event id and the second of its last hit."""
+
+_LOST_HOT_LOG = (
+    "hits that were accepted and not yet loaded into the lake; the record of imported logs; Idempotency-Keys of the "
+    "last seven days"
+)
+_ACCEPTING_HOT_LOG = (
+    "batch ids go on above those of the lake; event ids of the last seven days are read from the lake; days on which "
+    "daily_views and hits differ are recounted; an import asks before it counts lines older than now, because the same "
+    "log may have been imported before"
+)
+_LOST_CONTROL = "projects, API keys, agent jobs and their logs that are not in the control database as it is now"
+_ACCEPTING_CONTROL = (
+    "the control database as it is now, or a new one, is used from now on; projects that are created again under their "
+    "ids have their hits; every sender needs a new key"
+)
+_LOST_TABLE = (
+    "hits that the table lacks and that the hot log has deleted; importing their logs again does not bring them back, "
+    "because the hot log has recorded the lines as read"
+)
+_ACCEPTING_TABLE = (
+    "the table is used as it is from now on, a missing one is created empty; its first broken commit and all later "
+    "ones are set aside as *.broken; next: readership recover once more, then readership rebuild"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A store that lacks something, what is lost with it, and what accepting the loss does."""
+
+    store: str
+    fault: str
+    lost: str
+    accepting: str
+
+
+def losses(hot_log: Path, root: Path, database_url: str) -> list[Loss]:
+    """Return what is lost in a data folder; nothing is changed.
+
+    What the tables lack comes alone: the other stores are compared with the tables once those can be used.
+
+    Raises:
+        ControlUnreadable: the control database is damaged: an empty one may only take its place if it is moved away.
+    """
+    if of_tables := table_losses(hot_log, root):
+        return of_tables
+    has_files, hot, identity = completeness.has_files(root), completeness.look(hot_log), control.look(database_url)
+    of_control = completeness.control_fault(identity, registry.control(root), has_files or hot.last_id > 0)
+    of_hot_log = completeness.identity_fault(hot, registry.hot_logs(root), has_files) or completeness.older_fault(
+        hot, completeness.open_tables(root)
+    )
+    found = []
+    if of_hot_log is not None:
+        found.append(Loss(str(hot_log), of_hot_log, _LOST_HOT_LOG, _ACCEPTING_HOT_LOG))
+    if of_control is not None:
+        found.append(Loss(identity.name, of_control, _LOST_CONTROL, _ACCEPTING_CONTROL))
+    return found
+
+
+def table_losses(hot_log: Path, root: Path) -> list[Loss]:
+    """Return what the tables lack of what the hot log recorded; nothing without a hot log."""
+    if completeness.look(hot_log).node is None:
+        return []
+    with closing(batches.connect(hot_log)) as hot:
+        faults = durability.losses(hot, root)
+    return [Loss(str(root / name), fault, _LOST_TABLE, _ACCEPTING_TABLE) for name, fault in faults.items()]
+
+
+def accept_hot_log(
+    hot: sqlite3.Connection, root: Path, database: duckdb.DuckDBPyConnection, now: datetime, is_another_node: bool
+) -> None:
+    """Make this hot log, which may be new, one of the lake; its event ids are complete already: see `event_ids`.
+
+    With `is_another_node` the hot logs recorded before stay in use: this one is of one more machine. The record that
+    imports must ask comes before the batch ids, whose order is what ends the refusal of an older hot log.
+    """
+    node = batches.node_id(hot)
+    differing = _differing_days(root, database)
+    if not is_another_node:
+        _give_up_others(root, node)
+    registry.record_hot_log(root, HotLogRecord(node, ledger_from_s=now.timestamp()))
+    offsets = {spec.name: delta_table.offset(delta_table.open_table(root, spec), node) for spec in delta_table.TABLES}
+    if offsets["daily_views"] < offsets["hits"]:  # the batches between are in hits, and their days are recounted
+        rows = DAILY_VIEWS_TABLE.schema.empty_table()
+        delta_table.append(delta_table.open_table(root, DAILY_VIEWS_TABLE), rows, node, offsets["hits"])
+    unloaded = _unloaded(hot, root, database, offsets["hits"])
+    with batches.transaction(hot):
+        recount.note(hot, differing)
+        batches.continue_above(hot, max(offsets.values()))
+        if unloaded.num_rows:
+            batches.append(hot, unloaded, now.timestamp())
+
+
+def _unloaded(hot: sqlite3.Connection, root: Path, database: duckdb.DuckDBPyConnection, offset: int) -> pa.RecordBatch:
+    """Return the waiting hits under batch ids that the lake has already, without those that are in the lake.
+
+    They were accepted after an older copy of the hot log was put back. Rows in staged files are left out.
+    """
+    rows = [batch.rows for batch in batches.above(hot, 0) if batch.id <= offset]
+    with database.cursor() as cursor:
+        cursor.register("waiting", pa.Table.from_batches(rows, HOT))
+        found = cursor.sql(_UNLOADED.format(hits=_source(root, HITS_TABLE))).to_arrow_table()
+    return pa.RecordBatch.from_pylist(found.to_pylist(), HOT)
+
+
+def accept_control(database_url: str, root: Path) -> None:
+    """Make the control database as it is, or a new one, the one of the lake."""
+    control.connect(database_url).dispose()
+    completeness.register_control(control.look(database_url), root)
+
+
+def _give_up_others(root: Path, node: str) -> None:
+    for record in registry.hot_logs(root).values():
+        if record.node != node and not record.is_given_up:
+            registry.record_hot_log(root, HotLogRecord(record.node, record.ledger_from_s, is_given_up=True))
+
+
+def event_ids(root: Path, database: duckdb.DuckDBPyConnection, since: datetime) -> EventIds:
+    """Yield the event ids of hits in the lake that were received after `since`."""
+    files = _files(root, HITS_TABLE)
+    if not files:
+        return
+    with database.cursor() as cursor:
+        rows = cursor.execute(_EVENT_IDS.format(files=engine.parquet(files)), {"since": since})
+        while some := rows.fetchmany(_EVENT_IDS_AT_ONCE):
+            yield some
+
+
+def _differing_days(root: Path, database: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the days on which the files of the tables differ: the lost hot log had their hits, or had noted them."""
+    hits, daily_views = (_source(root, spec) for spec in delta_table.TABLES)
+    with database.cursor() as cursor:
+        found = cursor.execute(_DIFFERING.format(hits=hits, daily_views=daily_views)).fetchall()
+    return [str(day) for (day,) in found]
+
+
+def _source(root: Path, spec: delta_table.Spec) -> str:
+    files = _files(root, spec)
+    return engine.parquet(files) if files else engine.no_rows(spec)
+
+
+def _files(root: Path, spec: delta_table.Spec) -> tuple[delta_table.File, ...]:
+    return delta_table.state(delta_table.open_table(root, spec), spec, "").files

@@ -1,0 +1,176 @@
+"""Both tables and the hot rows as they stand at one moment.
+
+The order is what makes it exact: first a read transaction on the hot log, then the newest version of each table, then
+the hot batches above that table's offset. A hit can so be neither missed nor counted twice, whatever a loader does
+meanwhile in this process or another.
+
+Days that `daily_views` holds otherwise than `hits` for a moment, because something rewrites them, are noted in the hot
+log (`recount`). The notes are read before and after the rest, until they are the same: then both tables were
+in agreement, but for those days, when they were read. Of another node's notes this one knows nothing.
+"""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from warehouse.errors import HotLogBehind
+from warehouse.hotlog import batches, synced
+from warehouse.hotlog.synced import Synced
+from warehouse.integrity import completeness, durability
+from warehouse.lake import delta_table
+from warehouse.maintenance import recount
+from warehouse.schema import HOT
+
+CHUNKS_MAX = 64
+"""Hot rows are joined into one piece past this many: small ones are read slowly, and each holds its whole message."""
+
+PIECES_MAX = 4_096
+"""Batches joined as they are read: a row of its own takes 18 kB until then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Both tables at a version, the hot rows that each does not hold yet, and the id of the newest hot batch seen.
+
+    `uncounted` are the days (YYYY-MM-DD) of which `hits` alone tells, and `daily_views` nothing to go by.
+    """
+
+    hits: delta_table.State
+    daily_views: delta_table.State
+    hits_hot: pa.Table
+    daily_views_hot: pa.Table
+    last_id: int
+    uncounted: frozenset[str]
+
+    @property
+    def identity(self) -> tuple[int, int, int, frozenset[str]]:
+        """Equal for two snapshots of one reader that hold the same rows: staged files have an id up to `last_id`."""
+        return self.hits.version, self.daily_views.version, self.last_id, self.uncounted
+
+
+_Read = tuple[delta_table.State, delta_table.State, int, frozenset[str]]
+"""Both tables, the id of the newest hot batch seen before them, and the days noted."""
+
+
+class Reader:
+    """Takes snapshots, keeping what it read before: table states by version, and hot rows by batch.
+
+    One reader serves the threads of a process; a snapshot is taken by one at a time.
+    """
+
+    def __init__(self, hot: Path, root: Path, columns: Sequence[str] = tuple(HOT.names)) -> None:
+        """`columns` are those that hot rows are kept with: all take some 0.8 kB a row, the counted ones 0.1 kB.
+
+        Raises:
+            DataIncomplete: see `durability.check`; or the hot log is missing or older than the lake.
+        """
+        self._lock = threading.Lock()
+        self._root = root
+        self._tables = {spec.name: delta_table.open_table(root, spec) for spec in delta_table.TABLES}
+        completeness.require_identity(hot, root)
+        completeness.require_newest(hot, root, list(self._tables.values()))
+        self._hot = batches.connect(hot)
+        self._node = batches.node_id(self._hot)
+        self._states: dict[str, delta_table.State] = {}
+        self._columns = list(columns)
+        self._schema = pa.schema([*map(HOT.field, columns), pa.field("batch_id", pa.int64())])
+        self._rows = self._schema.empty_table()
+        self._staged: list[batches.Batch] = []
+        self._last_id = 0
+
+    def take(self) -> Snapshot:
+        """The tables and hot rows now: every hit acknowledged before the call is in it, once.
+
+        Raises:
+            DataIncomplete: see `durability.check`; or the hot log has become older than the lake.
+        """
+        with self._lock:
+            before, now = None, self._read()
+            while now != before and _is_overtaken(*now):
+                before, now = now, self._read()
+            hits, daily_views, _, uncounted = now
+            self._require_newest(max(hits.offset, daily_views.offset))
+            offset = min(hits.offset, daily_views.offset)
+            self._rows = _above(self._rows, offset)
+            self._staged = [batch for batch in self._staged if batch.id > offset]
+            return Snapshot(
+                self._with_staged(delta_table.HITS_TABLE, hits),
+                self._with_staged(delta_table.DAILY_VIEWS_TABLE, daily_views),
+                _above(self._rows, hits.offset),
+                _above(self._rows, daily_views.offset),
+                self._last_id,
+                uncounted,
+            )
+
+    def close(self) -> None:
+        self._hot.close()
+
+    def _require_newest(self, offset: int) -> None:
+        if offset > self._last_id and offset > (last_id := batches.last_id(self._hot)):
+            raise HotLogBehind(completeness.older(offset, last_id))
+
+    def _read(self) -> _Read:
+        notes = recount.notes(self._hot)
+        while True:
+            recorded = synced.recorded(self._hot)  # first: the tables can only be further when they are read
+            self._read_hot()
+            hits, daily_views = (self._refresh(spec, recorded.get(spec.name)) for spec in delta_table.TABLES)
+            before, notes = notes, recount.notes(self._hot)
+            if notes == before:
+                return hits, daily_views, self._last_id, notes.days
+
+    def _read_hot(self) -> None:
+        """One statement, so one read transaction: it sees whole batches, and none that comes later."""
+        pieces: list[pa.RecordBatch] = []
+        joined = [self._rows]
+        staged: list[batches.Batch] = []
+        last_id = self._last_id
+        for batch in batches.above(self._hot, self._last_id):
+            last_id = batch.id
+            if batch.staged:
+                staged.append(batch)
+                continue
+            rows = batch.rows.select(self._columns)
+            pieces.append(rows.append_column("batch_id", pa.repeat(batch.id, rows.num_rows)))
+            if len(pieces) == PIECES_MAX:
+                joined.append(pa.Table.from_batches(pieces, self._schema).combine_chunks())
+                pieces.clear()
+        if pieces or len(joined) > 1:
+            read = pa.concat_tables([*joined, pa.Table.from_batches(pieces, self._schema)])
+            self._rows = read.combine_chunks() if read["batch_id"].num_chunks > CHUNKS_MAX else read
+        self._staged += staged
+        self._last_id = last_id  # last: a read that fails is made again from where it began
+
+    def _refresh(self, spec: delta_table.Spec, known: Synced | None) -> delta_table.State:
+        table = self._tables[spec.name]
+        delta_table.refresh(table)
+        state = self._states.get(spec.name)
+        if state is None or state.version != table.version():
+            durability.check(self._hot, self._root)
+            self._states[spec.name] = state = delta_table.state(table, spec, self._node)
+        durability.require(self._root / spec.name, Synced(state.version, state.offset), known)
+        return state
+
+    def _with_staged(self, spec: delta_table.Spec, state: delta_table.State) -> delta_table.State:
+        """The table as it is once the loader has put in the files that wait for it."""
+        waiting = [batch for batch in self._staged if batch.id > state.offset]
+        if not waiting:
+            return state
+        folder = delta_table.folder(self._tables[spec.name])
+        files = [file for batch in waiting if batch.staged for file in batch.staged.files(spec, folder)]
+        return replace(state, files=(*state.files, *files), staged=waiting[-1].id)
+
+
+def _is_overtaken(hits: delta_table.State, daily_views: delta_table.State, last_id: int, _: frozenset[str]) -> bool:
+    """Whether one table holds rows, posted and loaded since the hot rows were read, that the other does not."""
+    return hits.offset != daily_views.offset and max(hits.offset, daily_views.offset) > last_id
+
+
+def _above(rows: pa.Table, offset: int) -> pa.Table:
+    if rows.num_rows == 0 or rows["batch_id"][0].as_py() > offset:
+        return rows
+    return rows.filter(pc.field("batch_id") > offset)

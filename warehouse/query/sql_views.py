@@ -1,0 +1,82 @@
+"""The SQL views `hits`, `daily_views` and `agents` over a snapshot: what the files hold, and the hot rows."""
+
+from collections.abc import Sequence
+
+import duckdb
+import pyarrow as pa
+
+from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, File, Spec
+from warehouse.query import engine
+from warehouse.query.snapshot import Snapshot
+from warehouse.schema import AGENTS, HOT
+
+_HOT_HITS = "SELECT *, CAST(ts AT TIME ZONE 'UTC' AS DATE) AS date FROM hits_hot"
+_HOT_DAILY_VIEWS = """
+SELECT project_id, strftime(ts AT TIME ZONE 'UTC', '%Y-%m') AS month, CAST(ts AT TIME ZONE 'UTC' AS DATE) AS date,
+       path, traffic, agent, count(*) AS views
+FROM daily_views_hot GROUP BY ALL
+"""
+_COUNTED = """
+SELECT project_id, strftime(date, '%Y-%m') AS month, date, path, traffic, agent, count(*) AS views
+FROM ({hits}) WHERE date IN ({days}) GROUP BY ALL
+"""
+
+
+def define(cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None:
+    """Create `hits` and `daily_views` on this cursor alone; every reading of them sees this one moment."""
+    cursor.register("hits_hot", snapshot.hits_hot.select(HOT.names))
+    cursor.register("daily_views_hot", snapshot.daily_views_hot.select(HOT.names))
+    cursor.execute(f"CREATE OR REPLACE TEMP VIEW hits AS {_all(HITS_TABLE, snapshot.hits.files, _HOT_HITS)}")
+    daily_views = _daily_views(snapshot, _HOT_HITS, _HOT_DAILY_VIEWS)
+    cursor.execute(f"CREATE OR REPLACE TEMP VIEW daily_views AS {daily_views}")
+
+
+def keep(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, agents: pa.Table) -> None:
+    """Create the three views, with their comments, on a database and all its cursors.
+
+    The hot rows are copied into it, where they take 0.4 kB each and can be spilled: what is only registered belongs to
+    one cursor.
+    """
+    database.execute("CREATE SCHEMA kept")
+    database.register("hits_hot", snapshot.hits_hot.select(HOT.names))
+    database.execute(f"CREATE TABLE kept.hot_hits AS {_HOT_HITS}")
+    database.register("daily_views_hot", snapshot.daily_views_hot.select(HOT.names))
+    database.execute(f"CREATE TABLE kept.hot_daily_views AS {_HOT_DAILY_VIEWS}")
+    database.register("agents_read", agents)
+    database.execute("CREATE TABLE kept.known_agents AS FROM agents_read")
+    for name in ("hits_hot", "daily_views_hot", "agents_read"):
+        database.unregister(name)
+    hits = _all(HITS_TABLE, snapshot.hits.files, "FROM kept.hot_hits")
+    daily_views = _daily_views(snapshot, "FROM kept.hot_hits", "FROM kept.hot_daily_views")
+    _create(database, "hits", HITS_TABLE.schema, hits, "One row a page view")
+    _create(
+        database, "daily_views", DAILY_VIEWS_TABLE.schema, daily_views, "Page views by day: sum views, never count rows"
+    )
+    _create(database, "agents", AGENTS, "FROM kept.known_agents", "The AI agents that are known, one row a pattern")
+
+
+def _all(spec: Spec, files: Sequence[File], hot: str) -> str:
+    columns = ", ".join(spec.schema.names)
+    stored = f"SELECT {columns} FROM {engine.rows(spec, files)} UNION ALL " if files else ""
+    return f"{stored} SELECT {columns} FROM ({hot})"
+
+
+def _daily_views(snapshot: Snapshot, hot_hits: str, hot_daily_views: str) -> str:
+    """As the table has them, but for the days that it does not count: those are counted from the hits."""
+    stored_and_hot = _all(DAILY_VIEWS_TABLE, snapshot.daily_views.files, hot_daily_views)
+    if not snapshot.uncounted:
+        return stored_and_hot
+    days = ", ".join(f"DATE '{day}'" for day in sorted(snapshot.uncounted))
+    files = [file for file in snapshot.hits.files if file.partition in snapshot.uncounted]
+    counted = _COUNTED.format(hits=_all(HITS_TABLE, files, hot_hits), days=days)
+    columns = ", ".join(DAILY_VIEWS_TABLE.schema.names)
+    others = f"SELECT {columns} FROM ({stored_and_hot}) WHERE date NOT IN ({days})"
+    return f"{others} UNION ALL SELECT {columns} FROM ({counted})"
+
+
+def _create(database: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema, rows: str, meaning: str) -> None:
+    database.execute(f"CREATE VIEW {name} AS {rows}")
+    database.execute(f"COMMENT ON VIEW {name} IS '{meaning}'")
+    for field in schema:
+        comment = field.metadata[b"comment"].decode().replace("'", "''")
+        database.execute(f"COMMENT ON COLUMN {name}.{field.name} IS '{comment}'")
