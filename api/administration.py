@@ -12,7 +12,8 @@ from api.control_database import created, opened
 from api.keys import Key, Scope
 from api.output import ERR, show, table
 from api.settings import Settings
-from ingest import ledger, seen
+from ingest.hotlog import deduplication
+from ingest.imports import ledger
 from warehouse.control import projects
 from warehouse.control.projects import Project
 from warehouse.hotlog import batches, refusals
@@ -102,7 +103,7 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
     with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
         refusals.add(hot, internal_id)  # from here on nothing of the project is stored, whenever its request began
         removed = erase_project(hot, settings.lake, database, id, LOCK_WAIT_S)
-        seen.forget_project(hot, id)
+        deduplication.forget_project(hot, id)
         ledger.forget_project(hot, id)
         batches.empty_wal(hot)
     projects.delete(engine, id)

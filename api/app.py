@@ -19,7 +19,7 @@ from api.rate_limit import RateLimit
 from api.settings import Settings
 from api.state import State
 from api.upkeep import Upkeep
-from ingest.hotlog import HotLog
+from ingest.hotlog.writer import HotLog
 from warehouse.control import database
 from warehouse.query.report import HOT_COLUMNS, Views
 from warehouse.query.snapshot import Reader

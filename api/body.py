@@ -10,8 +10,8 @@ from starlette.types import Message
 from api.headers import header
 from api.problems import Problem
 from ingest.errors import Overloaded
-from ingest.hotlog import RETRY_AFTER_S
-from ingest.post import gunzipped
+from ingest.hits.body import gunzipped
+from ingest.hotlog.writer import RETRY_AFTER_S
 
 PIECE_S = 30
 """Timeout for the next piece of a body, in seconds."""
@@ -46,7 +46,7 @@ async def read(request: Request, bytes_max: int, piece_s: float = PIECE_S, total
     Raises:
         Problem: `body-too-large`, `body-too-slow`, or `unsupported-media-type` for another Content-Encoding.
         Overloaded: the service ends.
-        InvalidBody, BodyTooLarge: see `ingest.post.gunzipped`.
+        InvalidBody, BodyTooLarge: see `ingest.hits.body.gunzipped`.
     """
     encoding = (header(request, b"content-encoding") or "identity").strip().lower()
     if encoding not in ("identity", "gzip"):

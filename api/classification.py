@@ -7,8 +7,8 @@ from starlette.responses import Response
 from api import auth, parameters
 from api.problems import Fault, Problem
 from api.state import state_of
-from ingest.classify import classify
-from ingest.hit import USER_AGENT_CHARACTERS_MAX
+from ingest.classification.classifier import classify
+from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX
 
 
 class Classified(msgspec.Struct, frozen=True, rename="camel"):

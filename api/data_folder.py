@@ -8,7 +8,9 @@ from pathlib import Path
 
 from api.rate_limit import RateLimit
 from api.settings import Settings
-from ingest import agents, ledger, seen
+from ingest.classification import agents
+from ingest.hotlog import deduplication
+from ingest.imports import ledger
 from warehouse import disk
 from warehouse.errors import NoData
 from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RUN, sqlite_url
@@ -60,7 +62,7 @@ def prepare_lake(settings: Settings) -> None:
     make(settings)
     with _locked(settings):
         with closing(batches.connect(settings.hot_log)) as hot:
-            seen.create(hot)
+            deduplication.create(hot)
             ledger.create(hot)
             durability.prepare(hot, settings.lake)
             completeness.require_newest(settings.hot_log, settings.lake)

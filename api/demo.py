@@ -12,7 +12,7 @@ from api.log_reading import ledger_from_us
 from api.output import ERR, OUT, table
 from api.settings import Settings
 from api.views import report
-from ingest.import_log import Options, import_logs
+from ingest.imports.importer import Options, import_logs
 from warehouse.control import database, projects
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches

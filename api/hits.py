@@ -20,13 +20,14 @@ from api.headers import header, idempotency_key
 from api.keys import LiveKey
 from api.problems import Fault, Problem, pointer
 from api.state import State, state_of
-from ingest import hit, post
 from ingest.errors import InvalidField, Overloaded
-from ingest.hit import BeaconHit, Hit, microseconds
-from ingest.hotlog import RETRY_AFTER_S
-from ingest.page_view import row
-from ingest.path import UNSTORABLE
-from ingest.seen import Post, Receipt
+from ingest.hits import body as post
+from ingest.hits import hit
+from ingest.hits.hit import BeaconHit, Hit, microseconds
+from ingest.hits.row import row
+from ingest.hits.url import UNSTORABLE
+from ingest.hotlog.deduplication import Post, Receipt
+from ingest.hotlog.writer import RETRY_AFTER_S
 from warehouse.control.projects import Project
 from warehouse.errors import ProjectNotFound
 

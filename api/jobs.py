@@ -21,7 +21,7 @@ from api.headers import idempotency_key
 from api.keys import Scope
 from api.problems import Fault, Problem
 from api.state import state_of
-from ingest.json_fault import explained
+from ingest.hits.json_errors import explained
 
 JSON, NDJSON, TEXT = "application/json", "application/x-ndjson", "text/plain"
 BODY_BYTES_MAX = 512 * 1024

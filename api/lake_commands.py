@@ -15,8 +15,8 @@ from rich.table import Table
 from api import data_folder
 from api.output import ERR, OUT, show, table
 from api.settings import Settings
-from ingest.classify import RULESET
-from ingest.page_view import columns_of
+from ingest.classification.classifier import RULESET
+from ingest.hits.row import columns_of
 from warehouse import doctor
 from warehouse.doctor import Finding
 from warehouse.hotlog import batches

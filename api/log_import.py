@@ -7,10 +7,10 @@ from contextlib import nullcontext
 import click
 
 from api.settings import Settings
-from ingest import log_file
-from ingest.log_format import NAMES
-from ingest.processes import helped, told
-from ingest.request import Pages
+from ingest.classification.pool import helped, told
+from ingest.formats.detect import NAMES
+from ingest.formats.request import Pages
+from ingest.imports import source
 
 AUTO = "auto"
 PURGE_DELAY_MS = 1_000
@@ -49,14 +49,14 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
     Page views alone are taken: GET, answered 2xx or 304, of pages. What was read before is known by its content: the
     same log again adds nothing, one that has grown its new lines, also when it was renamed or packed meanwhile.
     """
-    if is_followed and (dry_run or log_file.STDIN in files):
+    if is_followed and (dry_run or source.STDIN in files):
         raise click.UsageError("--follow reads files that grow: it takes neither --dry-run nor standard input")
     with nullcontext(told) if is_followed else helped() as tell:
         if not is_followed:  # to give Arrow's memory back in milliseconds and take it again takes a tenth of the time
             os.environ.setdefault("MIMALLOC_PURGE_DELAY", str(PURGE_DELAY_MS))
         gc.disable()  # of what is loaded here nothing is garbage, and to look for some takes a sixth of the time
         from api import log_reading  # noqa: PLC0415  # it loads libraries with threads: see `helped`
-        from ingest.import_log import Options  # noqa: PLC0415  # the same
+        from ingest.imports.importer import Options  # noqa: PLC0415  # the same
 
         gc.freeze()
         gc.enable()

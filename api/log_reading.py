@@ -15,10 +15,10 @@ import msgspec
 
 from api import data_folder
 from api.settings import Settings
-from ingest import log_file
-from ingest.follow import follow
-from ingest.import_log import Import, Options, Summary, import_logs
-from ingest.processes import Tell
+from ingest.classification.pool import Tell
+from ingest.imports import source
+from ingest.imports.importer import Import, Options, Summary, import_logs
+from ingest.imports.tail import follow
 from warehouse import folder
 from warehouse.control import project_check
 from warehouse.control.project_check import Check
@@ -77,7 +77,7 @@ def ledger_from_us(settings: Settings) -> int:
 def _import(  # what to read, where to, and how
     settings: Settings, project_id: str, files: Sequence[str], options: Options, tell: Tell, check: Check
 ) -> Summary:
-    sizes = [log_file.size(file) for file in log_file.matched(files)]
+    sizes = [source.size(file) for file in source.matched(files)]
     size = None if None in sizes else sum(size or 0 for size in sizes)
     with _progress(size) as on_read, closing(batches.connect(settings.hot_log)) as hot:
         return import_logs(hot, settings.lake, project_id, files, time.time, options, on_read, tell, check)
@@ -98,7 +98,7 @@ def _follow(settings: Settings, project_id: str, files: Sequence[str], options: 
     ends: list[int] = []  # not an Event: its lock may be held where a handler finds the program
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda given, _: ends.append(given))
-    log_file.try_each([file for file in log_file.matched(files) if Path(file).exists()])
+    source.try_each([file for file in source.matched(files) if Path(file).exists()])
     upkeep = Upkeep(settings)
     upkeep.start()
     try:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, Progress, Task, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from api.output import ERR, OUT, table
-from ingest.import_log import Summary
+from ingest.imports.importer import Summary
 
 
 @contextmanager

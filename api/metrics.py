@@ -12,8 +12,8 @@ from prometheus_client.registry import REGISTRY, Collector
 from agent.job import Status
 from agent.queue import Census
 from agent.webhook import Outcome
-from ingest.post import Rejection
-from ingest.seen import Receipt
+from ingest.hits.body import Rejection
+from ingest.hotlog.deduplication import Receipt
 
 FIELDS = frozenset({"path", "url", "referrer", "eventId", "userAgent", "timestamp", "status", "format"})
 

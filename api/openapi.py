@@ -22,8 +22,8 @@ from api.schemas import (
     schemas,
 )
 from api.settings import Settings
-from ingest import hit, post
-from ingest.seen import REMEMBERED_S
+from ingest.hits import body, hit
+from ingest.hotlog.deduplication import REMEMBERED_S
 
 _DAYS = REMEMBERED_S // 86_400
 
@@ -48,7 +48,7 @@ counted by the next export. After any other answer nothing was kept. If no answe
 send it again with the same `Idempotency-Key` or the same `eventId`s, and nothing is counted twice.
 
 With an API key of the scope `ingest` or `write`, for a server, an edge or a log shipper: one JSON object, an
-array of them, or NDJSON, an object a line. At most {post.HITS_MAX:,} hits and {post.BODY_BYTES_MAX >> 20} MiB, also
+array of them, or NDJSON, an object a line. At most {body.HITS_MAX:,} hits and {body.BODY_BYTES_MAX >> 20} MiB, also
 once unpacked where it comes with `Content-Encoding: gzip`.
 
 - Each hit is judged by itself. A bad one does not stop the others: `rejected` tells its index (from 0; blank
@@ -61,7 +61,7 @@ once unpacked where it comes with `Content-Encoding: gzip`.
   answered with the first `202` and stores nothing; with another body, `422`.
 
 Without a key, for a page: a beacon, such as `beacon.js` sends. One JSON object of at most
-{post.BEACON_BYTES_MAX >> 10} KiB with `url` or `path`, and perhaps `referrer` and `eventId`. Its user agent and
+{body.BEACON_BYTES_MAX >> 10} KiB with `url` or `path`, and perhaps `referrer` and `eventId`. Its user agent and
 time are the request's own. As `text/plain` a browser sends it across origins without asking first. Its
 `Origin`, if it has one, must be one of the project's. One address may send {Settings.beacons_per_minute}
 beacons and pixels in any minute, unless the operator has set another number.
@@ -182,7 +182,7 @@ def description() -> Json:
 
 def _send() -> Json:
     one, beacon = ref("ServerHit"), ref("BeaconHit")
-    many = {"type": "array", "items": one, "minItems": 1, "maxItems": post.HITS_MAX}
+    many = {"type": "array", "items": one, "minItems": 1, "maxItems": body.HITS_MAX}
     samples = {"hit": _HIT, "hits": [_HIT, {"path": "/blog"}], "beacon": json.loads(_BEACON)}
     examples = {name: {"value": sample} for name, sample in samples.items()}
     content = {

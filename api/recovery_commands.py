@@ -10,7 +10,8 @@ from rich.table import Table
 from api import data_folder, service_lock
 from api.output import ERR, show, table
 from api.settings import Settings
-from ingest import ledger, seen
+from ingest.hotlog import deduplication
+from ingest.imports import ledger
 from warehouse.hotlog import batches
 from warehouse.integrity import durability
 from warehouse.lake import delta_table
@@ -63,10 +64,10 @@ def _accept(settings: Settings, losses: Sequence[Loss], another_node: bool) -> N
 def _accept_hot_log(settings: Settings, another_node: bool) -> None:
     now = datetime.now(UTC)
     with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
-        seen.create(hot)
+        deduplication.create(hot)
         ledger.create(hot)
-        for some in recovery.event_ids(settings.lake, database, now - timedelta(seconds=seen.REMEMBERED_S)):
-            seen.learn(hot, some)
+        for some in recovery.event_ids(settings.lake, database, now - timedelta(seconds=deduplication.REMEMBERED_S)):
+            deduplication.learn(hot, some)
         with durability.writing(hot, settings.lake, LOCK_WAIT_S):
             recovery.accept_hot_log(hot, settings.lake, database, now, another_node)
         load(hot, settings.lake, LOCK_WAIT_S)

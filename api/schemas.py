@@ -8,14 +8,14 @@ from agent.job import PROMPT_BYTES_MAX
 from api import jobs, problems, views
 from api.classification import Classified
 from api.logs import REQUEST_ID
-from ingest import hit, path
-from ingest.hit import BeaconHit, ServerHit
-from ingest.seen import REMEMBERED_S, Receipt
+from ingest.hits import hit, url
+from ingest.hits.hit import BeaconHit, ServerHit
+from ingest.hotlog.deduplication import REMEMBERED_S, Receipt
 from warehouse.control import projects
 
 Json = dict[str, Any]
 
-_TEXT = {"pattern": "^[^\\x00-\\x1f\\x7f]*$", "maxLength": path.URL_CHARACTERS_MAX}
+_TEXT = {"pattern": "^[^\\x00-\\x1f\\x7f]*$", "maxLength": url.URL_CHARACTERS_MAX}
 LIMITS: dict[str, Json] = {
     "url": {**_TEXT, "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[^/?#\\s\\x00-\\x1f\\x7f][^\\x00-\\x1f\\x7f]*$"},
     "path": {**_TEXT, "minLength": 1},
@@ -27,7 +27,7 @@ LIMITS: dict[str, Json] = {
 TOLD = {
     "url": "The page's absolute http or https URL. Give `url` or `path`, not both.",
     "path": f"The page's path. Its query, fragment, last `/` and `index.html` are cut; at most"
-    f" {path.PATH_CHARACTERS_MAX:,} characters may then be left.",
+    f" {url.PATH_CHARACTERS_MAX:,} characters may then be left.",
     "referrer": "The URL of the page that led here.",
     "eventId": f"Unique to the view: counted once within {REMEMBERED_S // 86_400} days.",
     "userAgent": "The reader's User-Agent header.",

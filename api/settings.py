@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from api.errors import InvalidSetting
-from ingest.post import HITS_MAX
+from ingest.hits.body import HITS_MAX
 from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RUN, sqlite_url
 
 DATA, DEMO_DATA = "data", "data-demo"

@@ -12,7 +12,7 @@ from api.keys import BELIEVED_MAX, BELIEVED_S, Keyring
 from api.rate_limit import RateLimit
 from api.settings import Settings
 from api.upkeep import Upkeep
-from ingest.hotlog import HotLog
+from ingest.hotlog.writer import HotLog
 from warehouse.control import projects
 from warehouse.control.projects import Project
 from warehouse.query.report import Views

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from api import metrics
 from api.settings import Settings
-from ingest import seen
+from ingest.hotlog import deduplication
 from warehouse import clock, disk_space
 from warehouse.errors import DataIncomplete, LakeBusy, WarehouseError, engine_errors
 from warehouse.hotlog import batches
@@ -162,7 +162,7 @@ class Upkeep:
             days = self._settings.retention_days
             if days:
                 steps.callback(erase_before, self._hot, root, now.date(), days, TIDY_WAIT_S)
-            steps.callback(seen.forget, self._hot, now.timestamp())
+            steps.callback(deduplication.forget, self._hot, now.timestamp())
 
     def _remove_files(self, now: datetime) -> None:
         compact.tidy(self._hot, self._settings.lake, TIDY_WAIT_S)

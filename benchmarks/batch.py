@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from benchmarks import client, server
 from benchmarks.measure import RUNS, Measured, ratio, record
 from benchmarks.single import AGENT
-from ingest.hit import ServerHit
+from ingest.hits.hit import ServerHit
 
 HITS_A_REQUEST = 1_000
 REQUESTS = 300

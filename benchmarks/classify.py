@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.measure import RUNS, Measured, record
-from ingest.hit import Hit
-from ingest.page_view import row
+from ingest.hits.hit import Hit
+from ingest.hits.row import row
 
 HOSTILE = 400
 LENGTH = 10_000
-SAMPLE = Path(__file__).parent.parent / "tests" / "ingest" / "ua_sample.jsonl"
+SAMPLE = Path(__file__).parent.parent / "tests" / "ingest" / "classification" / "ua_sample.jsonl"
 FAMILIES: dict[str, Callable[[random.Random], str]] = {
     "random text": lambda chance: "".join(chance.choices(string.printable, k=LENGTH)),
     "one letter": lambda chance: chance.choice(string.ascii_letters) * LENGTH,

@@ -13,7 +13,7 @@ import msgspec
 from rich.console import Console
 
 from api.output import table
-from ingest.classify import RULESET, Classification, Traffic, classify
+from ingest.classification.classifier import RULESET, Classification, Traffic, classify
 
 SET = Path(__file__).parent.parent / "tests" / "data" / "labelled_user_agents.jsonl"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import httpx
 
-from ingest import ledger
+from ingest.imports import ledger
 from tests.reading import daily_views, hits
 from tests.running import COMMAND, PROJECT, Running, new_key, readership
 from tests.waiting import until

@@ -17,7 +17,7 @@ import httpx
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from ingest.classify import RULESET
+from ingest.classification.classifier import RULESET
 from tests.reading import table
 from tests.running import COMMAND, PROJECT, Running
 from tests.waiting import until

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import warehouse
-from ingest.agents import rows as known_agents
+from ingest.classification.agents import rows as known_agents
 from tests.running import COMMAND, Running
 
 PEAK = (

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ingest.errors import Overloaded
-from ingest.hit import Hit
-from ingest.hotlog import HotLog
-from ingest.page_view import row
-from ingest.seen import Post
+from ingest.hits.hit import Hit
+from ingest.hits.row import row
+from ingest.hotlog.deduplication import Post
+from ingest.hotlog.writer import HotLog
 from tests.small_disk import SmallDisk
 from tests.warehouse.site import NOON, Site, view
 from warehouse.lake import delta_table

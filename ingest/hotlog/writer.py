@@ -1,0 +1,246 @@
+"""The hot log's writer: rows of many posts in one durable commit, each post answered once it is on disk.
+
+A thread takes every post that waits, writes their rows as one Arrow batch with the event ids and Idempotency-Keys that
+they bring, and commits. Several processes may write one hot log; SQLite puts their commits in order.
+"""
+
+import asyncio
+import logging
+import queue
+import sqlite3
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+
+from ingest.errors import Overloaded
+from ingest.hotlog import deduplication
+from ingest.hotlog.deduplication import Post, Receipt
+from warehouse import disk_space
+from warehouse.errors import ProjectNotFound
+from warehouse.hotlog import batches, refusals
+from warehouse.schema import HOT, Row
+
+WAITING_ROWS_MAX = 100_000
+"""Rows of posts not yet committed in this process; past it posts are turned away."""
+LOCK_WAIT_S = 3.0
+"""How long a commit waits for the lock of another process before its posts are answered 503. A post that arrives during
+one commit waits for it and then for its own."""
+LOOK_EVERY_S = 1.0
+CHECKED_ROWS = 500
+"""The free disk space is read before a commit once so many rows were stored since it was last read."""
+RETRY_AFTER_S = 5
+LOG = logging.getLogger("readership.hotlog")
+
+Waiting = tuple[Post, "asyncio.Future[Receipt]"]
+
+
+_ROW = pa.struct(list(HOT))
+
+
+class _NewRefusals(Exception):
+    """A project was deleted since the writer read the refusals."""
+
+
+class HotLog:
+    """The writer of one process. `post` is called on the event loop, which must be the one that made it.
+
+    While a commit is under way posts gather on the loop, and the next commit takes them all. The thread is so woken
+    once a commit and not once a post.
+    """
+
+    def __init__(self, path: Path, backlog_rows_max: int) -> None:
+        self._connection = batches.connect(path, LOCK_WAIT_S)
+        deduplication.create(self._connection)
+        self._read_refusals()
+        self._backlog_rows_max = backlog_rows_max
+        self._stored_rows = batches.backlog(self._connection).rows  # from here on the thread's, which alone changes it
+        self._waiting_rows = 0
+        self.fault: str | None = None
+        """Why the last commit failed; None if it did not."""
+        self._folder = path.parent
+        self._unchecked_rows = 0
+        self.shortage = self._find_shortage()
+        """Why posts are refused for want of disk space; None if there is enough."""
+        self._gathered: list[Waiting] = []
+        self._is_writing = False
+        self._queue: queue.SimpleQueue[list[Waiting] | None] = queue.SimpleQueue()
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._write, name="hotlog")
+        self._thread.start()
+
+    def post(self, post: Post) -> "asyncio.Future[Receipt]":
+        """Store the rows; the future is done when they are on disk, and a loss of power cannot undo it.
+
+        Raises:
+            Overloaded: too much waits, here or for the loader, or the disk is nearly full; nothing is kept.
+        Through the future:
+            Overloaded: the disk does not take it; nothing is kept.
+            IdempotencyMismatch: the key came before with another body; nothing is kept.
+            ProjectNotFound: the project was deleted since the request began; nothing is stored.
+        """
+        if self.shortage is not None:
+            raise Overloaded(self.shortage, RETRY_AFTER_S)
+        if self._stored_rows + self._waiting_rows + len(post.rows) > self._backlog_rows_max:
+            raise Overloaded("too many hits wait to be loaded into the lake", RETRY_AFTER_S)
+        if self._waiting_rows > WAITING_ROWS_MAX:
+            raise Overloaded("hits arrive faster than the disk takes them", RETRY_AFTER_S)
+        future: asyncio.Future[Receipt] = self._loop.create_future()
+        self._waiting_rows += len(post.rows)
+        self._gathered.append((post, future))
+        if not self._is_writing:
+            self._is_writing = True
+            self._loop.call_soon(self._hand_over)
+        return future
+
+    def close(self) -> None:
+        """Commit what waits, answer it on the loop's next round, and close the file."""
+        self._hand_over()
+        self._queue.put(None)
+        self._thread.join()
+        self._connection.close()
+
+    def _hand_over(self) -> None:
+        self._queue.put(self._gathered)
+        self._gathered = []
+
+    def _write(self) -> None:
+        """The writer thread: what is handed over, a commit at a time, until `close`."""
+        looked_s = 0.0
+        while True:
+            try:
+                waiting = self._queue.get(timeout=LOOK_EVERY_S)
+            except queue.Empty:
+                waiting = []
+            if waiting is None:
+                return
+            if waiting:
+                answers = self._commit([post for post, _ in waiting])
+                self._loop.call_soon_threadsafe(self._answer, waiting, answers)
+            if (now_s := time.monotonic()) - looked_s >= LOOK_EVERY_S:
+                self._look()
+                looked_s = now_s
+
+    def _look(self) -> None:
+        """Read the backlog and the free space, and clear a fault that has passed.
+
+        A commit alone must not clear it: a load balancer sends no posts to a service that is not ready. Where the hot
+        log cannot be read, the last values stay; the posts that meet the fault report it.
+        """
+        with suppress(sqlite3.DatabaseError, OSError):
+            self._stored_rows = batches.backlog(self._connection).rows
+            self._set_shortage(self._find_shortage())
+            if self.shortage is not None:
+                batches.empty_wal(self._connection)  # it keeps the size that a failed commit gave it
+            if self.fault is not None:
+                batches.try_write(self._connection)
+                self._set_fault(None)
+
+    def _find_shortage(self, more: int = 0) -> str | None:
+        """Return why a batch of `more` bytes may not be stored; None if the disk has enough space."""
+        self._unchecked_rows = 0
+        return disk_space.shortage(self._connection, disk_space.free_bytes(self._folder), more)
+
+    def _commit(self, posts: list[Post]) -> list[Receipt | Exception]:
+        """Store the posts in one transaction. Return one answer per post, or the same error for all of them."""
+        try:
+            answers = self._store(posts)
+        except sqlite3.DatabaseError as error:
+            is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+            reason = f"disk full: {error}" if is_full else str(error)
+            self._set_fault(reason)
+            return [Overloaded(f"the hot log cannot be written: {reason}", RETRY_AFTER_S)] * len(posts)
+        except Exception as error:  # noqa: BLE001  # a fault of ours goes to these senders; the thread serves the others
+            return [error] * len(posts)
+        self._set_fault(None)
+        return answers
+
+    def _store(self, posts: list[Post]) -> list[Receipt | Exception]:
+        """Store the posts of all projects but the deleted ones."""
+        while True:
+            try:
+                answers = iter(self._store_all([post for post in posts if post.internal_id not in self._refused]))
+            except _NewRefusals:
+                self._read_refusals()
+            else:
+                refused = self._refused
+                return [
+                    ProjectNotFound(post.project) if post.internal_id in refused else next(answers) for post in posts
+                ]
+
+    def _read_refusals(self) -> None:
+        self._last_refusal = refusals.last(self._connection)  # first: the next commit finds a later one
+        self._refused = refusals.internal_ids(self._connection)
+
+    def _store_all(self, posts: list[Post]) -> list[Receipt | Exception]:
+        """Store the posts. Raises _NewRefusals, and stores nothing, if a project was deleted since the last look."""
+        if any(deduplication.leaves_a_trace(post) for post in posts):
+            return self._store_remembered(posts, time.time())
+        rows = [row for post in posts for row in post.rows]
+        if rows:
+            self._append(rows, time.time())
+            self._stored_rows += len(rows)
+        return [Receipt(len(post.rows), 0, post.rejected) for post in posts]
+
+    def _store_remembered(self, posts: list[Post], now_s: float) -> list[Receipt | Exception]:
+        rows: list[Row] = []
+        with batches.transaction(self._connection):
+            if refusals.last(self._connection) != self._last_refusal:
+                raise _NewRefusals
+            answers: list[Receipt | Exception] = [
+                deduplication.remember(self._connection, post, rows, int(now_s)) for post in posts
+            ]
+            if rows:
+                self._append(rows, now_s)
+        self._stored_rows += len(rows)
+        return answers
+
+    def _append(self, rows: list[Row], now_s: float) -> None:
+        batch = _record_batch(rows)
+        self._unchecked_rows += len(rows)
+        if self._unchecked_rows >= CHECKED_ROWS and (shortage := self._find_shortage(batch.nbytes)) is not None:
+            raise Overloaded(shortage, RETRY_AFTER_S)
+        if not batches.append_if_none_refused(self._connection, batch, now_s, self._last_refusal):
+            raise _NewRefusals
+
+    def _set_shortage(self, shortage: str | None) -> None:
+        if shortage is not None and self.shortage is None:
+            LOG.error("posts are answered 503: %s", shortage)
+        elif shortage is None and self.shortage is not None:
+            LOG.warning("there is enough disk space again: posts are stored")
+        self.shortage = shortage
+
+    def _set_fault(self, fault: str | None) -> None:
+        """Log each new reason once: while it lasts, every post meets it."""
+        if fault is not None and fault != self.fault:
+            LOG.error("the hot log cannot be written, posts are answered 503: %s", fault)
+        elif fault is None and self.fault is not None:
+            LOG.warning("the hot log can be written again")
+        self.fault = fault
+
+    def _answer(self, waiting: list[Waiting], answers: list[Receipt | Exception]) -> None:
+        if self._gathered:
+            self._hand_over()
+        else:
+            self._is_writing = False
+        for (post, future), answer in zip(waiting, answers, strict=True):
+            self._waiting_rows -= len(post.rows)
+            if future.cancelled():
+                continue
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+
+def _record_batch(rows: list[Row]) -> pa.RecordBatch:
+    """One call for all columns: for a batch of a few rows it takes half the time of an array a column."""
+    return pa.RecordBatch.from_struct_array(pa.array(rows, _ROW))
+
+
+def store(connection: sqlite3.Connection, rows: list[Row], now_s: float) -> None:
+    """Commit rows that are not a post's, such as those of an imported log."""
+    with batches.transaction(connection):
+        batches.append(connection, _record_batch(rows), now_s)

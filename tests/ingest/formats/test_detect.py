@@ -1,0 +1,201 @@
+"""A log's format is told from its first lines, and a format that is named is that one."""
+
+import re
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.ingest.test_access_log import common, line, vhost
+
+from ingest.errors import InvalidFormat, InvalidLine, UnknownFormat
+from ingest.formats.detect import NAMES, Format, detect, named
+from tests.ingest import test_cloudfront, test_json_log
+from tests.warehouse.site import ROOT
+
+SAMPLES: dict[str, bytes] = {
+    "combined": line(),
+    "common": common(),
+    "vhost-combined": vhost(),
+    "cloudfront": test_cloudfront.row(),
+    **{name: test_json_log.line(name) for name in test_json_log.SAMPLES},
+}
+HEADERS = {"cloudfront": [b"#Version: 1.0", test_cloudfront.HEADER]}
+MALFORMED = [
+    b'192.0.2.9 - - [15/Sep/2026:12:34:56 +0000] "GET / HTTP/1.1" 400 0 "-',
+    b"{",
+    b"x\ty",
+    b'1 "GET / HTTP/1.1"',
+]
+ASKED_NOTHING = {
+    "caddy": test_json_log.line("caddy", logger="admin", request=..., status=...),
+    "vercel": test_json_log.line("vercel", source="build", proxy=...),
+    "netlify": test_json_log.line("netlify", log_type="deploy"),
+    "combined": line(b"-", status=b"408", user_agent=b"-"),
+    "common": common(request=b"", status=b"400"),
+    "vhost-combined": vhost(request=rb"\x16\x03\x01", status=b"400"),
+}
+
+
+def log(name: str, lines: int = 3) -> list[bytes]:
+    return HEADERS.get(name, []) + [SAMPLES[name]] * lines
+
+
+def counts(format: Format, lines: list[bytes]) -> tuple[int, int, int]:
+    """How many lines are requests, tell of none, are malformed."""
+    requests = nothing = malformed = 0
+    for said in lines:
+        try:
+            request = format.parse(said)
+        except InvalidLine:
+            malformed += 1
+        else:
+            requests, nothing = requests + (request is not None), nothing + (request is None)
+    return requests, nothing, malformed
+
+
+def test_every_format_has_a_sample() -> None:
+    assert set(SAMPLES) == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+def test_every_format_is_detected_and_reads_its_log(name: str, end: bytes) -> None:
+    lines = [said + end for said in log(name)]
+    found = detect(lines)
+    assert found.name == name
+    expected = (1, len(lines) - 1, 0) if name == "vercel" else (3, len(lines) - 3, 0)  # three lines of one request
+    assert counts(found, lines) == expected
+    assert counts(named(name, lines), lines) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_format_is_detected_by_one_line(name: str) -> None:
+    assert detect(log(name, 1)).name == name
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(
+    st.sampled_from(NAMES),
+    st.integers(1, 20),
+    st.lists(st.sampled_from([*MALFORMED, b"", b"\n"]), max_size=19),
+    st.randoms(),
+)
+def test_format_is_detected_between_lines_of_another_form(
+    name: str, own: int, others: list[bytes], random: object
+) -> None:
+    junk = others[: own - 1]
+    lines = [SAMPLES[name]] * own + junk
+    random.shuffle(lines)  # type: ignore[attr-defined]
+    assert detect(HEADERS.get(name, []) + lines).name == name
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [line(host=b"2001:db8::1"), line(host=b"::1", user=b"Ana Maria"), line(user=b"-")],
+        [line(host=b"192.0.2.1:5678"), line(host=b"example.com")],
+        [line(), common(), line() + b' "192.0.2.7" 0.003'],
+        [line(), vhost(), line()],
+        [line(user_agent=b'a"b'), common(), line(), line(), line()],
+    ],
+)
+def test_combined_is_not_taken_for_common_or_vhost_combined(lines: list[bytes]) -> None:
+    assert detect(lines).name == "combined"
+
+
+def test_truncated_lines_of_combined_do_not_make_it_common() -> None:
+    assert detect([line()[:-n] for n in range(40)] + [line()] * 40).name == "combined"
+
+
+@pytest.mark.parametrize("head", [[], [b""], [b"\n", b"  \r\n"]])
+def test_log_without_a_line_is_combined(head: list[bytes]) -> None:
+    assert detect(head).name == "combined"
+
+
+@pytest.mark.parametrize("name", sorted(ASKED_NOTHING))
+def test_lines_that_tell_of_no_request_do_not_hide_the_format(name: str) -> None:
+    assert detect([ASKED_NOTHING[name]] * 50 + [SAMPLES[name]]).name == name
+    assert detect([ASKED_NOTHING[name]] * 50).name == name
+
+
+def test_cloudfront_log_with_headers_alone_is_detected() -> None:
+    assert detect(HEADERS["cloudfront"]).name == "cloudfront"
+
+
+def test_cloudfront_format_knows_the_columns_of_the_head_and_of_its_log_alone() -> None:
+    lines = log("cloudfront")
+    later = named("cloudfront", lines)
+    assert counts(later, [SAMPLES["cloudfront"]]) == (1, 0, 0)
+    assert counts(named("cloudfront", []), [SAMPLES["cloudfront"]]) == (0, 0, 1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_blank_line_tells_of_no_request(name: str) -> None:
+    format = named(name, [])
+    assert [format.parse(said) for said in (b"", b"\n", b" \t\r\n")] == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b"2026/09/15 12:34:56 [error] 7#7: *1 open() failed"],
+        [line(), b"x", b"y"],
+        [line(), b"x"],
+        [line(), common(), b"x", b"y"],
+        [b'{"a":1}'] * 100,
+        [b"\0" * 100],
+    ],
+)
+def test_log_that_no_format_reads_more_than_half_of_is_unknown(lines: list[bytes]) -> None:
+    with pytest.raises(UnknownFormat):
+        detect(lines)
+
+
+def test_unknown_log_is_shown_by_its_first_line_and_the_names_are_listed() -> None:
+    with pytest.raises(UnknownFormat) as error:
+        detect([b"\n", b"begins\x1b[31m\xff " + b"a" * 200 + b"\n", b"next"])
+    message = str(error.value)
+    first = message.partition("begins with ")[2].partition("; give")[0]
+    assert first.startswith("begins�[31mÿ aaa")
+    assert len(first) == 120
+    assert all(name in message for name in NAMES)
+    assert "--format" in message
+    assert "next" not in message
+
+
+def test_short_first_line_is_shown_whole() -> None:
+    with pytest.raises(UnknownFormat, match="begins with hello; give"):
+        detect([b"hello\r\n"])
+
+
+@pytest.mark.parametrize("name", ["", "Combined", "auto", "nginx"])
+def test_name_of_no_format_is_told_with_the_names_there_are(name: str) -> None:
+    with pytest.raises(UnknownFormat) as error:
+        named(name, [])
+    assert all(known in str(error.value) for known in NAMES)
+
+
+def test_log_format_of_nginx_is_told_by_its_dollar() -> None:
+    format = named(
+        '$remote_addr - $remote_user [$time_local] "$request" $status $bytes_sent "$http_referer" "$http_user_agent"',
+        [],
+    )
+    assert format.parse(line()) == named("combined", []).parse(line())
+    assert format.parse(b"\n") is None
+    with pytest.raises(InvalidFormat, match="http_user_agent"):
+        named("$request $status $msec", [])
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(st.lists(st.binary(max_size=40), max_size=5))
+def test_any_lines_are_of_a_format_or_unknown(lines: list[bytes]) -> None:
+    with suppress(UnknownFormat):
+        assert detect(lines).name in NAMES
+
+
+def test_docs_name_every_format() -> None:
+    text = (ROOT / "docs" / "access-logs.md").read_text()
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", text.partition("## What is a page view")[0], re.MULTILINE)) == set(
+        NAMES
+    )

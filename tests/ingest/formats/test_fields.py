@@ -1,0 +1,88 @@
+"""A time is read in whatever form a log writes it, and text in whatever bytes."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingest.errors import InvalidLine
+from ingest.formats.fields import decoded, iso_us, shown, time_us
+from ingest.hits.hit import EPOCH
+
+NOON_US = 1_789_473_600_000_000  # 2026-09-15T12:00:00Z, by `date -u -d @1789473600`
+
+
+@pytest.mark.parametrize(
+    ("written", "us"),
+    [
+        (1789473600, NOON_US),
+        (1789473600.5, NOON_US + 500_000),
+        (1789473600.1234562, NOON_US + 123_456),
+        (1789473600000, NOON_US),
+        (1789473600123.5, NOON_US + 123_500),
+        (1789473600000001, NOON_US + 1),
+        (1789473600000001999, NOON_US + 1),
+        (0, 0),
+        (-1, -1_000_000),
+        ("1789473600", NOON_US),
+        ("1789473600.500", NOON_US + 500_000),
+        ("1789473600000001999", NOON_US + 1),
+        ("2026-09-15T12:00:00Z", NOON_US),
+        ("2026-09-15T12:00:00.123456789Z", NOON_US + 123_456),
+        ("2026-09-15T12:00:00.5Z", NOON_US + 500_000),
+        ("2026-09-15T14:00:00+02:00", NOON_US),
+        ("2026-09-15T02:30:00.000-0930", NOON_US),
+        ("2026/09/15 12:00:00.000", NOON_US),
+        ("2026-09-15T12:00:00", NOON_US),
+        ("15/Sep/2026:17:30:00 +0530", NOON_US),
+    ],
+)
+def test_time_is_read_in_any_form(written: float | str, us: int) -> None:
+    assert time_us(written) == us
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "",
+        "-",
+        "yesterday",
+        "1e9",
+        "2026-09-15",
+        "2026-13-15T12:00:00Z",
+        "2026-02-29T12:00:00Z",
+        "2026-09-15T24:00:00Z",
+        "2026-09-15T12:00:00+24:00",
+        "0001-01-01T00:00:00+00:01",
+        "\uff12026-09-15T12:00:00Z",
+        "9" * 30,
+        10**30,
+        -(10**18) * 100,
+        1e300,
+    ],
+)
+def test_time_that_there_is_not_is_malformed(written: float | str) -> None:
+    with pytest.raises(InvalidLine):
+        time_us(written)
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.integers(124_416_000_000_000, 7_258_118_400_000_000).map(lambda us: EPOCH + timedelta(microseconds=us)))
+def test_every_time_is_read_alike_in_every_unit(instant: datetime) -> None:
+    us = (instant - EPOCH) // timedelta(microseconds=1)
+    assert iso_us(instant.isoformat()) == us
+    assert time_us(us) == us
+    assert time_us(us * 1_000) == us
+    assert time_us(us // 1_000) == us // 1_000 * 1_000
+    assert time_us(us // 1_000_000) == us // 1_000_000 * 1_000_000
+
+
+def test_bytes_that_are_not_utf_8_are_latin_1() -> None:
+    assert decoded("é".encode()) == "é"
+    assert decoded("é".encode("latin-1")) == "é"
+
+
+def test_characters_that_no_field_may_hold_are_replaced() -> None:
+    assert shown("a\x00b\nc\x7fd\ud800") == "a�b�c�d�"
+    assert shown("a b\u00a0é") == "a b\u00a0é"

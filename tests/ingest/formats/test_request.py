@@ -1,0 +1,251 @@
+"""A request is a page view, or is skipped for one reason, or is malformed."""
+
+import re
+from typing import Any, get_args
+
+import pytest
+from tests.ingest.test_access_log import line
+
+from ingest.errors import InvalidLine
+from ingest.formats.clf import parse
+from ingest.formats.request import NOT_PAGE_FOLDER, NOT_PAGE_PATHS, NOT_PAGES, Pages, Request, Skip, page_view
+from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX, Hit
+from ingest.hits.url import URL_CHARACTERS_MAX
+from tests.warehouse.site import ROOT
+
+
+def skipped(**said: Any) -> str:
+    """Why a line is no page view."""
+    found = page_view(parse(line(**said)))
+    assert isinstance(found, str), found
+    return found
+
+
+def path(request: bytes) -> str:
+    found = page_view(parse(line(request)))
+    assert isinstance(found, Hit), found
+    return found.path
+
+
+@pytest.mark.parametrize(
+    ("target", "normalised"),
+    [
+        ("/caf\xe9".encode(), "/caf%C3%A9"),
+        ("/caf\xe9".encode("latin-1"), "/caf%C3%A9"),
+        (rb"/caf\xC3\xA9", "/caf%C3%A9"),
+        (rb"/a\x22b", "/a%22b"),
+        (rb"/a\"b", "/a%22b"),
+        (rb"/a\x20b", "/a%20b"),
+        (b"/%7Eana", "/~ana"),
+    ],
+)
+def test_escapes_of_a_target_are_undone_before_it_is_normalised(target: bytes, normalised: str) -> None:
+    assert path(b"GET %s HTTP/1.1" % target) == normalised
+
+
+@pytest.mark.parametrize(
+    ("target", "normalised"),
+    [
+        (b"/", "/"),
+        (b"/?q=.css", "/"),
+        (b"/a/", "/a"),
+        (b"/index.html", "/"),
+        (b"//a", "/a"),
+        (b"http://example.com/a?b", "/a"),
+        (b"https://example.com", "/"),
+        (b"HTTPS://user@example.com:8443/a/", "/a"),
+        (b"/a.html", "/a.html"),
+        (b"/a.php", "/a.php"),
+        (b"/a.md", "/a.md"),
+        (b"/a.txt", "/a.txt"),
+        (b"/a.pdf", "/a.pdf"),
+        (b"/llms.txt", "/llms.txt"),
+        (b"/llms-full.txt", "/llms-full.txt"),
+        (b"/v1.0", "/v1.0"),
+        (b"/css", "/css"),
+        (b"/a.css/b", "/a.css/b"),
+        (b"/a.css.html", "/a.css.html"),
+        (b"/acss", "/acss"),
+        (b"/blog/robots.txt", "/blog/robots.txt"),
+        (b"/robots.txt.html", "/robots.txt.html"),
+        (b"/.well-known", "/.well-known"),
+        (b"/a/.well-known/b", "/a/.well-known/b"),
+        (b"/a%2Ecss%2Fb", "/a.css%2Fb"),
+    ],
+)
+def test_target_of_a_page_counts_under_its_path(target: bytes, normalised: str) -> None:
+    assert path(b"GET %s HTTP/1.1" % target) == normalised
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        b"/a.css",
+        b"/a.CSS",
+        b"/a.css?v=1",
+        b"/a.css/",
+        b"/a%2Ecss",
+        b"/.css",
+        b"/a.min.js",
+        b"/favicon.ico",
+        b"/feed.xml",
+        b"/feed.rss",
+        b"/feed.atom",
+        b"/sitemap.xml.gz",
+        b"/robots.txt",
+        b"/robots.txt?a",
+        b"//robots.txt",
+        b"/ads.txt",
+        b"/humans.txt",
+        b"/.well-known/security.txt",
+        b"https://example.com/a.css",
+    ],
+)
+def test_target_of_no_page_is_skipped(target: bytes) -> None:
+    assert skipped(request=b"GET %s HTTP/1.1" % target) == "not_a_page"
+
+
+@pytest.mark.parametrize("extension", sorted(NOT_PAGES))
+def test_every_extension_of_no_page_is_skipped_in_any_case(extension: str) -> None:
+    for written in (extension, extension.upper()):
+        assert skipped(request=b"GET /a/b.%s HTTP/1.1" % written.encode()) == "not_a_page"
+
+
+@pytest.mark.parametrize(
+    "method", [b"POST", b"HEAD", b"PUT", b"DELETE", b"OPTIONS", b"PATCH", b"CONNECT", b"get", b"PROPFIND"]
+)
+def test_other_methods_than_get_are_skipped(method: bytes) -> None:
+    assert skipped(request=method + b" /a HTTP/1.1") == "method"
+
+
+def test_targets_that_only_other_methods_have_are_skipped_for_their_method() -> None:
+    assert skipped(request=b"OPTIONS * HTTP/1.1") == "method"
+    assert skipped(request=b"CONNECT example.com:443 HTTP/1.1") == "method"
+
+
+@pytest.mark.parametrize(
+    "status", [b"000", b"100", b"199", b"300", b"301", b"302", b"303", b"307", b"400", b"404", b"499", b"500", b"999"]
+)
+def test_answers_that_show_no_page_are_skipped(status: bytes) -> None:
+    assert skipped(status=status) == "status"
+
+
+@pytest.mark.parametrize("status", [b"200", b"201", b"204", b"206", b"299", b"304"])
+def test_answers_that_show_a_page_are_page_views(status: bytes) -> None:
+    found = page_view(parse(line(status=status)))
+    assert isinstance(found, Hit)
+    assert found.status == int(status)
+
+
+def test_first_of_several_reasons_is_told() -> None:
+    assert skipped(request=b"POST /a.css HTTP/1.1", status=b"404") == "method"
+    assert skipped(request=b"GET /a.css HTTP/1.1", status=b"404") == "status"
+    assert skipped(request=b"GET /a.css HTTP/1.1", status=b"200") == "not_a_page"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"request": b"GET /" + b"a" * 2_048 + b" HTTP/1.1"},
+        {"request": b"GET /?" + b"a" * URL_CHARACTERS_MAX + b" HTTP/1.1"},
+        {"request": b"GET https:// HTTP/1.1"},
+        {"user_agent": b"a" * (USER_AGENT_CHARACTERS_MAX + 1)},
+        {"referrer": b"https://example.com/" + b"a" * URL_CHARACTERS_MAX},
+    ],
+    ids=["path", "target", "no host", "user agent", "referrer"],
+)
+def test_field_over_its_limit_makes_the_line_malformed(said: dict[str, bytes]) -> None:
+    request = parse(line(**said))  # type: ignore[arg-type]
+    with pytest.raises(InvalidLine):
+        page_view(request)
+
+
+def documented(list_name: str) -> list[str]:
+    """The names between the list's marks in docs/access-logs.md."""
+    text = (ROOT / "docs" / "access-logs.md").read_text()
+    return re.findall("`([^`]+)`", text.partition(f"<!-- {list_name} -->")[2].partition(f"<!-- /{list_name} -->")[0])
+
+
+def test_docs_list_what_is_no_page() -> None:
+    extensions = documented("extensions")
+    assert sorted(extensions) == sorted(NOT_PAGES)
+    assert sorted(documented("paths")) == sorted({*NOT_PAGE_PATHS, NOT_PAGE_FOLDER})
+
+
+def test_docs_explain_every_reason_in_its_order() -> None:
+    text = (
+        (ROOT / "docs" / "access-logs.md").read_text().partition("## Lines that are skipped")[2].partition("\n## ")[0]
+    )
+    assert tuple(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == get_args(Skip)
+
+
+# What an owner says of pages
+
+
+def of(target: str, pages: Pages) -> str:
+    """The path of a view of the target, or why there is none."""
+    found = page_view(Request(0, "GET", target, 200, "", ""), pages)
+    return found if isinstance(found, str) else found.path
+
+
+@pytest.mark.parametrize(
+    ("glob", "target"),
+    [
+        ("/feed.xml", "/feed.xml"),
+        ("*.xml", "/a/b/feed.xml"),
+        ("/data/*", "/data/a/b.json"),
+        ("/data/?.json", "/data/a.json"),
+        ("/[ab].css", "/b.css"),
+        ("/[!ab].css", "/c.css"),
+        ("/robots.txt", "/robots.txt?a=1"),
+        ("/.well-known/*", "/.well-known/a/b"),
+        ("*", "/a.css"),
+        ("/caf%C3%A9.xml", "/caf\xe9.xml"),
+    ],
+)
+def test_path_of_no_page_that_is_included_is_a_page(glob: str, target: str) -> None:
+    assert of(target, Pages()) == "not_a_page"
+    assert of(target, Pages(include=("/other", glob))).startswith("/")
+
+
+@pytest.mark.parametrize(
+    ("glob", "target"),
+    [
+        ("feed.xml", "/feed.xml"),
+        ("/feed", "/feed.xml"),
+        ("/FEED.xml", "/feed.xml"),
+        ("*.XML", "/feed.xml"),
+        ("/?.css", "/ab.css"),
+        ("/[ab].css", "/c.css"),
+        ("/a.css?v=*", "/a.css?v=1"),
+        ("", "/a.css"),
+    ],
+)
+def test_glob_is_of_the_whole_path_in_its_case(glob: str, target: str) -> None:
+    assert of(target, Pages(include=(glob,))) == "not_a_page"
+
+
+def test_excluded_path_is_no_page_whatever_includes_it() -> None:
+    pages = Pages(include=("*.xml",), exclude=("/admin*", "/private/*"))
+    assert of("/admin", pages) == "excluded"
+    assert of("/admin/a", pages) == "excluded"
+    assert of("/private/feed.xml", pages) == "excluded"
+    assert of("/private", pages) == "/private"
+    assert of("/feed.xml", pages) == "/feed.xml"
+    assert of("/a.css", Pages(exclude=("/a.css",))) == "excluded"
+
+
+def test_glob_sees_the_path_under_which_views_count() -> None:
+    assert of("/a/index.html?b", Pages(exclude=("/a",))) == "excluded"
+    assert of("https://example.com/a/", Pages(exclude=("/a",))) == "excluded"
+
+
+def test_method_and_status_are_told_before_the_path_is_looked_at() -> None:
+    pages = Pages(exclude=("*",))
+    assert page_view(Request(0, "POST", "/a", 404, "", ""), pages) == "method"
+    assert page_view(Request(0, "GET", "/a", 404, "", ""), pages) == "status"
+
+
+@pytest.mark.timeout(10)
+def test_hostile_glob_is_matched_in_bounded_time() -> None:
+    assert of("/" + "a" * 2_000, Pages(exclude=("*a" * 60 + "b",))).startswith("/a")

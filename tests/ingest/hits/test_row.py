@@ -1,0 +1,149 @@
+"""A hit becomes a row of the lake: who read the page, on what, from where."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingest.classification.classifier import RULESET, classify
+from ingest.hits import row as page_view
+from ingest.hits.hit import Hit
+from ingest.hits.row import AGENT, CACHED_CHARACTERS_MAX, TRAFFIC, columns_of, row
+from warehouse.schema import EVENT_ID, HOT, RULED
+
+TS = datetime(2026, 9, 15, 12, 34, 56, 789_012, tzinfo=UTC)
+TS_US = 1_789_475_696_789_012
+RECEIVED = datetime(2026, 9, 15, 12, 35, tzinfo=UTC)
+RECEIVED_US = 1_789_475_700_000_000
+GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"
+IPHONE = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_7 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
+    "Version/26.4 Mobile/15E148 Safari/604.1"
+)
+
+
+def columns(user_agent: str = "", referrer: str | None = None, **fields: Any) -> dict[str, Any]:
+    """The row of a hit as the lake reads it back: by name, in the types of the schema."""
+    said = {"utm_source": None, "format": None, "status": None, "event_id": None, **fields}
+    made = row("site", Hit("/a", TS_US, user_agent, referrer, **said), "server", RECEIVED_US)
+    arrays = [pa.array([value], field.type) for value, field in zip(made, HOT, strict=True)]
+    read: dict[str, Any] = pa.RecordBatch.from_arrays(arrays, schema=HOT).to_pylist()[0]
+    return read
+
+
+def test_row_of_an_ai_agent_says_who_and_why() -> None:
+    read = columns(
+        GPTBOT,
+        "https://Example.ORG:8443/page?q=1",
+        utm_source="news",
+        format="markdown",
+        status=304,
+        event_id="event-1",
+    )
+    of_device = {name: read.pop(name) for name in ("browser", "os", "device")}
+    assert of_device["device"] == "bot"
+    assert read == {
+        "project_id": "site",
+        "ts": TS,
+        "path": "/a",
+        "traffic": "ai",
+        "agent": "GPTBot",
+        "operator": "OpenAI",
+        "purpose": "training",
+        "rule": "ai:GPTBot",
+        "ruleset": RULESET,
+        "user_agent": GPTBOT,
+        "referrer": "https://Example.ORG:8443/page?q=1",
+        "referrer_host": "example.org",
+        "utm_source": "news",
+        "format": "markdown",
+        "status": 304,
+        "source": "server",
+        "event_id": "event-1",
+        "received_at": RECEIVED,
+    }
+
+
+def test_row_of_a_person_says_on_what_they_read() -> None:
+    read = columns(IPHONE)
+    assert [read[name] for name in ("traffic", "agent", "operator", "purpose")] == ["human", None, None, None]
+    assert [read[name] for name in ("browser", "os", "device")] == ["Mobile Safari", "iOS", "mobile"]
+
+
+def test_hit_without_a_user_agent_is_a_bots() -> None:
+    read = columns("")
+    assert (read["traffic"], read["rule"], read["user_agent"]) == ("bot", "bot:empty-user-agent", "")
+
+
+def test_places_in_a_row_are_those_of_the_schema() -> None:
+    made = row("site", Hit("/a", TS_US, GPTBOT, None, None, None, None, "event-1"), "log", RECEIVED_US)
+    assert (made[TRAFFIC], made[AGENT], made[EVENT_ID]) == ("ai", "GPTBot", "event-1")
+
+
+@pytest.mark.parametrize(
+    ("referrer", "host"),
+    [
+        (None, None),
+        ("https://example.org", "example.org"),
+        ("https://EXAMPLE.org/", "example.org"),
+        ("http://user:secret@example.org:8080/a?b#c", "example.org"),
+        ("https://[2001:db8::1]:8443/", "2001:db8::1"),
+        ("https://192.0.2.1/", "192.0.2.1"),
+        ("android-app://com.google.android.gm/", "com.google.android.gm"),
+        ("//example.org/a", "example.org"),
+        ("https://b\xfccher.example/", "b\xfccher.example"),
+        ("example.org/a", None),
+        ("/a", None),
+        ("about:blank", None),
+        ("https://", None),
+        ("https://[broken/", None),
+        ("https://a\u2100b/", None),
+        ("?", None),
+    ],
+)
+def test_host_of_the_referrer_is_kept_where_it_has_one(referrer: str | None, host: str | None) -> None:
+    read = columns(referrer=referrer)
+    assert (read["referrer"], read["referrer_host"]) == (referrer, host)
+
+
+@pytest.mark.parametrize(
+    "length", [CACHED_CHARACTERS_MAX - 1, CACHED_CHARACTERS_MAX, CACHED_CHARACTERS_MAX + 1, 16_384]
+)
+def test_long_user_agent_is_classified_as_ever_and_kept_whole(length: int) -> None:
+    user_agent = GPTBOT + ";" + "a" * (length - len(GPTBOT) - 1)
+    read = columns(user_agent)
+    assert (read["agent"], read["user_agent"]) == ("GPTBot", user_agent)
+
+
+def test_long_user_agents_do_not_fill_the_cache() -> None:
+    kept = page_view._cached_columns.cache_info().currsize
+    for n in range(100):
+        columns(f"{n} {'x' * 10_000}")
+    assert page_view._cached_columns.cache_info().currsize == kept
+    columns("short")
+    hits = page_view._cached_columns.cache_info().hits
+    columns("short")
+    assert page_view._cached_columns.cache_info().hits == hits + 1
+
+
+storable = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=50)
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(storable, storable.filter(bool) | st.none())
+def test_any_hit_makes_a_row_and_the_same_hit_the_same_row(user_agent: str, referrer: str | None) -> None:
+    read = columns(user_agent, referrer)
+    assert read == columns(user_agent, referrer)
+    assert (read["user_agent"], read["referrer"]) == (user_agent, referrer)
+    found = classify(user_agent)
+    assert (read["traffic"], read["agent"], read["rule"]) == (found.traffic, found.agent, found.rule)
+
+
+def test_stored_user_agents_get_the_columns_that_hits_with_them_get() -> None:
+    agents = ["", GPTBOT, IPHONE, "curl/8 'quoted' \N{PILE OF POO}", "GPTBot/" + 10_000 * "x"]
+    said = columns_of(agents)
+    assert said.to_pylist() == [{name: columns(agent)[name] for name in RULED.names} for agent in agents]
+    assert said.schema == columns_of([]).schema == RULED

@@ -1,0 +1,265 @@
+"""One page, many spellings: every rule of a path, by hand, and the laws that all of them keep."""
+
+import string
+from collections.abc import Callable
+from contextlib import suppress
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import assume, example, given, reject, settings
+from hypothesis import strategies as st
+
+from ingest.errors import InvalidField
+from ingest.hits.url import PATH_CHARACTERS_MAX, URL_CHARACTERS_MAX, of_path, of_url
+
+PATHS = [
+    # query and fragment
+    ("/a?b=c", "/a"),
+    ("/a#top", "/a"),
+    ("/a?b#c", "/a"),
+    ("/a#b?c", "/a"),
+    ("/a?b?c", "/a"),
+    ("/?a", "/"),
+    ("/#", "/"),
+    ("?a=b", "/"),
+    ("#top", "/"),
+    ("/a/?b=/c/", "/a"),
+    ("/a%3Fb%23c", "/a%3Fb%23c"),
+    # one leading slash
+    ("a", "/a"),
+    ("a/b", "/a/b"),
+    ("//a", "/a"),
+    ("///a//b", "/a//b"),
+    ("//example.com/a", "/example.com/a"),
+    ("%2Fa", "/%2Fa"),
+    # no trailing slash, but for /
+    ("/", "/"),
+    ("//", "/"),
+    ("/a/", "/a"),
+    ("/a//", "/a"),
+    ("/a/b/", "/a/b"),
+    ("/a%2F", "/a%2F"),
+    # index.html dropped
+    ("/index.html", "/"),
+    ("index.html", "/"),
+    ("/a/index.html", "/a"),
+    ("/a//index.html", "/a"),
+    ("/a/index.html?b", "/a"),
+    ("/a/index.html/", "/a"),
+    ("/index.html/index.html", "/"),
+    ("/a/%69ndex.html", "/a"),
+    ("/a/index%2Ehtml", "/a"),
+    ("/index.html/a", "/index.html/a"),
+    ("/a/my-index.html", "/a/my-index.html"),
+    ("/a/index.htm", "/a/index.htm"),
+    ("/a/Index.html", "/a/Index.html"),
+    ("/a/index.html5", "/a/index.html5"),
+    # percent-encoding
+    ("/%7Eana", "/~ana"),
+    ("/%41%62%30%2D%2E%5F", "/Ab0-._"),
+    ("/caf%c3%a9", "/caf%C3%A9"),
+    ("/caf\xe9", "/caf%C3%A9"),
+    ("/\u65e5\u672c", "/%E6%97%A5%E6%9C%AC"),
+    ("/\U0001f4a9", "/%F0%9F%92%A9"),
+    ("/a b", "/a%20b"),
+    ("/a+b", "/a+b"),
+    ("/a%20b", "/a%20b"),
+    ("/a%2fb", "/a%2Fb"),
+    ("/a%252Fb", "/a%252Fb"),
+    ("/100%", "/100%25"),
+    ("/%zz", "/%25zz"),
+    ("/%4", "/%254"),
+    ("/%%41", "/%25A"),
+    ("/%2%30", "/%2520"),
+    ("/%00", "/%00"),
+    ("/%ff", "/%FF"),
+    ('/"<>\\^`{|}', "/%22%3C%3E%5C%5E%60%7B%7C%7D"),
+    ("/a;b=1,2:@!$&'()*", "/a;b=1,2:@!$&'()*"),
+    ("/%3B%3A%40", "/%3B%3A%40"),
+    ("/[a]", "/%5Ba%5D"),
+    ("/\x80\x9f\xa0", "/%C2%80%C2%9F%C2%A0"),
+    ("/\ufeff\u2028", "/%EF%BB%BF%E2%80%A8"),
+    # case and inner slashes make pages of their own
+    ("/Docs/Install", "/Docs/Install"),
+    ("/docs//install", "/docs//install"),
+    # what looks like a URL without being one of http
+    ("/https://example.com/", "/https://example.com"),
+    ("http:/a", "/http:/a"),
+    ("https://", "/https:"),
+    ("ftp://example.com/a", "/ftp://example.com/a"),
+]
+
+URLS = [
+    ("https://example.com", "/"),
+    ("https://example.com/", "/"),
+    ("https://example.com/a", "/a"),
+    ("http://example.com/a", "/a"),
+    ("HTTPS://EXAMPLE.COM/A", "/A"),
+    ("https://example.com?a=b", "/"),
+    ("https://example.com#top", "/"),
+    ("https://example.com/a/?b#c", "/a"),
+    ("https://example.com//a", "/a"),
+    ("https://example.com:8443/a", "/a"),
+    ("https://example.com:8443", "/"),
+    ("https://user:secret@example.com/a", "/a"),
+    ("https://user:secret@example.com", "/"),
+    ("https://[2001:db8::1]/a", "/a"),
+    ("https://[2001:db8::1]:8443/a", "/a"),
+    ("https://[2001:db8::1]", "/"),
+    ("https://192.0.2.1/a", "/a"),
+    ("https://b\xfccher.example/a", "/a"),
+    ("https://example.com/https://example.org/a", "/https://example.org/a"),
+    ("https://example.com/a/index.html", "/a"),
+    ("https://example.com/%7Eana", "/~ana"),
+]
+
+NO_URLS = [
+    "",
+    "/a",
+    "a",
+    "//example.com/a",
+    "example.com/a",
+    "https:/example.com",
+    "https://",
+    "https:///a",
+    "https://?a",
+    "https://#a",
+    "ftp://example.com/a",
+    "file:///a",
+    "android-app://com.example/a",
+    "javascript:alert(1)",
+    "https//example.com",
+    " https://example.com/a",
+    "https:// example.com/a",
+    "https://exam ple.com/a",
+    "https://example.com /a",
+]
+
+UNSTORABLE = [*map(chr, range(0x20)), "\x7f", "\ud800", "\udbff", "\udc00", "\udfff"]
+
+
+@pytest.mark.parametrize(("path", "normalised"), PATHS)
+def test_path_counts_under_one_spelling(path: str, normalised: str) -> None:
+    assert of_path(path) == normalised
+    assert of_path(normalised) == normalised
+
+
+@pytest.mark.parametrize(("path", "normalised"), [each for each in PATHS if each[0].startswith(("/", "?", "#"))])
+def test_url_counts_under_the_spelling_of_its_path(path: str, normalised: str) -> None:
+    assert of_url(f"https://example.com{path}") == normalised
+
+
+@pytest.mark.parametrize(("url", "normalised"), URLS)
+def test_url_counts_by_what_follows_its_host(url: str, normalised: str) -> None:
+    assert of_url(url) == normalised
+
+
+@pytest.mark.parametrize("url", NO_URLS)
+def test_other_text_is_no_url(url: str) -> None:
+    with pytest.raises(InvalidField) as told:
+        of_url(url)
+    assert told.value.field == "url"
+
+
+@pytest.mark.parametrize("url", [url for url, _ in URLS])
+def test_url_is_refused_as_a_path_and_told_where_it_belongs(url: str) -> None:
+    with pytest.raises(InvalidField, match=r"^path: is an absolute URL; send it as `url`$"):
+        of_path(url)
+
+
+def test_empty_path_is_refused() -> None:
+    with pytest.raises(InvalidField, match=r"^path: must not be empty$"):
+        of_path("")
+
+
+@pytest.mark.parametrize("unstorable", UNSTORABLE, ids=ascii)
+@pytest.mark.parametrize("place", ["/{}", "/a{}b", "/a?{}", "/a#{}", "{}/a", "/a{}"])
+def test_control_character_or_lone_surrogate_is_refused_wherever_it_stands(unstorable: str, place: str) -> None:
+    text = place.format(unstorable)
+    with pytest.raises(InvalidField, match="control character or a lone surrogate"):
+        of_path(text)
+    with pytest.raises(InvalidField):
+        of_url(f"https://example.com{text}")
+
+
+@pytest.mark.parametrize(("of", "field", "before"), [(of_path, "path", ""), (of_url, "url", "https://example.com")])
+def test_path_is_as_long_as_the_limit_and_no_longer(of: Callable[[str], str], field: str, before: str) -> None:
+    longest = "/" + "a" * (PATH_CHARACTERS_MAX - 1)
+    assert PATH_CHARACTERS_MAX == 2_048
+    assert of(before + longest) == longest
+    assert of(before + longest + "/?b#c") == longest
+    with pytest.raises(InvalidField, match=f"^{field}: has a path of 2049 characters once normalised"):
+        of(before + longest + "b")
+
+
+def test_limit_is_of_the_path_once_normalised() -> None:
+    fits = "/" + "\xe9" * 341  # six characters each, once encoded
+    assert len(of_path(fits)) == 2_047
+    with pytest.raises(InvalidField, match="has a path of 2053 characters"):
+        of_path(fits + "\xe9")
+    assert of_path("/" + "%61" * 2_047) == "/" + "a" * 2_047
+
+
+def test_query_may_be_longer_than_a_path_up_to_a_limit_of_its_own() -> None:
+    assert of_path("/a?" + "b" * (URL_CHARACTERS_MAX - 3)) == "/a"
+    with pytest.raises(InvalidField, match="has 8193 characters; at most 8192 are taken"):
+        of_path("/a?" + "b" * (URL_CHARACTERS_MAX - 2))
+
+
+PATH_CHARACTERS = set(string.ascii_letters + string.digits + "/:@!$&'()*+,;=-._~%")
+pieces = st.sampled_from(["/", "//", "%", "%2F", "%41", "%c3", "%7e", "?", "#", ".", "index.html", "/index.html", "a"])
+texts = st.text(max_size=60) | st.lists(pieces | st.text(max_size=2), max_size=20).map("".join)
+
+
+def normalised(text: str) -> str:
+    """The path of a text that has one; others are left out."""
+    try:
+        return of_path(text)
+    except InvalidField:
+        reject()
+
+
+@settings(deadline=None, derandomize=True, max_examples=500)
+@given(texts)
+def test_no_text_raises_anything_but_that_it_is_invalid(text: str) -> None:
+    for of in (of_path, of_url, lambda path: of_url("https://example.com" + path)):
+        with suppress(InvalidField):
+            of(text)
+
+
+@settings(deadline=None, derandomize=True, max_examples=500)
+@given(texts)
+@example("/index.html/")
+@example("/%2%30")
+@example("//%2Findex.html//")
+def test_normalised_path_stays_as_it_is(text: str) -> None:
+    path = normalised(text)
+    assert of_path(path) == path
+    assert of_url("https://example.com" + path) == path
+
+
+@settings(deadline=None, derandomize=True, max_examples=500)
+@given(texts)
+def test_normalised_path_is_ascii_with_one_leading_and_no_trailing_slash(text: str) -> None:
+    path = normalised(text)
+    assert set(path) <= PATH_CHARACTERS
+    assert path.startswith("/")
+    assert not path.startswith("//")
+    assert path == "/" or not path.endswith(("/", "/index.html"))
+    assert len(path) <= PATH_CHARACTERS_MAX
+    escapes = [path[i : i + 3] for i, character in enumerate(path) if character == "%"]
+    assert all(len(escape) == 3 and set(escape[1:]) <= set("0123456789ABCDEF") for escape in escapes)
+
+
+@settings(deadline=None, derandomize=True, max_examples=500)
+@given(st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="/?#%"), min_size=1))
+def test_segment_decodes_to_what_was_sent(segment: str) -> None:
+    assume(segment != "index.html")
+    assert unquote(of_path("/" + segment)) == "/" + segment
+
+
+@settings(deadline=None, derandomize=True, max_examples=500)
+@given(texts, st.text(st.characters(exclude_categories=["Cc", "Cs"])))
+def test_query_and_fragment_change_nothing(text: str, more: str) -> None:
+    path = normalised(text)
+    assert of_path(f"{path}?{more}") == of_path(f"{path}#{more}") == path

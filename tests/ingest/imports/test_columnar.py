@@ -1,0 +1,423 @@
+"""Lines read by columns, with those that are left to the parser, say what the parser alone says of every line."""
+
+import gc
+import weakref
+from codecs import BOM_UTF8
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.ingest.test_access_log import FIREFOX, line
+
+from ingest.errors import InvalidLine
+from ingest.formats import detect
+from ingest.formats.request import DEFAULT_PAGES, Pages, page_view
+from ingest.hits.hit import Hit
+from ingest.imports import columnar, request_cache
+from ingest.imports.chunk import LINE_BYTES_MAX
+from ingest.imports.columnar import SHAPES
+from ingest.imports.request_cache import Memory
+from ingest.imports.rows import VIEWS
+from tests.warehouse.site import ROOT
+
+SAMPLE = ROOT / "sample_data" / "access.log"
+PAGES = Pages(include=("/feed.xml",), exclude=("/admin*",))
+Views = Counter[tuple[object, ...]]
+
+
+def by_the_parser(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, Counter[str]]:
+    """The views of lines, and how many were skipped for each reason: one line after the other."""
+    parse = detect.named(name, ()).parse
+    views: Views = Counter()
+    skipped: Counter[str] = Counter()
+    for each in lines:
+        try:
+            request = parse(each[:LINE_BYTES_MAX])
+            found = page_view(request, pages) if request else "not_a_request"
+        except InvalidLine:
+            found = "malformed"
+        if isinstance(found, Hit):
+            views[found.path, found.ts_us, found.user_agent, found.referrer, found.utm_source, found.status] += 1
+        else:
+            skipped[found] += 1
+    return views, skipped
+
+
+def by_columns(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, Counter[str]]:
+    block = b"".join(each + b"\n" for each in lines)
+    columns = columnar.read(block, SHAPES[name], Memory(pages))
+    assert columns.lines == len(lines)
+    views, skipped = by_the_parser([lines[place] for place in columns.left], name, pages)
+    assert columns.views.schema == VIEWS
+    return views + Counter(rows(columns.views)), skipped + Counter(columns.skipped)
+
+
+def rows(views: pa.Table) -> list[tuple[object, ...]]:
+    return [tuple(row.values()) for row in views.to_pylist()]
+
+
+def vhost(request: bytes = b"GET /a HTTP/1.1", **fields: bytes) -> bytes:
+    return b"example.com:443 " + line(request, **fields)
+
+
+def common(request: bytes = b"GET /a HTTP/1.1", **fields: bytes) -> bytes:
+    return line(request, **fields).rsplit(b' "', 2)[0]
+
+
+# Generated lines: each field is plain three times of four
+
+plain_paths = st.sampled_from([b"/", b"/a", b"/a/b/", b"/index.html", b"/a.css", b"/feed.xml", b"/admin/x", b"/a?x=1"])
+odd_targets = st.sampled_from(
+    [
+        b"", b"-", b"*", b"a", b"//", b"/%41%2f%zz", b"/%e4", "/ä".encode(), "/ä".encode("latin-1"), b"/a\x00", b"/a b",
+        b"/\\x41", b"/\\", b"/a#b?c", b"/?utm_source=x", b"/a?utm_source=%00%FF&utm_source=y", b"?utm_source=", b"/$1",
+        b"http://example.com/a/", b"HTTPS://example.com", b"http://", b"http://?utm_source=a", b"example.com:443",
+        b"/" + b"a" * 2_047, b"/" + b"a" * 2_048, b"/" + b"%" * 1_000, b"/a?" + b"b" * 8_190, b"/" + b"a" * 9_000,
+        b"/a.CSS", b"/robots.txt", b"/.well-known/x", b"/a/index.html?q", b"/[a]", b"/{a}", b"/a|b", b"/a'b",
+    ]
+)  # fmt: skip
+REQUESTS = [
+    b"get /a HTTP/1.1", b"POST /a HTTP/1.1", b"GETA /a HTTP/1.1", b"G3T /a HTTP/1.1", b"GET /a", b"-", b"",
+    b"GET /a HTTP/1.10", b"GET /a HTTP/11", b"GET  /a HTTP/1.1", b"GET /a http/1.1", b"GET /a HTTP/1.1 ",
+    b"\\x16\\x03\\x01", b"\x16\x03\x01", b'GET /a\\" HTTP/1.1', b'GET /a" HTTP/1.1', b"GET /a HTTP/1.1\\",
+    "GET /a HTTP/\u0661.1".encode(), "GÉT /a HTTP/1.1".encode(), b"GET /a\tHTTP/1.1", b"GET /a\xa0b HTTP/1.1",
+]  # fmt: skip
+requests = st.one_of(
+    plain_paths.map(lambda path: b"GET " + path + b" HTTP/1.1"),
+    plain_paths.map(lambda path: b"GET " + path + b" HTTP/2"),
+    odd_targets.map(lambda target: b"GET " + target + b" HTTP/1.1"),
+    st.sampled_from(REQUESTS),
+)  # fmt: skip
+TEXTS = [
+    b"", b" ", b" -", b"--", b'\\"', b"\\", b"\\\\", b'\\\\"', b'a\\"b', b'a"b', b'"', b'""', b'" "', b'" "x',
+    b"\\x22", b"\\x", b"\\t", b"\t", b"\x00", b"\x01", b"\x7f", b"\xff", b"\xe4", "ä".encode(), b"\xc2",
+    "\u2028".encode(), "\x85".encode(), "\ufffd".encode(), "\ud800".encode(errors="surrogatepass"), b"\r",
+    b"a\rb", b"a" * 8_192, b"a" * 8_193, b"a" * 16_384, b"a" * 16_385, b"$", b"$1", b"\xef\xbb\xbf", b"#",
+    b"https://example.org/?q=1", b"GPTBot/1.3", "ä".encode() * 8_000, b"\xf0\x9f\x98\x80", b"x" * 70_000,
+]  # fmt: skip
+texts = st.one_of(
+    st.just(b"-"),
+    st.just(FIREFOX.encode()),
+    st.sampled_from(TEXTS),
+    st.binary(max_size=8).map(lambda text: text.replace(b"\n", b"")),
+)  # fmt: skip
+TIMES = [
+    b"15/Sep/2026:12:34:56 -0730", b"29/Feb/2028:00:00:00 +0000", b"29/Feb/2027:00:00:00 +0000",
+    b"30/Feb/2028:00:00:00 +0000", b"31/Apr/2026:00:00:00 +0000", b"31/Dec/2016:23:59:60 +0000",
+    b"01/Jan/0001:00:00:00 +0100", b"01/Jan/0001:00:00:00 +0000", b"31/Dec/9999:23:59:59 -0100",
+    b"31/Dec/9999:23:59:59 +0000", b"31/Dec/1969:23:59:59 +0000", b"00/Jan/2026:00:00:00 +0000",
+    b"15/sep/2026:12:34:56 +0000", b"15/Sep/2026:24:00:00 +0000", b"15/Sep/2026:12:60:00 +0000",
+    b"15/Sep/2026:12:34:56 +2400", b"15/Sep/2026:12:34:56 +1399", b"15/Sep/2026:12:34:56 0000", b"-", b"",
+    b"15/Sep/2026:12:34:56 +1400", b"15/Sep/2026:12:34:56 +0060", b"2026-09-15T12:34:56Z", b"1/Sep/2026", b"[",
+    "\u0661\u0665/Sep/2026:12:34:56 +0000".encode(),
+    b"15/Sep/2026:12:34:56  +0000", b"a] [15/Sep/2026:12:34:56 +0000",
+]  # fmt: skip
+times = st.one_of(
+    st.just(b"15/Sep/2026:12:34:56 +0000"),
+    st.sampled_from(TIMES),
+)  # fmt: skip
+words = st.sampled_from(
+    [b"-", b"ana", b"Ana Maria", b"a[b", b"[", b"]", b"", b" ", b'"', b"\\", b"a\xe4", b"$", b"a\tb", b"\x01", b"a\rb"]
+)
+hosts = st.sampled_from(
+    [
+        b"192.0.2.1",
+        b"2001:db8::1",
+        b"example.com",
+        b"-",
+        b"",
+        b"\xff",
+        b"#",
+        b"a b",
+        b" 192.0.2.1",
+        b"x" * 9_000,
+        b"\xef\xbb\xbf192.0.2.1",
+        b"x^",
+        b"x\x9c",
+        b"\x1f\x8b",
+        b"\x28\xb5\x2f\xfd",
+    ]
+)
+statuses = st.sampled_from(
+    [b"200", b"304", b"404", b"299", b"20", b"2000", b"-", b"", "\u0662\u0660\u0660".encode(), b"000"]
+)
+sizes = st.sampled_from([b"1234", b"-", b"", b"-1", b"1 2", "\u0661".encode(), b"9" * 30, b"0x1", b'"'])
+fields = {
+    "host": hosts,
+    "user": words,
+    "time": times,
+    "status": statuses,
+    "size": sizes,
+    "referrer": texts,
+    "user_agent": texts,
+}
+ends = st.sampled_from(
+    [b"", b"", b"", b"\r", b"\r\r", b" ", b" -", b' "x" 0.003', b"x", b'"', b" \\", b' "', b'""', b"\xff"]
+)
+
+
+@st.composite
+def near_lines(draw: st.DrawFn, make: Callable[..., bytes]) -> bytes:
+    """A line of which one or two fields are odd, or that is cut, or with something after it."""
+    odd = draw(st.lists(st.sampled_from([*fields, "request"]), max_size=2))
+    given = {name: draw(fields[name]) for name in odd if name != "request"}
+    request = draw(requests) if "request" in odd else b"GET " + draw(plain_paths) + b" HTTP/1.1"
+    made = make(request, **given) + draw(ends)
+    at = draw(st.integers(0, len(made))) if draw(st.integers(0, 9)) == 0 else len(made)
+    return made[:at]
+
+
+junk = st.one_of(
+    st.sampled_from(
+        [b"", b" ", b"\r", b"-", b"\t", b'"' * 9, b"\x01", b'"\x01', b"#Fields: a", b"{}", b"\xef\xbb\xbf"]
+    ),
+    st.binary(max_size=30).map(lambda text: text.replace(b"\n", b"")),
+)
+anything = st.one_of(near_lines(line), near_lines(line), near_lines(vhost), near_lines(common), junk)
+plain = st.builds(line, plain_paths.map(lambda path: b"GET " + path + b" HTTP/1.1"))
+hosted = st.builds(vhost, plain_paths.map(lambda path: b"GET " + path + b" HTTP/1.1"))
+uncommon = st.builds(common, plain_paths.map(lambda path: b"GET " + path + b" HTTP/1.1"))
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(st.lists(anything | plain | hosted | uncommon, min_size=1, max_size=12), st.sampled_from(sorted(SHAPES)))
+def test_columns_and_parser_together_say_of_every_line_what_the_parser_alone_says(
+    lines: list[bytes], name: str
+) -> None:
+    assert by_columns(lines, name, PAGES) == by_the_parser(lines, name, PAGES)
+
+
+@pytest.mark.parametrize(("name", "make"), [("combined", line), ("vhost-combined", vhost), ("common", common)])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_plain_lines_are_taken_by_columns(name: str, make: Callable[..., bytes], end: bytes) -> None:
+    lines = [make(), make(b"POST /b HTTP/2"), make(b"GET /c?q HTTP/1.0", status=b"404", size=b"-"), make(user=b"ana")]
+    columns = columnar.read(b"".join(each + end for each in lines), SHAPES[name], Memory(DEFAULT_PAGES))
+    assert (columns.lines, columns.left, columns.skipped) == (4, [], {"method": 1, "status": 1})
+    assert columns.views["path"].to_pylist() == ["/a", "/a"]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_no_line_makes_up_for_the_quote_that_another_is_without(name: str) -> None:
+    make = {"combined": line, "vhost-combined": vhost, "common": common}[name]
+    cut = {"combined": make()[:-1], "vhost-combined": make()[:-1], "common": make().replace(b'1.1"', b"1.1")}[name]
+    others = [
+        b"",
+        b'"',
+        b'""""""',
+        make() + b'"',
+        make() + b'""',
+        make() + b' "x',
+        BOM_UTF8 + make(),
+        b"\x01",
+        make() + b'"\x01',
+        b" ",
+    ]
+    for other in others:
+        for lines in (
+            [other, cut, make()],
+            [make(), cut, other],
+            [make(), other, other, cut, cut],
+            [other, other, cut],
+            [other, cut, cut, cut],
+        ):
+            assert by_columns(lines, name, PAGES) == by_the_parser(lines, name, PAGES), lines
+
+
+def test_lines_with_escaped_quotes_are_left_and_all_others_taken() -> None:
+    escaped = [line(referrer=b'a\\"b'), line(user_agent=b'\\"'), line(b'GET /a\\" HTTP/1.1'), b'\\"', b'\\"' * 9]
+    others = [line(), line(user_agent=b"a\\\\x22"), line(), line(b"GET /\\x22 HTTP/1.1")]
+    for lines in (
+        escaped + others,
+        others + escaped,
+        [each for pair in zip(others, escaped, strict=False) for each in pair],
+    ):
+        block = b"".join(each + b"\n" for each in lines)
+
+        columns = columnar.read(block, SHAPES["combined"], Memory(PAGES))
+        assert {place for place, each in enumerate(lines) if each in escaped} <= set(columns.left)
+        assert not {place for place, each in enumerate(lines) if each == line()} & set(columns.left)
+        assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES)
+
+
+@pytest.mark.parametrize("odd", [b"", line()[:-1], line() + b'"', line(referrer=b'\\"')])
+def test_odd_line_is_the_one_that_is_left_in_a_large_block(odd: bytes) -> None:
+    lines = [line(b"GET /%d HTTP/1.1" % number) for number in range(20_000)]
+    places = [0, 1, 9_999, 10_000, 10_001, 19_999]
+    for place in places:
+        lines[place] = odd
+    columns = columnar.read(b"".join(each + b"\n" for each in lines), SHAPES["combined"], Memory(PAGES))
+    assert (columns.lines, columns.left, columns.views.num_rows) == (20_000, places, 20_000 - len(places))
+
+
+def test_sample_log_is_taken_by_columns_but_for_a_few_odd_lines() -> None:
+    block = SAMPLE.read_bytes()
+    columns = columnar.read(block, SHAPES["combined"], Memory(DEFAULT_PAGES))
+    lines = block.split(b"\n")[:-1]
+    left = [lines[place] for place in columns.left]
+    assert columns.lines == len(lines)
+    assert 0 < len(left) < len(lines) / 100
+    assert all(b"\\" in each or not each.isascii() for each in left if by_the_parser([each], "combined", PAGES)[0])
+
+
+ODD = [
+    *({"time": time} for time in TIMES),
+    *({"referrer": text} for text in TEXTS),
+    *({"user_agent": text} for text in TEXTS),
+    *({"referrer": b'a" ' + text + b' "b'} for text in (b"", b"x", b'"', b"\\")),
+    *({"request": request} for request in REQUESTS),
+]
+
+
+@pytest.mark.parametrize(("name", "make"), [("combined", line), ("vhost-combined", vhost), ("common", common)])
+@pytest.mark.parametrize("asked", [{}, {"request": b"POST /a HTTP/1.1"}, {"status": b"404"}])
+def test_line_of_which_one_field_is_odd_is_what_the_parser_says_whatever_was_asked(
+    name: str, make: Callable[..., bytes], asked: dict[str, bytes]
+) -> None:
+    for odd in ODD:
+        said = make(**{**asked, **odd})
+        assert by_columns([said], name, PAGES) == by_the_parser([said], name, PAGES), said[:300]
+
+
+@pytest.mark.parametrize("text", [b"\r", b"a\r", b"\x00", b"\x7f", b"\t", b"\xff", b" ", b"", b"\xef\xbf\xbd"])
+def test_odd_field_alone_is_what_the_parser_says(text: bytes) -> None:
+    for said in (line(referrer=text), line(user_agent=text), line(b"GET /" + text + b" HTTP/1.1")):
+        assert by_columns([said], "combined", PAGES) == by_the_parser([said], "combined", PAGES)
+
+
+@pytest.mark.parametrize("field", ["referrer", "user_agent"])
+def test_field_about_its_limit_is_what_the_parser_says_wherever_the_line_stands(field: str) -> None:
+    found = Counter[str]()
+    for before in (0, 40, 79, 81):
+        for characters in (8_191, 8_192, 8_193, 12_000, 16_384, 16_385):
+            lines = [line(b"GET /%d HTTP/1.1" % number) for number in range(before)]
+            lines.append(line(**{field: b"a" * characters}))
+            assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES)
+            found += by_the_parser(lines, "combined", PAGES)[1]
+    assert found == {"malformed": {"referrer": 16, "user_agent": 4}[field]}
+
+
+@pytest.mark.parametrize(
+    "magic", [b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd", b"BZh9", b"\xef\xbb\xbf"]
+)
+def test_block_that_begins_as_packed_data_does_is_lines_all_the_same(magic: bytes) -> None:
+    lines = [line(host=magic + b"a"), line(b"GET /b HTTP/1.1")]
+    assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES)
+    assert by_columns(lines, "combined", PAGES)[0].total() == 2
+
+
+def test_lines_of_several_zones_are_at_their_times() -> None:
+    zones = (b"+0000", b"-0730", b"+0200", b"+0000")
+    lines = [line(time=b"15/Sep/2026:12:00:00 " + zone) for zone in zones]
+    assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES)
+    assert len({ts_us for _, ts_us, *_ in by_columns(lines, "combined", PAGES)[0]}) == 3
+
+
+def test_full_memory_is_begun_anew_and_let_go_without_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = Pages(include=("/of-this-test",))
+    block = b"".join(line(b"GET /%d HTTP/1.1" % number) + b"\n" for number in range(21))
+    memory = request_cache.memory(pages)
+    columnar.read(block, SHAPES["combined"], memory)
+    assert request_cache.memory(pages) is memory
+    monkeypatch.setattr(request_cache, "KNOWN_MAX", 20)
+    old = weakref.ref(memory)
+    gc.disable()
+    try:
+        del memory
+        assert request_cache.memory(pages) is not old()
+        assert old() is None
+    finally:
+        gc.enable()
+
+
+def test_memory_of_many_bytes_is_full() -> None:
+    memory = Memory(DEFAULT_PAGES)
+    long = line(b"GET /" + b"a" * 8_000 + b" HTTP/1.1") + b"\n"
+    columnar.read(long, SHAPES["combined"], memory)
+    assert not memory.is_full
+    many = b"".join(long.replace(b"/aaaa", b"/%04d" % number) for number in range(4_400))
+    columnar.read(many, SHAPES["combined"], memory)
+    assert memory.is_full
+
+
+def test_queries_that_say_nothing_do_not_fill_a_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_cache, "KNOWN_MAX", 5)
+    memory = Memory(DEFAULT_PAGES)
+    targets = [b"/a?b=%d" % number for number in range(100)] + [b"/a?c?d#%d" % number for number in range(100)]
+    lines = [line(b"GET " + target + b" HTTP/1.1") for target in targets]
+    columns = columnar.read(b"".join(each + b"\n" for each in lines), SHAPES["combined"], memory)
+    assert Counter(columns.views["path"].to_pylist()) == {"/a": 200}
+    assert not memory.is_full
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/a?utm_source=x&b",
+        "/a?b&utm_source=x",
+        "?a",
+        "/?",
+        "/a??",
+        "-?",
+        "/a%?b",
+        "/ä?b",
+        "/\\?b",
+        "/a#?b",
+        "/?" + "b" * 3_000,
+    ],
+)
+def test_query_is_what_the_parser_says(target: str) -> None:
+    for method in ("GET", "POST", "get", "G3T"):
+        for end in (" HTTP/1.1", " HTTP/2", " HTTP/1", "", " HTTP", " x HTTP/1.1"):
+            lines = [line(f"{method} {target}{end}".encode()), line()]
+            assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES)
+
+
+@pytest.mark.parametrize(
+    "first", [line(), line(host=b"a\\b"), line(user=b"ana"), line(size=b"-"), b"", line(time=b"-")]
+)
+def test_line_before_or_after_others_is_what_the_parser_says(first: bytes) -> None:
+    """Whether all lines are plain is seen by the bytes of all: those of one do not make up for another's."""
+    others = [line(host=b""), line(host=b"a b"), line(host=b"["), line(host=b" "), line(user=b"-["), line(user=b"- -"),
+              line(size=b""), line(size=b" "), line(size=b"1 "), line(size=b"1-"), line(size=b"- "), line(host=b"\x7f"),
+              line(user=b""), line(host=b"a - - [b")]  # fmt: skip
+    for other in others:
+        for lines in ([first, other], [other, first, first], [first, other, other, line()]):
+            assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES), lines
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        line(b"GET /a?" + b"y" * 8_190 + b" HTTP/1.1"),
+        line(b"GET /a?" + b"y" * 2_040 + b" HTTP/1.1"),
+        line(b"GET /a?" + b"y" * 2_048 + b" HTTP/1.1"),
+        line(size=b"9" * 70 + b"x"),
+        line(size=b"9" * 7_000),
+    ],
+)
+def test_long_field_among_others_is_what_the_parser_says(odd: bytes) -> None:
+    for name, make in (("combined", bytes), ("common", lambda combined: combined.rsplit(b' "', 2)[0])):
+        lines = [make(each) for each in (*[line()] * 50, odd, *[line()] * 50)]
+        assert by_columns(lines, name, PAGES) == by_the_parser(lines, name, PAGES)
+
+
+def test_threads_are_told_the_same_of_the_same_requests() -> None:
+    memory = Memory(DEFAULT_PAGES)
+    blocks = [[line(b"GET /%d HTTP/1.1" % ((first + n) % 700)) for n in range(200)] for first in range(0, 2_100, 7)]
+    with ThreadPoolExecutor(6) as pool:
+        found = list(
+            pool.map(lambda lines: columnar.read(b"\n".join([*lines, b""]), SHAPES["combined"], memory), blocks)
+        )
+    for lines, columns in zip(blocks, found, strict=True):
+        assert [f"GET {path} HTTP/1.1".encode() for path in columns.views["path"].to_pylist()] == [
+            each.split(b'"')[1] for each in lines
+        ]
+
+
+def test_no_line_is_no_view() -> None:
+    columns = columnar.read(b"", SHAPES["combined"], Memory(DEFAULT_PAGES))
+    assert (columns.lines, columns.views.num_rows, columns.left) == (0, 0, [])

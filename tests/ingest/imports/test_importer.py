@@ -1,0 +1,508 @@
+"""A log's page views are in the lake when the import returns, every line accounted for."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.ingest.test_access_log import line
+
+from ingest.errors import InvalidFormat, InvalidLog, UnknownFormat
+from ingest.imports import importer, prefetch, request_cache, source
+from ingest.imports.chunk import LINE_BYTES_MAX, MALFORMED_KEPT
+from ingest.imports.importer import DEFAULTS, Options, Summary, import_logs
+from tests.warehouse.site import ROOT, Site
+from warehouse.errors import ProjectNotFound
+from warehouse.hotlog import refusals
+from warehouse.lake import delta_table
+from warehouse.query.time_range import FIRST, LAST
+
+SAMPLE = ROOT / "sample_data" / "access.log"
+EXPECTED: dict[str, Any] = json.loads((ROOT / "sample_data" / "expected_views.json").read_text())
+RECEIVED = datetime(2026, 10, 2, tzinfo=UTC)
+GPTBOT = b"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterable[Site]:
+    made = Site(tmp_path / "data")
+    yield made
+    made.close()
+
+
+def imported(
+    site: Site,
+    *files: Path | str,
+    options: Options = DEFAULTS,
+    on_read: Callable[[int, int], None] = lambda count, lines: None,
+) -> Summary:
+    return import_logs(site.hot, site.root, "site", list(map(str, files)), RECEIVED.timestamp, options, on_read)
+
+
+def written(file: Path, *lines: bytes, end: bytes = b"\n") -> Path:
+    file.write_bytes(end.join(lines) + end)
+    return file
+
+
+def paths(site: Site) -> Counter[str]:
+    return Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE))
+
+
+def assert_is_the_sample(site: Site, summary: Summary) -> None:
+    """The import's own count and the report of the lake are those that were worked out beside the log."""
+    assert (summary.lines, summary.page_views, summary.bot) == (
+        EXPECTED["lines"],
+        EXPECTED["page_views"],
+        EXPECTED["bots"],
+    )
+    assert (summary.human, summary.ai) == (EXPECTED["totals"]["human"], EXPECTED["totals"]["ai"])
+    assert summary.skipped == EXPECTED["skipped"]
+    views = site.views()
+    ranking = views.ranking("site", FIRST, LAST, RECEIVED)
+    views.close()
+    assert ranking.paths.to_pylist() == EXPECTED["views"]
+    assert {"human": ranking.human, "ai": ranking.ai, "total": ranking.human + ranking.ai} == EXPECTED["totals"]
+
+
+def test_sample_log_gives_the_expected_views(site: Site) -> None:
+    assert_is_the_sample(site, imported(site, SAMPLE))
+    assert site.waiting() == 0
+
+
+def test_sample_log_gives_the_expected_views_of_every_day(site: Site) -> None:
+    imported(site, SAMPLE)
+    views = site.views()
+    found = {}
+    for day in (date(2026, 9, 1) + timedelta(days=number) for number in range(-1, 31)):
+        midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        ranking = views.ranking("site", midnight, midnight + timedelta(days=1), RECEIVED)
+        found[str(day)] = {"human": ranking.human, "ai": ranking.ai}
+    views.close()
+    outside = {"human": 0, "ai": 0}
+    assert found == {"2026-08-31": outside, **EXPECTED["by_day"], "2026-10-01": outside}
+
+
+def test_sample_log_gives_the_expected_views_of_every_agent(site: Site) -> None:
+    summary = imported(site, SAMPLE)
+    assert summary.agents == EXPECTED["by_agent"]
+    rows = site.stored(delta_table.HITS_TABLE)
+    assert Counter(row["agent"] for row in rows if row["traffic"] == "ai") == EXPECTED["by_agent"]
+
+
+PACKINGS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "zstd": lambda content: bytes(pa.compress(content, "zstd", asbytes=True)),
+}
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_packed_log_gives_the_same_in_one_piece_or_two_whatever_its_name(
+    site: Site, tmp_path: Path, packing: str
+) -> None:
+    packed = tmp_path / "access.log.1"
+    half = len(SAMPLE.read_bytes()) // 2
+    content = SAMPLE.read_bytes()
+    packed.write_bytes(PACKINGS[packing](content[:half]) + PACKINGS[packing](content[half:]))
+    assert_is_the_sample(site, imported(site, packed))
+
+
+def test_log_on_standard_input_gives_the_same(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SAMPLE.read_bytes())))
+    assert_is_the_sample(site, imported(site, "-"))
+
+
+def test_log_in_a_pipe_gives_the_same(site: Site, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(SAMPLE.read_bytes()))
+    writer.start()
+    assert_is_the_sample(site, imported(site, pipe))
+    writer.join()
+
+
+def test_log_cut_into_files_gives_the_same(site: Site, tmp_path: Path) -> None:
+    lines = SAMPLE.read_bytes().split(b"\n")[:-1]
+    files = [written(tmp_path / f"{first}.log", *lines[first : first + 999]) for first in range(0, len(lines), 999)]
+    assert_is_the_sample(site, imported(site, *files))
+
+
+def test_row_of_a_log_says_where_it_came_from_and_when(site: Site, tmp_path: Path) -> None:
+    imported(site, written(tmp_path / "log", line(b"GET /a/?utm_source=x HTTP/1.1", user_agent=GPTBOT)))
+    (read,) = site.stored(delta_table.HITS_TABLE)
+    names = ("project_id", "source", "received_at", "ts", "path", "status", "utm_source", "event_id", "agent")
+    assert [read[name] for name in names] == [
+        "site",
+        "log",
+        RECEIVED,
+        datetime(2026, 9, 15, 12, 34, 56, tzinfo=UTC),
+        "/a",
+        200,
+        "x",
+        None,
+        "GPTBot",
+    ]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_last_line_may_lack_its_end(site: Site, tmp_path: Path, end: bytes) -> None:
+    file = tmp_path / "log"
+    file.write_bytes(line(b"GET /a HTTP/1.1") + end + line(b"GET /b HTTP/1.1"))
+    assert imported(site, file).lines == 2
+    assert paths(site) == {"/a": 1, "/b": 1}
+
+
+def test_empty_file_is_no_line(site: Site, tmp_path: Path) -> None:
+    for name, content in (("empty", b""), ("empty.gz", gzip.compress(b""))):
+        (tmp_path / name).write_bytes(content)
+        found = imported(site, tmp_path / name)
+        assert found == Summary(formats=found.formats)
+    assert site.stored(delta_table.HITS_TABLE) == []
+
+
+def test_malformed_lines_are_counted_and_the_first_few_shown_with_their_places(site: Site, tmp_path: Path) -> None:
+    one = written(tmp_path / "one.log", line(), b"no", line(b"POST /a HTTP/1.1"), b"", b"no", line())
+    two = written(tmp_path / "two.log", *[line(b"GET /b HTTP/1.1")] * 12, line(time=b"yesterday"), *[b"no"] * 10)
+    summary = imported(site, one, two)
+    assert summary.skipped == {"malformed": 13, "method": 1, "not_a_request": 1}
+    assert (summary.lines, summary.page_views) == (29, 14)
+    shown = [(str(one), 2), (str(one), 5), *((str(two), number) for number in range(13, 11 + MALFORMED_KEPT))]
+    assert [(file, number) for file, number, _ in summary.malformed] == shown
+    assert all(reason for _, _, reason in summary.malformed)
+
+
+def test_lines_are_numbered_as_they_stand_in_the_file_although_those_before_were_known(
+    site: Site, tmp_path: Path
+) -> None:
+    file = written(tmp_path / "log", line(), line(), line())
+    imported(site, file)
+    with file.open("ab") as log:
+        log.write(line() + b"\nno\n" + line() + b"\n")
+    summary = imported(site, file)
+    assert (summary.known, summary.lines) == (3, 3)
+    assert [number for _, number, _ in summary.malformed] == [5]
+
+
+@pytest.mark.parametrize("content", [[b"no"] * 99 + [line()] * 51, [line()] * 51 + [b"no"] * 149])
+def test_log_of_which_most_lines_are_malformed_stops_with_a_hint_and_nothing_is_kept(
+    site: Site, tmp_path: Path, content: list[bytes]
+) -> None:
+    file = written(tmp_path / "odd.log", *content)
+    with pytest.raises(InvalidLog, match="most lines of .*odd.log are malformed as combined.*--format.*log_format"):
+        imported(site, file, options=Options("combined"))
+    assert site.waiting() == 0
+    assert site.stored(delta_table.HITS_TABLE) == []
+
+
+def test_log_of_which_most_lines_are_malformed_is_told_with_the_first_of_them(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By file and line, also those of stretches that were stored before, and none of another file."""
+    monkeypatch.setattr(source, "BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(prefetch, "STRETCH_BLOCKS", 1)
+    good = written(tmp_path / "good.log", *[line()] * 9, b"odd")
+    bad = written(tmp_path / "bad.log", *[line()] * 9, b"no", *[line()] * 9, *[b"neither"] * 400)
+    with pytest.raises(InvalidLog) as raised:
+        imported(site, good, bad, options=Options("combined"))
+    first = "; ".join(f"{bad}:{number}: not a line of combined format" for number in (10, 20, 21))
+    said = f"most lines of {bad} are malformed as combined: {first}. Name its format with --format: "
+    assert str(raised.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    "format", [None, "combined", '$remote_addr - - [$time_local] "$request" $status 0 "-" "$http_user_agent"']
+)
+def test_log_of_a_site_that_scanners_visit_is_read_to_its_end(site: Site, tmp_path: Path, format: str | None) -> None:
+    scanned = [line(request, status=b"400", size=b"0", user_agent=b"-") for request in (rb"\x16\x03\x01", b"", b"-")]
+    file = written(tmp_path / "log", *scanned * 60, line(size=b"0"))
+    assert imported(site, file, options=Options(format)).skipped == {"not_a_request": 180}
+    assert paths(site) == {"/a": 1}
+
+
+def test_log_of_no_known_format_stops_with_a_hint(site: Site, tmp_path: Path) -> None:
+    with pytest.raises(UnknownFormat, match="no known format.*begins with no.*--format"):
+        imported(site, written(tmp_path / "log", b"no", b"no", line()))
+
+
+@pytest.mark.parametrize(
+    ("content", "format"),
+    [(b"no", None), (b"no", "combined"), (line(), "$msec"), (line(), "clf"), (b"\x1f\x8b no", None)],
+)
+@pytest.mark.parametrize("after", [0, 1])
+@pytest.mark.parametrize("is_dry_run", [False, True])
+def test_error_of_one_file_of_several_names_it_and_says_what_is_stored(
+    site: Site, tmp_path: Path, content: bytes, format: str | None, after: int, is_dry_run: bool
+) -> None:
+    before = [] if format in ("$msec", "clf") else [written(tmp_path / "1.log", *[line()] * 4)]
+    odd = written(tmp_path / "2.log", content)
+    last = [written(tmp_path / "3.log", line(b"GET /after HTTP/1.1"))] * after
+    with pytest.raises((UnknownFormat, InvalidFormat, InvalidLog)) as told:
+        imported(site, *before, odd, odd, *last, options=Options(format, is_dry_run=is_dry_run))
+    (note,) = told.value.__notes__
+    assert note == (
+        f"{odd} is file {1 + len(before)} of {len(before) + 2 + after}; {'would be ' if is_dry_run else ''}stored from "
+        f"the files before it: {4 * len(before)} page views; the files after it are not read"
+    )
+    assert "\n" not in str(told.value)
+    assert site.waiting() == (0 if is_dry_run else 4 * len(before))
+
+
+def test_error_of_the_last_or_only_file_says_nothing_of_files_after_it(site: Site, tmp_path: Path) -> None:
+    fine, odd = written(tmp_path / "1.log", line()), written(tmp_path / "2.log", b"no")
+    with pytest.raises(UnknownFormat, match=re.escape(f"{odd} is of no known format")) as told:
+        imported(site, fine, odd)
+    assert told.value.__notes__ == [f"{odd} is file 2 of 2; stored from the files before it: 1 page view"]
+    with pytest.raises(UnknownFormat, match=re.escape(f"{odd} is of no known format")) as told:
+        imported(site, odd)
+    assert not hasattr(told.value, "__notes__")
+
+
+def test_log_of_which_few_new_lines_are_all_malformed_goes_on(site: Site, tmp_path: Path) -> None:
+    file = written(tmp_path / "log", *[line()] * 60)
+    imported(site, file)
+    with file.open("ab") as log:
+        log.write(b"no\n" * 99)
+    assert imported(site, file).skipped == {"malformed": 99}
+
+
+def test_format_that_is_named_is_the_one_that_counts(site: Site, tmp_path: Path) -> None:
+    file = written(tmp_path / "log", b'1789475696.0 "GET /a HTTP/1.1" 200 "-" "GPTBot/1.3"')
+    summary = imported(site, file, options=Options('$msec "$request" $status "$http_referer" "$http_user_agent"'))
+    assert (summary.ai, summary.agents) == (1, {"GPTBot": 1})
+
+
+CLOUDFRONT = b"""#Version: 1.0
+#Fields: date time cs-method cs-uri-stem sc-status cs(User-Agent)
+2026-09-15\t12:00:00\tGET\t/a\t200\tGPTBot/1.3
+#Fields: cs-uri-stem date time cs-method sc-status cs(User-Agent)
+/b\t2026-09-15\t12:00:00\tGET\t200\tGPTBot/1.3
+/c\t2026-09-15\t12:00:00\tGET\t200\tGPTBot/1.3
+"""
+
+
+@pytest.mark.parametrize(
+    "until", [b"", b"#Version: 1.0\n", b"/1.3\n", b"1.3\n#Fie", b"cs-uri-stem date ti", b"\n/b", b"3\n/c"]
+)
+@pytest.mark.parametrize("block_bytes", [100, 8_000])
+def test_grown_log_is_read_by_the_last_header_of_what_was_read_before(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, until: bytes, block_bytes: int
+) -> None:
+    monkeypatch.setattr(source, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(prefetch, "STRETCH_BLOCKS", 1)
+    log = tmp_path / "log"
+    ends = [CLOUDFRONT.rindex(until) + len(until), CLOUDFRONT.rindex(b"/c"), len(CLOUDFRONT)]
+    for end in ends:
+        log.write_bytes(CLOUDFRONT[:end])
+        imported(site, log, options=Options("cloudfront"))
+    assert paths(site) == {"/a": 1, "/b": 1, "/c": 1}
+
+
+def test_dry_run_tells_the_same_and_stores_nothing(site: Site, tmp_path: Path) -> None:
+    files = (SAMPLE, written(tmp_path / "log", line()), SAMPLE)
+    told = imported(site, *files, options=Options(is_dry_run=True))
+    assert site.waiting() == 0
+    assert list(site.root.rglob("*.parquet")) == []
+    assert imported(site, *files) == told
+    assert told.known == EXPECTED["lines"]
+    assert imported(site, *files, options=Options(is_dry_run=True)).lines == 0
+
+
+@pytest.mark.parametrize("more", [0, 1, LINE_BYTES_MAX, 3 * LINE_BYTES_MAX + 7])
+def test_line_too_long_to_be_one_is_one_malformed_line_whatever_it_ends_in(
+    site: Site, tmp_path: Path, more: int
+) -> None:
+    long = b"x" * (LINE_BYTES_MAX + more)
+    hidden = long + line(b"GET /hidden HTTP/1.1")
+    file = written(tmp_path / "log", long, line(), hidden, b"no", line(), line(), line())
+    summary = imported(site, file, options=Options("combined"))
+    assert (summary.lines, summary.page_views, summary.skipped) == (7, 4, {"malformed": 3})
+    assert [number for _, number, _ in summary.malformed] == [1, 3, 4]
+    assert paths(site) == {"/a": 4}
+
+
+def test_line_without_an_end_does_not_fill_the_memory(tmp_path: Path) -> None:
+    """More than an import of a few lines has loaded, whose most is told by the system: what getrusage tells has that of
+    the process that began this one."""
+    good = b"\n".join([line()] * 9) + b"\n"
+    few, endless = tmp_path / "few.log", tmp_path / "endless.gz"
+    few.write_bytes(good)
+    endless.write_bytes(gzip.compress(good) + gzip.compress(bytes(500 * 1024 * 1024), 1))
+    program = (
+        "import re, sys; from pathlib import Path; from tests.warehouse.site import Site; "
+        "from tests.ingest.test_import_log import imported; site = Site(Path(sys.argv[1])); "
+        "most = lambda: int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1]); "
+        "imported(site, sys.argv[2]); before = most(); imported(site, sys.argv[3]); print(most() - before)"
+    )
+    command = [sys.executable, "-c", program, tmp_path / "other", few, endless]
+    grown_kib = int(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
+    assert grown_kib < 50 * 1024
+
+
+@pytest.mark.parametrize("missing", ["missing.log", "missing.log.gz", "missing*.log"])
+def test_missing_file_is_told_before_anything_of_the_others_is_kept(site: Site, tmp_path: Path, missing: str) -> None:
+    file = written(tmp_path / "log", *[line()] * 9)
+    with pytest.raises(FileNotFoundError, match=re.escape(missing)):
+        imported(site, file, tmp_path / missing)
+    assert site.waiting() == 0
+    assert site.stored(delta_table.HITS_TABLE) == []
+
+
+def test_folder_is_told_with_what_to_give_before_anything_is_kept(site: Site, tmp_path: Path) -> None:
+    file = written(tmp_path / "log", line())
+    with pytest.raises(InvalidLog, match=r"is a folder: name the files in it, such as '.*/\*\.log\*'"):
+        imported(site, file, tmp_path)
+    assert site.stored(delta_table.HITS_TABLE) == []
+
+
+def test_pattern_is_the_files_that_match_it_and_no_folder(site: Site, tmp_path: Path) -> None:
+    written(tmp_path / "a.log", line(b"GET /a HTTP/1.1"))
+    (tmp_path / "b.log.gz").write_bytes(gzip.compress(line(b"GET /b HTTP/1.1")))
+    written(tmp_path / "c[1].log", line(b"GET /c HTTP/1.1"))
+    (tmp_path / "folder.log").mkdir()
+    imported(site, tmp_path / "*.log*", tmp_path / "c[1].log")
+    assert paths(site) == {"/a": 1, "/b": 1, "/c": 1}
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("damage", ["cut", "spoilt"])
+def test_packed_log_that_is_not_whole_is_told(site: Site, tmp_path: Path, packing: str, damage: str) -> None:
+    file = tmp_path / "packed"
+    whole = PACKINGS[packing](SAMPLE.read_bytes())
+    half = len(whole) // 2
+    file.write_bytes(whole[:half] + (whole[-9:] if damage == "spoilt" else b""))
+    with pytest.raises(InvalidLog, match=f"packed is not whole {packing} data"):
+        imported(site, file)
+
+
+def test_files_are_on_the_disk_before_a_batch_names_them(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: set[Path]
+) -> None:
+    """With the folders that name them."""
+    monkeypatch.setattr(importer, "STAGED_ROWS_MIN", 1)
+    waited_for: list[bool] = []
+
+    def note(statement: str) -> None:
+        if statement.startswith("INSERT INTO staged"):
+            files = list(site.root.rglob("staged-*.parquet"))
+            assert len(files) == 2
+            waited_for.append({*files, *(file.parent for file in files)} <= synced)
+
+    site.hot.set_trace_callback(note)
+    imported(site, written(tmp_path / "log", line()))
+    site.hot.set_trace_callback(None)
+    assert waited_for == [True]
+
+
+def test_project_is_checked_after_the_disk_was_waited_for(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that ends meanwhile is not stored into: who ends it waits for a transaction alone."""
+    monkeypatch.setattr(importer, "STAGED_ROWS_MIN", 1)
+    events: list[str] = []
+    fsync = os.fsync
+
+    def spy(handle: int) -> None:
+        events.append("disk")
+        fsync(handle)
+
+    def note(statement: str) -> None:
+        if statement.startswith("INSERT INTO read_logs"):
+            events.append("stored")
+
+    monkeypatch.setattr(os, "fsync", spy)
+    site.hot.set_trace_callback(note)
+    log = written(tmp_path / "log", line())
+
+    def check() -> str:
+        events.append("check")
+        return ""
+
+    import_logs(site.hot, site.root, "site", [str(log)], RECEIVED.timestamp, check=check)
+    site.hot.set_trace_callback(None)
+    before = events[: events.index("stored")]
+    assert before[-2:] == ["disk", "check"]
+
+
+def test_project_that_is_deleted_between_its_check_and_the_transaction_is_not_stored_into(
+    site: Site, tmp_path: Path
+) -> None:
+    log = written(tmp_path / "log", line())
+
+    def check() -> str:
+        refusals.add(site.hot, "gone")
+        return "gone"
+
+    with pytest.raises(ProjectNotFound):
+        import_logs(site.hot, site.root, "site", [str(log)], RECEIVED.timestamp, check=check)
+    assert site.waiting() == 0
+    assert imported(site, log).page_views == 1, "nor is the log known"
+
+
+def test_nothing_is_written_once_an_import_has_failed(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(prefetch, "STRETCH_BLOCKS", 1)
+    monkeypatch.setattr(importer, "STAGED_ROWS_MIN", 1)
+    checks = iter([None, None])
+
+    def check() -> str:
+        if next(checks, "gone") == "gone":
+            raise InvalidLog("gone")
+        return ""
+
+    log = written(tmp_path / "log", *[line()] * 500)
+    with pytest.raises(InvalidLog, match="gone") as raised:  # which keeps alive what the traceback has
+        import_logs(site.hot, site.root, "site", [str(log)], RECEIVED.timestamp, check=check)
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("import")] == []
+    del raised
+
+
+def test_plain_log_may_be_named_as_if_it_were_packed(site: Site, tmp_path: Path) -> None:
+    imported(site, written(tmp_path / "access.log.gz", line()))
+    assert paths(site) == {"/a": 1}
+
+
+@pytest.mark.parametrize("known_max", [5, 50])
+def test_memory_that_is_full_changes_no_count(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_max: int
+) -> None:
+    monkeypatch.setattr(source, "BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(request_cache, "KNOWN_MAX", known_max)
+    agents = [b"GPTBot/1.%d" % n for n in range(9)]
+    lines = [line(b"GET /%d HTTP/1.1" % (n % 97), user_agent=agents[n % 9]) for n in range(500)]
+    summary = imported(site, written(tmp_path / "log", *lines))
+    assert (summary.page_views, summary.agents) == (500, {"GPTBot": 500})
+    assert paths(site) == Counter(f"/{n % 97}" for n in range(500))
+    assert imported(site, tmp_path / "log").known == 500
+
+
+def test_long_log_is_stored_as_it_is_read(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "BLOCK_BYTES", 4_000)
+    monkeypatch.setattr(prefetch, "STRETCH_BLOCKS", 2)
+    monkeypatch.setattr(importer, "STAGED_ROWS_MIN", 10)
+    monkeypatch.setattr(importer, "LOAD_STRETCHES", 3)
+    lines = [line(b"GET /%d HTTP/1.1" % (number % 7)) for number in range(500)]
+    told: list[tuple[int, int]] = []
+    file = written(tmp_path / "log", *lines)
+    summary = imported(site, file, on_read=lambda count, lines: told.append((count, lines)))
+    assert summary.page_views == len(lines)
+    assert sum(count for count, _ in told) == file.stat().st_size
+    assert [lines for _, lines in told if lines][:3] == [8_000 // len(lines[0] + b"\n") // 2 * 2] * 3
+    assert len(site.state(delta_table.HITS_TABLE).files) == 10
+    assert sum(site.daily_views().values()) == len(lines)
+    assert site.waiting() == 0

@@ -1,0 +1,535 @@
+"""A log that grows is counted as it grows: each line once, through rotation and restarts."""
+
+import gzip
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.ingest.test_ledger import asked, each_once, lines
+
+from ingest.errors import InvalidLog, LogReadElsewhere, UnknownFormat
+from ingest.imports import ledger, source
+from ingest.imports import tail as follow
+from ingest.imports.importer import Import, Options, import_logs
+from tests.running import COMMAND, PROJECT, Running, new_key
+from tests.waiting import until
+from tests.warehouse.site import NOON, Site
+from warehouse.hotlog import batches
+from warehouse.lake import delta_table
+
+GROWING = Options(is_growing=True)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path / "data")
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "POLL_S", 0.005)
+
+
+@dataclass
+class Following:
+    """Logs followed in a thread."""
+
+    site: Site
+    run: Import
+    told: list[str] = field(default_factory=list)
+    errors: list[BaseException] = field(default_factory=list)
+
+    def paths(self) -> Counter[str]:
+        self.site.load()
+        return Counter(row["path"] for row in self.site.stored(delta_table.HITS_TABLE))
+
+    def counts(self, end: int) -> None:
+        """Wait until each line up to one is counted, and see that none is twice."""
+        until(lambda: self.errors or self.paths().total() >= end)
+        assert self.errors == []
+        assert self.paths() == each_once(end)
+
+
+@contextmanager
+def following(
+    site: Site, *files: Path, options: Options = GROWING, now: Callable[[], float] = NOON.timestamp
+) -> Iterator[Following]:
+    stopped = threading.Event()
+    with closing(batches.connect(site.hot_log)) as hot:
+        made = Following(site, Import(hot, site.root, "site", now, options))
+
+        def run() -> None:
+            try:
+                follow.follow(made.run, list(map(str, files)), stopped.wait, made.told.append)
+            except (InvalidLog, UnknownFormat) as error:
+                made.errors.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield made
+        finally:
+            stopped.set()
+            thread.join()
+
+
+def add(log: Path, content: bytes) -> None:
+    with log.open("ab") as file:
+        file.write(content)
+
+
+def test_lines_are_counted_as_they_are_added(site: Site, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_bytes(lines(0, 3))
+    with following(site, log) as tail:
+        tail.counts(3)
+        for end in (4, 5, 9):
+            add(log, lines(tail.run.summary.lines, end))
+            tail.counts(end)
+    assert (tail.run.summary.lines, tail.run.summary.page_views, tail.run.summary.skipped) == (9, 9, {})
+
+
+def test_line_waits_for_its_end_although_it_could_be_read(site: Site, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_bytes(lines(0, 2) + asked(2)[:-1])
+    with following(site, log) as tail:
+        tail.counts(2)
+        add(log, b' "half a field')
+        add(log, b' and the rest"\n' + asked(3)[:40])
+        tail.counts(3)
+        add(log, asked(3)[40:])
+        tail.counts(4)
+    assert tail.run.summary.skipped == {}
+
+
+def test_first_line_waits_for_its_end_before_its_format_is_told(site: Site, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    common = asked(0).rpartition(b' "-"')[0]
+    log.write_bytes(common)
+    with following(site, log, tmp_path / "other.log") as tail:
+        add(tmp_path / "other.log", asked(1))
+        until(lambda: tail.paths() == {"/1": 1})
+        add(log, asked(0)[len(common) :])
+        tail.counts(2)
+    assert set(tail.run.summary.formats.values()) == {"combined"}
+
+
+def test_renamed_log_is_read_on_while_its_writer_goes_on_with_it_and_then_the_new_one(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow, "ROTATED_POLLS", 200)
+    log, rotated = tmp_path / "access.log", tmp_path / "access.log.1"
+    log.write_bytes(lines(0, 3))
+    with following(site, log) as tail:
+        tail.counts(3)
+        log.rename(rotated)
+        add(rotated, lines(3, 5))
+        tail.counts(5)
+        log.write_bytes(lines(6, 8))
+        add(rotated, asked(5)[:-1])
+        until(lambda: tail.paths().total() == 8)
+        assert tail.paths() == each_once(8)
+    assert tail.told == [f"{log} was rotated"]
+    import_logs(site.hot, site.root, "site", [str(rotated), str(log)], NOON.timestamp)
+    assert tail.paths() == each_once(8)
+
+
+def test_copied_and_emptied_log_loses_no_line_that_is_in_the_copy(site: Site, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    (tmp_path / "access.log.d").mkdir()
+    (tmp_path / "access.log.other").write_bytes(lines(90, 99))
+    end = 0
+    with following(site, log) as tail:
+        for number in range(4):
+            add(log, lines(end, end + 3))
+            tail.counts(end + 3)
+            missed = log.read_bytes() + lines(end + 3, end + 5)
+            copy = tmp_path / f"access.log.{number}"
+            copy.write_bytes(gzip.compress(missed) if number % 2 else missed)
+            os.truncate(log, 0)
+            tail.counts(end + 5)
+            end += 5
+        add(log, lines(end, end + 40))
+        tail.counts(end + 40)
+    assert tail.told == [f"{log} was emptied"] * 4
+
+
+@pytest.mark.parametrize("asked_before", [1, 3])
+def test_log_emptied_while_its_lines_are_being_stored_goes_on_and_takes_no_log_but_its_copy(
+    site: Site, tmp_path: Path, asked_before: int
+) -> None:
+    """The clock is asked once as a stretch is read and once as it is kept; then its copy was made, and it is empty."""
+    log = tmp_path / "access.log"
+    log.write_bytes(lines(0, 3))
+    (tmp_path / "access.log.other").write_bytes(lines(90, 99))
+    asked_for = itertools.count()
+
+    def now() -> float:
+        if next(asked_for) == asked_before:
+            (tmp_path / "access.log.1").write_bytes(log.read_bytes() + lines(5, 6))
+            os.truncate(log, 0)
+        return NOON.timestamp()
+
+    with following(site, log, now=now) as tail:
+        if asked_before > 1:
+            tail.counts(3)
+            add(log, lines(3, 5))
+        else:
+            until(lambda: tail.paths().total() >= 3)
+        until(lambda: tail.told or tail.errors)
+        until(lambda: tail.paths()["/5"] == 1)
+        add(log, lines(6, 8))
+        until(lambda: tail.paths()["/7"] == 1)
+        assert tail.paths() == each_once(8) - (Counter() if asked_before > 1 else each_once(5, first=3))
+    assert tail.told == [f"{log} was emptied"]
+
+
+def test_log_emptied_and_filled_past_where_it_was_read_to_is_read_from_its_beginning(
+    site: Site, tmp_path: Path
+) -> None:
+    log = tmp_path / "access.log"
+    log.write_bytes(lines(0, 3))
+    with following(site, log) as tail:
+        tail.counts(3)
+        with log.open("r+b") as file:
+            file.write(lines(3, 60))
+        tail.counts(60)
+
+
+def test_log_may_come_later_and_go_for_a_while(site: Site, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    with following(site, log) as tail:
+        log.touch()
+        add(log, lines(0, 2))
+        tail.counts(2)
+        log.unlink()
+        shutil.copy(_written(tmp_path / "new", lines(2, 4)), log)
+        tail.counts(4)
+
+
+def _written(file: Path, content: bytes) -> Path:
+    file.write_bytes(content)
+    return file
+
+
+def test_restart_adds_what_came_meanwhile_and_nothing_twice(site: Site, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    for end in (3, 3, 7, 8):
+        log.write_bytes(lines(0, end) + asked(end)[:30])
+        with following(site, log) as tail:
+            tail.counts(end)
+
+
+def test_import_beside_it_adds_nothing_twice(site: Site, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    with following(site, log) as tail:
+        for end in range(3, 30, 3):
+            add(log, lines(end - 3, end))
+            if end % 2:
+                tail.counts(end)
+            until(lambda: _is_imported(site, log))
+            tail.counts(end)
+
+
+def _is_imported(site: Site, log: Path) -> bool:
+    try:
+        import_logs(site.hot, site.root, "site", [str(log)], NOON.timestamp)
+    except LogReadElsewhere:
+        return False
+    return True
+
+
+def test_older_copy_that_grows_into_another_log_adds_what_is_new(site: Site, tmp_path: Path) -> None:
+    log, other = tmp_path / "access.log", tmp_path / "other.log"
+    other.write_bytes(lines(0, 9))
+    import_logs(site.hot, site.root, "site", [str(other)], NOON.timestamp)
+    log.write_bytes(lines(0, 5))
+    with following(site, log) as tail:
+        until(lambda: tail.run.summary.known == 5)
+        add(log, lines(5, 12))
+        tail.counts(12)
+
+
+def test_garbage_in_the_first_lines_waits_for_lines_that_tell_the_format(site: Site, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_bytes(b"\x16\x03\x01\n")
+    with following(site, log) as tail:
+        add(log, lines(0, 1))
+        add(log, lines(1, 2))
+        tail.counts(2)
+    assert tail.run.summary.skipped == {"malformed": 1}
+
+
+def test_garbage_after_a_rotation_does_not_end_it(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "ROTATED_POLLS", 2)
+    log = tmp_path / "access.log"
+    log.write_bytes(lines(0, 2))
+    with following(site, log) as tail:
+        tail.counts(2)
+        log.rename(tmp_path / "access.log.1")
+        log.write_bytes(b"garbage\n" * 500 + lines(2, 4))
+        tail.counts(4)
+
+
+def test_line_longer_than_what_is_read_at_once_is_one_malformed_line(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "BLOCK_BYTES", 1_000)
+    log = tmp_path / "access.log"
+    log.write_bytes(lines(0, 3))
+    with following(site, log) as tail:
+        tail.counts(3)
+        add(log, b"x" * 2_500)
+        add(log, b"y" * 2_500 + asked(9) + lines(3, 20))
+        tail.counts(20)
+    assert (tail.run.summary.lines, tail.run.summary.skipped) == (21, {"malformed": 1})
+
+
+@pytest.mark.parametrize(
+    ("content", "error"), [(b"garbage\n" * 100, UnknownFormat), (gzip.compress(lines(0, 3)), InvalidLog)]
+)
+def test_log_that_cannot_be_followed_is_told(
+    site: Site, tmp_path: Path, content: bytes, error: type[Exception]
+) -> None:
+    log = tmp_path / "access.log"
+    log.write_bytes(content)
+    with following(site, log) as tail:
+        until(lambda: tail.errors)
+    assert [type(each) for each in tail.errors] == [error]
+
+
+LOOP = "Too many levels of symbolic links"
+
+
+def points(link: Path, file: Path) -> bool:
+    """Return whether an entry of /proc/self/fd is of the file; one that was closed meanwhile is not."""
+    try:
+        return link.readlink() == file
+    except FileNotFoundError:
+        return False
+
+
+def make_unreadable(log: Path) -> None:
+    """Make the name a link to itself: unlike a permission, that stops root too."""
+    log.symlink_to(log)
+
+
+def test_rotated_log_that_is_unreadable_for_a_moment_is_tried_again_while_the_others_are_followed(
+    site: Site, tmp_path: Path
+) -> None:
+    log, rotated, other = (tmp_path / name for name in ("access.log", "access.log.1", "other.log"))
+    log.write_bytes(lines(0, 3))
+    other.write_bytes(lines(3, 5))
+    with following(site, log, other) as tail:
+        tail.counts(5)
+        log.rename(rotated)
+        make_unreadable(log)
+        add(rotated, asked(5))
+        add(other, asked(6))
+        tail.counts(7)
+        until(lambda: tail.told == [f"{log} cannot be read, and is tried again: {LOOP}"])
+        log.unlink()
+        log.write_bytes(asked(7))
+        tail.counts(8)
+        add(other, asked(8))
+        tail.counts(9)
+    assert tail.told[1:] == [f"{log} can be read again", f"{log} was rotated"]
+    assert tail.run.summary.unreadable == {}
+
+
+def test_log_that_is_unreadable_to_the_end_is_in_the_summary(site: Site, tmp_path: Path) -> None:
+    log, folder, other = (tmp_path / name for name in ("access.log", "folder.log", "other.log"))
+    make_unreadable(log)
+    folder.mkdir()
+    with following(site, log, folder, other) as tail:
+        other.write_bytes(lines(0, 3))
+        tail.counts(3)
+    assert tail.run.summary.unreadable == {str(log): LOOP, str(folder): "Is a directory"}
+
+
+def test_log_whose_disk_fails_while_it_is_first_read_is_tried_again(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the second block on, the open file is one of which every read fails."""
+    monkeypatch.setattr(source, "BLOCK_BYTES", 4096)
+    log, end = tmp_path / "access.log", 5_000
+    log.write_bytes(lines(0, end))
+    failing = os.open("/proc/self/mem", os.O_RDONLY)  # nothing is mapped at its beginning: EIO
+    replaced: list[int] = []
+
+    def replace(wait_s: float) -> bool:
+        opened = [int(each.name) for each in Path("/proc/self/fd").iterdir() if each.is_symlink() and points(each, log)]
+        if opened and not replaced:
+            position = os.lseek(opened[0], 0, os.SEEK_CUR)
+            if 0 < position < log.stat().st_size:
+                os.dup2(failing, opened[0])
+                os.lseek(failing, 0, os.SEEK_SET)
+                replaced.append(opened[0])
+        return False
+
+    told: list[str] = []
+    with closing(batches.connect(site.hot_log)) as hot:
+        ledger.create(hot)
+        run = Import(hot, site.root, "site", NOON.timestamp, GROWING)
+        tail = follow.Tail(run, str(log), replace, told.append)
+        until(lambda: bool(tail.read() or told) and bool(replaced) and tail.fault is None)
+        tail.close()
+    os.close(failing)
+    assert told == [f"{log} cannot be read, and is tried again: Input/output error", f"{log} can be read again"]
+    site.load()
+    assert Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE)) == each_once(end)
+
+
+def test_unreadable_copy_of_an_emptied_log_is_reported(site: Site, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_bytes(lines(0, 3))
+    make_unreadable(tmp_path / "access.log.1")
+    with following(site, log) as tail:
+        tail.counts(3)
+        log.write_bytes(b"")
+        add(log, asked(3))
+        tail.counts(4)
+    told = f"{log}.1 cannot be read: {LOOP}; if it is a copy of {log}, import it"
+    assert tail.told == [f"{log} was emptied", told]
+
+
+def test_patterns_are_the_files_that_match_when_it_begins(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(lines(0, 2))
+    (tmp_path / "b.log").write_bytes(lines(2, 4))
+    with following(site, tmp_path / "*.log") as tail:
+        tail.counts(4)
+
+
+# The command
+
+
+class Gone(Exception):
+    pass
+
+
+@pytest.mark.parametrize("is_forgotten", [True, False])
+def test_nothing_is_stored_into_a_project_that_is_gone(site: Site, tmp_path: Path, is_forgotten: bool) -> None:
+    """Neither what is added, nor the whole log anew because the ledger has forgotten it."""
+    log = tmp_path / "access.log"
+    log.write_bytes(lines(0, 3))
+    checks: list[bool] = []
+
+    def check() -> str:
+        if checks:
+            raise Gone
+        return ""
+
+    def told(text: str) -> None:
+        raise AssertionError(text)
+
+    with closing(batches.connect(site.hot_log)) as hot:
+        run = Import(hot, site.root, "site", NOON.timestamp, GROWING, check=check)
+        polls = itertools.count()
+
+        def is_over(seconds: float) -> bool:
+            if (poll := next(polls)) == 8:
+                add(log, lines(3, 5))
+                checks.append(True)
+                if is_forgotten:
+                    ledger.forget_project(hot, "site")
+            return poll > 99
+
+        with pytest.raises(Gone):
+            follow.follow(run, [str(log)], is_over, told)
+    site.load()
+    assert Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE)) == each_once(3)
+
+
+@contextmanager
+def command(data: Path, *arguments: str | Path) -> Iterator[Callable[[], Any]]:
+    """`readership import --follow`; what it gives ends it by SIGTERM and returns the summary."""
+    process = subprocess.Popen(
+        [COMMAND, "--data", data, "import", PROJECT, "--follow", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+
+    def ended() -> Any:
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=60)
+        assert process.returncode == 0
+        return json.loads(out)
+
+    try:
+        yield ended
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+def test_command_beside_a_service_is_the_whole_integration(start: Callable[..., Running], tmp_path: Path) -> None:
+    service = start(READERSHIP_LOAD_EVERY_S="1")
+    log = tmp_path / "access.log"
+    log.write_bytes(lines(0, 5))
+    with command(service.data, log) as ended:
+        until(lambda: service.get()["totals"]["ai"] >= 3, within_s=30)
+        service.post({"path": "/posted", "userAgent": "GPTBot/1.3"})
+        add(log, lines(5, 8))
+        until(lambda: service.get()["totals"]["total"] == 6, within_s=30)
+        log.rename(tmp_path / "access.log.1")
+        log.write_bytes(lines(8, 10))
+        until(lambda: service.get()["totals"]["total"] == 7, within_s=30)
+        summary = ended()
+    assert (summary["lines"], summary["page_views"]) == (10, 10)
+    with command(service.data, log) as ended:
+        add(log, lines(10, 11))
+        until(lambda: service.get()["totals"]["total"] == 8, within_s=30)
+        assert (ended()["lines"], service.get()["totals"]["total"]) == (1, 8)
+    assert service.run("doctor").returncode == 0
+
+
+def test_command_ends_when_its_project_is_deleted_and_brings_nothing_back(tmp_path: Path) -> None:
+    data, log = tmp_path / "data", tmp_path / "access.log"
+    new_key(data)
+    log.write_bytes(lines(0, 4))
+    arguments = ["import", PROJECT, "--follow", log]
+    process = subprocess.Popen([COMMAND, "--data", data, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        until(lambda: (data / "hot.sqlite").exists() and _rows(data / "hot.sqlite") == 4, within_s=30)
+        subprocess.run([COMMAND, "--data", data, "project", "delete", PROJECT, "--yes"], check=True)
+        add(log, lines(4, 6))
+        _, said = process.communicate(timeout=30)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    assert process.returncode == 1
+    assert said.decode().splitlines()[-1] == f"Error: there is no project '{PROJECT}'"
+    assert _rows(data / "hot.sqlite") == 0
+    asked = [COMMAND, "--data", data, "sql", "SELECT count(*) AS n FROM hits", "--format", "json"]
+    assert json.loads(subprocess.run(asked, check=True, capture_output=True).stdout) == {"n": 0}
+
+
+def test_command_alone_loads_what_it_reads(tmp_path: Path) -> None:
+    data, log = tmp_path / "data", tmp_path / "access.log"
+    new_key(data)
+    with command(data, log) as ended:
+        log.write_bytes(lines(0, 4))
+        hot = data / "hot.sqlite"
+        until(lambda: _rows(hot) == 4, within_s=30)
+        assert ended()["lines"] == 4
+    assert _rows(hot) == 0
+
+
+def _rows(hot_log: Path) -> int:
+    with closing(batches.connect(hot_log)) as hot:
+        return batches.backlog(hot).rows
