@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import click
 
-from agent import configuration, store, workspace
+from agent.git import workspace
+from agent.jobs import configuration, store
 from api import agent_commands, data_folder, keys
 from api.control_database import created, opened
 from api.keys import Key, Scope

@@ -7,10 +7,10 @@ from typing import Any
 import click
 import sqlalchemy as sa
 
-from agent import configuration
-from agent.configuration import AGENTS, HOSTS, Configuration, changed
+from agent.coding_agent.presets import COMMAND
 from agent.errors import InvalidConfiguration, NotConfigured
-from agent.presets import COMMAND
+from agent.jobs import configuration
+from agent.jobs.configuration import AGENTS, HOSTS, Configuration, changed
 from api.control_database import opened
 from api.output import show, table
 from api.settings import Settings

@@ -10,8 +10,8 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp, Lifespan
 
-from agent.worker import Setup
-from agent.worker_process import WorkerProcess
+from agent.worker.child_process import WorkerProcess
+from agent.worker.worker import Setup
 from api import classification, health, hits, jobs, metrics, problems, reference, script, views
 from api.keys import Keyring
 from api.logs import RequestLog

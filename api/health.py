@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from agent.queue import census
+from agent.jobs.queue import census
 from api import metrics
 from api.state import State, state_of
 from warehouse import clock

@@ -10,11 +10,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent import journal, store, uses, webhook
 from agent.errors import JobNotFound, TooManyUses
-from agent.job import ID, PROMPT_BYTES_MAX, Job
-from agent.store import Taken
-from agent.uses import USES_MAX, WINDOW_S, Allowance
+from agent.jobs import journal, quota, store, webhook
+from agent.jobs.job import ID, PROMPT_BYTES_MAX, Job
+from agent.jobs.quota import USES_MAX, WINDOW_S, Allowance
+from agent.jobs.store import Taken
 from api import auth, body, parameters
 from api.accept import accepted
 from api.headers import idempotency_key
@@ -212,7 +212,7 @@ async def _taken(do: Callable[[], Taken]) -> Taken:
 
 async def _left(request: Request, project: str) -> dict[str, str]:
     engine = state_of(request).control
-    return _allowed(await run_in_threadpool(uses.allowances, engine, project, _now_us()))
+    return _allowed(await run_in_threadpool(quota.allowances, engine, project, _now_us()))
 
 
 def _allowed(allowances: list[Allowance]) -> dict[str, str]:

@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import REGISTRY, Collector
 
-from agent.job import Status
-from agent.queue import Census
-from agent.webhook import Outcome
+from agent.jobs.job import Status
+from agent.jobs.queue import Census
+from agent.jobs.webhook import Outcome
 from ingest.hits.body import Rejection
 from ingest.hotlog.deduplication import Receipt
 

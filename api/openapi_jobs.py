@@ -2,9 +2,9 @@
 
 import json
 
-from agent.job import Status
-from agent.journal import PAGE_ENTRIES
-from agent.uses import USES_MAX
+from agent.jobs.job import Status
+from agent.jobs.journal import PAGE_ENTRIES
+from agent.jobs.quota import USES_MAX
 from api import jobs, parameters
 from api.headers import IDEMPOTENCY_KEY_CHARACTERS_MAX
 from api.schemas import PROJECT, Json, answer, as_json, of_kinds, operation, parameter, ref

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from starlette.requests import Request
 
-from agent.job import Status
-from agent.journal import PAGE_ENTRIES
+from agent.jobs.job import Status
+from agent.jobs.journal import PAGE_ENTRIES
 from api.problems import Fault, Problem
 from warehouse.query.time_range import FIRST, LAST
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from agent.job import PROMPT_BYTES_MAX
+from agent.jobs.job import PROMPT_BYTES_MAX
 from api import jobs, problems, views
 from api.classification import Classified
 from api.logs import REQUEST_ID

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from prometheus_client import start_http_server
 
-from agent.worker import Worker
+from agent.worker.worker import Worker
 from api import app, data_folder, demo, logs, serve, service_lock
 from api.control_database import opened
 from api.errors import AddressInUse

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from agent.worker_process import WorkerProcess
+from agent.worker.child_process import WorkerProcess
 from api.keys import BELIEVED_MAX, BELIEVED_S, Keyring
 from api.rate_limit import RateLimit
 from api.settings import Settings

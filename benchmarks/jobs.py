@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import httpx
 import sqlalchemy as sa
 
-from agent import configuration, store
-from agent.configuration import Configuration
-from agent.tables import TURNS
+from agent.jobs import configuration, store
+from agent.jobs.configuration import Configuration
+from agent.jobs.tables import TURNS
 from api import serve, settings
 from benchmarks import server
 from benchmarks.measure import RUNS, Measured, record

@@ -13,8 +13,8 @@ from typing import Any
 
 import httpx
 
-from agent import configuration, store
-from agent.configuration import Configuration
+from agent.jobs import configuration, store
+from agent.jobs.configuration import Configuration
 from api import data_folder, keys, settings
 from warehouse.control import database, projects
 

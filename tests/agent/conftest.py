@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from agent import configuration
-from agent.configuration import Configuration
+from agent.jobs import configuration
+from agent.jobs.configuration import Configuration
 from tests.agent.clock import Clock
 from tests.agent.jobs import Job
 from tests.agent.tools import require_sandbox

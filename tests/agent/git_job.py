@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agent import workspace
-from agent.remote import Remote
-from agent.workspace import CheckedOut, Workspace
+from agent.git import workspace
+from agent.git.remote import Remote
+from agent.git.workspace import CheckedOut, Workspace
 from tests.agent.git_server import GitServer
 
 BRANCH = "readership/j1"

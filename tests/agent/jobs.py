@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent import runner, sandbox
-from agent.runner import RunRequest, RunResult
+from agent.coding_agent import runner
+from agent.coding_agent.runner import RunRequest, RunResult
+from agent.sandbox import bubblewrap
 
-PYTHON = str(sandbox.python()[0])
+PYTHON = str(bubblewrap.python()[0])
 SECRET = "what-only-the-service-may-read"
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from agent.remote import USERNAME
+from agent.git.remote import USERNAME
 from tests.agent.git_server import git
 
 Names = tuple[str, ...]

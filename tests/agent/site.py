@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import sqlalchemy as sa
 
-from agent import configuration
-from agent.configuration import Configuration
+from agent.jobs import configuration
+from agent.jobs.configuration import Configuration
 from tests.agent.code_hosts import CodeHostDouble, Kind, Pull, hosting
 from tests.agent.git_server import GitServer, serving
 from tests.running import PROJECT, Running, new_key

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.agent.test_webhook import receiver
 
-from agent.tables import JOBS, TURNS
+from agent.jobs.tables import JOBS, TURNS
 from tests.agent.code_hosts import Kind
 from tests.agent.git_server import serving
 from tests.agent.jobs import processes, sleeper
 from tests.agent.model_server import Call, ModelServer, Silence, Text
 from tests.agent.site import END_S, REPOSITORY, SECRETS, Site, Start, command, site
-from tests.agent.test_webhook import receiver
 from tests.agent.tools import require_sandbox
 from tests.running import Running
 from tests.waiting import until

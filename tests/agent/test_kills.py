@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agent import journal, store
-from agent.queue import WORN_OUT
+from agent.jobs import journal, store
+from agent.jobs.queue import WORN_OUT
 from tests.agent.site import END_S, SECRETS, Site, command, configured, site
 from tests.agent.tools import require_sandbox
 from tests.postgresql import new_database

@@ -10,10 +10,12 @@ from threading import Event
 import pytest
 import sqlalchemy as sa
 
-from agent import journal, patience, queue, store, turn
-from agent.queue import Lease
-from agent.tables import TURNS
-from agent.worker import Setup, Worker, _Held
+from agent import retry
+from agent.jobs import journal, queue, store
+from agent.jobs.queue import Lease
+from agent.jobs.tables import TURNS
+from agent.worker import turn
+from agent.worker.worker import Setup, Worker, _Held
 from tests.agent.clock import SECOND_US
 from tests.agent.site import SECRETS, Site, configured, site
 from tests.outage import way_to
@@ -148,7 +150,7 @@ def test_permanent_database_error_is_not_retried(sqlite: Database) -> None:
             connection.execute(sa.text("UPDATE turns SET no_such_column = 1"))
 
     with pytest.raises(sa.exc.OperationalError, match="no such column"):
-        patience.noted(write, lambda: False)
+        retry.noted(write, lambda: False)
 
 
 def test_a_worker_that_ends_while_it_cannot_note_an_end_has_no_fault(

@@ -10,11 +10,11 @@ from contextlib import suppress
 
 import sqlalchemy as sa
 
-from agent import configuration, queue, store
 from agent.errors import LeaseLost, NothingToCancel
-from agent.queue import Outcome
-from agent.store import CANCELLED
-from agent.tables import DELIVERIES, TURNS
+from agent.jobs import configuration, queue, store
+from agent.jobs.queue import Outcome
+from agent.jobs.store import CANCELLED
+from agent.jobs.tables import DELIVERIES, TURNS
 from tests.agent.clock import HOUR_S, SECOND_US, Clock
 from tests.agent.conftest import PROJECT
 

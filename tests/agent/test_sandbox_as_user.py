@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import agent
-from agent.sandbox import AGENT_UID
+from agent.sandbox.bubblewrap import AGENT_UID
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 SOMEBODY = AGENT_UID + 1

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from agent import scratch
 from agent.errors import TimedOut, TurnFailed
-from agent.sandbox import MIB, Limits
+from agent.sandbox import scratch
+from agent.sandbox.bubblewrap import MIB, Limits
 from tests.agent.jobs import PYTHON, SECRET, Job, processes, sleeper
 from tests.agent.model_server import KEY, ModelServer, Text
 from tests.waiting import until

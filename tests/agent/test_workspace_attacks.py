@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from agent import git
 from agent.errors import GitFailed, RepositoryUnreadable, WorkspaceUnusable
-from agent.git import Git
-from agent.remote import USERNAME, Remote
+from agent.git import commands
+from agent.git.commands import Git
+from agent.git.remote import USERNAME, Remote
 from tests.agent.git_job import BRANCH, TOKEN, Job, job_of, site
 from tests.agent.git_server import FILE, LINK, SUBMODULE, GitServer, serving
 
@@ -341,7 +341,7 @@ def test_the_names_of_a_hostile_tree_are_not_collected_in_memory(job: Job) -> No
 def test_a_file_that_makes_git_take_any_amount_of_memory_fails_the_turn(job: Job) -> None:
     """git reads a .gitignore as a whole; later versions than 2.45 do not read one this large."""
     with (job.tree / ".gitignore").open("wb") as file:
-        file.truncate(git.MEMORY_BYTES + 1024**3)
+        file.truncate(commands.MEMORY_BYTES + 1024**3)
     with pytest.raises(WorkspaceUnusable, match="git needs more than 2 GiB of memory|over 100 MiB are not committed"):
         job.commit()
 
@@ -349,7 +349,7 @@ def test_a_file_that_makes_git_take_any_amount_of_memory_fails_the_turn(job: Job
 def test_every_command_of_a_job_has_a_limit_of_memory(job: Job) -> None:
     limited = Git(job.workspace.folder, None, time.monotonic() + 60, lambda: False, job.told.append)
     shown = limited.program("prlimit", "--data", "--output", "SOFT", "--noheadings", "--raw", environ={})
-    assert shown == str(git.MEMORY_BYTES)
+    assert shown == str(commands.MEMORY_BYTES)
 
 
 def test_a_program_that_writes_without_end_fails_the_turn_without_filling_memory(job: Job) -> None:

@@ -11,10 +11,10 @@ import pytest
 import sqlalchemy as sa
 from starlette.requests import Request
 
-from agent import configuration, journal, queue, store
-from agent.configuration import Configuration
-from agent.queue import Outcome
-from agent.tables import TURNS
+from agent.jobs import configuration, journal, queue, store
+from agent.jobs.configuration import Configuration
+from agent.jobs.queue import Outcome
+from agent.jobs.tables import TURNS
 from api import problems, settings
 from tests.outage import way_to
 from tests.running import Running, new_job, new_key

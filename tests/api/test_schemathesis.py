@@ -13,8 +13,8 @@ from hypothesis import assume
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
-from agent import tables
-from agent.job import Status
+from agent.jobs import tables
+from agent.jobs.job import Status
 from api import settings
 from api.openapi import description
 from tests.running import Running, new_job, new_key

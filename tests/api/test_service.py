@@ -17,8 +17,8 @@ import pytest
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent import worker
-from agent.tables import TURNS
+from agent.jobs.tables import TURNS
+from agent.worker import worker
 from api import settings
 from api.cli import main
 from tests.running import COMMAND, Running, new_job, new_key, readership

@@ -119,7 +119,7 @@ def end(engine: sa.Engine, id: str) -> str:
 def delete(engine: sa.Engine, id: str) -> None:
     """Remove a project and all that hangs on it in the control database; nothing, if it is not there.
 
-    Agent jobs that are at work are removed before it: see `agent.store.remove`.
+    Agent jobs that are at work are removed before it: see `agent.jobs.store.remove`.
     """
     with engine.begin() as connection:
         connection.execute(PROJECTS.delete().where(PROJECTS.c.id == id))

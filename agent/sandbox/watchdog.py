@@ -1,0 +1,160 @@
+"""What all processes of a turn use together, measured from outside while it runs: no limit of a process can bound that.
+
+The tree and the home are measured again and again, with pauses that keep this under a tenth of a core; the free space
+of the disk and the memory of the processes are looked at several times a second.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.sandbox.bubblewrap import GIB, MIB, Limits
+
+LOOK_EVERY_S = 0.2
+MEASURE_EVERY_S = 1.0
+PAUSE_FACTOR = 10
+"""A measure that took a second is followed by a pause of ten."""
+DISK_RESERVE_BYTES = 512 * MIB
+MEMORY_RESERVE_BYTES = 256 * MIB
+"""Below these of the whole machine, a turn is stopped whoever used it up: the service must go on."""
+ENTRY_BYTES = 4096
+"""What an entry counts at least: millions of empty files fill a disk too."""
+
+
+@dataclass(slots=True)
+class Watchdog:
+    """As a context: it watches what this thread starts."""
+
+    folders: Sequence[Path]
+    limits: Limits
+    _reason: str | None = None
+    _parent: int = 0
+    _ends: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def __enter__(self) -> "Watchdog":
+        self._parent = threading.get_native_id()
+        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        assert self._thread is not None
+        self._ends.set()
+        self._thread.join()
+
+    @property
+    def reason(self) -> str | None:
+        """Why the turn must stop, once it must. A watchdog that died watches nothing: that is a reason too."""
+        assert self._thread is not None
+        if self._reason is None and not self._thread.is_alive() and not self._ends.is_set():
+            return "what it uses could not be measured any more"
+        return self._reason
+
+    def _watch(self) -> None:
+        measure_at = 0.0
+        while self._reason is None and not self._ends.wait(LOOK_EVERY_S):
+            self._reason = self._memory() or self._space()
+            began = time.monotonic()
+            if self._reason is None and began >= measure_at:
+                self._reason = self._disk()
+                took = time.monotonic() - began
+                measure_at = time.monotonic() + max(MEASURE_EVERY_S, took * PAUSE_FACTOR)
+
+    def _memory(self) -> str | None:
+        if _available_bytes() < MEMORY_RESERVE_BYTES:
+            return f"the machine had less than {MEMORY_RESERVE_BYTES // MIB} MiB of memory left"
+        if memory_bytes(self._parent) > self.limits.memory_bytes:
+            return f"the agent's processes used more than {_gib(self.limits.memory_bytes)} of memory"
+        return None
+
+    def _space(self) -> str | None:
+        for folder in self.folders:
+            disk = os.statvfs(folder)
+            if disk.f_bavail * disk.f_frsize < DISK_RESERVE_BYTES:
+                return f"the disk of {folder} has less than {DISK_RESERVE_BYTES // MIB} MiB left: make room"
+        return None
+
+    def _disk(self) -> str | None:
+        used = 0
+        try:
+            for size in (size for folder in self.folders for size in _sizes(folder)):
+                used += size
+                if used > self.limits.disk_bytes:
+                    return f"the agent wrote more than {_gib(self.limits.disk_bytes)} to its work tree and home"
+                if self._ends.is_set():
+                    return None
+        except OSError as problem:
+            return f"the agent made a folder that cannot be measured: {problem.strerror}"
+        return None
+
+
+def memory_bytes(parent: int) -> int:
+    """The memory of all that the thread `parent` started; what forked processes still share counts for each."""
+    return sum(_resident_bytes(pid) for pid in _descendants(Path(f"/proc/self/task/{parent}/children")))
+
+
+def _descendants(children: Path) -> Iterator[int]:
+    """Orphans too: they become children of the box's first process, not of the machine's."""
+    pending = [children]
+    while pending:
+        try:
+            pids = pending.pop().read_text().split()
+        except OSError:
+            continue
+        for pid in pids:
+            yield int(pid)
+            pending += _children_files(pid)
+
+
+def _children_files(pid: str) -> list[Path]:
+    """A list for each thread: a child belongs to the thread that made it."""
+    try:
+        return [thread / "children" for thread in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return []
+
+
+def _resident_bytes(pid: int) -> int:
+    """Without the pages of its program files, which cost nothing."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    lines = (line.split() for line in status.splitlines())
+    return sum(int(words[1]) * 1024 for words in lines if words and words[0] in ("RssAnon:", "RssShmem:"))
+
+
+def _available_bytes() -> int:
+    """What the machine can still give. It also tells of files in memory that no process has mapped."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        name, _, rest = line.partition(":")
+        if name == "MemAvailable":
+            return int(rest.split()[0]) * 1024
+    raise AssertionError("Linux tells MemAvailable since 3.14")
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    """The size of each entry below, no link followed. Raises OSError for a folder that hides what it holds."""
+    pending = [str(folder)]
+    while pending:
+        try:
+            entries = os.scandir(pending.pop())
+        except FileNotFoundError:
+            continue
+        with entries:
+            for entry in entries:
+                try:
+                    stat = entry.stat(follow_symlinks=False)
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                except FileNotFoundError:
+                    continue
+                yield max(stat.st_blocks * 512, ENTRY_BYTES)
+
+
+def _gib(size: int) -> str:
+    return f"{size / GIB:g} GiB"

@@ -1,0 +1,156 @@
+"""How each agent's output is read. Lines are what the agents wrote; Claude Code's are from its documentation alone."""
+
+import json
+import sys
+from itertools import cycle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.coding_agent.output import EventReader, Output, Record
+from agent.coding_agent.presets import PRESETS, Ask, preset
+
+CLAUDE = {"type": "result", "subtype": "success", "is_error": False, "result": "Done.", "session_id": "s1"}
+CODEX = [
+    {"type": "thread.started", "thread_id": "t1"},
+    {"type": "item.completed", "item": {"type": "error", "message": "Model metadata for `m` not found."}},
+    {"type": "turn.started"},
+    {"type": "item.completed", "item": {"type": "agent_message", "text": "Done."}},
+]
+OPENCODE = [
+    {"type": "step_start", "sessionID": "o1", "part": {"type": "step-start"}},
+    {"type": "text", "sessionID": "o1", "part": {"type": "text", "text": "Done."}},
+]
+UNAUTHORIZED = {"name": "APIError", "data": {"message": "Incorrect API key provided", "statusCode": 401}}
+
+
+def finish(reason: str) -> dict[str, object]:
+    return {"type": "step_finish", "sessionID": "o1", "part": {"reason": reason}}
+
+
+def trajectory(status: str, submission: str = "") -> dict[str, object]:
+    info = {"exit_status": status, "submission": submission}
+    return {"info": info, "messages": [{"role": "exit", "content": status}], "trajectory_format": "mini-swe-agent-1.1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "events", "expected"),
+    [
+        ("claude", [{"type": "system", "subtype": "init", "session_id": "s1"}, CLAUDE], Record("s1", "Done.", True)),
+        (
+            "claude",
+            [CLAUDE | {"is_error": True, "result": "Invalid API key"}],
+            Record("s1", "", False, "Invalid API key"),
+        ),
+        (
+            "claude",
+            [{**CLAUDE, "subtype": "error_max_turns", "result": None}],
+            Record("s1", "", False, "error_max_turns"),
+        ),
+        ("claude", [{"type": "assistant", "session_id": "s1"}], Record("s1")),
+        ("codex", [*CODEX, {"type": "turn.completed", "usage": {}}], Record("t1", "Done.", True)),
+        ("codex", CODEX, Record("t1", "Done.")),
+        ("codex", [*CODEX, {"type": "turn.failed", "error": {"message": "401"}}], Record("t1", "Done.", False, "401")),
+        ("opencode", [*OPENCODE, finish("stop")], Record("o1", "Done.", True)),
+        ("opencode", [*OPENCODE, finish("tool-calls")], Record("o1", "Done.")),
+        ("opencode", [*OPENCODE, finish("stop"), OPENCODE[0]], Record("o1", "Done.")),
+        ("opencode", [*OPENCODE, finish("length")], Record("o1", "Done.", False, "the model stopped: length")),
+        (
+            "opencode",
+            [{"type": "error", "sessionID": "o1", "error": UNAUTHORIZED}],
+            Record("o1", "", False, "Incorrect API key provided"),
+        ),
+        ("mini-swe-agent", [trajectory("Submitted", "Done.")], Record(None, "Done.", True)),
+        (
+            "mini-swe-agent",
+            [trajectory("Submitted") | {"messages": [{"role": "assistant", "content": "I did."}, {"role": "exit"}]}],
+            Record(None, "I did.", True),
+        ),
+        ("mini-swe-agent", [trajectory("LimitsExceeded")], Record(None, "", False, "LimitsExceeded")),
+    ],
+)
+def test_a_record_says_how_the_turn_went(name: str, events: list[dict[str, object]], expected: Record) -> None:
+    """Whatever the pieces that the output comes in, and whatever else is written between."""
+    written = b"chatter\n" + b"".join(json.dumps(event).encode() + b"\n[1]\n" for event in events)
+    for size in (1, 7, len(written)):
+        output = Output(PRESETS[name].read)
+        for start in range(0, len(written), size):
+            output.take("stderr", b'{"type": "result"}\n')
+            output.take("stdout", written[start : start + size])
+        assert output.record == expected
+
+
+def test_much_output_leaves_only_its_end() -> None:
+    output = Output(PRESETS["codex"].read)
+    for _ in range(200):
+        output.take("stdout", b"x" * 100_000)
+    output.take("stderr", b"the end")
+    assert len(output.tail) == 64 * 1024
+    assert output.last_words().endswith("xthe end")
+
+
+def read_line_by_line(reader: EventReader | None, written: bytes) -> Record:
+    """The record of a whole output, each line of it parsed: slow, and plain."""
+    record = Record()
+    for line in written.split(b"\n")[:-1]:
+        if reader is None:
+            record = Record(summary=line.strip().decode(errors="replace") or record.summary)
+            continue
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict):
+            record = reader(record, event)
+    return record
+
+
+LINE = st.one_of(
+    st.sampled_from([b"", b" ", b"\r", b"{", b"{}", b"[1]", b"\xff", b'"{"', b"Done.", b"\xc2\xa0"]),
+    st.sampled_from([*OPENCODE, finish("stop"), finish("length"), {"type": "error", "error": UNAUTHORIZED}]).map(
+        lambda event: json.dumps(event).encode()
+    ),
+).flatmap(lambda line: st.sampled_from([line, b" \t" + line, line + b"\r"]))
+
+
+@given(
+    lines=st.lists(LINE),
+    sizes=st.lists(st.integers(1, 60), min_size=1),
+    reader=st.sampled_from([None, PRESETS["opencode"].read]),
+)
+def test_the_record_is_that_of_all_lines_whatever_pieces_they_come_in(
+    lines: list[bytes], sizes: list[int], reader: EventReader | None
+) -> None:
+    written = b"".join(line + b"\n" for line in lines)
+    output, rest, size = Output(reader), written, cycle(sizes)
+    while rest:
+        piece = next(size)
+        output.take("stdout", rest[:piece])
+        rest = rest[piece:]
+    assert output.record == read_line_by_line(reader, written)
+
+
+@pytest.mark.parametrize("name", [None, "codex"])
+def test_lines_that_cannot_change_the_record_are_not_parsed_one_by_one(name: str | None) -> None:
+    """Calls are counted, of Python's functions and of built-in ones: a piece has 32,768 lines."""
+    output, calls = Output(PRESETS[name].read if name else None), 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        output.take("stdout", b"y\n" * 32_768)
+    finally:
+        sys.setprofile(None)
+    assert 0 < calls < 100
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_session_is_continued_where_the_agent_keeps_one(name: str) -> None:
+    agent = preset(name, ())
+    ask = Ask("m", "http://127.0.0.1:1", "Do it.", "the-session", "/home/agent", "/run/agent")
+    assert ("the-session" in agent.start(ask).argv) == agent.has_sessions
+    assert agent.has_sessions == (name != "mini-swe-agent")
