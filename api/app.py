@@ -12,13 +12,16 @@ from starlette.types import ASGIApp, Lifespan
 
 from agent.worker.child_process import WorkerProcess
 from agent.worker.worker import Setup
-from api import classification, health, hits, jobs, metrics, problems, reference, script, views
+from api import metrics
+from api.http import problems
+from api.http.access_log import RequestLog
+from api.http.rate_limit import RateLimit
 from api.keys import Keyring
-from api.logs import RequestLog
-from api.rate_limit import RateLimit
+from api.maintenance import Upkeep
+from api.reference import page
+from api.routes import beacon, classify, health, hits, jobs, views
 from api.settings import Settings
 from api.state import State
-from api.upkeep import Upkeep
 from ingest.hotlog.writer import HotLog
 from warehouse.control import database
 from warehouse.query.report import HOT_COLUMNS, Views
@@ -35,14 +38,14 @@ ROUTES = (
     Route("/v2/agent/{projectId}/job/{id}/cancel", jobs.cancel, methods=["POST"]),
     Route("/v2/agent/{projectId}/job/{id}/archive", jobs.archive, methods=["POST"]),
     Route("/v2/agent/{projectId}/job/{id}/log", jobs.log, methods=["GET"]),
-    Route("/v1/classify", classification.classify_user_agent, methods=["GET"]),
-    Route("/beacon.js", script.beacon, methods=["GET"]),
+    Route("/v1/classify", classify.classify_user_agent, methods=["GET"]),
+    Route("/beacon.js", beacon.beacon, methods=["GET"]),
     Route("/healthz", health.alive, methods=["GET"]),
     Route("/readyz", health.ready, methods=["GET"]),
     Route("/metrics", health.metrics_text, methods=["GET"]),
-    Route("/openapi.json", reference.openapi, methods=["GET"]),
-    Route("/", reference.home, methods=["GET"]),
-    Route("/docs", reference.page, methods=["GET"]),
+    Route("/openapi.json", page.openapi, methods=["GET"]),
+    Route("/", page.home, methods=["GET"]),
+    Route("/docs", page.page, methods=["GET"]),
 )
 
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, closing, suppress
 from functools import cache
 from pathlib import Path
 
-from api.rate_limit import RateLimit
+from api.http.rate_limit import RateLimit
 from api.settings import Settings
 from ingest.classification import agents
 from ingest.hotlog import deduplication

@@ -8,10 +8,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from agent.worker.child_process import WorkerProcess
+from api.http.rate_limit import RateLimit
 from api.keys import BELIEVED_MAX, BELIEVED_S, Keyring
-from api.rate_limit import RateLimit
+from api.maintenance import Upkeep
 from api.settings import Settings
-from api.upkeep import Upkeep
 from ingest.hotlog.writer import HotLog
 from warehouse.control import projects
 from warehouse.control.projects import Project

@@ -18,7 +18,8 @@ import sqlalchemy as sa
 from agent.jobs import configuration, store
 from agent.jobs.configuration import Configuration
 from agent.jobs.tables import TURNS
-from api import serve, settings
+from api import settings
+from api.server import serve
 from benchmarks import server
 from benchmarks.measure import RUNS, Measured, record
 from benchmarks.server import PROJECT, Server

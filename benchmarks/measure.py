@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from api.output import table
+from api.cli.output import table
 
 RUNS = 5
 RESULTS = Path(__file__).parent / "results"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 from rich.console import Console
 
-from api.output import table
+from api.cli.output import table
 from ingest.classification.classifier import RULESET, Classification, Traffic, classify
 
 SET = Path(__file__).parent.parent / "tests" / "data" / "labelled_user_agents.jsonl"

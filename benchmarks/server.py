@@ -18,7 +18,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from api import app, data_folder, keys, serve, settings
+from api import app, data_folder, keys, settings
+from api.server import serve
 from warehouse.control import database, projects
 
 PROJECT = "bench"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from api import serve
+from api.server import serve
 from benchmarks import server
 from benchmarks.measure import RUNS, Measured, record
 

@@ -22,11 +22,13 @@ import asyncio, os, sys
 from datetime import UTC, datetime
 from pathlib import Path
 from api import data_folder, settings
-from api.upkeep import Upkeep
-from ingest.hotlog import HotLog
-from ingest.seen import Post
-from warehouse import batches, compact, erase, query
-from warehouse.load import load
+from api.maintenance import Upkeep
+from ingest.hotlog.writer import HotLog
+from ingest.hotlog.deduplication import Post
+from warehouse.hotlog import batches
+from warehouse.maintenance import compact, erase
+from warehouse.query import engine
+from warehouse.maintenance.load import load
 from warehouse.schema import HOT
 
 def step(name):

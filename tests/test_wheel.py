@@ -15,7 +15,7 @@ from tests.waiting import until
 from tests.warehouse.site import ROOT
 
 PACKAGES = ("agent", "api", "ingest", "warehouse")
-RUN = "from api.cli import run; run()"
+RUN = "from api.cli.main import run; run()"
 
 
 @pytest.fixture(scope="module")

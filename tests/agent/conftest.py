@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from agent.jobs import configuration
 from agent.jobs.configuration import Configuration
 from tests.agent.clock import Clock
-from tests.agent.jobs import Job
+from tests.agent.job_folder import Job
 from tests.agent.tools import require_sandbox
 from tests.programs import skip
 from warehouse.control import database, projects

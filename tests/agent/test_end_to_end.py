@@ -9,12 +9,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.agent.test_webhook import receiver
 
 from agent.jobs.tables import JOBS, TURNS
 from tests.agent.code_hosts import Kind
 from tests.agent.git_server import serving
-from tests.agent.jobs import processes, sleeper
+from tests.agent.job_folder import processes, sleeper
+from tests.agent.jobs.test_webhook import receiver
 from tests.agent.model_server import Call, ModelServer, Silence, Text
 from tests.agent.site import END_S, REPOSITORY, SECRETS, Site, Start, command, site
 from tests.agent.tools import require_sandbox

@@ -18,12 +18,12 @@ SOMEBODY = AGENT_UID + 1
 SCRIPT = """
 import json, os, subprocess, sys
 from pathlib import Path
-from agent import sandbox
+from agent.sandbox import bubblewrap
 folder = Path(sys.argv[1])
 for name in ("tree", "home", "run"):
     (folder / name).mkdir()
-limits = sandbox.Limits(processes=40)
-box = sandbox.Box(folder / "tree", folder / "home", folder / "run", {"HOME": "/home/agent"}, 60, limits)
+limits = bubblewrap.Limits(processes=40)
+box = bubblewrap.Box(folder / "tree", folder / "home", folder / "run", {"HOME": "/home/agent"}, 60, limits)
 attack = '''
 import json, os, time
 told = {"uid": os.getuid(), "caps": [line.split()[1] for line in open("/proc/self/status") if line[:3] == "Cap"]}
@@ -40,13 +40,13 @@ print(json.dumps({**told, "forks": forks}))
 '''.replace("SECRET", repr(str(folder / "secret")))
 (folder / "secret").write_text("secret")
 others = [subprocess.Popen(["sleep", "1000"]) for _ in range(50)]
-argv = sandbox.command(box, ["/usr/bin/python3", "-c", attack])
+argv = bubblewrap.command(box, ["/usr/bin/python3", "-c", attack])
 try:
-    told = subprocess.run(argv, env={"PATH": sandbox.PATH}, capture_output=True, text=True)
+    told = subprocess.run(argv, env={"PATH": bubblewrap.PATH}, capture_output=True, text=True)
 finally:  # the test waits until no process has its output open
     for other in others:
         other.kill()
-print(json.dumps([os.getuid(), sandbox.missing(), told.stdout and json.loads(told.stdout), told.stderr]))
+print(json.dumps([os.getuid(), bubblewrap.missing(), told.stdout and json.loads(told.stdout), told.stderr]))
 """
 
 
@@ -56,10 +56,9 @@ def folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="readership-test-") as name:
         path = Path(name)
         path.chmod(0o755)
-        (path / "agent").mkdir()
-        (path / "agent/__init__.py").touch()
-        for module in ("errors.py", "sandbox.py"):
-            shutil.copy(Path(agent.__file__).parent / module, path / "agent")
+        (path / "agent/sandbox").mkdir(parents=True)
+        for module in ("__init__.py", "errors.py", "sandbox/__init__.py", "sandbox/bubblewrap.py"):
+            shutil.copy(Path(agent.__file__).parent / module, path / "agent" / module)
         (path / "job").mkdir()
         os.chown(path / "job", SOMEBODY, SOMEBODY)
         yield path

@@ -14,7 +14,7 @@ import pytest
 from agent.errors import TimedOut, TurnFailed
 from agent.sandbox import scratch
 from agent.sandbox.bubblewrap import MIB, Limits
-from tests.agent.jobs import PYTHON, SECRET, Job, processes, sleeper
+from tests.agent.job_folder import PYTHON, SECRET, Job, processes, sleeper
 from tests.agent.model_server import KEY, ModelServer, Text
 from tests.waiting import until
 
@@ -333,7 +333,7 @@ def test_nothing_outlives_a_killed_worker(job: Job) -> None:
     script = f"""
 import sys
 from pathlib import Path
-from agent.runner import RunRequest, run
+from agent.coding_agent.runner import RunRequest, run
 tree, home = map(Path, sys.argv[1:])
 command = ["sh", "-c", "setsid sleep {marker} & trap '' TERM; sleep {marker}"]
 run(RunRequest("command", "{marker}", tree, home, 100, lambda: False, command=command))

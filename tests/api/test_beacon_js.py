@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 from tests.programs import find, require
 from tests.running import Running
 
-BEACON = Path(__file__).parents[2] / "api" / "beacon.js"
+BEACON = Path(__file__).parents[2] / "api" / "routes" / "beacon.js"
 CHROMIUM_ARGS = [
     "--no-sandbox",
     "--disable-gpu",

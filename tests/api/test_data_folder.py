@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from api.cli import main
+from api.cli.main import main
 from tests.running import PROJECT, new_key, readership
 from tests.warehouse.site import ROOT
 from warehouse.folder import sqlite_url

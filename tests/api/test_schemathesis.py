@@ -16,7 +16,7 @@ from schemathesis.specs.openapi import checks
 from agent.jobs import tables
 from agent.jobs.job import Status
 from api import settings
-from api.openapi import description
+from api.reference.openapi import description
 from tests.running import Running, new_job, new_key
 from warehouse.control import database, projects
 

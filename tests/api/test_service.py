@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from agent.jobs.tables import TURNS
 from agent.worker import worker
 from api import settings
-from api.cli import main
+from api.cli.main import main
 from tests.running import COMMAND, Running, new_job, new_key, readership
 from tests.waiting import each_alone, until
 from warehouse.control import database

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.hits import CHECK_AGAIN_S
+from api.routes.hits import CHECK_AGAIN_S
 from tests.running import PROJECT, Running, new_job, new_key
 from tests.waiting import until
 

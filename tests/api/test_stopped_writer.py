@@ -18,7 +18,7 @@ FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.
 IN_A_COMMIT = """
 import sys, time
 from pathlib import Path
-from warehouse import batches
+from warehouse.hotlog import batches
 
 connection = batches.connect(Path(sys.argv[1]))
 connection.execute("BEGIN IMMEDIATE")

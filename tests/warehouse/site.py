@@ -151,9 +151,11 @@ AND_DIE = """
 import os, signal, sys
 from contextlib import closing
 from pathlib import Path
-from warehouse import batches, erase, load, query, rebuild
+from warehouse.hotlog import batches
+from warehouse.maintenance import erase, load, rebuild
+from warehouse.query import engine
 folder, fatal, passes = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-hot, root, database = batches.connect(folder / "hot.sqlite"), folder / "lake", query.connect(folder / "spill")
+hot, root, database = batches.connect(folder / "hot.sqlite"), folder / "lake", engine.connect(folder / "spill")
 
 def on_step(step):
     global passes

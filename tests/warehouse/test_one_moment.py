@@ -35,7 +35,7 @@ REWRITES: dict[str, Rewrite] = {
     "days": lambda site, on_step: erase.erase_before(site.hot, site.root, date(2026, 9, 15), 10, 0, on_step),
 }
 KILLED = {
-    "reclassify": "from tests.warehouse.rules import RULES\nfrom warehouse import reclassify\n"
+    "reclassify": "from tests.warehouse.rules import RULES\nfrom warehouse.maintenance import reclassify\n"
     "reclassify.reclassify(hot, root, database, RULES, 10, on_step=on_step)",
     "project": 'erase.erase_project(hot, root, database, "goes", 10, on_step)',
 }

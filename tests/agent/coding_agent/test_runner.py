@@ -7,7 +7,7 @@ import pytest
 
 from agent.errors import Stopped, TimedOut, TurnFailed
 from agent.sandbox import bubblewrap
-from tests.agent.jobs import Job
+from tests.agent.job_folder import Job
 from tests.agent.model_server import KEY, Call, ModelServer, Silence, Text
 
 WRITE = Call("write", {"filePath": "/work/greeting.txt", "content": "Hello.\n"})

@@ -139,7 +139,7 @@ def test_a_text_has_at_most_as_many_words_as_characters(text: str) -> None:
 def test_ruleset_is_the_same_in_another_process() -> None:
     other = subprocess.run(
         [sys.executable, "-c", "from ingest.classification.classifier import RULESET; print(RULESET)"],
-        cwd=HERE.parents[1],
+        cwd=HERE.parents[2],
         env={**os.environ, "PYTHONHASHSEED": "1"},
         capture_output=True,
         text=True,
@@ -151,13 +151,16 @@ def test_ruleset_is_the_same_in_another_process() -> None:
 
 def ruleset_with(folder: Path, file: str, *changes: tuple[str, str]) -> str:
     """Return the RULESET of a copy of the package in which each first text is replaced by the second, everywhere."""
-    copy = shutil.copytree(HERE.parents[1] / "ingest", folder / "ingest", ignore=shutil.ignore_patterns("__pycache__"))
-    text = (copy / file).read_text(encoding="utf-8")
+    copy = shutil.copytree(HERE.parents[2] / "ingest", folder / "ingest", ignore=shutil.ignore_patterns("__pycache__"))
+    text = (copy / "classification" / file).read_text(encoding="utf-8")
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
-    (copy / file).write_text(text, encoding="utf-8")
-    code = "import sys; from ingest import classify; assert sys.argv[1] in classify.__file__; print(classify.RULESET)"
+    (copy / "classification" / file).write_text(text, encoding="utf-8")
+    code = (
+        "import sys; from ingest.classification import classifier\n"
+        "assert sys.argv[1] in classifier.__file__; print(classifier.RULESET)"
+    )
     asked = subprocess.run([sys.executable, "-c", code, folder], cwd=folder, capture_output=True, text=True, check=True)
     return asked.stdout.strip()
 
@@ -169,7 +172,7 @@ def ruleset_with(folder: Path, file: str, *changes: tuple[str, str]) -> str:
         ("agents.toml", '"GPTBot"', '"GPTRobot"'),
         ("rules.toml", "^kube-probe/", "^kube-probes/"),
         ("rules.toml", 'kind = "dalvik"', 'kind = "android"'),
-        ("classify.py", '"Goodreads", ', ""),
+        ("classifier.py", '"Goodreads", ', ""),
         ("device.py", "MATCHED_CHARACTERS_MAX = 1024", "MATCHED_CHARACTERS_MAX = 512"),
         ("device.py", "roku/|", ""),
         ("ruleset.py", "ALGORITHM = 2", "ALGORITHM = 3"),
@@ -183,7 +186,7 @@ def test_ruleset_changes_with_a_row_of_the_rules(tmp_path: Path, file: str, old:
     ("file", "changes"),
     [
         (
-            "classify.py",
+            "classifier.py",
             [("_by_shape", "_answer_of_the_shape"), ("_HABIT_SET", "_HABITS_TOGETHER"), ("return", "return ")],
         ),
         ("device.py", [("_parsed_device", "_device_family"), ('"""The browser,', '"""Browser,')]),

@@ -137,9 +137,9 @@ def test_a_process_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) 
 @linux
 def test_other_processes_end_with_this_one_when_it_is_killed() -> None:
     program = (
-        "import os, signal, threading, time; from ingest import processes\n"
-        "from tests.ingest.test_processes import MANY, others\n"
-        "with processes.helped() as tell:\n"
+        "import os, signal, threading, time; from ingest.classification import pool\n"
+        "from tests.ingest.classification.test_pool import MANY, others\n"
+        "with pool.helped() as tell:\n"
         "    print(*others(), flush=True); threading.Thread(target=tell, args=(MANY * 4,)).start(); time.sleep(0.2)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)"
     )
@@ -153,6 +153,6 @@ def test_other_processes_end_with_this_one_when_it_is_killed() -> None:
 
 
 def test_nothing_with_threads_is_loaded_before_the_fork() -> None:
-    program = "import sys, api.cli, api.log_import; print(sorted({'pyarrow', 'sqlalchemy'} & {*sys.modules}))"
+    program = "import sys, api.cli.main, api.cli.log_import; print(sorted({'pyarrow', 'sqlalchemy'} & {*sys.modules}))"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -6,11 +6,11 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.ingest.test_access_log import common, line, vhost
 
 from ingest.errors import InvalidFormat, InvalidLine, UnknownFormat
 from ingest.formats.detect import NAMES, Format, detect, named
-from tests.ingest import test_cloudfront, test_json_log
+from tests.ingest.formats import test_cloudfront, test_json_lines
+from tests.ingest.formats.test_clf import common, line, vhost
 from tests.warehouse.site import ROOT
 
 SAMPLES: dict[str, bytes] = {
@@ -18,7 +18,7 @@ SAMPLES: dict[str, bytes] = {
     "common": common(),
     "vhost-combined": vhost(),
     "cloudfront": test_cloudfront.row(),
-    **{name: test_json_log.line(name) for name in test_json_log.SAMPLES},
+    **{name: test_json_lines.line(name) for name in test_json_lines.SAMPLES},
 }
 HEADERS = {"cloudfront": [b"#Version: 1.0", test_cloudfront.HEADER]}
 MALFORMED = [
@@ -28,9 +28,9 @@ MALFORMED = [
     b'1 "GET / HTTP/1.1"',
 ]
 ASKED_NOTHING = {
-    "caddy": test_json_log.line("caddy", logger="admin", request=..., status=...),
-    "vercel": test_json_log.line("vercel", source="build", proxy=...),
-    "netlify": test_json_log.line("netlify", log_type="deploy"),
+    "caddy": test_json_lines.line("caddy", logger="admin", request=..., status=...),
+    "vercel": test_json_lines.line("vercel", source="build", proxy=...),
+    "netlify": test_json_lines.line("netlify", log_type="deploy"),
     "combined": line(b"-", status=b"408", user_agent=b"-"),
     "common": common(request=b"", status=b"400"),
     "vhost-combined": vhost(request=rb"\x16\x03\x01", status=b"400"),

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.ingest.test_access_log import line
-from tests.ingest.test_log_columns import by_the_parser, rows
 
 from ingest.formats import detect
 from ingest.formats.request import DEFAULT_PAGES
@@ -17,6 +15,8 @@ from ingest.imports import chunk, source
 from ingest.imports.chunk import LINE_BYTES_MAX, Block, Said, blocks, joined, read
 from ingest.imports.request_cache import Memory
 from ingest.imports.source import unpacked
+from tests.ingest.formats.test_clf import line
+from tests.ingest.imports.test_columnar import by_the_parser, rows
 
 COMBINED = detect.named("combined", ())
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.ingest.test_access_log import FIREFOX, line
 
 from ingest.errors import InvalidLine
 from ingest.formats import detect
@@ -22,6 +21,7 @@ from ingest.imports.chunk import LINE_BYTES_MAX
 from ingest.imports.columnar import SHAPES
 from ingest.imports.request_cache import Memory
 from ingest.imports.rows import VIEWS
+from tests.ingest.formats.test_clf import FIREFOX, line
 from tests.warehouse.site import ROOT
 
 SAMPLE = ROOT / "sample_data" / "access.log"

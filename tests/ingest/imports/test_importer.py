@@ -18,12 +18,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.ingest.test_access_log import line
 
 from ingest.errors import InvalidFormat, InvalidLog, UnknownFormat
 from ingest.imports import importer, prefetch, request_cache, source
 from ingest.imports.chunk import LINE_BYTES_MAX, MALFORMED_KEPT
 from ingest.imports.importer import DEFAULTS, Options, Summary, import_logs
+from tests.ingest.formats.test_clf import line
 from tests.warehouse.site import ROOT, Site
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import refusals
@@ -343,7 +343,7 @@ def test_line_without_an_end_does_not_fill_the_memory(tmp_path: Path) -> None:
     endless.write_bytes(gzip.compress(good) + gzip.compress(bytes(500 * 1024 * 1024), 1))
     program = (
         "import re, sys; from pathlib import Path; from tests.warehouse.site import Site; "
-        "from tests.ingest.test_import_log import imported; site = Site(Path(sys.argv[1])); "
+        "from tests.ingest.imports.test_importer import imported; site = Site(Path(sys.argv[1])); "
         "most = lambda: int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1]); "
         "imported(site, sys.argv[2]); before = most(); imported(site, sys.argv[3]); print(most() - before)"
     )

@@ -18,12 +18,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
-from tests.ingest.test_access_log import line
 
 from ingest.errors import LogReadElsewhere
 from ingest.imports import importer, ledger, prefetch, source
 from ingest.imports.importer import Options, Summary, import_logs
 from ingest.imports.ledger import Fingerprint
+from tests.ingest.formats.test_clf import line
 from tests.warehouse.site import NOON, Site
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table

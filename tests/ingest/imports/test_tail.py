@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.ingest.test_ledger import asked, each_once, lines
 
 from ingest.errors import InvalidLog, LogReadElsewhere, UnknownFormat
 from ingest.imports import ledger, source
 from ingest.imports import tail as follow
 from ingest.imports.importer import Import, Options, import_logs
+from tests.ingest.imports.test_ledger import asked, each_once, lines
 from tests.running import COMMAND, PROJECT, Running, new_key
 from tests.waiting import until
 from tests.warehouse.site import NOON, Site

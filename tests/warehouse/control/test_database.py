@@ -113,10 +113,10 @@ def test_commit_that_fails_raises_its_own_reason_and_leaves_a_working_engine(eng
 CREATE_MANY = """
 import sys
 from pathlib import Path
-from warehouse import control, projects
+from warehouse.control import database, projects
 from warehouse.folder import sqlite_url
 
-engine = control.connect(sqlite_url(Path(sys.argv[1])))
+engine = database.connect(sqlite_url(Path(sys.argv[1])))
 for number in range(25):
     projects.create(engine, f"{sys.argv[2]}-{number}", (), 0)
 """

@@ -43,8 +43,8 @@ def assert_holds_once(site: Site, rows: list[Row]) -> None:
 LOAD_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
-from warehouse import batches
-from warehouse.load import load
+from warehouse.hotlog import batches
+from warehouse.maintenance.load import load
 
 folder, fatal, passes = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 
@@ -243,8 +243,8 @@ def test_loader_waits_for_the_lock_of_another_and_gives_up(site: Site) -> None:
 LOAD_MANY_TIMES = """
 import sys
 from pathlib import Path
-from warehouse import batches
-from warehouse.load import load
+from warehouse.hotlog import batches
+from warehouse.maintenance.load import load
 
 folder = Path(sys.argv[1])
 hot = batches.connect(folder / "hot.sqlite")

@@ -291,7 +291,7 @@ def test_reader_counts_each_hit_once_at_every_step_and_by_the_new_rules_at_the_e
 
 RECLASSIFY = """
 from tests.warehouse.rules import RULES
-from warehouse import reclassify
+from warehouse.maintenance import reclassify
 told = reclassify.reclassify(hot, root, database, RULES, 60, on_step=on_step)
 print(told.days, told.hits)
 """
@@ -366,9 +366,11 @@ def test_two_at_once_give_every_hit_todays_answer(site: Site) -> None:
     rows = [old("/a", f"GPTBot/{day}", ts=NOON + day * DAY) for day in range(12)]
     store(site, rows)
     script = (
-        "import sys; from pathlib import Path; from warehouse import batches, query\n"
+        "import sys; from pathlib import Path\n"
+        "from warehouse.hotlog import batches; from warehouse.query import engine\n"
         "folder = Path(sys.argv[1]); on_step = lambda step: None\n"
-        "hot, root, database = batches.connect(folder / 'hot.sqlite'), folder / 'lake', query.connect(folder / 'spill')"
+        "hot, root = batches.connect(folder / 'hot.sqlite'), folder / 'lake'\n"
+        "database = engine.connect(folder / 'spill')"
     )
     command = [sys.executable, "-c", script + RECLASSIFY, site.root.parent]
     both = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(2)]

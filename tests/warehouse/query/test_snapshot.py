@@ -44,13 +44,15 @@ import sys
 from pathlib import Path
 import pyarrow as pa
 from tests.warehouse.site import some_rows
-from warehouse import batches, compact, query
+from warehouse.hotlog import batches
+from warehouse.maintenance import compact
+from warehouse.query import engine
 from warehouse.errors import DataIncomplete
-from warehouse.load import load
+from warehouse.maintenance.load import load
 from warehouse.schema import HOT
 
 folder = Path(sys.argv[1])
-hot, root, database = batches.connect(folder / "hot.sqlite"), folder / "lake", query.connect(folder / "other")
+hot, root, database = batches.connect(folder / "hot.sqlite"), folder / "lake", engine.connect(folder / "other")
 for number in range({BATCHES}):
     rows = [{{**row, "path": "/" + row["event_id"]}} for row in some_rows(number * {BATCH_ROWS}, {BATCH_ROWS})]
     batches.append(hot, pa.RecordBatch.from_pylist(rows, HOT), 0)

@@ -1,0 +1,79 @@
+"""The command `recover`: a data folder that lost a store, or part of a table."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import click
+from rich.table import Table
+
+from api import data_folder
+from api.cli.output import ERR, show, table
+from api.server import service_lock
+from api.settings import Settings
+from ingest.hotlog import deduplication
+from ingest.imports import ledger
+from warehouse.hotlog import batches
+from warehouse.integrity import durability
+from warehouse.lake import delta_table
+from warehouse.maintenance import recovery
+from warehouse.maintenance.load import load
+from warehouse.maintenance.recovery import Loss
+from warehouse.query import engine
+
+LOCK_WAIT_S = 300.0
+
+
+@click.command("recover")
+@click.option("--accept-loss", is_flag=True, help="Go on without what is listed as lost.")
+@click.option("--another-node", is_flag=True, help="This is one more machine beside those that write into the lake.")
+@click.pass_obj
+def recover(settings: Settings, accept_loss: bool, another_node: bool) -> None:
+    """List what is lost where a store or a part of the lake is missing, damaged or older than the rest.
+
+    Nothing is changed without --accept-loss. Stop the service first, restore the newest copies there are, and keep a
+    copy of the folder.
+    """
+    data_folder.require(settings)
+    losses = recovery.losses(settings.hot_log, settings.lake, settings.database_url)
+    if not losses:
+        show([], "nothing is lost: nothing to do")
+        return
+    show(losses, _losses_table(losses))
+    if not accept_loss:
+        ERR.print("nothing was changed; readership recover --accept-loss goes on without what is lost", soft_wrap=True)
+        return
+    data_folder.make(settings)
+    lock = service_lock.acquire(settings.data, settings.run, lambda text: ERR.print(text, soft_wrap=True))
+    _accept(settings, losses, another_node)
+    lock.release()
+    ERR.print("accepted; next: readership recover once more, then readership doctor", soft_wrap=True)
+
+
+def _accept(settings: Settings, losses: Sequence[Loss], another_node: bool) -> None:
+    stores = {loss.store for loss in losses}
+    if stores & {str(settings.lake / spec.name) for spec in delta_table.TABLES}:
+        with closing(batches.connect(settings.hot_log)) as hot:
+            durability.accept_losses(hot, settings.lake, LOCK_WAIT_S)
+        return
+    if str(settings.hot_log) in stores:
+        _accept_hot_log(settings, another_node)
+    if stores - {str(settings.hot_log)}:
+        recovery.accept_control(settings.database_url, settings.lake)
+
+
+def _accept_hot_log(settings: Settings, another_node: bool) -> None:
+    now = datetime.now(UTC)
+    with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
+        deduplication.create(hot)
+        ledger.create(hot)
+        for some in recovery.event_ids(settings.lake, database, now - timedelta(seconds=deduplication.REMEMBERED_S)):
+            deduplication.learn(hot, some)
+        with durability.writing(hot, settings.lake, LOCK_WAIT_S):
+            recovery.accept_hot_log(hot, settings.lake, database, now, another_node)
+        load(hot, settings.lake, LOCK_WAIT_S)
+
+
+def _losses_table(losses: Sequence[Loss]) -> Table:
+    rows = ((f"{loss.store} {loss.fault}", loss.lost, loss.accepting) for loss in losses)
+    return table(("fault", "lost", "what --accept-loss does"), rows)

@@ -1,0 +1,58 @@
+"""Whose request it is: the bearer's key, checked before anything else of the request is looked at."""
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from api.errors import KeyNotFound
+from api.http.headers import header
+from api.http.problems import Problem
+from api.keys import Keyring, LiveKey, Scope, is_well_formed
+
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="readership"'}
+_REJECTED = {"WWW-Authenticate": 'Bearer realm="readership", error="invalid_token"'}
+
+
+async def key_of(request: Request, keyring: Keyring) -> LiveKey:
+    """The good key that the request bears.
+
+    Raises:
+        Problem: `unauthenticated`.
+    """
+    given = header(request, b"authorization")
+    if given is None:
+        raise Problem("unauthenticated", "the request has no Authorization header", headers=_CHALLENGE)
+    scheme, _, token = given.partition(" ")
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token:
+        raise Problem("unauthenticated", "the Authorization header is not `Bearer <API key>`", headers=_CHALLENGE)
+    if (believed := keyring.believed(token)) is not None:
+        return believed
+    if not is_well_formed(token):
+        detail = "the API key is not whole: its prefix, length or checksum is wrong; copy it again"
+        raise Problem("unauthenticated", detail, headers=_REJECTED)
+    try:
+        return await run_in_threadpool(keyring.look_up, token)
+    except KeyNotFound as error:
+        raise Problem("unauthenticated", str(error), headers=_REJECTED) from None
+
+
+async def key_for(request: Request, keyring: Keyring, project: str, scope: Scope) -> LiveKey:
+    """The request's key, good for this project and scope.
+
+    A foreign project and one that does not exist get the same answer.
+
+    Raises:
+        Problem: `unauthenticated` or `forbidden`.
+    """
+    key = await key_of(request, keyring)
+    if key.project != project:
+        raise Problem("forbidden", "the API key is of another project")
+    require_scope(key, scope)
+    return key
+
+
+def require_scope(key: LiveKey, needed: Scope) -> None:
+    """Raise Problem `forbidden` if the key's scope does not include what is needed."""
+    if not key.allows(needed):
+        enough = "`write`" if needed == "write" else f"`{needed}` or `write`"
+        raise Problem("forbidden", f"the API key has the scope `{key.scope}`; this needs {enough}")

@@ -1,0 +1,17 @@
+"""The entry point of an HTTP worker, a process that the supervisor starts."""
+
+import os
+import socket
+from pathlib import Path
+
+from api.server import shared_counters
+from api.server.service_lock import ServiceLock
+
+
+def work(number: int, counters: Path, listener: socket.socket, lock: ServiceLock) -> None:
+    """Serve HTTP until a signal ends the process, whose share of the lock ends with it."""
+    shared_counters.join(counters, number)
+    from api.server import serve  # noqa: PLC0415  # it imports `api.metrics`: see `join`
+    from api.settings import read  # noqa: PLC0415  # the same
+
+    serve.run(serve.worker_app, listener, read(os.environ))

@@ -1,0 +1,186 @@
+"""The processes of a running service: one, or a supervisor with several workers behind one socket."""
+
+import gc
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import wait
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from api import app
+from api.errors import AddressInUse
+from api.http import access_log
+from api.http.rate_limit import RateLimit
+from api.server import connections, shared_counters
+from api.server.http_worker import work
+from api.server.service_lock import ServiceLock
+from api.server.supervisor import Supervisor
+from api.settings import Settings, read
+
+DRAIN_S = 10
+"""For how long a stopping worker lets requests in flight end. Supervisors wait for 10 s (Docker) to 90 s (systemd), and
+kill then."""
+BACKLOG = 2048
+ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  # compared, not bound
+"""Hosts that mean all interfaces, each with its address on this machine."""
+GC_THRESHOLD = (10_000, 20, 50)
+
+
+def serve(settings: Settings, listener: socket.socket, workers: int, lock: ServiceLock) -> None:
+    """Serve until SIGTERM or SIGINT; requests in flight are answered and the hot log is loaded before this returns.
+
+    Raises:
+        SystemExit: a worker could not start, or had to be killed at the end.
+    """
+    connections.raise_descriptor_limit()
+    os.environ["READERSHIP_DATA"] = str(settings.data)
+    os.environ["READERSHIP_RUN_SECRET"] = settings.run_secret.hex()
+    _forget_limits(settings.limits)
+    # Made here: of two workers that make a SQLite file at one time one is told that it is locked, and cannot start.
+    RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret).close()
+    if workers == 1:
+        run(worker_app, listener, settings, lock.mark_ending)
+        status = 0
+    else:
+        counters = settings.run / "metrics"
+        shared_counters.create(counters, workers)
+        status = Supervisor(work, (counters, listener, lock), workers).run(lock.mark_ending)
+    _forget_limits(settings.limits)
+    if status:
+        sys.exit(status)
+
+
+def run(
+    factory: Callable[[], ASGIApp],
+    listener: socket.socket,
+    settings: Settings,
+    on_end: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve the app that `factory` makes in this process, until a signal ends it; call `on_end` at that signal."""
+    server = _Server(_config(factory, settings), on_end)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # A signal that comes before uvicorn handles it counts. uvicorn raises it once more at its end: status 0.
+        signal.signal(number, server.handle_exit)
+    try:
+        server.run(sockets=[listener])
+    finally:
+        gc.unfreeze()  # else DuckDB's bindings take what `settle` froze for leaks, and say so at the exit
+
+
+class _Server(uvicorn.Server):
+    """A server that reports the signal that ends it."""
+
+    def __init__(self, config: uvicorn.Config, on_end: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_end = on_end
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._on_end()
+        super().handle_exit(sig, frame)
+
+
+def _config(factory: Callable[[], ASGIApp], settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        factory,
+        factory=True,
+        loop="uvloop",
+        http=connections.with_base_url(settings.base_url),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        forwarded_allow_ips=settings.trusted_proxies,
+        timeout_graceful_shutdown=DRAIN_S,
+    )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens at host and port; port 0 takes a free one. Raises AddressInUse."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise AddressInUse(f"cannot listen at {host}:{port}: {error.strerror}; name another with --port") from None
+    listener.listen(BACKLOG)
+    listener.set_inheritable(True)
+    return listener
+
+
+def url(listener: socket.socket) -> str:
+    """Where a browser on this machine finds the listener."""
+    host, port = listener.getsockname()[:2]
+    shown = ANYWHERE.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{shown}:{port}"
+
+
+def place(listener: socket.socket) -> str:
+    """Return the URL of the listener, for a message. A listener on all interfaces is named by an address that other
+    machines can use, if this machine has one."""
+    host, port = listener.getsockname()[:2]
+    if host not in ANYWHERE:
+        return url(listener)
+    address = _outward_address(listener.family)
+    if address is None:
+        return f"{url(listener)}, on all interfaces"
+    shown = f"[{address}]" if ":" in address else address
+    return f"http://{shown}:{port}, on all interfaces, on this machine at {url(listener)}"
+
+
+def _outward_address(family: int) -> str | None:
+    """Return the address from which this machine would send to other networks, or None without a route.
+
+    Nothing is sent: to connect a UDP socket only chooses the route.
+    """
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("2001:db8::1" if family == socket.AF_INET6 else "192.0.2.1", 9))
+        except OSError:
+            return None
+        address: str = probe.getsockname()[0]
+        return address
+
+
+def worker_app() -> ASGIApp:
+    """The app of one worker process, with the settings of its environment."""
+    settings = read(os.environ)
+    settle(settings.log_level)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True, name="parent").start()
+    return app.create(settings)
+
+
+def settle(log_level: str) -> None:
+    """Turn this process into a worker: its log, and its garbage collection.
+
+    What was imported stays for good and is no longer looked through; of what requests make, little is garbage that only
+    the collector finds. With Python's defaults it took a third of the time of a small post.
+    """
+    access_log.set_up(log_level)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLD)
+
+
+def _end_with(sentinel: int) -> None:
+    """Stop this worker, in good order, when the process that started it is gone, however it went."""
+    wait([sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _forget_limits(file: Path) -> None:
+    """The counts of addresses are of one run of the service, like the secret of their hashes."""
+    for each in (file, file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")):
+        each.unlink(missing_ok=True)

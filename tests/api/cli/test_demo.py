@@ -1,0 +1,76 @@
+"""The demo has its own folder and port, and runs beside a site of one's own."""
+
+import re
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from api import data_folder, keys, settings
+from api.cli import demo
+from api.cli.main import main
+from tests.running import COMMAND
+from tests.warehouse.site import ROOT
+from warehouse.control import database
+
+KEY = re.compile(r"rdr_admin_[0-9A-Za-z]{38}")
+[OWN_SITE] = re.findall(r"## Your own site\n\n((?:    .+\n)+)", (ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+def test_a_second_demo_on_a_folder_leaves_the_first_key_valid(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = settings.read({}, tmp_path / "data")
+    data_folder.prepare(chosen)
+    tokens = []
+    for _ in range(2):
+        demo.show(chosen, "http://127.0.0.1:8001", "http://127.0.0.1:8001")
+        [token] = set(KEY.findall(capsys.readouterr().out))
+        tokens.append(token)
+    assert len(set(tokens)) == 2
+    engine = database.connect(chosen.database_url)
+    assert [keys.Keyring(engine).look_up(token).project for token in tokens] == ["demo", "demo"]
+    engine.dispose()
+
+
+def test_the_demo_has_its_own_folder_unless_one_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port in use ends the command after it has created its folder."""
+    monkeypatch.chdir(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for options, environ, folder in (
+            ([], {"READERSHIP_DATA": None}, "data-demo"),
+            ([], {"READERSHIP_DATA": "elsewhere"}, "elsewhere"),
+            (["--data", "given"], {"READERSHIP_DATA": "other"}, "given"),
+        ):
+            done = CliRunner().invoke(main, [*options, "demo", "--port", port], env=environ)
+            assert "cannot listen" in done.stderr
+            assert (tmp_path / folder).is_dir()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data-demo", "elsewhere", "given"]
+
+
+def test_the_demo_has_its_own_port() -> None:
+    ports = {
+        command: re.search(
+            r"--port .*?\[default: (\d+)", CliRunner().invoke(main, [command, "--help"]).stdout, re.DOTALL
+        )
+        for command in ("serve", "demo")
+    }
+    assert {command: found and found[1] for command, found in ports.items()} == {"serve": "8000", "demo": "8001"}
+
+
+def test_the_commands_for_your_own_site_work_beside_a_demo_as_pasted(tmp_path: Path) -> None:
+    """On the demo's folder, which a running demo locks, `serve` would be refused."""
+    chosen = settings.read({}, tmp_path / "data-demo")
+    data_folder.prepare(chosen)
+    demo.show(chosen, "http://127.0.0.1:8001", "http://127.0.0.1:8001")
+    *before, serve = [line.strip().replace(".venv/bin/readership", COMMAND) for line in OWN_SITE.splitlines()]
+    script = "\n".join(["set -e", "unset READERSHIP_DATA", *before])
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert KEY.search(done.stdout)
+    assert re.fullmatch(rf"{re.escape(COMMAND)} serve --workers \d+", serve)
+    listed = subprocess.run([COMMAND, "project", "list"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert re.findall(r'"id":"([^"]+)"', listed.stdout) == ["docs"]

@@ -1,0 +1,157 @@
+"""The log: one format from the first line, and an answer also to what the server gives up on."""
+
+import asyncio
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from api.http.access_log import RequestLog
+from tests.running import COMMAND, PROJECT, new_key
+from tests.waiting import until
+
+SCOPE: dict[str, Any] = {"type": "http", "method": "GET", "path": "/", "headers": []}
+
+
+async def never() -> Message:
+    raise AssertionError("nothing is read")
+
+
+def test_request_that_the_server_gives_up_on_is_answered_with_a_problem_and_raises_nothing() -> None:
+    sent: list[Any] = []
+
+    async def endless(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.Event().wait()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def ended() -> None:
+        request = asyncio.create_task(RequestLog(endless, {})(dict(SCOPE), never, send))
+        await asyncio.sleep(0)
+        request.cancel()
+        await request
+
+    asyncio.run(ended())
+    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
+    assert sent[0]["status"] == json.loads(sent[1]["body"])["status"] == 500
+
+
+def records(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "first"),
+    [
+        (("worker",), "The worker runs, data in "),
+        (("import", PROJECT, "--follow", "access.log"), "Following access.log; Ctrl-C ends it"),
+        (("serve", "--port", "0"), "Readership listens at http://127.0.0.1:"),
+        (("serve", "--port", "0", "--workers", "2"), "Readership listens at http://127.0.0.1:"),
+    ],
+)
+def test_every_line_is_a_record_from_the_first_to_the_last(
+    tmp_path: Path, arguments: tuple[str, ...], first: str
+) -> None:
+    log = tmp_path / "log"
+    new_key(tmp_path / "data")
+    (tmp_path / "access.log").write_text("")
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(
+            [COMMAND, "--data", "data", *arguments], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=stderr
+        )
+        until(log.read_bytes)
+        if arguments[0] == "serve":
+            url = records(log)[0]["message"].split()[3].rstrip(",")
+            until(lambda: answers(f"{url}/healthz"))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    assert records(log)[0]["message"].startswith(first)
+    assert all({"time", "level", "logger"} <= line.keys() for line in records(log))
+
+
+@pytest.mark.parametrize(
+    "arguments", [("worker",), ("import", PROJECT, "--follow", "access.log"), ("serve", "--port", "0")], ids=" ".join
+)
+def test_warning_about_the_data_folder_is_a_record(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    log, data = tmp_path / "log", tmp_path / "data"
+    new_key(data)
+    data.chmod(0o755)
+    (data / "mail.txt").touch()
+    (tmp_path / "access.log").touch()
+    with log.open("wb") as stderr:
+        process = subprocess.Popen([COMMAND, "--data", data, *arguments], cwd=tmp_path, stderr=stderr)
+        until(lambda: log.read_bytes().count(b"\n") > 1)
+        process.terminate()
+        process.wait(60)
+    warning = f"other users have access to {data} (mode 0755); run chmod 700 {data}"
+    assert [line["message"] for line in records(log) if line["level"] == "warning"] == [warning]
+
+
+@pytest.mark.parametrize(("level", "logs_requests"), [("info", True), ("warning", False)])
+def test_level_decides_whether_requests_are_logged(tmp_path: Path, level: str, logs_requests: bool) -> None:
+    data, log = tmp_path / "data", tmp_path / "log"
+    new_key(data)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    environ = {"READERSHIP_LOG_LEVEL": level}
+    argv = [COMMAND, "--data", data, "serve", "--port", port]
+    with log.open("wb") as stderr, subprocess.Popen(argv, stderr=stderr, env=environ) as process:
+        until(lambda: answers(f"http://127.0.0.1:{port}/healthz"))
+        process.terminate()
+        assert process.wait(60) == 0
+    assert any(line["logger"] == "readership.access" for line in records(log)) == logs_requests
+    assert logs_requests or log.read_text() == ""
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@pytest.mark.parametrize(("host", "local"), [("0.0.0.0", "http://127.0.0.1:"), ("::", "http://[::1]:")])
+def test_service_on_all_interfaces_names_an_address_that_answers(tmp_path: Path, host: str, local: str) -> None:
+    data, log = tmp_path / "data", tmp_path / "log"
+    new_key(data)
+    argv = [COMMAND, "--data", data, "serve", "--host", host, "--port", "0"]
+    with log.open("wb") as stderr, subprocess.Popen(argv, stderr=stderr) as process:
+        until(log.read_bytes)
+        message = records(log)[0]["message"]
+        urls = re.findall(r"http://[^ ,]+", message)
+        assert until(lambda: all(answers(f"{url}/healthz") for url in urls))
+        process.terminate()
+        assert process.wait(60) == 0
+    assert ", on all interfaces, " in message
+    assert urls[-1].startswith(local)
+
+
+UNCAUGHT = """
+import threading, warnings
+from api.http import access_log
+access_log.set_up("warning")
+warnings.warn("a warning")
+thread = threading.Thread(target=lambda: 1 / 0, name="a-thread")
+thread.start()
+thread.join()
+{}["missing"]
+"""
+
+
+def test_uncaught_errors_and_warnings_of_python_are_records() -> None:
+    done = subprocess.run([sys.executable, "-c", UNCAUGHT], capture_output=True, text=True, check=False)
+    warned, thread, main = map(json.loads, done.stderr.splitlines())
+    assert (done.returncode, warned["level"]) == (1, "warning")
+    assert "a warning" in warned["message"]
+    assert thread["message"] == "uncaught error in thread a-thread: 'ZeroDivisionError'"
+    assert main["message"] == "uncaught error in thread MainThread: 'KeyError'"
+    assert "1 / 0" in thread["traceback"] or "ZeroDivisionError" in thread["traceback"]

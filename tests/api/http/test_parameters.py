@@ -1,0 +1,219 @@
+"""What a query asks for is read exactly, or every fault of it is named; no query breaks it."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from starlette.requests import Request
+
+from api.http.parameters import LIMIT_DEFAULT, LIMIT_MAX, ViewsQuery, single, views_query
+from api.http.problems import Problem
+from warehouse.query.time_range import FIRST, LAST
+
+NAMES = ("dateFrom", "dateTo", "limit", "offset")
+NOON = datetime(2026, 9, 15, 12, tzinfo=UTC)
+
+
+def request(query: str) -> Request:
+    return Request({"type": "http", "query_string": query.encode("latin-1"), "headers": []})
+
+
+def asked(**parameters: Any) -> ViewsQuery:
+    return views_query(request(urlencode(parameters)))
+
+
+def faults(query: str) -> list[str | None]:
+    """The parameters that are named as at fault."""
+    with pytest.raises(Problem) as told:
+        views_query(request(query))
+    assert told.value.kind == "invalid-parameter"
+    assert all(fault.detail for fault in told.value.faults)
+    return [fault.parameter for fault in told.value.faults]
+
+
+def test_nothing_asked_is_the_first_page_from_the_first_hit_to_now() -> None:
+    assert asked() == ViewsQuery(FIRST, None, LIMIT_DEFAULT, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("2026-09-15", datetime(2026, 9, 15, tzinfo=UTC)),
+        ("2026-09-15T12:00:00Z", NOON),
+        ("2026-09-15T12:00:00", NOON),
+        ("2026-09-15 12:00:00Z", NOON),
+        ("2026-09-15T12:00Z", NOON),
+        ("2026-09-15t12:00:00z", NOON),
+        ("2026-09-15 12:00:00", NOON),
+        ("20260915T120000Z", NOON),
+        ("20260915T12", NOON),
+        ("20260915", datetime(2026, 9, 15, tzinfo=UTC)),
+        ("2026-W38-2", datetime(2026, 9, 15, tzinfo=UTC)),
+        ("2026W382T12", NOON),
+        ("2026-09-15T14:00:00+0200", NOON),
+        ("2026-09-15T12:00:00,5", NOON + timedelta(milliseconds=500)),
+        ("2026-09-15T12:00:00.000001999Z", NOON + timedelta(microseconds=1)),
+        ("2026-09-15T12:00:00.000001Z", NOON + timedelta(microseconds=1)),
+        ("2026-09-15T14:00:00+02:00", NOON),
+        ("2026-09-15T02:30:00-09:30", NOON),
+        ("0001-01-01", FIRST),
+        ("9999-12-31", LAST),
+        ("9999-12-31T23:59:59.999999Z", LAST),
+    ],
+)
+def test_date_is_its_midnight_and_a_time_is_exact(text: str, instant: datetime) -> None:
+    assert asked(dateFrom=text).start == instant
+    assert asked(dateTo=text).end == instant
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "yesterday",
+        "2026-02-30",
+        "2026-13-01",
+        "2026-9-1",
+        "0000-01-01",
+        "10000-01-01",
+        "15/09/2026",
+        "2026-09-15T25:00:00Z",
+        "0001-01-01T00:00:00+00:01",
+        "9999-12-31T23:59:59-00:01",
+        "1789473600",
+        "2026-09-15+02:00",
+        "2026-09-15-02:00",
+        "2026-09-15 02:00",
+        "2026-09-15\xe912:00",
+        "2026-09-15_12:00:00Z",
+        "2026-09-15T12:00:00 Z",
+        "2026-09-15T12:00:00+02:00:30",
+        "2026-09-15T",
+        "2026-09-15T1200",
+        "20260915T12:00",
+        "2026-09-15T12:00:00.",
+        "2026-W38",
+        "2026-258",
+        "2026-09",
+        "\uff12\uff10\uff12\uff16-09-15",
+        "2026-09-15\n",
+        "2026-09-15\x00",
+    ],
+)
+def test_date_that_there_is_not_is_named(text: str) -> None:
+    assert faults(urlencode({"dateFrom": text})) == ["dateFrom"]
+    assert faults(urlencode({"dateTo": text})) == ["dateTo"]
+
+
+def test_plus_of_a_zone_that_became_a_space_is_explained() -> None:
+    for text in ("2026-09-15T14:00:00+02:00", "2026-09-15+02:00"):
+        with pytest.raises(Problem, match="%2B"):
+            views_query(request(f"dateFrom={text}"))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "limit", "offset"),
+    [
+        ({"limit": "1"}, 1, 0),
+        ({"limit": LIMIT_MAX}, 250, 0),
+        ({"limit": "007"}, 7, 0),
+        ({"offset": "0"}, 50, 0),
+        ({"limit": 10, "offset": 20}, 10, 20),
+        ({"offset": 10**17}, 50, 10**17),
+    ],
+)
+def test_page_is_taken_as_asked(parameters: dict[str, Any], limit: int, offset: int) -> None:
+    found = asked(**parameters)
+    assert (found.limit, found.offset) == (limit, offset)
+
+
+def test_offset_of_any_length_is_past_every_row() -> None:
+    assert asked(offset="9" * 5_000).offset >= 10**17
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "251", "-1", "+5", "1.0", "1e2", "0x10", "ten", "1_0", " 5", "\u0665", "9" * 5_000]
+)
+def test_limit_that_is_none_is_named(text: str) -> None:
+    assert faults(urlencode({"limit": text})) == ["limit"]
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "x", "\u00b2"])
+def test_offset_that_is_none_is_named(text: str) -> None:
+    assert faults(urlencode({"offset": text})) == ["offset"]
+
+
+def test_every_fault_is_told_at_once() -> None:
+    assert sorted(map(str, faults("dateFrom=x&dateTo=y&limit=0&offset=-1&more=1"))) == sorted([*NAMES, "more"])
+
+
+def test_range_that_ends_before_it_starts_is_named_and_an_empty_one_is_taken() -> None:
+    assert faults("dateFrom=2026-09-16&dateTo=2026-09-15") == ["dateFrom"]
+    assert faults("dateFrom=2026-09-15T00:00:00.000001&dateTo=2026-09-15") == ["dateFrom"]
+    empty = asked(dateFrom="2026-09-15", dateTo="2026-09-15")
+    assert empty.start == empty.end
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameter_given_twice_is_named(name: str) -> None:
+    value = "2026-09-15" if name.startswith("date") else "1"
+    assert faults(f"{name}={value}&{name}={value}") == [name]
+
+
+@pytest.mark.parametrize("name", ["datefrom", "from", "LIMIT", "", "a" * 200])
+def test_unknown_parameter_is_named(name: str) -> None:
+    assert faults(urlencode({name: "1"})) == [name[:100]]
+
+
+def test_likely_parameter_is_proposed() -> None:
+    with pytest.raises(Problem, match="did you mean dateFrom"):
+        views_query(request("datefrom=2026-09-15"))
+
+
+def test_single_parameters_are_those_known() -> None:
+    assert single(request("a=1&b=%C3%A9+x"), ("a", "b", "c")) == {"a": "1", "b": "\xe9 x"}
+    with pytest.raises(Problem) as told:
+        single(request("a=1&a=2&d=3"), ("a", "b", "c"))
+    assert [fault.parameter for fault in told.value.faults] == ["a", "d"]
+
+
+offsets = st.timedeltas(timedelta(hours=-14), timedelta(hours=14)).map(
+    lambda offset: timezone(timedelta(minutes=offset // timedelta(minutes=1)))
+)
+aware = st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=offsets)  # noqa: DTZ001  # bounds are naive
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(aware, aware)
+def test_time_comes_back_to_the_microsecond_whatever_its_zone(one: datetime, other: datetime) -> None:
+    start, end = sorted((one, other))
+    found = asked(dateFrom=start.isoformat(), dateTo=end.isoformat())
+    assert (found.start, found.end) == (start, end)
+    assert found.start.tzinfo is UTC
+
+
+values = st.text(max_size=30) | st.sampled_from(
+    ["2026-09-15", "2026-09-15T12:00:00Z", "9999-12-31T23:59:59-23:59", "1", "-0"]
+)
+queries = st.lists(st.tuples(st.sampled_from(NAMES) | st.text(max_size=5), values), max_size=6).map(
+    lambda pairs: "&".join(f"{quote(name, errors='replace')}={quote(value, errors='replace')}" for name, value in pairs)
+)
+
+
+@settings(deadline=None, derandomize=True, max_examples=500)
+@given(queries | st.binary(max_size=60).map(lambda query: query.decode("latin-1")))
+def test_any_query_is_read_or_its_faults_are_named(query: str) -> None:
+    try:
+        found = views_query(request(query))
+    except Problem as problem:
+        told = problem
+    else:
+        assert FIRST <= found.start <= (found.end or LAST) <= LAST
+        assert 1 <= found.limit <= LIMIT_MAX
+        assert found.offset >= 0
+        return
+    assert told.kind == "invalid-parameter"
+    assert told.faults

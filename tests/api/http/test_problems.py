@@ -1,0 +1,47 @@
+"""Errors become problems with the right status and headers."""
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import httpx
+import sqlalchemy as sa
+from starlette.requests import Request
+
+from api.http import problems
+from tests.running import Running
+from tests.waiting import until
+from warehouse.errors import DataIncomplete
+
+
+def test_incomplete_data_is_503_without_retry_after() -> None:
+    request = Request({"type": "http", "headers": [], "state": {"request_id": "1"}})
+    answer = asyncio.run(problems.answer(request, DataIncomplete("lake/hits is at version 3, not 4")))
+    body = json.loads(bytes(answer.body))
+    assert (answer.status_code, body["type"]) == (503, "/docs#data-incomplete")
+    assert body["detail"] == "lake/hits is at version 3, not 4"
+    assert "retry-after" not in answer.headers
+
+
+def test_permanent_database_error_is_500_with_a_traceback_in_the_log_and_a_failed_readiness(
+    start: Callable[..., Running], database_url: str
+) -> None:
+    service = start(READERSHIP_DATABASE_URL=database_url, READERSHIP_JOBS_AT_ONCE="0")
+    engine = sa.create_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(sa.text("ALTER TABLE keys RENAME COLUMN name TO other"))
+    answer = httpx.get(service.views, headers=service.auth)
+    assert (answer.status_code, answer.json()["type"]) == (500, "/docs#internal")
+    assert "retry-after" not in answer.headers
+    lines = until(lambda: [line for line in service.log.read_text().splitlines() if "traceback" in line])
+    logged = json.loads(lines[0])
+    assert (logged["level"], logged["requestId"]) == ("error", answer.json()["requestId"])
+    assert "keys.name" in logged["message"]
+    ready = httpx.get(f"{service.url}/readyz")
+    assert ready.status_code == 503
+    assert ready.json()["checks"]["controlDatabase"].startswith("does not fit this version of the program")
+    with engine.begin() as connection:
+        connection.execute(sa.text("ALTER TABLE keys RENAME COLUMN other TO name"))
+    engine.dispose()
+    assert httpx.get(service.views, headers=service.auth).status_code == 200
+    assert httpx.get(f"{service.url}/readyz").status_code == 200

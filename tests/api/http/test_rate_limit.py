@@ -1,0 +1,161 @@
+"""Beacons of an address are counted over all workers in a window that slides, and no address is stored."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from api.http.rate_limit import WINDOW_S, RateLimit
+
+SECRET = 32 * b"s"
+NOW_S = 1_790_000_000.0
+ADDRESS = "192.0.2.17"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "limits.sqlite"
+
+
+@pytest.fixture
+def limit(file: Path) -> Iterator[RateLimit]:
+    made = RateLimit(file, 3, SECRET)
+    yield made
+    made.close()
+
+
+def test_as_many_uses_as_the_limit_pass_and_the_next_is_told_how_long_to_wait(limit: RateLimit) -> None:
+    assert [limit.use(ADDRESS, NOW_S + second) for second in (0, 10, 20)] == [None] * 3
+    assert limit.use(ADDRESS, NOW_S + 20) is not None
+
+
+def test_each_address_has_a_limit_of_its_own(limit: RateLimit) -> None:
+    for address in (ADDRESS, "192.0.2.18", "2001:db8::1", ""):
+        assert [limit.use(address, NOW_S) for _ in range(3)] == [None] * 3
+        assert limit.use(address, NOW_S) is not None
+
+
+def test_use_that_was_turned_away_counts_for_nothing(limit: RateLimit) -> None:
+    assert [limit.use(ADDRESS, NOW_S) for _ in range(3)] == [None] * 3
+    for second in range(WINDOW_S):
+        assert limit.use(ADDRESS, NOW_S + second) is not None
+    assert limit.use(ADDRESS, NOW_S + WINDOW_S + 1) is None
+
+
+def test_window_slides(limit: RateLimit) -> None:
+    for second in (0, 20, 40):
+        assert limit.use(ADDRESS, NOW_S + second) is None
+    assert limit.use(ADDRESS, NOW_S + 59) is not None
+    for second in (61, 81, 101):  # each a second after one of the first three has left the window
+        assert limit.use(ADDRESS, NOW_S + second) is None
+        assert limit.use(ADDRESS, NOW_S + second + 1) is not None
+
+
+def test_workers_share_what_they_count(file: Path, limit: RateLimit) -> None:
+    other = RateLimit(file, 3, SECRET)
+    assert [each.use(ADDRESS, NOW_S) for each in (limit, other, limit)] == [None] * 3
+    assert other.use(ADDRESS, NOW_S) is not None
+    other.close()
+    again = RateLimit(file, 3, SECRET)
+    assert again.use(ADDRESS, NOW_S + 1) is not None
+    again.close()
+
+
+def use_at_last(limit: RateLimit) -> int | None:
+    while True:
+        with suppress(sqlite3.OperationalError):
+            return limit.use(ADDRESS, NOW_S)
+
+
+def test_use_waits_for_no_other_worker(file: Path, limit: RateLimit) -> None:
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            limit.use(ADDRESS, NOW_S)
+        assert time.monotonic() - began < 1
+        other.execute("ROLLBACK")
+    assert [limit.use(ADDRESS, NOW_S) for _ in range(3)] == [None] * 3
+
+
+def test_workers_at_one_time_let_no_more_through_than_the_limit(file: Path) -> None:
+    passed: list[bool] = []
+
+    def work() -> None:
+        worker = RateLimit(file, 50, SECRET)
+        passed.extend(use_at_last(worker) is None for _ in range(40))
+        worker.close()
+
+    RateLimit(file, 50, SECRET).close()
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert (len(passed), sum(passed)) == (160, 50)
+
+
+def test_no_address_is_in_the_files(file: Path, limit: RateLimit) -> None:
+    for number in range(200):
+        limit.use(f"198.51.100.{number}", NOW_S)
+        limit.use(f"2001:db8::{number:x}", NOW_S)
+    stored = b"".join(each.read_bytes() for each in file.parent.iterdir())
+    assert len(stored) > 200 * 16
+    assert b"198.51" not in stored
+    assert b"2001:db8" not in stored
+    assert bytes([198, 51, 100]) not in stored
+
+
+def test_file_does_not_grow_with_the_days(file: Path, limit: RateLimit) -> None:
+    for minute in range(5):
+        for number in range(1_000):
+            limit.use(f"{number}", NOW_S + minute * (WINDOW_S + 1))
+        if minute == 1:
+            early = file.stat().st_size + file.with_name(file.name + "-wal").stat().st_size
+    assert file.stat().st_size + file.with_name(file.name + "-wal").stat().st_size < 2 * early
+
+
+steps = st.lists(st.floats(0, 40, allow_nan=False), min_size=1, max_size=40)
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(steps, st.integers(1, 4))
+def test_no_window_of_sixty_seconds_holds_more_than_the_limit(waits: list[float], most: int) -> None:
+    limit, now_s = RateLimit(Path(":memory:"), most, SECRET), NOW_S
+    passed = []
+    for wait_s in waits:
+        now_s += wait_s
+        if limit.use(ADDRESS, now_s) is None:
+            passed.append(now_s)
+    limit.close()
+    assert all(last - first >= WINDOW_S for first, last in zip(passed, passed[most:], strict=False))
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(steps, st.integers(1, 4))
+def test_who_waits_as_long_as_was_told_is_let_through(waits: list[float], most: int) -> None:
+    limit, now_s = RateLimit(Path(":memory:"), most, SECRET), NOW_S
+    for wait_s in waits:
+        now_s += wait_s
+        retry_after_s = limit.use(ADDRESS, now_s)
+        if retry_after_s is not None:
+            assert 1 <= retry_after_s <= WINDOW_S + 1
+            now_s += retry_after_s
+            assert limit.use(ADDRESS, now_s) is None
+    limit.close()
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(st.lists(st.floats(21, 90, allow_nan=False), min_size=1, max_size=30))
+def test_who_keeps_to_the_limit_is_never_turned_away(waits: list[float]) -> None:
+    limit, now_s = RateLimit(Path(":memory:"), 3, SECRET), NOW_S
+    for wait_s in waits:  # three in more than 60 seconds
+        now_s += wait_s
+        assert limit.use(ADDRESS, now_s) is None
+    limit.close()

@@ -1,0 +1,87 @@
+"""The description is OpenAPI 3.1, agrees with itself, and is of this app."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
+
+from api.app import ROUTES
+from api.http.problems import KINDS, MEDIA_TYPE
+from api.reference.openapi import description
+
+DOCUMENT = description()
+OPERATIONS = {
+    f"{method.upper()} {path}": operation
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+}
+
+
+def test_it_is_valid_openapi_3_1() -> None:
+    assert [error.message for error in OPENAPI_31_VALIDATOR.iter_errors(DOCUMENT)] == []
+
+
+def test_it_describes_every_route_and_no_other() -> None:
+    served = {f"{method} {route.path}" for route in ROUTES for method in route.methods or () if method != "HEAD"}
+    assert set(OPERATIONS) == served
+
+
+def test_each_reference_leads_somewhere() -> None:
+    for reference in references(DOCUMENT):
+        _, section, name = reference.removeprefix("#/").split("/")
+        assert name in DOCUMENT["components"][section]
+
+
+def test_operations_are_told_apart_by_id_and_told_of_in_words() -> None:
+    ids = [operation["operationId"] for operation in OPERATIONS.values()]
+    assert len(set(ids)) == len(ids)
+    assert all(operation["summary"] and operation["description"] for operation in OPERATIONS.values())
+
+
+def test_each_kind_of_problem_is_an_answer_of_some_operation() -> None:
+    answers = [answer for operation in OPERATIONS.values() for answer in operation["responses"].values()]
+    problems = [each["content"][MEDIA_TYPE]["schema"] for each in answers if MEDIA_TYPE in each.get("content", {})]
+    found = {uri.removeprefix("/docs#") for problem in problems for uri in problem["properties"]["type"]["enum"]}
+    assert found == set(KINDS) - {"method-not-allowed"}, "a method that is not there is no operation"
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_examples_are_what_their_schemas_say(name: str) -> None:
+    operation = OPERATIONS[name]
+    bodies = [operation["requestBody"]] if "requestBody" in operation else []
+    for body in [*bodies, *operation["responses"].values()]:
+        for media in body.get("content", {}).values():
+            schema = jsonschema_rs.Draft202012Validator(media["schema"] | {"components": DOCUMENT["components"]})
+            for example in examples(media):
+                assert [error.message for error in schema.iter_errors(example)] == []
+
+
+@pytest.mark.parametrize(
+    ("hit", "is_good"),
+    [
+        ({"path": "/a"}, True),
+        ({"url": "https://example.com/a", "path": None}, True),
+        ({}, False),
+        ({"path": "/a", "url": "https://example.com/a"}, False),
+        ({"path": "/a\n"}, False),
+        ({"path": "/a", "page": 1}, False),
+        ({"path": "/a", "status": 99}, False),
+    ],
+)
+def test_a_hit_is_described_as_it_is_taken(hit: dict[str, Any], is_good: bool) -> None:
+    schema = {"$ref": "#/components/schemas/ServerHit", "components": DOCUMENT["components"]}
+    assert jsonschema_rs.Draft202012Validator(schema).is_valid(hit) is is_good
+
+
+def examples(media: dict[str, Any]) -> list[Any]:
+    many = [each["value"] for each in media.get("examples", {}).values()]
+    return [media["example"]] if "example" in media else many
+
+
+def references(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        yield from (value for key, value in part.items() if key == "$ref")
+    for each in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from references(each)

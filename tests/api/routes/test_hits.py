@@ -1,0 +1,639 @@
+"""What a server may post, what becomes of it, and that a hostile body is answered 4xx and leaves nothing behind."""
+
+import gzip
+import json
+import secrets
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from api.cli.main import main
+from tests.running import Running, new_key
+
+NO_TLS = False  # `verify`: a client that would verify reads all certificates first, for 20 ms
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"
+JSON, NDJSON = {"Content-Type": "application/json"}, {"Content-Type": "application/x-ndjson"}
+GZIP = {"Content-Encoding": "gzip"}
+MIB = 1024 * 1024
+DEEP = 100_000
+NOTHING = {"totals": {"human": 0, "ai": 0, "total": 0}, "views": [], "hasMore": False}
+
+
+@pytest.fixture
+def site(service: Running) -> Iterator[httpx.Client]:
+    """A client of a project of its own, with a key that may write; `hits` and `views` are relative to it."""
+    with client_of(service, f"hits-{secrets.token_hex(6)}") as client:
+        yield client
+
+
+def client_of(service: Running, project: str) -> httpx.Client:
+    headers = {"Authorization": f"Bearer {new_key(service.data, project)}"}
+    return httpx.Client(base_url=f"{service.url}/v1/analytics/{project}", headers=headers, timeout=60, verify=NO_TLS)
+
+
+def view(path: str, **fields: Any) -> dict[str, Any]:
+    """A hit that counts as a person's."""
+    return {"path": path, "userAgent": FIREFOX, **fields}
+
+
+def lines(*rows: Any) -> bytes:
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def export(site: httpx.Client, **parameters: str) -> Any:
+    """Every view of the site up to the end of time, unless a parameter says otherwise."""
+    answer = site.get("views", params={"limit": "250", "dateTo": "9999-01-01", **parameters})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def counts(site: httpx.Client, **parameters: str) -> dict[str, tuple[int, int]]:
+    """Human and AI views by path."""
+    return {row["path"]: (row["human"], row["ai"]) for row in export(site, **parameters)["views"]}
+
+
+def problem(answer: httpx.Response, status: int) -> Any:
+    """The body of an RFC 9457 problem, of the status expected."""
+    assert answer.status_code == status, answer.text[:500]
+    assert answer.headers["content-type"] == "application/problem+json"
+    body = answer.json()
+    assert body["status"] == status
+    assert body["requestId"] == answer.headers["x-request-id"]
+    assert body["type"]
+    assert body["title"]
+    assert body["detail"]
+    return body
+
+
+def receipt(accepted: int, duplicates: int = 0) -> dict[str, Any]:
+    return {"accepted": accepted, "duplicates": duplicates, "rejected": []}
+
+
+ROWS = [view("/a"), {"path": "/a", "userAgent": GPTBOT}, view("/b")]
+
+
+@pytest.mark.parametrize("packing", ["plain", "gzip", "gzip in several members"])
+@pytest.mark.parametrize(
+    ("headers", "body", "stored"),
+    [
+        (JSON, json.dumps(ROWS[0]).encode(), {"/a": (1, 0)}),
+        (JSON, json.dumps(ROWS).encode(), {"/a": (1, 1), "/b": (1, 0)}),
+        (NDJSON, lines(*ROWS), {"/a": (1, 1), "/b": (1, 0)}),
+    ],
+    ids=["object", "array", "ndjson"],
+)
+def test_object_array_and_ndjson_are_stored_packed_or_not(
+    site: httpx.Client, headers: dict[str, str], body: bytes, stored: dict[str, tuple[int, int]], packing: str
+) -> None:
+    if packing == "gzip":
+        headers, body = {**headers, **GZIP}, gzip.compress(body)
+    elif packing != "plain":
+        headers, body = {**headers, **GZIP}, b"".join(gzip.compress(body[i : i + 50]) for i in range(0, len(body), 50))
+    answer = site.post("hits", content=body, headers=headers)
+    assert (answer.status_code, answer.json()) == (202, receipt(sum(map(sum, stored.values()))))
+    assert answer.headers["content-type"] == "application/json"
+    assert counts(site) == stored
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\n\n", b""])
+def test_ndjson_lines_may_end_in_any_way(site: httpx.Client, end: bytes) -> None:
+    body = b"\n".join([*lines(*ROWS).split(b"\n")[:2], b"", json.dumps(ROWS[2]).encode()]).replace(b"\n", end or b"\n")
+    assert site.post("hits", content=body + end, headers=NDJSON).json() == receipt(3)
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json; charset=utf-8", "Application/JSON", 'application/json;charset="UTF-8"']
+)
+def test_media_type_may_have_a_charset_and_any_case(site: httpx.Client, kind: str) -> None:
+    assert site.post("hits", content=json.dumps(view("/a")), headers={"Content-Type": kind}).json() == receipt(1)
+
+
+def test_every_field_of_a_server_post_is_taken(site: httpx.Client) -> None:
+    full = {
+        "url": "https://example.com/full?utm_source=news#top",
+        "referrer": "https://www.google.com/",
+        "userAgent": FIREFOX,
+        "timestamp": "2025-03-01T12:00:00Z",
+        "status": 200,
+        "format": "text/markdown",
+        "eventId": "e-1",
+    }
+    assert site.post("hits", json=full).json() == receipt(1)
+    assert counts(site, dateFrom="2025-03-01", dateTo="2025-03-02") == {"/full": (1, 0)}
+
+
+def test_spellings_of_one_path_count_as_one(site: httpx.Client) -> None:
+    spellings = [
+        "/d/~x/é",
+        "d/~x/é",
+        "/d/%7Ex/%c3%a9",
+        "/d/~x/%C3%A9/",
+        "/d/~x/é?q=1",
+        "/d/~x/é#top",
+        "/d/~x/é/index.html",
+    ]
+    urls = [{"url": f"https://example.com{path}", "userAgent": FIREFOX} for path in spellings if path.startswith("/")]
+    assert site.post("hits", json=[*map(view, spellings), *urls]).json() == receipt(13)
+    assert counts(site) == {"/d/~x/%C3%A9": (13, 0)}
+
+
+def test_root_keeps_its_slash(site: httpx.Client) -> None:
+    urls = [
+        {"url": url, "userAgent": FIREFOX}
+        for url in ("https://example.com", "http://example.com/?x", "https://e.com/#")
+    ]
+    assert site.post("hits", json=[view("/"), view("/index.html"), view("?q=1"), *urls]).json() == receipt(6)
+    assert counts(site) == {"/": (6, 0)}
+
+
+BAD_ROWS: list[tuple[Any, str | None]] = [
+    (view("/bad", colour="red"), "colour"),
+    ({"userAgent": FIREFOX}, "path"),
+    (7, None),
+    (view("/bad", status=600), "status"),
+    (None, None),
+    (view("/bad", timestamp="yesterday"), "timestamp"),
+]
+
+
+@pytest.mark.parametrize("as_lines", [False, True])
+def test_good_rows_are_kept_and_bad_ones_told_by_index_field_and_reason(site: httpx.Client, as_lines: bool) -> None:
+    rows = [view("/good"), *(row for row, _ in BAD_ROWS), view("/good")]
+    answer = site.post(
+        "hits", content=lines(*rows) if as_lines else json.dumps(rows), headers=NDJSON if as_lines else JSON
+    )
+    assert answer.status_code == 202
+    body = answer.json()
+    assert (body["accepted"], body["duplicates"]) == (2, 0)
+    assert [(each["index"], each["field"]) for each in body["rejected"]] == [
+        (index, field) for index, (_, field) in enumerate(BAD_ROWS, start=1)
+    ]
+    assert all(each["reason"] and set(each) == {"index", "field", "reason"} for each in body["rejected"])
+    assert counts(site) == {"/good": (2, 0)}
+
+
+def test_line_that_is_not_json_is_rejected_alone(site: httpx.Client) -> None:
+    body = lines(view("/a")) + b"{oops\n" + lines(view("/b"))
+    answer = site.post("hits", content=body, headers=NDJSON).json()
+    assert (answer["accepted"], [each["index"] for each in answer["rejected"]]) == (2, [1])
+    assert counts(site) == {"/a": (1, 0), "/b": (1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "pointers"),
+    [
+        (JSON, json.dumps([view("/a", colour=1), view("/a", status=0)]).encode(), ["/0/colour", "/1/status"]),
+        (NDJSON, lines(view("/a", colour=1), view("/a", status=0)), ["/0/colour", "/1/status"]),
+        (JSON, json.dumps([7]).encode(), ["/0"]),
+        (JSON, json.dumps(view("/a", status=0)).encode(), ["/status"]),
+        (JSON, json.dumps([{"a/b~c": 1}]).encode(), ["/0/a~1b~0c"]),
+    ],
+    ids=["array", "ndjson", "no object", "one object", "escaped"],
+)
+def test_when_all_rows_are_bad_a_problem_points_at_each(
+    site: httpx.Client, headers: dict[str, str], body: bytes, pointers: list[str]
+) -> None:
+    found = problem(site.post("hits", content=body, headers=headers), 400)
+    assert [each["pointer"] for each in found["errors"]] == pointers
+    assert all(each["detail"] for each in found["errors"])
+    assert export(site) == NOTHING
+
+
+def test_unknown_field_is_named(site: httpx.Client) -> None:
+    found = problem(site.post("hits", json=[view("/a", user_agent="x"), {"ipAddress": "192.0.2.1"}]), 400)
+    assert [each["pointer"] for each in found["errors"]] == ["/0/user_agent", "/1/ipAddress"]
+
+
+WRONG: list[tuple[str, Any]] = [
+    *[("path", value) for value in (1, True, [], {}, "", "https://example.com/a", "/" + 2048 * "a")],
+    *[("url", value) for value in (1, [], "", "/a", "example.com/a", "ftp://example.com/a", "https://", "https:///a")],
+    *[("referrer", value) for value in (1, True, [], {})],
+    *[("userAgent", value) for value in (1, True, [], {})],
+    *[("eventId", value) for value in (1, True, [], {}, "", 1000 * "e")],
+    *[
+        ("timestamp", value)
+        for value in (1, 1.5, True, [], "", "now", "2025-13-01T00:00:00Z", "2025-02-30T00:00:00Z", "12:00")
+    ],
+    *[("timestamp", value) for value in ("10000-01-01T00:00:00Z", "0000-01-01T00:00:00Z", "2025-03-01T25:00:00Z")],
+    *[("status", value) for value in (99, 600, 0, -200, 2.5, "200", True, [], 10**30, -(10**30))],
+    *[("format", value) for value in (1, True, [], {}, "", 1000 * "a", "a b", "text/html\n")],
+]
+
+
+def test_a_field_of_a_wrong_type_or_value_is_rejected_by_its_name(site: httpx.Client) -> None:
+    rows = [
+        {"url" if field == "url" else "path": "/unused", "userAgent": FIREFOX, field: value} for field, value in WRONG
+    ]
+    answer = site.post("hits", json=[*rows, view("/good")])
+    assert answer.status_code == 202, answer.text
+    assert [(each["index"], each["field"]) for each in answer.json()["rejected"]] == [
+        (index, field) for index, (field, _) in enumerate(WRONG)
+    ]
+    assert counts(site) == {"/good": (1, 0)}
+
+
+def test_the_bounds_themselves_are_taken(site: httpx.Client) -> None:
+    rows = [
+        view("/" + 2047 * "a"),
+        *(view("/s", status=status) for status in (100, 200, 304, 599)),
+        *(view("/f", format=format) for format in ("html", "md", "text/html", "application/xhtml+xml")),
+        view("/e", eventId="e"),
+    ]
+    assert site.post("hits", json=rows).json() == receipt(10)
+    assert counts(site) == {"/" + 2047 * "a": (1, 0), "/s": (4, 0), "/f": (4, 0), "/e": (1, 0)}
+
+
+def test_url_and_path_together_or_neither_are_rejected(site: httpx.Client) -> None:
+    rows = [view("/a", url="https://example.com/a"), {"userAgent": FIREFOX}, {}]
+    found = problem(site.post("hits", json=rows), 400)
+    assert [each["index"] for each in found["rejected"]] == [0, 1, 2]
+    assert export(site) == NOTHING
+
+
+@pytest.mark.parametrize("as_lines", [False, True])
+def test_ten_thousand_hits_are_taken_and_one_more_is_too_large(site: httpx.Client, as_lines: bool) -> None:
+    def post(hits: int) -> httpx.Response:
+        rows = hits * [view("/a")]
+        return site.post(
+            "hits", content=lines(*rows) if as_lines else json.dumps(rows), headers=NDJSON if as_lines else JSON
+        )
+
+    problem(post(10_001), 413)
+    assert export(site) == NOTHING
+    assert post(10_000).json() == receipt(10_000)
+    assert counts(site) == {"/a": (10_000, 0)}
+
+
+def padded(size: int) -> bytes:
+    """One good hit in a body of exactly so many bytes."""
+    return json.dumps(view("/padded")).encode().ljust(size)
+
+
+def chunked(body: bytes) -> Iterator[bytes]:
+    """The body without a Content-Length."""
+    for start in range(0, len(body), 64 * 1024):
+        yield body[start : start + 64 * 1024]
+
+
+@pytest.mark.parametrize("send", [bytes, chunked])
+def test_eight_mib_are_taken_and_one_more_byte_is_too_large(site: httpx.Client, send: Any) -> None:
+    problem(site.post("hits", content=send(padded(8 * MIB + 1)), headers=JSON), 413)
+    assert export(site) == NOTHING
+    assert site.post("hits", content=send(padded(8 * MIB)), headers=JSON).json() == receipt(1)
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        gzip.compress(padded(100 * MIB)),
+        gzip.compress(padded(8 * MIB + 1)),
+        gzip.compress(padded(MIB)) + 8 * gzip.compress(MIB * b" "),
+    ],
+    ids=["100 MiB", "one byte", "members"],
+)
+def test_gzip_bomb_is_too_large(site: httpx.Client, bomb: bytes) -> None:
+    problem(site.post("hits", content=bomb, headers={**JSON, **GZIP}), 413)
+    assert export(site) == NOTHING
+
+
+def test_gzip_of_exactly_eight_mib_is_taken(site: httpx.Client) -> None:
+    body = gzip.compress(padded(4 * MIB)) + gzip.compress(4 * MIB * b" ")
+    assert site.post("hits", content=body, headers={**JSON, **GZIP}).json() == receipt(1)
+
+
+def test_a_body_of_empty_gzip_members_does_not_hold_the_service(site: httpx.Client) -> None:
+    empty = gzip.compress(b"")
+    body = (8 * MIB // len(empty)) * empty
+    problem(site.post("hits", content=body, headers={**JSON, **GZIP}, timeout=20), 400)
+
+
+@pytest.mark.parametrize("characters", [0, 750])
+def test_others_are_answered_while_many_user_agents_of_one_post_are_classified(
+    site: httpx.Client, service: Running, characters: int
+) -> None:
+    tail = characters * "x"
+    rows = [view("/many", userAgent=f"{FIREFOX} {secrets.token_hex(4)} {tail}") for _ in range(9_000)]
+    body = gzip.compress(lines(*rows), 1)
+
+    def post() -> tuple[Any, float]:
+        began = time.perf_counter()
+        return site.post("hits", content=body, headers={**NDJSON, **GZIP}).json(), time.perf_counter() - began
+
+    waits: list[float] = []
+    with ThreadPoolExecutor(1) as pool, httpx.Client(base_url=service.url, verify=NO_TLS) as other:
+        sent = pool.submit(post)
+        while not sent.done():
+            began = time.perf_counter()
+            other.get("healthz")
+            waits.append(time.perf_counter() - began)
+    answer, took = sent.result()
+    assert answer == receipt(9_000)
+    assert max(waits) < took / 3, (max(waits), took)
+
+
+@pytest.mark.parametrize("keep", [1, 9, 10, 40, -8, -4, -1])
+def test_truncated_gzip_is_refused_whole(site: httpx.Client, keep: int) -> None:
+    body = gzip.compress(json.dumps([view(f"/{i}") for i in range(20)]).encode())
+    problem(site.post("hits", content=body[:keep], headers={**JSON, **GZIP}), 400)
+    problem(site.post("hits", content=gzip.compress(lines(view("/a"))) + body[:keep], headers={**NDJSON, **GZIP}), 400)
+    assert export(site) == NOTHING
+
+
+def test_gzip_with_a_wrong_checksum_or_none_at_all_is_refused(site: httpx.Client) -> None:
+    plain = json.dumps(view("/a")).encode()
+    packed = bytearray(gzip.compress(plain))
+    packed[-8] ^= 1
+    for body in (bytes(packed), plain):
+        problem(site.post("hits", content=body, headers={**JSON, **GZIP}), 400)
+    problem(site.post("hits", content=gzip.compress(plain), headers=JSON), 400)
+    assert export(site) == NOTHING
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["", "text/plain", "text/html", "application/xml", "multipart/form-data; boundary=x", "application/jsonx", "json"],
+)
+def test_another_media_type_is_refused(site: httpx.Client, kind: str) -> None:
+    answer = site.post("hits", content=json.dumps(view("/a")), headers={"Content-Type": kind} if kind else {})
+    assert "application/json" in problem(answer, 415)["detail"]
+    assert export(site) == NOTHING
+
+
+@pytest.mark.parametrize("charset", ["latin-1", "utf-16", "ISO-8859-1"])
+def test_another_charset_is_refused(site: httpx.Client, charset: str) -> None:
+    kind = {"Content-Type": f"application/json; charset={charset}"}
+    problem(site.post("hits", content=json.dumps(view("/a")), headers=kind), 415)
+    assert export(site) == NOTHING
+
+
+@pytest.mark.parametrize("encoding", ["br", "deflate", "zstd", "gzip, gzip", "x"])
+def test_another_content_encoding_is_refused(site: httpx.Client, encoding: str) -> None:
+    body = gzip.compress(json.dumps(view("/a")).encode())
+    problem(site.post("hits", content=body, headers={**JSON, "Content-Encoding": encoding}), 415)
+    assert export(site) == NOTHING
+
+
+def field(name: str, literal: str) -> bytes:
+    """A body of one hit that would count, but for the JSON written as a field's value."""
+    good = {"path": '"/hostile"', "userAgent": json.dumps(FIREFOX), name: literal}
+    if name == "url":
+        del good["path"]
+    return ("{" + ", ".join(f'"{key}": {value}' for key, value in good.items()) + "}").encode()
+
+
+TEXTS = ("path", "url", "userAgent", "referrer", "eventId", "format")
+START = {"path": "/", "url": "https://example.com/"}
+
+
+def text(name: str, escape: str) -> bytes:
+    """A body of one hit with a JSON escape in the text of a field."""
+    return field(name, f'"{START.get(name, "")}a{escape}b"')
+
+
+GOOD = json.dumps(view("/hostile")).encode()
+NESTED = DEEP * "[" + DEEP * "]"
+HOSTILE = {
+    "empty body": b"",
+    "blank body": b" \n\t\r\n ",
+    "empty array": b"[]",
+    "null": b"null",
+    "string": b'"/hostile"',
+    "number": b"7",
+    "true": b"true",
+    "array of null": b"[null]",
+    "array in an array": b"[[" + GOOD + b"]]",
+    "two objects": GOOD + b" " + GOOD,
+    "array cut short": b"[" + GOOD,
+    "object cut short": GOOD[:-1],
+    "trailing comma": b"[" + GOOD + b",]",
+    "comment": b"/* hits */" + GOOD,
+    "single quotes": GOOD.replace(b'"', b"'"),
+    "UTF-16": json.dumps(view("/hostile")).encode("utf-16"),
+    "bad UTF-8": field("path", '"/a"').replace(b"/a", b"/\xff"),
+    "bad UTF-8 in a key": b'{"\xc3": 1, ' + GOOD[1:],
+    "overlong UTF-8": field("path", '"/a"').replace(b"/a", b"/\xc0\xaf"),
+    "surrogate as UTF-8": field("path", '"/a"').replace(b"/a", b"/\xed\xa0\x80"),
+    "NaN": field("status", "NaN"),
+    "Infinity": field("status", "Infinity"),
+    "-Infinity": field("status", "-Infinity"),
+    "NaN alone": b"NaN",
+    "open brackets": DEEP * b"[",
+    "open braces": DEEP * b'{"path":',
+    "brackets": NESTED.encode(),
+    "brackets in a row": b"[" + NESTED.encode() + b"]",
+    "brackets in a known field": field("path", NESTED),
+    "brackets in an unknown field": field("colour", NESTED),
+    "braces in an unknown field": field("colour", DEEP * '{"a":' + "1" + DEEP * "}"),
+    "integer of 5,000 digits": field("status", 5_000 * "9"),
+    "negative integer of 5,000 digits": field("status", "-" + 5_000 * "9"),
+    "integer past 64 bits": field("status", str(2**64)),
+    "integer past 63 bits": field("status", str(2**63)),
+    "integer alone": 5_000 * b"9",
+    "huge exponent": field("status", "1e999999"),
+    "huge number as timestamp": field("timestamp", 5_000 * "9"),
+    "huge number as path": field("path", 5_000 * "9"),
+    "leading zero": field("status", "0200"),
+    "raw NUL": field("path", '"/a"').replace(b"/a", b"/\0"),
+    "raw NUL after the hit": GOOD + b"\0",
+    "raw line end in a text": field("path", '"/a"').replace(b"/a", b"/\n"),
+    **{f"high surrogate in {name}": text(name, r"\ud800") for name in TEXTS},
+    **{f"low surrogate in {name}": text(name, r"\udc00") for name in TEXTS},
+    **{f"surrogates in the wrong order in {name}": text(name, r"\udc00\ud800") for name in TEXTS},
+    **{f"NUL in {name}": text(name, r"\u0000") for name in TEXTS},
+    "surrogate in a field's name": b'{"\\ud800": 1, ' + GOOD[1:],
+    "NUL in a field's name": b'{"\\u0000": 1, ' + GOOD[1:],
+}
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_body_is_answered_400_and_leaves_nothing(site: httpx.Client, body: bytes) -> None:
+    problem(site.post("hits", content=body, headers=JSON), 400)
+    assert export(site) == NOTHING
+
+
+OF_LINES = {name: body for name, body in HOSTILE.items() if name != "array in an array"}
+
+
+@pytest.mark.parametrize("body", OF_LINES.values(), ids=OF_LINES)
+def test_hostile_lines_are_answered_400_and_leave_nothing(site: httpx.Client, body: bytes) -> None:
+    problem(site.post("hits", content=body, headers=NDJSON), 400)
+    assert export(site) == NOTHING
+
+
+def test_a_hostile_line_does_not_spoil_the_others(site: httpx.Client) -> None:
+    hostile = [body for body in HOSTILE.values() if body.strip() and b"\n" not in body]
+    body = b"\n".join([lines(view("/good")).strip(), *hostile, lines(view("/good")).strip()])
+    answer = site.post("hits", content=body, headers=NDJSON)
+    assert answer.status_code == 202, answer.text[:500]
+    assert answer.json()["accepted"] == 2
+    assert [each["index"] for each in answer.json()["rejected"]] == list(range(1, len(hostile) + 1))
+    assert counts(site) == {"/good": (2, 0)}
+
+
+def test_a_pair_of_surrogates_is_one_character(site: httpx.Client) -> None:
+    assert site.post("hits", content=text("path", r"\ud83d\ude00"), headers=JSON).json() == receipt(1)
+    assert counts(site) == {"/a%F0%9F%98%80b": (1, 0)}
+
+
+INSTANTS = {
+    "0001-01-01T00:00:00Z": ("0001-01-01", "0001-01-02"),
+    "1582-10-10T12:00:00Z": ("1582-10-10", "1582-10-11"),
+    "1969-12-31T23:59:59.999999Z": ("1969-12-31", "1970-01-01"),
+    "1970-01-01T00:00:00Z": ("1970-01-01", "1970-01-02"),
+    "2024-02-29T23:59:59.999999Z": ("2024-02-29", "2024-03-01"),
+    "2024-03-01T00:00:00Z": ("2024-03-01", "2024-03-02"),
+    "2024-07-01T01:30:00+02:00": ("2024-06-30", "2024-07-01"),
+    "2024-12-31T23:30:00-01:00": ("2025-01-01", "2025-01-02"),
+    "2025-06-01T23:59:59.999999": ("2025-06-01", "2025-06-02"),
+    "2025-06-02T00:00:00": ("2025-06-02", "2025-06-03"),
+}
+
+
+def test_each_instant_is_counted_on_its_utc_day_before_and_after_it_is_loaded(
+    service: Running, site: httpx.Client
+) -> None:
+    rows = [view(f"/{index}", timestamp=instant) for index, instant in enumerate(INSTANTS)]
+    assert site.post("hits", json=rows).json() == receipt(len(rows))
+
+    def by_day() -> list[dict[str, tuple[int, int]]]:
+        return [counts(site, dateFrom=day, dateTo=next_day) for day, next_day in INSTANTS.values()]
+
+    expected = [{f"/{index}": (1, 0)} for index in range(len(INSTANTS))]
+    assert by_day() == expected
+    assert CliRunner().invoke(main, ["--data", str(service.data), "flush"]).exit_code == 0
+    assert by_day() == expected
+
+
+def test_a_timestamp_may_be_five_minutes_ahead_and_not_six(site: httpx.Client) -> None:
+    now = datetime.now(UTC)
+    ahead = [(now + timedelta(minutes=minutes)).isoformat() for minutes in (5, 6, 60 * 24 * 365)]
+    answer = site.post("hits", json=[view("/ahead", timestamp=instant) for instant in ahead]).json()
+    assert answer["accepted"] == 1
+    assert [(each["index"], each["field"]) for each in answer["rejected"]] == [(1, "timestamp"), (2, "timestamp")]
+    assert counts(site) == {"/ahead": (1, 0)}
+
+
+@pytest.mark.parametrize("instant", ["0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00", "9999-12-31T23:59:59Z"])
+def test_a_timestamp_outside_of_all_years_or_in_the_last_is_rejected(site: httpx.Client, instant: str) -> None:
+    found = problem(site.post("hits", json=[view("/a", timestamp=instant)]), 400)
+    assert found["rejected"][0]["field"] == "timestamp"
+    assert export(site) == NOTHING
+
+
+def test_a_hit_without_a_timestamp_is_of_now(site: httpx.Client) -> None:
+    before = datetime.now(UTC)
+    site.post("hits", json=view("/now"))
+    after = datetime.now(UTC)
+    assert counts(site, dateFrom=before.isoformat(), dateTo=after.isoformat()) == {"/now": (1, 0)}
+
+
+def test_an_event_id_is_counted_once_in_a_post_and_in_later_ones(site: httpx.Client) -> None:
+    first = site.post("hits", json=[view("/a", eventId="e1"), view("/a", eventId="e1"), view("/a", eventId="e2")])
+    assert (first.status_code, first.json()) == (202, receipt(2, duplicates=1))
+    again = site.post("hits", json=[view("/a", eventId="e1"), view("/b", eventId="e2"), view("/a", eventId="e3")])
+    assert (again.status_code, again.json()) == (202, receipt(1, duplicates=2))
+    third = site.post("hits", content=lines(view("/a", eventId="e3"), view("/a", eventId="E3")), headers=NDJSON)
+    assert (third.status_code, third.json()) == (202, receipt(1, duplicates=1))
+    assert counts(site) == {"/a": (4, 0)}
+
+
+def test_a_post_of_nothing_but_duplicates_is_no_error(site: httpx.Client) -> None:
+    site.post("hits", json=view("/a", eventId="e1"))
+    again = site.post("hits", json=view("/a", eventId="e1"))
+    assert (again.status_code, again.json()) == (202, receipt(0, duplicates=1))
+    assert counts(site) == {"/a": (1, 0)}
+
+
+def test_an_event_id_counts_anew_in_another_project(service: Running, site: httpx.Client) -> None:
+    with client_of(service, f"hits-{secrets.token_hex(6)}") as other:
+        for each in (site, other):
+            assert each.post("hits", json=view("/a", eventId="e1")).json() == receipt(1)
+
+
+def test_a_rejected_hit_does_not_use_up_its_event_id(site: httpx.Client) -> None:
+    problem(site.post("hits", json=[view("/a", eventId="e1", status=0)]), 400)
+    assert site.post("hits", json=view("/a", eventId="e1")).json() == receipt(1)
+
+
+def test_an_event_id_sent_by_many_at_once_is_counted_once(site: httpx.Client) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda _: site.post("hits", json=view("/a", eventId="e1")).json(), range(24)))
+    assert sum(answer["accepted"] for answer in answers) == 1
+    assert sum(answer["duplicates"] for answer in answers) == 23
+    assert counts(site) == {"/a": (1, 0)}
+
+
+def test_an_idempotency_key_answers_the_first_answer_again(site: httpx.Client) -> None:
+    rows = [view("/a"), view("/a", status=0), view("/b", eventId="e1"), view("/b", eventId="e1")]
+    first, again = (site.post("hits", json=rows, headers={"Idempotency-Key": "k1"}) for _ in range(2))
+    assert first.status_code == again.status_code == 202
+    assert (first.json()["accepted"], first.json()["duplicates"], len(first.json()["rejected"])) == (2, 1, 1)
+    assert again.json() == first.json()
+    assert counts(site) == {"/a": (1, 0), "/b": (1, 0)}
+
+
+def test_posts_with_different_idempotency_keys_or_none_are_counted_each(site: httpx.Client) -> None:
+    for headers in ({"Idempotency-Key": "k1"}, {"Idempotency-Key": "k2"}, {}, {}):
+        assert site.post("hits", json=view("/a"), headers=headers).json() == receipt(1)
+    assert counts(site) == {"/a": (4, 0)}
+
+
+def test_an_idempotency_key_with_another_body_is_refused(site: httpx.Client) -> None:
+    key = {"Idempotency-Key": "k1"}
+    site.post("hits", json=view("/a"), headers=key)
+    problem(site.post("hits", json=view("/b"), headers=key), 422)
+    assert site.post("hits", json=view("/a"), headers=key).json() == receipt(1)
+    assert counts(site) == {"/a": (1, 0)}
+
+
+def test_an_idempotency_key_is_of_its_project(service: Running, site: httpx.Client) -> None:
+    with client_of(service, f"hits-{secrets.token_hex(6)}") as other:
+        for each, path in ((site, "/a"), (other, "/b")):
+            assert each.post("hits", json=view(path), headers={"Idempotency-Key": "k1"}).json() == receipt(1)
+            assert counts(each) == {path: (1, 0)}
+
+
+@pytest.mark.parametrize("key", [256 * "k", ""])
+def test_an_idempotency_key_too_long_or_empty_is_refused(site: httpx.Client, key: str) -> None:
+    assert (
+        "Idempotency-Key"
+        in problem(site.post("hits", json=view("/a"), headers={"Idempotency-Key": key}), 400)["detail"]
+    )
+    assert export(site) == NOTHING
+
+
+def test_an_idempotency_key_of_255_characters_is_taken(site: httpx.Client) -> None:
+    for _ in range(2):
+        assert site.post("hits", json=view("/a"), headers={"Idempotency-Key": 255 * "k"}).json() == receipt(1)
+    assert counts(site) == {"/a": (1, 0)}
+
+
+def test_an_idempotency_key_sent_by_many_at_once_is_counted_once(site: httpx.Client) -> None:
+    rows = [view("/a"), view("/b")]
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(
+            threads.map(lambda _: site.post("hits", json=rows, headers={"Idempotency-Key": "k1"}).json(), range(24))
+        )
+    assert answers == 24 * [receipt(2)]
+    assert counts(site) == {"/a": (1, 0), "/b": (1, 0)}
+
+
+def test_the_senders_own_user_agent_says_nothing_of_the_reader(site: httpx.Client) -> None:
+    site.post("hits", json=[view("/person"), {"path": "/ai", "userAgent": GPTBOT}], headers={"User-Agent": GPTBOT})
+    site.post("hits", json={"path": "/ai", "userAgent": GPTBOT}, headers={"User-Agent": FIREFOX})
+    assert counts(site) == {"/person": (1, 0), "/ai": (0, 2)}
+
+
+@pytest.mark.parametrize("sender", [FIREFOX, GPTBOT])
+@pytest.mark.parametrize("agent", [{}, {"userAgent": ""}, {"userAgent": None}])
+def test_a_hit_without_a_user_agent_is_a_bots(site: httpx.Client, sender: str, agent: dict[str, Any]) -> None:
+    answer = site.post("hits", json={"path": "/unknown", **agent}, headers={"User-Agent": sender})
+    assert (answer.status_code, answer.json()) == (202, receipt(1))
+    assert export(site) == NOTHING

@@ -1,0 +1,106 @@
+"""One service on a data folder: the second is refused, and the first one notices nothing."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from api.errors import FolderInUse
+from api.server import service_lock
+from tests.running import COMMAND, PROJECT, Running
+from tests.waiting import each_alone, until
+
+SAMPLE = Path(__file__).parents[3] / "sample_data" / "access.log"
+
+
+def accepted(service: Running) -> float:
+    """Hits that the metrics count as accepted."""
+    families = text_string_to_metric_families(httpx.get(f"{service.url}/metrics").text)
+    samples = [sample for family in families for sample in family.samples if sample.name == "readership_hits_total"]
+    return sum(sample.value for sample in samples if sample.labels["outcome"] == "accepted")
+
+
+def refused(data: Path, run: Path) -> str:
+    with pytest.raises(FolderInUse) as error:
+        service_lock.acquire(data, run, lambda text: None, ending_wait_s=0.1)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_second_service_is_refused_and_the_first_one_keeps_its_counts(
+    start: Callable[..., Running], workers: int
+) -> None:
+    service = start(workers=workers, READERSHIP_BEACONS_PER_MINUTE="3")
+    for _ in each_alone(service) if workers > 1 else range(1):
+        assert service.post([{"path": "/a"}]).status_code == 202
+    assert [httpx.post(service.hits, json={"path": "/b"}).status_code for _ in range(3)] == [202] * 3
+    assert service.process is not None
+    for command in ("serve", "demo"):
+        done = service.run(command, "--port", "0", "--workers", str(3 - workers))
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"Error: another service (process {service.process.pid}) runs on the data folder")
+        assert str(service.data) in done.stderr
+        assert "--data" in done.stderr
+    assert accepted(service) == workers + 3
+    assert httpx.post(service.hits, json={"path": "/b"}).status_code == 429
+    assert service.stop() == 0
+
+
+def test_worker_and_import_run_beside_a_service(start: Callable[..., Running]) -> None:
+    service = start()
+    worker = subprocess.Popen([COMMAND, "--data", service.data, "worker"], stderr=subprocess.PIPE, text=True)
+    assert worker.stderr is not None
+    assert "worker" in worker.stderr.readline()
+    assert service.run("import", PROJECT, str(SAMPLE)).returncode == 0
+    worker.terminate()
+    worker.communicate(timeout=60)
+    assert worker.returncode == 0
+    assert service.get()["totals"]["total"] > 0
+
+
+def test_killed_service_leaves_no_lock(start: Callable[..., Running]) -> None:
+    service = start(workers=2)
+    service.kill()
+    assert service.start().get()["totals"]["total"] == 0
+
+
+def test_service_whose_supervisor_is_killed_is_followed_by_another(start: Callable[..., Running]) -> None:
+    service = start(workers=2)
+    assert service.process is not None
+    os.kill(service.process.pid, signal.SIGKILL)
+    service.process.wait(30)
+    assert service.start().get()["totals"]["total"] == 0
+
+
+def test_ending_service_is_waited_for(tmp_path: Path) -> None:
+    first = service_lock.acquire(tmp_path, tmp_path, lambda text: None)
+    first.mark_ending()
+    messages: list[str] = []
+
+    def end_first(text: str) -> None:
+        messages.append(text)
+        first.release()
+
+    service_lock.acquire(tmp_path, tmp_path, end_first).release()
+    assert messages == [f"waiting up to 30 s for the service of process {os.getpid()} on {tmp_path} to end"]
+
+
+def test_service_that_does_not_end_is_waited_for_a_bounded_time(tmp_path: Path) -> None:
+    first = service_lock.acquire(tmp_path, tmp_path, lambda text: None)
+    assert f"another service (process {os.getpid()})" in refused(tmp_path, tmp_path)
+    first.mark_ending()
+    assert "still runs" in refused(tmp_path, tmp_path)
+    first.release()
+
+
+def test_service_that_has_its_end_signal_marks_its_lock(start: Callable[..., Running]) -> None:
+    service = start()
+    lock = service.data / "run" / service_lock.FILE
+    assert lock.read_text().split()[1] == "serving"
+    assert service.stop() == 0
+    assert until(lambda: lock.read_text().split()[1]) == "ending"

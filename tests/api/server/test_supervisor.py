@@ -1,0 +1,159 @@
+"""Worker processes: replaced when they die, whatever they were doing, and ended with the service."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from uvicorn.config import STARTUP_FAILURE
+
+from api.server.supervisor import Supervisor, Timeouts
+from tests.running import COMMAND, Running, new_key
+from tests.waiting import until, worker_processes
+
+REPLACED_S = 8
+"""How long a dead worker may be missing."""
+ENDED_S = 20
+"""How long the service may take to end."""
+
+
+def restarts(log: Path) -> list[dict[str, Any]]:
+    lines = [line for line in log.read_text().splitlines() if '"readership.supervisor"' in line]
+    return [json.loads(line) for line in lines]
+
+
+@pytest.fixture
+def starting(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """A service with two workers that starts at this moment, and its log."""
+    data, log = tmp_path / "data", tmp_path / "log"
+    new_key(data)
+    argv = [COMMAND, "--data", data, "serve", "--port", "0", "--workers", "2"]
+    with log.open("wb") as output, subprocess.Popen(argv, stderr=output, start_new_session=True) as process:
+        yield process, log
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_worker_killed_while_it_starts_is_replaced_at_once(
+    starting: tuple[subprocess.Popen[bytes], Path],
+) -> None:
+    process, log = starting
+    first = until(lambda: worker_processes(process.pid))[0]
+    os.kill(first, signal.SIGSTOP)
+    until(
+        lambda: "poll" in Path(f"/proc/{process.pid}/wchan").read_text()
+    )  # the supervisor waits, perhaps for this one
+    os.kill(first, signal.SIGKILL)
+    until(lambda: len({*worker_processes(process.pid)} - {first}) == 2, within_s=REPLACED_S)
+    assert restarts(log)[0]["signal"] == "SIGKILL"
+    assert restarts(log)[0]["pid"] == first
+    process.terminate()
+    assert process.wait(ENDED_S) == 0
+
+
+def test_sigterm_while_workers_start_ends_the_service(
+    starting: tuple[subprocess.Popen[bytes], Path],
+) -> None:
+    process, log = starting
+    until(lambda: len(worker_processes(process.pid)) == 2)
+    os.kill(worker_processes(process.pid)[1], signal.SIGKILL)
+    process.terminate()
+    assert process.wait(ENDED_S) == 0
+    assert "Traceback" not in log.read_text()
+
+
+def test_worker_killed_while_it_serves_is_replaced_and_the_log_has_its_signal(start: Callable[..., Running]) -> None:
+    service = start(workers=2)
+    assert service.process is not None
+    parent = service.process.pid
+    first, second = until(lambda: pids if len(pids := worker_processes(parent)) == 2 else None)
+    os.kill(second, signal.SIGSEGV)
+    until(lambda: len({*worker_processes(parent)} - {second}) == 2, within_s=REPLACED_S)
+    (line,) = restarts(service.log)
+    assert (line["level"], line["worker"], line["pid"], line["signal"]) == ("error", 1, second, "SIGSEGV")
+    os.kill(first, signal.SIGSTOP)
+    until(lambda: httpx.get(f"{service.url}/healthz", timeout=60).status_code == 200)
+    os.kill(first, signal.SIGCONT)
+    assert service.stop() == 0
+
+
+def record(folder: Path, number: int) -> None:
+    """Write down the start of a worker: its number and process id."""
+    with (folder / "starts").open("a") as starts:
+        starts.write(f"{number} {os.getpid()}\n")
+
+
+def started(folder: Path) -> list[str]:
+    path = folder / "starts"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def never_ends(number: int, folder: Path) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    record(folder, number)
+    threading.Event().wait()
+
+
+def cannot_start(number: int, folder: Path) -> None:
+    record(folder, number)
+    os._exit(STARTUP_FAILURE)
+
+
+def ends_at_once(number: int, folder: Path) -> None:
+    record(folder, number)
+    starts = len(started(folder))
+    if starts < 3:
+        os._exit(7 if starts == 1 else STARTUP_FAILURE)
+    os.kill(os.getppid(), signal.SIGTERM)
+    threading.Event().wait()
+
+
+def stops_itself(number: int, folder: Path) -> None:
+    record(folder, number)
+    if len(started(folder)) == 1:
+        os.kill(os.getpid(), signal.SIGSTOP)  # this thread may run on until another one has taken the signal
+    else:
+        os.kill(os.getppid(), signal.SIGTERM)
+    threading.Event().wait()
+
+
+def end_this_process_after(is_due: Callable[[], object]) -> threading.Thread:
+    def end() -> None:
+        until(is_due)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    return thread
+
+
+def test_worker_that_ignores_the_end_is_killed_and_the_status_is_1(tmp_path: Path) -> None:
+    thread = end_this_process_after(partial(started, tmp_path))
+    ends: list[float] = []
+    status = Supervisor(never_ends, (tmp_path,), 1, Timeouts(end_s=0.2)).run(lambda: ends.append(time.monotonic()))
+    thread.join()
+    assert (status, len(ends), len(started(tmp_path))) == (1, 1, 1)
+
+
+def test_worker_that_ends_by_itself_is_restarted_under_its_number(tmp_path: Path) -> None:
+    assert Supervisor(ends_at_once, (tmp_path,), 1).run() == 0
+    assert [line.split()[0] for line in started(tmp_path)] == ["0", "0", "0"]
+    assert len({line.split()[1] for line in started(tmp_path)}) == 3
+
+
+def test_worker_that_cannot_start_ends_the_service(tmp_path: Path) -> None:
+    assert Supervisor(cannot_start, (tmp_path,), 1).run() == STARTUP_FAILURE
+    assert len(started(tmp_path)) == 1
+
+
+def test_worker_without_a_heartbeat_is_replaced(tmp_path: Path) -> None:
+    assert Supervisor(stops_itself, (tmp_path,), 1, Timeouts(silent_s=5)).run() == 0
+    assert len({line.split()[1] for line in started(tmp_path)}) >= 2

@@ -1,0 +1,164 @@
+"""What is due is done, wherever a data folder comes from and whatever failed before."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from prometheus_client import REGISTRY
+
+from api import data_folder, settings
+from api.maintenance import TIDY_AGAIN_S, Upkeep
+from api.settings import Settings
+from tests.small_disk import SmallDisk
+from tests.waiting import until
+from tests.warehouse.site import DAY, Site, view
+from warehouse import clock
+from warehouse.lake import delta_table
+
+NOW = datetime.now(UTC).replace(hour=12)
+"""Of today: the mark that says when the lake was tidied bears the file system's time."""
+
+
+@pytest.fixture
+def chosen(tmp_path: Path) -> Settings:
+    """Of a folder as `worker` or an import finds it: prepared, and never served."""
+    made = settings.read({"READERSHIP_RETENTION_DAYS": "10"}, tmp_path)
+    data_folder.prepare(made)
+    return made
+
+
+@pytest.fixture
+def site(chosen: Settings) -> Iterator[Site]:
+    """What a test does to the same folder."""
+    with closing(Site(chosen.data)) as made:
+        yield made
+
+
+@pytest.fixture
+def upkeep(chosen: Settings) -> Iterator[Upkeep]:
+    with closing(Upkeep(chosen)) as made:
+        yield made
+
+
+def test_end_that_cannot_load_what_waits_is_told_and_closes_all_the_same(
+    chosen: Settings, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    upkeep = Upkeep(chosen)
+    upkeep.start()
+    site.hot.execute("ALTER TABLE staged RENAME TO lost")
+    upkeep.close()
+    assert "what waits in the hot log could not be loaded; it is at the next start" in caplog.messages
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        upkeep.backlog()
+
+
+def test_full_disk_is_named_and_logged_once_and_passes(small_disk: SmallDisk, caplog: pytest.LogCaptureFixture) -> None:
+    def failures() -> float:
+        return REGISTRY.get_sample_value("readership_loads_total", {"outcome": "failed"}) or 0
+
+    chosen = settings.read({"READERSHIP_LOAD_EVERY_S": "1"}, small_disk.folder / "data")
+    data_folder.prepare(chosen)
+    with closing(Site(chosen.data)) as site, closing(Upkeep(chosen)) as upkeep:
+        site.post(view())
+        small_disk.fill()
+        before = failures()
+        upkeep.start()
+        until(lambda: failures() >= before + 3)
+        assert str(upkeep.fault).startswith("disk full: ")
+        assert sum(each.startswith("upkeep failed; it is tried again: ") for each in caplog.messages) == 1
+        small_disk.free()
+        until(lambda: upkeep.fault is None)
+        assert site.waiting() == 0
+
+
+def days_old(site: Site) -> list[int]:
+    return sorted((NOW.date() - day).days for _, day, *_ in site.daily_views())
+
+
+def is_tidied(site: Site) -> bool:
+    return (site.root / ".tidied").exists()
+
+
+def test_retention_runs_on_a_folder_that_was_never_served(site: Site, upkeep: Upkeep) -> None:
+    site.post(view(ts=NOW - 20 * DAY), view(ts=NOW - DAY))
+    upkeep.tidy(NOW)
+    assert days_old(site) == [1]
+    assert is_tidied(site)
+
+
+def test_step_that_fails_keeps_no_other_from_its_turn_and_is_tried_again_a_minute_later(
+    site: Site, upkeep: Upkeep
+) -> None:
+    site.post(view(ts=NOW - 20 * DAY), view(ts=NOW - DAY))
+    site.hot.execute("ALTER TABLE answers RENAME TO lost")
+    with pytest.raises(Exception, match="no such table: answers"):
+        upkeep.tidy(NOW)
+    assert days_old(site) == [1]
+    site.hot.execute("ALTER TABLE lost RENAME TO answers")
+    upkeep.tidy(NOW + timedelta(seconds=TIDY_AGAIN_S - 1))
+    assert not is_tidied(site)
+    upkeep.tidy(NOW + timedelta(seconds=TIDY_AGAIN_S))
+    assert is_tidied(site)
+
+
+def views_of_30_days(site: Site) -> None:
+    site.post(*(view(ts=NOW - day * DAY, path=f"/{day}") for day in range(1, 10)))
+
+
+def test_one_start_with_the_clock_400_days_ahead_erases_nothing_and_forgets_no_event_id(
+    site: Site, upkeep: Upkeep, caplog: pytest.LogCaptureFixture
+) -> None:
+    upkeep.tidy(NOW)
+    views_of_30_days(site)
+    site.hot.execute("INSERT INTO event_ids VALUES (x'01', ?)", (int(NOW.timestamp()),))
+    upkeep.tidy(NOW + 400 * DAY)
+    assert "the clock jumped" in str(clock.warning(site.root))
+    assert caplog.messages == [clock.warning(site.root)]
+    upkeep.tidy(NOW + timedelta(hours=2))
+    assert clock.warning(site.root) is None
+    assert days_old(site) == list(range(1, 10))
+    assert site.hot.execute("SELECT count(*) FROM event_ids").fetchone() == (1,)
+
+
+def test_service_that_was_off_for_400_days_erases_after_a_day_of_use(site: Site, upkeep: Upkeep) -> None:
+    upkeep.tidy(NOW)
+    views_of_30_days(site)
+    for hour in range(24):
+        upkeep.tidy(NOW + 400 * DAY + timedelta(hours=hour))
+        assert days_old(site) == list(range(1, 10))
+    upkeep.tidy(NOW + 400 * DAY + timedelta(hours=24))
+    assert days_old(site) == []
+    assert clock.warning(site.root) is None
+
+
+def test_folder_of_an_older_release_has_the_time_of_its_last_upkeep(site: Site, upkeep: Upkeep) -> None:
+    views_of_30_days(site)
+    (site.root / ".tidied").touch()
+    upkeep.tidy(NOW + 400 * DAY)
+    assert days_old(site) == list(range(1, 10))
+
+
+def test_lake_is_tidied_once_an_hour(site: Site, upkeep: Upkeep) -> None:
+    now = datetime.now(UTC)
+    upkeep.tidy(now)
+    site.post(view(ts=now - 20 * DAY))
+    upkeep.tidy(now + timedelta(minutes=59))
+    assert site.waiting() == 1
+    upkeep.tidy(now + timedelta(minutes=61))
+    assert (site.waiting(), days_old(site)) == (0, [])
+
+
+def test_hits_that_are_due_are_loaded_between_two_partitions_that_upkeep_compacts(site: Site, upkeep: Upkeep) -> None:
+    for _ in range(2):
+        site.post(*(view(ts=NOW - day * DAY) for day in (1, 2, 3)))
+        site.load()
+    site.post(view(ts=NOW))
+    assert site.waiting() == 1
+    upkeep.tidy(NOW)
+    modes = [
+        each["operationParameters"]["mode"] for each in site.table(delta_table.HITS_TABLE).history() if each["version"]
+    ]
+    assert modes == ["Overwrite", "Overwrite", "Append", "Overwrite", "Append", "Append"]
