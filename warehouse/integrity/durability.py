@@ -70,9 +70,10 @@ def require(table: Path, found: Synced, known: Synced | None) -> None:
 def losses(hot: sqlite3.Connection, root: Path) -> dict[str, str]:
     """Return what each table lacks of what was stored, by the table's name. Empty if nothing is missing."""
     recorded, node = synced.recorded(hot), batches.node_id(hot)
+    unrecorded = Synced(0, batches.deleted_through(hot))
     found: dict[str, str | None] = {}
     for spec in delta_table.TABLES:
-        known = recorded.get(spec.name, Synced(0, 0))
+        known = recorded.get(spec.name, unrecorded)
         found[spec.name] = _log_fault(root / spec.name, known) or delta_log.diagnosis(root / spec.name)
         if found[spec.name] is None:
             table = delta_table.open_table(root, spec)
