@@ -82,6 +82,20 @@ def test_service_takes_keys_event_ids_and_jobs_of_the_older_release(older: Older
         assert running.stop() == 0
 
 
+def test_recover_lists_losses_without_changing_the_schema_of_an_older_hot_log(older: Older) -> None:
+    def version() -> int:
+        with closing(sqlite3.connect(older.data / "hot.sqlite")) as hot:
+            return int(hot.execute("PRAGMA user_version").fetchone()[0])
+
+    before = version()
+    assert older.run("recover") == []
+    assert version() == before
+    for commit in (older.data / "lake").glob("*/_delta_log/*1.json"):
+        commit.write_bytes(b"")
+    assert [loss["fault"][-19:] for loss in older.run("recover")] == ["00001.json is empty"] * 2
+    assert version() == before
+
+
 def newer_control(data: Path) -> None:
     with closing(sqlite3.connect(data / "control.sqlite", isolation_level=None)) as connection:
         connection.execute("UPDATE schema_version SET version = 99")

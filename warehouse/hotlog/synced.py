@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+NAME = "synced_tables"
 TABLE = "CREATE TABLE synced_tables (name TEXT PRIMARY KEY, version INTEGER NOT NULL, last_batch INTEGER NOT NULL)"
 
 

@@ -14,13 +14,14 @@ from deltalake import DeltaTable
 
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches, synced
+from warehouse.hotlog.schema_steps import has_table
 from warehouse.hotlog.synced import Synced
 from warehouse.lake import delta_log, delta_table
 
 
 @contextmanager
 def writing(hot: sqlite3.Connection, root: Path, wait_s: float) -> Iterator[None]:
-    """Lock the lake for writing, and record at the end what `warehouse.lake.delta_table` committed and synced within.
+    """Lock the lake for writing, and record at the end what `warehouse.lake.delta_table.delta_table.delta_table` committed and synced within.
 
     Raises:
         LakeBusy: see `delta_table.locked`.
@@ -68,8 +69,12 @@ def require(table: Path, found: Synced, known: Synced | None) -> None:
 
 
 def losses(hot: sqlite3.Connection, root: Path) -> dict[str, str]:
-    """Return what each table lacks of what was stored, by the table's name. Empty if nothing is missing."""
-    recorded, node = synced.recorded(hot), batches.node_id(hot)
+    """Return what each table lacks of what was stored, by the table's name. Empty if nothing is missing.
+
+    The hot log may still have the schema of an older release.
+    """
+    recorded = synced.recorded(hot) if has_table(hot, synced.NAME) else {}
+    node = batches.node_id(hot)
     unrecorded = Synced(0, batches.deleted_through(hot))
     found: dict[str, str | None] = {}
     for spec in delta_table.TABLES:
