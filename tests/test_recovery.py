@@ -200,6 +200,23 @@ def test_running_service_reports_a_lake_that_became_newer_and_logs_it_once(folde
     running.kill()
 
 
+@pytest.mark.parametrize("table", ["hits", "daily_views"])
+def test_table_that_broke_beside_a_missing_hot_log_is_listed_first_and_then_the_hot_log(
+    folder: Folder, table: str
+) -> None:
+    lose(folder)
+    commit = folder.data / "lake" / table / "_delta_log" / f"{1:020}.json"
+    commit.write_bytes(b"")
+    assert [loss["fault"] for loss in folder.json("recover")] == [f"{commit} is empty"]
+    assert not (folder.data / "hot.sqlite").exists()
+    folder.json("recover", "--accept-loss")
+    assert [loss["store"] for loss in folder.json("recover")] == [str(folder.data / "hot.sqlite")]
+    folder.json("recover", "--accept-loss")
+    assert folder.json("recover") == []
+    assert [finding["fault"] for finding in folder.json("doctor") if finding["fault"]] == []
+    assert "--despite-loss" in folder.refused("import", PROJECT, str(folder.log))
+
+
 def test_damaged_hot_log_is_named_in_one_line(folder: Folder) -> None:
     folder.lose("hot.sqlite")
     (folder.data / "hot.sqlite").write_bytes(b"garbage " * 4_000)

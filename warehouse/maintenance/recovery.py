@@ -104,16 +104,20 @@ def losses(hot_log: Path, root: Path, database_url: str) -> list[Loss]:
 
 
 def table_losses(hot_log: Path, root: Path) -> list[Loss]:
-    """Return what the tables lack of what the hot log recorded; nothing without a hot log. The hot log stays as it is.
+    """Return what the tables lack of what the hot log recorded; without a hot log, what is broken in their logs.
+
+    The hot log stays as it is.
 
     Raises:
         StoreTooNew: a newer release wrote the hot log.
     """
     if completeness.look(hot_log).node is None:
-        return []
-    batches.refuse_newer(hot_log)
-    with closing(sqlite3.connect(hot_log, timeout=batches.BUSY_TIMEOUT_S)) as hot:
-        faults = durability.losses(hot, root)
+        is_used = completeness.has_files(root) or registry.hot_logs(root)
+        faults = durability.broken(root) if is_used else {}
+    else:
+        batches.refuse_newer(hot_log)
+        with closing(sqlite3.connect(hot_log, timeout=batches.BUSY_TIMEOUT_S)) as hot:
+            faults = durability.losses(hot, root)
     return [Loss(str(root / name), fault, _LOST_TABLE, _ACCEPTING_TABLE) for name, fault in faults.items()]
 
 
