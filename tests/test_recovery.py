@@ -1,6 +1,7 @@
 """A hot log that is missing or older than the lake is refused, and `recover` goes on without it."""
 
 import shutil
+import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -223,3 +224,19 @@ def test_damaged_hot_log_is_named_in_one_line(folder: Folder) -> None:
     for command in (["serve", "--port", "0"], ["sql", COUNT], ["recover"]):
         line = folder.refused(*command)
         assert line.startswith(f"Error: {folder.data / 'hot.sqlite'} cannot be read (file is not a database): restore")
+
+
+@pytest.mark.parametrize("name", ["synced_tables", "batches", "read_logs"])
+def test_hot_log_with_a_damaged_page_is_named_by_recover(folder: Folder, name: str) -> None:
+    file = folder.data / "hot.sqlite"
+    with closing(sqlite3.connect(file)) as hot:
+        (page,) = hot.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+        (size,) = hot.execute("PRAGMA page_size").fetchone()
+    content = bytearray(file.read_bytes())
+    content[(page - 1) * size : page * size] = b"\xff" * size
+    file.write_bytes(content)
+    line = folder.refused("recover")
+    assert line.startswith(f"Error: {file} cannot be read ("), line
+    assert "move it out of the folder and run readership recover" in line
+    if name == "batches":
+        assert folder.refused("flush").endswith("malformed; readership recover names the file if it is the hot log\n")

@@ -15,7 +15,7 @@ from api.cli.os_errors import sentence
 from api.errors import AddressInUse, FolderInUse, InvalidSetting, KeyNotFound
 from api.settings import DATA, DEMO_DATA, read
 from ingest.errors import IngestError
-from warehouse.database_errors import Cause, cause_of, reason_of
+from warehouse.database_errors import Cause, cause_of, is_damage, reason_of
 from warehouse.errors import WarehouseError, control_errors, engine_errors
 
 COMMANDS: Mapping[str, str] = {
@@ -73,6 +73,8 @@ class Commands(click.Group):
             raise  # click tells these itself, and ends without a word when who read our output has gone
         except TOLD as error:
             text = sentence(error) if isinstance(error, OSError) else str(error)
+            if is_damage(error):
+                text += "; readership recover names the file if it is the hot log"
             raise click.ClickException("; ".join([text, *getattr(error, "__notes__", [])])) from None
         except control_errors() as error:
             if cause_of(error) is Cause.PROGRAM:

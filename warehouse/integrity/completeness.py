@@ -49,10 +49,29 @@ def look(hot_log: Path) -> HotLog:
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
-        raise DataIncomplete(
-            f"{hot_log} cannot be read ({error}): restore it from a copy that is as new as the lake; without one, move "
-            "it out of the folder and run readership recover"
-        ) from None
+        raise _damaged(hot_log, str(error)) from None
+
+
+def require_whole(hot_log: Path) -> None:
+    """Raise DataIncomplete if a page of the hot log is damaged. Reads the whole file; a missing one is no damage."""
+    if look(hot_log).node is None:
+        return
+    with closing(sqlite3.connect(hot_log, timeout=batches.BUSY_TIMEOUT_S)) as connection:
+        try:
+            found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            found = str(error)
+    if found != "ok":
+        raise _damaged(hot_log, " ".join(found.split()))
+
+
+def _damaged(hot_log: Path, reason: str) -> DataIncomplete:
+    return DataIncomplete(
+        f"{hot_log} cannot be read ({reason}): restore it from a copy that is as new as the lake; without one, move "
+        "it out of the folder and run readership recover"
+    )
 
 
 def _identity(hot_log: Path) -> HotLog:

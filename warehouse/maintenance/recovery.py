@@ -86,8 +86,10 @@ def losses(hot_log: Path, root: Path, database_url: str) -> list[Loss]:
     What the tables lack comes alone: the other stores are compared with the tables once those can be used.
 
     Raises:
-        ControlUnreadable: the control database is damaged: an empty one may only take its place if it is moved away.
+        DataIncomplete: the hot log is damaged: an empty one may only take its place if it is moved away.
+        ControlUnreadable: the control database is damaged; the same.
     """
+    completeness.require_whole(hot_log)
     if of_tables := table_losses(hot_log, root):
         return of_tables
     has_files, hot, identity = completeness.has_files(root), completeness.look(hot_log), control.look(database_url)
