@@ -71,6 +71,10 @@ def test_damaged_control_database_is_named_in_one_line(folder: Folder, size: int
     for command in (["serve", "--port", "0"], ["key", "list"], ["import", PROJECT, str(folder.log)], ["recover"]):
         line = folder.refused(*command)
         assert line.startswith(f"Error: {file} cannot be read (file is not a database): restore it"), line
+        assert line.endswith("without one, move it out of the folder and run readership recover\n"), line
+    file.unlink()
+    folder.json("recover", "--accept-loss")
+    assert folder.json("recover") == []
 
 
 def test_truncated_control_database_is_named_in_one_line(folder: Folder) -> None:

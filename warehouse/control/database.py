@@ -108,7 +108,7 @@ def _named(url: str) -> Iterator[None]:
     except (sa.exc.DatabaseError, sqlite3.DatabaseError) as error:
         if not is_damage(error):
             raise
-        raise ControlUnreadable(f"{_name(url)} cannot be read ({reason_of(error)}): restore it from a backup") from None
+        raise ControlUnreadable(f"{_name(url)} cannot be read ({reason_of(error)}): {schema_steps.RESTORE}") from None
 
 
 def _engine(url: str) -> sa.Engine:

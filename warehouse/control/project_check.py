@@ -85,7 +85,7 @@ def _told(file: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        advice = ": restore it from a backup" if is_damage(error) else ""
+        advice = f": {schema_steps.RESTORE}" if is_damage(error) else ""
         raise ControlUnreadable(f"{file} cannot be read ({error}){advice}") from None
 
 

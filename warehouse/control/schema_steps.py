@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
 STORE = "the control database"
+RESTORE = "restore it from a backup; without one, move it out of the folder and run readership recover"
+"""Advice for a damaged control database, in messages."""
 
 Steps = Sequence[Step["sa.Connection"]]
 

@@ -21,7 +21,7 @@ from warehouse.lake import delta_log, delta_table
 
 @contextmanager
 def writing(hot: sqlite3.Connection, root: Path, wait_s: float) -> Iterator[None]:
-    """Lock the lake for writing, and record at the end what `warehouse.lake.delta_table.delta_table.delta_table.delta_table` committed and synced within.
+    """Lock the lake for writing, and record at the end what `warehouse.lake.delta_table` committed and synced within.
 
     Raises:
         LakeBusy: see `delta_table.locked`.
@@ -88,7 +88,7 @@ def losses(hot: sqlite3.Connection, root: Path) -> dict[str, str]:
 
 def broken(root: Path) -> dict[str, str]:
     """Return what is missing or broken in the log of each table, by the table's name."""
-    faults = {spec.name: delta_log.diagnosis(root / spec.name) for spec in lake.TABLES}
+    faults = {spec.name: delta_log.diagnosis(root / spec.name) for spec in delta_table.TABLES}
     return {name: fault for name, fault in faults.items() if fault is not None}
 
 
