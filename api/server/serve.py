@@ -38,7 +38,7 @@ def serve(settings: Settings, listener: socket.socket, workers: int, lock: Servi
     """Serve until SIGTERM or SIGINT; requests in flight are answered and the hot log is loaded before this returns.
 
     Raises:
-        SystemExit: a worker could not start, or had to be killed at the end.
+        SystemExit: no worker could start, or one had to be killed at the end.
     """
     connections.raise_descriptor_limit()
     os.environ["READERSHIP_DATA"] = str(settings.data)
@@ -52,7 +52,10 @@ def serve(settings: Settings, listener: socket.socket, workers: int, lock: Servi
     else:
         counters = settings.run / "metrics"
         shared_counters.create(counters, workers)
-        status = Supervisor(work, (counters, listener, lock), workers).run(lock.mark_ending)
+        started, reports = multiprocessing.Pipe(duplex=False)
+        os.set_blocking(reports.fileno(), False)  # the reports are never read: a full pipe must not block a worker
+        arguments = (counters, listener, lock, reports)
+        status = Supervisor(work, arguments, workers, has_started=started.poll).run(lock.mark_ending)
     _forget_limits(settings.limits)
     if status:
         sys.exit(status)
@@ -63,9 +66,13 @@ def run(
     listener: socket.socket,
     settings: Settings,
     on_end: Callable[[], None] = lambda: None,
+    on_start: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve the app that `factory` makes in this process, until a signal ends it; call `on_end` at that signal."""
-    server = _Server(_config(factory, settings), on_end)
+    """Serve the app that `factory` creates in this process, until a signal ends the process.
+
+    Call `on_start` once the server accepts connections, and `on_end` at the signal.
+    """
+    server = _Server(_config(factory, settings), on_end, on_start)
     for number in (signal.SIGTERM, signal.SIGINT):
         # A signal that comes before uvicorn handles it counts. uvicorn raises it once more at its end: status 0.
         signal.signal(number, server.handle_exit)
@@ -76,11 +83,15 @@ def run(
 
 
 class _Server(uvicorn.Server):
-    """A server that reports the signal that ends it."""
+    """A server that reports its start and the signal that ends it."""
 
-    def __init__(self, config: uvicorn.Config, on_end: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, on_end: Callable[[], None], on_start: Callable[[], None]) -> None:
         super().__init__(config)
-        self._on_end = on_end
+        self._on_end, self._on_start = on_end, on_start
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_start()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._on_end()

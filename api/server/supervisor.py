@@ -58,20 +58,27 @@ class _Worker:
 class Supervisor:
     """A fixed number of processes that each call `target(number, *arguments)`; numbers count from 0.
 
-    A number is in use by one process at a time. Each start pickles the arguments again.
+    A number is in use by one process at a time. Each start pickles the arguments again. `has_started` returns whether a
+    worker has ever completed its start.
     """
 
     def __init__(
-        self, target: Callable[..., None], arguments: tuple[Any, ...], workers: int, timeouts: Timeouts | None = None
+        self,
+        target: Callable[..., None],
+        arguments: tuple[Any, ...],
+        workers: int,
+        timeouts: Timeouts | None = None,
+        has_started: Callable[[], bool] = lambda: False,
     ) -> None:
         self._target, self._arguments = target, arguments
         self._timeouts = timeouts or Timeouts()
+        self._has_started = has_started
         self._workers = [_Worker(number) for number in range(workers)]
         self._status: int | None = None
 
     def run(self, on_end: Callable[[], None] = lambda: None) -> int:
-        """Run until SIGTERM, SIGINT or a first start that fails; return the exit status. Call `on_end` as soon as the
-        end begins."""
+        """Run until SIGTERM, SIGINT or a first start that fails before any worker has started; return the exit status.
+        Call `on_end` as soon as the end begins."""
         try:
             with self._signals() as wakeup:
                 while self._status is None:
@@ -153,12 +160,15 @@ class Supervisor:
                 worker.process.join()
 
     def _reap(self) -> None:
-        """Plan the restart of each worker that has died; a first start that failed ends the service."""
+        """Plan the restart of each worker that has died, or end the service if no worker can start.
+
+        A first start that fails beside a started worker has a cause that may pass, such as a full disk.
+        """
         for worker in self._workers:
             if worker.process is None or worker.process.is_alive() or self._status is not None:
                 continue
             status, lived_s = worker.process.exitcode or 0, time.monotonic() - worker.started_s
-            if worker.is_first and status == STARTUP_FAILURE:
+            if worker.is_first and status == STARTUP_FAILURE and not self._has_started():
                 LOG.error("worker %d could not start: the service ends", worker.number)
                 self._status = STARTUP_FAILURE
                 return

@@ -2,11 +2,14 @@
 
 import json
 import os
+import re
 import signal
+import sqlite3
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,8 @@ REPLACED_S = 8
 """How long a dead worker may be missing."""
 ENDED_S = 20
 """How long the service may take to end."""
+NEWER_VERSION = 999
+"""Schema version of a hot log that no worker opens."""
 
 
 def restarts(log: Path) -> list[dict[str, Any]]:
@@ -83,6 +88,34 @@ def test_worker_killed_while_it_serves_is_replaced_and_the_log_has_its_signal(st
     until(lambda: httpx.get(f"{service.url}/healthz", timeout=60).status_code == 200)
     os.kill(first, signal.SIGCONT)
     assert service.stop() == 0
+
+
+def set_schema_version(hot_log: Path, version: int) -> int:
+    """Set the schema version of a hot log; return the version that it had."""
+    with closing(sqlite3.connect(hot_log, timeout=60)) as connection:
+        (found,) = connection.execute("PRAGMA user_version").fetchone()
+        connection.execute(f"PRAGMA user_version={version}")
+        return int(found)
+
+
+def test_first_start_that_fails_beside_a_started_worker_is_tried_again(
+    starting: tuple[subprocess.Popen[bytes], Path],
+) -> None:
+    process, log = starting
+    first = until(lambda: pids if len(pids := worker_processes(process.pid)) == 2 else None)
+    os.kill(first[1], signal.SIGSTOP)
+    (url,) = until(lambda: re.findall(r"http://[^,]+", log.read_text()))
+    assert httpx.get(f"{url}/healthz", timeout=60).status_code == 200, "the other worker has started"
+    hot_log = log.parent / "data" / "hot.sqlite"
+    version = set_schema_version(hot_log, NEWER_VERSION)
+    os.kill(first[1], signal.SIGCONT)
+    until(lambda: first[1] not in worker_processes(process.pid))
+    set_schema_version(hot_log, version)
+    until(lambda: restarts(log))
+    assert (restarts(log)[0]["worker"], restarts(log)[0]["exitStatus"]) == (1, STARTUP_FAILURE)
+    until(lambda: len(worker_processes(process.pid)) == 2, within_s=REPLACED_S)
+    process.terminate()
+    assert process.wait(ENDED_S) == 0
 
 
 def record(folder: Path, number: int) -> None:
