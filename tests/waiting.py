@@ -33,12 +33,18 @@ def each_alone(service: Running) -> Iterator[None]:
 
     The others stand still meanwhile. A turn must be short: a worker that is silent for a minute is replaced.
     """
-    workers = until(partial(_all_workers_of, service), within_s=30)
-    for worker in workers:
-        until(partial(_answers_alone, worker, workers, service.url), within_s=30)
+    workers = started_workers(service)
     for worker in workers:
         with _alone(worker, workers):
             yield
+
+
+def started_workers(service: Running) -> list[int]:
+    """Wait until every worker has started; return their process ids."""
+    workers = until(partial(_all_workers_of, service), within_s=30)
+    for worker in workers:
+        until(partial(_answers_alone, worker, workers, service.url), within_s=30)
+    return workers
 
 
 def workers_of(service: Running) -> list[int]:

@@ -3,17 +3,18 @@
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import httpx
 import pytest
 
 from tests.running import Running
 from tests.small_disk import SmallDisk
-from tests.waiting import each_alone, until, workers_of
+from tests.waiting import each_alone, started_workers, until, workers_of
 
 HIT = {"path": "/a", "userAgent": "GPTBot/1.2"}
 LEFT_BYTES = 512 * 1024
-"""Space for what SQLite needs beside a hot log that no process has open; far below what posts need."""
+"""Space for the `-shm` files of three SQLite databases and for log lines, in bytes; far below what posts need."""
 TOTALS = {"human": 0, "ai": 3, "total": 3}
 """The totals of the hits that were stored before the disk was full."""
 
@@ -40,6 +41,23 @@ def checks(service: Running) -> dict[str, str]:
 def is_known_full(disk: SmallDisk, service: Running) -> bool:
     disk.fill()  # what a load freed
     return "disk full" in checks(service)["hotLog"]
+
+
+def kill_workers(service: Running) -> None:
+    for each in workers_of(service):
+        with suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
+
+
+@contextmanager
+def stopped_supervisor(service: Running) -> Iterator[None]:
+    """Stop the supervisor while the block runs: a worker that dies is not replaced."""
+    assert service.process is not None
+    service.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        service.process.send_signal(signal.SIGCONT)
 
 
 def recovers(disk: SmallDisk, service: Running) -> None:
@@ -84,13 +102,33 @@ def test_connection_stays_open_although_the_access_log_cannot_be_written(
 
 @pytest.mark.parametrize("workers", [2])
 def test_worker_that_dies_on_a_full_disk_is_replaced(small_disk: SmallDisk, service: Running) -> None:
+    before = started_workers(service)
     until(lambda: is_known_full(small_disk, service))
     small_disk.fill(LEFT_BYTES)
-    before = workers_of(service)
-    for each in before:
-        os.kill(each, signal.SIGKILL)
+    kill_workers(service)
     until(lambda: len(set(workers_of(service)) - set(before)) == 2)
     for _ in each_alone(service):
         assert service.post(HIT).status_code == 503
+        assert service.get()["totals"] == TOTALS
+    recovers(small_disk, service)
+
+
+@pytest.mark.parametrize("workers", [2])
+def test_workers_that_cannot_start_on_a_full_disk_start_once_it_has_space(
+    small_disk: SmallDisk, service: Running
+) -> None:
+    started_workers(service)
+    until(lambda: is_known_full(small_disk, service))
+    with stopped_supervisor(service):
+        kill_workers(service)
+        until(lambda: not workers_of(service))
+        for each in ("control.sqlite", "hot.sqlite", "run/limits.sqlite"):
+            os.truncate(service.data / f"{each}-shm", 0)  # as SQLite does at its start, before it allocates the file
+        small_disk.fill()
+    first = until(lambda: set(workers_of(service)))
+    until(lambda: not first & set(workers_of(service)))
+    small_disk.fill(LEFT_BYTES)
+    kill_workers(service)  # those that met the full disk
+    for _ in each_alone(service):
         assert service.get()["totals"] == TOTALS
     recovers(small_disk, service)
