@@ -20,7 +20,7 @@ from benchmarks.measure import RUNS, Measured, ratio, record
 from benchmarks.start import COMMAND as OF_THE_TESTS
 
 COMMAND = os.environ.get("READERSHIP_TEST_COMMAND", OF_THE_TESTS)
-"""That of an installation without the tests' packages: pyarrow loads pandas and NumPy where they are."""
+"""The command of an installation without pandas and NumPy, which pyarrow imports wherever they are installed."""
 LINES = 1_000_000
 MANY_LINES = 10_000_000
 USER_AGENTS, MANY_USER_AGENTS = 2_000, 100_000

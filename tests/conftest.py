@@ -13,17 +13,23 @@ from tests.small_disk import SmallDisk, may_mount, mounted
 from warehouse.folder import sqlite_url
 
 LONG = (
-    "test_import_once.py",
+    "test_recovery.py",
     "test_end_to_end.py",
-    "test_kills.py",
     "test_exactly_once.py",
-    "test_sandbox_attacks.py",
-    "test_reclassify.py",
-    "test_makefile.py",
+    "test_sql.py",
+    "test_service_lock.py",
+    "test_kills.py",
+    "test_import_once.py",
+    "test_power_loss.py",
+    "test_erase.py",
+    "test_child_process.py",
+    "test_runner.py",
     "test_service.py",
+    "test_reclassify.py",
+    "test_sandbox_attacks.py",
     "test_schemathesis.py",
 )
-"""Files of few tests that take long: begun first, so that no core waits for one of them in the end."""
+"""Names of the files that take longest. They start first, because a long file that starts last leaves a core idle."""
 
 
 @pytest.hookimpl(trylast=True)
