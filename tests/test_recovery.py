@@ -15,7 +15,8 @@ from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.errors import DataIncomplete, HotLogBehind
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table
-from warehouse.query import sql
+from warehouse.maintenance import recovery
+from warehouse.query import engine, sql
 
 
 @pytest.fixture
@@ -144,6 +145,22 @@ def test_days_that_only_one_table_has_are_recounted(folder: Folder) -> None:
     folder.json("recover", "--accept-loss")
     assert folder.counts() == (34, 34)
     assert [finding["fault"] for finding in folder.json("doctor") if finding["fault"]] == []
+
+
+def test_acceptance_that_fails_before_the_days_are_recorded_leaves_the_new_hot_log_refused(folder: Folder) -> None:
+    renew(folder)
+    file, root = folder.data / "hot.sqlite", folder.data / "lake"
+    with (
+        closing(batches.connect(file, busy_timeout_s=0)) as hot,
+        closing(batches.connect(file)) as other,
+        closing(engine.connect(folder.data / "run" / "spill")) as database,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            recovery.accept_hot_log(hot, root, database, NOON, is_another_node=False)
+    assert "is new, and the lake" in folder.refused("flush")
+    folder.json("recover", "--accept-loss")
+    assert folder.counts() == (33, 33)
 
 
 def test_hits_accepted_after_an_older_copy_came_back_are_counted_and_those_of_the_copy_not_twice(

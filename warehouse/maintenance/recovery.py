@@ -128,11 +128,12 @@ def accept_hot_log(
 ) -> None:
     """Make this hot log, which may be new, one of the lake; its event ids are complete already: see `event_ids`.
 
-    With `is_another_node` the hot logs recorded before stay in use: this one is of one more machine. The record that
-    imports must ask comes before the batch ids, whose order is what ends the refusal of an older hot log.
+    With `is_another_node` the hot logs recorded before stay in use: this one is of one more machine. The days to
+    recount come first, because the record that imports must ask ends the refusal of a new hot log. The batch ids come
+    last: their order ends the refusal of an older one.
     """
     node = batches.node_id(hot)
-    differing = _differing_days(root, database)
+    recount.note(hot, _differing_days(root, database))
     if not is_another_node:
         _give_up_others(root, node)
     registry.record_hot_log(root, HotLogRecord(node, ledger_from_s=now.timestamp()))
@@ -142,7 +143,6 @@ def accept_hot_log(
         delta_table.append(delta_table.open_table(root, DAILY_VIEWS_TABLE), rows, node, offsets["hits"])
     unloaded = _unloaded(hot, root, database, offsets["hits"])
     with batches.transaction(hot):
-        recount.note(hot, differing)
         batches.continue_above(hot, max(offsets.values()))
         if unloaded.num_rows:
             batches.append(hot, unloaded, now.timestamp())
