@@ -67,9 +67,14 @@ def prepare_lake(settings: Settings) -> None:
             durability.prepare(hot, settings.lake)
             completeness.require_newest(settings.hot_log, settings.lake)
             completeness.register_hot_log(hot, settings.lake)
-        agents_file.write_agents(settings.lake, agents.rows())
-        readme.write_readme(settings.lake)
+        write_lake_files(settings)
     disk.sync(settings.data)
+
+
+def write_lake_files(settings: Settings) -> None:
+    """Bring the files beside the lake's tables up to date: the AI agents and the README."""
+    agents_file.write_agents(settings.lake, agents.rows())
+    readme.write_readme(settings.lake)
 
 
 def _make_private(folder: Path) -> None:

@@ -55,6 +55,7 @@ def _accept(settings: Settings, losses: Sequence[Loss], another_node: bool) -> N
     if stores & {str(settings.lake / spec.name) for spec in delta_table.TABLES}:
         with closing(batches.connect(settings.hot_log)) as hot:
             durability.accept_losses(hot, settings.lake, LOCK_WAIT_S)
+        data_folder.write_lake_files(settings)
         return
     if str(settings.hot_log) in stores:
         _accept_hot_log(settings, another_node)
