@@ -1,5 +1,6 @@
 """What can go wrong in the warehouse. Messages are for the person who called."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,14 @@ class WarehouseError(Exception):
 
 class DataIncomplete(WarehouseError):
     """Part of the data folder is missing or older than the rest."""
+
+
+class TableIncomplete(DataIncomplete):
+    """A table of the lake lacks part of what it had. `fault` is the reason, without the table's name and advice."""
+
+    def __init__(self, table: Path, fault: str, advice: str) -> None:
+        super().__init__(f"the table {table} is incomplete: {fault}{advice}")
+        self.table, self.fault = table, fault
 
 
 class HotLogBehind(DataIncomplete):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from warehouse.errors import LakeBusy
+from warehouse.errors import LakeBusy, TableIncomplete
 from warehouse.hotlog import batches, synced
 from warehouse.hotlog.schema_steps import has_table
 from warehouse.hotlog.synced import Synced
@@ -81,9 +81,17 @@ def losses(hot: sqlite3.Connection, root: Path) -> dict[str, str]:
         known = recorded.get(spec.name, unrecorded)
         found[spec.name] = _log_fault(root / spec.name, known) or delta_log.diagnosis(root / spec.name)
         if found[spec.name] is None:
-            table = delta_table.open_table(root, spec)
-            found[spec.name] = _below(Synced(table.version(), delta_table.offset(table, node)), known)
+            found[spec.name] = _opened_fault(root, spec, node, known)
     return {name: fault for name, fault in found.items() if fault is not None}
+
+
+def _opened_fault(root: Path, spec: delta_table.Spec, node: str, known: Synced) -> str | None:
+    """Return what a table lacks whose log has no fault in itself, or why it cannot be opened all the same."""
+    try:
+        table = delta_table.open_table(root, spec)
+    except TableIncomplete as error:
+        return error.fault
+    return _below(Synced(table.version(), delta_table.offset(table, node)), known)
 
 
 def broken(root: Path) -> dict[str, str]:
@@ -102,14 +110,27 @@ def accept_losses(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
         DataIncomplete: a table has files, but no commit or checkpoint of its log can be used.
     """
     with delta_table.locked(root, wait_s):
-        for spec in delta_table.TABLES:
-            delta_log.set_aside_broken(root / spec.name)
-        delta_table.create(root)
+        try:
+            for spec in delta_table.TABLES:
+                delta_log.set_aside_broken(root / spec.name)
+            delta_table.create(root)
+        except TableIncomplete as error:
+            raise _useless(error.table, error.fault) from None
         node = batches.node_id(hot)
         found = {spec.name: _sync_all(delta_table.open_table(root, spec), spec, node) for spec in delta_table.TABLES}
         with batches.transaction(hot):
             synced.forget(hot)
             synced.record(hot, found)
+
+
+def _useless(table: Path, fault: str) -> TableIncomplete:
+    """Return the error for a table whose loss is accepted, and of whose log nothing can be used."""
+    return TableIncomplete(
+        table,
+        fault,
+        f", so nothing of its log can be used. Move {table} out of the data folder, then run"
+        " readership recover --accept-loss again: it creates the table empty",
+    )
 
 
 def _complete(hot: sqlite3.Connection, root: Path) -> None:

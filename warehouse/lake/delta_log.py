@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from deltalake import PostCommitHookProperties
 
 from warehouse import disk
-from warehouse.errors import DataIncomplete
+from warehouse.errors import TableIncomplete
 
 FOLDER, HINT = "_delta_log", "_last_checkpoint"
 NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
@@ -146,7 +146,7 @@ def set_aside_broken(table: Path) -> None:
     """Set aside the first commit that cannot be used and all later ones, so that the table can be opened before them.
 
     Raises:
-        DataIncomplete: nothing of the log can be used.
+        TableIncomplete: nothing of the log can be used.
     """
     set_aside_checkpoints(table)
     log, usable = read(table), _usable(table)
@@ -157,7 +157,7 @@ def set_aside_broken(table: Path) -> None:
     if fault is None:
         return
     if fault[0] == 0 or log.checkpoint > usable.checkpoint:
-        raise incomplete(table, f"{fault[1]}, so nothing of its log can be used. Move {table} out of the data folder")
+        raise incomplete(table, fault[1])
     set_aside_commits(table, range(fault[0], log.newest + 1), fault[1])
 
 
@@ -190,15 +190,17 @@ def diagnosis(table: Path) -> str | None:
     return fault or next((found for file in commits if (found := _commit_fault(file))), None)
 
 
-def incomplete(table: Path, fault: str) -> DataIncomplete:
+def incomplete(table: Path, fault: str) -> TableIncomplete:
     """Return the error for a table that lacks part of what it had."""
-    return DataIncomplete(
-        f"the table {table} is incomplete: {fault}. Restore the whole data folder from one backup. If there is none, or"
-        " you restored an older lake on purpose, `readership recover` lists what is lost and how to go on without it"
+    return TableIncomplete(
+        table,
+        fault,
+        ". Restore the whole data folder from one backup. If there is none, or you restored an older lake on purpose,"
+        " `readership recover` lists what is lost and how to go on without it",
     )
 
 
-def unreadable(table: Path, error: Exception) -> DataIncomplete:
+def unreadable(table: Path, error: Exception) -> TableIncomplete:
     """Return the error for a table that delta-rs cannot open, with the file at fault where it is found."""
     return incomplete(table, diagnosis(table) or str(error).partition("\n")[0])
 
@@ -279,10 +281,10 @@ def _is_wrong(hint: Path, log: Log) -> bool:
 
 
 def _actions(commit: Path) -> list[dict[str, Any]]:
-    """Return the actions of a commit. Raises ValueError if a line is not a JSON object."""
+    """Return the actions of a commit. Raises ValueError if a line is not a JSON object of objects."""
     actions = [json.loads(line) for line in commit.read_bytes().splitlines()]
-    if not all(isinstance(action, dict) for action in actions):
-        raise ValueError(f"{commit} has a line that is not a JSON object")
+    if not all(isinstance(each, dict) and all(isinstance(value, dict) for value in each.values()) for each in actions):
+        raise ValueError(f"{commit} has a line that is not a JSON object of objects")
     return actions
 
 

@@ -192,6 +192,23 @@ def test_log_of_which_nothing_can_be_used_is_not_accepted(site: Site) -> None:
     assert commit(site, 0).read_text() == "junk"
 
 
+def test_log_that_delta_cannot_open_is_listed_and_can_be_moved_away(site: Site) -> None:
+    commit(site, 0).write_text('{"commitInfo":{}}')
+    assert "No table metadata" in durability.losses(site.hot, site.root)["hits"]
+    with pytest.raises(DataIncomplete, match=f"Move {site.root}/hits out of the data folder"):
+        durability.accept_losses(site.hot, site.root, 0)
+    shutil.rmtree(site.root / "hits")
+    durability.accept_losses(site.hot, site.root, 0)
+    assert durability.losses(site.hot, site.root) == {}
+
+
+def test_commit_with_an_action_that_is_no_object_is_set_aside_when_its_loss_is_accepted(site: Site) -> None:
+    commit(site, 2).write_text('{"add":1}')
+    assert durability.losses(site.hot, site.root) == {"hits": f"{commit(site, 2)} is not JSON"}
+    durability.accept_losses(site.hot, site.root, 0)
+    assert site.event_ids() == ids(1)
+
+
 def cut_rows(file: Path) -> None:
     """The Parquet file that a commit added, without its end."""
     actions = [json.loads(line) for line in file.read_text().splitlines()]
