@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.running import PROJECT, new_key, readership
+from tests.running import PROJECT, SERVING, new_key, readership, readership_process
 from tests.warehouse.site import Site, some_rows
 
 LINE = '192.0.2.7 - - [15/Sep/2026:12:00:{:02} +0000] "GET /{} HTTP/1.1" 200 5 "-" "Mozilla/5.0 (X11) Firefox/155.0"\n'
@@ -24,7 +24,8 @@ class Folder:
         self.log.write_text("".join(LINE.format(number, number) for number in range(30)))
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return readership("--data", str(self.data), *arguments)
+        run = readership_process if SERVING & {*arguments} else readership
+        return run("--data", str(self.data), *arguments)
 
     def json(self, *arguments: str) -> Any:
         ran = self.run(*arguments)

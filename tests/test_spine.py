@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 
 from api import settings
-from tests.running import PROJECT, Running, new_key, readership
+from tests.running import PROJECT, Running, new_key, readership_process
 from warehouse.control import database, projects
 
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"
@@ -43,7 +43,7 @@ def test_service_does_not_start_with_a_broken_table_and_names_the_file(tmp_path:
     new_key(data)
     commit = data / "lake" / "hits" / "_delta_log" / "00000000000000000000.json"
     commit.write_text("junk")
-    ended = readership("--data", str(data), "serve", "--port", "0")
+    ended = readership_process("--data", str(data), "serve", "--port", "0")
     assert ended.returncode == 1
     assert f"the table {data}/lake/hits is incomplete: {commit} is not JSON. Restore" in ended.stderr
     assert "Traceback" not in ended.stderr

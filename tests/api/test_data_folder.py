@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from api.cli.main import main
-from tests.running import PROJECT, new_key, readership
+from tests.running import PROJECT, new_key, readership_process
 from tests.warehouse.site import ROOT
 from warehouse.folder import sqlite_url
 
@@ -125,6 +125,6 @@ def test_an_empty_folder_that_is_given_as_data_folder_is_closed_to_other_users(t
 def test_a_folder_with_files_of_other_programs_keeps_its_mode_and_a_warning_is_printed(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     (tmp_path / "mail.txt").touch()
-    done = readership("--data", str(tmp_path), "project", "create", PROJECT)
+    done = readership_process("--data", str(tmp_path), "project", "create", PROJECT)
     assert (done.returncode, mode_of(tmp_path)) == (0, "0755")
     assert done.stderr == f"other users have access to {tmp_path} (mode 0755); run chmod 700 {tmp_path}\n"

@@ -21,7 +21,7 @@ from agent.jobs.tables import TURNS
 from agent.worker import worker
 from api import settings
 from api.cli.main import main
-from tests.running import COMMAND, Running, new_job, new_key, readership
+from tests.running import COMMAND, Running, new_job, new_key, readership_process
 from tests.waiting import each_alone, until
 from warehouse.control import database
 
@@ -344,7 +344,7 @@ def test_a_client_that_hangs_up_is_no_error(service: Running) -> None:
 
 
 def test_past_its_backlog_it_takes_nothing_says_so_and_recovers(start: Callable[..., Running]) -> None:
-    service = start(READERSHIP_BACKLOG_ROWS_MAX="10000")
+    service = start(READERSHIP_BACKLOG_ROWS_MAX="10000", READERSHIP_LOAD_EVERY_S="3600")
     assert service.post(9_995 * [view("/a")]).status_code == 202
     refused = service.post(6 * [view("/a")])
     problem(refused, 503)
@@ -363,7 +363,7 @@ def test_past_its_backlog_it_takes_nothing_says_so_and_recovers(start: Callable[
 
 def test_a_port_in_use_is_told_and_the_one_who_has_it_goes_on(service: Running, tmp_path: Path) -> None:
     port = str(httpx.URL(service.url).port)
-    done = readership("--data", str(tmp_path / "data"), "serve", "--port", port)
+    done = readership_process("--data", str(tmp_path / "data"), "serve", "--port", port)
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(rf"Error: [^\n]*\b{port}\b[^\n]*\n", done.stderr)
     assert takes_requests(service)
@@ -371,6 +371,6 @@ def test_a_port_in_use_is_told_and_the_one_who_has_it_goes_on(service: Running, 
 
 def test_a_data_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    done = readership("--data", str(tmp_path / "file" / "data"), "serve")
+    done = readership_process("--data", str(tmp_path / "file" / "data"), "serve")
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(r"Error: [^\n]*/file is a file, not a folder\n", done.stderr)

@@ -29,8 +29,9 @@ def filled(service: Running) -> Running:
     return service
 
 
-def printed(service: Running, question: str, form: str = "table", columns: int = 100) -> str:
-    answer = service.run("sql", question, "--format", form, env={"COLUMNS": str(columns), "PATH": ""})
+def printed(service: Running, question: str, form: str = "table", columns: int | None = None) -> str:
+    options = {} if columns is None else {"env": {"COLUMNS": str(columns), "PATH": ""}}
+    answer = service.run("sql", question, "--format", form, **options)
     assert answer.returncode == 0, answer.stderr
     return answer.stdout
 

@@ -23,7 +23,7 @@ from click.testing import CliRunner
 from deltalake import DeltaTable
 
 from api.cli.main import main
-from tests.running import COMMAND, PROJECT, Running, new_key, readership
+from tests.running import COMMAND, PROJECT, Running, new_key, readership, readership_process
 from tests.waiting import until
 
 SAMPLE = Path(__file__).parents[3] / "sample_data"
@@ -590,7 +590,7 @@ def test_command_on_a_control_database_without_a_column_ends_with_a_traceback(tm
     with sqlite3.connect(tmp_path / "data" / "control.sqlite") as connection:
         connection.execute("ALTER TABLE projects RENAME COLUMN origins TO other")
     connection.close()
-    done = readership("--data", str(tmp_path / "data"), "project", "list")
+    done = readership_process("--data", str(tmp_path / "data"), "project", "list")
     assert done.returncode == 1
     assert "Traceback" in done.stderr
     assert "no such column: projects.origins" in done.stderr
