@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import click
 
 from api.settings import Settings
-from ingest.classification.pool import helped, told
+from ingest.classification.pool import classify_many, helped
 from ingest.formats.detect import NAMES
 from ingest.formats.request import Pages
 from ingest.imports import source
@@ -51,7 +51,7 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
     """
     if is_followed and (dry_run or source.STDIN in files):
         raise click.UsageError("--follow reads files that grow: it takes neither --dry-run nor standard input")
-    with nullcontext(told) if is_followed else helped() as tell:
+    with nullcontext(classify_many) if is_followed else helped() as classifier:
         if not is_followed:  # to give Arrow's memory back in milliseconds and take it again takes a tenth of the time
             os.environ.setdefault("MIMALLOC_PURGE_DELAY", str(PURGE_DELAY_MS))
         gc.disable()  # of what is loaded here nothing is garbage, and to look for some takes a sixth of the time
@@ -61,4 +61,4 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
         gc.freeze()
         gc.enable()
         options = Options(None if form == AUTO else form, Pages(include, exclude), dry_run, is_followed)
-        log_reading.run(settings, project_id, files, options, tell, despite_loss)
+        log_reading.run(settings, project_id, files, options, classifier, despite_loss)

@@ -15,7 +15,7 @@ import msgspec
 
 from api import data_folder
 from api.settings import Settings
-from ingest.classification.pool import Tell
+from ingest.classification.pool import Classifier
 from ingest.imports import source
 from ingest.imports.importer import Import, Options, Summary, import_logs
 from ingest.imports.tail import follow
@@ -29,7 +29,12 @@ LOG = logging.getLogger("readership.import")
 
 
 def run(
-    settings: Settings, project_id: str, files: Sequence[str], options: Options, tell: Tell, despite_loss: bool
+    settings: Settings,
+    project_id: str,
+    files: Sequence[str],
+    options: Options,
+    classifier: Classifier,
+    despite_loss: bool,
 ) -> None:
     """Read the logs, those that grow until Ctrl-C, and show what they said.
 
@@ -51,7 +56,7 @@ def run(
         if options.is_growing:
             found = _follow(settings, project_id, files, options, check)
         else:
-            found = _import(settings, project_id, files, options, tell, check)
+            found = _import(settings, project_id, files, options, classifier, check)
     seconds = time.monotonic() - began
     if sys.stdout.isatty():
         from api.cli import progress  # noqa: PLC0415  # see there
@@ -75,12 +80,12 @@ def ledger_from_us(settings: Settings) -> int:
 
 
 def _import(  # what to read, where to, and how
-    settings: Settings, project_id: str, files: Sequence[str], options: Options, tell: Tell, check: Check
+    settings: Settings, project_id: str, files: Sequence[str], options: Options, classifier: Classifier, check: Check
 ) -> Summary:
     sizes = [source.size(file) for file in source.matched(files)]
     size = None if None in sizes else sum(size or 0 for size in sizes)
     with _progress(size) as on_read, closing(batches.connect(settings.hot_log)) as hot:
-        return import_logs(hot, settings.lake, project_id, files, time.time, options, on_read, tell, check)
+        return import_logs(hot, settings.lake, project_id, files, time.time, options, on_read, classifier, check)
 
 
 def _progress(size: int | None) -> AbstractContextManager[Callable[[int, int], None]]:

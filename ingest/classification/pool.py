@@ -11,35 +11,33 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 
-Kind = tuple[str | None, ...]
-"""All that a user agent says but for itself: see `reader.kinds`."""
-Told = tuple[list[int], list[Kind]]
-"""For each user agent the place of its kind, and the kinds, which are few."""
-Tell = Callable[[Sequence[str]], Told]
+Attributes = tuple[str | None, ...]
+"""The columns of `warehouse.schema.RULED` without the user agent, in the order of the schema."""
+Classifier = Callable[[Sequence[str]], list[Attributes]]
+"""A function that returns the attributes of each user agent, in the same order."""
 PROCESSES = 2
 TOLD_AT_ONCE = 2_000
 """User agents that a process is asked for; some 50 ms."""
 END_WAIT_S = 5
 
 
-def told(user_agents: Sequence[str]) -> Told:
-    """The kinds of user agents, told by this process."""
-    from ingest.classification.user_agent import kinds  # noqa: PLC0415  # the parsers' tables take 0.2 s: another process loads them
+def classify_many(user_agents: Sequence[str]) -> list[Attributes]:
+    """Return the attributes of each user agent, in this process."""
+    from ingest.classification.user_agent import attributes  # noqa: PLC0415  # the parsers' tables take 0.2 s to load
 
-    places: dict[Kind, int] = {}
-    return [places.setdefault(kind, len(places)) for kind in kinds(user_agents)], list(places)
+    return attributes(user_agents)
 
 
 @contextmanager
-def helped() -> Iterator[Tell]:
-    """`told`, by processes that are forked here: to be called before this one loads Arrow.
+def helped() -> Iterator[Classifier]:
+    """`classify_many`, by processes that are forked here: to be called before this one loads Arrow.
 
     A lock that a thread holds at a fork stays held in the child, and Arrow has threads. The first loads the tables of
     the parsers while this one loads the libraries, and is forked again when it has them. What one does not tell since
     it died, this one does. Where a fork is not safe, which is everywhere but on Linux, there are none.
     """
     if sys.platform != "linux":
-        yield told
+        yield classify_many
         return
     context = multiprocessing.get_context("fork")
     ours, theirs = zip(*(context.Pipe() for _ in range(PROCESSES)), strict=True)
@@ -60,10 +58,10 @@ def helped() -> Iterator[Tell]:
         process.join(END_WAIT_S)
 
 
-def _shared(free: "SimpleQueue[Connection | None]", user_agents: Sequence[str]) -> Told:
+def _shared(free: "SimpleQueue[Connection | None]", user_agents: Sequence[str]) -> list[Attributes]:
     """Told by whichever is free; None stands in the place of a process that died."""
 
-    def ask(some: Sequence[str]) -> Told:
+    def ask(some: Sequence[str]) -> list[Attributes]:
         process = free.get()
         try:
             if process is not None:
@@ -73,20 +71,11 @@ def _shared(free: "SimpleQueue[Connection | None]", user_agents: Sequence[str]) 
             process = None
         finally:
             free.put(process)
-        return told(some)
+        return classify_many(some)
 
     parts = [user_agents[start : start + TOLD_AT_ONCE] for start in range(0, len(user_agents), TOLD_AT_ONCE)]
     with ThreadPoolExecutor(PROCESSES, "tell") as pool:
-        return _joined(pool.map(ask, parts))
-
-
-def _joined(parts: Iterator[Told]) -> Told:
-    places: dict[Kind, int] = {}
-    found: list[int] = []
-    for numbers, kinds in parts:
-        place_of = [places.setdefault(kind, len(places)) for kind in kinds]
-        found += [place_of[number] for number in numbers]
-    return found, list(places)
+        return [each for part in pool.map(ask, parts) for each in part]
 
 
 def _serve(asked: Sequence[Connection], parents: Sequence[Connection]) -> None:
@@ -94,12 +83,12 @@ def _serve(asked: Sequence[Connection], parents: Sequence[Connection]) -> None:
     for end in parents:
         end.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    told([""])
+    classify_many([""])
     gc.freeze()
     own, forked = _forked(asked)
     with suppress(EOFError, OSError):
         while True:
-            own.send(told(own.recv()))
+            own.send(classify_many(own.recv()))
     for process in forked:  # else nobody asks for its end where process 1 does not
         os.waitpid(process, 0)
 

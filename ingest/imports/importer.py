@@ -11,7 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest.classification.pool import Tell, told
+from ingest.classification.pool import Classifier, classify_many
+from ingest.classification.user_agent_cache import UserAgentCache
 from ingest.errors import IngestError, InvalidLog, LedgerIncomplete
 from ingest.formats import detect
 from ingest.formats.detect import Format, LastHeader
@@ -19,7 +20,7 @@ from ingest.formats.request import DEFAULT_PAGES, Pages
 from ingest.imports import ledger, prefetch, request_cache, source
 from ingest.imports.chunk import LINE_BYTES_MAX, MALFORMED_KEPT, Block, Said, blocks, read
 from ingest.imports.ledger import Fingerprint, Place
-from ingest.imports.rows import Kinds, Readers, page_views
+from ingest.imports.rows import Readers, page_views
 from ingest.imports.source import Content
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches, refusals
@@ -104,7 +105,7 @@ class Import:
     project: str
     now: Callable[[], float]
     options: Options = DEFAULTS
-    kinds: Kinds = field(default_factory=Kinds)
+    user_agents: UserAgentCache = field(default_factory=UserAgentCache)
     summary: Summary = field(default_factory=Summary)
     check: Callable[[], str] = lambda: ""
 
@@ -117,7 +118,7 @@ class Import:
 
     def prepare(self, said: Said, fingerprint: Fingerprint) -> Prepared:
         """Write what a stretch says beside the lake. Nothing is counted before it is kept."""
-        rows, readers = page_views(self.project, said.views, int(self.now() * 1_000_000), self.kinds)
+        rows, readers = page_views(self.project, said.views, int(self.now() * 1_000_000), self.user_agents)
         self._require_new(rows)
         is_large = rows.num_rows >= STAGED_ROWS_MIN or rows.nbytes >= STAGED_BYTES_MIN
         return Prepared(
@@ -195,7 +196,7 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     now: Callable[[], float],
     options: Options = DEFAULTS,
     on_read: Callable[[int, int], None] = lambda count, lines: None,
-    tell: Tell = told,
+    classifier: Classifier = classify_many,
     check: Callable[[], str] = lambda: "",
 ) -> Summary:
     """Read each file (`-` is standard input) and store the page views that no import has stored before.
@@ -214,7 +215,7 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     Of several files, an error of `ingest` has a note that names the one it is of and says what is stored.
     """
     ledger.create(hot)
-    run = Import(hot, root, project, now, options, Kinds(tell), check=check)
+    run = Import(hot, root, project, now, options, UserAgentCache(classifier), check=check)
     meant = source.matched(files)
     source.try_each(meant)
     with ledger.rehearsed(hot) if options.is_dry_run else nullcontext():

@@ -5,13 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ingest.classification import pool
-from ingest.classification.pool import Kind, Tell, told
+from ingest.classification.pool import classify_many
 from tests.waiting import until
 from tests.warehouse.site import ROOT
 
@@ -19,12 +19,6 @@ FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.
 SOME = ["GPTBot/1.3", FIREFOX, "", "curl/8.5", "\N{SNOWMAN}"]
 MANY = [f"{agent} {number}" for number in range(pool.TOLD_AT_ONCE) for agent in SOME]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="there are no other processes")
-
-
-def kinds(tell: Tell, user_agents: Sequence[str]) -> list[Kind]:
-    places, found = tell(user_agents)
-    assert len(set(found)) == len(found)
-    return [found[place] for place in places]
 
 
 def others() -> tuple[int, int]:
@@ -67,8 +61,8 @@ def no_child_is_left() -> Iterator[None]:
 @pytest.mark.usefixtures("no_child_is_left")
 @pytest.mark.parametrize("user_agents", [[], SOME, MANY], ids=["none", "few", "many"])
 def test_other_processes_say_what_this_one_says_in_the_same_order(user_agents: list[str]) -> None:
-    with pool.helped() as tell:
-        assert kinds(tell, user_agents) == kinds(told, user_agents)
+    with pool.helped() as classify:
+        assert classify(user_agents) == classify_many(user_agents)
 
 
 @linux
@@ -84,23 +78,23 @@ def test_no_process_outlives_the_help() -> None:
 @pytest.mark.parametrize("killed", [[0], [1], [0, 1]], ids=["first", "second", "both"])
 @pytest.mark.parametrize("user_agents", [SOME, MANY], ids=["few", "many"])
 def test_who_is_left_says_what_a_killed_process_does_not(user_agents: list[str], killed: list[int]) -> None:
-    with pool.helped() as tell:
+    with pool.helped() as classify:
         pids = others()
         for each in killed:
             os.kill(pids[each], signal.SIGKILL)
             await_end(pids[each])
-        assert kinds(tell, user_agents) == kinds(told, user_agents)
-        assert kinds(tell, user_agents) == kinds(told, user_agents)
+        assert classify(user_agents) == classify_many(user_agents)
+        assert classify(user_agents) == classify_many(user_agents)
 
 
 @linux
 def test_each_process_tells_some_and_ctrl_c_is_not_for_them() -> None:
-    with pool.helped() as tell:
+    with pool.helped() as classify:
         pids = others()
         for pid in pids:
             os.kill(pid, signal.SIGINT)
         used = [ticks(pid) for pid in pids]
-        assert kinds(tell, MANY) == kinds(told, MANY)
+        assert classify(MANY) == classify_many(MANY)
         assert all(ticks(pid) > before for pid, before in zip(pids, used, strict=True))
 
 
@@ -116,10 +110,10 @@ def test_one_process_tells_where_the_system_allows_no_second(
         return fork()
 
     monkeypatch.setattr(os, "fork", fork_once)
-    with pool.helped() as tell:
+    with pool.helped() as classify:
         (first,) = multiprocessing.active_children()
         assert first.pid is not None
-        assert kinds(tell, MANY) == kinds(told, MANY)
+        assert classify(MANY) == classify_many(MANY)
         assert is_alive(first.pid)
     assert capfd.readouterr().err == ""
 
@@ -139,8 +133,9 @@ def test_other_processes_end_with_this_one_when_it_is_killed() -> None:
     program = (
         "import os, signal, threading, time; from ingest.classification import pool\n"
         "from tests.ingest.classification.test_pool import MANY, others\n"
-        "with pool.helped() as tell:\n"
-        "    print(*others(), flush=True); threading.Thread(target=tell, args=(MANY * 4,)).start(); time.sleep(0.2)\n"
+        "with pool.helped() as classify:\n"
+        "    print(*others(), flush=True)\n"
+        "    threading.Thread(target=classify, args=(MANY * 4,)).start(); time.sleep(0.2)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)"
     )
     # Its output is a pipe that all hold: it ends when all have.
