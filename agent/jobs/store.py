@@ -25,14 +25,14 @@ CANCELLED = "it was cancelled"
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Enqueued:
     """A job as it is once a prompt is taken, and what is left of the project's hour."""
 
     job: Job
     allowance: Allowance
 
 
-def create(engine: sa.Engine, project: str, prompt: str, key: str | None, now_us: int) -> Taken:
+def create(engine: sa.Engine, project: str, prompt: str, key: str | None, now_us: int) -> Enqueued:
     """A new active job, whose first turn waits for a worker. The same key and prompt give the first answer again.
 
     Raises:
@@ -42,7 +42,7 @@ def create(engine: sa.Engine, project: str, prompt: str, key: str | None, now_us
     with writing(engine) as connection:
         _hold(connection, project)
         if (known := _answered(connection, project, "create", key, prompt, now_us)) is not None:
-            return Taken(known, use(connection, project, "create", now_us, 0))
+            return Enqueued(known, use(connection, project, "create", now_us, 0))
         chosen = configuration.ready(connection, project)
         allowance = use(connection, project, "create", now_us, 1)
         job = Job(
@@ -64,10 +64,10 @@ def create(engine: sa.Engine, project: str, prompt: str, key: str | None, now_us
         connection.execute(JOBS.insert().values(row))
         _queue(connection, job, "create", prompt, now_us)
         _remember(connection, job, "create", key, prompt, now_us)
-    return Taken(job, allowance)
+    return Enqueued(job, allowance)
 
 
-def message(engine: sa.Engine, project: str, id: str, prompt: str, key: str | None, now_us: int) -> Taken:
+def message(engine: sa.Engine, project: str, id: str, prompt: str, key: str | None, now_us: int) -> Enqueued:
     """A follow-up: its turn comes after those that wait, and the job is active. See `create`.
 
     Raises:
@@ -77,7 +77,7 @@ def message(engine: sa.Engine, project: str, id: str, prompt: str, key: str | No
     with writing(engine) as connection:
         _hold(connection, project)
         if (known := _answered(connection, project, operation, key, prompt, now_us)) is not None:
-            return Taken(known, use(connection, project, "message", now_us, 0))
+            return Enqueued(known, use(connection, project, "message", now_us, 0))
         job = _locked(connection, project, id)
         status = after(job.status, Event.MESSAGE)
         configuration.ready(connection, project)
@@ -86,7 +86,7 @@ def message(engine: sa.Engine, project: str, id: str, prompt: str, key: str | No
         set_job(connection, job, now_us)
         _queue(connection, job, "message", prompt, now_us)
         _remember(connection, job, operation, key, prompt, now_us)
-    return Taken(job, allowance)
+    return Enqueued(job, allowance)
 
 
 def find(engine: sa.Engine, project: str, id: str) -> Job:

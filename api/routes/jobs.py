@@ -14,7 +14,7 @@ from agent.errors import JobNotFound, TooManyUses
 from agent.jobs import journal, quota, store, webhook
 from agent.jobs.job import ID, PROMPT_BYTES_MAX, Job
 from agent.jobs.quota import USES_MAX, WINDOW_S, Allowance
-from agent.jobs.store import Taken
+from agent.jobs.store import Enqueued
 from api.http import auth, body, parameters
 from api.http.headers import idempotency_key
 from api.http.negotiation import accepted
@@ -200,7 +200,7 @@ def _fault(reason: str, field: str = "prompt") -> Problem:
     return Problem("invalid-body", f"{field} {reason}", [Fault(reason, pointer=f"/{field}")])
 
 
-async def _taken(do: Callable[[], Taken]) -> Taken:
+async def _taken(do: Callable[[], Enqueued]) -> Enqueued:
     """Raises Problem `rate-limited`, with what is left, beside what `do` raises."""
     try:
         return await run_in_threadpool(do)
