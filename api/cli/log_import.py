@@ -9,7 +9,7 @@ import click
 from api.settings import Settings
 from ingest.classification.pool import classify_many, helped
 from ingest.formats.detect import NAMES
-from ingest.formats.request import Pages
+from ingest.formats.page_filter import Pages
 from ingest.imports import source
 
 AUTO = "auto"

@@ -1,7 +1,7 @@
 """Access-log formats, one module each, and their detection.
 
 - `fields`: A field of a log line into text or into a time: what the formats of logs have in common.
-- `request`: A request that a log tells of, into a hit, or the reason why it is no page view.
+- `page_filter`: The filter that turns the request of a log line into a hit, or names the reason why it is no page view.
 - `clf`: A line of a server's access log, in the formats that are text with quotes, into a request.
 - `nginx`: An nginx `log_format` into a parser of its lines.
 - `cloudfront`: A line of Amazon CloudFront's standard log into a request.

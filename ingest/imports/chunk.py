@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ingest.errors import InvalidLine
 from ingest.formats.detect import Format
-from ingest.formats.request import Pages, page_view
+from ingest.formats.page_filter import Pages, page_view
 from ingest.hits.hit import Hit
 from ingest.imports import columnar
 from ingest.imports.request_cache import Memory

@@ -16,7 +16,7 @@ from ingest.classification.user_agent_cache import UserAgentCache
 from ingest.errors import IngestError, InvalidLog, LedgerIncomplete
 from ingest.formats import detect
 from ingest.formats.detect import Format, LastHeader
-from ingest.formats.request import DEFAULT_PAGES, Pages
+from ingest.formats.page_filter import DEFAULT_PAGES, Pages
 from ingest.imports import ledger, prefetch, request_cache, source
 from ingest.imports.chunk import LINE_BYTES_MAX, MALFORMED_KEPT, Block, Said, blocks, read
 from ingest.imports.ledger import Fingerprint, Place

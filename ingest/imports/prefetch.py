@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TypeVar
 
 from ingest.formats.detect import Format
-from ingest.formats.request import Pages
+from ingest.formats.page_filter import Pages
 from ingest.imports import columnar, request_cache
 from ingest.imports.chunk import Block, Said, joined, read
 from ingest.imports.ledger import Fingerprint

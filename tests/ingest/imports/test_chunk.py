@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.formats import detect
-from ingest.formats.request import DEFAULT_PAGES
+from ingest.formats.page_filter import DEFAULT_PAGES
 from ingest.imports import chunk, source
 from ingest.imports.chunk import LINE_BYTES_MAX, Block, Said, blocks, joined, read
 from ingest.imports.request_cache import Memory

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ingest.errors import InvalidLine
 from ingest.formats import detect
-from ingest.formats.request import DEFAULT_PAGES, Pages, page_view
+from ingest.formats.page_filter import DEFAULT_PAGES, Pages, page_view
 from ingest.hits.hit import Hit
 from ingest.imports import columnar, request_cache
 from ingest.imports.chunk import LINE_BYTES_MAX
