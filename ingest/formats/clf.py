@@ -15,7 +15,7 @@ import re
 
 from ingest.errors import InvalidLine
 from ingest.formats.fields import clf_us, decoded, shown
-from ingest.formats.page_filter import Request
+from ingest.formats.request import Request
 
 _QUOTED = rb'"((?:[^"\\]|\\.)*)"'
 _TO_SIZE = rb"\S+ \S+ [^\[]*\[([^\]]{1,40})\] " + _QUOTED + rb" (\d{3}) (?:\d+|-)"

@@ -11,7 +11,7 @@ from urllib.parse import unquote_to_bytes
 
 from ingest.errors import InvalidLine
 from ingest.formats.fields import decoded, iso_us, shown
-from ingest.formats.page_filter import Request
+from ingest.formats.request import Request
 
 FIELDS = b"#Fields:"
 _NEEDED = ("date", "time", "cs-method", "cs-uri-stem", "sc-status", "cs(User-Agent)")

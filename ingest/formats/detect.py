@@ -7,7 +7,7 @@ from ingest.errors import InvalidLine, UnknownFormat
 from ingest.formats import clf, json_lines, nginx
 from ingest.formats.cloudfront import FIELDS
 from ingest.formats.cloudfront import Parser as CloudFrontParser
-from ingest.formats.page_filter import Parse, Request
+from ingest.formats.request import Parse, Request
 
 SHOWN_CHARACTERS = 120
 

@@ -16,7 +16,7 @@ import msgspec
 
 from ingest.errors import InvalidLine
 from ingest.formats.fields import decoded, shown, time_us
-from ingest.formats.page_filter import Request
+from ingest.formats.request import Request
 
 VERCEL_REQUESTS_KEPT = 65_536
 

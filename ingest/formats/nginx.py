@@ -14,7 +14,7 @@ import re2  # type: ignore[import-untyped]  # ships no types
 from ingest.errors import InvalidFormat, InvalidLine
 from ingest.formats.clf import request_line
 from ingest.formats.fields import decoded, shown, time_us
-from ingest.formats.page_filter import Parse, Request
+from ingest.formats.request import Parse, Request
 
 _TIMES = ("msec", "time_iso8601", "time_local")
 """The most exact first: of several, the first is read."""

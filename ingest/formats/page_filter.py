@@ -1,18 +1,19 @@
-"""A request that a log tells of, into a hit, or the reason why it is no page view."""
+"""The filter that turns the request of a log line into a hit, or names the reason why it is not a page view."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from ingest.errors import InvalidField, InvalidLine
+from ingest.formats.request import Request
 from ingest.hits import url
 from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX, Hit, utm_source
 
 Skip = Literal["malformed", "not_a_request", "method", "status", "excluded", "not_a_page"]
-"""Why a line is no page view; where several hold, the first of these."""
+"""Reasons why a line is not a page view. If several apply, the line is counted under the first of them."""
 
 NOT_PAGES = frozenset(
     (
@@ -24,32 +25,18 @@ NOT_PAGES = frozenset(
         "xml rss atom json jsonl csv"
     ).split()
 )
-"""Extensions of what a page loads or links to: styles, scripts, images, fonts, media, archives, feeds, data."""
+"""Extensions of files that a page loads or links to: styles, scripts, images, fonts, media, archives, feeds, data."""
 NOT_PAGE_PATHS = frozenset({"/robots.txt", "/ads.txt", "/humans.txt"})
 NOT_PAGE_FOLDER = "/.well-known/"
 
 
-class Request(NamedTuple):
-    """What a well-formed line says. `ts_us` is microseconds since 1970; a field logged as `-` is empty."""
-
-    ts_us: int
-    method: str
-    target: str
-    status: int
-    referrer: str
-    user_agent: str
-
-
-Parse = Callable[[bytes], Request | None]
-"""Reads one line, with or without its line end: None where it tells of no request. Raises InvalidLine."""
-
-
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """What an owner says of which paths are pages: globs of the whole normalised path, in its case.
+    """The owner's globs of paths that are pages and of paths that are not.
 
-    `*` is any run of characters, `/` included, `?` is one, `[...]` one of a set. `exclude` is asked first; what
-    `include` matches is a page, whatever its extension or name.
+    A glob is compared with the whole normalised path, case-sensitively. `*` matches any number of characters, including
+    `/`; `?` matches one character; `[...]` matches one character of a set. `exclude` takes precedence over `include`. A
+    path that matches `include` is a page, whatever its extension or name.
     """
 
     include: tuple[str, ...] = ()
@@ -58,24 +45,34 @@ class Pages:
 
 DEFAULT_PAGES = Pages()
 
+_SKIPPED_REQUESTS: Mapping[Skip, Callable[[Request], bool]] = {
+    "method": lambda request: request.method != "GET",
+    "status": lambda request: not (200 <= request.status < 300 or request.status == 304),
+}
+_SKIPPED_PATHS: Mapping[Skip, Callable[[str, Pages], bool]] = {
+    "excluded": lambda path, pages: _matches(path, pages.exclude),
+    "not_a_page": lambda path, pages: _is_not_page(path) and not _matches(path, pages.include),
+}
+"""Conditions by reason, in the order in which they are checked; the path is normalised."""
+
 
 def page_view(request: Request, pages: Pages = DEFAULT_PAGES) -> Hit | Skip:
-    """The hit of a request that is a page view: a GET, answered 2xx or 304, of a page.
+    """Return the hit of a request that is a page view, or the reason why it is not.
 
     Raises:
-        InvalidLine: its target or another field is over a limit of `ingest.hits.hit`.
+        InvalidLine: the target or another field is longer than a limit of `ingest.hits.hit`.
     """
-    if request.method != "GET":
-        return "method"
-    if not (200 <= request.status < 300 or request.status == 304):
-        return "status"
-    normalised = _path(request.target)
-    if reason := no_page(normalised, pages):
-        return reason
+    for reason, applies in _SKIPPED_REQUESTS.items():
+        if applies(request):
+            return reason
+    path = _path(request.target)
+    for reason, applies_to_path in _SKIPPED_PATHS.items():
+        if applies_to_path(path, pages):
+            return reason
     if len(request.user_agent) > USER_AGENT_CHARACTERS_MAX or len(request.referrer) > url.URL_CHARACTERS_MAX:
         raise InvalidLine("its user agent or referrer is too long")
     return Hit(
-        path=normalised,
+        path=path,
         ts_us=request.ts_us,
         user_agent=request.user_agent,
         referrer=request.referrer or None,
@@ -86,15 +83,6 @@ def page_view(request: Request, pages: Pages = DEFAULT_PAGES) -> Hit | Skip:
     )
 
 
-def no_page(normalised: str, pages: Pages) -> Literal["excluded", "not_a_page"] | None:
-    """Why a normalised path is no page; None where it is one."""
-    if pages.exclude and _any_of(pages.exclude).match(normalised):
-        return "excluded"
-    if not _is_not_page(normalised) or (pages.include and _any_of(pages.include).match(normalised)):
-        return None
-    return "not_a_page"
-
-
 def _path(target: str) -> str:
     try:
         return url.of_url(target) if target.lower().startswith(("http://", "https://")) else url.of_path(target)
@@ -102,15 +90,15 @@ def _path(target: str) -> str:
         raise InvalidLine(error.reason) from None
 
 
-def _is_not_page(normalised: str) -> bool:
-    _, dot, extension = normalised.rpartition("/")[2].rpartition(".")
-    return (
-        bool(dot and extension.lower() in NOT_PAGES)
-        or normalised in NOT_PAGE_PATHS
-        or normalised.startswith(NOT_PAGE_FOLDER)
-    )
+def _is_not_page(path: str) -> bool:
+    _, dot, extension = path.rpartition("/")[2].rpartition(".")
+    return bool(dot and extension.lower() in NOT_PAGES) or path in NOT_PAGE_PATHS or path.startswith(NOT_PAGE_FOLDER)
+
+
+def _matches(path: str, globs: tuple[str, ...]) -> bool:
+    return bool(globs) and _pattern(globs).match(path) is not None
 
 
 @lru_cache
-def _any_of(globs: tuple[str, ...]) -> re.Pattern[str]:
+def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(map(translate, globs)))

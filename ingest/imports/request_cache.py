@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingest.errors import InvalidLine
-from ingest.formats.page_filter import Pages, Request, Skip, page_view
+from ingest.formats.page_filter import Pages, Skip, page_view
+from ingest.formats.request import Request
 from ingest.hits.hit import Hit
 from ingest.hits.url import PATH_CHARACTERS_MAX
 

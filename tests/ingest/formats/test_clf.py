@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from ingest.errors import InvalidLine
 from ingest.formats.clf import parse, parse_common, parse_vhost_combined
-from ingest.formats.page_filter import Request, page_view
+from ingest.formats.page_filter import page_view
+from ingest.formats.request import Request
 from ingest.hits.hit import EPOCH, Hit
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ingest.errors import InvalidLine
 from ingest.formats.cloudfront import Parser
-from ingest.formats.page_filter import Request
+from ingest.formats.request import Request
 
 NOON_US = 1_789_473_600_000_000  # 2026-09-15T12:00:00Z
 # https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/standard-logs-reference.html

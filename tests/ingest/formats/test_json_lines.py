@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ingest.errors import InvalidLine
 from ingest.formats import json_lines
 from ingest.formats.json_lines import VERCEL_REQUESTS_KEPT, VercelParser
-from ingest.formats.page_filter import Parse, Request
+from ingest.formats.request import Parse, Request
 
 NOON_S = 1_789_473_600  # 2026-09-15T12:00:00Z
 NOON_US = NOON_S * 1_000_000

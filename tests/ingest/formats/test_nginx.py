@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ingest.errors import InvalidFormat, InvalidLine
 from ingest.formats.nginx import compiled
-from ingest.formats.page_filter import Request
+from ingest.formats.request import Request
 
 NOON_US = 1_789_473_600_000_000  # 2026-09-15T12:00:00Z
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"

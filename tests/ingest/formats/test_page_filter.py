@@ -7,7 +7,8 @@ import pytest
 
 from ingest.errors import InvalidLine
 from ingest.formats.clf import parse
-from ingest.formats.page_filter import NOT_PAGE_FOLDER, NOT_PAGE_PATHS, NOT_PAGES, Pages, Request, Skip, page_view
+from ingest.formats.page_filter import NOT_PAGE_FOLDER, NOT_PAGE_PATHS, NOT_PAGES, Pages, Skip, page_view
+from ingest.formats.request import Request
 from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX, Hit
 from ingest.hits.url import URL_CHARACTERS_MAX
 from tests.ingest.formats.test_clf import line
