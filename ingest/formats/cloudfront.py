@@ -1,8 +1,8 @@
-"""A line of Amazon CloudFront's standard log into a request.
+"""Parser of Amazon CloudFront's standard logs.
 
 Source: https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/standard-logs-reference.html. Columns are
-separated by tabs and named by the last `#Fields:` line above. Every value is percent-encoded once, a `%` as `%25`, and
-an empty one is `-`.
+separated by tabs; the last `#Fields:` line above a line names them. Every value is percent-encoded once (`%` as `%25`);
+`-` means no value.
 """
 
 import re
@@ -10,30 +10,30 @@ from collections.abc import Sequence
 from urllib.parse import unquote_to_bytes
 
 from ingest.errors import InvalidLine
-from ingest.formats.fields import decoded, iso_us, shown
+from ingest.formats.fields import decode, iso_us, storable
 from ingest.formats.request import Request
 
 FIELDS = b"#Fields:"
-_NEEDED = ("date", "time", "cs-method", "cs-uri-stem", "sc-status", "cs(User-Agent)")
+_REQUIRED = ("date", "time", "cs-method", "cs-uri-stem", "sc-status", "cs(User-Agent)")
 _OPTIONAL = ("cs-uri-query", "cs(Referer)")
 _STATUS = re.compile(rb"\d{3}")
 
 
 class Parser:
-    """Reads a log line by line, and keeps the columns that its headers name."""
+    """Parser of one log. It remembers the columns of the log's last header, so that each log needs a parser."""
 
     def __init__(self, head: Sequence[bytes] = ()) -> None:
-        """`head`: the log's first lines, whose first header holds until another comes."""
+        """Take the columns from the first header among `head`, the first lines of the log."""
         self._columns: dict[str, int] = {}
         header = next((line for line in head if line.startswith(FIELDS)), None)
         if header is not None:
             self._columns = _columns(header)
 
     def __call__(self, line: bytes) -> Request | None:
-        """Read one line: None of a header.
+        """Parse one line; return None for a header.
 
         Raises:
-            InvalidLine: it is not of the columns, or no header names those that are needed.
+            InvalidLine: the line does not match the columns, or no header names a required column.
         """
         if line.startswith(FIELDS):
             self._columns = _columns(line)
@@ -47,12 +47,12 @@ def _columns(header: bytes) -> dict[str, int]:
 
 
 def _request(fields: list[bytes], columns: dict[str, int]) -> Request:
-    missing = [name for name in _NEEDED if name not in columns]
+    missing = [name for name in _REQUIRED if name not in columns]
     if missing:
         raise InvalidLine(f"no #Fields line above names the column {missing[0]}")
     if len(fields) < len(columns):
         raise InvalidLine(f"has {len(fields)} columns of {len(columns)}")
-    date, time, method, stem, status, user_agent = (fields[columns[name]] for name in _NEEDED)
+    date, time, method, stem, status, user_agent = (fields[columns[name]] for name in _REQUIRED)
     query, referrer = (_text(fields[columns[name]]) if name in columns else "" for name in _OPTIONAL)
     if not _STATUS.fullmatch(status):
         raise InvalidLine("its sc-status is no status")
@@ -67,4 +67,4 @@ def _request(fields: list[bytes], columns: dict[str, int]) -> Request:
 
 
 def _text(field: bytes) -> str:
-    return "" if field == b"-" else shown(decoded(unquote_to_bytes(field)))
+    return "" if field == b"-" else storable(decode(unquote_to_bytes(field)))

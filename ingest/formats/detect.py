@@ -1,4 +1,4 @@
-"""Which format a log is in, by name, by an nginx `log_format`, or by its first lines."""
+"""The format of a log: by name, by an nginx `log_format`, or detected from the log's first lines."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from ingest.formats.request import Parse, Request
 SHOWN_CHARACTERS = 120
 
 _PARSERS: Mapping[str, Callable[[Sequence[bytes]], Parse]] = {
-    "vhost-combined": lambda head: clf.parse_vhost_combined,  # its lines are of combined too: stands before it
+    "vhost-combined": lambda head: clf.parse_vhost_combined,  # before combined, which also matches its lines
     "combined": lambda head: clf.parse,
     "common": lambda head: clf.parse_common,
     "caddy": lambda head: json_lines.parse_caddy,
@@ -21,9 +21,10 @@ _PARSERS: Mapping[str, Callable[[Sequence[bytes]], Parse]] = {
     "vercel": lambda head: json_lines.VercelParser(),
     "netlify": lambda head: json_lines.parse_netlify,
 }
-"""A parser for a log of which the first lines are given. Of formats that read as many, the first is detected."""
+"""Functions from the first lines of a log to its parser, by format. If several formats match equally many lines, the
+first of them is detected."""
 _HEADERS = {"cloudfront": FIELDS}
-"""How a line begins that says how those below it are read, in formats that have such."""
+"""Prefixes of header lines, which describe the lines below them, by format."""
 
 NAMES = tuple(_PARSERS)
 NGINX_HINT = "an nginx log_format"
@@ -31,94 +32,97 @@ NGINX_HINT = "an nginx log_format"
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How the lines of one log are read, in order: some formats keep what earlier lines said, so that each log needs
-    its own. `parse` answers None to a line that tells of no request, and raises InvalidLine."""
+    """Format of one log. Some parsers depend on earlier lines: each log needs its own, and its lines in their order."""
 
     name: str
     parse: Parse
 
 
 class LastHeader:
-    """The last line of a log that says how those below it are read, found in pieces of the log as they come."""
+    """The last header line of a log, searched in the pieces of the log as they are read."""
 
     def __init__(self, format: Format) -> None:
-        self._beginning = _HEADERS.get(format.name)
+        self._prefix = _HEADERS.get(format.name)
         self._line: bytes | None = None
-        self._begun = b""
+        self._unfinished = b""
 
     def take(self, piece: bytes) -> None:
-        if self._beginning is None:
+        """Search the next piece of the log."""
+        if self._prefix is None:
             return
-        text = b"\n" + self._begun + piece
+        text = b"\n" + self._unfinished + piece
         end = text.rfind(b"\n")
-        found = text.rfind(b"\n" + self._beginning, 0, end) + 1
-        if found:
-            self._line = text[found : text.index(b"\n", found)]
-        self._begun = text[end + 1 :]
+        start = text.rfind(b"\n" + self._prefix, 0, end) + 1
+        if start:
+            self._line = text[start : text.index(b"\n", start)]
+        self._unfinished = text[end + 1 :]
 
     def line(self, ahead: bytes) -> bytes | None:
-        """None if there was none. `ahead` is what follows the pieces, which may have ended inside of it."""
-        if self._beginning is not None and self._begun:
+        """Return the header, or None if there was none. `ahead` follows the pieces, and completes their last line."""
+        if self._prefix is not None and self._unfinished:
             self.take(ahead.partition(b"\n")[0] + b"\n")
         return self._line
 
 
 def named(name: str, head: Sequence[bytes]) -> Format:
-    """The format of a name in NAMES, or of an nginx log_format, told by its `$`, for the log of these first lines.
+    """Return the format with a name of NAMES, or of an nginx log_format, for the log with the first lines `head`.
+
+    A name with a `$` is a log_format.
 
     Raises:
-        UnknownFormat: it is neither.
-        InvalidFormat: the log_format lacks what is needed.
+        UnknownFormat: the name is neither.
+        InvalidFormat: the log_format lacks a required variable.
     """
     if "$" in name:
-        return Format(name, _unless_blank(nginx.compiled(name)))
+        return Format(name, _skip_blank(nginx.compile_format(name)))
     if name not in _PARSERS:
         raise UnknownFormat(f"there is no log format {_shortened(name)}; give {_choices()}")
-    return Format(name, _unless_blank(_PARSERS[name](head)))
+    return Format(name, _skip_blank(_PARSERS[name](head)))
 
 
 def detect(head: Sequence[bytes], log: str = "the log") -> Format:
-    """The format that reads most of a log's first lines as requests, and knows more than half of those not blank.
+    """Return the format that parses most of a log's first lines as requests.
 
-    It knows also what it says to be no request, such as headers. No line at all is combined. `log` is named in errors.
+    The format must match more than half of the lines that are not blank; a line that records no request, such as a
+    header, counts as a match. A log without lines is combined. `log` is the log's name in errors.
 
     Raises:
-        UnknownFormat: no format does.
+        UnknownFormat: no format matches more than half of the lines.
     """
     lines = [line for line in head if line.strip()]
     if not lines:
         return named("combined", head)
-    read = {name: _counts(named(name, ()), lines) for name in NAMES}
-    best = max(NAMES, key=read.__getitem__)
-    _, known = read[best]
-    if known * 2 <= len(lines):
+    counts = {name: _counts(named(name, ()), lines) for name in NAMES}
+    best = max(NAMES, key=counts.__getitem__)
+    _, matches = counts[best]
+    if matches * 2 <= len(lines):
         first = _shortened(lines[0].decode("latin-1").strip())
         raise UnknownFormat(f"{log} is of no known format; it begins with {first}; give --format: {_choices()}")
     return named(best, head)
 
 
 def _counts(format: Format, lines: Sequence[bytes]) -> tuple[int, int]:
-    """How many of the lines the format reads as requests, and how many it knows."""
-    requests = known = 0
+    """Return how many of the lines the format parses as requests, and how many it matches."""
+    requests = matches = 0
     for line in lines:
         try:
             request = format.parse(line)
         except InvalidLine:
             continue
-        known += 1
+        matches += 1
         requests += request is not None
-    return requests, known
+    return requests, matches
 
 
-def _unless_blank(parse: Parse) -> Parse:
-    def parsed(line: bytes) -> Request | None:
+def _skip_blank(parse: Parse) -> Parse:
+    def parse_unless_blank(line: bytes) -> Request | None:
         return None if line.isspace() or not line else parse(line)
 
-    return parsed
+    return parse_unless_blank
 
 
 def _choices() -> str:
-    return f"{', '.join(NAMES)}, or {NGINX_HINT} as it stands in nginx.conf"
+    return f"{', '.join(NAMES)}, or {NGINX_HINT} copied from nginx.conf"
 
 
 def _shortened(text: str) -> str:

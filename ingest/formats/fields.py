@@ -1,4 +1,4 @@
-"""A field of a log line into text or into a time: what the formats of logs have in common."""
+"""Text and times of log fields, as all formats need them."""
 
 import math
 import re
@@ -14,32 +14,45 @@ _CLF = re.compile(r"(\d{2})/([A-Z][a-z]{2})/(\d{4}):(\d{2}):(\d{2}):(\d{2}) ([+-
 _ISO = re.compile(
     r"(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):?(\d\d))?", re.ASCII
 )
+_ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
+_WHITESPACE = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 _UNIX = re.compile(r"\d{1,19}(?:\.\d{1,9})?", re.ASCII)
 _UNITS = ((10**11, 10**6, 1), (10**14, 10**3, 1), (10**17, 1, 1), (math.inf, 1, 1_000))
-"""Numbers since 1970 below each are of seconds, milliseconds, microseconds, nanoseconds; how to microseconds."""
+"""Units of numbers since 1970 (seconds, milliseconds, microseconds, nanoseconds): the upper bound of the numbers in the
+unit, and the factor and the divisor that convert them to microseconds."""
 _FIRST_US = microseconds(datetime.min.replace(tzinfo=UTC))
 _LAST_US = microseconds(datetime.max.replace(tzinfo=UTC))
 
 
-def decoded(field: bytes) -> str:
-    """As UTF-8, or as Latin-1 where it is not UTF-8."""
+def field_text(field: bytes) -> str:
+    """Return the text of a field that its server may have escaped; `-`, which means no value, becomes empty.
+
+    Apache and nginx escape with a backslash (`\\x22`, `\\"`, `\\t`, `\\u0001`), each with a subset of these forms.
+    """
+    if field == b"-":
+        return ""
+    return storable(decode(_ESCAPE.sub(_unescape, field) if b"\\" in field else field))
+
+
+def decode(field: bytes) -> str:
+    """Return the field decoded as UTF-8, or as Latin-1 if it is not valid UTF-8."""
     try:
         return field.decode()
     except UnicodeDecodeError:
         return field.decode("latin-1")
 
 
-def shown(text: str) -> str:
-    """The text with U+FFFD for each character that no field may hold."""
+def storable(text: str) -> str:
+    """Return the text with U+FFFD in place of each control character and lone surrogate."""
     return text if text.isprintable() else UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 @lru_cache(4_096)
 def clf_us(written: str) -> int:
-    """Microseconds from 1970 to a time like 31/Dec/2026:23:59:59 +0000.
+    """Return the microseconds from 1970 to a time of the form 31/Dec/2026:23:59:59 +0000.
 
     Raises:
-        InvalidLine: it is not of that form, or there is no such time.
+        InvalidLine: the text is not of that form, or names a time that does not exist.
     """
     fields = _CLF.fullmatch(written)
     if fields is None or fields[2] not in _MONTHS:
@@ -50,10 +63,10 @@ def clf_us(written: str) -> int:
 
 @lru_cache(4_096)
 def iso_us(written: str) -> int:
-    """Microseconds from 1970 to a time like 2026-12-31T23:59:59.5+00:00; one without a zone is UTC.
+    """Return the microseconds from 1970 to a time of the form 2026-12-31T23:59:59.5+00:00; without a zone it is UTC.
 
     Raises:
-        InvalidLine: it is not of that form, or there is no such time.
+        InvalidLine: the text is not of that form, or names a time that does not exist.
     """
     fields = _ISO.fullmatch(written)
     if fields is None:
@@ -62,19 +75,20 @@ def iso_us(written: str) -> int:
     return _us(written, (*map(int, fields.groups()[:6]), us), fields.groups()[7:])
 
 
-def time_us(said: float | str) -> int:
-    """Microseconds from 1970 to a time in whatever form: a text, or a number since 1970.
+def time_us(written: float | str) -> int:
+    """Return the microseconds from 1970 to a time in any of the forms: a number since 1970, CLF or ISO 8601.
 
-    A number is of seconds, milliseconds, microseconds or nanoseconds by its size, which is clear from March 1973 on.
+    The size of a number decides its unit: seconds, milliseconds, microseconds or nanoseconds. The units are unambiguous
+    for times from March 1973 on.
 
     Raises:
-        InvalidLine: it is of no known form, or there is no such time.
+        InvalidLine: the form is unknown, or the time does not exist.
     """
-    if not isinstance(said, str):
-        return _unix_us(said)
-    if _UNIX.fullmatch(said):
-        return _unix_us(float(said) if "." in said else int(said))
-    return clf_us(said) if said[2:3] == "/" else iso_us(said)
+    if not isinstance(written, str):
+        return _unix_us(written)
+    if _UNIX.fullmatch(written):
+        return _unix_us(float(written) if "." in written else int(written))
+    return clf_us(written) if written[2:3] == "/" else iso_us(written)
 
 
 def _unix_us(number: float) -> int:
@@ -86,7 +100,7 @@ def _unix_us(number: float) -> int:
 
 
 def _us(written: str, local: tuple[int, ...], zone: tuple[str | None, ...]) -> int:
-    """Of a year, month, day, hour, minute, second and microsecond, and of a zone's sign, hours and minutes."""
+    """Return the microseconds from 1970 to a local time (year to microsecond) in a zone (sign, hours, minutes)."""
     year, month, day, hour, minute, second, us = local
     sign, zone_h, zone_min = zone
     offset = timedelta(hours=int(zone_h or 0), minutes=int(zone_min or 0))
@@ -95,3 +109,12 @@ def _us(written: str, local: tuple[int, ...], zone: tuple[str | None, ...]) -> i
         return microseconds(datetime(year, month, day, hour, minute, second, us, tzinfo=tz).astimezone(UTC))
     except (ValueError, OverflowError):
         raise InvalidLine(f"there is no such time: {written}") from None
+
+
+def _unescape(escape: re.Match[bytes]) -> bytes:
+    byte, code_point, character = escape.groups()
+    if byte:
+        return bytes.fromhex(byte.decode())
+    if code_point:
+        return chr(int(code_point, 16)).encode(errors="replace")
+    return _WHITESPACE.get(character, character)

@@ -1,31 +1,33 @@
-"""A line of a log that is one JSON object, as a server or an edge writes it, into a request.
+"""Parsers of logs with one JSON object per line, as servers and edge networks write them.
 
 - Caddy: https://caddyserver.com/docs/caddyfile/directives/log and https://caddyserver.com/docs/logging
 - Cloudflare Logpush: https://developers.cloudflare.com/logs/logpush/logpush-job/datasets/zone/http_requests/
 - Vercel log drains: https://vercel.com/docs/drains/reference/logs
 - Netlify log drains: https://docs.netlify.com/manage/monitoring/log-drains/
 
-Bytes that are not UTF-8 are read as Latin-1, and a number may be in quotes. A log that leaves the user agent out of its
-fields has no line that can be read: without it nothing tells people from bots.
+A line that is not UTF-8 is decoded as Latin-1, and a number may be in quotes. If a log has no user agent, all its lines
+are invalid: without a user agent, people and bots cannot be told apart.
 """
 
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
+from cachetools import FIFOCache
 
 from ingest.errors import InvalidLine
-from ingest.formats.fields import decoded, shown, time_us
+from ingest.formats.fields import decode, storable, time_us
 from ingest.formats.request import Request
 
-VERCEL_REQUESTS_KEPT = 65_536
+VERCEL_REQUEST_IDS_MAX = 65_536
+"""Maximum number of request ids that the parser of one Vercel log remembers."""
 
 Time = int | float | str
 Header = list[str] | str
 
 
 class _Line(Protocol):
-    """What every line of a product's log has, be it of a request or not."""
+    """Fields of all lines of a product's log, which decide whether the line records a request."""
 
     def is_request(self) -> bool: ...
 
@@ -35,12 +37,14 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class _Product(Generic[R]):
+    """Decoders of a product's lines: of any line, and of a line that records a request."""
+
     line: msgspec.json.Decoder[_Line]
     request: msgspec.json.Decoder[R]
 
 
 class _Caddy(msgspec.Struct, gc=False):
-    """`http.log.error` tells again of requests that `http.log.access` tells of."""
+    """A line of any logger. `http.log.error` repeats requests of `http.log.access`."""
 
     ts: Time
     level: str
@@ -55,7 +59,7 @@ class _CaddyHeaders(msgspec.Struct):
     referer: Header = msgspec.field(name="Referer", default="")
 
 
-class _CaddyAsked(msgspec.Struct):
+class _CaddyInnerRequest(msgspec.Struct):
     method: str
     uri: str
     headers: _CaddyHeaders
@@ -63,12 +67,12 @@ class _CaddyAsked(msgspec.Struct):
 
 class _CaddyRequest(msgspec.Struct):
     ts: Time
-    request: _CaddyAsked
+    request: _CaddyInnerRequest
     status: int
 
 
 class _Cloudflare(msgspec.Struct, gc=False):
-    """A worker's subrequest is a part of the answer to a visitor's request."""
+    """A line of any request. A worker makes subrequests to answer a visitor's request."""
 
     time: Time = msgspec.field(name="EdgeStartTimestamp")
     is_subrequest: bool = msgspec.field(name="WorkerSubrequest", default=False)
@@ -91,7 +95,7 @@ class _VercelStatus(msgspec.Struct, gc=False, rename="camel"):
 
 
 class _Vercel(msgspec.Struct, gc=False, rename="camel"):
-    """What has no proxy is a build's or a function's own; a status of -1 is a page made anew in the background."""
+    """A line of any source. Builds and functions have no `proxy`. Status -1 is a page rendered in the background."""
 
     deployment_id: str
     source: str
@@ -144,93 +148,93 @@ _NETLIFY = _Product(_decoder(_Netlify), _decoder(_NetlifyRequest))
 
 
 def parse_caddy(line: bytes) -> Request | None:
-    """Read one line of Caddy's log: None of what another logger than an access logger wrote.
+    """Parse one line of Caddy's log; return None unless an access logger wrote it.
 
     Raises:
-        InvalidLine: it is not of Caddy, or its headers are filtered out.
+        InvalidLine: the line is not of Caddy, or its headers are filtered out.
     """
-    said = _said(_CADDY, line)
-    if said is None:
+    fields = _request_fields(_CADDY, line)
+    if fields is None:
         return None
-    headers = said.request.headers
-    return _request(said.ts, said.request.method, said.request.uri, said.status, headers.referer, headers.user_agent)
+    request, headers = fields.request, fields.request.headers
+    return _request(fields.ts, request.method, request.uri, fields.status, headers.referer, headers.user_agent)
 
 
 def parse_cloudflare(line: bytes) -> Request | None:
-    """Read one line of the dataset http_requests: None of a subrequest.
+    """Parse one line of the dataset http_requests; return None for a subrequest.
 
     Raises:
-        InvalidLine: it is not of that dataset, or lacks a field of those that are needed.
+        InvalidLine: the line is not of that dataset, or lacks a required field.
     """
-    said = _said(_CLOUDFLARE, line)
-    if said is None:
+    fields = _request_fields(_CLOUDFLARE, line)
+    if fields is None:
         return None
-    return _request(said.time, said.method, said.uri, said.status, said.referer, said.user_agent)
+    return _request(fields.time, fields.method, fields.uri, fields.status, fields.referer, fields.user_agent)
 
 
 class VercelParser:
-    """Reads a drain line by line. Middleware and functions write further lines of a request: the first one counts.
+    """Parser of one Vercel log. Middleware and functions repeat a request in further lines: only the first one counts.
 
-    The last VERCEL_REQUESTS_KEPT ids of requests are remembered.
+    It remembers the last VERCEL_REQUEST_IDS_MAX request ids.
     """
 
     def __init__(self) -> None:
-        self._seen: dict[str, None] = {}
+        self._request_ids: FIFOCache[str, None] = FIFOCache(VERCEL_REQUEST_IDS_MAX)
 
     def __call__(self, line: bytes) -> Request | None:
-        """Read one line: None of what tells of no request, or of one that another line told of.
+        """Parse one line; return None if it records no request, or repeats one.
 
         Raises:
-            InvalidLine: it is not of a Vercel drain.
+            InvalidLine: the line is not of a Vercel log drain.
         """
-        said = _said(_VERCEL, line)
-        if said is None or self._is_told(said.request_id):
+        fields = _request_fields(_VERCEL, line)
+        if fields is None or self._is_repeated(fields.request_id):
             return None
-        asked = said.proxy
-        status = said.status_code if asked.status_code is None else asked.status_code
-        return _request(asked.timestamp, asked.method, asked.path, status or 0, asked.referer, asked.user_agent)
+        proxy = fields.proxy
+        status = fields.status_code if proxy.status_code is None else proxy.status_code
+        return _request(proxy.timestamp, proxy.method, proxy.path, status or 0, proxy.referer, proxy.user_agent)
 
-    def _is_told(self, request_id: str | None) -> bool:
+    def _is_repeated(self, request_id: str | None) -> bool:
         if request_id is None:
             return False
-        if request_id in self._seen:
+        if request_id in self._request_ids:
             return True
-        self._seen[request_id] = None
-        if len(self._seen) > VERCEL_REQUESTS_KEPT:
-            del self._seen[next(iter(self._seen))]
+        self._request_ids[request_id] = None
         return False
 
 
 def parse_netlify(line: bytes) -> Request | None:
-    """Read one line of a Netlify drain: None of other logs than traffic.
+    """Parse one line of a Netlify log drain; return None if its log is not the traffic log.
 
     Raises:
-        InvalidLine: it is not of a Netlify drain, or personal data are left out of it, and so the user agent.
+        InvalidLine: the line is not of a Netlify log drain, or the drain omits personal data, which the user agent is.
     """
-    said = _said(_NETLIFY, line)
-    if said is None:
+    fields = _request_fields(_NETLIFY, line)
+    if fields is None:
         return None
-    return _request(said.timestamp, said.method, said.path, said.status_code, said.referrer, said.user_agent)
+    return _request(
+        fields.timestamp, fields.method, fields.path, fields.status_code, fields.referrer, fields.user_agent
+    )
 
 
-def _said(product: _Product[R], line: bytes) -> R | None:
-    text = decoded(line)
-    return _read(product.request, text) if _read(product.line, text).is_request() else None
+def _request_fields(product: _Product[R], line: bytes) -> R | None:
+    text = decode(line)
+    return _decode(product.request, text) if _decode(product.line, text).is_request() else None
 
 
-def _read(decoder: msgspec.json.Decoder[R], text: str) -> R:
+def _decode(decoder: msgspec.json.Decoder[R], text: str) -> R:
     try:
         return decoder.decode(text)
-    except (msgspec.MsgspecError, RecursionError) as error:  # the second of a line of ten thousand brackets
+    except (msgspec.MsgspecError, RecursionError) as error:  # RecursionError: ten thousand brackets in one line
         raise InvalidLine(f"not a line of this format: {error}") from None
 
 
-def _request(  # the six of a Request, as they were written
+def _request(
     time: Time, method: str, target: str, status: int, referrer: Header | None, user_agent: Header | None
 ) -> Request:
-    return Request(time_us(time), shown(method), shown(target), status, _text(referrer), _text(user_agent))
+    return Request(time_us(time), storable(method), storable(target), status, _text(referrer), _text(user_agent))
 
 
-def _text(said: Header | None) -> str:
-    first = said if isinstance(said, str) else next(iter(said or ()), "")
-    return shown(first)
+def _text(header: Header | None) -> str:
+    first = header if isinstance(header, str) else next(iter(header or ()), "")
+    return storable(first)

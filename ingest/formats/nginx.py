@@ -1,9 +1,9 @@
-"""An nginx `log_format` into a parser of its lines.
+"""Compiler of an nginx `log_format` into a parser of its lines.
 
-Source: https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format. Lines are matched by RE2, whose time is
-linear in the line: https://github.com/google/re2/wiki/WhyRE2. A variable in quotes ends at the next quote that is not
-escaped, any other at the first place where the rest fits. Both kinds of escapes are undone: `\\x22` of
-`escape=default`, `\\"` and `\\u0001` of `escape=json`.
+Source: https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format. RE2 matches the lines in time
+linear in their length: https://github.com/google/re2/wiki/WhyRE2. A variable in quotes ends at the next quote that is
+not escaped; any other variable ends at the first place where the rest of the format matches. `fields.field_text` undoes
+the escapes of `escape=default` (`\\x22`) and of `escape=json` (`\\"`, `\\u0001`).
 """
 
 import re
@@ -12,19 +12,19 @@ from collections.abc import Iterable, Iterator, Mapping
 import re2  # type: ignore[import-untyped]  # ships no types
 
 from ingest.errors import InvalidFormat, InvalidLine
-from ingest.formats.clf import request_line
-from ingest.formats.fields import decoded, shown, time_us
+from ingest.formats.clf import parse_request_line
+from ingest.formats.fields import field_text, time_us
 from ingest.formats.request import Parse, Request
 
 _TIMES = ("msec", "time_iso8601", "time_local")
-"""The most exact first: of several, the first is read."""
+"""Variables with the time, the most precise first; the first one in the format is read."""
 _TARGETS = ("request_uri", "uri", "document_uri")
 _QUERIES = ("args", "query_string")
-_READ = frozenset(
+_USED = frozenset(
     (*_TIMES, *_TARGETS, *_QUERIES, "request", "request_method", "status", "http_referer", "http_user_agent")
 )
 
-_FORMS = {
+_PATTERNS = {
     "msec": rb"\d{1,12}(?:\.\d{1,9})?",
     "time_iso8601": rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)",
     "time_local": rb"\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2} [+-]\d{4}",
@@ -41,30 +41,28 @@ _PIECE = re.compile(_QUOTED, re.DOTALL)
 _BACKSLASHED = re.compile(r"\\([\\'\"])")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 _URI_AND_ARGS = re.compile(r"\$(?:document_)?uri(?:\$is_args|\?)\$(?:args|query_string)\b")
-_ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
-_WHITESPACE = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 
-def compiled(log_format: str) -> Parse:
-    """The parser of lines of a format: its text, or the whole directive, as it stands in nginx.conf.
+def compile_format(log_format: str) -> Parse:
+    """Return the parser for a log_format: the text of the format, or the whole directive copied from nginx.conf.
 
-    Variables that say nothing of a page view match anything, also nothing.
+    A variable that a page view does not need matches any text, also an empty one.
 
     Raises:
-        InvalidFormat: it lacks what a page view needs: a time, a request, a status and a user agent.
+        InvalidFormat: the format lacks a time, a request, a status or a user agent.
     """
     text = _URI_AND_ARGS.sub("$request_uri", _unquoted(log_format))
     names = {braced or bare for braced, bare in _VARIABLE.findall(text)}
     if missing := _missing(names):
         raise InvalidFormat(f"this log_format lacks {'; '.join(missing)}")
     captured: list[str] = []
-    form = _form(_parts(text, captured))
+    pattern = _compile(_parts(text, captured))
 
     def parse(line: bytes) -> Request | None:
-        found = form.fullmatch(line.rstrip(b"\r\n"))
-        if found is None:
+        match = pattern.fullmatch(line.rstrip(b"\r\n"))
+        if match is None:
             raise InvalidLine("not a line of this log_format")
-        return _request(dict(zip(captured, found.groups(), strict=True)))
+        return _request(dict(zip(captured, match.groups(), strict=True)))
 
     return parse
 
@@ -78,79 +76,66 @@ def _unquoted(log_format: str) -> str:
 
 def _missing(names: set[str]) -> list[str]:
     has_request = "request" in names or ("request_method" in names and names.intersection(_TARGETS))
-    needed = {
+    required = {
         "a time (add $time_iso8601, $time_local or $msec)": names.intersection(_TIMES),
         "a request (add $request, or $request_method and $request_uri)": has_request,
         "a status (add $status)": "status" in names,
-        "a user agent, without which nothing tells people from bots (add $http_user_agent)": "http_user_agent" in names,
+        "a user agent, without which people and bots cannot be told apart (add $http_user_agent)": "http_user_agent"
+        in names,
     }
-    return [what for what, found in needed.items() if not found]
+    return [part for part, is_present in required.items() if not is_present]
 
 
-def _form(parts: Iterable[bytes]) -> "re2._Regexp":
+def _compile(parts: Iterable[bytes]) -> "re2._Regexp":
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.dot_nl = True
     try:
         return re2.compile(b"".join(parts), options)
     except re2.error:
-        raise InvalidFormat("this log_format is too long to be one") from None
+        raise InvalidFormat("this log_format is too long") from None
 
 
 def _parts(text: str, captured: list[str]) -> Iterator[bytes]:
-    """The pattern, in pieces; `captured` becomes the names of its groups, in order."""
+    """Yield the pieces of the pattern, and append the names of its groups to `captured`, in order."""
     end = 0
     for variable in _VARIABLE.finditer(text):
         name = variable[1] or variable[2]
         in_quotes = text[variable.end() : variable.end() + 1] == '"'
-        form = _FORMS.get(name, _TO_QUOTE if in_quotes else _ANYTHING)
-        is_first = name in _READ and name not in captured
+        pattern = _PATTERNS.get(name, _TO_QUOTE if in_quotes else _ANYTHING)
+        is_first = name in _USED and name not in captured
         if is_first:
             captured.append(name)
-        yield re2.escape(text[end : variable.start()].encode()) + (b"(" if is_first else b"(?:") + form + b")"
+        yield re2.escape(text[end : variable.start()].encode()) + (b"(" if is_first else b"(?:") + pattern + b")"
         end = variable.end()
     yield re2.escape(text[end:].encode())
 
 
-def _request(said: Mapping[str, bytes]) -> Request | None:
-    ts_us = time_us(next(said[name] for name in _TIMES if name in said).decode("latin-1"))
-    asked = _method_and_target(said)
-    if asked is None:
+def _request(variables: Mapping[str, bytes]) -> Request | None:
+    ts_us = time_us(next(variables[name] for name in _TIMES if name in variables).decode("latin-1"))
+    method_and_target = _method_and_target(variables)
+    if method_and_target is None:
         return None
-    method, target = asked
+    method, target = method_and_target
     return Request(
         ts_us,
         method,
         target,
-        int(said["status"]),
-        _text(said.get("http_referer", b"")),
-        _text(said["http_user_agent"]),
+        int(variables["status"]),
+        field_text(variables.get("http_referer", b"")),
+        field_text(variables["http_user_agent"]),
     )
 
 
-def _method_and_target(said: Mapping[str, bytes]) -> tuple[str, str] | None:
-    if "request" in said:
-        asked = request_line(said["request"])
-        return asked and (asked[0], _text(asked[1]))
-    method = _text(said["request_method"])
-    if "request_uri" in said:
-        return method, _text(said["request_uri"])
-    # $uri is decoded: what would read as an escape or a query is part of the path.
-    path = _text(said.get("uri") or said.get("document_uri", b""))
+def _method_and_target(variables: Mapping[str, bytes]) -> tuple[str, str] | None:
+    if "request" in variables:
+        request_line = parse_request_line(variables["request"])
+        return request_line and (request_line[0], field_text(request_line[1]))
+    method = field_text(variables["request_method"])
+    if "request_uri" in variables:
+        return method, field_text(variables["request_uri"])
+    # nginx decodes $uri: characters that look like an escape or a query belong to the path.
+    path = field_text(variables.get("uri") or variables.get("document_uri", b""))
     path = path.replace("%", "%25").replace("?", "%3F").replace("#", "%23")
-    query = next((_text(said[name]) for name in _QUERIES if name in said), "")
+    query = next((field_text(variables[name]) for name in _QUERIES if name in variables), "")
     return method, f"{path}?{query}" if query else path
-
-
-def _text(field: bytes) -> str:
-    if field == b"-":
-        return ""
-    return shown(decoded(_ESCAPE.sub(_unescaped, field) if b"\\" in field else field))
-
-
-def _unescaped(found: re.Match[bytes]) -> bytes:
-    if found[1]:
-        return bytes.fromhex(found[1].decode())
-    if found[2]:
-        return chr(int(found[2], 16)).encode(errors="replace")
-    return _WHITESPACE.get(found[3], found[3])

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.errors import InvalidLine
-from ingest.formats.fields import decoded, iso_us, shown, time_us
+from ingest.formats.fields import decode, field_text, iso_us, storable, time_us
 from ingest.hits.hit import EPOCH
 
 NOON_US = 1_789_473_600_000_000  # 2026-09-15T12:00:00Z, by `date -u -d @1789473600`
@@ -79,10 +79,28 @@ def test_every_time_is_read_alike_in_every_unit(instant: datetime) -> None:
 
 
 def test_bytes_that_are_not_utf_8_are_latin_1() -> None:
-    assert decoded("é".encode()) == "é"
-    assert decoded("é".encode("latin-1")) == "é"
+    assert decode("é".encode()) == "é"
+    assert decode("é".encode("latin-1")) == "é"
 
 
 def test_characters_that_no_field_may_hold_are_replaced() -> None:
-    assert shown("a\x00b\nc\x7fd\ud800") == "a�b�c�d�"
-    assert shown("a b\u00a0é") == "a b\u00a0é"
+    assert storable("a\x00b\nc\x7fd\ud800") == "a�b�c�d�"
+    assert storable("a b\u00a0é") == "a b\u00a0é"
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        (b"-", ""),
+        (b"--", "--"),
+        (rb"a\"b\\c", r'a"b\c'),
+        (rb"\x22\xC3\xA9", '"\xe9'),
+        (rb"\xE9", "\xe9"),
+        (rb"\u00e9\ud800", "\xe9?"),
+        (rb"a\bb\fc\nd\re\tf\vg", "\N{REPLACEMENT CHARACTER}".join("abcdefg")),
+        (rb"\x2\u12\q", "x2u12q"),
+        (b"trailing\\", "trailing\\"),
+    ],
+)
+def test_escapes_of_apache_and_nginx_are_undone(field: bytes, text: str) -> None:
+    assert field_text(field) == text

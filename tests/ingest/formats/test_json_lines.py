@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ingest.errors import InvalidLine
 from ingest.formats import json_lines
-from ingest.formats.json_lines import VERCEL_REQUESTS_KEPT, VercelParser
+from ingest.formats.json_lines import VERCEL_REQUEST_IDS_MAX, VercelParser
 from ingest.formats.request import Parse, Request
 
 NOON_S = 1_789_473_600  # 2026-09-15T12:00:00Z
@@ -266,7 +266,7 @@ def test_vercel_request_that_several_lines_tell_of_counts_once() -> None:
 
 def test_vercel_parser_remembers_only_so_many_requests() -> None:
     parse = VercelParser()
-    for number in range(VERCEL_REQUESTS_KEPT + 1):
+    for number in range(VERCEL_REQUEST_IDS_MAX + 1):
         parse(line("vercel", requestId="first" if number == 0 else str(number)))
     assert parse(line("vercel", requestId="1")) is None
     assert parse(line("vercel", requestId="first")) == ASKED

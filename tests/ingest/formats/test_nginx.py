@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.errors import InvalidFormat, InvalidLine
-from ingest.formats.nginx import compiled
+from ingest.formats.nginx import compile_format
 from ingest.formats.request import Request
 
 NOON_US = 1_789_473_600_000_000  # 2026-09-15T12:00:00Z
@@ -77,11 +77,11 @@ def tail(referrer: bytes = b"https://example.org/", user_agent: bytes = FIREFOX.
     ],
 )
 def test_line_says_what_its_log_format_says(log_format: str, line: bytes) -> None:
-    assert compiled(log_format)(line) == ASKED
+    assert compile_format(log_format)(line) == ASKED
 
 
 def said(line: bytes, log_format: str = '$msec "$request" $status "$http_referer" "$http_user_agent"') -> Request:
-    request = compiled(log_format)(line)
+    request = compile_format(log_format)(line)
     assert request is not None
     return request
 
@@ -135,7 +135,7 @@ def test_line_of_another_form_is_malformed(line: bytes) -> None:
 
 @pytest.mark.parametrize("request_", [b"", b"-", rb"\x16\x03\x01", b"GET /a", b"SSH-2.0-Go"])
 def test_line_whose_request_is_none_of_http_tells_of_no_request(request_: bytes) -> None:
-    parse = compiled('$time_local "$request" $status "$http_referer" "$http_user_agent"')
+    parse = compile_format('$time_local "$request" $status "$http_referer" "$http_user_agent"')
     assert parse(b'15/Sep/2026:12:00:00 +0000 "%s" 400 "-" "x"' % request_) is None
     with pytest.raises(InvalidLine):
         parse(b'31/Sep/2026:12:00:00 +0000 "%s" 400 "-" "x"' % request_)
@@ -155,7 +155,7 @@ def test_line_whose_request_is_none_of_http_tells_of_no_request(request_: bytes)
 )
 def test_log_format_that_lacks_something_is_refused_by_its_name(log_format: str, missing: list[str]) -> None:
     with pytest.raises(InvalidFormat) as error:
-        compiled(log_format)
+        compile_format(log_format)
     assert all(what in str(error.value) for what in missing)
     assert str(error.value).count("(add") == len(missing)
 
@@ -176,7 +176,7 @@ def test_log_format_that_lacks_something_is_refused_by_its_name(log_format: str,
     ids=["quotes", "brackets", "backslashes", "spaces", "lines", "keys"],
 )
 def test_hostile_line_costs_bounded_time(log_format: str, line: bytes) -> None:
-    parse = compiled(log_format)
+    parse = compile_format(log_format)
     started = time.process_time()
     with suppress(InvalidLine):
         parse(line[:65_536])
@@ -200,7 +200,7 @@ def test_any_bytes_are_a_request_or_malformed(line: bytes) -> None:
         "$msec$request$status$http_user_agent",
     ):
         with suppress(InvalidLine):
-            compiled(log_format)(line)
+            compile_format(log_format)(line)
 
 
 texts = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=30)
@@ -238,5 +238,5 @@ def test_values_that_nginx_wrote_come_back(instant: datetime, target: str, refer
         b'"referer": "%s", "agent": "%s", "upstream": "0.1"}'
         % (instant.isoformat().encode(), *map(json_escaped, (target, referrer, user_agent)))
     )
-    assert compiled(COMBINED)(plain) == asked
-    assert compiled(JSON)(as_json) == asked
+    assert compile_format(COMBINED)(plain) == asked
+    assert compile_format(JSON)(as_json) == asked
