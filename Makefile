@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 UV := $(VENV)/bin/uv
 # Tests that start no process and no server.
-QUICK := $(addprefix tests/,test_rooms.py ingest/hits ingest/formats ingest/classification/test_classifier.py \
+QUICK := $(addprefix tests/,test_rooms.py ingest/hits ingest/formats ingest/classification/test_agents.py \
+	ingest/classification/test_rules.py ingest/classification/test_classifier.py \
 	ingest/classification/test_device.py ingest/classification/test_recall.py agent/jobs/test_job.py \
 	agent/coding_agent/test_output.py warehouse/query/test_time_range.py warehouse/control api/http/test_parameters.py sample_data)
 export UV_LINK_MODE ?= hardlink

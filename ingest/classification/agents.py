@@ -1,4 +1,4 @@
-"""The AI agents named in `agents.toml`, read once at import, and the look-up of one in a user agent."""
+"""Table of the AI agents in `agents.toml`, and the search for an agent's token in a user agent."""
 
 import re
 import tomllib
@@ -14,14 +14,16 @@ import re2  # type: ignore[import-untyped]  # ships no types
 Purpose = Literal["training", "search", "assistant", "agent", "data"]
 Words = tuple[str, ...]
 
-# A URL is one word, so that https://example.com/gptbot names a page and not GPTBot. A dot belongs to a word only
-# within it: "(compatible; GPTBot.)" ends a sentence. Dots after a word are looked at once more, nothing else is: the
-# time is linear in the text.
+# A URL is one word: https://example.com/gptbot names a page and not GPTBot. A dot belongs to a word only inside it: in
+# "(compatible; GPTBot.)" the dot ends a sentence. Only the dots after a word are read twice: the time is linear.
 _WORD = re.compile(r"(?:https?://|www\.)[^\s;,)]*|[\w-]+(?:\.+[\w-]+)*|\S")
 
 
 class Agent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`tokens` are matched as whole words, in any case; `checked` is the day the row was compared with `source`."""
+    """An AI agent.
+
+    `tokens` match whole words, case-insensitively. `checked` is the day on which the row was compared with `source`.
+    """
 
     name: str
     tokens: tuple[str, ...]
@@ -37,14 +39,14 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def words(text: str) -> Words:
-    """Lower-case words and single punctuation marks: `GPTBot/1.2` has three."""
+    """Return the words and single punctuation marks of a text, in lower case: `GPTBot/1.2` has three."""
     return tuple(_WORD.findall(text.lower()))
 
 
 def read(toml: str) -> tuple[Agent, ...]:
-    """The rows in their order.
+    """Return the rows in their order.
 
-    Raises: msgspec.ValidationError for an unknown purpose or field, ValueError for a token or name given twice.
+    Raises: msgspec.ValidationError for an unknown purpose or field, ValueError for a repeated token or name.
     """
     rows = msgspec.convert(tomllib.loads(toml), _Table).agent
     _refuse_repeated("token", [words(token) for row in rows for token in row.tokens])
@@ -53,13 +55,16 @@ def read(toml: str) -> tuple[Agent, ...]:
 
 
 def find(user_agent: str) -> Agent | None:
-    """The agent whose token comes first in the user agent. FIRST_WORDS tells sooner that there is none."""
-    found = words(user_agent)
-    if "electron" in found:  # the web view of a desktop app, such as an AI code editor: a person reads
+    """Return the agent whose token comes first in the user agent.
+
+    A user agent without a match of FIRST_WORDS has no agent; that search is faster.
+    """
+    text = words(user_agent)
+    if "electron" in text:  # the web view of a desktop app, such as an AI code editor: a person reads
         return None
-    for start, word in enumerate(found):
+    for start, word in enumerate(text):
         for token, agent in _BY_FIRST_WORD.get(word, ()):
-            if found[start : start + len(token)] == token:
+            if text[start : start + len(token)] == token:
                 return agent
     return None
 
@@ -83,11 +88,11 @@ def _by_first_word(rows: Iterable[Agent]) -> dict[str, list[tuple[Words, Agent]]
 AGENTS = read((Path(__file__).parent / "agents.toml").read_text(encoding="utf-8"))
 _BY_FIRST_WORD = _by_first_word(AGENTS)
 FIRST_WORDS = "(?i)" + "|".join(map(re2.escape, _BY_FIRST_WORD))
-"""What nearly all user agents have nowhere."""
+"""Pattern of the first words of all tokens, which most user agents do not match."""
 
 
 def rows() -> list[dict[str, str]]:
-    """The table as an analyst sees it: a row a token."""
+    """Return the rows of the lake's table of agents: one for each token."""
     return [
         {"name": agent.name, "operator": agent.operator, "purpose": agent.purpose, "pattern": token}
         for agent in AGENTS

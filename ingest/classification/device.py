@@ -1,4 +1,4 @@
-"""The browser, operating system and kind of device a user agent speaks of."""
+"""Browser, operating system and device type of a user agent."""
 
 import importlib.util
 import re
@@ -14,7 +14,11 @@ from ua_parser.regex import Resolver
 
 
 def _load_when_used(package: ModuleType, module_name: str) -> None:
-    """By https://docs.python.org/3/library/importlib.html#implementing-lazy-imports; the package must know it too."""
+    """Import a module of a package lazily: its code runs when one of its names is first used.
+
+    Source: https://docs.python.org/3/library/importlib.html#implementing-lazy-imports. The module also becomes an
+    attribute of the package.
+    """
     name = f"{package.__name__}.{module_name}"
     spec = importlib.util.find_spec(name)
     assert spec is not None
@@ -25,8 +29,8 @@ def _load_when_used(package: ModuleType, module_name: str) -> None:
     setattr(package, module_name, module)
 
 
-_load_when_used(ua_parser, "user_agent_parser")  # user_agents names it, we never call it, and its tables take 0.5 s
-from user_agents.parsers import (  # type: ignore[import-untyped]  # noqa: E402  # ships no types; comes after the above
+_load_when_used(ua_parser, "user_agent_parser")  # user_agents imports it, nothing calls it: its tables take 0.5 s
+from user_agents.parsers import (  # type: ignore[import-untyped]  # noqa: E402  # ships no types; after the lazy import
     Browser,
     OperatingSystem,
     UserAgent,
@@ -35,14 +39,16 @@ from user_agents.parsers import (  # type: ignore[import-untyped]  # noqa: E402 
 )
 
 Screen = Literal["tv", "console"]
-Kind = Literal["desktop", "mobile", "tablet", "bot", "other"] | Screen
+DeviceType = Literal["desktop", "mobile", "tablet", "bot", "other"] | Screen
 
 MATCHED_CHARACTERS_MAX = 1024
+"""Number of characters of a user agent that rules and parsers read; the rest is ignored."""
 CACHED_FAMILIES = 4_096
+"""Size of each cache of browser, operating system and device families."""
 
-# The parser finds its bot words ("bot", "yahoo", "silk") inside other words too, anywhere in the text of a desktop
-# browser. In what looks like a browser only a whole word is believed: RobotMasterApp has none, and CUBOT is a phone.
-# To be searched in lower case: a search in any case takes ten times as long, and takes a long s for an s too.
+# ua-parser finds its bot words ("bot", "yahoo", "silk") also inside other words. In a text with the engine of a browser
+# only whole bot words count: RobotMasterApp has none, and CUBOT is a phone. BOT_WORD is searched in lower-case text: a
+# case-insensitive search takes ten times as long, and matches the long s as an s.
 ENGINE = re.compile(r"AppleWebKit/|Gecko/|Trident/|Presto/|MSIE ")
 BOT_WORD = re.compile(r"(?:b(?<!cub)ots?|crawl(?:ers?|ing)?|spiders?|scraper|indexer|archiver|fetcher|favicon)\b")
 
@@ -52,28 +58,28 @@ SCREENS: Mapping[Screen, str] = {
     ),
     "console": r"(?i)playstation|xbox|nintendo",
 }
-"""What tells a screen that is not a computer's, in their order."""
+"""Patterns of screens that are not a computer's. If several match, the first one counts."""
 
-# Named, so that a missing ua-parser-rs is an error and not a slower parser. Its extractors are asked directly: the
-# objects that ua-parser makes of what they say take as long as they do.
+# ua_parser.parse would silently use a slower parser without ua-parser-rs. The extractors of the resolver are called
+# directly, because building ua-parser's own result objects takes as long as the extraction.
 _RESOLVER = Resolver(ua_parser.load_lazy_builtins())
 _OTHER = "Other"
 
 
 class Device(msgspec.Struct, frozen=True):
-    """`browser` and `os` are families without versions (`Chrome Mobile`, `iOS`), null where unknown.
+    """Device of a user agent. `browser` and `os` are families without versions (`Chrome Mobile`, `iOS`) or null.
 
-    An Android device is a tablet when its user agent does not say that it is mobile, which is Google's own advice and
-    makes some television boxes tablets.
+    An Android device whose user agent has no "Mobile" is a tablet, as Google advises. Some television boxes count as
+    tablets by this rule.
     """
 
     browser: str | None
     os: str | None
-    device: Kind
+    device: DeviceType
 
 
 class _ParsedUserAgent(UserAgent):  # type: ignore[misc]  # the base class has no types
-    """The package's own answers, from the new parser: its constructor calls the pure-Python one."""
+    """User agent of the package user_agents with the results of ua-parser-rs; its own constructor parses in Python."""
 
     def __init__(self, user_agent: str, browser: Any, system: Any, device: Any) -> None:
         self.ua_string = user_agent
@@ -83,8 +89,8 @@ class _ParsedUserAgent(UserAgent):  # type: ignore[misc]  # the base class has n
 
     @property
     def is_bot(self) -> bool:
-        claimed = self.device.family == "Spider"
-        return claimed and (not ENGINE.search(self.ua_string) or BOT_WORD.search(self.ua_string.lower()) is not None)
+        is_spider = self.device.family == "Spider"
+        return is_spider and (not ENGINE.search(self.ua_string) or BOT_WORD.search(self.ua_string.lower()) is not None)
 
 
 @lru_cache(CACHED_FAMILIES)
@@ -92,11 +98,11 @@ def _browser(family: str) -> Any:
     return Browser(family, (), "")
 
 
-def _system(family: str, said: Any) -> Any:
-    """The version matters for Windows alone: RT is of tablets, ME of desktops."""
+def _system(family: str, parsed: Any) -> Any:
+    """Return the operating system, with its version if it is Windows: RT runs on tablets, ME on desktops."""
     if family != "Windows":
         return _versionless(family)
-    return parse_operating_system(family, said.major, said.minor, said.patch)
+    return parse_operating_system(family, parsed.major, parsed.minor, parsed.patch)
 
 
 @lru_cache(CACHED_FAMILIES)
@@ -113,26 +119,30 @@ _UNKNOWN_SYSTEM = _versionless(_OTHER)
 
 
 def describe_all(texts: Sequence[str], screens: Sequence[Screen | None]) -> list[Device]:
-    """Of each, as `matched` gives it, and of what SCREENS says of it; by one parser after the other: their tables drive
-    each other out of the processor's caches."""
-    said = [[parser.extract(text) for text in texts] for parser in (_RESOLVER.ua, _RESOLVER.os, _RESOLVER.de)]
-    return [_device(_ParsedUserAgent(*each), screen) for *each, screen in zip(texts, *said, screens, strict=True)]
+    """Return the device of each text of `matched_text`, given the screen that SCREENS found in it.
+
+    One parser runs over all texts before the next: the tables of two parsers do not fit into the processor's caches.
+    """
+    results = [[parser.extract(text) for text in texts] for parser in (_RESOLVER.ua, _RESOLVER.os, _RESOLVER.de)]
+    return [_device(_ParsedUserAgent(*each), screen) for *each, screen in zip(texts, *results, screens, strict=True)]
 
 
-def matched(user_agent: str) -> str:
-    """What is looked at of it. Lone surrogates, which JSON can carry and UTF-8 cannot, become question marks."""
+def matched_text(user_agent: str) -> str:
+    """Return the part that rules and parsers read. Lone surrogates become question marks: UTF-8 cannot encode them."""
     return user_agent[:MATCHED_CHARACTERS_MAX].encode("utf-8", "replace").decode("utf-8")
 
 
 def _device(parsed: _ParsedUserAgent, screen: Screen | None) -> Device:
-    return Device(browser=_known(parsed.browser.family), os=_known(parsed.os.family), device=_kind(parsed, screen))
+    return Device(
+        browser=_known(parsed.browser.family), os=_known(parsed.os.family), device=_device_type(parsed, screen)
+    )
 
 
 def _known(family: str) -> str | None:
     return None if family == _OTHER else family
 
 
-def _kind(parsed: _ParsedUserAgent, screen: Screen | None) -> Kind:
+def _device_type(parsed: _ParsedUserAgent, screen: Screen | None) -> DeviceType:
     if parsed.is_bot:
         return "bot"
     if screen:

@@ -1,17 +1,44 @@
-"""The rules of `rules.toml`: who a user agent is that names no AI agent."""
+"""Tables of the rules: the rows of `rules.toml`, and the patterns of crawler-user-agents that are used."""
 
 import tomllib
-from collections.abc import Iterable
 from pathlib import Path
 
+import crawleruseragents  # type: ignore[import-untyped]  # ships no types
 import msgspec
-import re2  # type: ignore[import-untyped]  # ships no types
 
-Patterns = tuple[str, ...]
+from ingest.classification import agents
+
+IGNORED_PATTERNS = {
+    r"AP3A\.240617\.008": "everybody whose phone runs one build of Android 15",
+    "MetaIAB Facebook": "readers in Facebook's in-app browser",
+    r"Code\/1\.": "developers with a page open in Visual Studio Code",
+    r"Trae\/": "developers with a page open in the Trae editor",
+    "Fluid": "users of Fluid, which makes a Mac app of a site",
+    "Devin": "people who gave their phone their name",
+    "[cC]laude[bB]ot": "ClaudeBot, which is an agent",
+}
+"""Patterns of crawler-user-agents that are not used, with the people or the agent that they match.
+
+Its patterns for the agents of `agents.toml` are not used either: without word boundaries the pattern YouBot would match
+ShowYouBot.
+"""
+
+OWN_NAME_PATTERNS = frozenset(
+    {
+        "WhatsApp", "Viber", r"Instapaper\/", r"Tumblr\/", r"Notion\/", r"PayPal\/", r"Bluesky\/", r"Asana\/",
+        r"Overcast\/", r"PocketCasts\/", "Podimo", r"Grammarly\/", r"Klaviyo\/", r"upday\/", "CapitalOneShopping",
+        "GoPay", "Disqus", "Fever", "Mastodon", "Feedly", "Zapier", "HubSpot", "Blackboard", "Tweakers", "MailChimp",
+        "Jumio", r"Retool\/", r"Make\/", r"RED\/", "Sonic", "Odin;", "Magellan", "Adventurer", "alienfarm", "Upflow",
+        "Trove", "Hello World", "Determ", "ds9", "fluffy", "speedy", "yanga", "Aranea", "Sogou", r"Daum\/", "Hatena",
+        "Goodreads", "Butterfly", "coccoc", "Expanse", r"008\/",
+    }
+)  # fmt: skip
+"""Patterns of crawler-user-agents that match only where the user agent itself has the name: elsewhere they also match
+an app with a web view, a device (ViewSonic, HTC Butterfly, Odin) or a common word."""
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A row of the table; `name` is the agent's name where the row is about one agent."""
+    """A row of a table of rules. `name` is the name of the bot, if the row matches one bot."""
 
     kind: str
     pattern: str
@@ -19,7 +46,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The tables in the order they are searched; within each, the first row that matches decides."""
+    """The tables of `rules.toml`, in the order of their search. In each table the first row that matches decides."""
 
     named_bot: tuple[Rule, ...]
     known_person: tuple[Rule, ...]
@@ -28,31 +55,18 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unshaped: tuple[Rule, ...]
 
 
-class PatternSet:
-    """Patterns that one pass over a text searches together, in time linear in the text.
+class Crawler(msgspec.Struct, frozen=True):
+    """A row of crawler-user-agents. `instances` are user agents that the pattern matches."""
 
-    Raises: ValueError for a pattern that is not RE2 syntax.
-    """
-
-    def __init__(self, patterns: Iterable[str]) -> None:
-        self._set = re2.Set.SearchSet()
-        for pattern in patterns:
-            try:
-                self._set.Add(pattern)
-            except re2.error as problem:
-                raise ValueError(f"not a pattern of RE2: {pattern}: {problem}") from problem
-        self._set.Compile()
-
-    def matches(self, text: str) -> list[int]:
-        """Return the places of all patterns that match, in no order."""
-        return self._set.Match(text) or []
+    pattern: str
+    instances: tuple[str, ...]
 
 
 def read(toml: str) -> Rules:
     """Return the tables of a TOML text.
 
     Raises: msgspec.ValidationError for an unknown or missing field, ValueError if the last row of `unshaped` has a
-    pattern, because no user agent may be left without a rule.
+    pattern, because a rule must match every user agent.
     """
     rules = msgspec.convert(tomllib.loads(toml), Rules)
     if rules.unshaped[-1].pattern:
@@ -60,9 +74,21 @@ def read(toml: str) -> Rules:
     return rules
 
 
-def patterns(rules: Iterable[Rule]) -> Patterns:
-    """Return the pattern of each row."""
-    return tuple(rule.pattern for rule in rules)
+def read_crawlers(rows: object) -> tuple[Crawler, ...]:
+    """Return the rows of crawler-user-agents that are used.
+
+    Raises: LookupError if the package no longer has a pattern that this module names, because somebody has to compare
+    the names with its new version.
+    """
+    crawlers = msgspec.convert(rows, tuple[Crawler, ...])
+    if missing := (IGNORED_PATTERNS.keys() | OWN_NAME_PATTERNS) - {row.pattern for row in crawlers}:
+        raise LookupError(f"crawler-user-agents no longer has {', '.join(sorted(missing))}")
+    return tuple(row for row in crawlers if row.pattern not in IGNORED_PATTERNS and not _is_agent(row))
+
+
+def _is_agent(row: Crawler) -> bool:
+    return agents.find(row.pattern.replace("\\", "")) is not None
 
 
 RULES = read(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
+CRAWLERS = read_crawlers(crawleruseragents.CRAWLER_USER_AGENTS_DATA)

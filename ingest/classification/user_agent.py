@@ -6,14 +6,14 @@ Without Arrow, so that a process of `pool` starts early.
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ingest.classification.classifier import RULESET, Classification, read_all
+from ingest.classification.classifier import RULESET, Classification, classify_all
 from ingest.classification.device import Device
 from ingest.classification.pool import Attributes
 
 
 def attributes(user_agents: Sequence[str]) -> list[Attributes]:
     """Return the attributes of each user agent; equal attributes are one object, which makes a pickled list short."""
-    return [_shared(classification, device) for classification, device in read_all(user_agents)]
+    return [_shared(classification, device) for classification, device in classify_all(user_agents)]
 
 
 @lru_cache(4_096)

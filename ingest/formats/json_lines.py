@@ -6,7 +6,7 @@
 - Netlify log drains: https://docs.netlify.com/manage/monitoring/log-drains/
 
 A line that is not UTF-8 is decoded as Latin-1, and a number may be in quotes. If a log has no user agent, all its lines
-are invalid: without a user agent, people and bots cannot be told apart.
+are invalid: without a user agent, people and bots cannot be distinguished.
 """
 
 from dataclasses import dataclass
@@ -207,7 +207,7 @@ def parse_netlify(line: bytes) -> Request | None:
     """Parse one line of a Netlify log drain; return None if its log is not the traffic log.
 
     Raises:
-        InvalidLine: the line is not of a Netlify log drain, or the drain omits personal data, which the user agent is.
+        InvalidLine: the line is not of a Netlify log drain, or the drain omits personal data, such as the user agent.
     """
     fields = _request_fields(_NETLIFY, line)
     if fields is None:

@@ -80,7 +80,7 @@ def _missing(names: set[str]) -> list[str]:
         "a time (add $time_iso8601, $time_local or $msec)": names.intersection(_TIMES),
         "a request (add $request, or $request_method and $request_uri)": has_request,
         "a status (add $status)": "status" in names,
-        "a user agent, without which people and bots cannot be told apart (add $http_user_agent)": "http_user_agent"
+        "a user agent, without which people and bots cannot be distinguished (add $http_user_agent)": "http_user_agent"
         in names,
     }
     return [part for part, is_present in required.items() if not is_present]

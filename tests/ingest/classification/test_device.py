@@ -1,3 +1,5 @@
+"""A user agent has the browser, system and device of its first 1,024 characters."""
+
 import json
 import subprocess
 import sys
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from user_agents import parse  # type: ignore[import-untyped]  # ships no types
 
-from ingest.classification.classifier import read_all
+from ingest.classification.classifier import classify_all
 from ingest.classification.device import Device
 
 SAMPLE = [json.loads(line)["ua"] for line in (Path(__file__).parent / "ua_sample.jsonl").read_text().splitlines()]
@@ -57,11 +59,11 @@ DEVICES = [
 
 
 def describe(user_agent: str) -> Device:
-    return read_all([user_agent])[0][1]
+    return classify_all([user_agent])[0][1]
 
 
 @pytest.mark.parametrize(("user_agent", "expected"), DEVICES, ids=lambda value: str(value)[:60])
-def test_browser_system_and_kind_are_told(user_agent: str, expected: Device) -> None:
+def test_user_agent_has_its_browser_system_and_device_type(user_agent: str, expected: Device) -> None:
     assert describe(user_agent) == expected
 
 
@@ -77,10 +79,12 @@ def test_any_text_is_described_by_its_first_1024_characters(text: str) -> None:
     assert describe(text) == describe(text[:1024])
 
 
-def test_the_parsers_old_tables_are_never_loaded() -> None:
-    """They take half a second of every start. In a process of its own: another test may have loaded them."""
-    asked = "import sys; from ingest.classification.classifier import classify; classify('curl/8'); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+def test_tables_of_the_pure_python_parser_are_never_loaded() -> None:
+    """They would add 0.5 s to every start. The test needs a process without the modules that other tests loaded."""
+    program = (
+        "import sys; from ingest.classification.classifier import classify; classify('curl/8'); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
     assert "ua_parser" in loaded
     assert "ua_parser_builtins.regexes" not in loaded

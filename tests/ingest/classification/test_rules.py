@@ -1,0 +1,37 @@
+"""Tables of rules are checked when they are read."""
+
+import crawleruseragents  # type: ignore[import-untyped]  # ships no types
+import msgspec
+import pytest
+
+from ingest.classification.rules import Rule, read, read_crawlers
+
+
+def test_update_that_drops_a_narrowed_crawler_pattern_is_refused() -> None:
+    rows = [row for row in crawleruseragents.CRAWLER_USER_AGENTS_DATA if row["pattern"] != "WhatsApp"]
+    with pytest.raises(LookupError, match="no longer has WhatsApp"):
+        read_crawlers(rows)
+
+
+RULE_ROWS = """
+named_bot = []
+known_person = []
+bot_habit = []
+person = [{ kind = "browser", pattern = "^Mozilla/" }]
+unshaped = [{ kind = "not-a-browser", pattern = "" }]
+"""
+
+
+def test_rows_of_a_table_become_rules() -> None:
+    assert read(RULE_ROWS).person == (Rule("browser", "^Mozilla/"),)
+
+
+def test_tables_that_leave_a_user_agent_without_a_rule_are_refused() -> None:
+    with pytest.raises(ValueError, match="must match every text"):
+        read(RULE_ROWS.replace('pattern = ""', 'pattern = "x"'))
+
+
+@pytest.mark.parametrize("change", [("pattern", "regex"), ("unshaped", "unshapely"), ('"browser"', "1")])
+def test_faulty_row_of_the_rules_is_refused(change: tuple[str, str]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        read(RULE_ROWS.replace(*change))
