@@ -5,6 +5,7 @@ In the order data passes:
 - `folder`: the names of the files in a data folder.
 - `schema`: the columns of the two tables and of a batch in the hot log.
 - `migrations`: schema versions, and the numbered steps from one to the next.
+- `transaction`: write transactions of SQLite, with one rollback policy.
 - `control`: the control database and the projects in it.
 - `lake`: the Delta tables: their files, lock, schema versions and staged files.
 - `hotlog`: batches that wait for the lake.

@@ -17,7 +17,7 @@ from agent.forge.forges import CODE_HOSTS, Forge
 from agent.git.remote import USERNAME, Remote
 from agent.jobs import secret_ref
 from warehouse.control import projects
-from warehouse.control.database import METADATA, writing
+from warehouse.control.database import METADATA, transaction
 
 HOSTS = tuple(CODE_HOSTS)
 ASKING = tuple(name for name, row in CODE_HOSTS.items() if row.needs_user)
@@ -194,6 +194,6 @@ def store(engine: sa.Engine, project: str, configuration: Configuration) -> None
     """
     projects.find(engine, project)
     content = json.loads(json.dumps(asdict(configuration)))
-    with writing(engine) as connection:
+    with transaction(engine) as connection:
         connection.execute(CONFIGURATIONS.delete().where(CONFIGURATIONS.c.project_id == project))
         connection.execute(CONFIGURATIONS.insert().values(project_id=project, content=content))

@@ -14,7 +14,7 @@ from agent.errors import LeaseLost
 from agent.jobs import journal, store, webhook
 from agent.jobs.job import Event, Job, after
 from agent.jobs.tables import JOBS, TURNS
-from warehouse.control.database import writing
+from warehouse.control.database import transaction
 
 ATTEMPTS_MAX = 3
 WORN_OUT = f"its worker ended in the middle of it {ATTEMPTS_MAX} times; send the prompt again to try once more"
@@ -67,7 +67,7 @@ def claim(engine: sa.Engine, owner: str, now_us: int, lease_us: int) -> Lease | 
     """
     if _next(engine, now_us) is None:  # looked at first as a reader: idle workers ask many times a second
         return None
-    with writing(engine) as connection:
+    with transaction(engine) as connection:
         held = _waiting(now_us).with_for_update(skip_locked=True, of=JOBS)
         while (row := connection.execute(held).first()) is not None:
             lease = _lease(connection, row, owner, now_us)
@@ -93,7 +93,7 @@ def _take(connection: sa.Connection, row: sa.Row[Any], lease: Lease, until_us: i
 
 def renew(engine: sa.Engine, lease: Lease, now_us: int, lease_us: int, output: str | None = None) -> None:
     """Hold the turn for longer, and note what its coding agent has printed. Raises LeaseLost."""
-    with writing(engine) as connection:
+    with transaction(engine) as connection:
         if output:
             _hold(connection, lease)  # the entry's reference to the job locks it, too
         _fenced(connection, lease, {"lease_until_us": now_us + lease_us})
@@ -108,7 +108,7 @@ def finish_step(engine: sa.Engine, lease: Lease, name: str, result: Mapping[str,
         LeaseLost: the turn is another's now, or over.
     """
     lease = replace(lease, steps={**lease.steps, name: dict(result)})
-    with writing(engine) as connection:
+    with transaction(engine) as connection:
         _hold(connection, lease)
         noted = connection.execute(sa.select(TURNS.c.steps).where(TURNS.c.id == lease.turn)).scalar_one()
         _fenced(connection, lease, {"steps": dict(lease.steps)})
@@ -123,14 +123,14 @@ def finish_step(engine: sa.Engine, lease: Lease, name: str, result: Mapping[str,
 
 def begin_again(engine: sa.Engine, lease: Lease) -> Lease:
     """Forget the finished steps, whose files are not here. Raises LeaseLost."""
-    with writing(engine) as connection:
+    with transaction(engine) as connection:
         _fenced(connection, lease, {"steps": {}})
     return replace(lease, steps={})
 
 
 def finish(engine: sa.Engine, lease: Lease, outcome: Outcome, now_us: int) -> None:
     """End the turn; the job leaves active if no other turn of it waits. Raises LeaseLost."""
-    with writing(engine) as connection:
+    with transaction(engine) as connection:
         _hold(connection, lease)
         _fenced(connection, lease, {})
         _end(connection, lease, outcome, now_us)
@@ -138,7 +138,7 @@ def finish(engine: sa.Engine, lease: Lease, outcome: Outcome, now_us: int) -> No
 
 def release(engine: sa.Engine, lease: Lease) -> None:
     """Put the turn back, as if it had not been tried, for another worker to take at once. Raises LeaseLost."""
-    with writing(engine) as connection:
+    with transaction(engine) as connection:
         _fenced(connection, lease, {"state": "queued", "attempt": lease.attempt - 1, "owner": None})
 
 

@@ -13,7 +13,7 @@ from agent.jobs import configuration, journal, webhook
 from agent.jobs.job import Event, Job, Status, after
 from agent.jobs.quota import Allowance, use
 from agent.jobs.tables import ANSWERS, JOBS, TURNS
-from warehouse.control.database import writing
+from warehouse.control.database import transaction
 from warehouse.control.projects import PROJECTS
 from warehouse.errors import ProjectNotFound
 
@@ -39,7 +39,7 @@ def create(engine: sa.Engine, project: str, prompt: str, key: str | None, now_us
         ProjectNotFound: it was deleted meanwhile.
         NotConfigured, TooManyUses, IdempotencyMismatch: nothing is kept.
     """
-    with writing(engine) as connection:
+    with transaction(engine) as connection:
         _hold(connection, project)
         if (known := _answered(connection, project, "create", key, prompt, now_us)) is not None:
             return Enqueued(known, use(connection, project, "create", now_us, 0))
@@ -74,7 +74,7 @@ def message(engine: sa.Engine, project: str, id: str, prompt: str, key: str | No
         JobNotFound, JobArchived, NotConfigured, TooManyUses, IdempotencyMismatch: nothing is kept.
     """
     operation = f"message {id}"
-    with writing(engine) as connection:
+    with transaction(engine) as connection:
         _hold(connection, project)
         if (known := _answered(connection, project, operation, key, prompt, now_us)) is not None:
             return Enqueued(known, use(connection, project, "message", now_us, 0))
@@ -114,7 +114,7 @@ def cancel(engine: sa.Engine, project: str, id: str, now_us: int) -> Job:
     Raises:
         JobNotFound, NothingToCancel.
     """
-    with writing(engine) as connection:
+    with transaction(engine) as connection:
         job = _locked(connection, project, id)
         job = replace(job, status=after(job.status, Event.CANCEL), reason=CANCELLED)
         turns = TURNS.update().where(TURNS.c.job_id == id, TURNS.c.state.in_(("queued", "running")))
@@ -128,7 +128,7 @@ def cancel(engine: sa.Engine, project: str, id: str, now_us: int) -> Job:
 
 def archive(engine: sa.Engine, project: str, id: str, now_us: int) -> Job:
     """Put a job away for good; one that is archived stays as it is. Raises JobNotFound and JobNotIdle."""
-    with writing(engine) as connection:
+    with transaction(engine) as connection:
         job = _locked(connection, project, id)
         archived_us = job.archived_us if job.status is Status.ARCHIVED else now_us
         job = replace(job, status=after(job.status, Event.ARCHIVE), archived_us=archived_us)
@@ -139,7 +139,7 @@ def archive(engine: sa.Engine, project: str, id: str, now_us: int) -> Job:
 def archive_idle(engine: sa.Engine, now_us: int) -> None:
     """Archive the jobs that have been idle for IDLE_US, and forget the Idempotency-Keys whose days are over."""
     idle = (JOBS.c.status.in_((Status.COMPLETED, Status.FAILED))) & (JOBS.c.changed_us <= now_us - IDLE_US)
-    with writing(engine) as connection:
+    with transaction(engine) as connection:
         free = sa.select(JOBS.c.id).where(idle).with_for_update(skip_locked=True)  # waits for nobody: see `remove`
         archived = JOBS.update().where(JOBS.c.id.in_(free))
         connection.execute(archived.values(status=Status.ARCHIVED, archived_us=now_us))
@@ -156,7 +156,7 @@ def remove_archived(engine: sa.Engine, before_us: int) -> bool:
     with engine.connect() as connection:  # as a reader first: there is seldom one
         if connection.execute(oldest).first() is None:
             return False
-    with writing(engine) as connection:
+    with transaction(engine) as connection:
         row = connection.execute(oldest.with_for_update(skip_locked=True)).first()
         if row is None:
             return False
@@ -184,7 +184,7 @@ def remove(engine: sa.Engine, project: str) -> list[str]:
     By themselves, and before the project: whoever ends a turn holds its job, and then the project for the webhook's
     message. One who removed the project first would hold it, and wait for the job.
     """
-    with writing(engine) as connection:
+    with transaction(engine) as connection:
         removed = connection.execute(JOBS.delete().where(JOBS.c.project_id == project).returning(JOBS.c.id))
         return list(removed.scalars())
 

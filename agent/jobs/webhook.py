@@ -22,7 +22,7 @@ from agent.errors import AgentError
 from agent.jobs import configuration, secret_ref
 from agent.jobs.job import Job, Status
 from agent.jobs.tables import DELIVERIES
-from warehouse.control.database import writing
+from warehouse.control.database import transaction
 
 RETRY_S = (5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800)
 """Between attempts: the last is some 16 hours after the first."""
@@ -110,7 +110,7 @@ def deliver(
     reason = _send(engine, claimed, environ, now_us(), limit_s)
     is_over = reason in (None, TAKEN_AWAY) or claimed.attempts >= len(RETRY_S)
     same = DELIVERIES.c.id == claimed.id
-    with writing(engine) as connection:
+    with transaction(engine) as connection:
         if is_over:
             connection.execute(DELIVERIES.delete().where(same))
         else:
@@ -131,7 +131,7 @@ def _due(now_us: int) -> sa.Select[tuple[object, ...]]:
 
 def _claim(engine: sa.Engine, project: str, now_us: int) -> sa.Row[tuple[object, ...]] | None:
     first = _due(now_us).where(DELIVERIES.c.project_id == project).limit(1)
-    with writing(engine) as connection:
+    with transaction(engine) as connection:
         found = connection.execute(first.with_for_update(skip_locked=True, of=DELIVERIES)).first()
         if found is not None:
             same = DELIVERIES.c.id == found.id

@@ -13,8 +13,8 @@ import msgspec
 
 from ingest.errors import IdempotencyMismatch
 from ingest.hits.body import Rejection
-from warehouse.hotlog.batches import transaction
 from warehouse.schema import EVENT_ID, Row
+from warehouse.transaction import transaction
 
 REMEMBERED_S = 7 * 24 * 3600
 DELETED_AT_ONCE = 10_000

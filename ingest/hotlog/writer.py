@@ -22,6 +22,7 @@ from warehouse import disk_space
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches, refusals
 from warehouse.schema import HOT, Row
+from warehouse.transaction import transaction
 
 WAITING_ROWS_MAX = 100_000
 """Rows of posts not yet committed in this process; past it posts are turned away."""
@@ -186,7 +187,7 @@ class HotLog:
 
     def _store_remembered(self, posts: list[Post], now_s: float) -> list[Receipt | Exception]:
         rows: list[Row] = []
-        with batches.transaction(self._connection):
+        with transaction(self._connection):
             if refusals.last(self._connection) != self._last_refusal:
                 raise _NewRefusals
             answers: list[Receipt | Exception] = [
@@ -242,5 +243,5 @@ def _record_batch(rows: list[Row]) -> pa.RecordBatch:
 
 def store(connection: sqlite3.Connection, rows: list[Row], now_s: float) -> None:
     """Commit rows that are not a post's, such as those of an imported log."""
-    with batches.transaction(connection):
+    with transaction(connection):
         batches.append(connection, _record_batch(rows), now_s)

@@ -28,6 +28,7 @@ from warehouse.lake.staging import Staged, require_fresh, stage, sync
 from warehouse.maintenance.load import load
 from warehouse.plural import counted
 from warehouse.schema import HOT
+from warehouse.transaction import transaction
 
 STAGED_ROWS_MIN, STAGED_BYTES_MIN = 5_000, 4 * 1024 * 1024
 """As many page views go into files at once; fewer go through the hot log, like posted ones."""
@@ -145,7 +146,7 @@ class Import:
         fingerprint, is_cut = prepared.fingerprint, prepared.said.is_cut
         if self.options.is_dry_run:
             return ledger.record(self.hot, self.project, place, fingerprint, is_cut)
-        with batches.transaction(self.hot):
+        with transaction(self.hot):
             if refusals.has(self.hot, internal_id):  # the project was deleted since the check
                 raise ProjectNotFound(self.project)
             after = (

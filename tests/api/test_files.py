@@ -13,6 +13,7 @@ from tests.running import new_key, readership
 from tests.warehouse.site import NOON, ROOT, view
 from warehouse.hotlog import batches
 from warehouse.schema import HOT
+from warehouse.transaction import transaction
 
 LOG = str(ROOT / "sample_data" / "access.log")
 VIEWS = json.loads((ROOT / "sample_data" / "expected_views.json").read_text())["page_views"]
@@ -72,7 +73,7 @@ def test_json_and_ndjson_have_the_rows_of_each_file(compacted: Path) -> None:
 
 def test_hits_that_wait_in_the_hot_log_are_counted_on_standard_error(compacted: Path, tmp_path: Path) -> None:
     data = Path(shutil.copytree(compacted, tmp_path / "data"))
-    with closing(batches.connect(data / "hot.sqlite")) as hot, batches.transaction(hot):
+    with closing(batches.connect(data / "hot.sqlite")) as hot, transaction(hot):
         batches.append(hot, pa.RecordBatch.from_pylist([view()], HOT), NOON.timestamp())
     for table in ("hits", "daily_views"):
         out, err = run(data, "files", table)

@@ -25,6 +25,7 @@ from warehouse.query import engine
 from warehouse.query.report import Views
 from warehouse.query.snapshot import Reader
 from warehouse.schema import HOT
+from warehouse.transaction import transaction
 
 ROOT = Path(__file__).parents[2]
 NOON = datetime(2026, 9, 15, 12, tzinfo=UTC)
@@ -72,7 +73,7 @@ class Site:
         """Commit one batch whose rows are in files."""
         staged = staging.stage(self.root, pa.Table.from_pylist(rows, HOT))
         staging.sync(self.root, staged)
-        with batches.transaction(self.hot):
+        with transaction(self.hot):
             batches.append_staged(self.hot, staged, NOON.timestamp())
 
     def load(self, on_step: load.OnStep = lambda step: None) -> Loaded:

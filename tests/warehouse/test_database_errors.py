@@ -104,7 +104,7 @@ def test_cause_of_a_sqlite_error(
 
 def test_lock_timeout_of_sqlite_is_temporary(file: Path) -> None:
     engine = sa.create_engine(sqlite_url(file), connect_args={"timeout": 0})
-    with database.writing(database.connect(sqlite_url(file))):
+    with database.transaction(database.connect(sqlite_url(file))):
         error = error_of(engine, WRITE)
     assert cause_of(error) is Cause.UNAVAILABLE
 
@@ -184,7 +184,7 @@ def engine(database_url: str) -> Iterator[sa.Engine]:
 
 
 def test_probe_accepts_a_sound_database_also_while_another_writes(engine: sa.Engine) -> None:
-    with database.writing(engine) as connection:
+    with database.transaction(engine) as connection:
         connection.execute(WRITE)
         database.probe(engine)
     database.probe(engine)

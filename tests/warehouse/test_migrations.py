@@ -21,6 +21,7 @@ from warehouse.lake import delta_table, table_schema
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, Spec
 from warehouse.migrations import Step
 from warehouse.query import engine as query
+from warehouse.transaction import transaction
 
 CONTROL_STEPS = (
     Step(2, control_steps.add_column("projects", "title TEXT")),
@@ -201,7 +202,7 @@ def test_hot_log_step_that_fails_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_hot_log_at_its_newest_version_is_opened_without_waiting_for_a_writer(tmp_path: Path) -> None:
-    with closing(batches.connect(tmp_path / "hot.sqlite")) as writer, batches.transaction(writer):
+    with closing(batches.connect(tmp_path / "hot.sqlite")) as writer, transaction(writer):
         batches.connect(tmp_path / "hot.sqlite").close()
 
 

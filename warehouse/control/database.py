@@ -189,18 +189,19 @@ def _create(connection: sa.Connection, table: sa.Table) -> None:
 @contextmanager
 def _changing(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Run one transaction that changes tables, by one process at a time."""
-    with writing(engine) as connection:
+    with transaction(engine) as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
         yield connection
 
 
 @contextmanager
-def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """One transaction that begins as a writer's: on SQLite no other writes meanwhile.
+def transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Run the block as one write transaction, with the rollback policy of `warehouse.transaction`.
 
-    SQLite's own way, to begin as a reader, refuses the first write at once if another has written since. On PostgreSQL
-    the caller locks the rows that it decides by.
+    On SQLite the transaction has the write lock from its start. On PostgreSQL the caller locks the rows that its
+    decision depends on. SQLAlchemy rolls back when the connection returns to its pool; a rollback that fails there is
+    logged, and does not hide the exception that ended the block. Errors are SQLAlchemy's.
     """
     with engine.connect() as connection:
         if engine.dialect.name == "sqlite":

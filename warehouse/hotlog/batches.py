@@ -24,6 +24,7 @@ from warehouse.hotlog.schema_steps import STEPS, Steps, has_table
 from warehouse.hotlog.synced import Synced
 from warehouse.lake.staging import Staged
 from warehouse.schema import HOT
+from warehouse.transaction import transaction
 
 BUSY_TIMEOUT_S = 30
 EMPTYING_WAIT_S = 1
@@ -118,24 +119,6 @@ def _bring_up_to_date(connection: sqlite3.Connection, steps: Steps) -> None:
             connection.execute(statement)
         connection.execute("INSERT INTO node VALUES (?)", (uuid.uuid4().hex,))
     connection.execute(f"PRAGMA user_version={migrations.newest(steps)}")
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Run the block as one write transaction. It commits when the block ends and rolls back on any exception.
-
-    The exception that ended the block, or made COMMIT fail, is raised unchanged. SQLite may roll back by itself after a
-    full disk or an I/O error (https://sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction); a
-    second ROLLBACK would then fail and hide the reason.
-    """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _version(connection: sqlite3.Connection) -> int:

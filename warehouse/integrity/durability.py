@@ -17,6 +17,7 @@ from warehouse.hotlog import batches, synced
 from warehouse.hotlog.schema_steps import has_table
 from warehouse.hotlog.synced import Synced
 from warehouse.lake import delta_log, delta_table
+from warehouse.transaction import transaction
 
 
 @contextmanager
@@ -118,7 +119,7 @@ def accept_losses(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
             raise _useless(error.table, error.fault) from None
         node = batches.node_id(hot)
         found = {spec.name: _sync_all(delta_table.open_table(root, spec), spec, node) for spec in delta_table.TABLES}
-        with batches.transaction(hot):
+        with transaction(hot):
             synced.forget(hot)
             synced.record(hot, found)
 
@@ -151,7 +152,7 @@ def _complete(hot: sqlite3.Connection, root: Path) -> None:
 def _record_versions(hot: sqlite3.Connection, root: Path) -> None:
     """Record the newest versions, all of whose commits are synced. `load.bring_up` records the hot batches."""
     versions = {spec.name: Synced(delta_log.read(root / spec.name).newest, 0) for spec in delta_table.TABLES}
-    with batches.transaction(hot):
+    with transaction(hot):
         synced.record(hot, {name: table for name, table in versions.items() if table.version >= 0})
 
 

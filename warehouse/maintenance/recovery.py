@@ -23,6 +23,7 @@ from warehouse.lake.registry import HotLogRecord
 from warehouse.maintenance import recount
 from warehouse.query import engine
 from warehouse.schema import DAILY_VIEWS_KEY, HOT
+from warehouse.transaction import transaction
 
 _KEY = ", ".join(DAILY_VIEWS_KEY)
 _DIFFERING = f"""
@@ -142,7 +143,7 @@ def accept_hot_log(
         rows = DAILY_VIEWS_TABLE.schema.empty_table()
         delta_table.append(delta_table.open_table(root, DAILY_VIEWS_TABLE), rows, node, offsets["hits"])
     unloaded = _unloaded(hot, root, database, offsets["hits"])
-    with batches.transaction(hot):
+    with transaction(hot):
         batches.continue_above(hot, max(offsets.values()))
         if unloaded.num_rows:
             batches.append(hot, unloaded, now.timestamp())

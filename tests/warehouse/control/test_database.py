@@ -102,7 +102,7 @@ def test_commit_that_fails_raises_its_own_reason_and_leaves_a_working_engine(eng
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
     resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size, hard))
     try:
-        with pytest.raises(sa.exc.OperationalError, match="disk I/O error"), database.writing(engine) as writer:
+        with pytest.raises(sa.exc.OperationalError, match="disk I/O error"), database.transaction(engine) as writer:
             writer.execute(projects.PROJECTS.insert(), values)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

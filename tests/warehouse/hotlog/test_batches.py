@@ -50,18 +50,3 @@ def test_deleting_20_mb_of_batches_grows_the_wal_by_no_more_than_some_parts(
     batches.delete_through(connection, last - 1, {})
     assert [id for (id,) in connection.execute("SELECT id FROM batches")] == [last]
     assert (tmp_path / "hot.sqlite-wal").stat().st_size < 8_000_000
-
-
-def test_transaction_that_sqlite_has_rolled_back_raises_its_first_error(connection: sqlite3.Connection) -> None:
-    connection.execute(f"PRAGMA max_page_count={connection.execute('PRAGMA page_count').fetchone()[0]}")
-    with pytest.raises(sqlite3.OperationalError, match="^database or disk is full$"), batches.transaction(connection):
-        connection.execute("INSERT INTO batches (rows, committed_s, message) VALUES (1, 0, zeroblob(100000))")
-    assert not connection.in_transaction
-
-
-def test_transaction_rolls_back_on_an_error_of_its_block_and_commits_otherwise(connection: sqlite3.Connection) -> None:
-    with pytest.raises(sqlite3.IntegrityError), batches.transaction(connection):
-        connection.executemany("INSERT INTO recounts (date) VALUES (?)", [("2026-09-01",), ("2026-09-01",)])
-    with batches.transaction(connection):
-        connection.execute("INSERT INTO recounts (date) VALUES ('2026-09-02')")
-    assert days(connection) == ["2026-09-02"]

@@ -1,0 +1,27 @@
+"""Write transactions of SQLite, with one rollback policy.
+
+A transaction begins with `BEGIN IMMEDIATE`, which waits for the write lock as long as the connection's `busy_timeout`.
+A deferred transaction that has read first fails at once on its first write if another process has written since.
+
+Rollback policy: any exception rolls back, `KeyboardInterrupt` and a failed COMMIT included, and is raised unchanged.
+SQLite may roll back by itself after a full disk or an I/O error
+(https://sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction); a second ROLLBACK would then fail
+and hide the cause, and is left out.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Run the block as one write transaction. The connection must be in autocommit mode (`isolation_level=None`)."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
