@@ -45,6 +45,7 @@ _CONFIGURATION = {
 let_others_in, locked = lock.let_others_in, lock.locked
 Read = TypeVar("Read")
 
+_SIZES = ("size_bytes", "num_records")
 _WRITER = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=ROW_GROUP_ROWS)
 
 
@@ -175,24 +176,21 @@ def offset(table: DeltaTable, node: str) -> int:
     return table.transaction_version(node) or 0
 
 
-def state(table: DeltaTable, spec: Spec, node: str) -> State:
-    """What the handle's version holds. Call `update_incremental` before, to have the newest."""
+def list_files(table: DeltaTable, spec: Spec, partition: str | None = None) -> tuple[File, ...]:
+    """Return the live Parquet files of an open table at its version, or those of one partition."""
     actions = pa.table(table.get_add_actions(flatten=True))
     root = folder(table)
-    files = zip(
-        actions["path"].to_pylist(),
-        actions[f"partition.{spec.partition}"].to_pylist(),
-        actions["size_bytes"].to_pylist(),
-        actions["num_records"].to_pylist(),
-        strict=True,
+    columns = (actions[name].to_pylist() for name in ("path", f"partition.{spec.partition}", *_SIZES))
+    return tuple(
+        File(str(root / unquote(path)), str(value), size, rows)
+        for path, value, size, rows in zip(*columns, strict=True)
+        if partition in {None, str(value)}
     )
-    return State(
-        version=table.version(),
-        offset=offset(table, node),
-        files=tuple(
-            File(str(root / unquote(path)), str(partition), size, rows) for path, partition, size, rows in files
-        ),
-    )
+
+
+def state(table: DeltaTable, spec: Spec, node: str) -> State:
+    """Return the version, offset and files of an open table. Call `refresh` first to read the newest version."""
+    return State(table.version(), offset(table, node), list_files(table, spec))
 
 
 def append(table: DeltaTable, rows: pa.Table, node: str, offset: int) -> None:

@@ -6,13 +6,12 @@ for `delta_table.GRACE_H` hours.
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 import duckdb
-from deltalake import DeltaTable
 
 from warehouse.hotlog import batches
 from warehouse.integrity.durability import writing
@@ -55,7 +54,7 @@ def compact(
     """
     done = Compacted(0, 0, 0)
     for spec in delta_table.TABLES:
-        for partition in _crowded(delta_table.state(delta_table.open_table(root, spec), spec, ""), small_files_max):
+        for partition in _crowded(delta_table.list_files(delta_table.open_table(root, spec), spec), small_files_max):
             if closed_before is not None and partition >= closed_before.isoformat()[: len(partition)]:
                 continue
             with writing(hot, root, wait_s):
@@ -66,8 +65,8 @@ def compact(
     return done
 
 
-def _crowded(state: delta_table.State, small_files_max: int) -> list[str]:
-    small = Counter(file.partition for file in state.files if file.size < SMALL_BYTES)
+def _crowded(listed: Iterable[delta_table.File], small_files_max: int) -> list[str]:
+    small = Counter(file.partition for file in listed if file.size < SMALL_BYTES)
     return sorted(partition for partition, files in small.items() if files > small_files_max)
 
 
@@ -75,16 +74,12 @@ def _rewrite(
     root: Path, database: duckdb.DuckDBPyConnection, spec: delta_table.Spec, partition: str
 ) -> tuple[int, int]:
     table = delta_table.open_table(root, spec)
-    files = _files(table, spec, partition)
+    files = delta_table.list_files(table, spec, partition)
     if files:
         with database.cursor() as cursor:
             rows = cursor.sql(_SORTED[spec.name].format(files=engine.rows(spec, files))).to_arrow_reader()
             delta_table.replace_partition(table, spec, partition, rows.cast(spec.schema))
-    return len(files), len(_files(table, spec, partition))
-
-
-def _files(table: DeltaTable, spec: delta_table.Spec, partition: str) -> list[delta_table.File]:
-    return [file for file in delta_table.state(table, spec, "").files if file.partition == partition]
+    return len(files), len(delta_table.list_files(table, spec, partition))
 
 
 def _select(spec: delta_table.Spec) -> str:

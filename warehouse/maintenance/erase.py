@@ -41,7 +41,11 @@ def erase_project(
         LakeBusy: see `durability.writing` and `recount.retried`.
     """
     load(hot, root, wait_s)
-    days = {day for spec in delta_table.TABLES for day in _days(database, _files(root, spec), project)}
+    days = {
+        day
+        for spec in delta_table.TABLES
+        for day in _days(database, delta_table.list_files(delta_table.open_table(root, spec), spec), project)
+    }
     return _erase(hot, root, days, f"project_id = '{project}'", wait_s, on_step)
 
 
@@ -60,7 +64,11 @@ def erase_before(
     """
     first_kept = (today - timedelta(days=days)).isoformat()
     load(hot, root, wait_s)
-    old = {file.partition for file in _files(root, HITS_TABLE) if file.partition < first_kept}
+    old = {
+        file.partition
+        for file in delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
+        if file.partition < first_kept
+    }
     return _erase(hot, root, old, f"date < '{first_kept}'", wait_s, on_step)
 
 
@@ -72,16 +80,12 @@ def first_trusted_s(root: Path, database: duckdb.DuckDBPyConnection, now_s: floa
     tidied = root / delta_table.TIDIED
     if tidied.exists():
         return tidied.stat().st_mtime
-    files = _files(root, HITS_TABLE)
+    files = delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
     if not files:
         return now_s
     with database.cursor() as cursor:
         ((newest_s,),) = cursor.execute(f"SELECT epoch(max(received_at)) FROM {engine.parquet(files)}").fetchall()
     return float(newest_s)
-
-
-def _files(root: Path, spec: delta_table.Spec) -> Sequence[File]:
-    return delta_table.state(delta_table.open_table(root, spec), spec, "").files
 
 
 def _days(database: duckdb.DuckDBPyConnection, files: Sequence[File], project: str) -> list[str]:

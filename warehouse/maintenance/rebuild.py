@@ -59,6 +59,6 @@ def rebuild(
 def _rows(root: Path, spec: delta_table.Spec) -> dict[str, int]:
     """Rows of each partition."""
     rows: dict[str, int] = {}
-    for file in delta_table.state(delta_table.open_table(root, spec), spec, "").files:
+    for file in delta_table.list_files(delta_table.open_table(root, spec), spec):
         rows[file.partition] = rows.get(file.partition, 0) + file.rows
     return rows

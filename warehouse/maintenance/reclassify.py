@@ -12,7 +12,6 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from warehouse.integrity.durability import writing
 from warehouse.lake import delta_table
@@ -81,7 +80,9 @@ def survey(
     load(hot, root, wait_s)
     with database.cursor() as cursor:
         return _Run(cursor, rules).over(
-            root, lambda run, day: _of_day(delta_table.open_table(root, HITS_TABLE), day), on_day
+            root,
+            lambda run, day: delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE, day),
+            on_day,
         )
 
 
@@ -127,7 +128,7 @@ def _rewrite(
 ) -> Sequence[File]:
     """The files that were replaced; none if another process was first."""
     table = delta_table.open_table(root, HITS_TABLE)
-    files = _of_day(table, day)
+    files = delta_table.list_files(table, HITS_TABLE, day)
     if not run.others(files):
         return []
     run.ask(files)
@@ -139,10 +140,6 @@ def _rewrite(
     recount.strike(hot, [day])
     on_step("after strike")
     return files
-
-
-def _of_day(table: DeltaTable, day: str) -> Sequence[File]:
-    return [file for file in delta_table.state(table, HITS_TABLE, "").files if file.partition == day]
 
 
 class _Run:
@@ -157,11 +154,11 @@ class _Run:
     def over(self, root: Path, replaced: Callable[["_Run", str], Sequence[File]], on_day: OnDay) -> Reclassified:
         """Each day in turn; `replaced` gives the files whose rows are compared with today's rules."""
         days = hits = 0
-        every = self._days(delta_table.state(delta_table.open_table(root, HITS_TABLE), HITS_TABLE, "").files)
+        every = self._days(delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE))
         for done, day in enumerate(every, start=1):
             self._forget()
             self.ask(
-                _of_day(delta_table.open_table(root, HITS_TABLE), day)
+                delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE, day)
             )  # before the lake is held: of a large day it takes a while
             files = replaced(self, day)
             if files:

@@ -18,7 +18,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from warehouse.errors import LakeBusy
@@ -133,12 +132,12 @@ def _replace(
     from warehouse.query import engine  # noqa: PLC0415  # the same
 
     daily_views = delta_table.open_table(root, DAILY_VIEWS_TABLE)
-    kept = [] if days is None else _files(daily_views, DAILY_VIEWS_TABLE, lambda at: at == month)
-    hits = _files(
-        delta_table.open_table(root, HITS_TABLE),
-        HITS_TABLE,
-        lambda at: at in days if days is not None else at[:7] == month,
-    )
+    kept = () if days is None else delta_table.list_files(daily_views, DAILY_VIEWS_TABLE, month)
+    hits = [
+        file
+        for file in delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
+        if (file.partition[:7] == month if days is None else file.partition in days)
+    ]
     selects = [
         sql.format(files=engine.parquet(files)) for sql, files in ((_KEPT, kept), (_COUNTED, hits)) if files
     ] or [_nothing()]
@@ -147,10 +146,6 @@ def _replace(
         rows = cursor.sql(sql, params={"days": sorted(days or ())} if kept else {}).to_arrow_reader()
         on_step("before commit of daily_views")
         delta_table.replace_partition(daily_views, DAILY_VIEWS_TABLE, month, rows.cast(DAILY_VIEWS))
-
-
-def _files(table: DeltaTable, spec: delta_table.Spec, wanted: Callable[[str], bool]) -> list[delta_table.File]:
-    return [file for file in delta_table.state(table, spec, "").files if wanted(file.partition)]
 
 
 def _nothing() -> str:

@@ -175,7 +175,7 @@ def _give_up_others(root: Path, node: str) -> None:
 
 def event_ids(root: Path, database: duckdb.DuckDBPyConnection, since: datetime) -> EventIds:
     """Yield the event ids of hits in the lake that were received after `since`."""
-    files = _files(root, HITS_TABLE)
+    files = delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
     if not files:
         return
     with database.cursor() as cursor:
@@ -193,9 +193,5 @@ def _differing_days(root: Path, database: duckdb.DuckDBPyConnection) -> list[str
 
 
 def _source(root: Path, spec: delta_table.Spec) -> str:
-    files = _files(root, spec)
+    files = delta_table.list_files(delta_table.open_table(root, spec), spec)
     return engine.parquet(files) if files else engine.no_rows(spec)
-
-
-def _files(root: Path, spec: delta_table.Spec) -> tuple[delta_table.File, ...]:
-    return delta_table.state(delta_table.open_table(root, spec), spec, "").files
