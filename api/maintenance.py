@@ -175,4 +175,4 @@ class Upkeep:
 
 def _tidied(root: Path) -> Path:
     """A file whose time says when the lake was last tidied whole, by whichever process."""
-    return root / delta_table.TIDIED
+    return root / delta_table.LAST_VACUUM

@@ -108,7 +108,7 @@ def key_of(data: Path) -> str:
     chosen = settings.read({}, data)
     data_folder.prepare(chosen)
     engine = database.connect(chosen.database_url)
-    if not projects.every(engine):
+    if not projects.list_all(engine):
         projects.create(engine, PROJECT, (), int(time.time()))
     token = keys.create(engine, PROJECT, "benchmark", "write", None, int(time.time()))[1]
     engine.dispose()

@@ -116,7 +116,7 @@ def new_key(
     chosen = settings.read(environ or {}, data)
     data_folder.prepare(chosen)
     engine = database.connect(chosen.database_url)
-    if project not in [each.id for each in projects.every(engine)]:
+    if project not in [each.id for each in projects.list_all(engine)]:
         projects.create(engine, project, ("*",), int(time.time()))
     token = keys.create(engine, project, "test", scope, None, int(time.time()))[1]
     engine.dispose()

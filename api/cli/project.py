@@ -72,7 +72,7 @@ def set_origins(settings: Settings, id: str, origins: tuple[str, ...]) -> None:
 @click.pass_obj
 def list_projects(settings: Settings) -> None:
     """Show all projects."""
-    found = projects.every(opened(settings))
+    found = projects.list_all(opened(settings))
     rows = ((each.id, ", ".join(each.origins), _day(each.created_s)) for each in found)
     show([_public(each) for each in found], table(("project", "origins", "created"), rows))
 

@@ -94,7 +94,7 @@ def test_older_projects_get_internal_ids_that_differ(database_url: str) -> None:
         connection.execute(sa.text("INSERT INTO projects VALUES ('other', '[]', 1, false)"))
     engine.dispose()
     engine = database.connect(database_url)
-    found = [project.internal_id for project in projects.every(engine)]
+    found = [project.internal_id for project in projects.list_all(engine)]
     assert [len(each) for each in found] == [32, 32]
     assert len(set(found)) == 2
     engine.dispose()

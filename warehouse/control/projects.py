@@ -82,7 +82,7 @@ def find(engine: sa.Engine, id: str) -> Project:
     return _project(found)
 
 
-def every(engine: sa.Engine) -> list[Project]:
+def list_all(engine: sa.Engine) -> list[Project]:
     """All projects, by id."""
     with engine.connect() as connection:
         rows = connection.execute(PROJECTS.select().where(_STANDING).order_by(PROJECTS.c.id)).all()

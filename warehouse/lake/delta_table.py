@@ -31,7 +31,7 @@ GRACE_H = 1
 MIGRATION_WAIT_S = 60.0
 CHECKPOINT_COMMITS = 50
 """Commits after which a checkpoint is written, so that opening a table reads few files."""
-TIDIED = ".tidied"
+LAST_VACUUM = ".tidied"
 """File in the lake's folder whose time is that of the last upkeep."""
 TARGET_FILE_BYTES = 128 * 1024 * 1024
 ROW_GROUP_ROWS = 64 * 1024
@@ -88,7 +88,7 @@ class State:
     staged: int = 0
 
     @property
-    def edition(self) -> tuple[int, int]:
+    def files_key(self) -> tuple[int, int]:
         """Equal for two states that have the same files."""
         return self.version, self.staged
 
@@ -207,7 +207,7 @@ def append(table: DeltaTable, rows: pa.Table, node: str, offset: int) -> None:
     _persist(table, since)
 
 
-def adopt(table: DeltaTable, spec: Spec, files: Iterable[File], node: str, offset: int) -> None:
+def add_files(table: DeltaTable, spec: Spec, files: Iterable[File], node: str, offset: int) -> None:
     """Add files that stand in the table's folder, and the offset they bring the table to, in one commit."""
     root, since = folder(table), table.version()
     actions: list[AddAction | RemoveAction] = [
@@ -281,7 +281,7 @@ def _checkpoint(table: DeltaTable) -> None:
     delta_log.sync_checkpoint(folder(table))
 
 
-def tidy(table: DeltaTable) -> None:
+def vacuum(table: DeltaTable) -> None:
     """Checkpoint the log, drop what the checkpoint covers, and remove files that no reader can need any more.
 
     Those are found on the disk (`full`): the log does not name what a killed loader left, and a checkpoint forgets the

@@ -105,5 +105,5 @@ def tidy(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
     load(hot, root, wait_s)
     for spec in delta_table.TABLES:
         with writing(hot, root, wait_s):
-            delta_table.tidy(delta_table.open_table(root, spec))
+            delta_table.vacuum(delta_table.open_table(root, spec))
     batches.empty_wal(hot)

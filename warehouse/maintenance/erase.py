@@ -77,7 +77,7 @@ def first_trusted_s(root: Path, database: duckdb.DuckDBPyConnection, now_s: floa
 
     That is the time of its last upkeep, else when its newest hit was received, else `now_s`.
     """
-    tidied = root / delta_table.TIDIED
+    tidied = root / delta_table.LAST_VACUUM
     if tidied.exists():
         return tidied.stat().st_mtime
     files = delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)

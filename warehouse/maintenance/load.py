@@ -133,7 +133,7 @@ def _chunk(hot: sqlite3.Connection, offset: int, end: int) -> _Chunk:
 def _commit(table: DeltaTable, spec: delta_table.Spec, chunk: _Chunk, node: str) -> None:
     if chunk.staged:
         files = [file for staged in chunk.staged for file in staged.files(spec, delta_table.folder(table))]
-        delta_table.adopt(table, spec, files, node, chunk.last_id)
+        delta_table.add_files(table, spec, files, node, chunk.last_id)
     else:
         delta_table.append(table, _ROWS_OF[spec.name](chunk.rows), node, chunk.last_id)
 

@@ -99,7 +99,7 @@ class Views:
         today = _day(now)
         files = [file for file in snapshot.hits.files if file.partition >= today]
         latest = self._cached(
-            (project, "latest", today, snapshot.hits.edition),
+            (project, "latest", today, snapshot.hits.files_key),
             lambda: self._run(_LATEST, files, {"project": project}),
         )
         stored = latest["latest"].to_pylist() if files else []
@@ -107,7 +107,7 @@ class Views:
 
     def _rank(self, snapshot: Snapshot, project: str, span: Span) -> pa.Table:
         parts = cut(span, snapshot.uncounted)
-        editions = (snapshot.daily_views.edition, snapshot.hits.edition if parts.edges else None)
+        editions = (snapshot.daily_views.files_key, snapshot.hits.files_key if parts.edges else None)
         counted = self._cached((project, parts, "files", editions), lambda: self._count_files(snapshot, project, parts))
         with self._database.cursor() as cursor:
             cursor.register("counted", counted)

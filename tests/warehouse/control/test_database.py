@@ -47,7 +47,7 @@ def test_every_connection_waits_for_the_disk_and_for_others_and_checks_reference
 def test_database_opened_again_holds_what_was_stored(engine: sa.Engine, file: Path) -> None:
     made = projects.create(engine, "site", ("*",), NOW_S)
     again = database.connect(sqlite_url(file))
-    assert projects.every(again) == [made]
+    assert projects.list_all(again) == [made]
     again.dispose()
 
 
@@ -107,7 +107,7 @@ def test_commit_that_fails_raises_its_own_reason_and_leaves_a_working_engine(eng
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert projects.create(engine, "after", (), NOW_S).id == "after"
-    assert [project.id for project in projects.every(engine)] == ["after"]
+    assert [project.id for project in projects.list_all(engine)] == ["after"]
 
 
 CREATE_MANY = """
@@ -125,7 +125,7 @@ for number in range(25):
 def test_two_processes_write_at_one_time_without_losing_a_row(engine: sa.Engine, file: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", CREATE_MANY, file, name], cwd=ROOT) for name in ("a", "b")]
     assert [writer.wait() for writer in writers] == [0, 0]
-    assert len(projects.every(engine)) == 50
+    assert len(projects.list_all(engine)) == 50
 
 
 @pytest.mark.parametrize(

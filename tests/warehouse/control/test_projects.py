@@ -30,7 +30,7 @@ def test_project_is_found_as_it_was_made(engine: sa.Engine) -> None:
 def test_projects_are_listed_by_id(engine: sa.Engine) -> None:
     for id in ("b", "a-2", "a", "1"):
         projects.create(engine, id, (), NOW_S)
-    assert [project.id for project in projects.every(engine)] == ["1", "a", "a-2", "b"]
+    assert [project.id for project in projects.list_all(engine)] == ["1", "a", "a-2", "b"]
 
 
 @pytest.mark.parametrize("id", ["a", "0", "site-2", "a--", "a" * 63])
@@ -44,7 +44,7 @@ def test_slug_is_taken_for_an_id(engine: sa.Engine, id: str) -> None:
 def test_other_text_is_refused_for_an_id(engine: sa.Engine, id: str) -> None:
     with pytest.raises(InvalidProject):
         projects.create(engine, id, (), NOW_S)
-    assert projects.every(engine) == []
+    assert projects.list_all(engine) == []
 
 
 def test_id_is_taken_once(engine: sa.Engine) -> None:
@@ -62,7 +62,7 @@ def test_unknown_project_is_told_whatever_is_asked_of_it(engine: sa.Engine) -> N
         projects.set_origins(engine, "other", ())
     with pytest.raises(ProjectNotFound):
         projects.end(engine, "other")
-    assert [project.id for project in projects.every(engine)] == ["site"]
+    assert [project.id for project in projects.list_all(engine)] == ["site"]
 
 
 def test_ending_project_is_not_found_and_its_id_stays_taken(engine: sa.Engine) -> None:
@@ -73,7 +73,7 @@ def test_ending_project_is_not_found_and_its_id_stays_taken(engine: sa.Engine) -
         projects.find(engine, "site")
     with pytest.raises(ProjectExists, match="^the deletion of project 'site' did not end yet: delete it again"):
         projects.create(engine, "site", ("*",), NOW_S)
-    assert projects.every(engine) == []
+    assert projects.list_all(engine) == []
 
 
 def test_deleted_project_is_gone_and_its_id_is_free_again(engine: sa.Engine) -> None:
