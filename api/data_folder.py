@@ -17,6 +17,7 @@ from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RUN, sqlite_url
 from warehouse.hotlog import batches
 from warehouse.integrity import completeness, durability
 from warehouse.lake import agents_file, delta_table, readme
+from warehouse.lake.lock import write_lock
 
 LOG = logging.getLogger("readership.data")
 OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
@@ -142,4 +143,4 @@ def require_control_database(settings: Settings) -> None:
 
 def _locked(settings: Settings) -> AbstractContextManager[None]:
     """Two that make a SQLite file at one time get "database is locked"."""
-    return delta_table.locked(settings.data, wait_s=60)
+    return write_lock(settings.data, wait_s=60)

@@ -24,6 +24,7 @@ from warehouse.errors import DataIncomplete, LakeBusy, WarehouseError, engine_er
 from warehouse.hotlog import batches
 from warehouse.integrity import durability
 from warehouse.lake import delta_table
+from warehouse.lake.lock import write_lock
 from warehouse.maintenance import compact
 from warehouse.maintenance.erase import erase_before, first_trusted_s
 from warehouse.maintenance.load import is_due, load
@@ -139,9 +140,7 @@ class Upkeep:
         if not self._is_tidy_due(now.timestamp()):
             return
         self._tidy_tried_s = now.timestamp()
-        with delta_table.locked(
-            self._settings.run, wait_s=0
-        ):  # by one process at a time: each step takes the lake by itself
+        with write_lock(self._settings.run, wait_s=0):  # by one process at a time: each step takes the lake by itself
             with ExitStack() as steps:  # called from the last to the first, each whatever became of those before it
                 for step in (self._remove_files, self._remove_old, self._compact_closed):
                     steps.callback(step, now)

@@ -15,7 +15,7 @@ from warehouse import disk_space
 from warehouse.database_errors import Cause, cause_of
 from warehouse.errors import DataIncomplete, HotLogBehind
 from warehouse.hotlog import batches, synced
-from warehouse.integrity.durability import writing
+from warehouse.integrity.durability import durable_writes
 from warehouse.maintenance import load, recount
 from warehouse.plural import counted
 from warehouse.query import engine, sql_views
@@ -68,7 +68,7 @@ def examine(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[Findi
     The hot log comes first. Where it cannot be read, nothing that is counted with it can be checked, and is left out.
 
     Raises:
-        LakeBusy: see `lake.locked`.
+        LakeBusy: see `write_lock`.
     """
     yield Finding("the disk has space for new hits", _full_disk(hot.parent, root))
     with _without_space(hot) as readable:
@@ -131,7 +131,7 @@ def _of_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[
     yield Finding(OPENS, None)
     with closing(opened) as reader, closing(batches.connect(hot)) as connection:
         try:
-            with writing(connection, root, wait_s):
+            with durable_writes(connection, root, wait_s):
                 unfinished = _unfinished(connection, root)
                 snapshot = reader.take()
         except DataIncomplete as error:

@@ -18,6 +18,7 @@ from warehouse import doctor
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table
+from warehouse.lake.lock import write_lock
 from warehouse.maintenance import load, recount
 from warehouse.schema import HOT
 
@@ -234,7 +235,7 @@ def test_empty_hot_log_is_found_and_not_filled(site: Site) -> None:
 
 
 def test_doctor_waits_for_the_lock_and_gives_up(site: Site) -> None:
-    with delta_table.locked(site.root, 0), pytest.raises(LakeBusy):
+    with write_lock(site.root, 0), pytest.raises(LakeBusy):
         findings(site)
 
 

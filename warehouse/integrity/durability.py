@@ -1,8 +1,8 @@
-"""Nothing is deleted before what replaces it is synced, and nothing that was acknowledged goes missing unnoticed.
+"""Durability: nothing is deleted before its replacement is synced, and a loss of acknowledged rows is an error.
 
-The hot log records how far each Delta table is synced: its version, and the last hot batch that it has. Whoever writes
-into the lake first syncs what a killed process left unsynced after that version (`writing`). Whoever reads compares: a
-table below its record is an error, never a smaller number.
+The hot log records how far each Delta table is synced: its version, and the last hot batch that it has. A writer first
+syncs what a killed process left unsynced after that version (`durable_writes`). A reader compares: a table below its
+record raises DataIncomplete, instead of a smaller number.
 """
 
 import sqlite3
@@ -17,18 +17,19 @@ from warehouse.hotlog import batches, synced
 from warehouse.hotlog.schema_steps import has_table
 from warehouse.hotlog.synced import Synced
 from warehouse.lake import delta_log, delta_table
+from warehouse.lake.lock import write_lock
 from warehouse.transaction import transaction
 
 
 @contextmanager
-def writing(hot: sqlite3.Connection, root: Path, wait_s: float) -> Iterator[None]:
+def durable_writes(hot: sqlite3.Connection, root: Path, wait_s: float) -> Iterator[None]:
     """Lock the lake for writing, and record at the end what `warehouse.lake.delta_table` committed and synced within.
 
     Raises:
-        LakeBusy: see `delta_table.locked`.
+        LakeBusy: see `write_lock`.
         DataIncomplete: see `check`.
     """
-    with delta_table.locked(root, wait_s):
+    with write_lock(root, wait_s):
         _complete(hot, root)
         yield
         _record_versions(hot, root)
@@ -43,7 +44,7 @@ def prepare(hot: sqlite3.Connection, root: Path) -> None:
         DataIncomplete: see `check` and `delta_table.open_table`.
     """
     check(hot, root)
-    with suppress(LakeBusy), delta_table.locked(root, wait_s=0):  # whoever has the lock has done the same
+    with suppress(LakeBusy), write_lock(root, wait_s=0):  # whoever has the lock has done the same
         _complete(hot, root)
     delta_table.create(root)
 
@@ -107,10 +108,10 @@ def accept_losses(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
     The first broken commit of a table and all later ones are set aside; what only they added is lost.
 
     Raises:
-        LakeBusy: see `delta_table.locked`.
+        LakeBusy: see `write_lock`.
         DataIncomplete: a table has files, but no commit or checkpoint of its log can be used.
     """
-    with delta_table.locked(root, wait_s):
+    with write_lock(root, wait_s):
         try:
             for spec in delta_table.TABLES:
                 delta_log.set_aside_broken(root / spec.name)

@@ -2,7 +2,7 @@
 
 - `delta_table`: The lake's Delta tables: create them, read their state, append with an offset, replace a partition,
   delete.
-- `lock`: The lake's lock: one process writes at a time.
+- `lock`: Lock of the lake: one process at a time writes into it.
 - `delta_log`: The files of a Delta table's log: which exist, which can be used, and how a broken one is set aside.
 - `table_schema`: Schema versions of the lake's Delta tables: a table property, and the steps that raise it.
 - `staging`: Many rows at once into Parquet files in the folders of both tables, before any commit.

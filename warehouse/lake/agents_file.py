@@ -14,7 +14,7 @@ AGENTS_FILE = "agents.parquet"
 def write_agents(root: Path, rows: list[dict[str, str]]) -> None:
     """Bring the file of AI agents beside the tables up to date; a reader sees it whole, before or after.
 
-    One process at a time: see `lake.locked`.
+    One process at a time: see `write_lock`.
     """
     made = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, AGENTS), made)

@@ -22,7 +22,8 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from warehouse import disk
 from warehouse.errors import DataIncomplete
-from warehouse.lake import delta_log, lock, table_schema
+from warehouse.lake import delta_log, table_schema
+from warehouse.lake.lock import write_lock
 from warehouse.lake.table_schema import STEPS, Steps
 from warehouse.schema import DAILY_VIEWS, DAILY_VIEWS_ORDER, HITS, HITS_ORDER
 
@@ -42,7 +43,6 @@ _CONFIGURATION = {
     "delta.logRetentionDuration": f"interval {GRACE_H} hours",
     "delta.deletedFileRetentionDuration": f"interval {GRACE_H} hours",
 }
-let_others_in, locked = lock.let_others_in, lock.locked
 Read = TypeVar("Read")
 
 _SIZES = ("size_bytes", "num_records")
@@ -119,7 +119,7 @@ def create(lake: Path, steps: Mapping[str, Steps] = STEPS) -> None:
 
 def _bring_up_to_date(lake: Path, spec: Spec, steps: Mapping[str, Steps]) -> None:
     if table_schema.pending(open_table(lake, spec, steps), spec.name, steps[spec.name]):
-        with locked(lake, MIGRATION_WAIT_S):
+        with write_lock(lake, MIGRATION_WAIT_S):
             table = open_table(lake, spec, steps)
             since = table.version()
             table_schema.bring_up_to_date(table, spec.name, steps[spec.name])

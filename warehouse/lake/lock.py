@@ -1,4 +1,4 @@
-"""The lake's lock: one process writes at a time."""
+"""Lock of the lake: one process at a time writes into it."""
 
 import fcntl
 import time
@@ -9,19 +9,20 @@ from pathlib import Path
 from warehouse.errors import LakeBusy
 
 LOCK_POLL_S = 0.05
+"""Time between two attempts to lock, in seconds."""
 
 
 @contextmanager
-def locked(lake: Path, wait_s: float) -> Iterator[None]:
-    """Hold the lake of this node for writing: one loader or one maintenance task at a time, across processes.
+def write_lock(folder: Path, wait_s: float) -> Iterator[None]:
+    """Lock the lake, or another folder, for one writer across all processes of this machine.
 
-    The lock is the kernel's, so that a killed holder leaves none behind.
+    The kernel releases the lock when its process ends, however it ends.
 
     Raises:
-        LakeBusy: another process held it for `wait_s` seconds.
+        LakeBusy: another process held the lock for `wait_s` seconds.
     """
     deadline = time.monotonic() + wait_s
-    with (lake / ".lock").open("w") as handle:
+    with (folder / ".lock").open("w") as handle:
         while True:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -34,6 +35,6 @@ def locked(lake: Path, wait_s: float) -> Iterator[None]:
         yield
 
 
-def let_others_in() -> None:
-    """Wait, the lake free, until all who wait for it have looked again. For one who takes it many times over."""
+def pause_for_waiters() -> None:
+    """Wait without the lock until each waiting process has polled it. To be called between many short locks."""
     time.sleep(2 * LOCK_POLL_S)

@@ -31,7 +31,7 @@ the AI agents that Readership knows. Readership writes this file again when it d
 
 
 def write_readme(root: Path) -> None:
-    """Bring the README up to date. One process at a time: see `lake.locked`."""
+    """Bring the README up to date. One process at a time: see `write_lock`."""
     file = root / README_FILE
     if not file.exists() or file.read_text(encoding="utf-8") != TEXT:
         disk.write(file, TEXT.encode())

@@ -14,8 +14,9 @@ from pathlib import Path
 import duckdb
 
 from warehouse.hotlog import batches
-from warehouse.integrity.durability import writing
+from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
+from warehouse.lake.lock import pause_for_waiters
 from warehouse.maintenance.load import load
 from warehouse.query import engine
 from warehouse.schema import DAILY_VIEWS_KEY
@@ -50,16 +51,16 @@ def compact(
     so that what is due must be loaded there.
 
     Raises:
-        LakeBusy, DataIncomplete: see `durability.writing`.
+        LakeBusy, DataIncomplete: see `durability.durable_writes`.
     """
     done = Compacted(0, 0, 0)
     for spec in delta_table.TABLES:
         for partition in _crowded(delta_table.list_files(delta_table.open_table(root, spec), spec), small_files_max):
             if closed_before is not None and partition >= closed_before.isoformat()[: len(partition)]:
                 continue
-            with writing(hot, root, wait_s):
+            with durable_writes(hot, root, wait_s):
                 before, after = _rewrite(root, database, spec, partition)
-            delta_table.let_others_in()
+            pause_for_waiters()
             between()
             done = Compacted(done.partitions + 1, done.files_before + before, done.files_after + after)
     return done
@@ -104,6 +105,6 @@ def tidy(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
     """
     load(hot, root, wait_s)
     for spec in delta_table.TABLES:
-        with writing(hot, root, wait_s):
+        with durable_writes(hot, root, wait_s):
             delta_table.vacuum(delta_table.open_table(root, spec))
     batches.empty_wal(hot)

@@ -14,9 +14,10 @@ from pathlib import Path
 import duckdb
 
 from warehouse.hotlog import batches
-from warehouse.integrity.durability import writing
+from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, File
+from warehouse.lake.lock import pause_for_waiters
 from warehouse.maintenance import recount
 from warehouse.maintenance.load import bring_up, load
 from warehouse.query import engine
@@ -38,7 +39,7 @@ def erase_project(
     Nothing of the project may be posted meanwhile. If it is cut short it may be repeated.
 
     Raises:
-        LakeBusy: see `durability.writing` and `recount.retried`.
+        LakeBusy: see `durability.durable_writes` and `recount.retried`.
     """
     load(hot, root, wait_s)
     days = {
@@ -60,7 +61,7 @@ def erase_before(
     """Remove the days that ended more than `days` days before `today`; returns how many hits they held.
 
     Raises:
-        LakeBusy: see `durability.writing` and `recount.retried`.
+        LakeBusy: see `durability.durable_writes` and `recount.retried`.
     """
     first_kept = (today - timedelta(days=days)).isoformat()
     load(hot, root, wait_s)
@@ -99,11 +100,11 @@ def _days(database: duckdb.DuckDBPyConnection, files: Sequence[File], project: s
 def _erase(hot: sqlite3.Connection, root: Path, days: Iterable[str], where: str, wait_s: float, on_step: OnStep) -> int:
     removed = 0
     for _, of_month in groupby(sorted(days), key=lambda day: day[:7]):
-        with writing(hot, root, wait_s):
+        with durable_writes(hot, root, wait_s):
             bring_up(hot, root)
             recount.finish(hot, root)
             removed += _erase_of_month(hot, root, list(of_month), where, on_step)
-        delta_table.let_others_in()
+        pause_for_waiters()
     batches.empty_wal(hot)
     return removed
 

@@ -17,7 +17,7 @@ from warehouse.errors import HotLogBehind
 from warehouse.hotlog import batches, synced
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness
-from warehouse.integrity.durability import require, writing
+from warehouse.integrity.durability import durable_writes, require
 from warehouse.lake import delta_table
 from warehouse.lake.staging import Staged
 from warehouse.maintenance import recount
@@ -56,7 +56,7 @@ def load(hot: sqlite3.Connection, root: Path, wait_s: float, on_step: OnStep = l
         HotLogBehind: the hot log is older than the lake.
         DataIncomplete: the lake lacks what was stored in it: see `durability.check`.
     """
-    with writing(hot, root, wait_s):
+    with durable_writes(hot, root, wait_s):
         loaded = bring_up(hot, root, on_step)
         recount.finish(hot, root)
         return loaded

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import duckdb
 
-from warehouse.integrity.durability import writing
+from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import HITS_TABLE
+from warehouse.lake.lock import pause_for_waiters
 from warehouse.maintenance import recount
 from warehouse.maintenance.load import bring_up
 
@@ -39,19 +40,19 @@ def rebuild(
     months are done, of how many.
 
     Raises:
-        LakeBusy: see `durability.writing` and `recount.retried`.
+        LakeBusy: see `durability.durable_writes` and `recount.retried`.
         HotLogBehind: see `load.load`.
     """
     months = sorted({partition[:7] for spec in delta_table.TABLES for partition in _rows(root, spec)})
     for done, month in enumerate(months, start=1):
-        with writing(hot, root, wait_s):
+        with durable_writes(hot, root, wait_s):
             bring_up(hot, root)
             recount.count_month(root, database, month, on_step)
             on_step("before strike")
             recount.strike(hot, [day for day in recount.noted(hot) if day[:7] == month])
             on_step("after strike")
         on_month(done, len(months))
-        delta_table.let_others_in()
+        pause_for_waiters()
     hits = _rows(root, HITS_TABLE)
     return Rebuilt(len(months), sum(rows for partition, rows in hits.items() if partition[:7] in months))
 

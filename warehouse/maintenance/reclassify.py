@@ -13,9 +13,10 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from warehouse.integrity.durability import writing
+from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.lock import pause_for_waiters
 from warehouse.maintenance import recount
 from warehouse.maintenance.load import bring_up, load
 from warehouse.maintenance.reclassify_diff import Gathering, Moves
@@ -101,16 +102,16 @@ def reclassify(
     it goes on where it was when it is called again; the day it was at is counted by the next load.
 
     Raises:
-        LakeBusy: see `durability.writing` and `recount.retried`.
+        LakeBusy: see `durability.durable_writes` and `recount.retried`.
         HotLogBehind: see `load.load`.
     """
 
     def rewritten(run: "_Run", day: str) -> Sequence[File]:
-        with writing(hot, root, wait_s):
+        with durable_writes(hot, root, wait_s):
             bring_up(hot, root)
             recount.finish(hot, root)
             files = recount.retried(partial(_rewrite, hot, root, database, run, day, on_step))
-        delta_table.let_others_in()
+        pause_for_waiters()
         return files
 
     load(hot, root, wait_s)

@@ -248,6 +248,6 @@ def test_reader_that_has_a_commit_open_that_is_set_aside_counts_its_rows_once(si
 
 
 def test_lake_is_locked_while_it_is_written(site: Site) -> None:
-    with durability.writing(site.hot, site.root, 0):
+    with durability.durable_writes(site.hot, site.root, 0):
         durability.prepare(site.hot, site.root)  # does not wait
     assert site.faults() == []

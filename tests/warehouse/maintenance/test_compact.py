@@ -12,6 +12,7 @@ from tests.warehouse.site import DAY, NOON, Site, key, some_rows, view
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table
+from warehouse.lake.lock import write_lock
 from warehouse.maintenance import compact
 from warehouse.maintenance.compact import Compacted
 from warehouse.query import engine
@@ -227,7 +228,7 @@ def test_file_that_a_killed_loader_left_leaves_the_disk_after_the_grace(site: Si
 
 def test_upkeep_waits_for_the_lock_and_gives_up(site: Site) -> None:
     load_each(site, 4)
-    with delta_table.locked(site.root, 0):
+    with write_lock(site.root, 0):
         with pytest.raises(LakeBusy):
             site.compact()
         with pytest.raises(LakeBusy):

@@ -14,6 +14,7 @@ from tests.warehouse.site import DAY, NOON, Site, die_at, key, view
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table
+from warehouse.lake.lock import write_lock
 from warehouse.maintenance import compact, erase, recount
 from warehouse.query.snapshot import Reader
 
@@ -180,7 +181,7 @@ def test_row_that_only_one_table_holds_is_erased_from_neither_too_early(site: Si
 
 
 def test_erasure_waits_for_the_lock_and_gives_up(site: Site) -> None:
-    with delta_table.locked(site.root, 0):
+    with write_lock(site.root, 0):
         with pytest.raises(LakeBusy):
             erase_before(site, 1)
         with pytest.raises(LakeBusy):

@@ -13,6 +13,7 @@ from tests.warehouse.site import DAY, NOON, Row, Site, die_at, key, some_rows, v
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table
+from warehouse.lake.lock import write_lock
 from warehouse.maintenance import load, rebuild, recount
 from warehouse.maintenance.rebuild import Rebuilt
 from warehouse.schema import HOT
@@ -116,7 +117,7 @@ def test_hits_posted_while_a_table_is_written_do_not_part_the_tables(site: Site)
         if step == "before commit of hits":
             site.post(view("/meanwhile"))
 
-    with delta_table.locked(site.root, 0):
+    with write_lock(site.root, 0):
         load.bring_up(site.hot, site.root, post)
         assert len({site.state(spec).offset for spec in delta_table.TABLES}) == 1
         recount.count(site.root, site.database, ["2026-09-15"])
@@ -221,5 +222,5 @@ def test_month_into_which_other_nodes_write_without_end_is_told(site: Site, tmp_
 
 def test_rebuild_waits_for_the_lock_and_gives_up(site: Site) -> None:
     site.load()
-    with delta_table.locked(site.root, 0), pytest.raises(LakeBusy):
+    with write_lock(site.root, 0), pytest.raises(LakeBusy):
         run(site)

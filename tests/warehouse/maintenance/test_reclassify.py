@@ -18,6 +18,7 @@ from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, die_at, key, view
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table
+from warehouse.lake.lock import write_lock
 from warehouse.maintenance import load, reclassify, recount
 from warehouse.maintenance.reclassify import Reclassified, Rules
 from warehouse.maintenance.reclassify_diff import Change, Move
@@ -411,5 +412,5 @@ def test_rows_of_a_service_that_still_has_old_rules_are_moved_by_the_next_call(s
 
 
 def test_it_waits_for_the_lock_and_gives_up(site: Site) -> None:
-    with delta_table.locked(site.root, 0), pytest.raises(LakeBusy):
+    with write_lock(site.root, 0), pytest.raises(LakeBusy):
         run(site)
