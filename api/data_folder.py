@@ -14,7 +14,7 @@ from ingest.imports import ledger
 from warehouse import disk
 from warehouse.errors import NoData
 from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RUN, sqlite_url
-from warehouse.hotlog import batches
+from warehouse.hotlog import batches, schema_steps
 from warehouse.integrity import completeness, durability
 from warehouse.lake import agents_file, delta_table, readme
 from warehouse.lake.lock import write_lock
@@ -59,7 +59,7 @@ def prepare_lake(settings: Settings) -> None:
     """
     completeness.require_identity(settings.hot_log, settings.lake)
     delta_table.refuse_newer(settings.lake)
-    batches.refuse_newer(settings.hot_log)
+    schema_steps.refuse_newer(settings.hot_log)
     make(settings)
     with _locked(settings):
         with closing(batches.connect(settings.hot_log)) as hot:

@@ -13,6 +13,9 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+BUSY_TIMEOUT_S = 30
+"""Time for which a connection waits for the lock of another process, in seconds, unless its opener sets another."""
+
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:

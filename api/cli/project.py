@@ -18,7 +18,7 @@ from ingest.hotlog import deduplication
 from ingest.imports import ledger
 from warehouse.control import projects
 from warehouse.control.projects import Project
-from warehouse.hotlog import batches, refusals
+from warehouse.hotlog import batches, refusals, wal
 from warehouse.maintenance.erase import erase_project
 from warehouse.plural import counted
 from warehouse.query import engine as query
@@ -107,7 +107,7 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
         removed = erase_project(hot, settings.lake, database, id, LOCK_WAIT_S)
         deduplication.forget_project(hot, id)
         ledger.forget_project(hot, id)
-        batches.empty_wal(hot)
+        wal.empty(hot)
     projects.delete(engine, id)
     show({"id": id, "hits": removed}, f"project {id} removed, with {counted(removed, 'hit')}")
 

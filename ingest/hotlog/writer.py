@@ -20,7 +20,7 @@ from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import Post, Receipt
 from warehouse import disk_space
 from warehouse.errors import ProjectNotFound
-from warehouse.hotlog import batches, refusals
+from warehouse.hotlog import batches, refusals, wal
 from warehouse.schema import HOT, Row
 from warehouse.transaction import transaction
 
@@ -134,9 +134,9 @@ class HotLog:
             self._stored_rows = batches.backlog(self._connection).rows
             self._set_shortage(self._find_shortage())
             if self.shortage is not None:
-                batches.empty_wal(self._connection)  # it keeps the size that a failed commit gave it
+                wal.empty(self._connection)  # it keeps the size that a failed commit gave it
             if self.fault is not None:
-                batches.try_write(self._connection)
+                wal.try_write(self._connection)
                 self._set_fault(None)
 
     def _find_shortage(self, more: int = 0) -> str | None:

@@ -9,7 +9,7 @@ import pytest
 from tests.warehouse.site import Site, view
 from warehouse import doctor
 from warehouse.errors import BatchDamaged
-from warehouse.hotlog import batches
+from warehouse.hotlog import batches, wal
 from warehouse.lake import agents_file
 from warehouse.query import sql
 from warehouse.query.snapshot import Reader
@@ -27,7 +27,7 @@ def damaged(folder: Path) -> Iterator[Site]:
         site.post(view("/first"))
         site.post(view("/second"))
         site.post(view("/third"))
-        batches.empty_wal(site.hot)
+        wal.empty(site.hot)
     flip(folder / "hot.sqlite", b"/second")
     with closing(Site(folder)) as site:
         yield site
@@ -78,7 +78,7 @@ def test_doctor_names_a_damaged_batch(damaged: Site) -> None:
 def test_damaged_name_of_a_staged_file_is_an_error_too(folder: Path) -> None:
     with closing(Site(folder)) as site:
         site.stage([view("/first")])
-        batches.empty_wal(site.hot)
+        wal.empty(site.hot)
     flip(folder / "hot.sqlite", b'{"hits":[{"path":"date=2026')
     with closing(Site(folder)) as site:
         assert is_refused(site.load, site.hot_log, batch=1)

@@ -20,8 +20,9 @@ from warehouse.control import schema_steps
 from warehouse.control.schema_steps import STEPS, Steps
 from warehouse.database_errors import Cause, cause_of, is_damage, reason_of
 from warehouse.errors import ControlUnreadable
+from warehouse.transaction import BUSY_TIMEOUT_S
 
-BUSY_TIMEOUT_MS = 30_000
+BUSY_TIMEOUT_MS = 1_000 * BUSY_TIMEOUT_S
 SILENT_S = 10
 """A PostgreSQL server of which nothing comes back for so long is away. The system by itself would wait for minutes to
 hours for one whose machine or network is gone without a word."""

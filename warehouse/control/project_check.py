@@ -9,7 +9,7 @@ from warehouse.control import schema_steps
 from warehouse.database_errors import is_damage
 from warehouse.errors import ControlUnreadable, ProjectNotFound
 from warehouse.folder import sqlite_url
-from warehouse.hotlog.batches import BUSY_TIMEOUT_S
+from warehouse.transaction import BUSY_TIMEOUT_S
 
 Check = Callable[[], str]
 """A function that returns a project's internal id, or raises ProjectNotFound."""

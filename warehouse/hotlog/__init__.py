@@ -1,8 +1,8 @@
-"""Batches that wait for the lake.
+"""The hot log: accepted hits that wait for the lake.
 
+- `schema_steps`: Tables of the hot log, and the steps that bring an older file to the newest schema version.
 - `batches`: The hot log's table of batches: accepted hits that are not in the lake yet.
-- `schema_steps`: Changes of the hot log's schema, in the order in which older files take them: see
-  `warehouse.migrations`.
+- `wal`: Write-ahead log of the hot log's SQLite file: empty it, and probe that it can be written.
 - `refusals`: Deleted projects, of which the hot log stores nothing any more.
 - `synced`: The hot log's table of how far each Delta table is synced: see `warehouse.integrity.durability`.
 """

@@ -7,9 +7,7 @@ means the same to every reader.
 
 import math
 import sqlite3
-import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,36 +15,17 @@ import msgspec
 import pyarrow as pa
 from xxhash import xxh3_64_digest
 
-from warehouse import migrations
 from warehouse.errors import BatchDamaged
-from warehouse.hotlog import refusals, synced
-from warehouse.hotlog.schema_steps import STEPS, Steps, has_table
+from warehouse.hotlog import schema_steps, synced
+from warehouse.hotlog.schema_steps import STEPS, Steps
 from warehouse.hotlog.synced import Synced
 from warehouse.lake.staging import Staged
 from warehouse.schema import HOT
-from warehouse.transaction import transaction
+from warehouse.transaction import BUSY_TIMEOUT_S, transaction
 
-BUSY_TIMEOUT_S = 30
-EMPTYING_WAIT_S = 1
-"""Posts wait as long as a reader is waited for."""
 DELETED_BYTES, DELETED_BATCHES = 1024 * 1024, 2_000
 """Size of the parts in which loaded batches are deleted."""
-WAL_BYTES_KEPT = 64 * 1024 * 1024
-_CREATE = f"""
-CREATE TABLE IF NOT EXISTS node (id TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS batches (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    rows INTEGER NOT NULL,
-    committed_s REAL NOT NULL,
-    message BLOB NOT NULL,
-    checksum BLOB
-);
-CREATE INDEX IF NOT EXISTS batches_rows ON batches (rows);
-CREATE TABLE IF NOT EXISTS staged (id INTEGER PRIMARY KEY, files BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS recounts (id INTEGER PRIMARY KEY AUTOINCREMENT, date TEXT NOT NULL UNIQUE);
-{synced.TABLE};
-{refusals.TABLE};
-"""
+WAL_BYTES_MAX = 64 * 1024 * 1024
 _APPEND = "INSERT INTO batches (rows, committed_s, message, checksum) SELECT ?, ?, ?, ?"
 _END_OF_PART = """
 SELECT max(id)
@@ -54,9 +33,6 @@ FROM (SELECT id, sum(size) OVER (ORDER BY id) - size AS before
       FROM (SELECT id, length(message) AS size FROM batches WHERE id <= ? ORDER BY id LIMIT ?))
 WHERE before < ?
 """
-STORE = "the hot log"
-
-
 _NO_ROWS = pa.RecordBatch.from_pylist([], HOT)
 _STAGED = msgspec.json.Decoder(Staged)
 
@@ -82,7 +58,9 @@ def connect(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S, steps: Steps = S
     """
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     try:
-        _prepare(connection, steps)
+        schema_steps.pending(connection, steps)
+        _set_pragmas(connection)
+        schema_steps.bring_up_to_date(connection, steps)
         connection.execute(f"PRAGMA busy_timeout={int(busy_timeout_s * 1000)}")
     except BaseException:
         connection.close()
@@ -90,40 +68,11 @@ def connect(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S, steps: Steps = S
     return connection
 
 
-def refuse_newer(path: Path) -> None:
-    """Raise StoreTooNew if a newer release wrote the hot log. Creates and changes nothing."""
-    if path.exists():
-        with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)) as connection:
-            migrations.pending(STORE, _version(connection) or migrations.FIRST, STEPS)
-
-
-def _prepare(connection: sqlite3.Connection, steps: Steps) -> None:
-    version = _version(connection)
-    is_current = not migrations.pending(STORE, version or migrations.FIRST, steps)
+def _set_pragmas(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
-    connection.execute(f"PRAGMA journal_size_limit={WAL_BYTES_KEPT}")
+    connection.execute(f"PRAGMA journal_size_limit={WAL_BYTES_MAX}")
     connection.execute("PRAGMA secure_delete=ON")  # what is erased leaves the file, however SQLite was compiled
-    if version == 0 or not is_current:
-        with transaction(connection):
-            _bring_up_to_date(connection, steps)
-
-
-def _bring_up_to_date(connection: sqlite3.Connection, steps: Steps) -> None:
-    """Run the steps that are missing, or create the tables, inside the transaction that records the version."""
-    if has_table(connection, "node"):
-        for step in migrations.pending(STORE, _version(connection) or migrations.FIRST, steps):
-            step.apply(connection)
-    else:
-        for statement in _CREATE.split(";"):
-            connection.execute(statement)
-        connection.execute("INSERT INTO node VALUES (?)", (uuid.uuid4().hex,))
-    connection.execute(f"PRAGMA user_version={migrations.newest(steps)}")
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    """Return the schema version; 0 for a file without tables, or whose tables 0.1.0 created."""
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def node_id(connection: sqlite3.Connection) -> str:
@@ -262,29 +211,3 @@ def deleted_through(connection: sqlite3.Connection) -> int:
     """Return the last batch that was deleted because every table has it; 0 if none was. Ids have no gaps."""
     first = connection.execute("SELECT min(id) FROM batches").fetchone()[0]
     return (last_id(connection) + 1 if first is None else int(first)) - 1
-
-
-def empty_wal(connection: sqlite3.Connection) -> None:
-    """Take from the disk what was deleted, not only from the file: the WAL has pages as they were until it is reused.
-
-    A reader that is in its way for EMPTYING_WAIT_S keeps it as it is: the next upkeep tries again.
-    """
-    with _busy_timeout(connection, EMPTYING_WAIT_S):
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
-def try_write(connection: sqlite3.Connection) -> None:
-    """Commit one page that changes nothing. Raises sqlite3.OperationalError at once if another process has the lock."""
-    with _busy_timeout(connection, 0):
-        connection.execute("UPDATE node SET id = id")
-
-
-@contextmanager
-def _busy_timeout(connection: sqlite3.Connection, wait_s: int) -> Iterator[None]:
-    """Let the block wait for locks no longer than `wait_s` seconds."""
-    (usual_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
-    connection.execute(f"PRAGMA busy_timeout={wait_s * 1000}")
-    try:
-        yield
-    finally:
-        connection.execute(f"PRAGMA busy_timeout={usual_ms}")

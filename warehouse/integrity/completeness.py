@@ -18,6 +18,7 @@ from warehouse.errors import DataIncomplete, HotLogBehind
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table, registry
 from warehouse.lake.registry import ControlRecord, HotLogRecord
+from warehouse.transaction import BUSY_TIMEOUT_S
 
 if TYPE_CHECKING:
     from warehouse.control.database import Identity
@@ -56,7 +57,7 @@ def require_whole(hot_log: Path) -> None:
     """Raise DataIncomplete if a page of the hot log is damaged. Reads the whole file; a missing one is no damage."""
     if look(hot_log).node is None:
         return
-    with closing(sqlite3.connect(hot_log, timeout=batches.BUSY_TIMEOUT_S)) as connection:
+    with closing(sqlite3.connect(hot_log, timeout=BUSY_TIMEOUT_S)) as connection:
         try:
             found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
         except sqlite3.DatabaseError as error:
@@ -75,7 +76,7 @@ def _damaged(hot_log: Path, reason: str) -> DataIncomplete:
 
 
 def _identity(hot_log: Path) -> HotLog:
-    with closing(sqlite3.connect(hot_log, timeout=batches.BUSY_TIMEOUT_S)) as connection:
+    with closing(sqlite3.connect(hot_log, timeout=BUSY_TIMEOUT_S)) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         row = connection.execute("SELECT id FROM node").fetchone() if "node" in tables else None
         return HotLog(row[0], batches.last_id(connection)) if row else HotLog(None)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import duckdb
 
-from warehouse.hotlog import batches
+from warehouse.hotlog import wal
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.lock import pause_for_waiters
@@ -107,4 +107,4 @@ def tidy(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
     for spec in delta_table.TABLES:
         with durable_writes(hot, root, wait_s):
             delta_table.vacuum(delta_table.open_table(root, spec))
-    batches.empty_wal(hot)
+    wal.empty(hot)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import duckdb
 
-from warehouse.hotlog import batches
+from warehouse.hotlog import wal
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, File
@@ -105,7 +105,7 @@ def _erase(hot: sqlite3.Connection, root: Path, days: Iterable[str], where: str,
             recount.finish(hot, root)
             removed += _erase_of_month(hot, root, list(of_month), where, on_step)
         pause_for_waiters()
-    batches.empty_wal(hot)
+    wal.empty(hot)
     return removed
 
 

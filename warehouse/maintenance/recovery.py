@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from warehouse.control import database as control
-from warehouse.hotlog import batches
+from warehouse.hotlog import batches, schema_steps
 from warehouse.integrity import completeness, durability
 from warehouse.lake import delta_table, registry
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE
@@ -23,7 +23,7 @@ from warehouse.lake.registry import HotLogRecord
 from warehouse.maintenance import recount
 from warehouse.query import engine
 from warehouse.schema import DAILY_VIEWS_KEY, HOT
-from warehouse.transaction import transaction
+from warehouse.transaction import BUSY_TIMEOUT_S, transaction
 
 _KEY = ", ".join(DAILY_VIEWS_KEY)
 _DIFFERING = f"""
@@ -118,8 +118,8 @@ def table_losses(hot_log: Path, root: Path) -> list[Loss]:
         is_used = completeness.has_files(root) or registry.hot_logs(root)
         faults = durability.broken(root) if is_used else {}
     else:
-        batches.refuse_newer(hot_log)
-        with closing(sqlite3.connect(hot_log, timeout=batches.BUSY_TIMEOUT_S)) as hot:
+        schema_steps.refuse_newer(hot_log)
+        with closing(sqlite3.connect(hot_log, timeout=BUSY_TIMEOUT_S)) as hot:
             faults = durability.losses(hot, root)
     return [Loss(str(root / name), fault, _LOST_TABLE, _ACCEPTING_TABLE) for name, fault in faults.items()]
 

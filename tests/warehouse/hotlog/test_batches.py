@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.hotlog import batches
+from warehouse.hotlog import batches, wal
+from warehouse.transaction import BUSY_TIMEOUT_S
 
 
 @pytest.mark.parametrize(
@@ -16,8 +17,8 @@ from warehouse.hotlog import batches
         ("journal_mode", "wal"),
         ("synchronous", 2),
         ("secure_delete", 1),
-        ("busy_timeout", batches.BUSY_TIMEOUT_S * 1_000),
-        ("journal_size_limit", batches.WAL_BYTES_KEPT),
+        ("busy_timeout", BUSY_TIMEOUT_S * 1_000),
+        ("journal_size_limit", batches.WAL_BYTES_MAX),
     ],
 )
 def test_every_connection_waits_for_the_disk_and_for_others(tmp_path: Path, pragma: str, value: str | int) -> None:
@@ -45,7 +46,7 @@ def test_deleting_20_mb_of_batches_grows_the_wal_by_no_more_than_some_parts(
     connection.executemany(
         "INSERT INTO batches (rows, committed_s, message) VALUES (1, 0, zeroblob(?))", 7_000 * [(2_000,)]
     )
-    batches.empty_wal(connection)
+    wal.empty(connection)
     last = batches.last_id(connection)
     batches.delete_through(connection, last - 1, {})
     assert [id for (id,) in connection.execute("SELECT id FROM batches")] == [last]
