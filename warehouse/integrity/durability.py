@@ -16,7 +16,7 @@ from warehouse.errors import LakeBusy, TableIncomplete
 from warehouse.hotlog import batches, synced
 from warehouse.hotlog.schema_steps import has_table
 from warehouse.hotlog.synced import Synced
-from warehouse.lake import delta_log, delta_table
+from warehouse.lake import delta_log, delta_table, log_repair
 from warehouse.lake.lock import write_lock
 from warehouse.transaction import transaction
 
@@ -57,7 +57,7 @@ def check(hot: sqlite3.Connection, root: Path) -> None:
     """
     for name, known in synced.recorded(hot).items():
         if fault := _log_fault(root / name, known):
-            raise delta_log.incomplete(root / name, fault)
+            raise log_repair.incomplete(root / name, fault)
 
 
 def require(table: Path, found: Synced, known: Synced | None) -> None:
@@ -67,7 +67,7 @@ def require(table: Path, found: Synced, known: Synced | None) -> None:
         DataIncomplete: naming the table, and the version and hot batch found and recorded.
     """
     if fault := _below(found, known):
-        raise delta_log.incomplete(table, fault)
+        raise log_repair.incomplete(table, fault)
 
 
 def losses(hot: sqlite3.Connection, root: Path) -> dict[str, str]:
@@ -81,7 +81,7 @@ def losses(hot: sqlite3.Connection, root: Path) -> dict[str, str]:
     found: dict[str, str | None] = {}
     for spec in delta_table.TABLES:
         known = recorded.get(spec.name, unrecorded)
-        found[spec.name] = _log_fault(root / spec.name, known) or delta_log.diagnosis(root / spec.name)
+        found[spec.name] = _log_fault(root / spec.name, known) or log_repair.diagnosis(root / spec.name)
         if found[spec.name] is None:
             found[spec.name] = _opened_fault(root, spec, node, known)
     return {name: fault for name, fault in found.items() if fault is not None}
@@ -98,7 +98,7 @@ def _opened_fault(root: Path, spec: delta_table.Spec, node: str, known: Synced) 
 
 def broken(root: Path) -> dict[str, str]:
     """Return what is missing or broken in the log of each table, by the table's name."""
-    faults = {spec.name: delta_log.diagnosis(root / spec.name) for spec in delta_table.TABLES}
+    faults = {spec.name: log_repair.diagnosis(root / spec.name) for spec in delta_table.TABLES}
     return {name: fault for name, fault in faults.items() if fault is not None}
 
 
@@ -114,7 +114,7 @@ def accept_losses(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
     with write_lock(root, wait_s):
         try:
             for spec in delta_table.TABLES:
-                delta_log.set_aside_broken(root / spec.name)
+                log_repair.set_aside_broken(root / spec.name)
             delta_table.create(root)
         except TableIncomplete as error:
             raise _useless(error.table, error.fault) from None
@@ -146,7 +146,7 @@ def _complete(hot: sqlite3.Connection, root: Path) -> None:
             require(root / spec.name, found, Synced(0, batches.deleted_through(hot)))
             synced.record(hot, {spec.name: found})
         elif known is not None and newest > known.version:
-            delta_log.complete(root / spec.name, known.version)
+            log_repair.complete(root / spec.name, known.version)
     _record_versions(hot, root)
 
 

@@ -3,7 +3,8 @@
 - `delta_table`: The lake's Delta tables: create them, read their state, append with an offset, replace a partition,
   delete.
 - `lock`: Lock of the lake: one process at a time writes into it.
-- `delta_log`: The files of a Delta table's log: which exist, which can be used, and how a broken one is set aside.
+- `delta_log`: Files in the log of a Delta table: which commits and checkpoints exist, and how they are synced.
+- `log_repair`: Broken files in the log of a Delta table: which file is at fault, and how to open the table without it.
 - `table_schema`: Schema versions of the lake's Delta tables: a table property, and the steps that raise it.
 - `staging`: Many rows at once into Parquet files in the folders of both tables, before any commit.
 - `readme`: The README in the lake's folder, for people who find the Parquet files before the documentation.

@@ -22,7 +22,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from warehouse import disk
 from warehouse.errors import DataIncomplete
-from warehouse.lake import delta_log, table_schema
+from warehouse.lake import delta_log, log_repair, table_schema
 from warehouse.lake.lock import write_lock
 from warehouse.lake.table_schema import STEPS, Steps
 from warehouse.schema import DAILY_VIEWS, DAILY_VIEWS_ORDER, HITS, HITS_ORDER
@@ -164,11 +164,11 @@ def _past_broken_checkpoints(root: Path, read: Callable[[], Read]) -> Read:
     try:
         return read()
     except DeltaError:
-        delta_log.set_aside_checkpoints(root)
+        log_repair.set_aside_checkpoints(root)
     try:
         return read()
     except DeltaError as error:
-        raise delta_log.unreadable(root, error) from None
+        raise log_repair.unreadable(root, error) from None
 
 
 def offset(table: DeltaTable, node: str) -> int:

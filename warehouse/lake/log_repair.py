@@ -1,0 +1,205 @@
+"""Broken files in the log of a Delta table: which file is at fault, and how to open the table without it."""
+
+import fcntl
+import json
+import logging
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from warehouse import disk
+from warehouse.errors import TableIncomplete
+from warehouse.lake import delta_log
+
+LOG = logging.getLogger("readership.lake")
+
+
+def complete(table: Path, since: int) -> None:
+    """Sync the commits after version `since`, which a process may have left unsynced when it was killed.
+
+    If a power loss broke one of them, that commit and the later ones are set aside: none of them was acknowledged, and
+    the hot log still has what they added.
+    """
+    log = delta_log.read(table)
+    if log.checkpoint > since:  # another node's, which has also removed the commits up to it
+        delta_log.sync_checkpoint(table)
+    versions = range(max(since, log.checkpoint) + 1, log.newest + 1)
+    if fault := _first_fault(table, versions):
+        set_aside_commits(table, range(fault[0], log.newest + 1), fault[1])
+    delta_log.sync_commits(table, versions)
+
+
+def set_aside_commits(table: Path, versions: Iterable[int], fault: str) -> None:
+    """Rename commits, and put an empty commit in the place of each, so that no version is ever used twice.
+
+    A reader that has one of these versions open would take a second commit of that version for the first.
+    """
+    for version in versions:
+        file = delta_log.commit_file(table, version)
+        aside = _free_name(file)
+        LOG.warning("%s is set aside as %s, and the commit changes nothing: %s", file, aside.name, fault)
+        if file.exists():
+            aside.hardlink_to(file)
+        action = {"commitInfo": {"timestamp": time.time_ns() // 1_000_000, "operation": "SET ASIDE", "reason": fault}}
+        disk.write(file, json.dumps(action).encode())
+
+
+def set_aside_broken(table: Path) -> None:
+    """Set aside the first commit that cannot be used and all later ones, so that the table can be opened before them.
+
+    Raises:
+        TableIncomplete: nothing of the log can be used.
+    """
+    set_aside_checkpoints(table)
+    log, usable = delta_log.read(table), _usable(table)
+    versions = range(usable.checkpoint + 1, log.newest + 1)
+    fault = next(
+        ((version, found) for version in versions if (found := _commit_fault(delta_log.commit_file(table, version)))),
+        None,
+    )
+    if fault is None:
+        return
+    if fault[0] == 0 or log.checkpoint > usable.checkpoint:
+        raise incomplete(table, fault[1])
+    set_aside_commits(table, range(fault[0], log.newest + 1), fault[1])
+
+
+def set_aside_checkpoints(table: Path) -> None:
+    """Rename checkpoints that cannot be read, and the file that names one, if the commits have all that they had."""
+    if not (table / delta_log.FOLDER).is_dir():
+        return
+    with _alone(table / delta_log.FOLDER):
+        log, usable = delta_log.read(table), _usable(table)
+        if usable.fault(log.newest) is not None:
+            return
+        hint = table / delta_log.FOLDER / delta_log.HINT
+        broken = [
+            delta_log.checkpoint_file(table, version)
+            for version in log.checkpoints
+            if version not in usable.checkpoints
+        ]
+        for file in (*broken, *([hint] if _is_wrong(hint, usable) else [])):
+            aside = _free_name(file)
+            LOG.warning("%s is broken and is set aside as %s: its commits exist and are used instead", file, aside.name)
+            file.rename(aside)
+        disk.sync(table / delta_log.FOLDER)
+
+
+def diagnosis(table: Path) -> str | None:
+    """Return which file of the log is at fault if the table cannot be opened; None if none is found."""
+    log, usable = delta_log.read(table), _usable(table)
+    if log.newest < 0:
+        return f"{table / delta_log.FOLDER} is missing or has no commit"
+    fault = usable.fault(log.newest)
+    if fault and log.checkpoint > usable.checkpoint:
+        return f"{delta_log.checkpoint_file(table, log.checkpoint)} cannot be read, and {fault}"
+    commits = (delta_log.commit_file(table, version) for version in range(usable.checkpoint + 1, log.newest + 1))
+    return fault or next((found for file in commits if (found := _commit_fault(file))), None)
+
+
+def incomplete(table: Path, fault: str) -> TableIncomplete:
+    """Return the error for a table that lacks part of what it had."""
+    return TableIncomplete(
+        table,
+        fault,
+        ". Restore the whole data folder from one backup. If there is none, or you restored an older lake on purpose,"
+        " `readership recover` lists what is lost and how to go on without it",
+    )
+
+
+def unreadable(table: Path, error: Exception) -> TableIncomplete:
+    """Return the error for a table that delta-rs cannot open, with the file at fault where it is found."""
+    return incomplete(table, diagnosis(table) or str(error).partition("\n")[0])
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Lock a folder against other processes that set files in it aside."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _usable(table: Path) -> delta_log.Log:
+    """Return the log without the checkpoints that cannot be read."""
+    log = delta_log.read(table)
+    sizes = {
+        version: size
+        for version, size in log.checkpoints.items()
+        if _is_whole(delta_log.checkpoint_file(table, version))
+    }
+    return delta_log.Log(table, log.commits, sizes)
+
+
+def _first_fault(table: Path, versions: Iterable[int]) -> tuple[int, str] | None:
+    """Return the first of these commits that cannot be used, and why; None if all can be used."""
+    actions: dict[int, list[dict[str, Any]]] = {}
+    fault = None
+    for version in versions:
+        found = _commit_fault(delta_log.commit_file(table, version))
+        if found is not None:
+            fault = version, found
+            break
+        actions[version] = delta_log.actions(delta_log.commit_file(table, version))
+    removed = {action["remove"]["path"] for each in actions.values() for action in each if "remove" in action}
+    for version, each in actions.items():
+        live = [action["add"] for action in each if "add" in action and action["add"]["path"] not in removed]
+        if found := next((found for add in live if (found := _file_fault(table, add))), None):
+            return version, found
+    return fault
+
+
+def _commit_fault(file: Path) -> str | None:
+    try:
+        actions = delta_log.actions(file)
+    except FileNotFoundError:
+        return f"{file} is missing"
+    except ValueError:
+        return f"{file} is not JSON"
+    return None if actions else f"{file} is empty"
+
+
+def _file_fault(table: Path, add: dict[str, Any]) -> str | None:
+    """Return that an added Parquet file is missing, has another size or no footer; None if the file is whole."""
+    file = table / unquote(add["path"])
+    try:
+        if file.stat().st_size == add["size"]:
+            pq.ParquetFile(file).close()
+            return None
+    except (OSError, pa.ArrowException):
+        pass
+    return f"{file} is missing or broken"
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    try:
+        pq.read_table(checkpoint)
+    except (OSError, pa.ArrowException):
+        return False
+    return True
+
+
+def _is_wrong(hint: Path, log: delta_log.Log) -> bool:
+    try:
+        return json.loads(hint.read_bytes())["version"] not in log.checkpoints
+    except FileNotFoundError:
+        return False
+    except (ValueError, KeyError, TypeError):
+        return True
+
+
+def _free_name(file: Path) -> Path:
+    """Return a name that no Delta reader looks at: `NAME.broken`, `NAME.broken-2` and on."""
+    names = (file.with_name(f"{file.name}.broken{'' if number == 1 else f'-{number}'}") for number in count(1))
+    return next(name for name in names if not name.exists())
