@@ -39,7 +39,7 @@ def prepare(settings: Settings) -> None:
     prepare_lake(settings)
     with _locked(settings):
         database.connect(settings.database_url).dispose()
-        completeness.register_control(database.look(settings.database_url), settings.lake)
+        completeness.register_control(database.read_identity(settings.database_url), settings.lake)
         RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret).close()
 
 
@@ -109,7 +109,7 @@ def require_whole_control(settings: Settings) -> None:
     """Raise DataIncomplete if the control database is missing or empty beside hits, or is another one."""
     from warehouse.control import database  # noqa: PLC0415  # SQLAlchemy: see `warehouse.standing`
 
-    completeness.require_control(lambda: database.look(settings.database_url), settings.hot_log, settings.lake)
+    completeness.require_control(lambda: database.read_identity(settings.database_url), settings.hot_log, settings.lake)
 
 
 def require(settings: Settings) -> None:

@@ -85,7 +85,7 @@ class Upkeep:
     def lake_fault(self) -> str | None:
         """Return what the lake lacks of what was stored in it; None if nothing is missing. No table is opened."""
         try:
-            durability.check(self._read_hot, self._settings.lake)
+            durability.require_commits(self._read_hot, self._settings.lake)
         except DataIncomplete as error:
             return str(error)
         return None
@@ -154,7 +154,7 @@ class Upkeep:
         """Remove hits past the retention, and event ids past their seven days, unless the clock has jumped."""
         root = self._settings.lake
         first_s = partial(first_trusted_s, root, self._database, now.timestamp())
-        if not clock.look(root, now.timestamp(), first_s).is_trusted:
+        if not clock.observe(root, now.timestamp(), first_s).is_trusted:
             LOG.warning(clock.warning(root))
             return
         with ExitStack() as steps:

@@ -92,7 +92,7 @@ class Running:
         self.process.wait(READY_S)
 
     def run(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-        """Run a command over the same data folder, in a process of its own if it serves or has options of `subprocess`."""
+        """Run a command over the data folder, in a process of its own if it serves or has options of `subprocess`."""
         run = readership_process if options or SERVING & {*arguments} else readership
         return run("--data", str(self.data), *arguments, **{"env": {**os.environ, **self.environ}, **options})
 

@@ -114,7 +114,7 @@ def test_a_deletion_cut_short_can_be_repeated_and_leaves_nothing(start: Callable
     running = start()
     running.post({"path": "/a", "userAgent": GPTBOT})
     engine = database.connect(settings.read({}, running.data).database_url)
-    projects.end(engine, PROJECT)
+    projects.begin_deletion(engine, PROJECT)
     engine.dispose()
     assert running.run("project", "create", PROJECT).returncode == 1
     assert running.run("project", "delete", PROJECT, "--yes").returncode == 0

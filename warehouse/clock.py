@@ -47,7 +47,7 @@ def advanced(clock: Clock, now_s: float) -> Clock:
     return Clock(now_s) if passed_s >= CONFIRM_S else Clock(clock.trusted_s, now_s, passed_s)
 
 
-def look(root: Path, now_s: float, first_trusted_s: Callable[[], float]) -> Clock:
+def observe(root: Path, now_s: float, first_trusted_s: Callable[[], float]) -> Clock:
     """Record a look at the time in the lake's folder, and return the clock after it.
 
     `first_trusted_s` gives the newest trusted time of a folder that has no record yet.

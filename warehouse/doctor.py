@@ -201,7 +201,7 @@ def _broken_batch(connection: sqlite3.Connection) -> str | None:
 
 
 def _validated(message: bytes) -> int:
-    rows = batches.decoded(message)
+    rows = batches.decode(message)
     rows.validate(full=True)
     return int(rows.num_rows)
 

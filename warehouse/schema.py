@@ -45,7 +45,7 @@ Row = tuple[str | int | None, ...]
 EVENT_ID = HOT.names.index("event_id")
 """Its place in a row."""
 
-RULED = pa.schema(
+CLASSIFICATION = pa.schema(
     [HOT.field(name) for name in "traffic agent operator purpose rule ruleset user_agent browser os device".split()]
 )
 """A user agent and what the rules say of it."""

@@ -70,8 +70,8 @@ def _checked(settings: Settings, project_id: str) -> AbstractContextManager[Chec
     """A check that the project is still there: its views and what was read of its logs are erased together, so that
     an import that went on would bring the views back."""
     if settings.database_url == folder.sqlite_url(settings.control):
-        return project_check.in_file(settings.control, project_id)
-    return project_check.anywhere(settings.database_url, project_id)
+        return project_check.sqlite_check(settings.control, project_id)
+    return project_check.engine_check(settings.database_url, project_id)
 
 
 def ledger_from_us(settings: Settings) -> int:

@@ -96,7 +96,7 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
     data_folder.prepare_lake(settings)
     if not yes:
         click.confirm(f"Remove project {id} and all its views?", abort=True, err=True)
-    internal_id = projects.end(engine, id)
+    internal_id = projects.begin_deletion(engine, id)
     keys.revoke_all(engine, id, int(time.time()))
     jobs = store.remove(engine, id)  # at once: those who work on them learn of it by their next heartbeat
     time.sleep(keys.BELIEVED_S)  # workers still believe in the project for so long

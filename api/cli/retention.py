@@ -40,7 +40,7 @@ def retention(settings: Settings, yes: bool) -> None:
         else:
             load(hot, settings.lake, LOCK_WAIT_S)  # the clock of a new folder is compared with its newest hit
             newest_s = partial(first_trusted_s, settings.lake, database, now.timestamp())
-            if not clock.look(settings.lake, now.timestamp(), newest_s).is_trusted:
+            if not clock.observe(settings.lake, now.timestamp(), newest_s).is_trusted:
                 raise click.ClickException(str(clock.warning(settings.lake)))
         removed = erase_before(hot, settings.lake, now.date(), days, LOCK_WAIT_S) if days else 0
     show({"removed": removed}, f"{counted(removed, 'hit')} removed")

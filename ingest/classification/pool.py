@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from queue import SimpleQueue
 
 Attributes = tuple[str | None, ...]
-"""The columns of `warehouse.schema.RULED` without the user agent, in the order of the schema."""
+"""The columns of `warehouse.schema.CLASSIFICATION` without the user agent, in the order of the schema."""
 Classifier = Callable[[Sequence[str]], list[Attributes]]
 """A function that returns the attributes of each user agent, in the same order."""
 PROCESSES = 2

@@ -7,13 +7,13 @@ from threading import Lock
 from cachetools import LRUCache
 
 from ingest.classification.pool import Attributes, Classifier, classify_many
-from warehouse.schema import RULED
+from warehouse.schema import CLASSIFICATION
 
 Columns = tuple[str | None, ...]
-"""Columns of `warehouse.schema.RULED` for one user agent, in the order of the schema; the user agent is one of them."""
+"""Columns of `warehouse.schema.CLASSIFICATION` for one user agent, in the order of the schema; the user agent is one of them."""
 CACHE_BYTES_MAX = 64 * 1024 * 1024
 """Maximum size of the cached user agents and their columns, in bytes: some 190,000 user agents of 130 characters."""
-_USER_AGENT, _BROWSER = (RULED.names.index(name) for name in ("user_agent", "browser"))
+_USER_AGENT, _BROWSER = (CLASSIFICATION.names.index(name) for name in ("user_agent", "browser"))
 
 
 class UserAgentCache:

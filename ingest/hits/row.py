@@ -5,7 +5,7 @@ import pyarrow as pa
 from ingest.classification.user_agent_cache import UserAgentCache
 from ingest.hits.hit import Hit
 from ingest.hits.url import host
-from warehouse.schema import HOT, RULED, Row
+from warehouse.schema import CLASSIFICATION, HOT, Row
 
 TRAFFIC, AGENT = (HOT.names.index(name) for name in ("traffic", "agent"))
 """Places in a row."""
@@ -31,6 +31,6 @@ def row(project: str, hit: Hit, source: str, received_us: int) -> Row:
 
 
 def columns_of(user_agents: list[str]) -> pa.Table:
-    """What today's rules say of each user agent, as a table of schema `RULED`."""
-    rows = [dict(zip(RULED.names, each, strict=True)) for each in _USER_AGENTS.columns_of_all(user_agents)]
-    return pa.Table.from_pylist(rows, RULED)
+    """What today's rules say of each user agent, as a table of schema `CLASSIFICATION`."""
+    rows = [dict(zip(CLASSIFICATION.names, each, strict=True)) for each in _USER_AGENTS.columns_of_all(user_agents)]
+    return pa.Table.from_pylist(rows, CLASSIFICATION)

@@ -8,7 +8,7 @@ from ingest.classification.user_agent_cache import Columns, UserAgentCache
 from ingest.hits.hit import Hit
 from ingest.hits.url import host
 from ingest.imports.dictionary import TEXTS, compact
-from warehouse.schema import HOT, RULED
+from warehouse.schema import CLASSIFICATION, HOT
 
 Readers = dict[tuple[str, str | None], int]
 """Views by traffic and agent."""
@@ -62,7 +62,7 @@ def page_views(
         "path": path,
         **{
             name: _looked_up([columns[place] for columns in known], user_agent.indices)
-            for place, name in enumerate(RULED.names)
+            for place, name in enumerate(CLASSIFICATION.names)
             if name != "user_agent"
         },
         "user_agent": user_agent,
@@ -79,7 +79,7 @@ def page_views(
 
 
 def _readers(codes: pa.Array, known: Sequence[Columns]) -> Readers:
-    traffic, agent = RULED.names.index("traffic"), RULED.names.index("agent")
+    traffic, agent = CLASSIFICATION.names.index("traffic"), CLASSIFICATION.names.index("agent")
     counts: Readers = {}
     for found in codes.value_counts().to_pylist():
         columns = known[found["values"]]

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from warehouse.maintenance.reclassify import Rules
-from warehouse.schema import RULED
+from warehouse.schema import CLASSIFICATION
 
 TODAY = "today"
 AGENTS = {"GPTBot": "OpenAI", "ClaudeBot": "Anthropic"}
@@ -12,7 +12,7 @@ AGENTS = {"GPTBot": "OpenAI", "ClaudeBot": "Anthropic"}
 def says(user_agent: str) -> dict[str, str | None]:
     """An agent is named by the first word; nothing is a bot; whatever else is a person, whose browser is that word."""
     word = user_agent.partition("/")[0]
-    said: dict[str, str | None] = {**dict.fromkeys(RULED.names), "ruleset": TODAY, "user_agent": user_agent}
+    said: dict[str, str | None] = {**dict.fromkeys(CLASSIFICATION.names), "ruleset": TODAY, "user_agent": user_agent}
     if word in AGENTS:
         return {
             **said,
@@ -28,7 +28,7 @@ def says(user_agent: str) -> dict[str, str | None]:
 
 
 def table(user_agents: list[str]) -> pa.Table:
-    return pa.Table.from_pylist([says(each) for each in user_agents], RULED)
+    return pa.Table.from_pylist([says(each) for each in user_agents], CLASSIFICATION)
 
 
 RULES = Rules(TODAY, table)

@@ -144,7 +144,7 @@ def test_newer_control_database_is_refused(database_url: str) -> None:
         connection.execute(database.SCHEMA_VERSION.update().values(version=99))
     engine.dispose()
     known = migrations.newest(control_steps.STEPS)
-    for refuse in (database.connect, database.look):
+    for refuse in (database.connect, database.read_identity):
         with pytest.raises(StoreTooNew, match=rf"^the control database has schema version 99, .* up to {known}: inst"):
             refuse(database_url)
 
@@ -159,7 +159,7 @@ def test_control_database_restored_without_its_version_is_refused(database_url: 
 
 
 def test_looking_for_a_newer_version_creates_no_file(tmp_path: Path) -> None:
-    database.look(sqlite_url(tmp_path / "control.sqlite"))
+    database.read_identity(sqlite_url(tmp_path / "control.sqlite"))
     schema_steps.refuse_newer(tmp_path / "hot.sqlite")
     delta_table.refuse_newer(tmp_path / "lake")
     assert list(tmp_path.iterdir()) == []

@@ -53,7 +53,7 @@ def connect(url: str, steps: Steps = STEPS) -> sa.Engine:
     engine = _engine(url)
     try:
         with _named(url):
-            _bring_up_to_date(engine, steps)
+            _upgrade(engine, steps)
     except BaseException:
         engine.dispose()
         raise
@@ -61,7 +61,7 @@ def connect(url: str, steps: Steps = STEPS) -> sa.Engine:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ControlIdentity:
     """What a control database is: its name for messages, its id, and whether it has a project.
 
     `database_id` is None for one that is missing, that has no tables, or that 0.1.0 wrote.
@@ -72,7 +72,7 @@ class Identity:
     has_projects: bool
 
 
-def look(url: str) -> Identity:
+def read_identity(url: str) -> ControlIdentity:
     """Read the identity of a control database. Creates and changes nothing.
 
     Raises:
@@ -80,7 +80,7 @@ def look(url: str) -> Identity:
     """
     name = _name(url)
     if url.startswith("sqlite") and not (Path(name).is_file() and Path(name).stat().st_size):
-        return Identity(name, None, has_projects=False)
+        return ControlIdentity(name, None, has_projects=False)
     engine = _engine(url)
     try:
         with _named(url), engine.connect() as connection:
@@ -88,7 +88,7 @@ def look(url: str) -> Identity:
             schema_steps.pending(version)
             id = connection.execute(sa.select(SCHEMA_VERSION.c.database_id)).scalar_one() if version else None
             is_filled = sa.inspect(connection).has_table("projects") and connection.execute(_ANY_PROJECT).first()
-            return Identity(name, id, has_projects=bool(is_filled))
+            return ControlIdentity(name, id, has_projects=bool(is_filled))
     finally:
         engine.dispose()
 
@@ -137,7 +137,7 @@ def _impatient(url: str) -> dict[str, int]:
     return {name: value for name, value in told.items() if name not in given.query}
 
 
-def _bring_up_to_date(engine: sa.Engine, steps: Steps) -> None:
+def _upgrade(engine: sa.Engine, steps: Steps) -> None:
     with engine.connect() as connection:
         version = _version(connection)
         is_current = not schema_steps.pending(version, steps)

@@ -19,7 +19,7 @@ _STANDS = "SELECT internal_id FROM projects WHERE id = ? AND NOT is_ending"
 
 
 @contextmanager
-def in_file(file: Path, project: str) -> Iterator[Check]:
+def sqlite_check(file: Path, project: str) -> Iterator[Check]:
     """Yield a check that a project is in use in a control database that is a SQLite file, after checking it once.
 
     The check returns the project's internal id. It fails for a project that was created later under the same id.
@@ -50,7 +50,7 @@ def in_file(file: Path, project: str) -> Iterator[Check]:
         with _told(file):
             is_older = _is_older(connection)
         if is_older:
-            _bring_up_to_date(file)
+            _upgrade(file)
         yield _same(find, project)
 
 
@@ -74,8 +74,8 @@ def _is_older(connection: sqlite3.Connection) -> bool:
     return is_made and len(schema_steps.pending(version)) > 0
 
 
-def _bring_up_to_date(file: Path) -> None:
-    from warehouse.control import database  # noqa: PLC0415  # SQLAlchemy: see `in_file`
+def _upgrade(file: Path) -> None:
+    from warehouse.control import database  # noqa: PLC0415  # SQLAlchemy: see `sqlite_check`
 
     database.connect(sqlite_url(file)).dispose()
 
@@ -90,9 +90,9 @@ def _told(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def anywhere(database_url: str, project: str) -> Iterator[Check]:
-    """Yield the check of `in_file` for any control database."""
-    from warehouse.control import database, projects  # noqa: PLC0415  # SQLAlchemy: see `in_file`
+def engine_check(database_url: str, project: str) -> Iterator[Check]:
+    """Yield the check of `sqlite_check` for any control database."""
+    from warehouse.control import database, projects  # noqa: PLC0415  # SQLAlchemy: see `sqlite_check`
 
     engine = database.connect(database_url)
 

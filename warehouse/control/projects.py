@@ -98,7 +98,7 @@ def set_origins(engine: sa.Engine, id: str, origins: tuple[str, ...]) -> None:
         raise ProjectNotFound(id)
 
 
-def end(engine: sa.Engine, id: str) -> str:
+def begin_deletion(engine: sa.Engine, id: str) -> str:
     """Take a project out of use, while what it left is removed: it is not found, and its id stays taken.
 
     Returns its internal id.

@@ -60,7 +60,7 @@ def connect(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S, steps: Steps = S
     try:
         schema_steps.pending(connection, steps)
         _set_pragmas(connection)
-        schema_steps.bring_up_to_date(connection, steps)
+        schema_steps.upgrade(connection, steps)
         connection.execute(f"PRAGMA busy_timeout={int(busy_timeout_s * 1000)}")
     except BaseException:
         connection.close()
@@ -122,7 +122,7 @@ def above(connection: sqlite3.Connection, offset: int) -> Iterator[Batch]:
         (offset,),
     ):
         _check(connection, id, message if files is None else files, checksum)
-        yield Batch(id, decoded(message)) if files is None else Batch(id, _NO_ROWS, _STAGED.decode(files))
+        yield Batch(id, decode(message)) if files is None else Batch(id, _NO_ROWS, _STAGED.decode(files))
 
 
 def _check(connection: sqlite3.Connection, id: int, content: bytes, checksum: bytes | None) -> None:
@@ -146,7 +146,7 @@ def find_damaged(connection: sqlite3.Connection) -> str | None:
     return None
 
 
-def decoded(message: bytes) -> pa.RecordBatch:
+def decode(message: bytes) -> pa.RecordBatch:
     """The rows of a batch's message. Raises OSError, EOFError or ValueError (Arrow's) if it is not whole."""
     return pa.ipc.read_record_batch(pa.py_buffer(message), HOT)
 

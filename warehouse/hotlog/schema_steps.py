@@ -74,7 +74,7 @@ def refuse_newer(path: Path) -> None:
             pending(connection)
 
 
-def bring_up_to_date(connection: sqlite3.Connection, steps: Steps = STEPS) -> None:
+def upgrade(connection: sqlite3.Connection, steps: Steps = STEPS) -> None:
     """Create the tables of a new hot log, or run the pending steps of an older one, in one transaction.
 
     Another process may do the same at the same time: the state is read again inside the transaction.

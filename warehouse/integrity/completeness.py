@@ -21,7 +21,7 @@ from warehouse.lake.registry import ControlRecord, HotLogRecord
 from warehouse.transaction import BUSY_TIMEOUT_S
 
 if TYPE_CHECKING:
-    from warehouse.control.database import Identity
+    from warehouse.control.database import ControlIdentity
 
 ADVICE = (
     "restore the copy that is as new as the lake; without one, readership recover lists what is lost and how to go on"
@@ -30,23 +30,23 @@ _OLDER = "is older than the lake, which has its batches up to {}; its own end at
 
 
 @dataclass(frozen=True, slots=True)
-class HotLog:
+class HotLogIdentity:
     """Identity of a hot log: its node id, None where there is no whole file, and the highest batch id ever given."""
 
     node: str | None
     last_id: int = 0
 
 
-def look(hot_log: Path) -> HotLog:
+def read_identity(hot_log: Path) -> HotLogIdentity:
     """Read the identity of the hot log. Creates nothing, also not the tables of an empty file.
 
     Raises:
         DataIncomplete: the file is damaged.
     """
     if not hot_log.is_file() or hot_log.stat().st_size == 0:
-        return HotLog(None)
+        return HotLogIdentity(None)
     try:
-        return _identity(hot_log)
+        return _read_identity(hot_log)
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
@@ -55,7 +55,7 @@ def look(hot_log: Path) -> HotLog:
 
 def require_whole(hot_log: Path) -> None:
     """Raise DataIncomplete if a page of the hot log is damaged. Reads the whole file; a missing one is no damage."""
-    if look(hot_log).node is None:
+    if read_identity(hot_log).node is None:
         return
     with closing(sqlite3.connect(hot_log, timeout=BUSY_TIMEOUT_S)) as connection:
         try:
@@ -75,11 +75,11 @@ def _damaged(hot_log: Path, reason: str) -> DataIncomplete:
     )
 
 
-def _identity(hot_log: Path) -> HotLog:
+def _read_identity(hot_log: Path) -> HotLogIdentity:
     with closing(sqlite3.connect(hot_log, timeout=BUSY_TIMEOUT_S)) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         row = connection.execute("SELECT id FROM node").fetchone() if "node" in tables else None
-        return HotLog(row[0], batches.last_id(connection)) if row else HotLog(None)
+        return HotLogIdentity(row[0], batches.last_id(connection)) if row else HotLogIdentity(None)
 
 
 def open_tables(root: Path) -> list[DeltaTable]:
@@ -99,13 +99,13 @@ def require_identity(hot_log: Path, root: Path) -> None:
     The hot log is read last: one that another process creates and fills meanwhile is then newer than the rest.
     """
     has_hits, records = has_files(root), registry.hot_logs(root)
-    _raise_for(hot_log, identity_fault(look(hot_log), records, has_hits))
+    _raise_for(hot_log, identity_fault(read_identity(hot_log), records, has_hits))
 
 
 def require_newest(hot_log: Path, root: Path, tables: list[DeltaTable] | None = None) -> None:
     """Raise HotLogBehind if the hot log is older than the lake. `tables` are those of the lake if they are open."""
     opened = open_tables(root) if tables is None else tables
-    _raise_for(hot_log, older_fault(look(hot_log), opened))
+    _raise_for(hot_log, older_fault(read_identity(hot_log), opened))
 
 
 def _raise_for(hot_log: Path, fault: str | None) -> None:
@@ -113,7 +113,7 @@ def _raise_for(hot_log: Path, fault: str | None) -> None:
         raise HotLogBehind(f"{hot_log} {fault}: {ADVICE}")
 
 
-def identity_fault(hot: HotLog, records: dict[str, HotLogRecord], has_hits: bool) -> str | None:
+def identity_fault(hot: HotLogIdentity, records: dict[str, HotLogRecord], has_hits: bool) -> str | None:
     """Return what is wrong with the identity of a hot log, as the rest of a sentence that begins with its path.
 
     A lake without records was last used by 0.1.0: only a hot log without a batch is suspicious there.
@@ -130,13 +130,13 @@ def identity_fault(hot: HotLog, records: dict[str, HotLogRecord], has_hits: bool
     return None
 
 
-def older_fault(hot: HotLog, tables: list[DeltaTable]) -> str | None:
+def older_fault(hot: HotLogIdentity, tables: list[DeltaTable]) -> str | None:
     """Return the fault of a hot log whose batches end before those that the tables have of it."""
     offset = max((delta_table.offset(table, hot.node) for table in tables if hot.node), default=0)
     return _OLDER.format(offset, hot.last_id) if offset > hot.last_id else None
 
 
-def older(offset: int, last_id: int) -> str:
+def older_message(offset: int, last_id: int) -> str:
     """Return the message for a hot log whose batches end at `last_id`, and the lake's of it at `offset`."""
     return f"the hot log {_OLDER.format(offset, last_id)}: {ADVICE}"
 
@@ -150,21 +150,21 @@ def register_hot_log(connection: sqlite3.Connection, root: Path) -> None:
 
 def ledger_from_s(hot_log: Path, root: Path) -> float:
     """Return since when (seconds since 1970) the record of imported logs is complete; 0 if it was never lost."""
-    record = registry.hot_logs(root).get(look(hot_log).node or "")
+    record = registry.hot_logs(root).get(read_identity(hot_log).node or "")
     return record.ledger_from_s if record else 0.0
 
 
-def require_control(look_at_control: Callable[[], "Identity"], hot_log: Path, root: Path) -> None:
+def require_control(read_control: Callable[[], "ControlIdentity"], hot_log: Path, root: Path) -> None:
     """Raise DataIncomplete if the control database is not the one that the lake was used with. It is read last."""
-    has_hits = has_files(root) or look(hot_log).last_id > 0
+    has_hits = has_files(root) or read_identity(hot_log).last_id > 0
     record = registry.control(root)
-    identity = look_at_control()
+    identity = read_control()
     fault = control_fault(identity, record, has_hits)
     if fault is not None:
         raise DataIncomplete(f"{identity.name} {fault}: {ADVICE}")
 
 
-def control_fault(identity: "Identity", record: ControlRecord | None, has_hits: bool) -> str | None:
+def control_fault(identity: "ControlIdentity", record: ControlRecord | None, has_hits: bool) -> str | None:
     """Return what is wrong with a control database, as the rest of a sentence that begins with its name.
 
     One that 0.1.0 wrote has no id: it is accepted if it has projects, so that an older backup can be restored.
@@ -178,7 +178,7 @@ def control_fault(identity: "Identity", record: ControlRecord | None, has_hits: 
     return None
 
 
-def register_control(identity: "Identity", root: Path) -> None:
+def register_control(identity: "ControlIdentity", root: Path) -> None:
     """Record the control database in the lake, durably, where another or none is recorded."""
     assert identity.database_id is not None, "it was opened before"
     record = ControlRecord(identity.database_id)

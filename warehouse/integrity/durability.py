@@ -27,7 +27,7 @@ def durable_writes(hot: sqlite3.Connection, root: Path, wait_s: float) -> Iterat
 
     Raises:
         LakeBusy: see `write_lock`.
-        DataIncomplete: see `check`.
+        DataIncomplete: see `require_commits`.
     """
     with write_lock(root, wait_s):
         _complete(hot, root)
@@ -41,15 +41,15 @@ def prepare(hot: sqlite3.Connection, root: Path) -> None:
     To be called before a table is read: after a power loss it may have a commit that was never acknowledged.
 
     Raises:
-        DataIncomplete: see `check` and `delta_table.open_table`.
+        DataIncomplete: see `require_commits` and `delta_table.open_table`.
     """
-    check(hot, root)
+    require_commits(hot, root)
     with suppress(LakeBusy), write_lock(root, wait_s=0):  # whoever has the lock has done the same
         _complete(hot, root)
     delta_table.create(root)
 
 
-def check(hot: sqlite3.Connection, root: Path) -> None:
+def require_commits(hot: sqlite3.Connection, root: Path) -> None:
     """Make sure that each table's log has all commits up to the recorded version. No table is opened.
 
     Raises:
@@ -60,7 +60,7 @@ def check(hot: sqlite3.Connection, root: Path) -> None:
             raise log_repair.incomplete(root / name, fault)
 
 
-def require(table: Path, found: Synced, known: Synced | None) -> None:
+def require_synced(table: Path, found: Synced, known: Synced | None) -> None:
     """Make sure that a table has what was recorded. `found` is the state of a handle, opened after `known` was read.
 
     Raises:
@@ -70,7 +70,7 @@ def require(table: Path, found: Synced, known: Synced | None) -> None:
         raise log_repair.incomplete(table, fault)
 
 
-def losses(hot: sqlite3.Connection, root: Path) -> dict[str, str]:
+def find_losses(hot: sqlite3.Connection, root: Path) -> dict[str, str]:
     """Return what each table lacks of what was stored, by the table's name. Empty if nothing is missing.
 
     The hot log may still have the schema of an older release.
@@ -96,7 +96,7 @@ def _opened_fault(root: Path, spec: delta_table.Spec, node: str, known: Synced) 
     return _below(Synced(table.version(), delta_table.offset(table, node)), known)
 
 
-def broken(root: Path) -> dict[str, str]:
+def find_broken_logs(root: Path) -> dict[str, str]:
     """Return what is missing or broken in the log of each table, by the table's name."""
     faults = {spec.name: log_repair.diagnosis(root / spec.name) for spec in delta_table.TABLES}
     return {name: fault for name, fault in faults.items() if fault is not None}
@@ -137,16 +137,16 @@ def _useless(table: Path, fault: str) -> TableIncomplete:
 
 def _complete(hot: sqlite3.Connection, root: Path) -> None:
     """Sync what was committed after the recorded versions, or all of a table without a record, and record it."""
-    check(hot, root)
+    require_commits(hot, root)
     recorded, node = synced.recorded(hot), batches.node_id(hot)
     for spec in delta_table.TABLES:
         known, newest = recorded.get(spec.name), delta_log.read(root / spec.name).newest
         if known is None and newest >= 0:
             found = _sync_all(delta_table.open_table(root, spec), spec, node)
-            require(root / spec.name, found, Synced(0, batches.deleted_through(hot)))
+            require_synced(root / spec.name, found, Synced(0, batches.deleted_through(hot)))
             synced.record(hot, {spec.name: found})
         elif known is not None and newest > known.version:
-            log_repair.complete(root / spec.name, known.version)
+            log_repair.sync_after(root / spec.name, known.version)
     _record_versions(hot, root)
 
 

@@ -103,7 +103,7 @@ def create(lake: Path, steps: Mapping[str, Steps] = STEPS) -> None:
     for spec in TABLES:
         folder = lake / spec.name
         if DeltaTable.is_deltatable(str(folder)):
-            _bring_up_to_date(lake, spec, steps)
+            _upgrade(lake, spec, steps)
             continue
         disk.make_folder(folder)
         table = DeltaTable.create(
@@ -117,12 +117,12 @@ def create(lake: Path, steps: Mapping[str, Steps] = STEPS) -> None:
         disk.sync(lake)
 
 
-def _bring_up_to_date(lake: Path, spec: Spec, steps: Mapping[str, Steps]) -> None:
+def _upgrade(lake: Path, spec: Spec, steps: Mapping[str, Steps]) -> None:
     if table_schema.pending(open_table(lake, spec, steps), spec.name, steps[spec.name]):
         with write_lock(lake, MIGRATION_WAIT_S):
             table = open_table(lake, spec, steps)
             since = table.version()
-            table_schema.bring_up_to_date(table, spec.name, steps[spec.name])
+            table_schema.upgrade(table, spec.name, steps[spec.name])
             _persist(table, since)
 
 

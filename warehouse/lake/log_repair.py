@@ -22,7 +22,7 @@ from warehouse.lake import delta_log
 LOG = logging.getLogger("readership.lake")
 
 
-def complete(table: Path, since: int) -> None:
+def sync_after(table: Path, since: int) -> None:
     """Sync the commits after version `since`, which a process may have left unsynced when it was killed.
 
     If a power loss broke one of them, that commit and the later ones are set aside: none of them was acknowledged, and

@@ -51,7 +51,7 @@ def pending(table: DeltaTable, name: str, steps: Steps) -> Steps:
     return migrations.pending(f"the table {name} of the lake", version, steps)
 
 
-def bring_up_to_date(table: DeltaTable, name: str, steps: Steps) -> None:
+def upgrade(table: DeltaTable, name: str, steps: Steps) -> None:
     """Run the steps that are missing; the caller has the lake's lock and syncs the commits."""
     for step in pending(table, name, steps):
         step.apply(table)

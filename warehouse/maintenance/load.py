@@ -17,7 +17,7 @@ from warehouse.errors import HotLogBehind
 from warehouse.hotlog import batches, synced
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness
-from warehouse.integrity.durability import durable_writes, require
+from warehouse.integrity.durability import durable_writes, require_synced
 from warehouse.lake import delta_table
 from warehouse.lake.staging import Staged
 from warehouse.maintenance import recount
@@ -54,7 +54,7 @@ def load(hot: sqlite3.Connection, root: Path, wait_s: float, on_step: OnStep = l
     Raises:
         LakeBusy: another loader or maintenance task held the lake for `wait_s` seconds.
         HotLogBehind: the hot log is older than the lake.
-        DataIncomplete: the lake lacks what was stored in it: see `durability.check`.
+        DataIncomplete: the lake lacks what was stored in it: see `durability.require_commits`.
     """
     with durable_writes(hot, root, wait_s):
         loaded = bring_up(hot, root, on_step)
@@ -69,7 +69,7 @@ def bring_up(hot: sqlite3.Connection, root: Path, on_step: OnStep = lambda step:
     tables = {spec: delta_table.open_table(root, spec) for spec in delta_table.TABLES}
     offsets = {spec: _offset(table, node, end) for spec, table in tables.items()}
     for spec, table in tables.items():
-        require(root / spec.name, Synced(table.version(), offsets[spec]), recorded.get(spec.name))
+        require_synced(root / spec.name, Synced(table.version(), offsets[spec]), recorded.get(spec.name))
     while True:
         before = offsets.copy()
         for spec, table in tables.items():
@@ -90,7 +90,7 @@ def bring_up(hot: sqlite3.Connection, root: Path, on_step: OnStep = lambda step:
 def _offset(table: DeltaTable, node: str, end: int) -> int:
     offset = delta_table.offset(table, node)
     if offset > end:
-        raise HotLogBehind(completeness.older(offset, end))
+        raise HotLogBehind(completeness.older_message(offset, end))
     return offset
 
 

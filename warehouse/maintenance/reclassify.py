@@ -21,7 +21,7 @@ from warehouse.maintenance import recount
 from warehouse.maintenance.load import bring_up, load
 from warehouse.maintenance.reclassify_diff import Gathering, Moves
 from warehouse.query import engine
-from warehouse.schema import HITS, RULED
+from warehouse.schema import CLASSIFICATION, HITS
 
 OnStep = recount.OnStep
 OnDay = Callable[[int, int], None]
@@ -31,8 +31,8 @@ ASKED_AT_ONCE = 2_000
 REMEMBERED_MAX = 200_000
 """User agents remembered from day to day. With more all are forgotten between two days."""
 
-_SAID = frozenset(RULED.names) - {"user_agent"}
-_CREATE = f"CREATE OR REPLACE TEMP TABLE said ({', '.join(f'{name} VARCHAR' for name in RULED.names)})"
+_SAID = frozenset(CLASSIFICATION.names) - {"user_agent"}
+_CREATE = f"CREATE OR REPLACE TEMP TABLE said ({', '.join(f'{name} VARCHAR' for name in CLASSIFICATION.names)})"
 _UNKNOWN = """
 CREATE OR REPLACE TEMP TABLE unknown AS
 SELECT DISTINCT user_agent FROM {files} AS stored ANTI JOIN said USING (user_agent)
@@ -49,7 +49,7 @@ ORDER BY {", ".join(f"stored.{name}" for name in HITS_TABLE.order)}
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Today's rules: their version, and what they say of each user agent of a list, as a table of schema `RULED`."""
+    """Today's rules: their version, and a function from user agents to a table of schema `CLASSIFICATION`."""
 
     ruleset: str
     classify: Callable[[list[str]], pa.Table]
@@ -182,7 +182,7 @@ class _Run:
             values = {"first": first, "end": first + ASKED_AT_ONCE}
             asked = self._cursor.sql(_SLICE, params=values).to_arrow_table()["user_agent"].to_pylist()
             self._cursor.register("answers", self._rules.classify(asked))
-            self._cursor.execute(f"INSERT INTO said SELECT {', '.join(RULED.names)} FROM answers")
+            self._cursor.execute(f"INSERT INTO said SELECT {', '.join(CLASSIFICATION.names)} FROM answers")
             self._cursor.unregister("answers")
         self._asked += unknown
 

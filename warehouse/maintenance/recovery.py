@@ -93,7 +93,11 @@ def losses(hot_log: Path, root: Path, database_url: str) -> list[Loss]:
     completeness.require_whole(hot_log)
     if of_tables := table_losses(hot_log, root):
         return of_tables
-    has_files, hot, identity = completeness.has_files(root), completeness.look(hot_log), control.look(database_url)
+    has_files, hot, identity = (
+        completeness.has_files(root),
+        completeness.read_identity(hot_log),
+        control.read_identity(database_url),
+    )
     of_control = completeness.control_fault(identity, registry.control(root), has_files or hot.last_id > 0)
     of_hot_log = completeness.identity_fault(hot, registry.hot_logs(root), has_files) or completeness.older_fault(
         hot, completeness.open_tables(root)
@@ -114,13 +118,13 @@ def table_losses(hot_log: Path, root: Path) -> list[Loss]:
     Raises:
         StoreTooNew: a newer release wrote the hot log.
     """
-    if completeness.look(hot_log).node is None:
+    if completeness.read_identity(hot_log).node is None:
         is_used = completeness.has_files(root) or registry.hot_logs(root)
-        faults = durability.broken(root) if is_used else {}
+        faults = durability.find_broken_logs(root) if is_used else {}
     else:
         schema_steps.refuse_newer(hot_log)
         with closing(sqlite3.connect(hot_log, timeout=BUSY_TIMEOUT_S)) as hot:
-            faults = durability.losses(hot, root)
+            faults = durability.find_losses(hot, root)
     return [Loss(str(root / name), fault, _LOST_TABLE, _ACCEPTING_TABLE) for name, fault in faults.items()]
 
 
@@ -164,7 +168,7 @@ def _unloaded(hot: sqlite3.Connection, root: Path, database: duckdb.DuckDBPyConn
 def accept_control(database_url: str, root: Path) -> None:
     """Make the control database as it is, or a new one, the one of the lake."""
     control.connect(database_url).dispose()
-    completeness.register_control(control.look(database_url), root)
+    completeness.register_control(control.read_identity(database_url), root)
 
 
 def _give_up_others(root: Path, node: str) -> None:

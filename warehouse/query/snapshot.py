@@ -66,7 +66,7 @@ class Reader:
         """`columns` are those that hot rows are kept with: all take some 0.8 kB a row, the counted ones 0.1 kB.
 
         Raises:
-            DataIncomplete: see `durability.check`; or the hot log is missing or older than the lake.
+            DataIncomplete: see `durability.require_commits`; or the hot log is missing or older than the lake.
         """
         self._lock = threading.Lock()
         self._root = root
@@ -86,7 +86,7 @@ class Reader:
         """The tables and hot rows now: every hit acknowledged before the call is in it, once.
 
         Raises:
-            DataIncomplete: see `durability.check`; or the hot log has become older than the lake.
+            DataIncomplete: see `durability.require_commits`; or the hot log has become older than the lake.
         """
         with self._lock:
             before, now = None, self._read()
@@ -111,7 +111,7 @@ class Reader:
 
     def _require_newest(self, offset: int) -> None:
         if offset > self._last_id and offset > (last_id := batches.last_id(self._hot)):
-            raise HotLogBehind(completeness.older(offset, last_id))
+            raise HotLogBehind(completeness.older_message(offset, last_id))
 
     def _read(self) -> _Read:
         notes = recount.notes(self._hot)
@@ -150,9 +150,9 @@ class Reader:
         delta_table.refresh(table)
         state = self._states.get(spec.name)
         if state is None or state.version != table.version():
-            durability.check(self._hot, self._root)
+            durability.require_commits(self._hot, self._root)
             self._states[spec.name] = state = delta_table.state(table, spec, self._node)
-        durability.require(self._root / spec.name, Synced(state.version, state.offset), known)
+        durability.require_synced(self._root / spec.name, Synced(state.version, state.offset), known)
         return state
 
     def _with_staged(self, spec: delta_table.Spec, state: delta_table.State) -> delta_table.State:

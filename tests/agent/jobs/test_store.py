@@ -318,7 +318,7 @@ def _delete_while_turns_end(engine: sa.Engine, clock: Clock, project: str, pool:
             do()
 
     def delete() -> None:
-        projects.end(engine, project)
+        projects.begin_deletion(engine, project)
         store.remove(engine, project)
         projects.delete(engine, project)
 

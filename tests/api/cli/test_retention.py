@@ -57,7 +57,7 @@ def test_clock_can_be_confirmed_where_no_retention_is_set(tmp_path: Path) -> Non
     data = folder_with_old_hits(tmp_path / "data")
     refused = readership("--data", str(data), "retention")
     assert "READERSHIP_RETENTION_DAYS is not set" in refused.stderr
-    clock.look(data / "lake", time.time(), time.time)
+    clock.observe(data / "lake", time.time(), time.time)
     assert clock.warning(data / "lake") is not None
     confirmed = readership("--data", str(data), "retention", "--yes")
     assert (confirmed.returncode, json.loads(confirmed.stdout)) == (0, {"removed": 0})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ingest.classification.classifier import RULESET, classify
 from ingest.classification.user_agent import attributes
 from tests.warehouse.site import ROOT
-from warehouse.schema import RULED
+from warehouse.schema import CLASSIFICATION
 
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"
 IPHONE = (
@@ -20,7 +20,7 @@ IPHONE = (
 
 
 def test_attributes_are_the_columns_of_the_schema_without_the_user_agent() -> None:
-    names = [name for name in RULED.names if name != "user_agent"]
+    names = [name for name in CLASSIFICATION.names if name != "user_agent"]
     bot, person = (dict(zip(names, each, strict=True)) for each in attributes([GPTBOT, IPHONE]))
     assert bot == {
         "traffic": "ai",

@@ -10,7 +10,7 @@ import pytest
 from ingest.classification.classifier import RULESET
 from ingest.classification.pool import Attributes, classify_many
 from ingest.classification.user_agent_cache import Columns, UserAgentCache
-from warehouse.schema import RULED
+from warehouse.schema import CLASSIFICATION
 
 AGENTS = [
     "GPTBot/1.3",
@@ -34,12 +34,12 @@ class Recorder:
 
 def uncached(user_agents: Sequence[str]) -> list[Columns]:
     """Return the columns of each user agent by an independent route: by the names of the schema."""
-    names = [name for name in RULED.names if name != "user_agent"]
+    names = [name for name in CLASSIFICATION.names if name != "user_agent"]
     rows = [
         {"user_agent": user_agent, **dict(zip(names, attributes, strict=True))}
         for user_agent, attributes in zip(user_agents, classify_many(user_agents), strict=True)
     ]
-    return [tuple(row[name] for name in RULED.names) for row in rows]
+    return [tuple(row[name] for name in CLASSIFICATION.names) for row in rows]
 
 
 def random_bots(count: int, seed: int) -> list[str]:
@@ -49,7 +49,7 @@ def random_bots(count: int, seed: int) -> list[str]:
 
 
 def test_columns_are_those_of_the_schema_in_its_order() -> None:
-    columns = dict(zip(RULED.names, UserAgentCache().columns("GPTBot/1.3"), strict=True))
+    columns = dict(zip(CLASSIFICATION.names, UserAgentCache().columns("GPTBot/1.3"), strict=True))
     assert columns == {
         "traffic": "ai",
         "agent": "GPTBot",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ingest.classification.classifier import RULESET, classify
 from ingest.hits.hit import Hit
 from ingest.hits.row import AGENT, TRAFFIC, columns_of, row
-from warehouse.schema import EVENT_ID, HOT, RULED
+from warehouse.schema import CLASSIFICATION, EVENT_ID, HOT
 
 TS = datetime(2026, 9, 15, 12, 34, 56, 789_012, tzinfo=UTC)
 TS_US = 1_789_475_696_789_012
@@ -130,5 +130,5 @@ def test_any_hit_makes_a_row_and_the_same_hit_the_same_row(user_agent: str, refe
 def test_stored_user_agents_get_the_columns_that_hits_with_them_get() -> None:
     agents = ["", GPTBOT, IPHONE, "curl/8 'quoted' \N{PILE OF POO}", "GPTBot/" + 10_000 * "x"]
     said = columns_of(agents)
-    assert said.to_pylist() == [{name: columns(agent)[name] for name in RULED.names} for agent in agents]
-    assert said.schema == columns_of([]).schema == RULED
+    assert said.to_pylist() == [{name: columns(agent)[name] for name in CLASSIFICATION.names} for agent in agents]
+    assert said.schema == columns_of([]).schema == CLASSIFICATION

@@ -16,10 +16,10 @@ Checked = Callable[[Path, str], AbstractContextManager[project_check.Check]]
 
 
 def anywhere(file: Path, project: str) -> AbstractContextManager[project_check.Check]:
-    return project_check.anywhere(sqlite_url(file), project)
+    return project_check.engine_check(sqlite_url(file), project)
 
 
-@pytest.fixture(params=[project_check.in_file, anywhere], ids=["in_file", "anywhere"])
+@pytest.fixture(params=[project_check.sqlite_check, anywhere], ids=["in_file", "anywhere"])
 def checked(request: pytest.FixtureRequest) -> Checked:
     found: Checked = request.param
     return found
@@ -33,9 +33,9 @@ def test_a_project_stands_until_its_deletion_begins(tmp_path: Path, checked: Che
     projects.create(engine, "other", (), NOW_S)
     with checked(file, "site") as check:
         check()
-        projects.end(engine, "other")
+        projects.begin_deletion(engine, "other")
         check()
-        projects.end(engine, "site")
+        projects.begin_deletion(engine, "site")
         with pytest.raises(ProjectNotFound, match="there is no project 'site'"):
             check()
         projects.delete(engine, "site")
@@ -50,7 +50,7 @@ def test_new_project_under_the_same_id_is_another_project(tmp_path: Path, checke
     projects.create(engine, "site", (), NOW_S)
     with checked(file, "site") as check:
         internal_id = check()
-        projects.end(engine, "site")
+        projects.begin_deletion(engine, "site")
         projects.delete(engine, "site")
         new = projects.create(engine, "site", (), NOW_S)
         with pytest.raises(ProjectNotFound):
@@ -72,26 +72,26 @@ def test_a_project_that_is_not_there_is_told_before_anything_is_done(tmp_path: P
 def test_what_is_no_control_database_is_told_as_such(tmp_path: Path) -> None:
     file = tmp_path / "control.sqlite"
     file.write_bytes(b"")  # as one has it who was killed while making it
-    with pytest.raises(ProjectNotFound), project_check.in_file(file, "site"):
+    with pytest.raises(ProjectNotFound), project_check.sqlite_check(file, "site"):
         pytest.fail("it was taken for one that stands")
     file.write_bytes(b"something else altogether" * 100)
     with pytest.raises(ControlUnreadable, match="control.sqlite cannot be read .file is not a database.: restore it"):
-        project_check.in_file(file, "site").__enter__()
+        project_check.sqlite_check(file, "site").__enter__()
     file.unlink()
     file.mkdir()
     with pytest.raises(ControlUnreadable, match="control.sqlite cannot be read .unable to open"):
-        project_check.in_file(file, "site").__enter__()
+        project_check.sqlite_check(file, "site").__enter__()
 
 
 def test_a_fault_of_another_database_is_not_taken_for_one_of_this(tmp_path: Path) -> None:
     engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     projects.create(engine, "site", (), NOW_S)
     engine.dispose()
-    with pytest.raises(sqlite3.OperationalError), project_check.in_file(tmp_path / "control.sqlite", "site"):
+    with pytest.raises(sqlite3.OperationalError), project_check.sqlite_check(tmp_path / "control.sqlite", "site"):
         raise sqlite3.OperationalError("disk I/O error")
 
 
 def test_where_there_is_no_database_there_is_no_project_and_none_is_made(tmp_path: Path) -> None:
-    with pytest.raises(ProjectNotFound), project_check.in_file(tmp_path / "control.sqlite", "site"):
+    with pytest.raises(ProjectNotFound), project_check.sqlite_check(tmp_path / "control.sqlite", "site"):
         pytest.fail("it was taken for one that stands")
     assert list(tmp_path.iterdir()) == []

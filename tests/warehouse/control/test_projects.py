@@ -61,14 +61,14 @@ def test_unknown_project_is_told_whatever_is_asked_of_it(engine: sa.Engine) -> N
     with pytest.raises(ProjectNotFound):
         projects.set_origins(engine, "other", ())
     with pytest.raises(ProjectNotFound):
-        projects.end(engine, "other")
+        projects.begin_deletion(engine, "other")
     assert [project.id for project in projects.list_all(engine)] == ["site"]
 
 
 def test_ending_project_is_not_found_and_its_id_stays_taken(engine: sa.Engine) -> None:
     projects.create(engine, "site", ("*",), NOW_S)
-    projects.end(engine, "site")
-    projects.end(engine, "site")
+    projects.begin_deletion(engine, "site")
+    projects.begin_deletion(engine, "site")
     with pytest.raises(ProjectNotFound):
         projects.find(engine, "site")
     with pytest.raises(ProjectExists, match="^the deletion of project 'site' did not end yet: delete it again"):

@@ -143,19 +143,19 @@ def test_older_lake_without_a_record_is_an_error_where_the_hot_log_has_deleted_m
     fault = "has hot batches up to 2, and was stored up to version 0 and batch 3"
     with pytest.raises(DataIncomplete, match=fault):
         site.load()
-    assert [found.partition("and ")[2] for found in durability.losses(site.hot, site.root).values()] == [fault] * 2
+    assert [found.partition("and ")[2] for found in durability.find_losses(site.hot, site.root).values()] == [fault] * 2
     durability.accept_losses(site.hot, site.root, 0)
-    assert durability.losses(site.hot, site.root) == {}
+    assert durability.find_losses(site.hot, site.root) == {}
     assert site.load() == Loaded(rows=0, commits=0)
 
 
 def test_older_lake_is_used_once_its_loss_is_accepted(site: Site) -> None:
     for spec in delta_table.TABLES:
         commit(site, 3, spec.name).unlink()
-    found = durability.losses(site.hot, site.root)
+    found = durability.find_losses(site.hot, site.root)
     assert found == dict.fromkeys(("hits", "daily_views"), "it is at version 2, and was stored up to version 3")
     durability.accept_losses(site.hot, site.root, 0)
-    assert durability.losses(site.hot, site.root) == {}
+    assert durability.find_losses(site.hot, site.root) == {}
     assert site.load() == Loaded(rows=0, commits=0)
     site.post(some_rows(3, 1)[0])
     assert site.load() == Loaded(rows=1, commits=2)
@@ -169,7 +169,7 @@ def test_accepted_damage_in_the_middle_drops_the_commits_from_there_on(
 ) -> None:
     for spec in delta_table.TABLES:
         damage(commit(site, 2, spec.name))
-    assert set(durability.losses(site.hot, site.root)) == {"hits", "daily_views"}
+    assert set(durability.find_losses(site.hot, site.root)) == {"hits", "daily_views"}
     durability.accept_losses(site.hot, site.root, 0)
     assert site.event_ids() == ids(1)
     assert commit(site, 3).with_name(f"{commit(site, 3).name}.broken").exists()
@@ -194,17 +194,17 @@ def test_log_of_which_nothing_can_be_used_is_not_accepted(site: Site) -> None:
 
 def test_log_that_delta_cannot_open_is_listed_and_can_be_moved_away(site: Site) -> None:
     commit(site, 0).write_text('{"commitInfo":{}}')
-    assert "No table metadata" in durability.losses(site.hot, site.root)["hits"]
+    assert "No table metadata" in durability.find_losses(site.hot, site.root)["hits"]
     with pytest.raises(DataIncomplete, match=f"Move {site.root}/hits out of the data folder"):
         durability.accept_losses(site.hot, site.root, 0)
     shutil.rmtree(site.root / "hits")
     durability.accept_losses(site.hot, site.root, 0)
-    assert durability.losses(site.hot, site.root) == {}
+    assert durability.find_losses(site.hot, site.root) == {}
 
 
 def test_commit_with_an_action_that_is_no_object_is_set_aside_when_its_loss_is_accepted(site: Site) -> None:
     commit(site, 2).write_text('{"add":1}')
-    assert durability.losses(site.hot, site.root) == {"hits": f"{commit(site, 2)} is not JSON"}
+    assert durability.find_losses(site.hot, site.root) == {"hits": f"{commit(site, 2)} is not JSON"}
     durability.accept_losses(site.hot, site.root, 0)
     assert site.event_ids() == ids(1)
 
