@@ -1,7 +1,7 @@
-"""The control database: what is small, changes in place and must be the same for every process.
+"""Control database: small tables that are updated in place and shared by all processes.
 
-SQLAlchemy Core, so that the SQLite file of one machine and a PostgreSQL server of many take the same code. Times in it
-are since 1970: whole seconds in columns that end in `_s`, microseconds in those that end in `_us`.
+It is a SQLite file on one machine or a PostgreSQL server for many, with the same code (SQLAlchemy Core). Times are
+since 1970: seconds in columns that end in `_s`, microseconds in columns that end in `_us`.
 """
 
 import sqlite3
@@ -23,11 +23,13 @@ from warehouse.errors import ControlUnreadable
 from warehouse.transaction import BUSY_TIMEOUT_S
 
 BUSY_TIMEOUT_MS = 1_000 * BUSY_TIMEOUT_S
-SILENT_S = 10
-"""A PostgreSQL server of which nothing comes back for so long is away. The system by itself would wait for minutes to
-hours for one whose machine or network is gone without a word."""
-MAKING = 0x72656164
-"""The key of the lock by which one process at a time makes tables on PostgreSQL: `read` in ASCII."""
+SERVER_TIMEOUT_S = 10
+"""Time without a reply after which a PostgreSQL connection counts as lost, in seconds.
+
+Linux by itself waits from minutes to hours for a server whose machine or network has failed.
+"""
+SCHEMA_LOCK_KEY = 0x72656164
+"""Key of the advisory lock under which one process at a time changes tables on PostgreSQL: `read` in ASCII."""
 LIBPQ_DRIVERS = ("psycopg", "psycopg2")
 METADATA = sa.MetaData()
 SCHEMA_VERSION = sa.Table(
@@ -36,19 +38,19 @@ SCHEMA_VERSION = sa.Table(
     sa.Column("version", sa.Integer, nullable=False),
     sa.Column("database_id", sa.String(32), nullable=False),
 )
-"""One row: the version of all tables, and an id by which a database is recognised after a restore or a move."""
+"""Table of one row: the schema version of all tables, and an id that a restore or a move leaves as it is."""
 _ANY_PROJECT = sa.text("SELECT 1 FROM projects LIMIT 1")
 
 
 def connect(url: str, steps: Steps = STEPS) -> sa.Engine:
-    """Open the control database: bring its tables to the newest version, and create the missing ones.
+    """Open the control database, upgrade its tables to the newest version, and create the missing ones.
 
-    Safe when several processes start at once. Where nothing is to be done nothing is locked: on PostgreSQL even
-    `CREATE INDEX IF NOT EXISTS` locks its table, and deadlocks were seen.
+    Several processes may call this at once. An up-to-date database is not locked: on PostgreSQL even
+    `CREATE INDEX IF NOT EXISTS` locks its table, which caused deadlocks.
 
     Raises:
-        StoreTooNew: a newer release wrote it; nothing is written.
-        ControlUnreadable: it is damaged, or records no version although it has the table for it.
+        StoreTooNew: a newer release wrote the database; nothing is changed.
+        ControlUnreadable: the database is damaged, or its table of the schema version is empty.
     """
     engine = _engine(url)
     try:
@@ -62,9 +64,9 @@ def connect(url: str, steps: Steps = STEPS) -> sa.Engine:
 
 @dataclass(frozen=True, slots=True)
 class ControlIdentity:
-    """What a control database is: its name for messages, its id, and whether it has a project.
+    """Identity of a control database: its name for messages, its id, and whether it has a project.
 
-    `database_id` is None for one that is missing, that has no tables, or that 0.1.0 wrote.
+    `database_id` is None for a database that is missing, has no tables, or was written by 0.1.0.
     """
 
     name: str
@@ -73,7 +75,7 @@ class ControlIdentity:
 
 
 def read_identity(url: str) -> ControlIdentity:
-    """Read the identity of a control database. Creates and changes nothing.
+    """Return the identity of a control database. Creates and changes nothing.
 
     Raises:
         StoreTooNew, ControlUnreadable: see `connect`.
@@ -103,7 +105,7 @@ def _name(url: str) -> str:
 
 @contextmanager
 def _named(url: str) -> Iterator[None]:
-    """Raise ControlUnreadable, with the name of the database, for a file that is damaged."""
+    """Raise ControlUnreadable, with the name of the database, if the block finds that the file is damaged."""
     try:
         yield
     except (sa.exc.DatabaseError, sqlite3.DatabaseError) as error:
@@ -114,27 +116,29 @@ def _named(url: str) -> Iterator[None]:
 
 def _engine(url: str) -> sa.Engine:
     is_file = url.startswith("sqlite")
-    engine = sa.create_engine(
-        url, pool_pre_ping=not is_file, hide_parameters=True, connect_args={} if is_file else _impatient(url)
-    )
+    timeouts = {} if is_file else _server_timeouts(url)
+    engine = sa.create_engine(url, pool_pre_ping=not is_file, hide_parameters=True, connect_args=timeouts)
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _prepare_sqlite)
     return engine
 
 
-def _impatient(url: str) -> dict[str, int]:
-    """What https://www.postgresql.org/docs/current/libpq-connect.html calls so, unless the URL says otherwise."""
-    given = sa.make_url(url)
-    if given.get_driver_name() not in LIBPQ_DRIVERS:
+def _server_timeouts(url: str) -> dict[str, int]:
+    """Return libpq's parameters that detect a lost server, without those that the URL sets.
+
+    https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
+    """
+    parsed = sa.make_url(url)
+    if parsed.get_driver_name() not in LIBPQ_DRIVERS:
         return {}
-    told = {
-        "connect_timeout": SILENT_S,
-        "keepalives_idle": SILENT_S // 2,
+    defaults = {
+        "connect_timeout": SERVER_TIMEOUT_S,
+        "keepalives_idle": SERVER_TIMEOUT_S // 2,
         "keepalives_interval": 1,
-        "keepalives_count": SILENT_S // 2,
-        "tcp_user_timeout": SILENT_S * 1000,
+        "keepalives_count": SERVER_TIMEOUT_S // 2,
+        "tcp_user_timeout": SERVER_TIMEOUT_S * 1000,
     }
-    return {name: value for name, value in told.items() if name not in given.query}
+    return {name: value for name, value in defaults.items() if name not in parsed.query}
 
 
 def _upgrade(engine: sa.Engine, steps: Steps) -> None:
@@ -168,7 +172,7 @@ def _version(connection: sa.Connection) -> int | None:
 
 
 def _create_version(connection: sa.Connection, newest: int) -> None:
-    """Record the version of a database that records none: that of 0.1.0 if it has projects, else the newest."""
+    """Record the schema version of a database without one: that of 0.1.0 if it has projects, otherwise the newest."""
     if _version(connection) is None:
         is_first = sa.inspect(connection).has_table("projects")
         _create(connection, SCHEMA_VERSION)
@@ -189,10 +193,10 @@ def _create(connection: sa.Connection, table: sa.Table) -> None:
 
 @contextmanager
 def _changing(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Run one transaction that changes tables, by one process at a time."""
+    """Run the block as one transaction that changes tables, in one process at a time."""
     with transaction(engine) as connection:
         if engine.dialect.name == "postgresql":
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(SCHEMA_LOCK_KEY)))
         yield connection
 
 
@@ -212,9 +216,9 @@ def transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def probe(engine: sa.Engine) -> None:
-    """Read from every table with all its columns, and check that the database can be written; it stays unchanged.
+    """Check that all columns of all tables can be read and that the database can be written, without changing it.
 
-    On SQLite the probe does not wait for another writer, whose lock proves that the file can be written.
+    On SQLite the check does not wait for another writer, whose lock proves that the file can be written.
 
     Raises:
         SQLAlchemyError: the database cannot be read or written; `database_errors.cause_of` returns the cause.
@@ -242,15 +246,15 @@ def _probe_sqlite(connection: sa.Connection) -> None:
 
 
 def _write_nothing(connection: sa.Connection) -> None:
-    """Run a statement that a read-only database refuses. SQLite does not refuse BEGIN IMMEDIATE there."""
+    """Run a statement that a read-only database refuses, unlike BEGIN IMMEDIATE, which SQLite accepts there."""
     connection.execute(METADATA.sorted_tables[0].delete().where(sa.false()))
     connection.rollback()
 
 
 def _prepare_sqlite(connection: Any, record: Any) -> None:
-    """`busy_timeout` first: turning WAL on takes a lock that another process may hold."""
+    """Configure a new connection."""
     for pragma in (
-        f"busy_timeout={BUSY_TIMEOUT_MS}",
+        f"busy_timeout={BUSY_TIMEOUT_MS}",  # first: switching to WAL takes a lock that another process may hold
         "journal_mode=WAL",
         "synchronous=FULL",
         "foreign_keys=ON",

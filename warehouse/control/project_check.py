@@ -1,4 +1,4 @@
-"""Whether a project stands, asked often by one that stores much for it."""
+"""Repeated check that a project still exists, for long imports."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -13,49 +13,49 @@ from warehouse.transaction import BUSY_TIMEOUT_S
 
 Check = Callable[[], str]
 """A function that returns a project's internal id, or raises ProjectNotFound."""
-_HAS_VERSION = "SELECT 1 FROM sqlite_master WHERE name = 'schema_version'"
-_IS_MADE = "SELECT 1 FROM sqlite_master WHERE name = 'projects'"
-_STANDS = "SELECT internal_id FROM projects WHERE id = ? AND NOT is_ending"
+_HAS_VERSION_TABLE = "SELECT 1 FROM sqlite_master WHERE name = 'schema_version'"
+_HAS_PROJECTS_TABLE = "SELECT 1 FROM sqlite_master WHERE name = 'projects'"
+_INTERNAL_ID = "SELECT internal_id FROM projects WHERE id = ? AND NOT is_ending"
 
 
 @contextmanager
 def sqlite_check(file: Path, project: str) -> Iterator[Check]:
-    """Yield a check that a project is in use in a control database that is a SQLite file, after checking it once.
+    """Yield a check that a project exists, for a control database that is a SQLite file.
 
-    The check returns the project's internal id. It fails for a project that was created later under the same id.
+    The check has passed once before the block begins. It returns the project's internal id, and fails if the project
+    was deleted, even if another one was created under the same id.
 
-    SQLAlchemy takes as long to load as an import takes for 100,000 lines. It is only loaded to bring an older database
-    up to date.
+    SQLAlchemy takes as long to load as an import takes for 100,000 lines, and is only loaded to upgrade an older file.
 
-    Raises, as the check does:
-        ProjectNotFound: it does not, or there is no database yet.
-        ControlUnreadable: what is there is no database, or cannot be opened.
-        StoreTooNew: a newer release wrote it.
+    Raises:
+        ProjectNotFound: the project or the whole file does not exist; the check raises it too.
+        ControlUnreadable: the file is not a database, or cannot be opened; the check raises it too.
+        StoreTooNew: a newer release wrote the file.
     """
     if not file.exists():
         raise ProjectNotFound(project)
-    url = f"{file.as_uri()}?mode=rw"  # never makes it
-    with _told(file):
+    url = f"{file.as_uri()}?mode=rw"  # does not create the file
+    with _unreadable(file):
         connection = sqlite3.connect(url, timeout=BUSY_TIMEOUT_S, uri=True)
     with closing(connection):
 
         def find() -> str:
-            with _told(file):
-                is_made = connection.execute(_IS_MADE).fetchone() is not None
-                row = connection.execute(_STANDS, (project,)).fetchone() if is_made else None
+            with _unreadable(file):
+                has_projects = connection.execute(_HAS_PROJECTS_TABLE).fetchone() is not None
+                row = connection.execute(_INTERNAL_ID, (project,)).fetchone() if has_projects else None
             if row is None:
                 raise ProjectNotFound(project)
             return str(row[0])
 
-        with _told(file):
+        with _unreadable(file):
             is_older = _is_older(connection)
         if is_older:
             _upgrade(file)
-        yield _same(find, project)
+        yield _unchanged(find, project)
 
 
-def _same(find: Check, project: str) -> Check:
-    """Return a check that raises ProjectNotFound once `find` returns another internal id than now."""
+def _unchanged(find: Check, project: str) -> Check:
+    """Return a check that raises ProjectNotFound if `find` returns another internal id than it does now."""
     internal_id = find()
 
     def check() -> str:
@@ -67,11 +67,11 @@ def _same(find: Check, project: str) -> Check:
 
 
 def _is_older(connection: sqlite3.Connection) -> bool:
-    """Return whether the tables lack a step. Raises StoreTooNew."""
-    has_version = connection.execute(_HAS_VERSION).fetchone() is not None
+    """Return whether the tables need a step of the schema. Raises StoreTooNew."""
+    has_version = connection.execute(_HAS_VERSION_TABLE).fetchone() is not None
     version = connection.execute("SELECT max(version) FROM schema_version").fetchone()[0] if has_version else None
-    is_made = connection.execute(_IS_MADE).fetchone() is not None
-    return is_made and len(schema_steps.pending(version)) > 0
+    has_projects = connection.execute(_HAS_PROJECTS_TABLE).fetchone() is not None
+    return has_projects and len(schema_steps.pending(version)) > 0
 
 
 def _upgrade(file: Path) -> None:
@@ -81,7 +81,8 @@ def _upgrade(file: Path) -> None:
 
 
 @contextmanager
-def _told(file: Path) -> Iterator[None]:
+def _unreadable(file: Path) -> Iterator[None]:
+    """Raise ControlUnreadable, with the file's name, for an error of SQLite in the block."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -91,12 +92,12 @@ def _told(file: Path) -> Iterator[None]:
 
 @contextmanager
 def engine_check(database_url: str, project: str) -> Iterator[Check]:
-    """Yield the check of `sqlite_check` for any control database."""
+    """Yield the check of `sqlite_check`, for a control database of any kind."""
     from warehouse.control import database, projects  # noqa: PLC0415  # SQLAlchemy: see `sqlite_check`
 
     engine = database.connect(database_url)
 
     try:
-        yield _same(lambda: projects.find(engine, project).internal_id, project)
+        yield _unchanged(lambda: projects.find(engine, project).internal_id, project)
     finally:
         engine.dispose()

@@ -1,4 +1,4 @@
-"""Projects: the sites whose views are kept apart, each with the origins whose beacons it takes."""
+"""Projects: sites with separate views, each with the origins whose beacons it accepts."""
 
 import re
 import uuid
@@ -24,14 +24,14 @@ PROJECTS = sa.Table(
     sa.Column("is_ending", sa.Boolean, nullable=False, default=False),
     sa.Column("internal_id", sa.String(32), nullable=False, server_default=""),
 )
-_STANDING = PROJECTS.c.is_ending.is_(sa.false())
+_IN_USE = PROJECTS.c.is_ending.is_(sa.false())
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A site. `origins` are those of its pages, such as `https://example.com`, or `*` for any.
+    """A site. `origins` are the origins of its pages, such as `https://example.com`, or `*` for any origin.
 
-    `internal_id` differs for a project that is created under the id of a deleted one.
+    `internal_id` is unique: a project that is created under the id of a deleted one has another `internal_id`.
     """
 
     id: str
@@ -44,11 +44,11 @@ class Project:
 
 
 def create(engine: sa.Engine, id: str, origins: tuple[str, ...], now_s: int) -> Project:
-    """Add a project.
+    """Create a project.
 
     Raises:
-        InvalidProject: the id or an origin is not of its form.
-        ProjectExists: the id is taken.
+        InvalidProject: the id or an origin is malformed.
+        ProjectExists: a project has the id, or the deletion of one with the id is not complete.
     """
     if ID.fullmatch(id) is None:
         raise InvalidProject(
@@ -70,41 +70,41 @@ def create(engine: sa.Engine, id: str, origins: tuple[str, ...], now_s: int) -> 
 
 
 def find(engine: sa.Engine, id: str) -> Project:
-    """The project of that id.
+    """Return the project with an id.
 
     Raises:
-        ProjectNotFound: there is none.
+        ProjectNotFound: no project has the id, or it is being deleted.
     """
     with engine.connect() as connection:
-        found = connection.execute(PROJECTS.select().where(PROJECTS.c.id == id, _STANDING)).one_or_none()
-    if found is None:
+        row = connection.execute(PROJECTS.select().where(PROJECTS.c.id == id, _IN_USE)).one_or_none()
+    if row is None:
         raise ProjectNotFound(id)
-    return _project(found)
+    return _project(row)
 
 
 def list_all(engine: sa.Engine) -> list[Project]:
-    """All projects, by id."""
+    """Return all projects, ordered by id."""
     with engine.connect() as connection:
-        rows = connection.execute(PROJECTS.select().where(_STANDING).order_by(PROJECTS.c.id)).all()
+        rows = connection.execute(PROJECTS.select().where(_IN_USE).order_by(PROJECTS.c.id)).all()
     return [_project(row) for row in rows]
 
 
 def set_origins(engine: sa.Engine, id: str, origins: tuple[str, ...]) -> None:
-    """Replace the origins whose beacons a project takes. Raises ProjectNotFound and InvalidProject."""
+    """Replace the origins whose beacons a project accepts. Raises ProjectNotFound or InvalidProject."""
     checked = [_origin(origin) for origin in origins]
     with engine.begin() as connection:
-        changed = connection.execute(PROJECTS.update().where(PROJECTS.c.id == id, _STANDING).values(origins=checked))
+        changed = connection.execute(PROJECTS.update().where(PROJECTS.c.id == id, _IN_USE).values(origins=checked))
     if changed.rowcount == 0:
         raise ProjectNotFound(id)
 
 
 def begin_deletion(engine: sa.Engine, id: str) -> str:
-    """Take a project out of use, while what it left is removed: it is not found, and its id stays taken.
+    """Mark a project as being deleted, and return its internal id. Its rows are erased after this call.
 
-    Returns its internal id.
+    `find` no longer returns the project, and its id cannot be used until `delete`. The call may be repeated.
 
     Raises:
-        ProjectNotFound: there is none, in use or ending.
+        ProjectNotFound: no project has the id.
     """
     with engine.begin() as connection:
         connection.execute(PROJECTS.update().where(PROJECTS.c.id == id).values(is_ending=True))
@@ -117,9 +117,9 @@ def begin_deletion(engine: sa.Engine, id: str) -> str:
 
 
 def delete(engine: sa.Engine, id: str) -> None:
-    """Remove a project and all that hangs on it in the control database; nothing, if it is not there.
+    """Delete a project and all rows of the control database that refer to it. A missing project is not an error.
 
-    Agent jobs that are at work are removed before it: see `agent.jobs.store.remove`.
+    Running agent jobs must be removed first: see `agent.jobs.store.remove`.
     """
     with engine.begin() as connection:
         connection.execute(PROJECTS.delete().where(PROJECTS.c.id == id))
@@ -133,12 +133,12 @@ def _why_taken(engine: sa.Engine, id: str) -> str:
     with engine.connect() as connection:
         ending = connection.execute(sa.select(PROJECTS.c.is_ending).where(PROJECTS.c.id == id)).scalar_one_or_none()
     if ending:
-        return f"the deletion of project {id!r} did not end yet: delete it again if it was cut short"
-    return f"there is a project {id!r} already"
+        return f"the deletion of project {id!r} is not complete: delete it again if it was interrupted"
+    return f"project {id!r} exists already"
 
 
 def _origin(text: str) -> str:
-    """An origin as a browser sends it: scheme and host in lower case, no path, no default port."""
+    """Return an origin in the form that browsers send: lower case, without a path or the scheme's default port."""
     if text == ANY_ORIGIN:
         return text
     parts = _ORIGIN.fullmatch(text.lower())

@@ -1,6 +1,6 @@
-"""The steps that bring the control database to its newest schema version.
+"""Steps that bring the control database to its newest schema version.
 
-SQLAlchemy is only imported where a step runs: an import of a log compares the version, and loads no SQLAlchemy.
+Only a step that runs imports SQLAlchemy. A log import compares the version, and does not load SQLAlchemy for it.
 """
 
 import uuid
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
 STORE = "the control database"
+"""Name of the store in messages."""
 RESTORE = "restore it from a backup; without one, move it out of the folder and run readership recover"
 """Advice for a damaged control database, in messages."""
 
@@ -21,10 +22,10 @@ Steps = Sequence[Step["sa.Connection"]]
 
 
 def pending(version: int | None, steps: Steps | None = None) -> Steps:
-    """Return the steps that a control database needs; `version` is None if it records none.
+    """Return the steps that a control database still needs. `version` is None if it records no version.
 
     Raises:
-        StoreTooNew: a newer release wrote it.
+        StoreTooNew: a newer release wrote the database.
     """
     return migrations.pending(STORE, version or migrations.FIRST, STEPS if steps is None else steps)
 
@@ -32,7 +33,7 @@ def pending(version: int | None, steps: Steps | None = None) -> Steps:
 def add_column(table: str, definition: str) -> Callable[["sa.Connection"], None]:
     """Return a step that adds a column, such as `preset TEXT`.
 
-    A table that is not there yet is left out: it is created at the newest version when it is first needed.
+    The step skips a table that does not exist yet: it is created at the newest version when it is first needed.
     """
 
     def apply(connection: "sa.Connection") -> None:
@@ -45,7 +46,7 @@ def add_column(table: str, definition: str) -> Callable[["sa.Connection"], None]
 
 
 def _add_internal_ids(connection: "sa.Connection") -> None:
-    """Give each project an id that no other project ever has, also after a deletion."""
+    """Give each project an internal id that is never reused, not even after the project's deletion."""
     import sqlalchemy as sa  # noqa: PLC0415  # see the module's docstring
 
     add_column("projects", "internal_id VARCHAR(32) NOT NULL DEFAULT ''")(connection)
@@ -56,7 +57,7 @@ def _add_internal_ids(connection: "sa.Connection") -> None:
 
 
 def widen_text(table: str, column: str, characters: int) -> Callable[["sa.Connection"], None]:
-    """Return a step that lets a text column have more characters. SQLite has no limit to change."""
+    """Return a step that raises the maximum length of a text column. SQLite enforces no maximum."""
 
     def apply(connection: "sa.Connection") -> None:
         import sqlalchemy as sa  # noqa: PLC0415  # see the module's docstring
@@ -68,7 +69,7 @@ def widen_text(table: str, column: str, characters: int) -> Callable[["sa.Connec
 
 
 def _add_coding_agents(connection: "sa.Connection") -> None:
-    """Give each agent job, and each remembered answer that has one, the coding agent that its project has now."""
+    """Record in each agent job and each stored response the coding agent that its project is configured with."""
     import sqlalchemy as sa  # noqa: PLC0415  # see the module's docstring
 
     if not sa.inspect(connection).has_table("jobs"):
@@ -95,5 +96,5 @@ def _add_coding_agents(connection: "sa.Connection") -> None:
 
 
 _FIRST_CODING_AGENT = {"preset": "opencode", "command": []}
-"""What a configuration of 0.1.0 means where it names none."""
+"""Coding agent of a configuration of 0.1.0 that names no coding agent."""
 STEPS: Steps = (Step(2, _add_internal_ids), Step(3, widen_text("keys", "scope", 10)), Step(4, _add_coding_agents))

@@ -1,4 +1,4 @@
-"""The control database is durable, keeps what hangs together together, and is made by whoever comes first."""
+"""The control database is durable and consistent, and can be created by several processes at once."""
 
 import resource
 import sqlite3
@@ -27,16 +27,16 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def engine(file: Path) -> Iterator[sa.Engine]:
-    made = database.connect(sqlite_url(file))
-    yield made
-    made.dispose()
+    opened = database.connect(sqlite_url(file))
+    yield opened
+    opened.dispose()
 
 
 @pytest.mark.parametrize(
     ("pragma", "value"),
     [("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1), ("busy_timeout", database.BUSY_TIMEOUT_MS)],
 )
-def test_every_connection_waits_for_the_disk_and_for_others_and_checks_references(
+def test_each_connection_syncs_waits_for_locks_and_checks_references(
     engine: sa.Engine, pragma: str, value: str | int
 ) -> None:
     with engine.connect() as first, engine.connect() as second:
@@ -44,14 +44,14 @@ def test_every_connection_waits_for_the_disk_and_for_others_and_checks_reference
             assert connection.exec_driver_sql(f"PRAGMA {pragma}").scalar_one() == value
 
 
-def test_database_opened_again_holds_what_was_stored(engine: sa.Engine, file: Path) -> None:
-    made = projects.create(engine, "site", ("*",), NOW_S)
+def test_reopened_database_has_its_rows(engine: sa.Engine, file: Path) -> None:
+    created = projects.create(engine, "site", ("*",), NOW_S)
     again = database.connect(sqlite_url(file))
-    assert projects.list_all(again) == [made]
+    assert projects.list_all(again) == [created]
     again.dispose()
 
 
-def test_data_folder_may_have_an_odd_name(tmp_path: Path) -> None:
+def test_path_may_have_special_characters(tmp_path: Path) -> None:
     folder = tmp_path / "a b%20c?d#e'f"
     folder.mkdir()
     engine = database.connect(sqlite_url(folder / "control.sqlite"))
@@ -60,7 +60,7 @@ def test_data_folder_may_have_an_odd_name(tmp_path: Path) -> None:
     assert (folder / "control.sqlite").stat().st_size > 0
 
 
-def test_deleted_project_takes_its_keys_with_it_and_no_others(engine: sa.Engine) -> None:
+def test_deletion_of_a_project_deletes_its_keys_and_no_others(engine: sa.Engine) -> None:
     for project in ("site", "other"):
         projects.create(engine, project, (), NOW_S)
         keys.create(engine, project, "", "read", None, NOW_S)
@@ -68,34 +68,34 @@ def test_deleted_project_takes_its_keys_with_it_and_no_others(engine: sa.Engine)
     assert [key.project for key in keys.every(engine)] == ["other"]
 
 
-def test_row_without_its_project_is_refused(engine: sa.Engine) -> None:
+def test_row_of_an_unknown_project_is_refused(engine: sa.Engine) -> None:
     values = {"id": "1", "project_id": "none", "name": "", "scope": "read", "sha256": "", "created_s": 0}
     with pytest.raises(sa.exc.IntegrityError), engine.begin() as connection:
         connection.execute(keys.KEYS.insert().values(values))
 
 
-def test_first_comers_at_one_time_all_find_the_tables(file: Path) -> None:
+def test_eight_threads_create_the_tables_at_once_without_an_error(file: Path) -> None:
     sqlite3.connect(file).execute("PRAGMA journal_mode=WAL").connection.close()
-    together = threading.Barrier(8)
-    faults: list[BaseException] = []
+    start = threading.Barrier(8)
+    errors: list[BaseException] = []
 
-    def come() -> None:
-        together.wait()
+    def connect() -> None:
+        start.wait()
         try:
             database.connect(sqlite_url(file)).dispose()
         except sa.exc.SQLAlchemyError as error:
-            faults.append(error)
+            errors.append(error)
 
-    threads = [threading.Thread(target=come) for _ in range(8)]
+    threads = [threading.Thread(target=connect) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert faults == []
+    assert errors == []
 
 
-def test_commit_that_fails_raises_its_own_reason_and_leaves_a_working_engine(engine: sa.Engine, file: Path) -> None:
-    """The WAL may not grow past what it has, as on a full disk."""
+def test_failed_commit_raises_its_cause_and_leaves_a_working_engine(engine: sa.Engine, file: Path) -> None:
+    """Limit the size of files, which stops the WAL from growing as a full disk does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     values = [{"id": f"p-{number}", "origins": ["x" * 10_000], "created_s": 0} for number in range(99)]
     with engine.connect() as connection:
@@ -122,20 +122,22 @@ for number in range(25):
 """
 
 
-def test_two_processes_write_at_one_time_without_losing_a_row(engine: sa.Engine, file: Path) -> None:
+def test_two_processes_write_at_once_without_losing_a_row(engine: sa.Engine, file: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", CREATE_MANY, file, name], cwd=ROOT) for name in ("a", "b")]
     assert [writer.wait() for writer in writers] == [0, 0]
     assert len(projects.list_all(engine)) == 50
 
 
 @pytest.mark.parametrize(
-    ("asked", "waits_s"), [("", database.SILENT_S), ("&connect_timeout=3", 3)], ids=["by itself", "by the URL"]
+    ("query", "connect_timeout_s"),
+    [("", database.SERVER_TIMEOUT_S), ("&connect_timeout=3", 3)],
+    ids=["default", "from the URL"],
 )
-def test_a_server_that_says_nothing_is_not_waited_for_without_end(postgresql: str, asked: str, waits_s: int) -> None:
-    engine = database.connect(new_database(postgresql) + asked)
+def test_connection_to_a_silent_server_has_timeouts(postgresql: str, query: str, connect_timeout_s: int) -> None:
+    engine = database.connect(new_database(postgresql) + query)
     with engine.connect() as connection:
-        told = connection.connection.driver_connection.info.get_parameters()  # type: ignore[union-attr]  # psycopg's
+        parameters = connection.connection.driver_connection.info.get_parameters()  # type: ignore[union-attr]  # psycopg's
     engine.dispose()
-    assert told["connect_timeout"] == str(waits_s)
-    assert told["tcp_user_timeout"] == str(1000 * database.SILENT_S)
-    assert told["keepalives_idle"] == str(database.SILENT_S // 2)
+    assert parameters["connect_timeout"] == str(connect_timeout_s)
+    assert parameters["tcp_user_timeout"] == str(1000 * database.SERVER_TIMEOUT_S)
+    assert parameters["keepalives_idle"] == str(database.SERVER_TIMEOUT_S // 2)

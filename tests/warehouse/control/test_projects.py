@@ -1,4 +1,4 @@
-"""Projects are kept apart by their ids, and take beacons from the origins that browsers send."""
+"""Projects have unique ids, and accept beacons from origins in the form that browsers send."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,15 +16,15 @@ NOW_S = 1_790_000_000
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[sa.Engine]:
-    made = database.connect(sqlite_url(tmp_path / "control.sqlite"))
-    yield made
-    made.dispose()
+    opened = database.connect(sqlite_url(tmp_path / "control.sqlite"))
+    yield opened
+    opened.dispose()
 
 
-def test_project_is_found_as_it_was_made(engine: sa.Engine) -> None:
-    made = projects.create(engine, "site", ("https://example.com", "http://localhost:3000"), NOW_S)
-    assert made == Project("site", ("https://example.com", "http://localhost:3000"), NOW_S)
-    assert projects.find(engine, "site") == made
+def test_find_returns_the_project_that_was_created(engine: sa.Engine) -> None:
+    created = projects.create(engine, "site", ("https://example.com", "http://localhost:3000"), NOW_S)
+    assert created == Project("site", ("https://example.com", "http://localhost:3000"), NOW_S)
+    assert projects.find(engine, "site") == created
 
 
 def test_projects_are_listed_by_id(engine: sa.Engine) -> None:
@@ -34,27 +34,27 @@ def test_projects_are_listed_by_id(engine: sa.Engine) -> None:
 
 
 @pytest.mark.parametrize("id", ["a", "0", "site-2", "a--", "a" * 63])
-def test_slug_is_taken_for_an_id(engine: sa.Engine, id: str) -> None:
+def test_slug_is_accepted_as_an_id(engine: sa.Engine, id: str) -> None:
     assert projects.create(engine, id, (), NOW_S).id == id
 
 
 @pytest.mark.parametrize(
     "id", ["", "-a", "A", "a_b", "a.b", "a b", "a/b", "\xe9", "a\n", "a" * 64, "../a", "a'--", "\u0661"]
 )
-def test_other_text_is_refused_for_an_id(engine: sa.Engine, id: str) -> None:
+def test_other_text_is_refused_as_an_id(engine: sa.Engine, id: str) -> None:
     with pytest.raises(InvalidProject):
         projects.create(engine, id, (), NOW_S)
     assert projects.list_all(engine) == []
 
 
-def test_id_is_taken_once(engine: sa.Engine) -> None:
+def test_second_project_with_the_same_id_is_refused(engine: sa.Engine) -> None:
     first = projects.create(engine, "site", ("https://one.example",), NOW_S)
-    with pytest.raises(ProjectExists, match="^there is a project 'site' already$"):
+    with pytest.raises(ProjectExists, match="^project 'site' exists already$"):
         projects.create(engine, "site", ("https://two.example",), NOW_S)
     assert projects.find(engine, "site") == first
 
 
-def test_unknown_project_is_told_whatever_is_asked_of_it(engine: sa.Engine) -> None:
+def test_unknown_project_is_an_error_of_each_function(engine: sa.Engine) -> None:
     projects.create(engine, "site", (), NOW_S)
     with pytest.raises(ProjectNotFound, match="'other'"):
         projects.find(engine, "other")
@@ -65,18 +65,18 @@ def test_unknown_project_is_told_whatever_is_asked_of_it(engine: sa.Engine) -> N
     assert [project.id for project in projects.list_all(engine)] == ["site"]
 
 
-def test_ending_project_is_not_found_and_its_id_stays_taken(engine: sa.Engine) -> None:
+def test_project_that_is_being_deleted_is_not_found_and_its_id_stays_in_use(engine: sa.Engine) -> None:
     projects.create(engine, "site", ("*",), NOW_S)
     projects.begin_deletion(engine, "site")
     projects.begin_deletion(engine, "site")
     with pytest.raises(ProjectNotFound):
         projects.find(engine, "site")
-    with pytest.raises(ProjectExists, match="^the deletion of project 'site' did not end yet: delete it again"):
+    with pytest.raises(ProjectExists, match="^the deletion of project 'site' is not complete: delete it again"):
         projects.create(engine, "site", ("*",), NOW_S)
     assert projects.list_all(engine) == []
 
 
-def test_deleted_project_is_gone_and_its_id_is_free_again(engine: sa.Engine) -> None:
+def test_id_of_a_deleted_project_can_be_used_again(engine: sa.Engine) -> None:
     projects.create(engine, "site", ("*",), NOW_S)
     projects.delete(engine, "site")
     with pytest.raises(ProjectNotFound):
@@ -84,7 +84,7 @@ def test_deleted_project_is_gone_and_its_id_is_free_again(engine: sa.Engine) -> 
     assert projects.create(engine, "site", (), NOW_S + 1).origins == ()
 
 
-def test_origins_are_replaced_as_a_whole_or_not_at_all(engine: sa.Engine) -> None:
+def test_one_malformed_origin_leaves_all_origins_as_they_were(engine: sa.Engine) -> None:
     projects.create(engine, "site", ("https://one.example",), NOW_S)
     projects.set_origins(engine, "site", ("https://two.example", "https://three.example"))
     assert projects.find(engine, "site").origins == ("https://two.example", "https://three.example")
@@ -94,7 +94,7 @@ def test_origins_are_replaced_as_a_whole_or_not_at_all(engine: sa.Engine) -> Non
 
 
 @pytest.mark.parametrize(
-    ("given", "stored"),
+    ("sent", "stored"),
     [
         ("https://example.com", "https://example.com"),
         ("HTTPS://Example.COM/", "https://example.com"),
@@ -109,8 +109,8 @@ def test_origins_are_replaced_as_a_whole_or_not_at_all(engine: sa.Engine) -> Non
         ("*", "*"),
     ],
 )
-def test_origin_is_stored_as_browsers_send_it(engine: sa.Engine, given: str, stored: str) -> None:
-    project = projects.create(engine, "site", (given,), NOW_S)
+def test_origin_is_stored_as_browsers_send_it(engine: sa.Engine, sent: str, stored: str) -> None:
+    project = projects.create(engine, "site", (sent,), NOW_S)
     assert project.origins == (stored,)
     assert project.allows(stored)
 
@@ -139,12 +139,12 @@ def test_origin_is_stored_as_browsers_send_it(engine: sa.Engine, given: str, sto
         "https://b\xfccher.example",
     ],
 )
-def test_what_no_browser_sends_is_refused_for_an_origin(engine: sa.Engine, origin: str) -> None:
+def test_text_that_no_browser_sends_is_refused_as_an_origin(engine: sa.Engine, origin: str) -> None:
     with pytest.raises(InvalidProject):
         projects.create(engine, "site", (origin,), NOW_S)
 
 
-def test_only_the_origins_named_are_allowed_unless_all_are() -> None:
+def test_star_allows_every_origin_and_a_list_only_its_own() -> None:
     named = Project("site", ("https://example.com", "http://localhost:3000"), NOW_S)
     assert named.allows("https://example.com")
     assert named.allows("http://localhost:3000")
