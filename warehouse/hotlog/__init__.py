@@ -1,8 +1,8 @@
 """The hot log: accepted hits that wait for the lake.
 
 - `schema_steps`: Tables of the hot log, and the steps that bring an older file to the newest schema version.
-- `batches`: The hot log's table of batches: accepted hits that are not in the lake yet.
+- `batches`: Batches of the hot log: accepted hits that are not in the lake yet.
 - `wal`: Write-ahead log of the hot log's SQLite file: empty it, and probe that it can be written.
-- `refusals`: Deleted projects, of which the hot log stores nothing any more.
-- `synced`: The hot log's table of how far each Delta table is synced: see `warehouse.integrity.durability`.
+- `refusals`: Deleted projects, whose rows the hot log refuses.
+- `synced`: Record, in the hot log, of how far each Delta table is synced: see `warehouse.integrity.durability`.
 """

@@ -1,4 +1,4 @@
-"""The hot log's table of how far each Delta table is synced: see `warehouse.integrity.durability`."""
+"""Record, in the hot log, of how far each Delta table is synced: see `warehouse.integrity.durability`."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -10,25 +10,25 @@ TABLE = "CREATE TABLE synced_tables (name TEXT PRIMARY KEY, version INTEGER NOT 
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """The newest version of a Delta table that was synced whole, and the last hot batch that it has; 0 for none."""
+    """Newest completely synced version of a Delta table, and the id of the last hot batch in it (0 without batches)."""
 
     version: int
     last_batch: int
 
 
 def create(connection: sqlite3.Connection) -> None:
-    """Create the table."""
+    """Create the table, as a step of the hot log's schema."""
     connection.execute(TABLE)
 
 
 def recorded(connection: sqlite3.Connection) -> dict[str, Synced]:
-    """Return how far each Delta table is synced, by name. Empty before the first load by a release that records it."""
+    """Return how far each Delta table is synced, by its name. Empty before the first load by a release after 0.1.0."""
     rows = connection.execute("SELECT name, version, last_batch FROM synced_tables")
     return {name: Synced(version, last_batch) for name, version, last_batch in rows}
 
 
 def record(connection: sqlite3.Connection, tables: Mapping[str, Synced]) -> None:
-    """Raise the recorded versions and batches to these. Nothing is written where they are as high already."""
+    """Raise the recorded versions and batches to those of `tables`; a record that is as high already is not written."""
     connection.executemany(
         "INSERT INTO synced_tables VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE"
         " SET version = max(version, excluded.version), last_batch = max(last_batch, excluded.last_batch)"
@@ -38,5 +38,5 @@ def record(connection: sqlite3.Connection, tables: Mapping[str, Synced]) -> None
 
 
 def forget(connection: sqlite3.Connection) -> None:
-    """Drop the recorded versions and batches."""
+    """Delete all records."""
     connection.execute("DELETE FROM synced_tables")

@@ -1,14 +1,33 @@
-"""The hot log is opened so that a commit is on the disk, and writers wait for each other."""
+"""Batches are synced, checksummed and deleted in small transactions, and their ids are never reused."""
 
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from tests.warehouse.site import view
+from warehouse.errors import BatchDamaged
 from warehouse.hotlog import batches, wal
-from warehouse.transaction import BUSY_TIMEOUT_S
+from warehouse.hotlog.synced import Synced, recorded
+from warehouse.schema import HOT
+from warehouse.transaction import BUSY_TIMEOUT_S, transaction
+
+
+@pytest.fixture
+def hot(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(batches.connect(tmp_path / "hot.sqlite")) as connection:
+        yield connection
+
+
+def append(hot: sqlite3.Connection, *paths: str, now_s: float = 0) -> None:
+    batches.append(hot, pa.RecordBatch.from_pylist([view(path) for path in paths], HOT), now_s)
+
+
+def ids(hot: sqlite3.Connection) -> list[int]:
+    return [batch.id for batch in batches.above(hot, 0)]
 
 
 @pytest.mark.parametrize(
@@ -21,33 +40,92 @@ from warehouse.transaction import BUSY_TIMEOUT_S
         ("journal_size_limit", batches.WAL_BYTES_MAX),
     ],
 )
-def test_every_connection_waits_for_the_disk_and_for_others(tmp_path: Path, pragma: str, value: str | int) -> None:
+def test_each_connection_syncs_and_waits_for_locks(tmp_path: Path, pragma: str, value: str | int) -> None:
     file = tmp_path / "hot.sqlite"
-    with closing(batches.connect(file)) as made, closing(batches.connect(file)) as opened:
-        for connection in (made, opened):
+    with closing(batches.connect(file)) as first, closing(batches.connect(file)) as second:
+        for connection in (first, second):
             assert connection.execute(f"PRAGMA {pragma}").fetchone() == (value,)
 
 
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    with closing(batches.connect(tmp_path / "hot.sqlite")) as made:
-        yield made
+def test_batches_above_an_offset_have_the_rows_that_were_appended(hot: sqlite3.Connection) -> None:
+    for path in ("/a", "/b", "/c"):
+        append(hot, path, path)
+    assert [(batch.id, batch.rows["path"].to_pylist()) for batch in batches.above(hot, 1)] == [
+        (2, ["/b", "/b"]),
+        (3, ["/c", "/c"]),
+    ]
 
 
-def days(connection: sqlite3.Connection) -> list[str]:
-    return [day for (day,) in connection.execute("SELECT date FROM recounts ORDER BY date")]
+def test_id_of_a_deleted_batch_is_not_reused(hot: sqlite3.Connection) -> None:
+    append(hot, "/a")
+    append(hot, "/b")
+    batches.delete_through(hot, 2, {})
+    append(hot, "/c")
+    assert (ids(hot), batches.last_id(hot), batches.deleted_through(hot)) == ([3], 3, 2)
 
 
-def test_deleting_20_mb_of_batches_grows_the_wal_by_no_more_than_some_parts(
-    connection: sqlite3.Connection, tmp_path: Path
+@pytest.mark.parametrize(("raised_to", "next_id"), [(1, 3), (9, 10)])
+def test_highest_used_id_is_raised_and_never_lowered(hot: sqlite3.Connection, raised_to: int, next_id: int) -> None:
+    append(hot, "/a")
+    append(hot, "/b")
+    with transaction(hot):
+        batches.continue_above(hot, raised_to)
+    append(hot, "/c")
+    assert ids(hot) == [1, 2, next_id]
+
+
+def test_highest_used_id_of_an_empty_hot_log_is_raised(hot: sqlite3.Connection) -> None:
+    assert (batches.last_id(hot), batches.deleted_through(hot)) == (0, 0)
+    batches.continue_above(hot, 7)
+    append(hot, "/a")
+    assert ids(hot) == [8]
+
+
+@pytest.mark.parametrize("last_refusal", [0, 1])
+def test_append_is_refused_after_a_refusal_that_the_writer_has_not_seen(
+    hot: sqlite3.Connection, last_refusal: int
 ) -> None:
+    hot.execute("INSERT INTO refusals (internal_id) VALUES ('deleted')")
+    rows = pa.RecordBatch.from_pylist([view("/a")], HOT)
+    assert batches.append_if_none_refused(hot, rows, 0, last_refusal) == (last_refusal == 1)
+    assert len(ids(hot)) == last_refusal
+
+
+def test_batch_with_a_changed_byte_is_an_error(hot: sqlite3.Connection) -> None:
+    append(hot, "/a")
+    append(hot, "/b")
+    (message,) = hot.execute("SELECT message FROM batches WHERE id = 2").fetchone()
+    damaged = message[:-1] + bytes([message[-1] ^ 1])
+    hot.execute("UPDATE batches SET message = ? WHERE id = 2", (damaged,))
+    read = batches.above(hot, 0)
+    assert next(read).id == 1
+    with pytest.raises(BatchDamaged, match=r"batch 2 in .*hot\.sqlite is damaged"):
+        next(read)
+    assert "batch 2 in" in str(batches.find_damaged(hot))
+
+
+def test_backlog_counts_rows_and_has_the_age_of_the_oldest_batch(hot: sqlite3.Connection) -> None:
+    assert (batches.backlog(hot).rows, batches.backlog(hot).age_s(50)) == (0, 0)
+    append(hot, "/a", "/b", now_s=10)
+    append(hot, "/c", now_s=20)
+    backlog = batches.backlog(hot)
+    assert (backlog.rows, backlog.age_s(50)) == (3, 40)
+    assert backlog.age_s(9) == float("inf"), "the clock was set back"
+
+
+def test_deletion_records_how_far_the_tables_are_synced(hot: sqlite3.Connection) -> None:
+    append(hot, "/a")
+    batches.delete_through(hot, 1, {"hits": Synced(4, 1)})
+    batches.delete_through(hot, 1, {"hits": Synced(5, 1)})
+    assert recorded(hot) == {"hits": Synced(5, 1)}
+
+
+def test_deletion_of_20_mb_of_batches_grows_the_wal_to_less_than_8_mb(hot: sqlite3.Connection, tmp_path: Path) -> None:
     for rows in (1, 5_000):
-        connection.execute("INSERT INTO batches (rows, committed_s, message) VALUES (?, 0, zeroblob(3000000))", (rows,))
-    connection.executemany(
-        "INSERT INTO batches (rows, committed_s, message) VALUES (1, 0, zeroblob(?))", 7_000 * [(2_000,)]
-    )
-    wal.empty(connection)
-    last = batches.last_id(connection)
-    batches.delete_through(connection, last - 1, {})
-    assert [id for (id,) in connection.execute("SELECT id FROM batches")] == [last]
+        hot.execute("INSERT INTO batches (rows, committed_s, message) VALUES (?, 0, zeroblob(3000000))", (rows,))
+    hot.executemany("INSERT INTO batches (rows, committed_s, message) VALUES (1, 0, zeroblob(?))", 7_000 * [(2_000,)])
+    wal.empty(hot)
+    last = batches.last_id(hot)
+    batches.delete_through(hot, last - 1, {})
+    assert [id for (id,) in hot.execute("SELECT id FROM batches")] == [last]
     assert (tmp_path / "hot.sqlite-wal").stat().st_size < 8_000_000

@@ -1,0 +1,53 @@
+"""The record of synced tables only rises, unless an accepted loss deletes it."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from warehouse.hotlog import batches, synced
+from warehouse.hotlog.synced import Synced
+
+
+@pytest.fixture
+def hot(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(batches.connect(tmp_path / "hot.sqlite")) as connection:
+        yield connection
+
+
+def test_new_hot_log_has_no_record(hot: sqlite3.Connection) -> None:
+    assert synced.recorded(hot) == {}
+
+
+@pytest.mark.parametrize(
+    ("later", "recorded"),
+    [
+        (Synced(8, 5), Synced(8, 5)),
+        (Synced(8, 0), Synced(8, 4)),
+        (Synced(6, 5), Synced(7, 5)),
+        (Synced(6, 3), Synced(7, 4)),
+    ],
+    ids=["both higher", "only the version", "only the batch", "both lower"],
+)
+def test_version_and_batch_rise_separately_and_never_fall(
+    hot: sqlite3.Connection, later: Synced, recorded: Synced
+) -> None:
+    synced.record(hot, {"hits": Synced(7, 4), "daily_views": Synced(2, 4)})
+    synced.record(hot, {"hits": later})
+    assert synced.recorded(hot) == {"hits": recorded, "daily_views": Synced(2, 4)}
+
+
+def test_record_that_is_as_high_already_is_not_written(hot: sqlite3.Connection) -> None:
+    synced.record(hot, {"hits": Synced(7, 4)})
+    changes = hot.total_changes
+    synced.record(hot, {"hits": Synced(7, 4)})
+    assert hot.total_changes == changes
+
+
+def test_lower_record_is_accepted_after_forget(hot: sqlite3.Connection) -> None:
+    synced.record(hot, {"hits": Synced(7, 4), "daily_views": Synced(2, 4)})
+    synced.forget(hot)
+    synced.record(hot, {"hits": Synced(3, 1)})
+    assert synced.recorded(hot) == {"hits": Synced(3, 1)}

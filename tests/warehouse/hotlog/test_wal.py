@@ -1,0 +1,57 @@
+"""The WAL can be emptied, unless a reader is using it, and a probe shows whether the hot log can be written."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from warehouse.hotlog import batches, wal
+from warehouse.transaction import BUSY_TIMEOUT_S, transaction
+
+SECRET = b"an-event-id-to-be-erased"
+
+
+@pytest.fixture
+def hot(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(batches.connect(tmp_path / "hot.sqlite")) as connection:
+        yield connection
+
+
+def busy_timeout_ms(hot: sqlite3.Connection) -> int:
+    return int(hot.execute("PRAGMA busy_timeout").fetchone()[0])
+
+
+def insert_and_delete(hot: sqlite3.Connection) -> None:
+    hot.execute("INSERT INTO batches (rows, committed_s, message) VALUES (1, 0, ?)", (SECRET,))
+    hot.execute("DELETE FROM batches")
+
+
+def test_deleted_row_is_in_no_file_once_the_wal_is_empty(hot: sqlite3.Connection, tmp_path: Path) -> None:
+    insert_and_delete(hot)
+    assert SECRET in (tmp_path / "hot.sqlite-wal").read_bytes()
+    wal.empty(hot)
+    assert (tmp_path / "hot.sqlite-wal").stat().st_size == 0
+    assert SECRET not in (tmp_path / "hot.sqlite").read_bytes()
+
+
+def test_wal_that_a_reader_uses_stays_and_is_emptied_later(hot: sqlite3.Connection, tmp_path: Path) -> None:
+    with closing(batches.connect(tmp_path / "hot.sqlite")) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT id FROM batches").fetchall()
+        insert_and_delete(hot)
+        wal.empty(hot)
+        assert SECRET in (tmp_path / "hot.sqlite-wal").read_bytes()
+        assert busy_timeout_ms(hot) == BUSY_TIMEOUT_S * 1_000
+        reader.execute("COMMIT")
+    wal.empty(hot)
+    assert (tmp_path / "hot.sqlite-wal").stat().st_size == 0
+
+
+def test_probe_fails_while_another_process_writes(hot: sqlite3.Connection, tmp_path: Path) -> None:
+    with closing(batches.connect(tmp_path / "hot.sqlite")) as other, transaction(other):
+        with pytest.raises(sqlite3.OperationalError, match="database is locked"):
+            wal.try_write(hot)
+        assert busy_timeout_ms(hot) == BUSY_TIMEOUT_S * 1_000
+    wal.try_write(hot)
