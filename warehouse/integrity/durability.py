@@ -159,7 +159,7 @@ def _record_versions(hot: sqlite3.Connection, root: Path) -> None:
 
 def _sync_all(table: DeltaTable, spec: delta_table.Spec, node: str) -> Synced:
     state = delta_table.state(table, spec, node)
-    delta_log.sync_all(delta_table.folder(table), [Path(file.path) for file in state.files])
+    delta_log.sync_all(delta_log.folder(table), [Path(file.path) for file in state.files])
     return Synced(state.version, state.offset)
 
 

@@ -1,4 +1,4 @@
-"""The file of the known AI agents beside the lake's tables: the one file of a data folder that is no database."""
+"""Parquet file of the known AI agents, in the lake's folder beside the tables."""
 
 from pathlib import Path
 
@@ -12,13 +12,13 @@ AGENTS_FILE = "agents.parquet"
 
 
 def write_agents(root: Path, rows: list[dict[str, str]]) -> None:
-    """Bring the file of AI agents beside the tables up to date; a reader sees it whole, before or after.
+    """Write the AI agents if they differ from the file. A reader sees the old file or the new one, never a part.
 
-    One process at a time: see `write_lock`.
+    The caller has the lake's `write_lock`.
     """
-    made = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(rows, AGENTS), made)
-    content = made.getvalue().to_pybytes()
+    buffer = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(rows, AGENTS), buffer)
+    content = buffer.getvalue().to_pybytes()
     file = root / AGENTS_FILE
     if not file.exists() or file.read_bytes() != content:
         disk.write(file, content)

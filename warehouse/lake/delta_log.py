@@ -1,10 +1,10 @@
 """Files in the log of a Delta table: which commits and checkpoints exist, and how they are synced.
 
-delta-rs syncs nothing that it writes. After a power loss the newest files may be empty or missing, so each file is
-synced here before anything is deleted that it replaces. delta-rs opens a table with an empty commit without an error,
-as if the commit had changed nothing; `Log.fault` finds such a commit.
+delta-rs does not sync the files that it writes, so after a power loss the newest files may be empty or missing. Each
+file is therefore synced here before the data that it replaces is deleted. delta-rs opens a table with an empty commit
+without an error, as if the commit had changed nothing; `Log.fault` finds such a commit.
 
-The format: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#delta-log-entries
+Format: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#delta-log-entries
 """
 
 import json
@@ -17,20 +17,23 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from deltalake import PostCommitHookProperties
+from deltalake import DeltaTable, PostCommitHookProperties
 
 from warehouse import disk
 
 FOLDER, HINT = "_delta_log", "_last_checkpoint"
+"""Folder of the log in the table's folder, and the file in it that names the newest checkpoint."""
 NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-"""For each commit: delta-rs would write checkpoints by itself, and never sync them."""
+"""Options of each commit: the checkpoints that delta-rs writes by default are never synced."""
+CHECKPOINT_COMMITS = 50
+"""Number of commits after which a checkpoint is written, to bound the number of files that opening a table reads."""
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Commits and checkpoints in the log of the table in `folder`: size in bytes by version."""
+    """Commits and checkpoints in the log of the table in `folder`: sizes in bytes by version."""
 
     folder: Path
     commits: dict[int, int]
@@ -38,18 +41,18 @@ class Log:
 
     @property
     def newest(self) -> int:
-        """The newest version; -1 if the log is empty or missing."""
+        """Return the newest version; -1 if the log is empty or missing."""
         return max((*self.commits, *self.checkpoints), default=-1)
 
     @property
     def checkpoint(self) -> int:
-        """The version of the newest checkpoint that is not empty; -1 if there is none."""
+        """Return the version of the newest checkpoint that is not empty; -1 without one."""
         return max((version for version, size in self.checkpoints.items() if size), default=-1)
 
     def fault(self, through: int) -> str | None:
-        """Return the first commit after the checkpoint and up to `through` that is missing or empty; None if all exist.
+        """Return which commit after the checkpoint and up to `through` is missing or empty first; None if all exist.
 
-        Commits up to the checkpoint are not needed: the checkpoint has what they changed.
+        Commits up to the checkpoint are not needed, because the checkpoint contains their changes.
         """
         for version in range(self.checkpoint + 1, through + 1):
             if not self.commits.get(version):
@@ -58,15 +61,20 @@ class Log:
 
 
 def read(table: Path) -> Log:
-    """Return the names and sizes in a table's log; an empty log if the table is missing. Contents are not read."""
+    """Return the versions and sizes of the files in a table's log; an empty log if the table is missing."""
     log = Log(table, {}, {})
     with suppress(FileNotFoundError), os.scandir(table / FOLDER) as entries:
         for entry in entries:
             for pattern, sizes in ((_COMMIT, log.commits), (_CHECKPOINT, log.checkpoints)):
                 if match := pattern.fullmatch(entry.name):
-                    with suppress(FileNotFoundError):  # clean-up has just removed the file
+                    with suppress(FileNotFoundError):  # a clean-up has just removed the file
                         sizes[int(match[1])] = entry.stat().st_size
     return log
+
+
+def folder(table: DeltaTable) -> Path:
+    """Return the folder of an open table."""
+    return Path(unquote(table.table_uri.removeprefix("file://")))
 
 
 def commit_file(table: Path, version: int) -> Path:
@@ -77,8 +85,28 @@ def checkpoint_file(table: Path, version: int) -> Path:
     return table / FOLDER / f"{version:020}.checkpoint.parquet"
 
 
+def persist(table: DeltaTable, since: int) -> None:
+    """Sync all commits after version `since`, and write a checkpoint if one is due.
+
+    The hot log syncs its own commits, so it may delete the same rows, or a dirty day, only after this call.
+    """
+    root = folder(table)
+    sync_commits(root, range(since + 1, table.version() + 1))
+    if table.version() - read(root).checkpoint >= CHECKPOINT_COMMITS:
+        checkpoint(table)
+
+
+def checkpoint(table: DeltaTable) -> None:
+    """Write and sync a checkpoint of the table's newest version. The commits that it replaces are not deleted."""
+    table.create_checkpoint()
+    sync_checkpoint(folder(table))
+
+
 def sync_commits(table: Path, versions: Iterable[int]) -> None:
-    """Sync commits, the files that they add and all their folders. A file that is missing was removed later."""
+    """Sync commits, the Parquet files that they add, and all their folders.
+
+    A missing Parquet file is not an error: a vacuum removed the file after a later commit.
+    """
     folders = {table / FOLDER, table}
     for version in versions:
         for file in _added(table, version):
@@ -86,18 +114,18 @@ def sync_commits(table: Path, versions: Iterable[int]) -> None:
                 disk.sync(file)
                 folders.add(file.parent)
         disk.sync(commit_file(table, version))
-    for folder in sorted(folders, reverse=True):  # a folder before the folder that has its name
+    for folder in sorted(folders, reverse=True):  # a folder before its parent, which has its name
         disk.sync(folder)
 
 
 def sync_checkpoint(table: Path) -> None:
-    """Sync the newest checkpoint, the file that names it, and their folder."""
+    """Sync the newest checkpoint, the hint that names it, and their folder."""
     for path in (checkpoint_file(table, read(table).checkpoint), table / FOLDER / HINT, table / FOLDER):
         disk.sync(path)
 
 
 def sync_all(table: Path, files: Iterable[Path]) -> None:
-    """Sync the whole log, the given files of the table and all their folders."""
+    """Sync the whole log, `files` of the table, and all their folders."""
     logs, files = list((table / FOLDER).iterdir()), list(files)
     for path in (*files, *logs, *{file.parent for file in files}, table / FOLDER, table, table.parent):
         disk.sync(path)

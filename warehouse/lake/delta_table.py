@@ -1,9 +1,9 @@
-"""The lake's Delta tables: create them, read their state, append with an offset, replace a partition, delete.
+"""Delta tables of the lake: create, open, list files, append, replace a partition, delete, vacuum.
 
-Each function that commits returns when the commit is on the disk.
+Each function that commits syncs the commit before it returns.
 
-Each table keeps in its own log the id of the last hot batch it holds, by node (Delta's application transactions,
-https://github.com/delta-io/delta/blob/master/PROTOCOL.md#transaction-identifiers). Rows and id come in one commit.
+Each table records in its own log, by node, the id of the last hot batch that it has. This id, the table's offset, is in
+the commit that adds the rows (https://github.com/delta-io/delta/blob/master/PROTOCOL.md#transaction-identifiers).
 """
 
 import json
@@ -28,22 +28,22 @@ from warehouse.lake.table_schema import STEPS, Steps
 from warehouse.schema import DAILY_VIEWS, DAILY_VIEWS_ORDER, HITS, HITS_ORDER
 
 GRACE_H = 1
-"""Hours for which a file stays on disk after a commit dropped it: longer than any query runs."""
+"""Time for which a file stays on the disk after a commit removed it, in hours: longer than any query runs."""
 MIGRATION_WAIT_S = 60.0
-CHECKPOINT_COMMITS = 50
-"""Commits after which a checkpoint is written, so that opening a table reads few files."""
+"""Time for which a schema upgrade waits for the lake's lock, in seconds."""
 LAST_VACUUM = ".tidied"
-"""File in the lake's folder whose time is that of the last upkeep."""
+"""File in the lake's folder whose modification time is the time of the last vacuum."""
 TARGET_FILE_BYTES = 128 * 1024 * 1024
+"""Size at which a rewritten partition begins another file, in bytes."""
 ROW_GROUP_ROWS = 64 * 1024
-"""Small enough that one project's rows of a day are a few row groups of the file."""
+"""Maximum rows of a row group: few enough that one project's rows of a day are in a few row groups."""
 
 _CONFIGURATION = {
     "delta.checkpointInterval": "50",
     "delta.logRetentionDuration": f"interval {GRACE_H} hours",
     "delta.deletedFileRetentionDuration": f"interval {GRACE_H} hours",
 }
-Read = TypeVar("Read")
+Result = TypeVar("Result")
 
 _SIZES = ("size_bytes", "num_records")
 _WRITER = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=ROW_GROUP_ROWS)
@@ -51,7 +51,7 @@ _WRITER = WriterProperties(compression="ZSTD", compression_level=3, max_row_grou
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What a table is: its name, columns, partition column and the order of rows in a file."""
+    """Definition of a table: its name, columns, partition column and the sort order of a file's rows."""
 
     name: str
     schema: pa.Schema
@@ -62,12 +62,12 @@ class Spec:
 HITS_TABLE = Spec("hits", HITS, "date", HITS_ORDER)
 DAILY_VIEWS_TABLE = Spec("daily_views", DAILY_VIEWS, "month", DAILY_VIEWS_ORDER)
 TABLES = (HITS_TABLE, DAILY_VIEWS_TABLE)
-"""In the order in which the loader writes them."""
+"""Tables of the lake, in the order in which the loader commits to them."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One live Parquet file: local path, value of the partition column, size in bytes, rows."""
+    """A live Parquet file: local path, value of the partition column, size in bytes, number of rows."""
 
     path: str
     partition: str
@@ -77,9 +77,9 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A table at one version. `offset` is the last hot batch of the node that it holds; 0 for none.
+    """A table at one version. `offset` is the last hot batch of one node in it; 0 before the first.
 
-    `staged` is the last hot batch whose files a snapshot added to those of the version; 0 for none.
+    A snapshot adds the staged files of waiting batches to `files`; `staged` is the last such batch, 0 without any.
     """
 
     version: int
@@ -89,16 +89,16 @@ class State:
 
     @property
     def files_key(self) -> tuple[int, int]:
-        """Equal for two states that have the same files."""
+        """Return a key that is equal for two states of the table with the same files."""
         return self.version, self.staged
 
 
 def create(lake: Path, steps: Mapping[str, Steps] = STEPS) -> None:
-    """Create the tables that are missing, and bring the others to the newest schema version.
+    """Create missing tables, and upgrade the others to the newest schema version.
 
     Raises:
         StoreTooNew: a newer release wrote a table.
-        LakeBusy: steps are due, and another process held the lake for MIGRATION_WAIT_S.
+        LakeBusy: an upgrade waited for the lake's lock for MIGRATION_WAIT_S.
     """
     for spec in TABLES:
         folder = lake / spec.name
@@ -111,9 +111,9 @@ def create(lake: Path, steps: Mapping[str, Steps] = STEPS) -> None:
             spec.schema,
             partition_by=[spec.partition],
             configuration={**_CONFIGURATION, **table_schema.properties(steps[spec.name])},
-            raise_if_key_not_exists=False,  # the schema version is a property of ours
+            raise_if_key_not_exists=False,  # delta-rs does not know the property of the schema version
         )
-        _persist(table, since=-1)
+        delta_log.persist(table, since=-1)
         disk.sync(lake)
 
 
@@ -123,7 +123,7 @@ def _upgrade(lake: Path, spec: Spec, steps: Mapping[str, Steps]) -> None:
             table = open_table(lake, spec, steps)
             since = table.version()
             table_schema.upgrade(table, spec.name, steps[spec.name])
-            _persist(table, since)
+            delta_log.persist(table, since)
 
 
 def refuse_newer(lake: Path) -> None:
@@ -134,17 +134,12 @@ def refuse_newer(lake: Path) -> None:
                 open_table(lake, spec)
 
 
-def folder(table: DeltaTable) -> Path:
-    """Where a table's files are."""
-    return Path(unquote(table.table_uri.removeprefix("file://")))
-
-
 def open_table(lake: Path, spec: Spec, steps: Mapping[str, Steps] = STEPS) -> DeltaTable:
-    """Open a table at its newest version. Broken checkpoints are set aside if the commits have all that they had.
+    """Open a table at its newest version. A broken checkpoint is set aside if the commits contain all of its changes.
 
     Raises:
-        DataIncomplete: the table cannot be opened; the message names it and the file at fault.
-        StoreTooNew: a newer release wrote it.
+        TableIncomplete: the table cannot be opened; the message names the table and the file at fault.
+        StoreTooNew: a newer release wrote the table.
     """
     table = _past_broken_checkpoints(lake / spec.name, lambda: DeltaTable(str(lake / spec.name)))
     table_schema.pending(table, spec.name, steps[spec.name])
@@ -152,15 +147,16 @@ def open_table(lake: Path, spec: Spec, steps: Mapping[str, Steps] = STEPS) -> De
 
 
 def refresh(table: DeltaTable) -> None:
-    """Bring an open table to its newest version.
+    """Update an open table to its newest version.
 
     Raises:
-        DataIncomplete: a commit is broken, or commits that the table already had are missing.
+        TableIncomplete: a commit is broken, or commits of the open version are missing.
     """
-    _past_broken_checkpoints(folder(table), table.update_incremental)
+    _past_broken_checkpoints(delta_log.folder(table), table.update_incremental)
 
 
-def _past_broken_checkpoints(root: Path, read: Callable[[], Read]) -> Read:
+def _past_broken_checkpoints(root: Path, read: Callable[[], Result]) -> Result:
+    """Return the result of `read`, which is called again after its first error, without the broken checkpoints."""
     try:
         return read()
     except DeltaError:
@@ -172,14 +168,14 @@ def _past_broken_checkpoints(root: Path, read: Callable[[], Read]) -> Read:
 
 
 def offset(table: DeltaTable, node: str) -> int:
-    """The last hot batch of the node that the table holds; 0 for none."""
+    """Return the id of the last hot batch of a node that the table has; 0 before the first."""
     return table.transaction_version(node) or 0
 
 
 def list_files(table: DeltaTable, spec: Spec, partition: str | None = None) -> tuple[File, ...]:
     """Return the live Parquet files of an open table at its version, or those of one partition."""
     actions = pa.table(table.get_add_actions(flatten=True))
-    root = folder(table)
+    root = delta_log.folder(table)
     columns = (actions[name].to_pylist() for name in ("path", f"partition.{spec.partition}", *_SIZES))
     return tuple(
         File(str(root / unquote(path)), str(value), size, rows)
@@ -194,7 +190,7 @@ def state(table: DeltaTable, spec: Spec, node: str) -> State:
 
 
 def append(table: DeltaTable, rows: pa.Table, node: str, offset: int) -> None:
-    """Add rows and the offset they bring the table to, in one commit."""
+    """Add rows and raise the node's offset, in one commit."""
     since = table.version()
     write_deltalake(
         table,
@@ -204,12 +200,12 @@ def append(table: DeltaTable, rows: pa.Table, node: str, offset: int) -> None:
         commit_properties=CommitProperties(app_transactions=[Transaction(app_id=node, version=offset)]),
         post_commithook_properties=delta_log.NO_HOOKS,
     )
-    _persist(table, since)
+    delta_log.persist(table, since)
 
 
 def add_files(table: DeltaTable, spec: Spec, files: Iterable[File], node: str, offset: int) -> None:
-    """Add files that stand in the table's folder, and the offset they bring the table to, in one commit."""
-    root, since = folder(table), table.version()
+    """Add files that are in the table's folder already, and raise the node's offset, in one commit."""
+    root, since = delta_log.folder(table), table.version()
     actions: list[AddAction | RemoveAction] = [
         AddAction(
             path=str(Path(file.path).relative_to(root)),
@@ -229,15 +225,15 @@ def add_files(table: DeltaTable, spec: Spec, files: Iterable[File], node: str, o
         commit_properties=CommitProperties(app_transactions=[Transaction(app_id=node, version=offset)]),
         post_commithook_properties=delta_log.NO_HOOKS,
     )
-    table.update_incremental()  # unlike an append, this leaves the handle where it was
-    _persist(table, since)
+    table.update_incremental()  # a write transaction does not update the handle, unlike an append
+    delta_log.persist(table, since)
 
 
 def replace_partition(table: DeltaTable, spec: Spec, partition: str, rows: pa.RecordBatchReader) -> None:
-    """Put `rows` in the place of a partition's rows, in one commit.
+    """Replace the rows of a partition, in one commit.
 
     Raises:
-        deltalake.exceptions.CommitFailedError: another node appended to the partition since the handle's version.
+        deltalake.exceptions.CommitFailedError: another node appended to the partition after the handle's version.
     """
     since = table.version()
     write_deltalake(
@@ -249,46 +245,31 @@ def replace_partition(table: DeltaTable, spec: Spec, partition: str, rows: pa.Re
         target_file_size=TARGET_FILE_BYTES,
         post_commithook_properties=delta_log.NO_HOOKS,
     )
-    _persist(table, since)
+    delta_log.persist(table, since)
 
 
 def delete(table: DeltaTable, where: str) -> int:
-    """Remove the rows of which `where` is true, in one commit; returns how many they were. No commit where none is.
+    """Delete the rows that match the SQL condition `where`, in one commit, and return their number.
+
+    Without such rows there is no commit.
 
     Raises:
-        deltalake.exceptions.CommitFailedError: another node appended such rows since the handle's version.
+        deltalake.exceptions.CommitFailedError: another node appended matching rows after the handle's version.
     """
     since = table.version()
     removed = int(table.delete(where, post_commithook_properties=delta_log.NO_HOOKS)["num_deleted_rows"] or 0)
-    _persist(table, since)
+    delta_log.persist(table, since)
     return removed
 
 
-def _persist(table: DeltaTable, since: int) -> None:
-    """Sync all that was committed after version `since`, and write a checkpoint if one is due.
-
-    The hot log, whose commits are synced, may drop the same rows, or a day to be recounted, only after this returns.
-    """
-    root = folder(table)
-    delta_log.sync_commits(root, range(since + 1, table.version() + 1))
-    if table.version() - delta_log.read(root).checkpoint >= CHECKPOINT_COMMITS:
-        _checkpoint(table)
-
-
-def _checkpoint(table: DeltaTable) -> None:
-    """Write a checkpoint of the table's newest version, and sync it. The commits that it replaces are still there."""
-    table.create_checkpoint()
-    delta_log.sync_checkpoint(folder(table))
-
-
 def vacuum(table: DeltaTable) -> None:
-    """Checkpoint the log, drop what the checkpoint covers, and remove files that no reader can need any more.
+    """Write a checkpoint, delete the log files that it replaces, and delete files that no reader needs any more.
 
-    Those are found on the disk (`full`): the log does not name what a killed loader left, and a checkpoint forgets the
-    files that were dropped before the grace.
+    Unneeded files are found on the disk (`full=True`): the log does not name those of a killed loader, and a checkpoint
+    drops the names of files that were removed more than GRACE_H ago.
     """
     since = table.version()
-    _checkpoint(table)
+    delta_log.checkpoint(table)
     table.cleanup_metadata()
     table.vacuum(retention_hours=GRACE_H, dry_run=False, full=True, post_commithook_properties=delta_log.NO_HOOKS)
-    _persist(table, since)  # a vacuum is two commits
+    delta_log.persist(table, since)  # a vacuum is two commits

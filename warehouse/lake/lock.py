@@ -10,6 +10,7 @@ from warehouse.errors import LakeBusy
 
 LOCK_POLL_S = 0.05
 """Time between two attempts to lock, in seconds."""
+_BUSY = "another process has held the lake's lock for {:g} s; try again later"
 
 
 @contextmanager
@@ -28,7 +29,7 @@ def write_lock(folder: Path, wait_s: float) -> Iterator[None]:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() >= deadline:
-                    raise LakeBusy(f"another process has held the lake for {wait_s:g} s; try again later") from None
+                    raise LakeBusy(_BUSY.format(wait_s)) from None
                 time.sleep(LOCK_POLL_S)
             else:
                 break

@@ -23,13 +23,13 @@ LOG = logging.getLogger("readership.lake")
 
 
 def sync_after(table: Path, since: int) -> None:
-    """Sync the commits after version `since`, which a process may have left unsynced when it was killed.
+    """Sync the commits after version `since`, which a killed process may have left unsynced.
 
-    If a power loss broke one of them, that commit and the later ones are set aside: none of them was acknowledged, and
-    the hot log still has what they added.
+    If a power loss broke one of these commits, it and the later ones are set aside. None was acknowledged, and the
+    hot log still has the rows that they added.
     """
     log = delta_log.read(table)
-    if log.checkpoint > since:  # another node's, which has also removed the commits up to it
+    if log.checkpoint > since:  # of another node, which has also removed the commits up to it
         delta_log.sync_checkpoint(table)
     versions = range(max(since, log.checkpoint) + 1, log.newest + 1)
     if fault := _first_fault(table, versions):
@@ -38,14 +38,14 @@ def sync_after(table: Path, since: int) -> None:
 
 
 def set_aside_commits(table: Path, versions: Iterable[int], fault: str) -> None:
-    """Rename commits, and put an empty commit in the place of each, so that no version is ever used twice.
+    """Rename commits, and write a commit without changes in the place of each, so that no version is reused.
 
-    A reader that has one of these versions open would take a second commit of that version for the first.
+    A reader that has one of these versions open would mistake a second commit of that version for the first.
     """
     for version in versions:
         file = delta_log.commit_file(table, version)
         aside = _free_name(file)
-        LOG.warning("%s is set aside as %s, and the commit changes nothing: %s", file, aside.name, fault)
+        LOG.warning("%s is set aside as %s and replaced by a commit without changes: %s", file, aside.name, fault)
         if file.exists():
             aside.hardlink_to(file)
         action = {"commitInfo": {"timestamp": time.time_ns() // 1_000_000, "operation": "SET ASIDE", "reason": fault}}
@@ -53,10 +53,10 @@ def set_aside_commits(table: Path, versions: Iterable[int], fault: str) -> None:
 
 
 def set_aside_broken(table: Path) -> None:
-    """Set aside the first commit that cannot be used and all later ones, so that the table can be opened before them.
+    """Set aside the first unusable commit and all later ones, so that the table opens at the version before.
 
     Raises:
-        TableIncomplete: nothing of the log can be used.
+        TableIncomplete: no version of the log can be opened.
     """
     set_aside_checkpoints(table)
     log, usable = delta_log.read(table), _usable(table)
@@ -73,7 +73,7 @@ def set_aside_broken(table: Path) -> None:
 
 
 def set_aside_checkpoints(table: Path) -> None:
-    """Rename checkpoints that cannot be read, and the file that names one, if the commits have all that they had."""
+    """Rename unreadable checkpoints, and a hint that names one, if the commits contain all of their changes."""
     if not (table / delta_log.FOLDER).is_dir():
         return
     with _alone(table / delta_log.FOLDER):
@@ -94,7 +94,7 @@ def set_aside_checkpoints(table: Path) -> None:
 
 
 def diagnosis(table: Path) -> str | None:
-    """Return which file of the log is at fault if the table cannot be opened; None if none is found."""
+    """Return which file of the log prevents the table from being opened; None if no such file is found."""
     log, usable = delta_log.read(table), _usable(table)
     if log.newest < 0:
         return f"{table / delta_log.FOLDER} is missing or has no commit"
@@ -106,23 +106,23 @@ def diagnosis(table: Path) -> str | None:
 
 
 def incomplete(table: Path, fault: str) -> TableIncomplete:
-    """Return the error for a table that lacks part of what it had."""
+    """Return the error for a table that lacks files or commits that it had."""
     return TableIncomplete(
         table,
         fault,
-        ". Restore the whole data folder from one backup. If there is none, or you restored an older lake on purpose,"
-        " `readership recover` lists what is lost and how to go on without it",
+        ". Restore the whole data folder from one backup. Without a backup, or if you restored an older lake on"
+        " purpose, `readership recover` lists what is lost and how to go on without it",
     )
 
 
 def unreadable(table: Path, error: Exception) -> TableIncomplete:
-    """Return the error for a table that delta-rs cannot open, with the file at fault where it is found."""
+    """Return the error for a table that delta-rs cannot open: the file at fault, or delta-rs's message."""
     return incomplete(table, diagnosis(table) or str(error).partition("\n")[0])
 
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Lock a folder against other processes that set files in it aside."""
+    """Lock a folder against other processes that set files aside in it."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -132,7 +132,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _usable(table: Path) -> delta_log.Log:
-    """Return the log without the checkpoints that cannot be read."""
+    """Return the log without unreadable checkpoints."""
     log = delta_log.read(table)
     sizes = {
         version: size
@@ -143,7 +143,7 @@ def _usable(table: Path) -> delta_log.Log:
 
 
 def _first_fault(table: Path, versions: Iterable[int]) -> tuple[int, str] | None:
-    """Return the first of these commits that cannot be used, and why; None if all can be used."""
+    """Return the version of the first unusable commit, and its fault; None if all are usable."""
     actions: dict[int, list[dict[str, Any]]] = {}
     fault = None
     for version in versions:
@@ -171,7 +171,7 @@ def _commit_fault(file: Path) -> str | None:
 
 
 def _file_fault(table: Path, add: dict[str, Any]) -> str | None:
-    """Return that an added Parquet file is missing, has another size or no footer; None if the file is whole."""
+    """Return the fault of a Parquet file that a commit adds: missing, of another size or without a footer."""
     file = table / unquote(add["path"])
     try:
         if file.stat().st_size == add["size"]:
@@ -200,6 +200,6 @@ def _is_wrong(hint: Path, log: delta_log.Log) -> bool:
 
 
 def _free_name(file: Path) -> Path:
-    """Return a name that no Delta reader looks at: `NAME.broken`, `NAME.broken-2` and on."""
+    """Return an unused name that Delta readers ignore: `NAME.broken`, `NAME.broken-2` and so on."""
     names = (file.with_name(f"{file.name}.broken{'' if number == 1 else f'-{number}'}") for number in count(1))
     return next(name for name in names if not name.exists())

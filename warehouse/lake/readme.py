@@ -1,15 +1,16 @@
-"""The README in the lake's folder, for people who find the Parquet files before the documentation."""
+"""README in the lake's folder, for people who find the Parquet files before the documentation."""
 
 from pathlib import Path
 
 from warehouse import disk
 
 README_FILE = "README.md"
+"""Name of the file in the lake's folder."""
 TEXT = """\
 # The lake of Readership
 
 `hits` (one row per page view) and `daily_views` (counts; add up `views`) are Delta Lake tables. `agents.parquet` lists
-the AI agents that Readership knows. Readership writes this file again when it differs.
+the AI agents that Readership knows. Readership overwrites changes of this file.
 
 ## Read it
 
@@ -31,7 +32,7 @@ the AI agents that Readership knows. Readership writes this file again when it d
 
 
 def write_readme(root: Path) -> None:
-    """Bring the README up to date. One process at a time: see `write_lock`."""
+    """Write the README if it differs from the file. The caller has the lake's `write_lock`."""
     file = root / README_FILE
     if not file.exists() or file.read_text(encoding="utf-8") != TEXT:
         disk.write(file, TEXT.encode())

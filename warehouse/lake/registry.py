@@ -1,8 +1,8 @@
-"""The lake's record of the stores beside it: the hot logs that write into it, and the control database.
+"""Registry, in the lake, of the stores beside it: the hot logs that write into the lake, and the control database.
 
-A Delta table has the last batch id of a hot log only for one who knows the hot log's id. This record lists the ids, so
-that a missing hot log is noticed. It is one small JSON file for each store in a folder of the lake, and it is synced
-before the first hit of a hot log is acknowledged.
+A Delta table records the last batch id of each hot log under the hot log's id, but cannot list these ids. The registry
+lists them, so that a missing hot log is detected. It is a folder of the lake with one small JSON file for each store,
+and a hot log is registered and synced before its first hit is acknowledged.
 """
 
 from pathlib import Path
@@ -22,8 +22,9 @@ Record = TypeVar("Record", bound=msgspec.Struct)
 class HotLogRecord(msgspec.Struct, frozen=True):
     """A hot log that writes into the lake, by its node id.
 
-    `ledger_from_s` (seconds since 1970) is when its record of imported logs, which was lost before, began again; 0 for
-    a complete one. A hot log that was given up may hold hits that nobody will see: it is refused.
+    `ledger_from_s` is the time (seconds since 1970) since which its record of imported logs is complete; 0 if that
+    record was never lost. `is_given_up` marks a hot log whose loss was accepted: it is refused, because hits in it may
+    never be loaded.
     """
 
     node: str
@@ -32,30 +33,30 @@ class HotLogRecord(msgspec.Struct, frozen=True):
 
 
 class ControlRecord(msgspec.Struct, frozen=True):
-    """The control database of the lake's projects, by its id."""
+    """Control database of the lake's projects, by its id."""
 
     database_id: str
 
 
 def hot_logs(root: Path) -> dict[str, HotLogRecord]:
-    """Return the hot logs that were ever registered, by node id."""
+    """Return all hot logs that were ever registered, by node id."""
     records = (_read(file, HotLogRecord) for file in (root / FOLDER).glob("hot-*.json"))
     return {record.node: record for record in records}
 
 
 def record_hot_log(root: Path, record: HotLogRecord) -> None:
-    """Add or replace the record of a hot log; it is on the disk when this returns."""
+    """Add or replace the record of a hot log, and sync it."""
     _write(root, f"hot-{record.node}.json", record)
 
 
 def control(root: Path) -> ControlRecord | None:
-    """Return the control database that the lake was last used with; None if none was recorded."""
+    """Return the control database that the lake was last used with; None before the first record."""
     file = root / FOLDER / _CONTROL
     return _read(file, ControlRecord) if file.exists() else None
 
 
 def record_control(root: Path, record: ControlRecord) -> None:
-    """Add or replace the record of the control database; it is on the disk when this returns."""
+    """Add or replace the record of the control database, and sync it."""
     _write(root, _CONTROL, record)
 
 

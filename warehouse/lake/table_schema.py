@@ -1,6 +1,6 @@
 """Schema versions of the lake's Delta tables: a table property, and the steps that raise it.
 
-Files are not rewritten when a column is added: rows of older files have null there (see `query.rows`).
+A new column does not rewrite files: rows of older files read as null there (see `warehouse.query.engine.rows`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,18 +16,18 @@ PROPERTY = "readership.schemaVersion"
 
 Steps = Sequence[Step[DeltaTable]]
 STEPS: Mapping[str, Steps] = {"hits": (), "daily_views": ()}
-"""The steps of each table, by its name."""
+"""Steps of each table, by its name."""
 
 
 def properties(steps: Steps) -> dict[str, str]:
-    """Return the table property of a new table."""
+    """Return the table property that records the newest version."""
     return {PROPERTY: str(migrations.newest(steps))}
 
 
 def add_columns(*columns: pa.Field) -> Callable[[DeltaTable], None]:
-    """Return a step that adds columns, which must be nullable. A column that is there already is left out.
+    """Return a step that adds columns, which must be nullable. The step skips columns that exist.
 
-    Columns and version are two commits: a process killed in between leaves a table that has the columns already.
+    Columns and version are two commits: a process that is killed in between leaves a table that has the columns.
     """
     assert all(column.nullable for column in columns), "older files have no values for a new column"
 
@@ -52,7 +52,7 @@ def pending(table: DeltaTable, name: str, steps: Steps) -> Steps:
 
 
 def upgrade(table: DeltaTable, name: str, steps: Steps) -> None:
-    """Run the steps that are missing; the caller has the lake's lock and syncs the commits."""
+    """Run the pending steps. The caller has the lake's lock, and syncs the commits."""
     for step in pending(table, name, steps):
         step.apply(table)
         table.alter.set_table_properties(

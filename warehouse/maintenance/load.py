@@ -18,7 +18,7 @@ from warehouse.hotlog import batches, synced
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness
 from warehouse.integrity.durability import durable_writes, require_synced
-from warehouse.lake import delta_table
+from warehouse.lake import delta_log, delta_table
 from warehouse.lake.staging import Staged
 from warehouse.maintenance import recount
 from warehouse.schema import DAILY_VIEWS, DAILY_VIEWS_KEY, HITS, HOT
@@ -52,7 +52,7 @@ def load(hot: sqlite3.Connection, root: Path, wait_s: float, on_step: OnStep = l
     Then the days whose recount was cut short are counted: see `warehouse.maintenance.recount`.
 
     Raises:
-        LakeBusy: another loader or maintenance task held the lake for `wait_s` seconds.
+        LakeBusy: another loader or maintenance task held the lake's lock for `wait_s` seconds.
         HotLogBehind: the hot log is older than the lake.
         DataIncomplete: the lake lacks what was stored in it: see `durability.require_commits`.
     """
@@ -132,7 +132,7 @@ def _chunk(hot: sqlite3.Connection, offset: int, end: int) -> _Chunk:
 
 def _commit(table: DeltaTable, spec: delta_table.Spec, chunk: _Chunk, node: str) -> None:
     if chunk.staged:
-        files = [file for staged in chunk.staged for file in staged.files(spec, delta_table.folder(table))]
+        files = [file for staged in chunk.staged for file in staged.files(spec, delta_log.folder(table))]
         delta_table.add_files(table, spec, files, node, chunk.last_id)
     else:
         delta_table.append(table, _ROWS_OF[spec.name](chunk.rows), node, chunk.last_id)

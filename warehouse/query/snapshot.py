@@ -21,7 +21,7 @@ from warehouse.errors import HotLogBehind
 from warehouse.hotlog import batches, synced
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness, durability
-from warehouse.lake import delta_table
+from warehouse.lake import delta_log, delta_table
 from warehouse.maintenance import recount
 from warehouse.schema import HOT
 
@@ -160,7 +160,7 @@ class Reader:
         waiting = [batch for batch in self._staged if batch.id > state.offset]
         if not waiting:
             return state
-        folder = delta_table.folder(self._tables[spec.name])
+        folder = delta_log.folder(self._tables[spec.name])
         files = [file for batch in waiting if batch.staged for file in batch.staged.files(spec, folder)]
         return replace(state, files=(*state.files, *files), staged=waiting[-1].id)
 

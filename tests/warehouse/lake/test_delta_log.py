@@ -111,7 +111,7 @@ def test_missing_log_is_named(site: Site) -> None:
 def test_checkpoint_is_written_after_fifty_commits_and_is_on_the_disk(site: Site, synced: set[Path]) -> None:
     table = site.table(HITS_TABLE)
     rows = table.to_pyarrow_table().slice(0, 1)
-    while table.version() < 2 + delta_table.CHECKPOINT_COMMITS:
+    while table.version() < 2 + delta_log.CHECKPOINT_COMMITS:
         assert delta_log.read(log_of(site).parent).checkpoint == 2
         delta_table.append(table, rows, "node", table.version())
     newest = log_of(site) / f"{table.version():020}.checkpoint.parquet"

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.warehouse.site import NOON, Site, view
-from warehouse.lake import delta_table
+from warehouse.lake import delta_log, delta_table
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.maintenance import load
 
@@ -38,7 +38,7 @@ def hot_rows(table: DeltaTable) -> pa.Table:
 
 def written(table: DeltaTable, version: int) -> set[Path]:
     """A version's commit, the files that it names, and the folders that name them."""
-    root = delta_table.folder(table)
+    root = delta_log.folder(table)
     commit = root / "_delta_log" / f"{version:020}.json"
     actions = [json.loads(line) for line in commit.read_text().splitlines()]
     files = {root / unquote(action["add"]["path"]) for action in actions if "add" in action}
