@@ -97,7 +97,7 @@ def test_hot_log_that_was_given_up_is_refused_when_it_comes_back(folder: Folder)
     lose(folder)
     folder.json("recover", "--accept-loss")
     folder.restore("hot.sqlite")
-    assert "was given up as lost" in folder.refused("flush")
+    assert "was replaced by another hot log" in folder.refused("flush")
     folder.json("recover", "--accept-loss")  # this one again, and the other given up
     assert folder.counts() == (33, 33)
 

@@ -1,7 +1,5 @@
 """Checks that the stores are complete and agree with each other.
 
-- `durability`: Nothing is deleted before what replaces it is synced, and nothing that was acknowledged goes missing
-  unnoticed.
-- `completeness`: Comparison of the hot log and the control database with the lake: is one of them missing, or older
-  than the lake?
+- `durability`: Nothing is deleted before its replacement is synced, and a loss of acknowledged rows is an error.
+- `completeness`: Comparison of the hot log and the control database with the lake, which finds a missing or older one.
 """

@@ -1,7 +1,7 @@
-"""Comparison of the hot log and the control database with the lake: is one of them missing, or older than the lake?
+"""Comparison of the hot log and the control database with the lake, which finds a missing or older one.
 
-Counts are read from the lake and the hot log together. With a hot log that is missing or older they would be smaller
-without a word, and hits would be acknowledged under batch ids that the lake already has: those would never be loaded.
+Counts come from the lake and the hot log together. Beside a missing or older hot log they would be too small without an
+error. New hits would get batch ids that the lake already has, and would never be loaded.
 """
 
 import sqlite3
@@ -31,14 +31,14 @@ _OLDER = "is older than the lake, which has its batches up to {}; its own end at
 
 @dataclass(frozen=True, slots=True)
 class HotLogIdentity:
-    """Identity of a hot log: its node id, None where there is no whole file, and the highest batch id ever given."""
+    """Identity of a hot log: its node id, None without a complete file, and the highest batch id ever used."""
 
     node: str | None
     last_id: int = 0
 
 
 def read_identity(hot_log: Path) -> HotLogIdentity:
-    """Read the identity of the hot log. Creates nothing, also not the tables of an empty file.
+    """Return the identity of the hot log. Creates nothing, not even the tables of an empty file.
 
     Raises:
         DataIncomplete: the file is damaged.
@@ -54,18 +54,18 @@ def read_identity(hot_log: Path) -> HotLogIdentity:
 
 
 def require_whole(hot_log: Path) -> None:
-    """Raise DataIncomplete if a page of the hot log is damaged. Reads the whole file; a missing one is no damage."""
+    """Raise DataIncomplete if a page of the hot log is damaged. Reads the whole file; a missing file is not damaged."""
     if read_identity(hot_log).node is None:
         return
     with closing(sqlite3.connect(hot_log, timeout=BUSY_TIMEOUT_S)) as connection:
         try:
-            found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+            result = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
         except sqlite3.DatabaseError as error:
             if not is_damage(error):
                 raise
-            found = str(error)
-    if found != "ok":
-        raise _damaged(hot_log, " ".join(found.split()))
+            result = str(error)
+    if result != "ok":
+        raise _damaged(hot_log, " ".join(result.split()))
 
 
 def _damaged(hot_log: Path, reason: str) -> DataIncomplete:
@@ -83,27 +83,27 @@ def _read_identity(hot_log: Path) -> HotLogIdentity:
 
 
 def open_tables(root: Path) -> list[DeltaTable]:
-    """Open the tables of the lake that exist."""
+    """Open those tables of the lake that exist."""
     specs = [spec for spec in delta_table.TABLES if DeltaTable.is_deltatable(str(root / spec.name))]
     return [delta_table.open_table(root, spec) for spec in specs]
 
 
 def has_files(root: Path) -> bool:
-    """Return whether a table has a Parquet file. No table is opened: after a power loss its log may need repair."""
+    """Return whether a table has a Parquet file. Opens no table, because its log may need repair after a power loss."""
     return any(next((root / spec.name).glob("*/*.parquet"), None) for spec in delta_table.TABLES)
 
 
 def require_identity(hot_log: Path, root: Path) -> None:
-    """Raise HotLogBehind if the hot log is missing or not one that the lake was filled from.
+    """Raise HotLogBehind if the hot log is missing, or is not registered in a lake that has hits.
 
-    The hot log is read last: one that another process creates and fills meanwhile is then newer than the rest.
+    The hot log is read last, so that one that another process creates meanwhile is compared with an earlier lake.
     """
     has_hits, records = has_files(root), registry.hot_logs(root)
     _raise_for(hot_log, identity_fault(read_identity(hot_log), records, has_hits))
 
 
 def require_newest(hot_log: Path, root: Path, tables: list[DeltaTable] | None = None) -> None:
-    """Raise HotLogBehind if the hot log is older than the lake. `tables` are those of the lake if they are open."""
+    """Raise HotLogBehind if the hot log is older than the lake. `tables` are the lake's tables, if they are open."""
     opened = open_tables(root) if tables is None else tables
     _raise_for(hot_log, older_fault(read_identity(hot_log), opened))
 
@@ -114,15 +114,15 @@ def _raise_for(hot_log: Path, fault: str | None) -> None:
 
 
 def identity_fault(hot: HotLogIdentity, records: dict[str, HotLogRecord], has_hits: bool) -> str | None:
-    """Return what is wrong with the identity of a hot log, as the rest of a sentence that begins with its path.
+    """Return the fault of a hot log's identity, as the rest of a sentence that begins with its path; None without one.
 
-    A lake without records was last used by 0.1.0: only a hot log without a batch is suspicious there.
+    A lake without records was last used by 0.1.0: only a hot log that never had a batch is a fault there.
     """
     if hot.node is None:
         return "is missing or empty, and the lake beside it has hits" if records or has_hits else None
     record = records.get(hot.node)
     if record is not None and record.is_given_up:
-        return "was given up as lost, and another hot log took its place"
+        return "was replaced by another hot log when its loss was accepted"
     if record is None and records:
         return "is new, and the lake beside it was filled from another one"
     if record is None and hot.last_id == 0 and has_hits:
@@ -131,31 +131,35 @@ def identity_fault(hot: HotLogIdentity, records: dict[str, HotLogRecord], has_hi
 
 
 def older_fault(hot: HotLogIdentity, tables: list[DeltaTable]) -> str | None:
-    """Return the fault of a hot log whose batches end before those that the tables have of it."""
+    """Return the fault of a hot log whose batches end before its offset in a table; None without one."""
     offset = max((delta_table.offset(table, hot.node) for table in tables if hot.node), default=0)
     return _OLDER.format(offset, hot.last_id) if offset > hot.last_id else None
 
 
 def older_message(offset: int, last_id: int) -> str:
-    """Return the message for a hot log whose batches end at `last_id`, and the lake's of it at `offset`."""
+    """Return the message for a hot log whose last batch is `last_id`, while the lake has its batches up to `offset`."""
     return f"the hot log {_OLDER.format(offset, last_id)}: {ADVICE}"
 
 
 def register_hot_log(connection: sqlite3.Connection, root: Path) -> None:
-    """Record the hot log in the lake, durably, where it is not recorded."""
+    """Register the hot log in the lake, and sync the record, unless it is registered."""
     node = batches.node_id(connection)
     if node not in registry.hot_logs(root):
         registry.record_hot_log(root, HotLogRecord(node))
 
 
 def ledger_from_s(hot_log: Path, root: Path) -> float:
-    """Return since when (seconds since 1970) the record of imported logs is complete; 0 if it was never lost."""
+    """Return the time (seconds since 1970) since which the record of imported logs is complete; 0 if never lost."""
     record = registry.hot_logs(root).get(read_identity(hot_log).node or "")
     return record.ledger_from_s if record else 0.0
 
 
 def require_control(read_control: Callable[[], "ControlIdentity"], hot_log: Path, root: Path) -> None:
-    """Raise DataIncomplete if the control database is not the one that the lake was used with. It is read last."""
+    """Raise DataIncomplete if the control database is not the one that the lake was used with.
+
+    `read_control` is called last, so that a database that another process creates meanwhile is compared with an earlier
+    lake.
+    """
     has_hits = has_files(root) or read_identity(hot_log).last_id > 0
     record = registry.control(root)
     identity = read_control()
@@ -165,9 +169,9 @@ def require_control(read_control: Callable[[], "ControlIdentity"], hot_log: Path
 
 
 def control_fault(identity: "ControlIdentity", record: ControlRecord | None, has_hits: bool) -> str | None:
-    """Return what is wrong with a control database, as the rest of a sentence that begins with its name.
+    """Return the fault of a control database, as the rest of a sentence that begins with its name; None without one.
 
-    One that 0.1.0 wrote has no id: it is accepted if it has projects, so that an older backup can be restored.
+    A database of 0.1.0 has no id. It is accepted if it has projects, so that an older backup can be restored.
     """
     if not identity.has_projects and identity.database_id is None and (record is not None or has_hits):
         return "is missing or empty, and there are hits of its projects"
@@ -179,8 +183,8 @@ def control_fault(identity: "ControlIdentity", record: ControlRecord | None, has
 
 
 def register_control(identity: "ControlIdentity", root: Path) -> None:
-    """Record the control database in the lake, durably, where another or none is recorded."""
-    assert identity.database_id is not None, "it was opened before"
+    """Register the control database in the lake, and sync the record, unless it is registered."""
+    assert identity.database_id is not None, "the database was opened before, which gave it an id"
     record = ControlRecord(identity.database_id)
     if registry.control(root) != record:
         registry.record_control(root, record)

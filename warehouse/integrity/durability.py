@@ -23,7 +23,7 @@ from warehouse.transaction import transaction
 
 @contextmanager
 def durable_writes(hot: sqlite3.Connection, root: Path, wait_s: float) -> Iterator[None]:
-    """Lock the lake for writing, and record at the end what `warehouse.lake.delta_table` committed and synced within.
+    """Lock the lake for writing, and record the synced versions of its tables when the block ends.
 
     Raises:
         LakeBusy: see `write_lock`.
@@ -36,59 +36,59 @@ def durable_writes(hot: sqlite3.Connection, root: Path, wait_s: float) -> Iterat
 
 
 def prepare(hot: sqlite3.Connection, root: Path) -> None:
-    """Sync or set aside what a killed process left unsynced, and create the tables that are missing.
+    """Sync or set aside the commits that a killed process left unsynced, and create missing tables.
 
-    To be called before a table is read: after a power loss it may have a commit that was never acknowledged.
+    To be called before a table is read: after a power loss a table may have a commit that was never acknowledged.
 
     Raises:
         DataIncomplete: see `require_commits` and `delta_table.open_table`.
     """
     require_commits(hot, root)
-    with suppress(LakeBusy), write_lock(root, wait_s=0):  # whoever has the lock has done the same
+    with suppress(LakeBusy), write_lock(root, wait_s=0):  # the process that has the lock has done the same
         _complete(hot, root)
     delta_table.create(root)
 
 
 def require_commits(hot: sqlite3.Connection, root: Path) -> None:
-    """Make sure that each table's log has all commits up to the recorded version. No table is opened.
+    """Check that each table's log has all commits up to the recorded version. Opens no table.
 
     Raises:
-        DataIncomplete: naming the table and what is missing.
+        TableIncomplete: a commit is missing or empty.
     """
     for name, known in synced.recorded(hot).items():
         if fault := _log_fault(root / name, known):
             raise log_repair.incomplete(root / name, fault)
 
 
-def require_synced(table: Path, found: Synced, known: Synced | None) -> None:
-    """Make sure that a table has what was recorded. `found` is the state of a handle, opened after `known` was read.
+def require_synced(table: Path, actual: Synced, known: Synced | None) -> None:
+    """Check that the state of a table, opened after `known` was read, is not below the record `known`.
 
     Raises:
-        DataIncomplete: naming the table, and the version and hot batch found and recorded.
+        TableIncomplete: the version or the last hot batch is lower than recorded.
     """
-    if fault := _below(found, known):
+    if fault := _below(actual, known):
         raise log_repair.incomplete(table, fault)
 
 
 def find_losses(hot: sqlite3.Connection, root: Path) -> dict[str, str]:
-    """Return what each table lacks of what was stored, by the table's name. Empty if nothing is missing.
+    """Return the fault of each table that lacks stored data, by the table's name. Empty if nothing is missing.
 
-    The hot log may still have the schema of an older release.
+    The hot log may have the schema of an older release.
     """
     recorded = synced.recorded(hot) if has_table(hot, synced.NAME) else {}
     node = batches.node_id(hot)
     unrecorded = Synced(0, batches.deleted_through(hot))
-    found: dict[str, str | None] = {}
+    faults: dict[str, str | None] = {}
     for spec in delta_table.TABLES:
         known = recorded.get(spec.name, unrecorded)
-        found[spec.name] = _log_fault(root / spec.name, known) or log_repair.diagnosis(root / spec.name)
-        if found[spec.name] is None:
-            found[spec.name] = _opened_fault(root, spec, node, known)
-    return {name: fault for name, fault in found.items() if fault is not None}
+        faults[spec.name] = _log_fault(root / spec.name, known) or log_repair.diagnosis(root / spec.name)
+        if faults[spec.name] is None:
+            faults[spec.name] = _opened_fault(root, spec, node, known)
+    return {name: fault for name, fault in faults.items() if fault is not None}
 
 
 def _opened_fault(root: Path, spec: delta_table.Spec, node: str, known: Synced) -> str | None:
-    """Return what a table lacks whose log has no fault in itself, or why it cannot be opened all the same."""
+    """Return the fault of a table whose log is complete: it cannot be opened, or is below its record; else None."""
     try:
         table = delta_table.open_table(root, spec)
     except TableIncomplete as error:
@@ -97,19 +97,19 @@ def _opened_fault(root: Path, spec: delta_table.Spec, node: str, known: Synced) 
 
 
 def find_broken_logs(root: Path) -> dict[str, str]:
-    """Return what is missing or broken in the log of each table, by the table's name."""
+    """Return the fault of each table whose log has a missing or broken file, by the table's name."""
     faults = {spec.name: log_repair.diagnosis(root / spec.name) for spec in delta_table.TABLES}
     return {name: fault for name, fault in faults.items() if fault is not None}
 
 
 def accept_losses(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
-    """Go on with the tables as they are: create those that are missing, and record what the others have now.
+    """Accept the tables as they are: create missing ones, and record the versions of the others.
 
-    The first broken commit of a table and all later ones are set aside; what only they added is lost.
+    The first broken commit of a table and all later ones are set aside; rows that only they added are lost.
 
     Raises:
         LakeBusy: see `write_lock`.
-        DataIncomplete: a table has files, but no commit or checkpoint of its log can be used.
+        TableIncomplete: no commit or checkpoint of a table's log can be used.
     """
     with write_lock(root, wait_s):
         try:
@@ -117,16 +117,16 @@ def accept_losses(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
                 log_repair.set_aside_broken(root / spec.name)
             delta_table.create(root)
         except TableIncomplete as error:
-            raise _useless(error.table, error.fault) from None
+            raise _unusable(error.table, error.fault) from None
         node = batches.node_id(hot)
-        found = {spec.name: _sync_all(delta_table.open_table(root, spec), spec, node) for spec in delta_table.TABLES}
+        states = {spec.name: _sync_all(delta_table.open_table(root, spec), spec, node) for spec in delta_table.TABLES}
         with transaction(hot):
             synced.forget(hot)
-            synced.record(hot, found)
+            synced.record(hot, states)
 
 
-def _useless(table: Path, fault: str) -> TableIncomplete:
-    """Return the error for a table whose loss is accepted, and of whose log nothing can be used."""
+def _unusable(table: Path, fault: str) -> TableIncomplete:
+    """Return the error for a table whose loss cannot be accepted, because no commit of its log can be used."""
     return TableIncomplete(
         table,
         fault,
@@ -136,15 +136,15 @@ def _useless(table: Path, fault: str) -> TableIncomplete:
 
 
 def _complete(hot: sqlite3.Connection, root: Path) -> None:
-    """Sync what was committed after the recorded versions, or all of a table without a record, and record it."""
+    """Sync and record the commits after the recorded versions, or all files of a table without a record."""
     require_commits(hot, root)
     recorded, node = synced.recorded(hot), batches.node_id(hot)
     for spec in delta_table.TABLES:
         known, newest = recorded.get(spec.name), delta_log.read(root / spec.name).newest
         if known is None and newest >= 0:
-            found = _sync_all(delta_table.open_table(root, spec), spec, node)
-            require_synced(root / spec.name, found, Synced(0, batches.deleted_through(hot)))
-            synced.record(hot, {spec.name: found})
+            state = _sync_all(delta_table.open_table(root, spec), spec, node)
+            require_synced(root / spec.name, state, Synced(0, batches.deleted_through(hot)))
+            synced.record(hot, {spec.name: state})
         elif known is not None and newest > known.version:
             log_repair.sync_after(root / spec.name, known.version)
     _record_versions(hot, root)
@@ -164,17 +164,19 @@ def _sync_all(table: DeltaTable, spec: delta_table.Spec, node: str) -> Synced:
 
 
 def _log_fault(table: Path, known: Synced) -> str | None:
+    """Return the fault of a log that lacks a commit up to the recorded version; None if it is complete."""
     log = delta_log.read(table)
     if log.newest >= known.version:
         return log.fault(known.version)
-    found = f"is at version {log.newest}" if log.newest >= 0 else f"has no log in {table / delta_log.FOLDER}"
-    return f"it {found}, and was stored up to version {known.version}"
+    newest = f"is at version {log.newest}" if log.newest >= 0 else f"has no log in {table / delta_log.FOLDER}"
+    return f"it {newest}, and was stored up to version {known.version}"
 
 
-def _below(found: Synced, known: Synced | None) -> str | None:
-    if known is None or (found.version >= known.version and found.last_batch >= known.last_batch):
+def _below(actual: Synced, known: Synced | None) -> str | None:
+    """Return the fault of a table whose version or last hot batch is lower than recorded; otherwise None."""
+    if known is None or (actual.version >= known.version and actual.last_batch >= known.last_batch):
         return None
     return (
-        f"it is at version {found.version} and has hot batches up to {found.last_batch}, and was stored up to"
+        f"it is at version {actual.version} and has hot batches up to {actual.last_batch}, and was stored up to"
         f" version {known.version} and batch {known.last_batch}"
     )
