@@ -10,7 +10,7 @@ from ingest.classification.pool import Attributes, Classifier, classify_many
 from warehouse.schema import CLASSIFICATION
 
 Columns = tuple[str | None, ...]
-"""Columns of `warehouse.schema.CLASSIFICATION` for one user agent, in the order of the schema; the user agent is one of them."""
+"""The columns of `warehouse.schema.CLASSIFICATION`, of which the user agent is one, in the order of the schema."""
 CACHE_BYTES_MAX = 64 * 1024 * 1024
 """Maximum size of the cached user agents and their columns, in bytes: some 190,000 user agents of 130 characters."""
 _USER_AGENT, _BROWSER = (CLASSIFICATION.names.index(name) for name in ("user_agent", "browser"))
