@@ -1,7 +1,7 @@
 """The command line, one module for each group of commands.
 
 - `main`: The command line: `readership`. Results go to standard output, everything else to standard error.
-- `service`: The commands that go on until they are ended: `serve`, `demo` and `worker`.
+- `serve`: The commands that go on until they are ended: `serve`, `demo` and `worker`.
 - `demo`: A filled service to try: the sample log imported, its first export shown, and commands to paste.
 - `project`: The commands that change the control database: `project` and `key`.
 - `agent`: The command `project agent`: what a project's agent jobs need to know.
@@ -9,7 +9,7 @@
 - `retention`: The command `retention`: remove hits past the retention now.
 - `recover`: The command `recover`: a data folder that lost a store, or part of a table.
 - `files`: The command `files`: the Parquet files of a table.
-- `questions`: The commands that answer: `classify` and `sql`.
+- `sql`: The commands that answer: `classify` and `sql`.
 - `log_import`: The command `import`: access logs into the lake, once or as they grow.
 - `log_reading`: What the command `import` does, shows while it does it, and tells in the end.
 - `progress`: What the command `import` shows on a terminal: its progress, and a table in the end.

@@ -19,14 +19,14 @@ from warehouse.database_errors import Cause, cause_of, is_damage, reason_of
 from warehouse.errors import WarehouseError, control_errors, engine_errors
 
 COMMANDS: Mapping[str, str] = {
-    "serve": "api.cli.service:serve_",
-    "worker": "api.cli.service:worker",
-    "demo": "api.cli.service:demo_",
+    "serve": "api.cli.serve:serve_",
+    "worker": "api.cli.serve:worker",
+    "demo": "api.cli.serve:demo_",
     "project": "api.cli.project:project",
     "key": "api.cli.project:key",
     "import": "api.cli.log_import:import_",
-    "classify": "api.cli.questions:classify_",
-    "sql": "api.cli.questions:sql_",
+    "classify": "api.cli.sql:classify_",
+    "sql": "api.cli.sql:sql_",
     "files": "api.cli.files:files_",
     "flush": "api.cli.lake:flush",
     "compact": "api.cli.lake:compact_",
