@@ -1,10 +1,12 @@
-"""The commands that work on the lake itself: `flush`, `compact`, `rebuild`, `reclassify` and `doctor`."""
+"""The commands that work on the lake itself: `flush`, `compact`, `rebuild`, `reclassify`,
+`retention` and `doctor`."""
 
 import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from functools import partial
 
 import click
@@ -17,10 +19,11 @@ from api.cli.output import ERR, OUT, show, table
 from api.settings import Settings
 from ingest.classification.classifier import RULESET
 from ingest.hits.row import columns_of
-from warehouse import doctor
+from warehouse import clock, doctor
 from warehouse.doctor import Finding
 from warehouse.hotlog import batches
 from warehouse.maintenance import compact
+from warehouse.maintenance.erase import erase_before, first_trusted_s
 from warehouse.maintenance.load import is_due, load
 from warehouse.maintenance.rebuild import rebuild
 from warehouse.maintenance.reclassify import Reclassified, Rules, reclassify, survey
@@ -132,6 +135,32 @@ def _said(done: Reclassified, seconds: float, dry_run: bool) -> str:
     return f"{looked}: {moved}, in {seconds:.1f} s; next: {following}"
 
 
+@click.command()
+@click.option("--yes", is_flag=True, help="Confirm that the clock is right, although it jumped.")
+@click.pass_obj
+def retention(settings: Settings, yes: bool) -> None:
+    """Remove hits that are older than READERSHIP_RETENTION_DAYS now, while the service runs.
+
+    A service does this each hour, but removes nothing for a day after the clock jumped by more than a week.
+    """
+    days = settings.retention_days
+    if not (days or yes):
+        raise click.ClickException("READERSHIP_RETENTION_DAYS is not set: hits of any age are stored")
+    data_folder.require(settings)
+    data_folder.prepare(settings)
+    now = datetime.fromtimestamp(time.time(), UTC)
+    with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
+        if yes:
+            clock.record(settings.lake, clock.Clock(now.timestamp()))
+        else:
+            load(hot, settings.lake, LOCK_WAIT_S)  # the clock of a new folder is compared with its newest hit
+            newest_s = partial(first_trusted_s, settings.lake, database, now.timestamp())
+            if not clock.observe(settings.lake, now.timestamp(), newest_s).is_trusted:
+                raise click.ClickException(str(clock.warning(settings.lake)))
+        removed = erase_before(hot, settings.lake, now.date(), days, LOCK_WAIT_S) if days else 0
+    show({"removed": removed}, f"{counted(removed, 'hit')} removed")
+
+
 @click.command("doctor")
 @click.pass_obj
 def doctor_(settings: Settings) -> None:
@@ -150,9 +179,6 @@ def _progress(unit: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=ERR, transient=True, disable=not ERR.is_terminal) as progress:
         task = progress.add_task(unit, total=None)
         yield lambda done, of: progress.update(task, completed=done, total=of)
-
-
-COMMANDS = (flush, compact_, rebuild_, reclassify_, doctor_)
 
 
 def _findings_table(findings: list[Finding]) -> Table:

@@ -1,6 +1,8 @@
 """The command line: `readership`. Results go to standard output, everything else to standard error."""
 
+import errno
 import os
+import re
 import sqlite3
 import sys
 from collections.abc import Mapping
@@ -11,7 +13,6 @@ from typing import Any, NoReturn
 import click
 
 from agent.errors import InvalidConfiguration
-from api.cli.os_errors import sentence
 from api.errors import AddressInUse, FolderInUse, InvalidSetting, KeyNotFound
 from api.settings import DATA, DEMO_DATA, read
 from ingest.errors import IngestError
@@ -20,20 +21,20 @@ from warehouse.errors import WarehouseError, control_errors, engine_errors
 
 COMMANDS: Mapping[str, str] = {
     "serve": "api.cli.serve:serve_",
-    "worker": "api.cli.serve:worker",
+    "worker": "api.cli.worker:worker",
     "demo": "api.cli.serve:demo_",
     "project": "api.cli.project:project",
     "key": "api.cli.project:key",
     "import": "api.cli.log_import:import_",
     "classify": "api.cli.sql:classify_",
     "sql": "api.cli.sql:sql_",
-    "files": "api.cli.files:files_",
+    "files": "api.cli.sql:files_",
     "flush": "api.cli.lake:flush",
     "compact": "api.cli.lake:compact_",
     "rebuild": "api.cli.lake:rebuild_",
     "reclassify": "api.cli.lake:reclassify_",
     "doctor": "api.cli.lake:doctor_",
-    "retention": "api.cli.retention:retention",
+    "retention": "api.cli.lake:retention",
     "recover": "api.cli.recover:recover",
 }
 """Where each is: only the one that is called is loaded, which halves the time until it begins."""
@@ -51,8 +52,35 @@ TOLD = (
 """Errors that a person can act on: one line, exit status 1, as for a control database that does not answer. Any other
 is a fault of ours, with its traceback."""
 
-
+_WITH_PATH = {
+    errno.EACCES: "this user has no permission to open {path}",
+    errno.EEXIST: "{path} is a file, not a folder",
+    errno.EIO: "the disk cannot read or write {path}",
+    errno.EISDIR: "{path} is a folder, not a file",
+    errno.ENOENT: "there is no file {path}",
+    errno.ENOSPC: "the disk is full: {path} cannot be written",
+    errno.ENOTDIR: "{path} cannot be created: a part of its path is a file, not a folder",
+    errno.EPERM: "this user has no permission to change {path}",
+    errno.EROFS: "{path} is on a read-only file system",
+}
+_WITHOUT_PATH = {
+    errno.EIO: "the disk cannot be read or written",
+    errno.EMFILE: "too many files are open; raise the limit with ulimit -n",
+    errno.ENOSPC: "the disk is full",
+}
+_NUMBER = re.compile(r"\[errno -?[0-9]+\] ?", re.IGNORECASE)
+"""Number of an error in its text: Python prints "[Errno 2] No such file or directory: '/x'"."""
 DATA_HELP = "The data folder. [default: $READERSHIP_DATA, or ./data, or ./data-demo for demo]"
+
+
+def sentence(error: OSError) -> str:
+    """Return what happened to which path, without the number of the error."""
+    if error.filename is not None and error.errno in _WITH_PATH:
+        return _WITH_PATH[error.errno].format(path=error.filename)
+    if error.errno in _WITHOUT_PATH:
+        return _WITHOUT_PATH[error.errno]
+    text = _NUMBER.sub("", error.strerror or str(error))
+    return text if error.filename is None else f"{error.filename}: {text}"
 
 
 class Commands(click.Group):

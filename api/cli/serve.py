@@ -1,29 +1,55 @@
-"""The commands that go on until they are ended: `serve`, `demo` and `worker`."""
+"""The commands that serve HTTP: `serve` and `demo`."""
 
 import logging
-import signal
 import time
 from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import click
-from prometheus_client import start_http_server
+import sqlalchemy as sa
 
-from agent.worker.worker import Worker
-from api import app, data_folder
-from api.cli import demo
-from api.control_database import opened
-from api.errors import AddressInUse
+from api import data_folder, keys
+from api.cli.log_reading import ledger_from_us
+from api.cli.output import ERR, OUT, table
 from api.http import access_log
-from api.maintenance import Upkeep
+from api.routes.views import report
 from api.server import serve, service_lock
 from api.server.service_lock import ServiceLock
 from api.settings import Settings
+from ingest.imports.importer import Options, import_logs
+from warehouse.control import database, projects
+from warehouse.errors import ProjectNotFound
+from warehouse.hotlog import batches
+from warehouse.query.report import HOT_COLUMNS, Views
+from warehouse.query.snapshot import Reader
+from warehouse.query.time_range import FIRST
 
-LOOK_S = 0.2
 LOG = logging.getLogger("readership.service")
 PORT, DEMO_PORT = 8000, 8001
 """Default ports; a demo runs beside a service."""
+PROJECT = "demo"
+SAMPLE = Path(__file__).parents[2] / "sample_data" / "access.log"
+SHOWN_PATHS = 10
+COMMANDS = """\
+# an AI agent reads a page
+curl -w "\\n" -X POST {url}/v1/analytics/demo/hits -H "Authorization: Bearer {key}" \\
+  -H "Content-Type: application/json" \\
+  -d '{{"path": "/docs/hello", "userAgent": "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)"}}'
+
+# a person's browser reads it too
+curl -w "\\n" -X POST {url}/v1/analytics/demo/hits -H "Content-Type: application/json" \\
+  -A "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0" \\
+  -d '{{"url": "https://example.com/docs/hello"}}'
+
+# both are in the export at once
+curl -w "\\n" "{url}/v1/analytics/demo/views?dateFrom={today}" -H "Authorization: Bearer {key}"
+
+# and why
+curl -w "\\n" -G {url}/v1/classify --data-urlencode "userAgent=GPTBot/1.3" -H "Authorization: Bearer {key}"
+"""
 
 
 def _serving(port: int) -> Callable[[Any], Any]:
@@ -65,7 +91,7 @@ def demo_(settings: Settings, host: str, port: int, workers: int) -> None:
     access_log.set_up(settings.log_level)
     lock = _sole_service(settings)
     listener = serve.listen(host, port)
-    demo.show(settings, serve.url(listener), serve.place(listener))
+    show_demo(settings, serve.url(listener), serve.place(listener))
     serve.serve(settings, listener, workers, lock)
 
 
@@ -82,34 +108,44 @@ def _sole_service(settings: Settings) -> ServiceLock:
     return lock
 
 
-@click.command()
-@click.option("--metrics-port", type=click.IntRange(1, 65_535), help="Where this machine finds what it counts.")
-@click.pass_obj
-def worker(settings: Settings, metrics_port: int | None) -> None:
-    """Load the hot log, keep the lake in order and work on agent jobs, without HTTP, until SIGTERM."""
-    access_log.set_up(settings.log_level)
-    data_folder.prepare(settings)
-    if metrics_port is not None:
-        _show_metrics(metrics_port)
-    ends: list[int] = []  # not an Event: its lock may be held where a handler finds the program
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda given, _: ends.append(given))
-    upkeep = Upkeep(settings)
-    agents = Worker(app.agents_setup(settings, opened(settings)))
-    with app.told_to_end(agents.take_no_more):
-        upkeep.start()
-        agents.start()
-        LOG.info("The worker runs, data in %s", settings.data)
-        while not ends:
-            time.sleep(LOOK_S)
-    agents.close()
-    upkeep.close()
+def show_demo(settings: Settings, url: str, place: str) -> None:
+    """Fill an empty data folder, then print what is in it and what to try."""
+    now = datetime.now(UTC)
+    engine = database.connect(settings.database_url)
+    _fill(engine, settings, int(now.timestamp()))
+    # The token of an earlier demo's key is not stored: that key stays valid, and this run has its own.
+    key = keys.create(engine, PROJECT, PROJECT, "write", None, int(now.timestamp()))[1]
+    engine.dispose()
+    _show_export(settings, now)
+    ERR.print(
+        f"\nReadership listens at {place}, data in {settings.data}; its reference is {url}/docs.\n"
+        "Try, in another terminal:\n",
+        soft_wrap=True,
+    )
+    OUT.print(
+        COMMANDS.format(url=url, key=key, today=now.date().isoformat()),
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
-def _show_metrics(port: int) -> None:
+def _fill(engine: sa.Engine, settings: Settings, now_s: int) -> None:
+    """The project, with the sample log in it, if it is not there yet."""
     try:
-        start_http_server(port, "127.0.0.1")
-    except OSError as error:
-        raise AddressInUse(
-            f"cannot listen at 127.0.0.1:{port}: {error.strerror}; name another with --metrics-port"
-        ) from None
+        projects.find(engine, PROJECT)
+    except ProjectNotFound:
+        ERR.print(f"Importing the sample log, {SAMPLE.name} ...", highlight=False)
+        with closing(batches.connect(settings.hot_log)) as hot:
+            options = Options(ledger_from_us=ledger_from_us(settings))
+            import_logs(hot, settings.lake, PROJECT, [str(SAMPLE)], time.time, options)
+        projects.create(engine, PROJECT, (projects.ANY_ORIGIN,), now_s)
+
+
+def _show_export(settings: Settings, now: datetime) -> None:
+    views = Views(Reader(settings.hot_log, settings.lake, HOT_COLUMNS), settings.run / "spill")
+    found = report(views.ranking(PROJECT, FIRST, None, now), SHOWN_PATHS, 0)
+    views.close()
+    rows = [(row.path, row.human, row.ai, row.total) for row in found.views]
+    total = ("all paths", found.totals.human, found.totals.ai, found.totals.total)
+    OUT.print(table(("path", "human", "AI", "total"), [*rows, total], title="Who reads the sample site"))

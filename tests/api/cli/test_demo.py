@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from api import data_folder, keys, settings
-from api.cli import demo
 from api.cli.main import main
+from api.cli.serve import show_demo
 from tests.running import COMMAND
 from tests.warehouse.site import ROOT
 from warehouse.control import database
@@ -26,7 +26,7 @@ def test_a_second_demo_on_a_folder_leaves_the_first_key_valid(
     data_folder.prepare(chosen)
     tokens = []
     for _ in range(2):
-        demo.show(chosen, "http://127.0.0.1:8001", "http://127.0.0.1:8001")
+        show_demo(chosen, "http://127.0.0.1:8001", "http://127.0.0.1:8001")
         [token] = set(KEY.findall(capsys.readouterr().out))
         tokens.append(token)
     assert len(set(tokens)) == 2
@@ -65,7 +65,7 @@ def test_the_commands_for_your_own_site_work_beside_a_demo_as_pasted(tmp_path: P
     """On the demo's folder, which a running demo locks, `serve` would be refused."""
     chosen = settings.read({}, tmp_path / "data-demo")
     data_folder.prepare(chosen)
-    demo.show(chosen, "http://127.0.0.1:8001", "http://127.0.0.1:8001")
+    show_demo(chosen, "http://127.0.0.1:8001", "http://127.0.0.1:8001")
     *before, serve = [line.strip().replace(".venv/bin/readership", COMMAND) for line in OWN_SITE.splitlines()]
     script = "\n".join(["set -e", "unset READERSHIP_DATA", *before])
     done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)

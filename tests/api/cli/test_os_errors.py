@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from api.cli.os_errors import sentence
+from api.cli.main import sentence
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
