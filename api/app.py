@@ -17,7 +17,7 @@ from api.http import problems
 from api.http.access_log import RequestLog
 from api.http.rate_limit import RateLimit
 from api.keys import Keyring
-from api.maintenance import Upkeep
+from api.maintenance import Maintenance
 from api.reference import page
 from api.routes import beacon, classify, health, hits, jobs, views
 from api.settings import Settings
@@ -113,12 +113,12 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
             rate_limit = ending.enter_context(
                 closing(RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret))
             )
-            upkeep = ending.enter_context(closing(Upkeep(settings)))
+            maintenance = ending.enter_context(closing(Maintenance(settings)))
             hotlog = ending.enter_context(closing(HotLog(settings.hot_log, settings.backlog_rows_max)))
             agents = ending.enter_context(closing(WorkerProcess(agents_setup(settings, engine))))
             ending.enter_context(told_to_end(agents.take_no_more))
-            upkeep.start()
+            maintenance.start()
             agents.start()
-            yield {"running": State(settings, engine, Keyring(engine), hotlog, views, rate_limit, upkeep, agents)}
+            yield {"running": State(settings, engine, Keyring(engine), hotlog, views, rate_limit, maintenance, agents)}
 
     return lifespan

@@ -31,15 +31,15 @@ from warehouse.maintenance.load import is_due, load
 from warehouse.query import engine
 
 LOOK_EVERY_S = 1.0
-TIDY_EVERY_S = 3600
-TIDY_AGAIN_S = 60
+VACUUM_EVERY_S = 3600
+VACUUM_AGAIN_S = 60
 """After a failure: what is in the way may be gone soon, and each try may wait for the lake."""
-TIDY_WAIT_S = 60.0
+VACUUM_WAIT_S = 60.0
 LAST_LOAD_WAIT_S = 60.0
-LOG = logging.getLogger("readership.upkeep")
+LOG = logging.getLogger("readership.maintenance")
 
 
-class Upkeep:
+class Maintenance:
     """One process's share of the upkeep."""
 
     def __init__(self, settings: Settings) -> None:
@@ -48,9 +48,9 @@ class Upkeep:
         # A connection of its own: while the thread waits for the lock of another process, nobody else can use its one.
         self._read_hot = batches.connect(settings.hot_log)
         self._database = engine.connect(settings.run / "spill")
-        self._tidy_tried_s = -math.inf
+        self._vacuum_tried_s = -math.inf
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="upkeep")
+        self._thread = threading.Thread(target=self._run, name="maintenance")
         self.fault: str | None = None
         """Why the last round failed; None if it did not."""
 
@@ -107,14 +107,14 @@ class Upkeep:
         fault = f"{kind}: {error}"
         if fault != self.fault:
             traceback = None if isinstance(error, DataIncomplete) else error
-            LOG.error("upkeep failed; it is tried again: %s", error, exc_info=traceback)
+            LOG.error("maintenance failed and is retried: %s", error, exc_info=traceback)
         self.fault = fault
 
     def _round(self) -> None:
         root = self._settings.lake
         if self._load_due() and not self._is_load_due():  # hits that come faster than they are loaded come first
             compact.compact(self._hot, root, self._database, compact.CROWDED_FILES, wait_s=0, between=self._load_due)
-        self.tidy(datetime.now(UTC))
+        self.vacuum(datetime.now(UTC))
 
     def _load_due(self, wait_s: float = 0) -> bool:
         """Whether a load was due, and so done."""
@@ -129,26 +129,26 @@ class Upkeep:
     def _is_load_due(self) -> bool:
         return is_due(self._hot, self._settings.load_rows, self._settings.load_every_s, time.time())
 
-    def tidy(self, now: datetime) -> None:
-        """Keep the lake in order, where that is due: every TIDY_EVERY_S, and TIDY_AGAIN_S after this process failed.
+    def vacuum(self, now: datetime) -> None:
+        """Vacuum the lake if that is due: every VACUUM_EVERY_S, and VACUUM_AGAIN_S after a failure in this process.
 
         Every step has its turn; what the last that failed raised is raised then, in the context of the others.
 
         Raises:
             LakeBusy: another process does it, or holds the lake for long.
         """
-        if not self._is_tidy_due(now.timestamp()):
+        if not self._is_vacuum_due(now.timestamp()):
             return
-        self._tidy_tried_s = now.timestamp()
+        self._vacuum_tried_s = now.timestamp()
         with write_lock(self._settings.run, wait_s=0):  # by one process at a time: each step takes the lake by itself
             with ExitStack() as steps:  # called from the last to the first, each whatever became of those before it
                 for step in (self._remove_files, self._remove_old, self._compact_closed):
                     steps.callback(step, now)
-            _tidied(self._settings.lake).touch()
+            _last_vacuum(self._settings.lake).touch()
 
     def _compact_closed(self, now: datetime) -> None:
-        between = partial(self._load_due, TIDY_WAIT_S)
-        compact.compact(self._hot, self._settings.lake, self._database, 1, TIDY_WAIT_S, now.date(), between)
+        between = partial(self._load_due, VACUUM_WAIT_S)
+        compact.compact(self._hot, self._settings.lake, self._database, 1, VACUUM_WAIT_S, now.date(), between)
 
     def _remove_old(self, now: datetime) -> None:
         """Remove hits past the retention, and event ids past their seven days, unless the clock has jumped."""
@@ -160,18 +160,18 @@ class Upkeep:
         with ExitStack() as steps:
             days = self._settings.retention_days
             if days:
-                steps.callback(erase_before, self._hot, root, now.date(), days, TIDY_WAIT_S)
+                steps.callback(erase_before, self._hot, root, now.date(), days, VACUUM_WAIT_S)
             steps.callback(deduplication.forget, self._hot, now.timestamp())
 
     def _remove_files(self, now: datetime) -> None:
-        compact.tidy(self._hot, self._settings.lake, TIDY_WAIT_S)
+        compact.vacuum(self._hot, self._settings.lake, VACUUM_WAIT_S)
 
-    def _is_tidy_due(self, now_s: float) -> bool:
-        mark = _tidied(self._settings.lake)
-        is_old = not mark.exists() or abs(now_s - mark.stat().st_mtime) >= TIDY_EVERY_S
-        return is_old and abs(now_s - self._tidy_tried_s) >= TIDY_AGAIN_S
+    def _is_vacuum_due(self, now_s: float) -> bool:
+        mark = _last_vacuum(self._settings.lake)
+        is_old = not mark.exists() or abs(now_s - mark.stat().st_mtime) >= VACUUM_EVERY_S
+        return is_old and abs(now_s - self._vacuum_tried_s) >= VACUUM_AGAIN_S
 
 
-def _tidied(root: Path) -> Path:
+def _last_vacuum(root: Path) -> Path:
     """A file whose time says when the lake was last tidied whole, by whichever process."""
     return root / delta_table.LAST_VACUUM

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from agent.worker.child_process import WorkerProcess
 from api.http.rate_limit import RateLimit
 from api.keys import BELIEVED_MAX, BELIEVED_S, Keyring
-from api.maintenance import Upkeep
+from api.maintenance import Maintenance
 from api.settings import Settings
 from ingest.hotlog.writer import HotLog
 from warehouse.control import projects
@@ -28,7 +28,7 @@ class State:
     hotlog: HotLog
     views: Views
     rate_limit: RateLimit
-    upkeep: Upkeep
+    maintenance: Maintenance
     agents: WorkerProcess
     _projects: dict[str, tuple[Project, float]] = field(default_factory=dict)
 

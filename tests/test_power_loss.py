@@ -22,7 +22,7 @@ import asyncio, os, sys
 from datetime import UTC, datetime
 from pathlib import Path
 from api import data_folder, settings
-from api.maintenance import Upkeep
+from api.maintenance import Maintenance
 from ingest.hotlog.writer import HotLog
 from ingest.hotlog.deduplication import Post
 from warehouse.hotlog import batches
@@ -64,9 +64,9 @@ step("project deletion")
 erase.erase_project(hot, root, database, 'other', 60)
 step("an hour's upkeep")
 data_folder.prepare_lake(chosen)
-upkeep = Upkeep(chosen)
-upkeep.tidy(datetime.now(UTC))
-upkeep.close()
+maintenance = Maintenance(chosen)
+maintenance.vacuum(datetime.now(UTC))
+maintenance.close()
 step("end")
 """
 STORED = some_rows(0, 25)

@@ -213,7 +213,7 @@ def test_running_service_reports_a_lake_that_became_newer_and_logs_it_once(folde
     assert ready.status_code == 503
     assert "is older than the lake" in ready.json()["checks"]["hotLog"]
     log = running.log.read_text()
-    assert log.count("upkeep failed") == 1
+    assert log.count("maintenance failed") == 1
     assert "Traceback" not in log
     running.kill()
 

@@ -98,14 +98,14 @@ def _progress(size: int | None) -> AbstractContextManager[Callable[[int, int], N
 
 def _follow(settings: Settings, project_id: str, files: Sequence[str], options: Options, check: Check) -> Summary:
     """With the upkeep that a service would do, so that this command may run alone or beside one."""
-    from api.maintenance import Upkeep  # noqa: PLC0415  # it brings half of the service with it
+    from api.maintenance import Maintenance  # noqa: PLC0415  # it brings half of the service with it
 
     ends: list[int] = []  # not an Event: its lock may be held where a handler finds the program
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda given, _: ends.append(given))
     source.try_each([file for file in source.matched(files) if Path(file).exists()])
-    upkeep = Upkeep(settings)
-    upkeep.start()
+    maintenance = Maintenance(settings)
+    maintenance.start()
     try:
         with closing(batches.connect(settings.hot_log)) as hot:
             run = Import(hot, settings.lake, project_id, time.time, options, check=check)
@@ -118,7 +118,7 @@ def _follow(settings: Settings, project_id: str, files: Sequence[str], options: 
             )
             return run.summary
     finally:
-        upkeep.close()
+        maintenance.close()
 
 
 def _is_over(ends: list[int], seconds: float) -> bool:

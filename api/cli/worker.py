@@ -12,7 +12,7 @@ from api import app, data_folder
 from api.control_database import opened
 from api.errors import AddressInUse
 from api.http import access_log
-from api.maintenance import Upkeep
+from api.maintenance import Maintenance
 from api.settings import Settings
 
 LOOK_S = 0.2
@@ -31,16 +31,16 @@ def worker(settings: Settings, metrics_port: int | None) -> None:
     ends: list[int] = []  # not an Event: its lock may be held where a handler finds the program
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda given, _: ends.append(given))
-    upkeep = Upkeep(settings)
+    maintenance = Maintenance(settings)
     agents = Worker(app.agents_setup(settings, opened(settings)))
     with app.told_to_end(agents.take_no_more):
-        upkeep.start()
+        maintenance.start()
         agents.start()
         LOG.info("The worker runs, data in %s", settings.data)
         while not ends:
             time.sleep(LOOK_S)
     agents.close()
-    upkeep.close()
+    maintenance.close()
 
 
 def _show_metrics(port: int) -> None:

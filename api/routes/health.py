@@ -44,7 +44,7 @@ async def metrics_text(request: Request) -> Response:
     """GET /metrics"""
     state = state_of(request)
     text = await run_in_threadpool(
-        lambda: metrics.exposition(state.upkeep.backlog().rows, census(state.control, time.time_ns() // 1_000))
+        lambda: metrics.exposition(state.maintenance.backlog().rows, census(state.control, time.time_ns() // 1_000))
     )
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
@@ -54,7 +54,7 @@ def _checks(state: State) -> dict[str, str | None]:
         "controlDatabase": _control(state),
         "hotLog": _hot_log(state),
         "lake": _lake(state),
-        "upkeep": state.upkeep.fault,
+        "upkeep": state.maintenance.fault,
     }
 
 
@@ -73,7 +73,7 @@ def _hot_log(state: State) -> str | None:
     if state.hotlog.fault is not None:
         return f"the last posts could not be stored: {state.hotlog.fault}"
     try:
-        backlog = state.upkeep.backlog()
+        backlog = state.maintenance.backlog()
     except sqlite3.DatabaseError as error:
         return status_of(error)
     if backlog.rows >= state.settings.backlog_rows_max:
@@ -85,6 +85,6 @@ def _hot_log(state: State) -> str | None:
 
 def _lake(state: State) -> str | None:
     try:
-        return state.upkeep.lake_fault()
+        return state.maintenance.lake_fault()
     except sqlite3.DatabaseError:
         return "cannot be compared with the hot log, which cannot be read"

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from api import data_folder, settings
-from api.maintenance import TIDY_AGAIN_S, Upkeep
+from api.maintenance import VACUUM_AGAIN_S, Maintenance
 from api.settings import Settings
 from tests.small_disk import SmallDisk
 from tests.waiting import until
@@ -38,21 +38,21 @@ def site(chosen: Settings) -> Iterator[Site]:
 
 
 @pytest.fixture
-def upkeep(chosen: Settings) -> Iterator[Upkeep]:
-    with closing(Upkeep(chosen)) as made:
+def maintenance(chosen: Settings) -> Iterator[Maintenance]:
+    with closing(Maintenance(chosen)) as made:
         yield made
 
 
 def test_end_that_cannot_load_what_waits_is_told_and_closes_all_the_same(
     chosen: Settings, site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
-    upkeep = Upkeep(chosen)
-    upkeep.start()
+    maintenance = Maintenance(chosen)
+    maintenance.start()
     site.hot.execute("ALTER TABLE staged RENAME TO lost")
-    upkeep.close()
+    maintenance.close()
     assert "what waits in the hot log could not be loaded; it is at the next start" in caplog.messages
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        upkeep.backlog()
+        maintenance.backlog()
 
 
 def test_full_disk_is_named_and_logged_once_and_passes(small_disk: SmallDisk, caplog: pytest.LogCaptureFixture) -> None:
@@ -61,16 +61,16 @@ def test_full_disk_is_named_and_logged_once_and_passes(small_disk: SmallDisk, ca
 
     chosen = settings.read({"READERSHIP_LOAD_EVERY_S": "1"}, small_disk.folder / "data")
     data_folder.prepare(chosen)
-    with closing(Site(chosen.data)) as site, closing(Upkeep(chosen)) as upkeep:
+    with closing(Site(chosen.data)) as site, closing(Maintenance(chosen)) as maintenance:
         site.post(view())
         small_disk.fill()
         before = failures()
-        upkeep.start()
+        maintenance.start()
         until(lambda: failures() >= before + 3)
-        assert str(upkeep.fault).startswith("disk full: ")
-        assert sum(each.startswith("upkeep failed; it is tried again: ") for each in caplog.messages) == 1
+        assert str(maintenance.fault).startswith("disk full: ")
+        assert sum(each.startswith("maintenance failed and is retried: ") for each in caplog.messages) == 1
         small_disk.free()
-        until(lambda: upkeep.fault is None)
+        until(lambda: maintenance.fault is None)
         assert site.waiting() == 0
 
 
@@ -78,30 +78,30 @@ def days_old(site: Site) -> list[int]:
     return sorted((NOW.date() - day).days for _, day, *_ in site.daily_views())
 
 
-def is_tidied(site: Site) -> bool:
+def is_vacuumed(site: Site) -> bool:
     return (site.root / ".tidied").exists()
 
 
-def test_retention_runs_on_a_folder_that_was_never_served(site: Site, upkeep: Upkeep) -> None:
+def test_retention_runs_on_a_folder_that_was_never_served(site: Site, maintenance: Maintenance) -> None:
     site.post(view(ts=NOW - 20 * DAY), view(ts=NOW - DAY))
-    upkeep.tidy(NOW)
+    maintenance.vacuum(NOW)
     assert days_old(site) == [1]
-    assert is_tidied(site)
+    assert is_vacuumed(site)
 
 
 def test_step_that_fails_keeps_no_other_from_its_turn_and_is_tried_again_a_minute_later(
-    site: Site, upkeep: Upkeep
+    site: Site, maintenance: Maintenance
 ) -> None:
     site.post(view(ts=NOW - 20 * DAY), view(ts=NOW - DAY))
     site.hot.execute("ALTER TABLE answers RENAME TO lost")
     with pytest.raises(Exception, match="no such table: answers"):
-        upkeep.tidy(NOW)
+        maintenance.vacuum(NOW)
     assert days_old(site) == [1]
     site.hot.execute("ALTER TABLE lost RENAME TO answers")
-    upkeep.tidy(NOW + timedelta(seconds=TIDY_AGAIN_S - 1))
-    assert not is_tidied(site)
-    upkeep.tidy(NOW + timedelta(seconds=TIDY_AGAIN_S))
-    assert is_tidied(site)
+    maintenance.vacuum(NOW + timedelta(seconds=VACUUM_AGAIN_S - 1))
+    assert not is_vacuumed(site)
+    maintenance.vacuum(NOW + timedelta(seconds=VACUUM_AGAIN_S))
+    assert is_vacuumed(site)
 
 
 def views_of_30_days(site: Site) -> None:
@@ -109,55 +109,57 @@ def views_of_30_days(site: Site) -> None:
 
 
 def test_one_start_with_the_clock_400_days_ahead_erases_nothing_and_forgets_no_event_id(
-    site: Site, upkeep: Upkeep, caplog: pytest.LogCaptureFixture
+    site: Site, maintenance: Maintenance, caplog: pytest.LogCaptureFixture
 ) -> None:
-    upkeep.tidy(NOW)
+    maintenance.vacuum(NOW)
     views_of_30_days(site)
     site.hot.execute("INSERT INTO event_ids VALUES (x'01', ?)", (int(NOW.timestamp()),))
-    upkeep.tidy(NOW + 400 * DAY)
+    maintenance.vacuum(NOW + 400 * DAY)
     assert "the clock jumped" in str(clock.warning(site.root))
     assert caplog.messages == [clock.warning(site.root)]
-    upkeep.tidy(NOW + timedelta(hours=2))
+    maintenance.vacuum(NOW + timedelta(hours=2))
     assert clock.warning(site.root) is None
     assert days_old(site) == list(range(1, 10))
     assert site.hot.execute("SELECT count(*) FROM event_ids").fetchone() == (1,)
 
 
-def test_service_that_was_off_for_400_days_erases_after_a_day_of_use(site: Site, upkeep: Upkeep) -> None:
-    upkeep.tidy(NOW)
+def test_service_that_was_off_for_400_days_erases_after_a_day_of_use(site: Site, maintenance: Maintenance) -> None:
+    maintenance.vacuum(NOW)
     views_of_30_days(site)
     for hour in range(24):
-        upkeep.tidy(NOW + 400 * DAY + timedelta(hours=hour))
+        maintenance.vacuum(NOW + 400 * DAY + timedelta(hours=hour))
         assert days_old(site) == list(range(1, 10))
-    upkeep.tidy(NOW + 400 * DAY + timedelta(hours=24))
+    maintenance.vacuum(NOW + 400 * DAY + timedelta(hours=24))
     assert days_old(site) == []
     assert clock.warning(site.root) is None
 
 
-def test_folder_of_an_older_release_has_the_time_of_its_last_upkeep(site: Site, upkeep: Upkeep) -> None:
+def test_folder_of_an_older_release_has_the_time_of_its_last_upkeep(site: Site, maintenance: Maintenance) -> None:
     views_of_30_days(site)
     (site.root / ".tidied").touch()
-    upkeep.tidy(NOW + 400 * DAY)
+    maintenance.vacuum(NOW + 400 * DAY)
     assert days_old(site) == list(range(1, 10))
 
 
-def test_lake_is_tidied_once_an_hour(site: Site, upkeep: Upkeep) -> None:
+def test_lake_is_vacuumed_once_an_hour(site: Site, maintenance: Maintenance) -> None:
     now = datetime.now(UTC)
-    upkeep.tidy(now)
+    maintenance.vacuum(now)
     site.post(view(ts=now - 20 * DAY))
-    upkeep.tidy(now + timedelta(minutes=59))
+    maintenance.vacuum(now + timedelta(minutes=59))
     assert site.waiting() == 1
-    upkeep.tidy(now + timedelta(minutes=61))
+    maintenance.vacuum(now + timedelta(minutes=61))
     assert (site.waiting(), days_old(site)) == (0, [])
 
 
-def test_hits_that_are_due_are_loaded_between_two_partitions_that_upkeep_compacts(site: Site, upkeep: Upkeep) -> None:
+def test_hits_that_are_due_are_loaded_between_two_partitions_that_upkeep_compacts(
+    site: Site, maintenance: Maintenance
+) -> None:
     for _ in range(2):
         site.post(*(view(ts=NOW - day * DAY) for day in (1, 2, 3)))
         site.load()
     site.post(view(ts=NOW))
     assert site.waiting() == 1
-    upkeep.tidy(NOW)
+    maintenance.vacuum(NOW)
     modes = [
         each["operationParameters"]["mode"] for each in site.table(delta_table.HITS_TABLE).history() if each["version"]
     ]
