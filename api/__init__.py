@@ -3,9 +3,11 @@
 - `cli`: the command line, one module for each group of commands.
 - `settings`: the settings of an operator, read once.
 - `data_folder`, `control_database`: the data folder and the control database that a command opens.
+- `logs`: the log of a process, on standard error.
 - `server`: the processes of a running service.
 - `app`: the routes, and what starts and stops with them.
 - `state`: the objects that the requests of one worker share.
+- `agent_worker`: the settings of a worker of agent jobs.
 - `http`: the stages that every request passes.
 - `keys`: API keys and their scopes.
 - `routes`: one module for each resource.

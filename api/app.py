@@ -1,18 +1,14 @@
 """The app: its routes, and what starts and stops with them."""
 
-import signal
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
-from types import FrameType
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager, closing
 
-import sqlalchemy as sa
 from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp, Lifespan
 
 from agent.worker.child_process import WorkerProcess
-from agent.worker.worker import Setup
-from api import metrics
+from api import agent_worker
 from api.http import problems
 from api.http.access_log import RequestLog
 from api.http.rate_limit import RateLimit
@@ -60,44 +56,6 @@ def create(settings: Settings, routes: tuple[Route, ...] = ROUTES) -> ASGIApp:
     return RequestLog(app, {route.endpoint: route.path for route in routes}, settings.base_url)
 
 
-def agents_setup(settings: Settings, engine: sa.Engine) -> Setup:
-    """Return what a worker of agent jobs needs, in whichever process it runs."""
-    return Setup(
-        engine,
-        settings.jobs,
-        settings.environ,
-        settings.jobs_at_once,
-        settings.job_lease_s,
-        settings.job_retention_days,
-        settings.lake,
-        metrics.count_turn,
-        metrics.count_delivery,
-    )
-
-
-@contextmanager
-def told_to_end(tell: Callable[[], None]) -> Iterator[None]:
-    """Call `tell` as soon as a signal ends this process: a lifespan ends only when the last request is answered.
-
-    What was there to handle the signal is called next. `tell` runs between any two lines of the main thread.
-    """
-    found = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        tell()
-        handler = found[signal.Signals(number)]
-        assert callable(handler), "serve and worker have handlers of their own"
-        handler(number, frame)
-
-    for number in found:
-        signal.signal(number, handle)
-    try:
-        yield
-    finally:
-        for number, handler in found.items():
-            signal.signal(number, handler)
-
-
 def _lifespan(settings: Settings) -> Lifespan[Starlette]:
     """What starts with the app, and ends in the reverse order, also if what comes after it cannot start."""
 
@@ -115,8 +73,7 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
             )
             maintenance = ending.enter_context(closing(Maintenance(settings)))
             hotlog = ending.enter_context(closing(HotLog(settings.hot_log, settings.backlog_rows_max)))
-            agents = ending.enter_context(closing(WorkerProcess(agents_setup(settings, engine))))
-            ending.enter_context(told_to_end(agents.take_no_more))
+            agents = ending.enter_context(closing(WorkerProcess(agent_worker.setup(settings, engine))))
             maintenance.start()
             agents.start()
             yield {"running": State(settings, engine, Keyring(engine), hotlog, views, rate_limit, maintenance, agents)}

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from api import data_folder
+from api import data_folder, logs
 from api.settings import Settings
 from ingest.classification.pool import Classifier
 from ingest.imports import source
@@ -42,9 +42,7 @@ def run(
     """
     began = time.monotonic()
     if options.is_growing:
-        from api.http import access_log  # noqa: PLC0415  # it brings half of the service with it
-
-        access_log.set_up(settings.log_level)
+        logs.configure(settings.log_level)
     data_folder.require_control_database(settings)
     with _checked(settings, project_id) as check:
         if options.is_dry_run:

@@ -11,10 +11,9 @@ from typing import Any
 import click
 import sqlalchemy as sa
 
-from api import data_folder, keys
+from api import data_folder, keys, logs
 from api.cli.log_reading import ledger_from_us
 from api.cli.output import ERR, OUT, table
-from api.http import access_log
 from api.routes.views import report
 from api.server import serve, service_lock
 from api.server.service_lock import ServiceLock
@@ -72,7 +71,7 @@ def _serving(port: int) -> Callable[[Any], Any]:
 @click.pass_obj
 def serve_(settings: Settings, host: str, port: int, workers: int) -> None:
     """Serve HTTP, load the hot log into the lake and keep the lake in order."""
-    access_log.set_up(settings.log_level)
+    logs.configure(settings.log_level)
     lock = _sole_service(settings)
     listener = serve.listen(host, port)
     public = f", for visitors at {settings.base_url}" if settings.base_url else ""
@@ -88,7 +87,7 @@ def demo_(settings: Settings, host: str, port: int, workers: int) -> None:
 
     It has its own data folder and port, so that it runs beside a service. Each start prints a new key.
     """
-    access_log.set_up(settings.log_level)
+    logs.configure(settings.log_level)
     lock = _sole_service(settings)
     listener = serve.listen(host, port)
     show_demo(settings, serve.url(listener), serve.place(listener))

@@ -8,14 +8,14 @@ import click
 from prometheus_client import start_http_server
 
 from agent.worker.worker import Worker
-from api import app, data_folder
+from api import agent_worker, data_folder, logs
 from api.control_database import opened
 from api.errors import AddressInUse
-from api.http import access_log
 from api.maintenance import Maintenance
 from api.settings import Settings
 
-LOOK_S = 0.2
+POLL_S = 0.2
+"""Delay until a signal is noticed, in seconds."""
 LOG = logging.getLogger("readership.service")
 
 
@@ -24,21 +24,20 @@ LOG = logging.getLogger("readership.service")
 @click.pass_obj
 def worker(settings: Settings, metrics_port: int | None) -> None:
     """Load the hot log, keep the lake in order and work on agent jobs, without HTTP, until SIGTERM."""
-    access_log.set_up(settings.log_level)
+    logs.configure(settings.log_level)
     data_folder.prepare(settings)
     if metrics_port is not None:
         _show_metrics(metrics_port)
-    ends: list[int] = []  # not an Event: its lock may be held where a handler finds the program
+    signals: list[int] = []  # not an Event: a signal handler must not wait for the lock of one
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda given, _: ends.append(given))
+        signal.signal(number, lambda number, _: signals.append(number))
     maintenance = Maintenance(settings)
-    agents = Worker(app.agents_setup(settings, opened(settings)))
-    with app.told_to_end(agents.take_no_more):
-        maintenance.start()
-        agents.start()
-        LOG.info("The worker runs, data in %s", settings.data)
-        while not ends:
-            time.sleep(LOOK_S)
+    agents = Worker(agent_worker.setup(settings, opened(settings)))
+    maintenance.start()
+    agents.start()
+    LOG.info("The worker runs, data in %s", settings.data)
+    while not signals:
+        time.sleep(POLL_S)
     agents.close()
     maintenance.close()
 

@@ -10,7 +10,6 @@ import os
 import re
 import secrets
 import sys
-import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -24,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api import metrics
 from api.http import problems
 from api.http.problems import Problem
+from api.logs import ERRORS, IS_TERMINAL
 
 CLIENT_CLOSED = 499
 """What nginx logs for a client that went away before its answer."""
@@ -32,55 +32,10 @@ DETAIL_CHARACTERS_MAX = 300
 FIELDS = metrics.FIELDS | {"dateFrom", "dateTo", "limit", "offset", "prompt"}
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-ERRORS = logging.getLogger("readership.error")
 ACCESS = logging.getLogger("readership.access")
 _ENCODER = msgspec.json.Encoder()
-_IS_TERMINAL = sys.stderr.isatty()
 _PROCESS = secrets.token_hex(6)
 _NUMBERS = itertools.count(1)
-
-
-class JsonLines(logging.Formatter):
-    """One JSON object a record: time, level, logger, message, the record's `fields`, and the traceback if any."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-            **getattr(record, "fields", {}),
-        }
-        if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
-        return _ENCODER.encode(line).decode()
-
-
-class Plain(logging.Formatter):
-    """The same for a person: time, message, and the traceback if any."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
-
-
-def set_up(level: str = "info") -> None:
-    """Send the service's records of a level of settings.LOG_LEVELS or above to standard error, and those of libraries
-    from warnings up. Warnings and uncaught errors of Python become records too."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Plain() if _IS_TERMINAL else JsonLines())
-    least = logging.getLevelNamesMapping()[level.upper()]
-    logging.basicConfig(handlers=[handler], level=max(least, logging.WARNING), force=True)
-    logging.getLogger("readership").setLevel(least)
-    logging.captureWarnings(capture=True)
-    sys.excepthook = lambda kind, error, trace: _log_uncaught(error, threading.main_thread())
-    threading.excepthook = lambda caught: _log_uncaught(caught.exc_value, caught.thread)
-
-
-def _log_uncaught(error: BaseException | None, thread: threading.Thread | None) -> None:
-    if isinstance(error, KeyboardInterrupt | SystemExit):
-        return
-    name = thread.name if thread else "?"
-    ERRORS.critical("uncaught error in thread %s: %r", name, type(error).__name__, exc_info=error)
 
 
 class RequestLog:
@@ -172,7 +127,7 @@ def _note(scope: Scope, route: str, status: int, seconds: float, request_id: str
         *(_explained(problem) if problem else ()),
     )
     with suppress(OSError):  # a full disk: the request was answered, and its connection stays
-        os.write(sys.stderr.fileno(), _shown(line) if _IS_TERMINAL else _ENCODER.encode(line) + b"\n")
+        os.write(sys.stderr.fileno(), _shown(line) if IS_TERMINAL else _ENCODER.encode(line) + b"\n")
 
 
 def _explained(problem: Problem) -> tuple[str, list[str] | None, str | None]:

@@ -137,8 +137,8 @@ def test_service_on_all_interfaces_names_an_address_that_answers(tmp_path: Path,
 
 UNCAUGHT = """
 import threading, warnings
-from api.http import access_log
-access_log.set_up("warning")
+from api import logs
+logs.configure("warning")
 warnings.warn("a warning")
 thread = threading.Thread(target=lambda: 1 / 0, name="a-thread")
 thread.start()

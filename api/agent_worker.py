@@ -1,0 +1,22 @@
+"""The settings of a worker of agent jobs, for `serve` and for `readership worker`."""
+
+import sqlalchemy as sa
+
+from agent.worker.worker import Setup
+from api import metrics
+from api.settings import Settings
+
+
+def setup(settings: Settings, engine: sa.Engine) -> Setup:
+    """Return the part of the settings that a worker of agent jobs needs, with the functions that count its work."""
+    return Setup(
+        engine,
+        settings.jobs,
+        settings.environ,
+        settings.jobs_at_once,
+        settings.job_lease_s,
+        settings.job_retention_days,
+        settings.lake,
+        metrics.count_turn,
+        metrics.count_delivery,
+    )

@@ -1,0 +1,55 @@
+"""The log of a process, on standard error: JSON if it is piped, short text on a terminal."""
+
+import logging
+import sys
+import threading
+from datetime import UTC, datetime
+
+import msgspec
+
+ERRORS = logging.getLogger("readership.error")
+IS_TERMINAL = sys.stderr.isatty()
+_ENCODER = msgspec.json.Encoder()
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a record: time, level, logger, message, the record's `fields`, and the traceback if any."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return _ENCODER.encode(line).decode()
+
+
+class Plain(logging.Formatter):
+    """The same for a person: time, message, and the traceback if any."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
+
+
+def configure(level: str = "info") -> None:
+    """Send the service's records of a level of settings.LOG_LEVELS or above to standard error, and those of libraries
+    from warnings up. Warnings and uncaught errors of Python become records too."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Plain() if IS_TERMINAL else JsonLines())
+    least = logging.getLevelNamesMapping()[level.upper()]
+    logging.basicConfig(handlers=[handler], level=max(least, logging.WARNING), force=True)
+    logging.getLogger("readership").setLevel(least)
+    logging.captureWarnings(capture=True)
+    sys.excepthook = lambda kind, error, trace: _log_uncaught(error, threading.main_thread())
+    threading.excepthook = lambda caught: _log_uncaught(caught.exc_value, caught.thread)
+
+
+def _log_uncaught(error: BaseException | None, thread: threading.Thread | None) -> None:
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        return
+    name = thread.name if thread else "?"
+    ERRORS.critical("uncaught error in thread %s: %r", name, type(error).__name__, exc_info=error)
