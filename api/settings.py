@@ -10,6 +10,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 
 from api.errors import InvalidSetting
@@ -27,9 +28,10 @@ NUMBER_MAX = 1_000_000_000
 """Upper limit of each number that has no lower one of its own."""
 RETENTION_DAYS_MAX = 36_500
 JOBS_AT_ONCE_MAX = 256
+NO_VARIABLE = frozenset({"environ", "run_secret"})
+"""Fields of Settings that have no environment variable."""
 LOG_LEVELS = ("debug", "info", "warning", "error")
 BASE_URL = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~-]+)*/?")
-RUN_SECRET = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Settings:
     job_retention_days: int = 90  # READERSHIP_JOB_RETENTION_DAYS: archived jobs are removed after so many; 0 keeps all
     trusted_proxies: str = "127.0.0.1"  # READERSHIP_TRUSTED_PROXIES: whose X-Forwarded-For is believed; * for any
 
-    run_secret: bytes = b""  # READERSHIP_RUN_SECRET: given by `serve` to its workers; keys the hashes of addresses
+    run_secret: bytes = field(default_factory=partial(secrets.token_bytes, 32), repr=False)  # hashes addresses
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)  # where agent jobs find secrets by their names
 
     @property
@@ -114,18 +116,17 @@ def read(environ: Mapping[str, str], data: Path | None = None, default: str = DA
         base_url=_base_url(environ),
         log_level=_log_level(environ),
         job_retention_days=_number(environ, "JOB_RETENTION_DAYS", Settings.job_retention_days, 0, RETENTION_DAYS_MAX),
-        environ=environ,
-        run_secret=_run_secret(environ),
+        environ=dict(environ),  # `os.environ` cannot be sent to a worker process
         trusted_proxies=_trusted_proxies(environ),
     )
 
 
 def _refuse_unknown(environ: Mapping[str, str]) -> None:
     """Raise InvalidSetting for a variable with our prefix that is no setting: it is a typing error."""
-    known = sorted(each.name.upper() for each in fields(Settings) if each.name not in {"environ", "run_secret"})
+    known = sorted(each.name.upper() for each in fields(Settings) if each.name not in NO_VARIABLE)
     for name in sorted(environ):
         word = name.removeprefix(PREFIX)
-        if word == name or name.startswith(TEST_PREFIX) or word in {*known, "RUN_SECRET"}:
+        if word == name or name.startswith(TEST_PREFIX) or word in known:
             continue
         nearest = difflib.get_close_matches(word, known, n=1)  # without the prefix, which makes all names alike
         names = f"the settings are {', '.join(PREFIX + each for each in known)}"
@@ -151,15 +152,6 @@ def _log_level(environ: Mapping[str, str]) -> str:
     if level not in LOG_LEVELS:
         raise InvalidSetting(f"READERSHIP_LOG_LEVEL is one of {', '.join(LOG_LEVELS)}, not {level!r}")
     return level
-
-
-def _run_secret(environ: Mapping[str, str]) -> bytes:
-    text = environ.get("READERSHIP_RUN_SECRET")
-    if text is None:
-        return secrets.token_bytes(32)
-    if not RUN_SECRET.fullmatch(text):  # the message does not show it
-        raise InvalidSetting("READERSHIP_RUN_SECRET is not 64 hexadecimal digits: remove it, `serve` sets it itself")
-    return bytes.fromhex(text)
 
 
 def _trusted_proxies(environ: Mapping[str, str]) -> str:

@@ -1,26 +1,28 @@
 """The entry point of an HTTP worker, a process that the supervisor starts."""
 
-import os
 import socket
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from api.server import shared_counters
 from api.server.service_lock import ServiceLock
+from api.settings import Settings
 
 
-def work(number: int, counters: Path, listener: socket.socket, lock: ServiceLock, reports: Connection) -> None:
+def work(
+    number: int, counters: Path, listener: socket.socket, lock: ServiceLock, reports: Connection, settings: Settings
+) -> None:
     """Serve HTTP until a signal ends the process, whose share of the lock ends with it.
 
     Write a message to `reports`, which does not block, once the worker has started.
     """
     shared_counters.join(counters, number)
     from api.server import serve  # noqa: PLC0415  # it imports `api.metrics`: see `join`
-    from api.settings import read  # noqa: PLC0415  # the same
 
     def report() -> None:
         with suppress(BlockingIOError):  # the pipe is full of the reports of earlier workers
             reports.send_bytes(b".")
 
-    serve.run(serve.worker_app, listener, read(os.environ), on_start=report)
+    serve.run(partial(serve.worker_app, settings), listener, settings, on_start=report)

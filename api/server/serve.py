@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
 from types import FrameType
@@ -22,7 +23,7 @@ from api.server import connections, shared_counters
 from api.server.http_worker import work
 from api.server.service_lock import ServiceLock
 from api.server.supervisor import Supervisor
-from api.settings import Settings, read
+from api.settings import Settings
 
 DRAIN_S = 10
 """For how long a stopping worker lets requests in flight end. Supervisors wait for 10 s (Docker) to 90 s (systemd), and
@@ -40,20 +41,18 @@ def serve(settings: Settings, listener: socket.socket, workers: int, lock: Servi
         SystemExit: no worker could start, or one had to be killed at the end.
     """
     connections.raise_descriptor_limit()
-    os.environ["READERSHIP_DATA"] = str(settings.data)
-    os.environ["READERSHIP_RUN_SECRET"] = settings.run_secret.hex()
     _forget_limits(settings.limits)
     # Made here: of two workers that make a SQLite file at one time one is told that it is locked, and cannot start.
     RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret).close()
     if workers == 1:
-        run(worker_app, listener, settings, lock.mark_ending)
+        run(partial(worker_app, settings), listener, settings, lock.mark_ending)
         status = 0
     else:
         counters = settings.run / "metrics"
         shared_counters.create(counters, workers)
         started, reports = multiprocessing.Pipe(duplex=False)
         os.set_blocking(reports.fileno(), False)  # the reports are never read: a full pipe must not block a worker
-        arguments = (counters, listener, lock, reports)
+        arguments = (counters, listener, lock, reports, settings)
         status = Supervisor(work, arguments, workers, has_started=started.poll).run(lock.mark_ending)
     _forget_limits(settings.limits)
     if status:
@@ -166,9 +165,8 @@ def _outward_address(family: int) -> str | None:
         return address
 
 
-def worker_app() -> ASGIApp:
-    """The app of one worker process, with the settings of its environment."""
-    settings = read(os.environ)
+def worker_app(settings: Settings) -> ASGIApp:
+    """Return the app of one worker process."""
     settle(settings.log_level)
     parent = multiprocessing.parent_process()
     if parent is not None:

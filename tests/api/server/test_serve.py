@@ -1,0 +1,36 @@
+"""The processes of a service get their settings from the process that starts them, not from their environment."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+
+from tests.running import Running
+from tests.waiting import each_alone, started_workers, until, workers_of
+
+
+def environment(pid: int) -> set[str]:
+    """Return the names of the variables that a process was started with."""
+    return {entry.partition(b"=")[0].decode() for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")}
+
+
+def test_worker_has_neither_settings_nor_the_run_secret_in_its_environment(start: Callable[..., Running]) -> None:
+    service = start(workers=2)
+    for worker in started_workers(service):
+        assert not {name for name in environment(worker) if name.startswith("READERSHIP_") and name not in os.environ}
+
+
+def test_restarted_worker_has_the_run_secret_of_the_service(start: Callable[..., Running]) -> None:
+    """The secret keys the hashes of addresses, so all workers count the beacons of an address together."""
+    service = start(workers=2, READERSHIP_BEACONS_PER_MINUTE="3")
+
+    def beacon() -> int:
+        return httpx.post(service.hits, json={"path": "/a"}, timeout=60).status_code
+
+    first, second = started_workers(service)
+    os.kill(first, signal.SIGKILL)
+    until(lambda: len({*workers_of(service)} - {first, second}) == 1)
+    assert [beacon() for _ in each_alone(service)] == [202, 202]
+    assert [beacon() for _ in each_alone(service)] == [202, 429]
