@@ -1,4 +1,4 @@
-"""The app: its routes, and what starts and stops with them."""
+"""The ASGI app: its routes and its lifespan."""
 
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, closing
@@ -46,7 +46,10 @@ ROUTES = (
 
 
 def create(settings: Settings, routes: tuple[Route, ...] = ROUTES) -> ASGIApp:
-    """The app over a prepared data folder."""
+    """Return the app for a prepared data folder.
+
+    The app changes nothing of its process but the metrics: signals, the log and garbage collection belong to `server`.
+    """
     app = Starlette(
         routes=list(routes),
         exception_handlers=dict.fromkeys(problems.TABLE, problems.answer),
@@ -57,7 +60,7 @@ def create(settings: Settings, routes: tuple[Route, ...] = ROUTES) -> ASGIApp:
 
 
 def _lifespan(settings: Settings) -> Lifespan[Starlette]:
-    """What starts with the app, and ends in the reverse order, also if what comes after it cannot start."""
+    """Return the lifespan: it starts the parts of the app, and closes them in reverse order, also if a start fails."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, State]]:

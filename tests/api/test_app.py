@@ -1,0 +1,64 @@
+"""The app in Starlette's TestClient, inside the test's own process."""
+
+import gc
+import logging
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from api import app, settings
+from api.settings import Settings
+from tests.running import PROJECT, new_key
+
+CLAUDE_USER = "Mozilla/5.0 (compatible; Claude-User/1.0; +Claude-User@anthropic.com)"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"
+
+
+@pytest.fixture
+def prepared(tmp_path: Path) -> tuple[Settings, dict[str, str]]:
+    """Settings of a data folder with one project, and the header with its key."""
+    data = tmp_path / "data"
+    key = new_key(data)
+    return settings.read({}, data), {"Authorization": f"Bearer {key}"}
+
+
+def test_post_is_in_the_export_of_the_same_client(prepared: tuple[Settings, dict[str, str]]) -> None:
+    chosen, key = prepared
+    hits = [{"path": "/a", "userAgent": CLAUDE_USER}, {"path": "/a", "userAgent": FIREFOX}, {"path": "/b"}]
+    with TestClient(app.create(chosen)) as client:
+        posted = client.post(f"/v1/analytics/{PROJECT}/hits", json=hits, headers=key)
+        exported = client.get(f"/v1/analytics/{PROJECT}/views", headers=key)
+    assert (posted.status_code, posted.json()) == (202, {"accepted": 3, "duplicates": 0, "rejected": []})
+    assert exported.json() == {
+        "totals": {"human": 1, "ai": 1, "total": 2},
+        "views": [{"path": "/a", "human": 1, "ai": 1, "total": 2}],
+        "hasMore": False,
+    }
+
+
+def test_hits_survive_the_end_of_the_app(prepared: tuple[Settings, dict[str, str]]) -> None:
+    chosen, key = prepared
+    with TestClient(app.create(chosen)) as client:
+        client.post(f"/v1/analytics/{PROJECT}/hits", json={"path": "/a", "userAgent": FIREFOX}, headers=key)
+    with TestClient(app.create(chosen)) as client:
+        exported = client.get(f"/v1/analytics/{PROJECT}/views", headers=key)
+    assert exported.json()["totals"] == {"human": 1, "ai": 0, "total": 1}
+
+
+def test_app_leaves_its_process_as_it_was(prepared: tuple[Settings, dict[str, str]]) -> None:
+    def of_process() -> tuple[object, ...]:
+        handlers = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+        logs = [logging.getLogger().handlers[:], logging.getLogger("readership").level]
+        hooks = [sys.excepthook, threading.excepthook]
+        return handlers, logs, hooks, gc.get_freeze_count(), gc.get_threshold(), sorted(threading.enumerate(), key=id)
+
+    chosen, _ = prepared
+    before = of_process()
+    with TestClient(app.create(chosen)) as client:
+        assert client.get("/readyz").status_code == 200
+        assert of_process()[:-1] == before[:-1]
+    assert of_process() == before
