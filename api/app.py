@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Lifespan
 from agent.worker.child_process import WorkerProcess
 from api import agent_worker
 from api.http import problems
-from api.http.access_log import RequestLog
+from api.http.middleware import RequestLog
 from api.http.rate_limit import RateLimit
 from api.keys import Keyring
 from api.maintenance import Maintenance

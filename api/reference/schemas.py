@@ -6,7 +6,7 @@ import msgspec
 
 from agent.jobs.job import PROMPT_BYTES_MAX
 from api.http import problems
-from api.http.access_log import REQUEST_ID
+from api.http.middleware import REQUEST_ID
 from api.routes import jobs, views
 from api.routes.classify import Classified
 from ingest.hits import hit, url

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from api.http import problems
-from api.http.access_log import RequestLog
+from api.http.middleware import RequestLog
 from api.http.problems import RETRY_AFTER_S, Problem
 
 HEAD_S = 30.0

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from api.http.access_log import RequestLog
+from api.http.middleware import RequestLog
 from tests.running import COMMAND, PROJECT, new_key
 from tests.waiting import until
 
