@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Lifespan
 from agent.worker.child_process import WorkerProcess
 from api import agent_worker
 from api.http import problems
-from api.http.middleware import RequestLog
+from api.http.middleware import RequestMiddleware
 from api.http.rate_limit import RateLimit
 from api.keys import Keyring
 from api.maintenance import Maintenance
@@ -56,7 +56,7 @@ def create(settings: Settings, routes: tuple[Route, ...] = ROUTES) -> ASGIApp:
         lifespan=_lifespan(settings),
     )
     app.router.redirect_slashes = False
-    return RequestLog(app, {route.endpoint: route.path for route in routes}, settings.base_url)
+    return RequestMiddleware(app, {route.endpoint: route.path for route in routes}, settings.base_url)
 
 
 def _lifespan(settings: Settings) -> Lifespan[Starlette]:

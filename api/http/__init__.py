@@ -7,6 +7,7 @@
   tell.
 - `parameters`: Query parameters, checked: every fault of a request is told at once.
 - `problems`: Every error as an RFC 9457 problem (https://www.rfc-editor.org/rfc/rfc9457), from one table.
-- `middleware`: Request ids, and a line a request: JSON where the output is piped, short text on a terminal.
+- `middleware`: request ids, metrics and the response to an uncaught error, around the whole app.
+- `access_log`: the access log, one line per request.
 - `rate_limit`: Beacons of one address within a minute, counted over all workers.
 """

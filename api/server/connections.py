@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from api.http import problems
-from api.http.middleware import RequestLog
+from api.http.middleware import RequestMiddleware
 from api.http.problems import RETRY_AFTER_S, Problem
 
 HEAD_S = 30.0
@@ -60,7 +60,7 @@ class Connection(HttpToolsProtocol):
 
     head_s: ClassVar[float] = HEAD_S
     maximum = staticmethod(connections_max)
-    refusal: ClassVar[RequestLog] = RequestLog(_refuse, {})
+    refusal: ClassVar[RequestMiddleware] = RequestMiddleware(_refuse, {})
     _of_server: ClassVar[WeakKeyDictionary[ServerState, "dict[Connection, float]"]] = WeakKeyDictionary()
 
     def __init__(
@@ -118,6 +118,6 @@ def with_base_url(base_url: str) -> type[Connection]:
     """Return the class of connections whose refusals have problem types below a base URL."""
 
     class WithBaseUrl(Connection):
-        refusal = RequestLog(_refuse, {}, base_url)
+        refusal = RequestMiddleware(_refuse, {}, base_url)
 
     return WithBaseUrl

@@ -1,6 +1,5 @@
-"""The log: one format from the first line, and an answer also to what the server gives up on."""
+"""Log records of whole processes: one format from the first line to the last."""
 
-import asyncio
 import json
 import re
 import signal
@@ -12,37 +11,9 @@ from typing import Any
 
 import httpx
 import pytest
-from starlette.types import Message, Receive, Scope, Send
 
-from api.http.middleware import RequestLog
 from tests.running import COMMAND, PROJECT, new_key
 from tests.waiting import until
-
-SCOPE: dict[str, Any] = {"type": "http", "method": "GET", "path": "/", "headers": []}
-
-
-async def never() -> Message:
-    raise AssertionError("nothing is read")
-
-
-def test_request_that_the_server_gives_up_on_is_answered_with_a_problem_and_raises_nothing() -> None:
-    sent: list[Any] = []
-
-    async def endless(scope: Scope, receive: Receive, send: Send) -> None:
-        await asyncio.Event().wait()
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    async def ended() -> None:
-        request = asyncio.create_task(RequestLog(endless, {})(dict(SCOPE), never, send))
-        await asyncio.sleep(0)
-        request.cancel()
-        await request
-
-    asyncio.run(ended())
-    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
-    assert sent[0]["status"] == json.loads(sent[1]["body"])["status"] == 500
 
 
 def records(log: Path) -> list[dict[str, Any]]:

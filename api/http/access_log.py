@@ -1,0 +1,77 @@
+"""The access log: one line per request, in the format of `api.logs`.
+
+A line has no query string and no body, and of the headers only the origin of a rejected beacon.
+"""
+
+import logging
+import os
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import msgspec
+from starlette.types import Scope
+
+from api import metrics
+from api.http import problems
+from api.http.problems import Problem
+from api.logs import IS_TERMINAL
+
+DETAIL_CHARACTERS_MAX = 300
+FIELDS = metrics.FIELDS | {"dateFrom", "dateTo", "limit", "offset", "prompt"}
+"""Names of fields and parameters that a line may contain. Other names are the client's own text: `other`."""
+LOG = logging.getLogger("readership.access")
+_ENCODER = msgspec.json.Encoder()
+
+
+class AccessLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One request in the access log."""
+
+    time: datetime
+    level: str
+    logger: str
+    method: str
+    path: str
+    status: int
+    ms: float
+    request_id: str
+    problem: str | None = None
+    """Kind of the problem in the response."""
+    fields: list[str] | None = None
+    """Invalid fields and parameters, each one of FIELDS or `other`."""
+    detail: str | None = None
+
+
+def write(scope: Scope, status: int, seconds: float) -> None:
+    """Write one line to standard error. The logging module takes as long for it as a whole small request."""
+    if not LOG.isEnabledFor(logging.INFO):
+        return
+    problem = scope["state"].get("problem")
+    line = AccessLine(
+        datetime.now(UTC),
+        "info",
+        LOG.name,
+        scope["method"],
+        scope["path"],
+        status,
+        round(seconds * 1000, 2),
+        scope["state"]["request_id"],
+        *(_problem_fields(problem) if problem else ()),
+    )
+    with suppress(OSError):  # on a full disk the line is lost, and the connection stays open
+        os.write(sys.stderr.fileno(), _text(line) if IS_TERMINAL else _ENCODER.encode(line) + b"\n")
+
+
+def _problem_fields(problem: Problem) -> tuple[str, list[str] | None, str | None]:
+    """Return a problem's kind, fields and detail, without text that the client chose, except its origin and path."""
+    names = [fault.parameter or (fault.pointer or "").rpartition("/")[2] for fault in problem.faults]
+    fields = sorted({name if name in FIELDS else "other" for name in names})
+    detail = problem.detail[:DETAIL_CHARACTERS_MAX] if problem.kind in problems.DETAILS_LOGGED else None
+    return problem.kind, fields or None, detail
+
+
+def _text(line: AccessLine) -> bytes:
+    """Return the line for a terminal. Control characters in a path or an origin are escaped."""
+    problem = f" {line.problem} {line.detail or ' '.join(line.fields or ())}" if line.problem else ""
+    path, problem = (text.encode("unicode_escape").decode() for text in (line.path, problem))
+    return f"{line.time:%H:%M:%S} {line.status} {line.method} {path} {line.ms:.1f} ms{problem}\n".encode()

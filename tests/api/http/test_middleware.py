@@ -1,0 +1,86 @@
+"""Request ids and the responses of the outermost handler, for apps that misbehave."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from api.http.middleware import RequestMiddleware
+
+
+async def never() -> Message:
+    raise AssertionError("nothing is read")
+
+
+async def raises(scope: Scope, receive: Receive, send: Send) -> None:
+    raise ZeroDivisionError("a secret in the message")
+
+
+async def raises_after_start(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    raise ZeroDivisionError
+
+
+async def disconnects(scope: Scope, receive: Receive, send: Send) -> None:
+    raise ClientDisconnect
+
+
+async def waits(scope: Scope, receive: Receive, send: Send) -> None:
+    await asyncio.Event().wait()
+
+
+def sent(app: ASGIApp, *headers: tuple[bytes, bytes], is_cancelled: bool = False) -> list[Message]:
+    """Return the messages that a GET sends, cancelled after its first wait if `is_cancelled`."""
+    messages: list[Message] = []
+    scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/", "headers": list(headers)}
+
+    async def send(message: Message) -> None:
+        messages.append(message)
+
+    async def request() -> None:
+        task = asyncio.create_task(RequestMiddleware(app, {})(scope, never, send))
+        await asyncio.sleep(0)
+        if is_cancelled:
+            task.cancel()
+        await task
+
+    asyncio.run(request())
+    return messages
+
+
+def request_id(messages: list[Message]) -> bytes:
+    return dict(messages[0]["headers"])[b"x-request-id"]
+
+
+def test_cancelled_request_gets_a_problem_and_raises_nothing() -> None:
+    start, body = sent(waits, is_cancelled=True)
+    assert start["status"] == json.loads(body["body"])["status"] == 500
+
+
+def test_uncaught_error_is_a_500_without_its_message() -> None:
+    start, body = sent(raises)
+    assert start["status"] == 500
+    assert b"a secret" not in body["body"]
+    assert json.loads(body["body"])["requestId"] == request_id([start]).decode()
+
+
+def test_error_after_the_start_of_a_response_sends_no_second_response() -> None:
+    assert [message["type"] for message in sent(raises_after_start)] == ["http.response.start"]
+
+
+def test_client_that_disconnects_gets_no_response() -> None:
+    assert sent(disconnects) == []
+
+
+@pytest.mark.parametrize("id", [b"a", b"2026.11-22_x", b"z" * 64])
+def test_valid_request_id_of_the_client_is_returned(id: bytes) -> None:
+    assert request_id(sent(raises, (b"x-request-id", id))) == id
+
+
+@pytest.mark.parametrize("id", [b"", b"z" * 65, b"a b", b"a\n", b"\xe9"])
+def test_invalid_request_id_of_the_client_is_replaced(id: bytes) -> None:
+    first, second = (request_id(sent(raises, (b"x-request-id", id))) for _ in range(2))
+    assert len({id, first, second}) == 3
