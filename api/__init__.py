@@ -10,6 +10,7 @@
 - `agent_worker`: the settings of a worker of agent jobs.
 - `http`: the stages that every request passes.
 - `keys`: API keys and their scopes.
+- `cache`: the cache of keys and projects.
 - `routes`: one module for each resource.
 - `reference`: the OpenAPI description and its page.
 - `maintenance`: the thread that loads and compacts the lake.

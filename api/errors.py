@@ -1,12 +1,12 @@
-"""What can go wrong at the doors. Messages are for the operator or the caller."""
+"""Errors of this package. Their messages are for the operator or the client."""
 
 
 class InvalidSetting(Exception):
-    """An environment variable is not of the form asked for."""
+    """An environment variable has an invalid value."""
 
 
 class AddressInUse(Exception):
-    """The address to listen at is taken, or cannot be had."""
+    """The server cannot listen at the address."""
 
 
 class FolderInUse(Exception):
@@ -14,4 +14,4 @@ class FolderInUse(Exception):
 
 
 class KeyNotFound(Exception):
-    """No key that is good has this token, id or name."""
+    """No valid key has this token, or not exactly one key has this id or name."""

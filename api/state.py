@@ -1,6 +1,5 @@
-"""What a worker keeps while it runs, as the routes see it."""
+"""The objects that all requests of one HTTP process share."""
 
-import time
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
@@ -8,8 +7,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from agent.worker.child_process import WorkerProcess
+from api.cache import Cache
 from api.http.rate_limit import RateLimit
-from api.keys import BELIEVED_MAX, BELIEVED_S, Keyring
+from api.keys import Keyring
 from api.maintenance import Maintenance
 from api.settings import Settings
 from ingest.hotlog.writer import HotLog
@@ -20,7 +20,7 @@ from warehouse.query.report import Views
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """One worker's: made at its start, closed at its end."""
+    """The shared objects. The app's lifespan creates and closes them."""
 
     settings: Settings
     control: sa.Engine
@@ -30,20 +30,22 @@ class State:
     rate_limit: RateLimit
     maintenance: Maintenance
     agents: WorkerProcess
-    _projects: dict[str, tuple[Project, float]] = field(default_factory=dict)
+    _projects: Cache[Project] = field(default_factory=Cache)
 
     async def project(self, id: str) -> Project:
-        """The project of a beacon; believed for BELIEVED_S without a look-up. Raises ProjectNotFound."""
-        project, until_s = self._projects.get(id, (None, 0.0))
-        if project is None or time.monotonic() >= until_s:
+        """Return the project of a beacon, from the cache if possible.
+
+        Raises:
+            ProjectNotFound
+        """
+        project = self._projects.get(id)
+        if project is None:
             project = await run_in_threadpool(projects.find, self.control, id)
-            if len(self._projects) >= BELIEVED_MAX:
-                self._projects.clear()
-            self._projects[id] = (project, time.monotonic() + BELIEVED_S)
+            self._projects.put(id, project)
         return project
 
 
 def state_of(request: Request) -> State:
-    """Past `request.state`, which makes an object each time it is asked for."""
+    """Return the state of the app. `request.state` would create an object for each access."""
     state: State = request.scope["state"]["running"]
     return state

@@ -8,7 +8,7 @@ import click
 
 from agent.git import workspace
 from agent.jobs import configuration, store
-from api import data_folder, keys
+from api import cache, data_folder, keys
 from api.cli import agent
 from api.cli.output import ERR, show, table
 from api.control_database import created, opened
@@ -99,7 +99,7 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
     internal_id = projects.begin_deletion(engine, id)
     keys.revoke_all(engine, id, int(time.time()))
     jobs = store.remove(engine, id)  # at once: those who work on them learn of it by their next heartbeat
-    time.sleep(keys.BELIEVED_S)  # workers still believe in the project for so long
+    time.sleep(cache.TTL_S)  # HTTP processes have the project in their cache until then
     for job in jobs:
         workspace.discard(settings.jobs / job)
     with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
@@ -143,7 +143,7 @@ def list_keys(settings: Settings, project_id: str | None) -> None:
     engine = opened(settings)
     if project_id is not None:
         projects.find(engine, project_id)
-    found = keys.every(engine, project_id)
+    found = keys.list_all(engine, project_id)
     rows = (
         (
             each.id,
@@ -166,7 +166,7 @@ def list_keys(settings: Settings, project_id: str | None) -> None:
 def revoke_key(settings: Settings, which: str) -> None:
     """End a key for good, named by its id, its name, or the key itself. It stops within 5 seconds everywhere."""
     engine = opened(settings)
-    found = keys.named(engine, which)
+    found = keys.find(engine, which)
     keys.revoke(engine, found.id, int(time.time()))
     show({"id": found.id, "revoked": True}, f"key {found.id} of project {found.project} revoked")
 
@@ -174,7 +174,7 @@ def revoke_key(settings: Settings, which: str) -> None:
 def _state(each: Key) -> str:
     if each.revoked_s is not None:
         return "revoked"
-    return "good" if each.is_good(time.time()) else "expired"
+    return "good" if each.is_valid(time.time()) else "expired"
 
 
 def _day(instant_s: int | None) -> str:

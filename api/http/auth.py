@@ -6,13 +6,13 @@ from starlette.requests import Request
 from api.errors import KeyNotFound
 from api.http.headers import header
 from api.http.problems import Problem
-from api.keys import Keyring, LiveKey, Scope, is_well_formed
+from api.keys import BearerKey, Keyring, Scope, is_well_formed
 
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="readership"'}
 _REJECTED = {"WWW-Authenticate": 'Bearer realm="readership", error="invalid_token"'}
 
 
-async def key_of(request: Request, keyring: Keyring) -> LiveKey:
+async def key_of(request: Request, keyring: Keyring) -> BearerKey:
     """The good key that the request bears.
 
     Raises:
@@ -25,8 +25,8 @@ async def key_of(request: Request, keyring: Keyring) -> LiveKey:
     token = token.strip()
     if scheme.lower() != "bearer" or not token:
         raise Problem("unauthenticated", "the Authorization header is not `Bearer <API key>`", headers=_CHALLENGE)
-    if (believed := keyring.believed(token)) is not None:
-        return believed
+    if (key := keyring.cached(token)) is not None:
+        return key
     if not is_well_formed(token):
         detail = "the API key is not whole: its prefix, length or checksum is wrong; copy it again"
         raise Problem("unauthenticated", detail, headers=_REJECTED)
@@ -36,7 +36,7 @@ async def key_of(request: Request, keyring: Keyring) -> LiveKey:
         raise Problem("unauthenticated", str(error), headers=_REJECTED) from None
 
 
-async def key_for(request: Request, keyring: Keyring, project: str, scope: Scope) -> LiveKey:
+async def key_for(request: Request, keyring: Keyring, project: str, scope: Scope) -> BearerKey:
     """The request's key, good for this project and scope.
 
     A foreign project and one that does not exist get the same answer.
@@ -51,7 +51,7 @@ async def key_for(request: Request, keyring: Keyring, project: str, scope: Scope
     return key
 
 
-def require_scope(key: LiveKey, needed: Scope) -> None:
+def require_scope(key: BearerKey, needed: Scope) -> None:
     """Raise Problem `forbidden` if the key's scope does not include what is needed."""
     if not key.allows(needed):
         enough = "`write`" if needed == "write" else f"`{needed}` or `write`"

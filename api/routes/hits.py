@@ -19,7 +19,7 @@ from api import metrics
 from api.http import auth, body, parameters
 from api.http.headers import header, idempotency_key
 from api.http.problems import Fault, Problem, pointer
-from api.keys import LiveKey
+from api.keys import BearerKey
 from api.state import State, state_of
 from ingest.errors import InvalidField, Overloaded
 from ingest.hits import body as post
@@ -41,7 +41,7 @@ COUNT_AFTER_S = (0, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.25
 With SQLite's own waiting for up to 5 s the whole worker stood still. A thread would cost each beacon some 0.1 ms."""
 CHECK_AGAIN_S = 1.0
 """Duration of a body, in seconds, past which its key and project are checked again. The hot log refuses the rows of a
-deleted project in any case. A revoked key works at most for this time and `keys.BELIEVED_S`."""
+deleted project in any case. A revoked key works at most for this time and `cache.TTL_S`."""
 PIXEL = bytes.fromhex("47494638396101000100800000ffffff00000021f90401000000002c00000000010001000002024401003b")
 
 
@@ -135,7 +135,7 @@ def _is_large(content: bytes, lines: bool) -> bool:
     return len(content) > ON_LOOP_BYTES or content.count(b"\n" if lines else b"{") > ON_LOOP_HITS
 
 
-def _read(bearer: LiveKey, content: bytes, lines: bool, key: str | None, now: datetime) -> Post:
+def _read(bearer: BearerKey, content: bytes, lines: bool, key: str | None, now: datetime) -> Post:
     """Parse a server's post and classify its hits."""
     parsed = post.of_post(content, lines, now)
     received_us = microseconds(now)

@@ -1,4 +1,4 @@
-"""A key is shown once and kept as a hash; a typing error is told at a glance, and a revoked key stops soon."""
+"""API keys: the form of a token, validity, and the cache of the keyring."""
 
 import time
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from api import keys
 from api.errors import KeyNotFound
-from api.keys import BASE62, BELIEVED_S, PREFIX, USED_EVERY_S, Keyring, is_well_formed
+from api.keys import BASE62, LAST_USE_EVERY_S, PREFIX, Keyring, is_well_formed
 from tests.waiting import until
 from warehouse.control import database, projects, schema_steps
 from warehouse.errors import ProjectNotFound
@@ -20,7 +20,7 @@ from warehouse.folder import sqlite_url
 
 NOW_S = 1_790_000_000
 TOKEN = "rdr_admin_0123456789ABCDEFGHIJKLMNOPQRSTUV1ggZdL"
-"""Its last six characters are CRC-32 of the 32 before them, 1,546,885,699, in base 62: see the test of it."""
+"""A token whose last six characters are the CRC-32 of the 32 before them, 1,546,885,699, in base 62."""
 
 
 @pytest.fixture
@@ -30,27 +30,24 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def engine(file: Path) -> Iterator[sa.Engine]:
-    made = database.connect(sqlite_url(file))
+    engine = database.connect(sqlite_url(file))
     for project in ("site", "other"):
-        projects.create(made, project, (), NOW_S)
-    yield made
-    made.dispose()
+        projects.create(engine, project, (), NOW_S)
+    yield engine
+    engine.dispose()
 
 
 def new(engine: sa.Engine, expires_s: int | None = None, name: str = "") -> tuple[keys.Key, str]:
     return keys.create(engine, "site", name, "write", expires_s, int(time.time()))
 
 
-def is_good(engine: sa.Engine, token: str) -> bool:
-    """Whether a process that has not seen the key lately takes it."""
+def is_valid(engine: sa.Engine, token: str) -> bool:
+    """Return whether a process with an empty cache accepts the token."""
     try:
         Keyring(engine).look_up(token)
     except KeyNotFound:
         return False
     return True
-
-
-# The token
 
 
 def test_token_is_prefix_secret_and_checksum(engine: sa.Engine) -> None:
@@ -81,12 +78,12 @@ def test_checksum_is_crc_32_in_base_62() -> None:
 
 @settings(deadline=None, derandomize=True, max_examples=500)
 @given(st.integers(0, len(TOKEN) - 1), st.characters(exclude_categories=["Cs"]))
-def test_any_one_character_changed_is_told(place: int, character: str) -> None:
+def test_checksum_detects_one_changed_character(place: int, character: str) -> None:
     changed = TOKEN[:place] + character + TOKEN[place + 1 :]
     assert is_well_formed(changed) == (changed == TOKEN)
 
 
-def test_every_base_62_character_in_every_place_is_told() -> None:
+def test_checksum_detects_each_base_62_character_in_each_place() -> None:
     for place, right in enumerate(TOKEN):
         for wrong in set(BASE62) - {right}:
             assert not is_well_formed(TOKEN[:place] + wrong + TOKEN[place + 1 :])
@@ -94,20 +91,20 @@ def test_every_base_62_character_in_every_place_is_told() -> None:
 
 @settings(deadline=None, derandomize=True, max_examples=200)
 @given(st.integers(len(PREFIX), len(TOKEN) - 2))
-def test_two_neighbours_swapped_are_told(place: int) -> None:
+def test_checksum_detects_two_swapped_neighbours(place: int) -> None:
     swapped = TOKEN[:place] + TOKEN[place + 1] + TOKEN[place] + TOKEN[place + 2 :]
     assert is_well_formed(swapped) == (swapped == TOKEN)
 
 
 @pytest.mark.parametrize("length", range(len(TOKEN)))
-def test_token_that_was_cut_is_told(length: int) -> None:
+def test_truncated_token_is_not_well_formed(length: int) -> None:
     assert not is_well_formed(TOKEN[:length])
 
 
 @pytest.mark.parametrize(
     "token", ["", PREFIX, TOKEN + "0", " " + TOKEN, TOKEN + "\n", TOKEN * 2, TOKEN.upper(), "\xe9"]
 )
-def test_text_around_a_token_is_told(token: str) -> None:
+def test_token_with_other_text_is_not_well_formed(token: str) -> None:
     assert not is_well_formed(token)
 
 
@@ -120,122 +117,107 @@ def test_token_is_not_in_the_database(engine: sa.Engine, file: Path) -> None:
     assert token.removeprefix(PREFIX)[:32].encode() not in stored
 
 
-# The key
+def test_key_is_looked_up_by_its_token(engine: sa.Engine) -> None:
+    created, token = keys.create(engine, "site", "ci", "read", NOW_S * 2, NOW_S)
+    assert (created.project, created.name, created.scope) == ("site", "ci", "read")
+    assert (created.created_s, created.expires_s) == (NOW_S, NOW_S * 2)
+    internal_id = projects.find(engine, "site").internal_id
+    assert astuple(Keyring(engine).look_up(token)) == (*astuple(created), internal_id)
 
 
-def test_key_is_found_by_its_token_as_it_was_made(engine: sa.Engine) -> None:
-    made, token = keys.create(engine, "site", "ci", "read", NOW_S * 2, NOW_S)
-    found = Keyring(engine).look_up(token)
-    assert (made.project, made.name, made.scope, made.created_s, made.expires_s) == (
-        "site",
-        "ci",
-        "read",
-        NOW_S,
-        NOW_S * 2,
-    )
-    assert astuple(found) == (*astuple(made), projects.find(engine, "site").internal_id)
-
-
-def test_key_of_an_unknown_project_is_not_made(engine: sa.Engine) -> None:
+def test_key_of_an_unknown_project_is_not_created(engine: sa.Engine) -> None:
     with pytest.raises(ProjectNotFound):
         keys.create(engine, "nowhere", "", "read", None, NOW_S)
-    assert keys.every(engine) == []
+    assert keys.list_all(engine) == []
 
 
-def test_keys_are_listed_oldest_first_of_all_projects_or_of_one(engine: sa.Engine) -> None:
+def test_keys_of_all_projects_or_of_one_are_listed_oldest_first(engine: sa.Engine) -> None:
     for name, project, created_s in (("second", "site", 2), ("first", "other", 1), ("third", "site", 3)):
         keys.create(engine, project, name, "read", None, created_s)
-    assert [key.name for key in keys.every(engine)] == ["first", "second", "third"]
-    assert [key.name for key in keys.every(engine, "site")] == ["second", "third"]
+    assert [key.name for key in keys.list_all(engine)] == ["first", "second", "third"]
+    assert [key.name for key in keys.list_all(engine, "site")] == ["second", "third"]
 
 
-def test_key_goes_by_its_id_its_name_and_its_token(engine: sa.Engine) -> None:
-    made, token = new(engine, name="ci")
+def test_key_is_found_by_its_id_its_name_and_its_token(engine: sa.Engine) -> None:
+    created, token = new(engine, name="ci")
     new(engine, name="twice")
     new(engine, name="twice")
-    for which in (made.id, "ci", token):
-        assert keys.named(engine, which) == made
-    with pytest.raises(KeyNotFound, match="2 keys go by 'twice'"):
-        keys.named(engine, "twice")
-    with pytest.raises(KeyNotFound, match="0 keys go by 'none'"):
-        keys.named(engine, "none")
+    for text in (created.id, "ci", token):
+        assert keys.find(engine, text) == created
+    with pytest.raises(KeyNotFound, match="2 keys have the id or name 'twice'"):
+        keys.find(engine, "twice")
+    with pytest.raises(KeyNotFound, match="0 keys have the id or name 'nothing'"):
+        keys.find(engine, "nothing")
 
 
-def test_fault_of_a_token_does_not_show_it(engine: sa.Engine) -> None:
-    for ask in (lambda: keys.named(engine, TOKEN), lambda: Keyring(engine).look_up(TOKEN)):
-        with pytest.raises(KeyNotFound) as told:
-            ask()
-        assert TOKEN[-20:] not in str(told.value)
+def test_error_message_does_not_show_the_token(engine: sa.Engine) -> None:
+    for look_up in (lambda: keys.find(engine, TOKEN), lambda: Keyring(engine).look_up(TOKEN)):
+        with pytest.raises(KeyNotFound) as raised:
+            look_up()
+        assert TOKEN[-20:] not in str(raised.value)
 
 
-def test_unknown_token_is_not_good(engine: sa.Engine) -> None:
+def test_unknown_token_is_not_valid(engine: sa.Engine) -> None:
     new(engine)
-    assert not is_good(engine, TOKEN)
+    assert not is_valid(engine, TOKEN)
 
 
-def test_expired_key_is_not_good(engine: sa.Engine) -> None:
+def test_expired_key_is_not_valid(engine: sa.Engine) -> None:
     now_s = int(time.time())
-    assert is_good(engine, new(engine, expires_s=now_s + 1_000)[1])
-    assert not is_good(engine, new(engine, expires_s=now_s)[1])
+    assert is_valid(engine, new(engine, expires_s=now_s + 1_000)[1])
+    assert not is_valid(engine, new(engine, expires_s=now_s)[1])
     key = new(engine, expires_s=NOW_S)[0]
-    assert key.is_good(NOW_S - 1)
-    assert not key.is_good(NOW_S)
+    assert key.is_valid(NOW_S - 1)
+    assert not key.is_valid(NOW_S)
 
 
-def test_revoked_key_is_not_good_and_stays_revoked_as_of_the_first_time(engine: sa.Engine) -> None:
+def test_revoked_key_is_not_valid_and_the_time_of_the_first_revocation_stays(engine: sa.Engine) -> None:
     key, token = new(engine)
     _, other = new(engine)
     keys.revoke(engine, key.id, NOW_S)
     keys.revoke(engine, key.id, NOW_S + 1_000)
-    assert keys.named(engine, key.id).revoked_s == NOW_S
-    assert not is_good(engine, token)
-    assert is_good(engine, other)
+    assert keys.find(engine, key.id).revoked_s == NOW_S
+    assert not is_valid(engine, token)
+    assert is_valid(engine, other)
     with pytest.raises(KeyNotFound):
         keys.revoke(engine, "nothing", NOW_S)
 
 
-# The keyring
-
-
-def test_key_is_believed_once_it_was_looked_up(engine: sa.Engine) -> None:
+def test_key_is_cached_once_it_was_looked_up(engine: sa.Engine) -> None:
     key, token = new(engine)
     ring = Keyring(engine)
-    assert ring.believed(token) is None
-    found = ring.look_up(token)
-    assert found.id == key.id
-    assert ring.believed(token) is found
-    assert ring.believed(TOKEN) is None
+    assert ring.cached(token) is None
+    looked_up = ring.look_up(token)
+    assert looked_up.id == key.id
+    assert ring.cached(token) is looked_up
+    assert ring.cached(TOKEN) is None
 
 
-def test_key_is_believed_for_less_than_the_five_seconds_in_which_a_revoked_one_stops() -> None:
-    assert BELIEVED_S < 5
-
-
-def test_key_that_expires_is_believed_no_longer(engine: sa.Engine) -> None:
+def test_key_that_expires_is_not_returned_from_the_cache(engine: sa.Engine) -> None:
     _, token = new(engine, expires_s=int(time.time()) + 1)
     ring = Keyring(engine)
     ring.look_up(token)
-    until(lambda: ring.believed(token) is None)
+    until(lambda: ring.cached(token) is None)
 
 
-def test_time_of_last_use_is_kept_as_fresh_as_a_minute(engine: sa.Engine) -> None:
+def test_time_of_last_use_is_written_once_a_minute(engine: sa.Engine) -> None:
     key, token = new(engine)
     assert key.last_used_s is None
     before_s = int(time.time())
     Keyring(engine).look_up(token)
-    first_s = keys.named(engine, key.id).last_used_s
+    first_s = keys.find(engine, key.id).last_used_s
     assert first_s is not None
     assert before_s <= first_s <= time.time()
-    for age_s, kept in ((USED_EVERY_S - 30, True), (USED_EVERY_S, False)):
+    for age_s, is_unchanged in ((LAST_USE_EVERY_S - 30, True), (LAST_USE_EVERY_S, False)):
         aged_s = int(time.time()) - age_s
         with engine.begin() as connection:
             connection.execute(keys.KEYS.update().values(last_used_s=aged_s))
         Keyring(engine).look_up(token)
-        assert (keys.named(engine, key.id).last_used_s == aged_s) is kept
+        assert (keys.find(engine, key.id).last_used_s == aged_s) is is_unchanged
 
 
-def test_a_control_database_of_0_1_0_takes_keys_of_every_scope(database_url: str) -> None:
-    """Its column `scope` has 5 characters, which PostgreSQL enforces."""
+def test_control_database_of_0_1_0_stores_keys_of_every_scope(database_url: str) -> None:
+    """In 0.1.0 the column `scope` had 5 characters, which PostgreSQL enforces."""
     engine = database.connect(database_url, ())
     projects.create(engine, "site", (), 1)
     with engine.begin() as connection:

@@ -65,7 +65,7 @@ def test_deletion_of_a_project_deletes_its_keys_and_no_others(engine: sa.Engine)
         projects.create(engine, project, (), NOW_S)
         keys.create(engine, project, "", "read", None, NOW_S)
     projects.delete(engine, "site")
-    assert [key.project for key in keys.every(engine)] == ["other"]
+    assert [key.project for key in keys.list_all(engine)] == ["other"]
 
 
 def test_row_of_an_unknown_project_is_refused(engine: sa.Engine) -> None:
