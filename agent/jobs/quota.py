@@ -18,15 +18,15 @@ OPERATIONS = ("create", "message")
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
-    """Uses of an operation that are left now, and the seconds until the oldest that counts is an hour old."""
+class Quota:
+    """Remaining uses of an operation, and the seconds until the oldest counted use leaves the window."""
 
     operation: str
     left: int
     reset_s: int
 
 
-def use(connection: sa.Connection, project: str, operation: str, now_us: int, uses: int) -> Allowance:
+def use(connection: sa.Connection, project: str, operation: str, now_us: int, uses: int) -> Quota:
     """What is left after so many more uses, which the caller notes by its turns in the same transaction.
 
     Raises:
@@ -44,10 +44,10 @@ def use(connection: sa.Connection, project: str, operation: str, now_us: int, us
             operation,
             reset_s,
         )
-    return Allowance(operation, USES_MAX - len(newest) - uses, reset_s)
+    return Quota(operation, USES_MAX - len(newest) - uses, reset_s)
 
 
-def allowances(engine: sa.Engine, project: str, now_us: int) -> list[Allowance]:
+def remaining(engine: sa.Engine, project: str, now_us: int) -> list[Quota]:
     """What is left of each operation."""
     with engine.connect() as connection:
         return [use(connection, project, operation, now_us, 0) for operation in OPERATIONS]

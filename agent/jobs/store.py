@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from agent.errors import IdempotencyMismatch, JobNotFound
 from agent.jobs import configuration, journal, webhook
 from agent.jobs.job import Event, Job, Status, after
-from agent.jobs.quota import Allowance, use
+from agent.jobs.quota import Quota, use
 from agent.jobs.tables import ANSWERS, JOBS, TURNS
 from warehouse.control.database import transaction
 from warehouse.control.projects import PROJECTS
@@ -29,7 +29,7 @@ class Enqueued:
     """A job as it is once a prompt is taken, and what is left of the project's hour."""
 
     job: Job
-    allowance: Allowance
+    quota: Quota
 
 
 def create(engine: sa.Engine, project: str, prompt: str, key: str | None, now_us: int) -> Enqueued:
@@ -44,7 +44,7 @@ def create(engine: sa.Engine, project: str, prompt: str, key: str | None, now_us
         if (known := _answered(connection, project, "create", key, prompt, now_us)) is not None:
             return Enqueued(known, use(connection, project, "create", now_us, 0))
         chosen = configuration.ready(connection, project)
-        allowance = use(connection, project, "create", now_us, 1)
+        quota = use(connection, project, "create", now_us, 1)
         job = Job(
             secrets.token_hex(12),
             project,
@@ -64,7 +64,7 @@ def create(engine: sa.Engine, project: str, prompt: str, key: str | None, now_us
         connection.execute(JOBS.insert().values(row))
         _queue(connection, job, "create", prompt, now_us)
         _remember(connection, job, "create", key, prompt, now_us)
-    return Enqueued(job, allowance)
+    return Enqueued(job, quota)
 
 
 def message(engine: sa.Engine, project: str, id: str, prompt: str, key: str | None, now_us: int) -> Enqueued:
@@ -81,12 +81,12 @@ def message(engine: sa.Engine, project: str, id: str, prompt: str, key: str | No
         job = _locked(connection, project, id)
         status = after(job.status, Event.MESSAGE)
         configuration.ready(connection, project)
-        allowance = use(connection, project, "message", now_us, 1)
+        quota = use(connection, project, "message", now_us, 1)
         job = replace(job, status=status, reason=None)
         set_job(connection, job, now_us)
         _queue(connection, job, "message", prompt, now_us)
         _remember(connection, job, operation, key, prompt, now_us)
-    return Enqueued(job, allowance)
+    return Enqueued(job, quota)
 
 
 def find(engine: sa.Engine, project: str, id: str) -> Job:

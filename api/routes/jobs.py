@@ -13,7 +13,7 @@ from starlette.responses import Response
 from agent.errors import JobNotFound, TooManyUses
 from agent.jobs import journal, quota, store, webhook
 from agent.jobs.job import ID, PROMPT_BYTES_MAX, Job
-from agent.jobs.quota import USES_MAX, WINDOW_S, Allowance
+from agent.jobs.quota import USES_MAX, WINDOW_S, Quota
 from agent.jobs.store import Enqueued
 from api.http import auth, body, parameters
 from api.http.headers import idempotency_key
@@ -87,7 +87,7 @@ async def create(request: Request) -> Response:
     taken = await _taken(lambda: store.create(state_of(request).control, project, prompt, key, _now_us()))
     state_of(request).agents.wake()
     location = f"{state_of(request).settings.base_url}/v2/agent/{project}/job/{taken.job.id}"
-    return _job(taken.job, 201, {"Location": location, **_allowed([taken.allowance])})
+    return _job(taken.job, 201, {"Location": location, **_quota_headers([taken.quota])})
 
 
 async def message(request: Request) -> Response:
@@ -97,7 +97,7 @@ async def message(request: Request) -> Response:
     await _authorised(request, "write")  # as in `create`
     taken = await _taken(lambda: store.message(state_of(request).control, project, id, prompt, key, _now_us()))
     state_of(request).agents.wake()
-    return _job(taken.job, 200, _allowed([taken.allowance]))
+    return _job(taken.job, 200, _quota_headers([taken.quota]))
 
 
 async def read(request: Request) -> Response:
@@ -205,21 +205,21 @@ async def _taken(do: Callable[[], Enqueued]) -> Enqueued:
     try:
         return await run_in_threadpool(do)
     except TooManyUses as error:
-        none = Allowance(error.operation, 0, error.reset_s)
-        headers = {"Retry-After": str(error.reset_s), **_allowed([none])}
+        none = Quota(error.operation, 0, error.reset_s)
+        headers = {"Retry-After": str(error.reset_s), **_quota_headers([none])}
         raise Problem("rate-limited", str(error), headers=headers) from None
 
 
 async def _left(request: Request, project: str) -> dict[str, str]:
     engine = state_of(request).control
-    return _allowed(await run_in_threadpool(quota.allowances, engine, project, _now_us()))
+    return _quota_headers(await run_in_threadpool(quota.remaining, engine, project, _now_us()))
 
 
-def _allowed(allowances: list[Allowance]) -> dict[str, str]:
+def _quota_headers(quotas: list[Quota]) -> dict[str, str]:
     """The headers of https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/"""
     return {
-        "RateLimit-Policy": ", ".join(f'"{each.operation}";q={USES_MAX};w={WINDOW_S}' for each in allowances),
-        "RateLimit": ", ".join(f'"{each.operation}";r={each.left};t={each.reset_s}' for each in allowances),
+        "RateLimit-Policy": ", ".join(f'"{each.operation}";q={USES_MAX};w={WINDOW_S}' for each in quotas),
+        "RateLimit": ", ".join(f'"{each.operation}";r={each.left};t={each.reset_s}' for each in quotas),
     }
 
 

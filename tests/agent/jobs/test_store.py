@@ -93,7 +93,7 @@ def test_the_hundred_and_first_create_of_an_hour_is_refused_until_the_first_is_a
     engine: sa.Engine, clock: Clock
 ) -> None:
     began_us = clock()
-    left = [store.create(engine, PROJECT, "Mend it", None, clock.turn(1)).allowance.left for _ in range(100)]
+    left = [store.create(engine, PROJECT, "Mend it", None, clock.turn(1)).quota.left for _ in range(100)]
     assert left == list(range(99, -1, -1))
     with pytest.raises(TooManyUses) as refused:
         store.create(engine, PROJECT, "Mend it", None, clock())
@@ -102,7 +102,7 @@ def test_the_hundred_and_first_create_of_an_hour_is_refused_until_the_first_is_a
     with pytest.raises(TooManyUses):
         store.create(engine, PROJECT, "Mend it", None, clock())
     clock.us += 1
-    assert store.create(engine, PROJECT, "Mend it", None, clock()).allowance.left == 0
+    assert store.create(engine, PROJECT, "Mend it", None, clock()).quota.left == 0
     with pytest.raises(TooManyUses):
         store.create(engine, PROJECT, "Mend it", None, clock())
 
@@ -115,10 +115,10 @@ def test_messages_are_counted_apart_from_creates_and_projects_apart_from_each_ot
         store.message(engine, PROJECT, job.id, "More", None, clock())
     with pytest.raises(TooManyUses):
         store.message(engine, PROJECT, job.id, "More", None, clock())
-    assert store.create(engine, PROJECT, "Mend it", None, clock()).allowance.left == 98
+    assert store.create(engine, PROJECT, "Mend it", None, clock()).quota.left == 98
     projects.create(engine, "other", (), 0)
-    assert [each.left for each in quota.allowances(engine, "other", clock())] == [100, 100]
-    assert [each.left for each in quota.allowances(engine, PROJECT, clock())] == [98, 0]
+    assert [each.left for each in quota.remaining(engine, "other", clock())] == [100, 100]
+    assert [each.left for each in quota.remaining(engine, PROJECT, clock())] == [98, 0]
 
 
 def test_the_limit_is_exact_when_many_ask_at_once(engine: sa.Engine, clock: Clock) -> None:
@@ -145,7 +145,7 @@ def test_an_idempotency_key_gives_the_first_answer_again_and_uses_nothing(engine
     again = store.create(engine, PROJECT, "Mend it", "key", clock.turn(5))
     assert again.job == first.job
     assert again.job.status is Status.ACTIVE
-    assert again.allowance.left == first.allowance.left
+    assert again.quota.left == first.quota.left
     assert len(store.listed(engine, PROJECT, None, 50, 0)[0]) == 1
 
 
@@ -159,7 +159,7 @@ def test_a_key_of_a_create_may_be_used_for_a_message(engine: sa.Engine, clock: C
     job = create(engine, clock, key="key")
     for _ in range(2):
         store.message(engine, PROJECT, job.id, "More", "key", clock())
-    assert quota.allowances(engine, PROJECT, clock())[1].left == 99
+    assert quota.remaining(engine, PROJECT, clock())[1].left == 99
 
 
 def test_an_idempotency_key_is_forgotten_after_seven_days(engine: sa.Engine, clock: Clock) -> None:
