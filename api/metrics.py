@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import REGISTRY, Collector
 
 from agent.jobs.job import Status
-from agent.jobs.queue import Census
+from agent.jobs.queue import QueueStats
 from agent.jobs.webhook import Outcome
 from ingest.hits.body import Rejection
 from ingest.hotlog.deduplication import Receipt
@@ -76,25 +76,25 @@ class _Waiting(Collector):
     """Gauges of what waits now, computed for one answer. prometheus_client's own Gauge would be shared as the workers'
     counters are: a second time, for each process, also after its death."""
 
-    def __init__(self, rows: int, census: Census) -> None:
-        self._rows, self._census = rows, census
+    def __init__(self, rows: int, stats: QueueStats) -> None:
+        self._rows, self._stats = rows, stats
 
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily("readership_waiting_hits", "Hits in the hot log, not in the lake yet", self._rows)
         jobs = GaugeMetricFamily("readership_jobs", "Agent jobs, by status", labels=["status"])
         for status in Status:
-            jobs.add_metric([status], self._census.jobs.get(status, 0))
+            jobs.add_metric([status], self._stats.jobs.get(status, 0))
         yield jobs
         waits = "Seconds that the turn which has waited longest has waited for a worker"
-        yield GaugeMetricFamily("readership_job_queue_age_seconds", waits, self._census.waiting_s)
+        yield GaugeMetricFamily("readership_job_queue_age_seconds", waits, self._stats.waiting_s)
 
 
-def exposition(waiting_rows: int, census: Census) -> bytes:
+def exposition(waiting_rows: int, stats: QueueStats) -> bytes:
     """Return the text format: the counts of every worker if they share a folder, and what waits now."""
     registry = REGISTRY
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         registry = CollectorRegistry()
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # has no types
     now = CollectorRegistry()
-    now.register(_Waiting(waiting_rows, census))
+    now.register(_Waiting(waiting_rows, stats))
     return generate_latest(registry) + generate_latest(now)

@@ -143,20 +143,20 @@ def release(engine: sa.Engine, lease: Lease) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Census:
-    """Jobs by state, and how long the turn that has waited longest has waited, in seconds; 0 if none waits."""
+class QueueStats:
+    """Number of jobs by status, and the age of the oldest queued turn in seconds; 0 if no turn is queued."""
 
     jobs: Mapping[str, int]
     waiting_s: float
 
 
-def census(engine: sa.Engine, now_us: int) -> Census:
-    """What stands in the queue now."""
+def queue_stats(engine: sa.Engine, now_us: int) -> QueueStats:
+    """Return the number of jobs by status and the age of the oldest queued turn."""
     with engine.connect() as connection:
         counted = connection.execute(sa.select(JOBS.c.status, sa.func.count()).group_by(JOBS.c.status)).all()
         oldest = sa.select(sa.func.min(TURNS.c.created_us)).where(TURNS.c.state == "queued")
         oldest_us = connection.execute(oldest).scalar_one()
-    return Census(dict(counted), max(0, now_us - (oldest_us or now_us)) / 1_000_000)
+    return QueueStats(dict(counted), max(0, now_us - (oldest_us or now_us)) / 1_000_000)
 
 
 def _next(engine: sa.Engine, now_us: int) -> object:

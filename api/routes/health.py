@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from agent.jobs.queue import census
+from agent.jobs.queue import queue_stats
 from api import metrics
 from api.state import State, state_of
 from warehouse import clock
@@ -44,7 +44,9 @@ async def metrics_text(request: Request) -> Response:
     """GET /metrics"""
     state = state_of(request)
     text = await run_in_threadpool(
-        lambda: metrics.exposition(state.maintenance.backlog().rows, census(state.control, time.time_ns() // 1_000))
+        lambda: metrics.exposition(
+            state.maintenance.backlog().rows, queue_stats(state.control, time.time_ns() // 1_000)
+        )
     )
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 

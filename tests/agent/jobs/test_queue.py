@@ -207,14 +207,16 @@ def test_the_log_tells_what_happened_in_order(engine: sa.Engine, clock: Clock) -
     ]
 
 
-def test_the_census_counts_jobs_and_tells_how_long_the_first_waits(engine: sa.Engine, clock: Clock) -> None:
+def test_queue_stats_count_jobs_by_status_and_return_the_age_of_the_oldest_queued_turn(
+    engine: sa.Engine, clock: Clock
+) -> None:
     for _ in range(3):
         create(engine, clock)
     queue.finish(engine, claimed(engine, clock), Outcome(None), clock())
     claimed(engine, clock)
-    found = queue.census(engine, clock.turn(5))
-    assert found.jobs == {"completed": 1, "active": 2}
-    assert found.waiting_s == pytest.approx(5, abs=0.01)
+    stats = queue.queue_stats(engine, clock.turn(5))
+    assert stats.jobs == {"completed": 1, "active": 2}
+    assert stats.waiting_s == pytest.approx(5, abs=0.01)
 
 
 def test_a_turn_that_failed_is_history_that_was_not_kept_unless_it_was_pushed(engine: sa.Engine, clock: Clock) -> None:
