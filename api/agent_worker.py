@@ -2,14 +2,14 @@
 
 import sqlalchemy as sa
 
-from agent.worker.worker import Setup
+from agent.worker.worker import WorkerConfig
 from api import metrics
 from api.settings import Settings
 
 
-def setup(settings: Settings, engine: sa.Engine) -> Setup:
+def config(settings: Settings, engine: sa.Engine) -> WorkerConfig:
     """Return the part of the settings that a worker of agent jobs needs, with the functions that count its work."""
-    return Setup(
+    return WorkerConfig(
         engine,
         settings.jobs,
         settings.environ,

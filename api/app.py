@@ -76,7 +76,7 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
             )
             maintenance = ending.enter_context(closing(Maintenance(settings)))
             hotlog = ending.enter_context(closing(HotLog(settings.hot_log, settings.backlog_rows_max)))
-            agents = ending.enter_context(closing(WorkerProcess(agent_worker.setup(settings, engine))))
+            agents = ending.enter_context(closing(WorkerProcess(agent_worker.config(settings, engine))))
             maintenance.start()
             agents.start()
             yield {"running": State(settings, engine, Keyring(engine), hotlog, views, rate_limit, maintenance, agents)}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.worker.child_process import REST
-from agent.worker.worker import Setup, Worker
+from agent.worker.worker import Worker, WorkerConfig
 from warehouse.control import database
 
 LOOK_S = 0.2
@@ -75,7 +75,7 @@ def main(commands: int) -> None:
     given = json.load(sys.stdin)
     engine = database.connect(given["database_url"])
     worker = Worker(
-        Setup(
+        WorkerConfig(
             engine,
             Path(given["folder"]),
             given["environ"],

@@ -4,7 +4,7 @@ The child starts once the control database has a job: a service without agent jo
 parent, however that ends, and is started again if it dies.
 
     parent                                         child (agent.worker_main)
-    Setup as JSON, then EOF             -> stdin
+    WorkerConfig as JSON, then EOF      -> stdin
     WAKE, REST, EOF to end the child    -> pipe
     counts and log records, JSON lines  <- stdout
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from agent.jobs import store
-from agent.worker.worker import FAULT_S, Setup
+from agent.worker.worker import FAULT_S, WorkerConfig
 from warehouse.database_errors import is_temporary, reason_of
 
 WAKE, REST = b"w", b"r"
@@ -35,8 +35,8 @@ LOG = logging.getLogger("readership.agent")
 class WorkerProcess:
     """The methods of `agent.worker.worker.Worker`, for a worker in a child process."""
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
+    def __init__(self, config: WorkerConfig) -> None:
+        self._config = config
         self._queued = threading.Event()
         self._is_resting = False
         self._is_closing = False
@@ -46,7 +46,7 @@ class WorkerProcess:
         os.set_blocking(self._command_end, False)
 
     def start(self) -> None:
-        if self._setup.slots:
+        if self._config.slots:
             self._thread.start()
 
     def wake(self) -> None:
@@ -81,7 +81,7 @@ class WorkerProcess:
     def _run(self) -> None:
         while not (self._is_closing or self._is_resting):
             try:
-                if store.has_any(self._setup.engine):
+                if store.has_any(self._config.engine):
                     self._run_child()
                     pause_s = FAULT_S
                 else:
@@ -115,16 +115,16 @@ class WorkerProcess:
             LOG.error("the process of the agent jobs ended with status %d; another is started", child.returncode)
 
     def _given(self) -> bytes:
-        """The child's setup, as JSON. It has secrets, and so is in no argument, environment or file."""
-        setup = self._setup
+        """Return the child's configuration as JSON. It contains secrets, so it is sent to standard input only."""
+        config = self._config
         given = {
-            "database_url": setup.engine.url.render_as_string(hide_password=False),
-            "folder": str(setup.folder),
-            "environ": dict(setup.environ),
-            "slots": setup.slots,
-            "lease_s": setup.lease_s,
-            "retention_days": setup.retention_days,
-            "lake": str(setup.lake) if setup.lake else None,
+            "database_url": config.engine.url.render_as_string(hide_password=False),
+            "folder": str(config.folder),
+            "environ": dict(config.environ),
+            "slots": config.slots,
+            "lease_s": config.lease_s,
+            "retention_days": config.retention_days,
+            "lake": str(config.lake) if config.lake else None,
         }
         return json.dumps(given).encode()
 
@@ -133,9 +133,9 @@ class WorkerProcess:
         for line in lines:
             kind, content = json.loads(line)
             if kind == "turn":
-                self._setup.on_turn(*content)
+                self._config.on_turn(*content)
             elif kind == "delivery":
-                self._setup.on_delivery(content)
+                self._config.on_delivery(content)
             else:
                 record, logger = logging.makeLogRecord(content), logging.getLogger(content["name"])
                 if logger.isEnabledFor(record.levelno):

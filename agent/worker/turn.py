@@ -40,8 +40,8 @@ SHORT = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
-    """What a worker lends to a turn. `on_output` is told what the coding agent prints."""
+class TurnContext:
+    """Resources of a worker that a turn uses. `on_output` receives what git and the coding agent print."""
 
     engine: sa.Engine
     folder: Path
@@ -51,7 +51,7 @@ class Tools:
     on_output: Callable[[bytes], None]
 
 
-def perform(lease: Lease, tools: Tools) -> str | None:
+def perform(lease: Lease, context: TurnContext) -> str | None:
     """Do what is left of the turn; returns the URL of the job's pull request, if it has one.
 
     Raises:
@@ -59,14 +59,14 @@ def perform(lease: Lease, tools: Tools) -> str | None:
         Stopped: as `is_stopped` asked for.
         LeaseLost: another worker has the turn now, or it was cancelled.
     """
-    with tools.engine.connect() as connection:
+    with context.engine.connect() as connection:
         chosen = configuration.of(connection, lease.job.project)
     _require_same_host(lease, chosen)
     _require_same_model_server(lease, chosen)
-    folder = tools.folder / lease.job.id
+    folder = context.folder / lease.job.id
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _alone(folder, tools.is_stopped):
-        turn = _Turn(lease, tools, chosen, Workspace(folder), _remote(lease, chosen, tools.environ))
+    with _alone(folder, context.is_stopped):
+        turn = _Turn(lease, context, chosen, Workspace(folder), _remote(lease, chosen, context.environ))
         turn.require_files()
         turn.check_out()
         turn.run()
@@ -124,8 +124,10 @@ def _told(earlier: Earlier) -> str:
 class _Turn:
     """A turn on its way: `lease` grows by each finished step."""
 
-    def __init__(self, lease: Lease, tools: Tools, chosen: Configuration, workspace: Workspace, remote: Remote) -> None:
-        self._lease, self._tools, self._chosen = lease, tools, chosen
+    def __init__(
+        self, lease: Lease, context: TurnContext, chosen: Configuration, workspace: Workspace, remote: Remote
+    ) -> None:
+        self._lease, self._context, self._chosen = lease, context, chosen
         self._workspace, self._remote = workspace, remote
         self._mark = workspace.folder / ".turn"
         self._is_again = lease.attempt > 1 or bool(lease.steps)
@@ -142,7 +144,7 @@ class _Turn:
         if made and workspace.is_pushed(self._workspace, self._remote, self._lease.job.branch, made, **self._git()):
             self._finish("push", {}, f"pushed to {self._lease.job.branch}")
         elif steps:
-            self._lease = queue.begin_again(self._tools.engine, self._lease)
+            self._lease = queue.begin_again(self._context.engine, self._lease)
 
     def check_out(self) -> None:
         if "check out" in self._lease.steps:
@@ -172,13 +174,13 @@ class _Turn:
                 tree=self._workspace.tree,
                 home=self._workspace.home,
                 limit_s=chosen.time_limit_s,
-                is_stopped=self._tools.is_stopped,
-                on_output=self._tools.on_output,
+                is_stopped=self._context.is_stopped,
+                on_output=self._context.on_output,
                 upstream=chosen.model_base or None,
-                model_key=secret_ref.resolve(chosen.model_key, self._tools.environ) if chosen.model_key else None,
+                model_key=secret_ref.resolve(chosen.model_key, self._context.environ) if chosen.model_key else None,
                 sandboxed=chosen.is_sandboxed,
                 read_only=tuple(map(Path, chosen.readable)),
-                hidden=(self._tools.folder.parent,),
+                hidden=(self._context.folder.parent,),
             )
         )
         session = f"{known}{done.session}" if done.session else None
@@ -223,7 +225,7 @@ class _Turn:
             job.repository,
             self._remote.token,
             Proposal(job.branch, self._remote.base, workspace.subject(self._prompts()[0]), self._body()),
-            self._tools.is_stopped,
+            self._context.is_stopped,
         )
         self._finish("pull request", {"url": url}, f"pull request {url}")
         return url
@@ -238,12 +240,12 @@ class _Turn:
     def _git(self) -> dict[str, Any]:
         return {
             "limit_s": GIT_LIMIT_S,
-            "is_stopped": self._tools.is_stopped,
-            "on_line": lambda line: self._tools.on_output(f"{line}\n".encode()),
+            "is_stopped": self._context.is_stopped,
+            "on_line": lambda line: self._context.on_output(f"{line}\n".encode()),
         }
 
     def _finish(self, name: str, result: Mapping[str, Any], told: str) -> None:
         def note() -> Lease:
-            return queue.finish_step(self._tools.engine, self._lease, name, result, told, self._tools.now_us())
+            return queue.finish_step(self._context.engine, self._lease, name, result, told, self._context.now_us())
 
-        self._lease = retry.noted(note, self._tools.is_stopped)
+        self._lease = retry.noted(note, self._context.is_stopped)

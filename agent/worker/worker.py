@@ -49,8 +49,8 @@ LOG = logging.getLogger("readership.agent")
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
-    """What a worker needs: the control database, a folder for the jobs, and the environment that secrets are in."""
+class WorkerConfig:
+    """Settings of a worker. `environ` is where references to secrets of the form `env:NAME` are resolved."""
 
     engine: sa.Engine
     folder: Path
@@ -68,13 +68,15 @@ class Setup:
 class Worker:
     """One process's share of the work. `wake` says that a turn was queued here."""
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
+    def __init__(self, config: WorkerConfig) -> None:
+        self._config = config
         self._stopping = threading.Event()
         self._queued = threading.Event()
         self._is_taking = True
         self._name = f"{socket.gethostname()[:20]}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-        slots = [threading.Thread(target=self._work, args=(slot,), name=f"turns-{slot}") for slot in range(setup.slots)]
+        slots = [
+            threading.Thread(target=self._work, args=(slot,), name=f"turns-{slot}") for slot in range(config.slots)
+        ]
         others = [threading.Thread(target=each, name="jobs") for each in (self._tell, self._put_away)]
         self._threads = [*slots, *others] if slots else []
 
@@ -103,7 +105,7 @@ class Worker:
         while self._is_taking and not self._stopping.is_set():
             asked_s = time.monotonic()
             try:
-                lease = queue.claim(self._setup.engine, f"{self._name}-{slot}", _now_us(), self._lease_us)
+                lease = queue.claim(self._config.engine, f"{self._name}-{slot}", _now_us(), self._lease_us)
                 if lease is not None:
                     self._hold(lease, asked_s)
                     continue
@@ -115,12 +117,12 @@ class Worker:
 
     @property
     def _lease_us(self) -> int:
-        return int(self._setup.lease_s * 1_000_000)
+        return int(self._config.lease_s * 1_000_000)
 
     def _hold(self, lease: Lease, asked_s: float) -> None:
         """Work on a turn, its lease kept by a thread that no slow step can hold up."""
         began = time.monotonic()
-        held = _Held(self._setup, lease, self._stopping, asked_s)
+        held = _Held(self._config, lease, self._stopping, asked_s)
         outcome = None
         try:
             outcome = self._outcome(lease, held)
@@ -132,19 +134,19 @@ class Worker:
             held.close()
         with suppress(LeaseLost, Stopped):  # the turn is another's, or its end cannot be noted: another worker ends it
             if outcome is None:
-                queue.release(self._setup.engine, lease)
+                queue.release(self._config.engine, lease)
                 return
-            ended = partial(queue.finish, self._setup.engine, lease, outcome, _now_us())
+            ended = partial(queue.finish, self._config.engine, lease, outcome, _now_us())
             retry.noted(ended, held.is_stopped)
-            self._setup.on_turn(time.monotonic() - began, outcome.reason is None)
+            self._config.on_turn(time.monotonic() - began, outcome.reason is None)
 
     def _outcome(self, lease: Lease, held: "_Held") -> Outcome:
         """Raises Stopped, where this process ends or the lease is given up, and LeaseLost."""
-        tools = turn.Tools(
-            self._setup.engine, self._setup.folder, self._setup.environ, _now_us, held.is_stopped, held.tail.add
+        context = turn.TurnContext(
+            self._config.engine, self._config.folder, self._config.environ, _now_us, held.is_stopped, held.tail.add
         )
         try:
-            return Outcome(None, turn.perform(lease, tools))
+            return Outcome(None, turn.perform(lease, context))
         except (Stopped, LeaseLost):
             if held.is_lost:
                 raise LeaseLost("the turn was cancelled, or another worker has taken it over") from None
@@ -163,7 +165,7 @@ class Worker:
 
     def _tell(self) -> None:
         """Webhooks as they are due."""
-        sender = Sender(self._setup.engine, self._setup.environ, _now_us, self._setup.on_delivery)
+        sender = Sender(self._config.engine, self._config.environ, _now_us, self._config.on_delivery)
         while not self._stopping.wait(WEBHOOK_POLL_S):
             try:
                 sender.send_due()
@@ -179,20 +181,20 @@ class Worker:
             pause_s = SWEEP_EVERY_S
             try:
                 if self._is_clock_trusted():
-                    store.archive_idle(self._setup.engine, _now_us())
+                    store.archive_idle(self._config.engine, _now_us())
                     self._remove_archived()
-                _sweep(self._setup, self._stopping)
+                _sweep(self._config, self._stopping)
             except Exception:  # nothing is lost: the next time finds the same
                 LOG.exception("the upkeep of agent jobs failed; it is tried again")
                 pause_s = FAULT_S
 
     def _is_clock_trusted(self) -> bool:
-        return self._setup.lake is None or clock.is_trusted(self._setup.lake, time.time())
+        return self._config.lake is None or clock.is_trusted(self._config.lake, time.time())
 
     def _remove_archived(self) -> None:
-        days = self._setup.retention_days
+        days = self._config.retention_days
         before_us = _now_us() - days * DAY_US
-        while days and not self._stopping.is_set() and store.remove_archived(self._setup.engine, before_us):
+        while days and not self._stopping.is_set() and store.remove_archived(self._config.engine, before_us):
             pass
 
 
@@ -203,10 +205,10 @@ class _Held:
     cannot say that the lease is over. `asked_s` is that moment.
     """
 
-    def __init__(self, setup: Setup, lease: Lease, stopping: threading.Event, asked_s: float) -> None:
-        self._setup, self._lease, self._stopping = setup, lease, stopping
+    def __init__(self, config: WorkerConfig, lease: Lease, stopping: threading.Event, asked_s: float) -> None:
+        self._config, self._lease, self._stopping = config, lease, stopping
         self._closed = threading.Event()
-        self._kept_until_s = asked_s + KEPT * setup.lease_s
+        self._kept_until_s = asked_s + KEPT * config.lease_s
         self._is_given_up = False
         self.is_lost = False
         self.tail = Tail()
@@ -226,15 +228,15 @@ class _Held:
         self._thread.join()
 
     def _beat(self) -> None:
-        every_s = min(HEARTBEAT_S_MAX, self._setup.lease_s / HEARTBEATS)
+        every_s = min(HEARTBEAT_S_MAX, self._config.lease_s / HEARTBEATS)
         is_last = False
         while not (is_last or self._is_given_up):
             is_last = self._closed.wait(every_s)
             asked_s = time.monotonic()
             output = self.tail.unwritten(asked_s, is_last=is_last)
             try:
-                lease_us = int(self._setup.lease_s * 1_000_000)
-                queue.renew(self._setup.engine, self._lease, _now_us(), lease_us, output)
+                lease_us = int(self._config.lease_s * 1_000_000)
+                queue.renew(self._config.engine, self._lease, _now_us(), lease_us, output)
             except LeaseLost:
                 self.is_lost = True
                 return
@@ -243,15 +245,15 @@ class _Held:
                 text = "the lease of turn %s cannot be renewed (%s); it is tried again"
                 LOG.warning(text, self._lease.turn, reason_of(error), exc_info=traceback)
             else:
-                self._kept_until_s = asked_s + KEPT * self._setup.lease_s
+                self._kept_until_s = asked_s + KEPT * self._config.lease_s
                 if output is not None:
                     self.tail.set_written(output, asked_s)
 
 
-def _sweep(setup: Setup, stopping: threading.Event) -> None:
+def _sweep(config: WorkerConfig, stopping: threading.Event) -> None:
     """Remove the folders of jobs that are archived or gone; what is left at the end the next process removes."""
-    found = list(setup.folder.iterdir()) if setup.folder.is_dir() else []
-    kept = store.unarchived(setup.engine)  # after the folders, so that a job made meanwhile keeps its own
+    found = list(config.folder.iterdir()) if config.folder.is_dir() else []
+    kept = store.unarchived(config.engine)  # after the folders, so that a job made meanwhile keeps its own
     for each in found:
         if each.name not in kept and not stopping.is_set():
             workspace.discard(each)

@@ -32,7 +32,7 @@ def worker(settings: Settings, metrics_port: int | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: signals.append(number))
     maintenance = Maintenance(settings)
-    agents = Worker(agent_worker.setup(settings, opened(settings)))
+    agents = Worker(agent_worker.config(settings, opened(settings)))
     maintenance.start()
     agents.start()
     LOG.info("The worker runs, data in %s", settings.data)

@@ -15,7 +15,7 @@ from agent.jobs import journal, queue, store
 from agent.jobs.queue import Lease
 from agent.jobs.tables import TURNS
 from agent.worker import turn
-from agent.worker.worker import Setup, Worker, _Held
+from agent.worker.worker import Worker, WorkerConfig, _Held
 from tests.agent.clock import SECOND_US
 from tests.agent.site import SECRETS, Site, configured, site
 from tests.outage import way_to
@@ -95,7 +95,7 @@ def made(tmp_path: Path) -> Iterator[Site]:
 
 @contextmanager
 def working(engine: sa.Engine, folder: Path, lease_s: float) -> Iterator[None]:
-    worker = Worker(Setup(engine, folder / "jobs", SECRETS, 1, lease_s))
+    worker = Worker(WorkerConfig(engine, folder / "jobs", SECRETS, 1, lease_s))
     worker.start()
     try:
         yield
@@ -173,10 +173,10 @@ def test_a_turn_that_finds_the_database_away_is_begun_again_and_has_no_fault(
 ) -> None:
     perform, away = turn.perform, [sa.exc.OperationalError("SELECT 1", {}, Exception("the server is away"))]
 
-    def perform_later(lease: Lease, tools: turn.Tools) -> str | None:
+    def perform_later(lease: Lease, context: turn.TurnContext) -> str | None:
         if away:
             raise away.pop()
-        return perform(lease, tools)
+        return perform(lease, context)
 
     monkeypatch.setattr(turn, "perform", perform_later)
     configured(sqlite.past, made, "sh", "-c", "cat > page.md")
@@ -195,7 +195,7 @@ def held(sqlite: Database, made: Site, tmp_path: Path) -> Callable[[float], _Hel
         create(sqlite.past)
         lease = queue.claim(sqlite.past, "worker", SECOND_US, 60 * SECOND_US)
         assert lease is not None
-        return _Held(Setup(sqlite.past, tmp_path, {}, 1, 60), lease, Event(), time.monotonic() - ago_s)
+        return _Held(WorkerConfig(sqlite.past, tmp_path, {}, 1, 60), lease, Event(), time.monotonic() - ago_s)
 
     return hold
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from agent.jobs.tables import TURNS
 from agent.worker.child_process import WorkerProcess
-from agent.worker.worker import Setup
+from agent.worker.worker import WorkerConfig
 from tests.agent.site import SECRETS, Site, command, site
 from tests.running import PROJECT, Running, new_job, new_key
 from tests.waiting import until
@@ -130,7 +130,7 @@ def test_control_database_that_does_not_answer_is_a_warning_without_a_traceback(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = sa.create_engine("postgresql+psycopg://127.0.0.1:1/none")  # nothing listens at this port
-    process = WorkerProcess(Setup(engine, tmp_path, {}, 1, 15))
+    process = WorkerProcess(WorkerConfig(engine, tmp_path, {}, 1, 15))
     process.start()
     record = until(lambda: next((each for each in caplog.records if each.name == "readership.agent"), None))
     process.close()

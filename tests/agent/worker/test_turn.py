@@ -15,7 +15,7 @@ from agent.jobs.job import Job
 from agent.jobs.queue import Outcome
 from agent.jobs.tables import ANSWERS
 from agent.worker import turn
-from agent.worker.turn import Tools
+from agent.worker.turn import TurnContext
 from tests.agent.clock import SECOND_US
 from tests.agent.site import REPOSITORY, SECRETS, Site, configured, site
 from tests.running import PROJECT
@@ -56,9 +56,9 @@ class Turns:
         def is_stopped() -> bool:
             return lease.prompt.endswith("wait") and told.exists()
 
-        tools = Tools(self.engine, self.folder / machine, SECRETS, _now_us, is_stopped, lambda piece: None)
+        context = TurnContext(self.engine, self.folder / machine, SECRETS, _now_us, is_stopped, lambda piece: None)
         try:
-            queue.finish(self.engine, lease, Outcome(None, turn.perform(lease, tools)), _now_us())
+            queue.finish(self.engine, lease, Outcome(None, turn.perform(lease, context)), _now_us())
         except Stopped:
             queue.release(self.engine, lease)
         except TurnFailed as error:
@@ -128,9 +128,9 @@ def perform(engine: sa.Engine, folder: Path) -> str | None:
     """The next turn, to its end."""
     lease = queue.claim(engine, "worker", _now_us(), 60 * SECOND_US)
     assert lease is not None
-    tools = Tools(engine, folder, SECRETS, _now_us, lambda: False, lambda piece: None)
+    context = TurnContext(engine, folder, SECRETS, _now_us, lambda: False, lambda piece: None)
     try:
-        url = turn.perform(lease, tools)
+        url = turn.perform(lease, context)
     except TurnFailed as error:
         queue.finish(engine, lease, Outcome(str(error)), _now_us())
         raise

@@ -33,7 +33,7 @@ def test_the_folders_of_archived_and_unknown_jobs_are_swept(engine: sa.Engine, c
         deep.mkdir(parents=True)
         (deep / "file").touch()
         deep.chmod(0)
-    worker._sweep(worker.Setup(engine, jobs, {}, 1, 10), threading.Event())
+    worker._sweep(worker.WorkerConfig(engine, jobs, {}, 1, 10), threading.Event())
     assert [each.name for each in jobs.iterdir()] == [made[1]]
     (jobs / made[1] / "tree").chmod(0o700)
 
@@ -43,7 +43,7 @@ def test_a_worker_that_is_told_to_end_waits_for_no_code_host(tmp_path: Path) -> 
     with site(tmp_path) as made, dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n[", b" ") as drip:
         configured(engine, made, "sh", "-c", "cat > page.md", api_base=drip.url)
         id = store.create(engine, SITE, "Write a page", None, SECOND_US).job.id
-        working = worker.Worker(worker.Setup(engine, tmp_path / "jobs", SECRETS, 1, 15))
+        working = worker.Worker(worker.WorkerConfig(engine, tmp_path / "jobs", SECRETS, 1, 15))
         working.start()
         until(lambda: drip.came)
         working.close()
@@ -83,7 +83,7 @@ def test_worker_archives_idle_jobs_and_removes_old_ones_if_the_clock_is_trusted(
     lease = queue.claim(engine, "worker", now_us, SECOND_US)
     assert lease is not None
     queue.finish(engine, lease, Outcome(None), now_us - 31 * worker.DAY_US)
-    working = worker.Worker(worker.Setup(engine, jobs, {}, 1, 15, retention_days, lake))
+    working = worker.Worker(worker.WorkerConfig(engine, jobs, {}, 1, 15, retention_days, lake))
     working.start()
     until(lambda: not list(jobs.iterdir()))  # it removes the folders after the jobs
     working.close()
