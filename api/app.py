@@ -7,7 +7,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp, Lifespan
 
-from agent.worker.child_process import WorkerProcess
+from agent.worker.child_process import ChildProcess
 from api import agent_worker
 from api.http import problems
 from api.http.middleware import RequestMiddleware
@@ -76,7 +76,7 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
             )
             maintenance = ending.enter_context(closing(Maintenance(settings)))
             hotlog = ending.enter_context(closing(HotLog(settings.hot_log, settings.backlog_rows_max)))
-            agents = ending.enter_context(closing(WorkerProcess(agent_worker.config(settings, engine))))
+            agents = ending.enter_context(closing(ChildProcess(agent_worker.config(settings, engine))))
             maintenance.start()
             agents.start()
             yield {"running": State(settings, engine, Keyring(engine), hotlog, views, rate_limit, maintenance, agents)}

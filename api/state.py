@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from agent.worker.child_process import WorkerProcess
+from agent.worker.child_process import ChildProcess
 from api.cache import Cache
 from api.http.rate_limit import RateLimit
 from api.keys import Keyring
@@ -29,7 +29,7 @@ class State:
     views: Views
     rate_limit: RateLimit
     maintenance: Maintenance
-    agents: WorkerProcess
+    agents: ChildProcess
     _projects: Cache[Project] = field(default_factory=Cache)
 
     async def project(self, id: str) -> Project:

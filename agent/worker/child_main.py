@@ -1,4 +1,7 @@
-"""What the child process of `agent.worker.child_process` runs: a worker, until the command pipe or its parent ends."""
+"""Main module of the child process of `agent.worker.child_process`: runs a worker until the command pipe ends.
+
+The command pipe ends when the parent closes it or dies.
+"""
 
 import json
 import logging
@@ -10,22 +13,23 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from agent.worker.child_process import REST
+from agent.worker.child_process import STOP_CLAIMING
 from agent.worker.worker import Worker, WorkerConfig
 from warehouse.control import database
 
-LOOK_S = 0.2
-"""Seconds until a signal is noticed."""
+POLL_S = 0.2
+"""Seconds between two looks for a received signal."""
 COMMANDS_BYTES = 4096
+"""Maximum size of one read from the command pipe, in bytes."""
 
 
 class Reports:
-    """Counts and log records, sent to the parent as JSON lines. Any thread may send."""
+    """Counts and log records, sent to the parent as JSON lines on standard output. Safe for use by several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is no report
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # output that a library prints must not look like a report
 
     def turn(self, seconds: float, succeeded: bool) -> None:
         self.send("turn", [seconds, succeeded])
@@ -34,7 +38,7 @@ class Reports:
         self.send("delivery", outcome)
 
     def send(self, kind: str, content: Any) -> None:
-        """Send one report. It is lost if the parent is gone."""
+        """Send one report. It is lost if the parent has ended."""
         with self._lock:
             try:
                 self._file.write(json.dumps([kind, content]).encode() + b"\n")
@@ -44,7 +48,7 @@ class Reports:
 
 
 class ToParent(logging.Handler):
-    """Hands log records to the parent, which knows the format and where they go."""
+    """Log handler that sends records to the parent, which formats them."""
 
     def __init__(self, reports: Reports) -> None:
         super().__init__()
@@ -60,45 +64,48 @@ class ToParent(logging.Handler):
         }
         if record.exc_info:
             traceback = logging.Formatter().formatException(record.exc_info)
-            content |= {"exc_text": traceback, "fields": {"traceback": traceback}}  # for a terminal and for JSON
+            content |= {"exc_text": traceback, "fields": {"traceback": traceback}}  # for the text and JSON formats
         self._reports.send("log", content)
 
 
 def main(commands: int) -> None:
-    """Work until the command pipe ends or a signal comes; then put the turns that run back."""
-    ends: list[int] = []  # not an Event: its lock may be held where a handler finds the program
+    """Run a worker until the command pipe ends or a signal arrives; then put its running turns back."""
+    signals: list[int] = []  # not an Event: its lock may be held by the code that the signal handler interrupts
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda given, _: ends.append(given))
+        signal.signal(number, lambda received, _: signals.append(received))
     reports = Reports()
     logging.basicConfig(handlers=[ToParent(reports)], level=logging.WARNING)
     logging.getLogger("readership").setLevel(logging.INFO)
-    given = json.load(sys.stdin)
-    engine = database.connect(given["database_url"])
-    worker = Worker(
-        WorkerConfig(
-            engine,
-            Path(given["folder"]),
-            given["environ"],
-            given["slots"],
-            given["lease_s"],
-            given["retention_days"],
-            Path(given["lake"]) if given["lake"] else None,
-            reports.turn,
-            reports.delivery,
-        )
-    )
+    config = _read_config(reports)
+    worker = Worker(config)
     worker.start()
-    while not ends:
-        if not select.select([commands], [], [], LOOK_S)[0]:
+    while not signals:
+        if not select.select([commands], [], [], POLL_S)[0]:
             continue
-        found = os.read(commands, COMMANDS_BYTES)
-        if not found:
+        received = os.read(commands, COMMANDS_BYTES)
+        if not received:
             break
-        if REST in found:
-            worker.take_no_more()
+        if STOP_CLAIMING in received:
+            worker.stop_claiming()
         worker.wake()
     worker.close()
-    engine.dispose()
+    config.engine.dispose()
+
+
+def _read_config(reports: Reports) -> WorkerConfig:
+    """Return the configuration that the parent wrote to standard input."""
+    values = json.load(sys.stdin)
+    return WorkerConfig(
+        database.connect(values["database_url"]),
+        Path(values["folder"]),
+        values["environ"],
+        values["slots"],
+        values["lease_s"],
+        values["retention_days"],
+        Path(values["lake"]) if values["lake"] else None,
+        reports.turn,
+        reports.delivery,
+    )
 
 
 if __name__ == "__main__":

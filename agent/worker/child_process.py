@@ -1,11 +1,11 @@
-"""A worker in a child process, so that agent jobs take neither the GIL nor the descriptors of the process that answers.
+"""Child process that runs a worker, so that agent jobs use neither the GIL nor the descriptors of the serving process.
 
-The child starts once the control database has a job: a service without agent jobs does not pay for it. It ends with its
-parent, however that ends, and is started again if it dies.
+The child is started once the control database has a job: a service without agent jobs does not pay for it. The child
+ends when its parent ends, for whatever reason, and is restarted if it dies.
 
-    parent                                         child (agent.worker_main)
+    parent                                         child (agent.worker.child_main)
     WorkerConfig as JSON, then EOF      -> stdin
-    WAKE, REST, EOF to end the child    -> pipe
+    WAKE, STOP_CLAIMING, EOF to end it  -> pipe
     counts and log records, JSON lines  <- stdout
 """
 
@@ -20,29 +20,29 @@ from pathlib import Path
 from typing import IO
 
 from agent.jobs import store
-from agent.worker.worker import FAULT_S, WorkerConfig
+from agent.worker.worker import RETRY_S, WorkerConfig
 from warehouse.database_errors import is_temporary, reason_of
 
-WAKE, REST = b"w", b"r"
-"""Commands: a turn was queued; begin no more turns."""
-LOOK_S = 1.0
+WAKE, STOP_CLAIMING = b"w", b"s"
+"""Commands to the child, one byte each; see the methods of `agent.worker.worker.Worker`."""
+POLL_S = 1.0
 """Seconds between two looks for the first job."""
 END_S = 20.0
 """Seconds that the child has to put its turns back before it is killed."""
 LOG = logging.getLogger("readership.agent")
 
 
-class WorkerProcess:
-    """The methods of `agent.worker.worker.Worker`, for a worker in a child process."""
+class ChildProcess:
+    """Handle of the child process, with the methods of `agent.worker.worker.Worker`."""
 
     def __init__(self, config: WorkerConfig) -> None:
         self._config = config
         self._queued = threading.Event()
-        self._is_resting = False
+        self._is_claiming = True
         self._is_closing = False
         self._child: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="agent jobs")
-        self._commands, self._command_end = os.pipe()  # one for all children: its number is never another file's
+        self._commands, self._command_end = os.pipe()  # one pipe for all children: its number is never reused
         os.set_blocking(self._command_end, False)
 
     def start(self) -> None:
@@ -50,17 +50,17 @@ class WorkerProcess:
             self._thread.start()
 
     def wake(self) -> None:
-        """Look at the queue now: a turn was added."""
+        """Look for a turn now instead of at the next poll."""
         self._queued.set()
         self._send(WAKE)
 
-    def take_no_more(self) -> None:
-        """Leave the turns that wait to other processes. For a signal's handler, which may take no lock."""
-        self._is_resting = True
-        self._send(REST)
+    def stop_claiming(self) -> None:
+        """Claim no more turns; running turns continue until `close`. Takes no lock, for use in a signal handler."""
+        self._is_claiming = False
+        self._send(STOP_CLAIMING)
 
     def close(self) -> None:
-        """Stop the turns that run and put them back."""
+        """Stop the running turns, put them back into the queue, and wait for the child to end."""
         self._is_closing = True
         self._queued.set()
         os.close(self._command_end)
@@ -78,27 +78,32 @@ class WorkerProcess:
         with suppress(BlockingIOError):  # the pipe is full of commands that the child has not read yet
             os.write(self._command_end, command)
 
+    @property
+    def _is_ending(self) -> bool:
+        return self._is_closing or not self._is_claiming
+
     def _run(self) -> None:
-        while not (self._is_closing or self._is_resting):
+        """Run one child after the other, from the first job on."""
+        while not self._is_ending:
             try:
                 if store.has_any(self._config.engine):
                     self._run_child()
-                    pause_s = FAULT_S
+                    pause_s = RETRY_S
                 else:
-                    pause_s = LOOK_S
-            except Exception as error:  # the database answers again, and the machine can start a process again
+                    pause_s = POLL_S
+            except Exception as error:  # the database may answer again, and the machine may start processes again
                 if is_temporary(error):
                     LOG.warning("agent jobs wait for the control database: %s", reason_of(error))
                 else:
-                    LOG.exception("the process of the agent jobs cannot be started; it is tried again")
-                pause_s = FAULT_S
+                    LOG.exception("cannot start the process of the agent jobs; retrying")
+                pause_s = RETRY_S
             if not self._is_closing:
                 self._queued.wait(pause_s)
                 self._queued.clear()
 
     def _run_child(self) -> None:
-        """Start the child and follow it to its end."""
-        with subprocess.Popen(  # noqa: S603  # this very interpreter and a module of ours
+        """Start the child and process its reports until it ends."""
+        with subprocess.Popen(  # noqa: S603  # this interpreter and a module of ours
             [sys.executable, "-P", "-m", "agent.worker.child_main", str(self._commands)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -109,15 +114,15 @@ class WorkerProcess:
             assert child.stdout is not None
             self._child = child
             with suppress(BrokenPipeError), child.stdin:
-                child.stdin.write(self._given())
-            self._follow(child.stdout)
-        if not (self._is_closing or self._is_resting):
-            LOG.error("the process of the agent jobs ended with status %d; another is started", child.returncode)
+                child.stdin.write(self._config_json())
+            self._process_reports(child.stdout)
+        if not self._is_ending:
+            LOG.error("the process of the agent jobs ended with status %d; restarting it", child.returncode)
 
-    def _given(self) -> bytes:
+    def _config_json(self) -> bytes:
         """Return the child's configuration as JSON. It contains secrets, so it is sent to standard input only."""
         config = self._config
-        given = {
+        values = {
             "database_url": config.engine.url.render_as_string(hide_password=False),
             "folder": str(config.folder),
             "environ": dict(config.environ),
@@ -126,10 +131,10 @@ class WorkerProcess:
             "retention_days": config.retention_days,
             "lake": str(config.lake) if config.lake else None,
         }
-        return json.dumps(given).encode()
+        return json.dumps(values).encode()
 
-    def _follow(self, lines: IO[bytes]) -> None:
-        """Count and log what the child reports, until it ends."""
+    def _process_reports(self, lines: IO[bytes]) -> None:
+        """Count and log what the child reports, until it closes its standard output."""
         for line in lines:
             kind, content = json.loads(line)
             if kind == "turn":
@@ -143,6 +148,6 @@ class WorkerProcess:
 
 
 def _module_path() -> str:
-    """Return PYTHONPATH for the child: our packages first, whatever its working directory has."""
+    """Return PYTHONPATH for the child, with our packages before those of its working directory."""
     root = str(Path(__file__).parents[2])
     return os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))

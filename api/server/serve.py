@@ -96,7 +96,7 @@ class _Server(uvicorn.Server):
         response."""
         self._on_end()
         if self.started and (state := self.lifespan.state.get("running")):
-            state.agents.take_no_more()
+            state.agents.stop_claiming()
         super().handle_exit(sig, frame)
 
 

@@ -1,21 +1,18 @@
 """The control database goes away during a turn: what was done is not lost, and nothing is done twice at once."""
 
-import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
 
 import pytest
 import sqlalchemy as sa
 
 from agent import retry
-from agent.jobs import journal, queue, store
+from agent.jobs import journal, store
 from agent.jobs.queue import Lease
-from agent.jobs.tables import TURNS
 from agent.worker import turn
-from agent.worker.worker import Worker, WorkerConfig, _Held
+from agent.worker.worker import Worker, WorkerConfig
 from tests.agent.clock import SECOND_US
 from tests.agent.site import SECRETS, Site, configured, site
 from tests.outage import way_to
@@ -163,7 +160,7 @@ def test_a_worker_that_ends_while_it_cannot_note_an_end_has_no_fault(
         sqlite.cut()
         (tmp_path / "go").touch()
         until(lambda: "does not take a note" in caplog.text)
-    assert "the queue of agent jobs cannot be worked on" not in caplog.text
+    assert "cannot work on the queue of agent jobs" not in caplog.text
     sqlite.mend()
     assert status(sqlite.past, id) == "active"
 
@@ -184,39 +181,6 @@ def test_a_turn_that_finds_the_database_away_is_begun_again_and_has_no_fault(
     with working(sqlite.engine, tmp_path, lease_s=2):
         until(lambda: status(sqlite.past, id) != "active")
     assert (status(sqlite.past, id), away) == ("completed", [])
-
-
-@pytest.fixture
-def held(sqlite: Database, made: Site, tmp_path: Path) -> Callable[[float], _Held]:
-    """A turn whose lease of 60 s was asked for so many seconds ago."""
-
-    def hold(ago_s: float) -> _Held:
-        configured(sqlite.past, made, "true")
-        create(sqlite.past)
-        lease = queue.claim(sqlite.past, "worker", SECOND_US, 60 * SECOND_US)
-        assert lease is not None
-        return _Held(WorkerConfig(sqlite.past, tmp_path, {}, 1, 60), lease, Event(), time.monotonic() - ago_s)
-
-    return hold
-
-
-@pytest.mark.parametrize(("ago_s", "is_given_up"), [(40, False), (48, True)])
-def test_a_lease_is_kept_for_four_fifths_of_it_from_when_it_was_asked_for(
-    held: Callable[[float], _Held], ago_s: float, is_given_up: bool
-) -> None:
-    with closing(held(ago_s)) as turn:
-        assert turn.is_stopped() == is_given_up
-
-
-def test_a_turn_that_was_given_up_stays_so_though_its_lease_is_renewed(
-    sqlite: Database, held: Callable[[float], _Held]
-) -> None:
-    with closing(held(48)) as turn:
-        assert turn.is_stopped()
-    with sqlite.past.connect() as connection:
-        renewed_us = connection.execute(sa.select(TURNS.c.lease_until_us)).scalar_one()
-    assert renewed_us > 61 * SECOND_US
-    assert turn.is_stopped()
 
 
 def test_a_turn_is_given_up_before_another_worker_may_take_it(

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from agent.jobs.tables import TURNS
-from agent.worker.child_process import WorkerProcess
+from agent.worker.child_process import ChildProcess
 from agent.worker.worker import WorkerConfig
 from tests.agent.site import SECRETS, Site, command, site
 from tests.running import PROJECT, Running, new_job, new_key
@@ -78,7 +78,7 @@ def test_a_killed_worker_is_replaced_and_its_turn_begins_again(made: Site) -> No
     until(lambda: "begins again, attempt 2" in made.log(id))
     until(lambda: workers(made.running) not in ([], [worker]))
     logged = [json.loads(line) for line in made.running.log.read_text().splitlines() if line.startswith("{")]
-    assert "the process of the agent jobs ended with status -9; another is started" in [
+    assert "the process of the agent jobs ended with status -9; restarting it" in [
         line.get("message") for line in logged
     ]
 
@@ -130,7 +130,7 @@ def test_control_database_that_does_not_answer_is_a_warning_without_a_traceback(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = sa.create_engine("postgresql+psycopg://127.0.0.1:1/none")  # nothing listens at this port
-    process = WorkerProcess(WorkerConfig(engine, tmp_path, {}, 1, 15))
+    process = ChildProcess(WorkerConfig(engine, tmp_path, {}, 1, 15))
     process.start()
     record = until(lambda: next((each for each in caplog.records if each.name == "readership.agent"), None))
     process.close()

@@ -33,7 +33,7 @@ def test_the_folders_of_archived_and_unknown_jobs_are_swept(engine: sa.Engine, c
         deep.mkdir(parents=True)
         (deep / "file").touch()
         deep.chmod(0)
-    worker._sweep(worker.WorkerConfig(engine, jobs, {}, 1, 10), threading.Event())
+    worker._remove_folders(worker.WorkerConfig(engine, jobs, {}, 1, 10), threading.Event())
     assert [each.name for each in jobs.iterdir()] == [made[1]]
     (jobs / made[1] / "tree").chmod(0o700)
 

@@ -1,0 +1,92 @@
+"""Heartbeat of a lease: renewal, loss, and the time at which a turn must stop without a renewal."""
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from threading import Event
+
+import pytest
+import sqlalchemy as sa
+
+from agent.jobs import journal, queue, store
+from agent.jobs.tables import TURNS
+from agent.worker.heartbeat import LeaseHeartbeat
+from tests.agent.clock import SECOND_US, Clock
+from tests.agent.conftest import PROJECT
+from tests.waiting import until
+
+LEASE_S = 60
+
+Start = Callable[..., LeaseHeartbeat]
+
+
+@pytest.fixture
+def start(engine: sa.Engine, clock: Clock) -> Start:
+    """Return a function that claims a new turn and starts its heartbeat."""
+
+    def claim(requested_s_ago: float = 0, stopping: Event | None = None) -> LeaseHeartbeat:
+        store.create(engine, PROJECT, "Fix it", None, clock())
+        lease = queue.claim(engine, "worker", clock(), LEASE_S * SECOND_US)
+        assert lease is not None
+        requested_s = time.monotonic() - requested_s_ago
+        return LeaseHeartbeat(engine, lease, LEASE_S, requested_s, stopping or Event(), clock)
+
+    return claim
+
+
+def lease_until_us(engine: sa.Engine) -> int:
+    with engine.connect() as connection:
+        return int(connection.execute(sa.select(TURNS.c.lease_until_us)).scalar_one())
+
+
+@pytest.mark.parametrize(("requested_s_ago", "is_stopped"), [(40, False), (48, True)])
+def test_turn_stops_after_four_fifths_of_a_lease_that_was_not_renewed(
+    start: Start, requested_s_ago: float, is_stopped: bool
+) -> None:
+    with closing(start(requested_s_ago)) as heartbeat:
+        assert heartbeat.is_stopped() == is_stopped
+
+
+def test_abandoned_turn_stays_stopped_after_its_lease_was_renewed(
+    engine: sa.Engine, clock: Clock, start: Start
+) -> None:
+    with closing(start(48)) as heartbeat:
+        assert heartbeat.is_stopped()
+        clock.turn(1)
+    assert lease_until_us(engine) == clock() + LEASE_S * SECOND_US
+    assert heartbeat.is_stopped()
+
+
+def test_lease_is_renewed_while_the_turn_runs(engine: sa.Engine, clock: Clock, start: Start) -> None:
+    with closing(start()) as heartbeat:
+        now_us = clock.turn(10)
+        until(lambda: lease_until_us(engine) == now_us + LEASE_S * SECOND_US)
+        assert not heartbeat.is_stopped()
+
+
+def test_turn_of_a_cancelled_job_is_stopped_at_the_next_heartbeat(
+    engine: sa.Engine, clock: Clock, start: Start
+) -> None:
+    with closing(start()) as heartbeat:
+        [job], _ = store.listed(engine, PROJECT, None, 1, 0)
+        store.cancel(engine, PROJECT, job.id, clock())
+        until(heartbeat.is_stopped)
+    assert heartbeat.is_lost
+
+
+def test_turn_of_a_stopping_worker_is_stopped_with_its_lease(start: Start) -> None:
+    stopping = Event()
+    with closing(start(stopping=stopping)) as heartbeat:
+        stopping.set()
+        assert heartbeat.is_stopped()
+    assert not heartbeat.is_lost
+
+
+def test_output_is_written_to_the_log_when_the_heartbeat_closes(engine: sa.Engine, start: Start) -> None:
+    with closing(start()) as heartbeat:
+        heartbeat.tail.add(b"one\ntwo\n")
+    [job], _ = store.listed(engine, PROJECT, None, 1, 0)
+    assert [(entry.kind, entry.text) for entry in journal.read(engine, job.id).entries] == [
+        ("turn", "begins"),
+        ("output", "one\ntwo\n"),
+    ]
