@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from agent.jobs.tables import JOBS, TURNS
-from tests.agent.code_hosts import Kind
+from tests.agent.forge_doubles import Kind
 from tests.agent.git_server import serving
 from tests.agent.job_folder import processes, sleeper
 from tests.agent.jobs.test_webhook import receiver

@@ -10,8 +10,8 @@ from agent import retry
 from agent.errors import HostUnavailable, InvalidConfiguration, PullRequestRefused, Stopped
 from agent.forge import forges, pull_request
 from agent.forge.forges import Proposal
-from tests.agent.code_hosts import CodeHostDouble, Kind, hosting
 from tests.agent.dripping import dripping
+from tests.agent.forge_doubles import CodeHostDouble, Kind, hosting
 
 BRANCH = "readership/j1"
 TOKEN = "forge-token"
