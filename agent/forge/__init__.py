@@ -1,6 +1,6 @@
 """Pull requests at GitHub, GitLab, Gitea, Forgejo and Pagure.
 
-- `pull_request`: The pull request of a branch: the open one if there is one, else a new one.
-- `forges`: What differs from code host to code host: a row each. The words of their documentation are at each row.
-- `response`: What a code host's answer says beside what was asked for: why not, and when to ask again.
+- `pull_request`: find or create the pull request of a branch.
+- `forges`: differences between the APIs of the forges, one record per forge, with links to their documentation.
+- `response`: error text and requested pause of a forge's response.
 """

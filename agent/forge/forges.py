@@ -1,4 +1,4 @@
-"""What differs from code host to code host: a row each. The words of their documentation are at each row."""
+"""Differences between the APIs of the forges, one record per forge, with links to their documentation."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,21 +8,21 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-Forge = Literal["github", "gitlab", "gitea", "forgejo", "pagure"]
+ForgeName = Literal["github", "gitlab", "gitea", "forgejo", "pagure"]
 
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """`is_inside`: its branch is in the repository itself, and not in a fork that has one of the same name."""
+    """Pull request as a forge lists it. `is_from_fork`: the branch belongs to another repository."""
 
     url: str
     branch: str
-    is_inside: bool
+    is_from_fork: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A pull request to be."""
+    """Content of a new pull request that merges `branch` into `base`."""
 
     branch: str
     base: str
@@ -31,80 +31,72 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class CodeHost:
-    """`project` is a path under the API's base; what is asked of a project is at paths under it."""
+class Forge:
+    """API of one kind of forge. A *project* is the path of a repository's resources below the base of the API."""
 
     name: str
     api_suffix: str
-    """Of an installation's address; what stands before it is the path that the installation is under."""
+    """End of the API's URL. An installation below a path has that path before the suffix."""
     api_base: Callable[[str], str]
-    """From the address of the installation: scheme and host."""
+    """Base of the API, from scheme and host of the installation."""
     headers: Callable[[str], dict[str, str]]
+    """Request headers, from the token."""
     project: Callable[[str], str]
-    """From the repository's path without `.git`."""
+    """Project, from the path of the repository without `.git`."""
     pulls: str
+    """Path of the pull requests below the project."""
     branch: str | None
-    """None: what it says of a creation tells which branch is missing."""
-    listing: Callable[[str, str], Mapping[str, str]]
-    """From the repository's path and the branch: the query for open pull requests, without the page."""
-    proposed: Callable[[Proposal], Mapping[str, str]]
+    """Path of a branch below the project; None if the response to a creation already names a missing branch."""
+    list_query: Callable[[str, str], Mapping[str, str]]
+    """Query for open pull requests without the page number, from the path of the repository and the branch."""
+    creation: Callable[[Proposal], Mapping[str, str]]
+    """Request body that creates a pull request."""
     read: Callable[[bytes], PullRequest]
     read_all: Callable[[bytes], list[PullRequest]]
     duplicate_status: int | None
-    """None: it makes a second one."""
-    right: str
+    """Status of the response if the pull request exists already; None if the forge creates a second one."""
+    required_rights: str
+    """Rights of the token that a job needs, in the forge's own terms."""
     created_at: str | None = None
-    """None: at `pulls`."""
+    """Path below the project that creates a pull request; None if that is `pulls`."""
     created_status: int = 201
     needs_user: bool = False
-    """Whether git must say whose the token is."""
+    """Whether git must send the name of the user that the token belongs to."""
 
 
 class _Repository(msgspec.Struct):
     id: int
 
 
-class _End(msgspec.Struct):
-    """One end of a pull request; its repository is gone where a fork was deleted."""
+class _Ref(msgspec.Struct):
+    """Head or base of a pull request. A deleted fork has no `repo`."""
 
     ref: str
     repo: _Repository | None
 
 
 class _Pull(msgspec.Struct):
-    html_url: str
-    head: _End
-    base: _End
+    """Pull request of GitHub and Gitea."""
 
-    def told(self) -> PullRequest:
-        is_inside = self.head.repo is not None and self.head.repo == self.base.repo
-        return PullRequest(self.html_url, self.head.ref, is_inside)
+    html_url: str
+    head: _Ref
+    base: _Ref
+
+    def pull_request(self) -> PullRequest:
+        is_from_fork = self.head.repo is None or self.head.repo != self.base.repo
+        return PullRequest(self.html_url, self.head.ref, is_from_fork)
 
 
 class _MergeRequest(msgspec.Struct):
+    """Merge request of GitLab."""
+
     web_url: str
     source_branch: str
     source_project_id: int | None
     target_project_id: int
 
-    def told(self) -> PullRequest:
-        return PullRequest(self.web_url, self.source_branch, self.source_project_id == self.target_project_id)
-
-
-def _read_pull(content: bytes) -> PullRequest:
-    return msgspec.json.decode(content, type=_Pull).told()
-
-
-def _read_pulls(content: bytes) -> list[PullRequest]:
-    return [each.told() for each in msgspec.json.decode(content, type=list[_Pull])]
-
-
-def _read_merge_request(content: bytes) -> PullRequest:
-    return msgspec.json.decode(content, type=_MergeRequest).told()
-
-
-def _read_merge_requests(content: bytes) -> list[PullRequest]:
-    return [each.told() for each in msgspec.json.decode(content, type=list[_MergeRequest])]
+    def pull_request(self) -> PullRequest:
+        return PullRequest(self.web_url, self.source_branch, self.source_project_id != self.target_project_id)
 
 
 class _PagureRequest(msgspec.Struct):
@@ -113,41 +105,60 @@ class _PagureRequest(msgspec.Struct):
     project: _Repository
     repo_from: _Repository | None
 
-    def told(self) -> PullRequest:
-        return PullRequest(self.full_url, self.branch_from, self.repo_from == self.project)
+    def pull_request(self) -> PullRequest:
+        return PullRequest(self.full_url, self.branch_from, self.repo_from != self.project)
 
 
 class _PagureRequests(msgspec.Struct):
     requests: list[_PagureRequest]
 
 
+def _read_pull(content: bytes) -> PullRequest:
+    return msgspec.json.decode(content, type=_Pull).pull_request()
+
+
+def _read_pulls(content: bytes) -> list[PullRequest]:
+    return [each.pull_request() for each in msgspec.json.decode(content, type=list[_Pull])]
+
+
+def _read_merge_request(content: bytes) -> PullRequest:
+    return msgspec.json.decode(content, type=_MergeRequest).pull_request()
+
+
+def _read_merge_requests(content: bytes) -> list[PullRequest]:
+    return [each.pull_request() for each in msgspec.json.decode(content, type=list[_MergeRequest])]
+
+
 def _read_pagure_request(content: bytes) -> PullRequest:
-    return msgspec.json.decode(content, type=_PagureRequest).told()
+    return msgspec.json.decode(content, type=_PagureRequest).pull_request()
 
 
 def _read_pagure_requests(content: bytes) -> list[PullRequest]:
-    return [each.told() for each in msgspec.json.decode(content, type=_PagureRequests).requests]
+    return [each.pull_request() for each in msgspec.json.decode(content, type=_PagureRequests).requests]
 
 
-def _github_api(address: str) -> str:
-    """https://docs.github.com/en/enterprise-server@3.17/rest/quickstart and, of ghe.com,
+def _github_api(installation: str) -> str:
+    """Return the API base of github.com, of a ghe.com subdomain, or of a GitHub Enterprise Server.
+
+    https://docs.github.com/en/enterprise-server@3.17/rest/quickstart
     https://docs.github.com/en/enterprise-cloud@latest/admin/data-residency/getting-started-with-data-residency-for-github-enterprise-cloud
     """
-    host = urlsplit(address).netloc.lower()
+    host = urlsplit(installation).netloc.lower()
     if host == "github.com" or host.endswith(".ghe.com"):
         return f"https://api.{host}"
-    return f"{address}/api/v3"
+    return f"{installation}/api/v3"
 
 
 def _without_quick_actions(text: str) -> str:
-    """A line such as `/merge` would be obeyed, with the rights of the token:
+    """Escape the slash at the start of a line: GitLab executes a line such as `/merge` with the token's rights.
+
     https://docs.gitlab.com/user/project/quick_actions/
     """
     return re.sub(r"(?m)^(\s*)/", r"\1\\/", text)
 
 
 # https://docs.github.com/en/rest/pulls/pulls and https://docs.github.com/en/rest/branches/branches
-GITHUB = CodeHost(
+GITHUB = Forge(
     name="GitHub",
     api_suffix="/api/v3",
     api_base=_github_api,
@@ -159,79 +170,81 @@ GITHUB = CodeHost(
     project=lambda path: f"repos/{quote(path)}",
     pulls="pulls",
     branch="branches/{}",
-    listing=lambda path, branch: {"state": "open", "head": f"{path.partition('/')[0]}:{branch}", "per_page": "100"},
-    proposed=lambda it: {"title": it.title, "head": it.branch, "base": it.base, "body": it.body},
+    list_query=lambda path, branch: {"state": "open", "head": f"{path.partition('/')[0]}:{branch}", "per_page": "100"},
+    creation=lambda new: {"title": new.title, "head": new.branch, "base": new.base, "body": new.body},
     read=_read_pull,
     read_all=_read_pulls,
     duplicate_status=422,
-    right="Contents and Pull requests: read and write, of a fine-grained token, or the scope repo of a classic one",
+    required_rights=(
+        "Contents and Pull requests: read and write, of a fine-grained token, or the scope repo of a classic one"
+    ),
 )
 
 # https://docs.gitlab.com/api/merge_requests/, https://docs.gitlab.com/api/branches/, https://docs.gitlab.com/api/rest/authentication/
-GITLAB = CodeHost(
+GITLAB = Forge(
     name="GitLab",
     api_suffix="/api/v4",
-    api_base=lambda address: f"{address}/api/v4",
+    api_base=lambda installation: f"{installation}/api/v4",
     headers=lambda token: {"PRIVATE-TOKEN": token},
     project=lambda path: f"projects/{quote(path, safe='')}",
     pulls="merge_requests",
     branch="repository/branches/{}",
-    listing=lambda path, branch: {"state": "opened", "source_branch": branch, "per_page": "100"},
-    proposed=lambda it: {
-        "title": it.title,
-        "source_branch": it.branch,
-        "target_branch": it.base,
-        "description": _without_quick_actions(it.body),
+    list_query=lambda path, branch: {"state": "opened", "source_branch": branch, "per_page": "100"},
+    creation=lambda new: {
+        "title": new.title,
+        "source_branch": new.branch,
+        "target_branch": new.base,
+        "description": _without_quick_actions(new.body),
     },
     read=_read_merge_request,
     read_all=_read_merge_requests,
     duplicate_status=409,
-    right="the scopes api and write_repository, and the role Developer in the project",
+    required_rights="the scopes api and write_repository, and the role Developer in the project",
 )
 
-# https://docs.gitea.com/api/, https://codeberg.org/api/swagger: a list cannot be asked for by its head
-GITEA = CodeHost(
+# https://docs.gitea.com/api/, https://codeberg.org/api/swagger: the list cannot be filtered by head
+GITEA = Forge(
     name="Gitea",
     api_suffix="/api/v1",
-    api_base=lambda address: f"{address}/api/v1",
+    api_base=lambda installation: f"{installation}/api/v1",
     headers=lambda token: {"Authorization": f"token {token}"},
     project=lambda path: f"repos/{quote(path)}",
     pulls="pulls",
     branch="branches/{}",
-    listing=lambda path, branch: {"state": "open", "sort": "recentupdate", "limit": "50"},
-    proposed=lambda it: {"title": it.title, "head": it.branch, "base": it.base, "body": it.body},
+    list_query=lambda path, branch: {"state": "open", "sort": "recentupdate", "limit": "50"},
+    creation=lambda new: {"title": new.title, "head": new.branch, "base": new.base, "body": new.body},
     read=_read_pull,
     read_all=_read_pulls,
     duplicate_status=409,
-    right="the scope write:repository, of a user who may write to the repository",
+    required_rights="the scope write:repository, of a user who may write to the repository",
 )
 
-# https://pagure.io/api/0/: a list cannot be asked for by its branch, and the newest come first
-PAGURE = CodeHost(
+# https://pagure.io/api/0/: the list cannot be filtered by branch; it is sorted from newest to oldest
+PAGURE = Forge(
     name="Pagure",
     api_suffix="/api/0",
-    api_base=lambda address: f"{address}/api/0",
+    api_base=lambda installation: f"{installation}/api/0",
     headers=lambda token: {"Authorization": f"token {token}"},
     project=quote,
     pulls="pull-requests",
     branch=None,
-    listing=lambda path, branch: {"status": "Open", "per_page": "100"},
-    proposed=lambda it: {
-        "title": it.title,
-        "branch_from": it.branch,
-        "branch_to": it.base,
-        "initial_comment": it.body,
+    list_query=lambda path, branch: {"status": "Open", "per_page": "100"},
+    creation=lambda new: {
+        "title": new.title,
+        "branch_from": new.branch,
+        "branch_to": new.base,
+        "initial_comment": new.body,
     },
     read=_read_pagure_request,
     read_all=_read_pagure_requests,
     duplicate_status=None,
-    right="the ACLs commit and pull_request_create, of a user who may commit to the project",
+    required_rights="the ACLs commit and pull_request_create, of a user who may commit to the project",
     created_at="pull-request/new",
     created_status=200,
     needs_user=True,
 )
 
-CODE_HOSTS: dict[Forge, CodeHost] = {
+FORGES: dict[ForgeName, Forge] = {
     "github": GITHUB,
     "gitlab": GITLAB,
     "gitea": GITEA,

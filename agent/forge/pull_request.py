@@ -1,4 +1,4 @@
-"""The pull request of a branch: the open one if there is one, else a new one."""
+"""Pull request of a branch: find the open one, or create one."""
 
 import re
 import ssl
@@ -16,38 +16,39 @@ import msgspec
 from agent import retry
 from agent.deadline import within
 from agent.errors import HostUnavailable, InvalidConfiguration, PullRequestRefused, Stopped
-from agent.forge.forges import CODE_HOSTS, CodeHost, Forge, Proposal, PullRequest
-from agent.forge.response import UNAVAILABLE, retry_after_s, words_of
+from agent.forge.forges import FORGES, Forge, ForgeName, Proposal, PullRequest
+from agent.forge.response import UNAVAILABLE, error_text, retry_after_s
 from agent.git.remote import HIDDEN
 
-LIMIT_S = 30.0
-"""Of a whole request, from the look-up of the host to the last byte."""
+TIMEOUT_S = 30.0
+"""Deadline of a whole request, from the DNS lookup to the last byte of the response, in seconds."""
 API_BASE = re.compile(r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[^\s?#\\]*)?")
 API_BASE_EXAMPLE = "https://gitlab.example.com/api/v4"
 LATE_S = 60.0
-"""For so long a pull request that was asked for in vain is looked for, where the host would make a second one."""
+"""Seconds to look for a pull request whose creation got no response, at a forge that would create a second one."""
 LOOK_AGAIN_S = 3.0
 REDIRECTS_MAX = 3
 PAGES_MAX = 20
-"""Of open pull requests: Gitea's and Pagure's cannot be asked for by branch, and the job's is one of the latest."""
+"""Maximum number of pages of open pull requests to read. Gitea and Pagure cannot filter by branch, but they sort by
+date, and the pull request of an active job is one of the latest."""
 TITLE_CHARS_MAX = 255
 BODY_CHARS_MAX = 60_000
-"""GitHub takes 65,536."""
+"""Maximum length of a pull request's description; GitHub accepts 65,536 characters."""
 
-Read = TypeVar("Read")
+Decoded = TypeVar("Decoded")
 
 
-def api_base_of(forge: Forge, repository_url: str) -> str:
-    """Where the API of a repository's host is, if its installation is not under a path of its own."""
+def default_api_base(forge: ForgeName, repository_url: str) -> str:
+    """Return the base of the forge's API for a repository URL, if the installation is not below a path."""
     parts = urlsplit(repository_url)
-    return CODE_HOSTS[forge].api_base(f"{parts.scheme}://{parts.netloc}")
+    return FORGES[forge].api_base(f"{parts.scheme}://{parts.netloc}")
 
 
 def check_api_base(api_base: str) -> str:
-    """The address, if it is one.
+    """Return the API base unchanged.
 
     Raises:
-        InvalidConfiguration: it is not.
+        InvalidConfiguration: it is not an http or https URL, or it contains a user or a query.
     """
     if not API_BASE.fullmatch(api_base):
         raise InvalidConfiguration(f"an API base is an http or https URL such as {API_BASE_EXAMPLE}")
@@ -55,36 +56,36 @@ def check_api_base(api_base: str) -> str:
 
 
 def open_pull_request(
-    forge: Forge,
+    forge: ForgeName,
     api_base: str | None,
     repository_url: str,
     token: str,
     proposal: Proposal,
     is_stopped: Callable[[], bool],
 ) -> str:
-    """The URL of the branch's open pull request, which is made if there is none. Any number of times makes one.
+    """Return the URL of the branch's open pull request; create it if there is none. Repeated calls create only one.
 
-    `api_base` is None where it follows from the repository's URL. A host that is not to be had is asked three times,
-    each time from the start: an answer that was lost may be that of a pull request that was made.
+    `api_base` is None if it follows from the repository's URL. If the forge is unavailable, the whole operation is
+    retried, beginning with the search: a lost response may be that of a created pull request.
 
     Raises:
-        PullRequestRefused: the host will not have it, and the message says why.
-        HostUnavailable: it did not answer, thrice.
-        Stopped: `is_stopped` said so.
+        PullRequestRefused: the forge refuses the pull request; the message has the reason.
+        HostUnavailable: the forge did not answer in three attempts.
+        Stopped: `is_stopped` returned true.
     """
-    row = CODE_HOSTS[forge]
-    base = check_api_base(api_base or api_base_of(forge, repository_url)).rstrip("/")
+    row = FORGES[forge]
+    base = check_api_base(api_base or default_api_base(forge, repository_url)).rstrip("/")
     path = _path_of(row, base, repository_url)
     headers = {"User-Agent": "Readership", **row.headers(token)}
-    host = _Host(row, base, path, token, headers, ssl.create_default_context(), is_stopped)
-    return retry.persistently(lambda: _found(host, proposal.branch) or _made(host, proposal), is_stopped)
+    api = _ForgeApi(row, base, path, token, headers, ssl.create_default_context(), is_stopped)
+    return retry.persistently(lambda: _find(api, proposal.branch) or _create(api, proposal), is_stopped)
 
 
 @dataclass(frozen=True, slots=True)
-class _Host:
-    """One repository at its host."""
+class _ForgeApi:
+    """API of a forge for one repository."""
 
-    row: CodeHost
+    forge: Forge
     base: str
     path: str
     token: str = field(repr=False)
@@ -94,153 +95,163 @@ class _Host:
 
     @property
     def project(self) -> str:
-        return f"{self.base}/{self.row.project(self.path)}"
+        return f"{self.base}/{self.forge.project(self.path)}"
 
-    def ask(self, method: str, url: str, body: Mapping[str, str] | None = None) -> httpx.Response:
-        """The answer, of wherever redirects lead.
+    def request(self, method: str, url: str, body: Mapping[str, str] | None = None) -> httpx.Response:
+        """Send a request, follow its redirects, and return the response.
 
-        A POST is not cut by a stop, but by its limit alone: the host may do what it asks for, and nobody would hear.
+        A stop interrupts a GET but not a POST: the forge may execute the POST, and its response would be lost.
 
         Raises:
-            PullRequestRefused: they lead to another host, or nowhere.
-            HostUnavailable: it cannot be reached, does not answer in time, or asks to be left alone.
-            Stopped: `is_stopped` said so.
+            PullRequestRefused: a redirect leads to another host, or there are too many of them.
+            HostUnavailable: the forge cannot be reached, does not answer in time, or asks for a pause.
+            Stopped: `is_stopped` returned true.
         """
-        is_cut = self.is_stopped if method == "GET" else lambda: False
+        is_interrupted = self.is_stopped if method == "GET" else lambda: False
         for _ in range(REDIRECTS_MAX + 1):
             if self.is_stopped():
                 raise Stopped("the turn was stopped")
             try:
-                answer = within(LIMIT_S, partial(self._asked, method, url, body), is_cut)
+                response = within(TIMEOUT_S, partial(self._send, method, url, body), is_interrupted)
             except TimeoutError:
-                raise HostUnavailable(f"{self.base} did not answer within {LIMIT_S:g} s") from None
+                raise HostUnavailable(f"{self.base} did not answer within {TIMEOUT_S:g} s") from None
             except httpx.RequestError as error:
-                raise HostUnavailable(self._clean(f"{self.base} could not be reached: {error}")) from None
-            if not answer.has_redirect_location:
-                break
-            url = self._next(answer)
-        else:
-            raise PullRequestRefused(f"{self.base} redirects without end")
-        pause_s = retry_after_s(answer)
-        if answer.status_code in UNAVAILABLE or pause_s is not None:
-            raise HostUnavailable(
-                self._clean(f"{self.base} is not to be had ({answer.status_code}) {words_of(answer.content)}")
-                + (f"; it asks to be left alone for {pause_s:.0f} s" if pause_s else ""),
-                pause_s or 0,
-            )
-        return answer
+                raise HostUnavailable(self._redact(f"{self.base} could not be reached: {error}")) from None
+            if not response.has_redirect_location:
+                return self._available(response)
+            url = self._next_url(response)
+        raise PullRequestRefused(f"{self.base} redirects more than {REDIRECTS_MAX} times")
 
-    async def _asked(self, method: str, url: str, body: Mapping[str, str] | None) -> httpx.Response:
+    async def _send(self, method: str, url: str, body: Mapping[str, str] | None) -> httpx.Response:
         async with httpx.AsyncClient(
-            timeout=None,  # noqa: S113  # its timeout is that of `within`
+            timeout=None,  # noqa: S113  # the deadline is that of `within`
             trust_env=False,
             verify=self.tls,
             headers=self.headers,
         ) as client:
             return await client.request(method, url, json=body)
 
-    def refusal(self, answer: httpx.Response) -> PullRequestRefused:
-        """The error of an answer that is none of those awaited."""
-        status, words, name = answer.status_code, words_of(answer.content), self.row.name
+    def _available(self, response: httpx.Response) -> httpx.Response:
+        """Return the response. Raises HostUnavailable if its status or headers ask the client to retry later."""
+        pause_s = retry_after_s(response)
+        if response.status_code not in UNAVAILABLE and pause_s is None:
+            return response
+        reason = f"{self.base} is unavailable ({response.status_code})"
+        if text := error_text(response.content):
+            reason += f": {text}"
+        if pause_s:
+            reason += f"; it asks for a pause of {pause_s:.0f} s"
+        raise HostUnavailable(self._redact(reason), pause_s or 0)
+
+    def refusal(self, response: httpx.Response) -> PullRequestRefused:
+        """Return the error for a response with an unexpected status."""
+        status, text, name = response.status_code, error_text(response.content), self.forge.name
         reason = {
             401: f"{name} does not accept the token (401)",
-            403: f"{name} forbids it (403); the token needs {self.row.right}",
-            404: f"{name} has no {self.path} at {self.base}, or the token may not see it (404)",
+            403: f"{name} forbids the request (403); the token needs {self.forge.required_rights}",
+            404: f"{name} has no {self.path} at {self.base}, or the token may not read it (404)",
         }.get(status, f"{name} refused the pull request ({status})")
-        return PullRequestRefused(self._clean(f"{reason}: {words}" if words else reason))
+        return PullRequestRefused(self._redact(f"{reason}: {text}" if text else reason))
 
-    def _next(self, answer: httpx.Response) -> str:
-        """Where a redirect leads: a renamed repository, but never another host, which would be sent the token."""
-        target = answer.url.join(answer.headers["Location"])
-        if (target.scheme, target.host, target.port) != (answer.url.scheme, answer.url.host, answer.url.port):
+    def _next_url(self, response: httpx.Response) -> str:
+        """Return the target of a redirect, such as that of a renamed repository.
+
+        Raises:
+            PullRequestRefused: the target is another host, which must not receive the token.
+        """
+        target = response.url.join(response.headers["Location"])
+        if (target.scheme, target.host, target.port) != (response.url.scheme, response.url.host, response.url.port):
             raise PullRequestRefused(
-                self._clean(f"{self.base} leads to another host, {target.host}, which is not sent the token")
+                self._redact(f"{self.base} redirects to another host, {target.host}; the token is not sent there")
             )
         return str(target)
 
-    def _clean(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         return text.replace(self.token, HIDDEN)
 
 
-def _path_of(row: CodeHost, base: str, repository_url: str) -> str:
-    """The repository's path at its installation, which may itself be under a path."""
+def _path_of(forge: Forge, base: str, repository_url: str) -> str:
+    """Return the repository's path within its installation, which may itself be below a path."""
     path = unquote(urlsplit(repository_url).path).strip("/").removesuffix(".git")
-    under = urlsplit(base).path.removesuffix(row.api_suffix).strip("/")
-    return path.removeprefix(f"{under}/") if under else path
+    parent = urlsplit(base).path.removesuffix(forge.api_suffix).strip("/")
+    return path.removeprefix(f"{parent}/") if parent else path
 
 
-def _found(host: _Host, branch: str) -> str | None:
-    """The URL of the branch's open pull request."""
-    return next((each.url for each in _listed(host, branch) if each.branch == branch and each.is_inside), None)
+def _find(api: _ForgeApi, branch: str) -> str | None:
+    """Return the URL of the branch's open pull request, or None."""
+    own = (each.url for each in _open_pull_requests(api, branch) if each.branch == branch and not each.is_from_fork)
+    return next(own, None)
 
 
-def _listed(host: _Host, branch: str) -> Iterator[PullRequest]:
-    query = host.row.listing(host.path, branch)
+def _open_pull_requests(api: _ForgeApi, branch: str) -> Iterator[PullRequest]:
+    """Yield open pull requests; if the forge can filter them, only those of the branch."""
+    query = api.forge.list_query(api.path, branch)
     for page in range(1, PAGES_MAX + 1):
-        answer = host.ask(
-            "GET", str(httpx.URL(f"{host.project}/{host.row.pulls}", params={**query, "page": str(page)}))
-        )
-        if answer.status_code != 200:
-            raise host.refusal(answer)
-        listed = _decoded(host, host.row.read_all, answer)
-        if not listed:  # a page may be shorter than what was asked for: installations have a maximum of their own
+        url = httpx.URL(f"{api.project}/{api.forge.pulls}", params={**query, "page": str(page)})
+        response = api.request("GET", str(url))
+        if response.status_code != 200:
+            raise api.refusal(response)
+        found = _decode(api, api.forge.read_all, response)
+        if not found:  # a short page is not the last one: an installation may have a smaller maximum than requested
             return
-        yield from listed
+        yield from found
 
 
-def _made(host: _Host, proposal: Proposal) -> str:
-    """The URL of a new pull request, or of the one that was made meanwhile."""
-    proposal = _cut(proposal)
-    if host.row.branch is not None:
-        _require_branch(host, host.row.branch, proposal.base)
+def _create(api: _ForgeApi, proposal: Proposal) -> str:
+    """Return the URL of a new pull request, or of one that was created since the search."""
+    proposal = _truncated(proposal)
+    forge = api.forge
+    if forge.branch is not None:
+        _require_branch(api, forge.branch, proposal.base)
     try:
-        answer = host.ask(
-            "POST", f"{host.project}/{host.row.created_at or host.row.pulls}", host.row.proposed(proposal)
-        )
+        response = api.request("POST", f"{api.project}/{forge.created_at or forge.pulls}", forge.creation(proposal))
     except HostUnavailable as error:
-        is_refused = host.row.duplicate_status is not None or error.retry_after_s > 0
-        if not is_refused and (url := _found_late(host, proposal.branch)):
+        is_safe_to_retry = forge.duplicate_status is not None or error.retry_after_s > 0
+        if not is_safe_to_retry and (url := _find_late(api, proposal.branch)):
             return url
         raise
-    if answer.status_code == host.row.created_status:
-        return _decoded(host, host.row.read, answer).url
-    if answer.status_code == host.row.duplicate_status and (url := _found(host, proposal.branch)):
+    if response.status_code == forge.created_status:
+        return _decode(api, forge.read, response).url
+    if response.status_code == forge.duplicate_status and (url := _find(api, proposal.branch)):
         return url
-    raise host.refusal(answer)
+    raise api.refusal(response)
 
 
-def _found_late(host: _Host, branch: str) -> str | None:
-    """The URL of one that the host makes after nobody waits for its answer any more."""
+def _find_late(api: _ForgeApi, branch: str) -> str | None:
+    """Return the URL of a pull request that the forge creates after its response timed out, or None after LATE_S."""
     until_s = time.monotonic() + LATE_S
     while time.monotonic() < until_s:
         with suppress(HostUnavailable):
-            if url := _found(host, branch):
+            if url := _find(api, branch):
                 return url
-        retry.pause(LOOK_AGAIN_S, host.is_stopped)
+        retry.pause(LOOK_AGAIN_S, api.is_stopped)
     return None
 
 
-def _require_branch(host: _Host, branch: str, base: str) -> None:
-    """GitLab takes a merge request into a branch that is not there; the others' words do not say which is missing."""
-    answer = host.ask("GET", f"{host.project}/{branch.format(quote(base, safe=''))}")
-    if answer.status_code == 404:
+def _require_branch(api: _ForgeApi, path: str, base: str) -> None:
+    """Raise PullRequestRefused if the repository has no branch `base`; `path` is the forge's path of a branch.
+
+    GitLab accepts a merge request into a missing branch. The error of other forges does not name the missing branch.
+    """
+    response = api.request("GET", f"{api.project}/{path.format(quote(base, safe=''))}")
+    if response.status_code == 404:
         raise PullRequestRefused(
-            f"{host.path} has no branch {base!r} for the pull request to go to; "
-            "it must be a branch, not a tag or a commit: set the project's ref to one"
+            f"{api.path} has no branch {base!r} to merge the pull request into: "
+            "set the project's ref to a branch, not a tag or a commit"
         )
-    if answer.status_code != 200:
-        raise host.refusal(answer)
+    if response.status_code != 200:
+        raise api.refusal(response)
 
 
-def _cut(proposal: Proposal) -> Proposal:
+def _truncated(proposal: Proposal) -> Proposal:
     title = " ".join(proposal.title.split())[:TITLE_CHARS_MAX]
     return Proposal(proposal.branch, proposal.base.removeprefix("refs/heads/"), title, proposal.body[:BODY_CHARS_MAX])
 
 
-def _decoded(host: _Host, read: Callable[[bytes], Read], answer: httpx.Response) -> Read:
+def _decode(api: _ForgeApi, read: Callable[[bytes], Decoded], response: httpx.Response) -> Decoded:
     try:
-        return read(answer.content)
+        return read(response.content)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise PullRequestRefused(
-            f"{host.base} does not answer as {host.row.name} does: is the API base right?"
+            f"{api.base} does not answer like the API of {api.forge.name}: check the project's API base"
         ) from None

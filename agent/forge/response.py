@@ -1,4 +1,4 @@
-"""What a code host's answer says beside what was asked for: why not, and when to ask again."""
+"""Error text and requested pause of a forge's response."""
 
 import time
 from collections.abc import Iterator
@@ -10,50 +10,58 @@ import httpx
 import msgspec
 
 UNAVAILABLE = frozenset({429, 502, 503, 504})
-WORDS_CHARS_MAX = 500
-TOLD_IN = ("message", "error", "error_description", "errors")
+"""Statuses of a forge that may answer the same request later."""
+ERROR_CHARS_MAX = 500
+ERROR_KEYS = ("message", "error", "error_description", "errors")
 
 
-def retry_after_s(answer: httpx.Response) -> float | None:
-    """The pause that a host asks for, which GitHub does with 403 too; None if it does not.
+def retry_after_s(response: httpx.Response) -> float | None:
+    """Return the pause that the forge asks for, in seconds, or None. GitHub asks for one with a 403, too.
 
     https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
     """
-    if answer.status_code not in UNAVAILABLE | {403}:
+    if response.status_code not in UNAVAILABLE | {403}:
         return None
-    asked = answer.headers.get("Retry-After", "")
-    if asked.isdigit():
-        return float(asked)
+    retry_after = response.headers.get("Retry-After", "")
+    if retry_after.isdigit():
+        return float(retry_after)
     with suppress(ValueError):
-        return max(0.0, (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds())
-    reset = answer.headers.get("X-RateLimit-Reset", "")
-    if answer.headers.get("X-RateLimit-Remaining") == "0" and reset.isdigit():
+        return max(0.0, (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds())
+    reset = response.headers.get("X-RateLimit-Reset", "")
+    if response.headers.get("X-RateLimit-Remaining") == "0" and reset.isdigit():
         return max(0.0, int(reset) - time.time())
     return None
 
 
-def words_of(content: bytes) -> str:
-    """What a host says of its refusal: GitHub and Gitea in `message` and `errors`, GitLab in `message` or `error`."""
+def error_text(content: bytes) -> str:
+    """Return the error messages in a response body on one line, or an empty text if the body is not a JSON object.
+
+    GitHub and Gitea use the keys `message` and `errors`, GitLab uses `message` or `error`, Pagure `error` and `errors`.
+    """
     try:
-        told = msgspec.json.decode(content, type=dict[str, object])
+        body = msgspec.json.decode(content, type=dict[str, object])
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ""
-    text = "; ".join(dict.fromkeys(each for key in TOLD_IN for each in _texts(told.get(key))))
-    return "".join(each if each.isprintable() else " " for each in text)[:WORDS_CHARS_MAX]
+    text = "; ".join(dict.fromkeys(each for key in ERROR_KEYS for each in _texts(body.get(key))))
+    return "".join(each if each.isprintable() else " " for each in text)[:ERROR_CHARS_MAX]
 
 
-def _texts(told: object) -> Iterator[str]:
-    """GitHub's errors are objects of resource, field and code, or have a message; GitLab's are lists by field."""
-    match told:
+def _texts(value: object) -> Iterator[str]:
+    """Yield the messages in a JSON value.
+
+    An error of GitHub is an object with either a message or a resource, a field and a code. GitLab's errors are lists
+    of messages by field.
+    """
+    match value:
         case str():
-            yield told
+            yield value
         case {"message": str(message)}:
             yield message
         case {"field": field, "code": code}:
             yield f"{field} {code}"
         case dict():
-            yield from (f"{key} {text}" for key, each in told.items() for text in _texts(each))
+            yield from (f"{key} {text}" for key, each in value.items() for text in _texts(each))
         case list():
-            yield from (text for each in told for text in _texts(each))
+            yield from (text for each in value for text in _texts(each))
         case _:
             return

@@ -1,31 +1,31 @@
-"""What a project's agent jobs need to know: repository, code host, coding agent, and where the secrets are.
+"""Configuration of a project's agent jobs: repository, forge, coding agent, model, and references to their secrets.
 
-A secret is named, never stored: `env:NAME` or `file:/path`, looked up by the worker when it needs it.
+A reference to a secret is `env:NAME` or `file:/path`. The worker reads the secret when it uses it; no secret is stored.
 """
 
-import json
-from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 import sqlalchemy as sa
 
 from agent.coding_agent.presets import COMMAND, PRESETS
 from agent.errors import InvalidConfiguration, NotConfigured
-from agent.forge.forges import CODE_HOSTS, Forge
+from agent.forge.forges import FORGES, ForgeName
 from agent.git.remote import USERNAME, Remote
 from agent.jobs import secret_ref
 from warehouse.control import projects
 from warehouse.control.database import METADATA, transaction
 
-HOSTS = tuple(CODE_HOSTS)
-ASKING = tuple(name for name, row in CODE_HOSTS.items() if row.needs_user)
+FORGE_NAMES = tuple(FORGES)
+FORGES_WITH_USER = tuple(name for name, forge in FORGES.items() if forge.needs_user)
 AGENTS = (*PRESETS, COMMAND)
-SHOWN = ("/usr", "/bin", "/lib")
-"""What every coding agent may read."""
+SANDBOX_FOLDERS = ("/usr", "/bin", "/lib")
+"""Folders that every coding agent may read."""
 TIME_LIMIT_S_MAX = 24 * 3600
 _EXAMPLE = "https://git.example/x"
+_URL_FORM = "an http or https URL without user and password"
 
 CONFIGURATIONS = sa.Table(
     "agent_configurations",
@@ -35,90 +35,106 @@ CONFIGURATIONS = sa.Table(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """One project's. Optional texts are empty where they are not set."""
+class Configuration(msgspec.Struct, frozen=True):
+    """Configuration of one project. An optional text that is not set is empty."""
 
-    repository: str  # http or https URL of the repository, without user or password
-    ref: str = "main"  # branch that a job starts from, and that its pull request is for
-    host: Forge = "github"  # one of HOSTS
-    api_base: str = ""  # of the code host; empty: told by the repository's URL
-    git_token: str = ""  # where it is: env:NAME or file:/path
-    git_user: str = ""  # whose it is, for a code host that asks; empty: any name will do
-    preset: str = "opencode"  # one of AGENTS: the coding agent
-    command: tuple[str, ...] = ()  # argv of the preset `command`; the prompt comes on standard input
-    model: str = ""  # the model's name, as the coding agent takes it
-    model_base: str = ""  # base URL of the model server; empty: the preset's own
-    model_key: str = ""  # where it is: env:NAME or file:/path
-    time_limit_s: int = 3600  # of one turn's coding agent
-    readable: tuple[str, ...] = ()  # more folders that the coding agent may read, such as where it is installed
-    is_sandboxed: bool = True  # false runs the coding agent as the service's own user, with all that it may do
-    webhook: str = ""  # URL that is told when a job leaves active
-    webhook_secret: str = ""  # where it is: env:NAME or file:/path
+    repository: str
+    """http or https URL of the repository, without user or password."""
+    ref: str = "main"
+    """Branch that a job starts from and that its pull request is merged into."""
+    forge: ForgeName = msgspec.field(default="github", name="host")
+    """Kind of forge; the command line and the stored JSON call it `host`."""
+    api_base: str = ""
+    """Base URL of the forge's API; empty if it follows from the repository's URL."""
+    git_token: str = ""
+    """Reference to the token for git and for the forge's API."""
+    git_user: str = ""
+    """Name of the user that the token belongs to, for a forge that needs it; empty for any name."""
+    preset: str = "opencode"
+    """Coding agent, one of AGENTS."""
+    command: tuple[str, ...] = ()
+    """Arguments of the preset `command`, which reads the prompt from standard input."""
+    model: str = ""
+    """Name of the model, in the form that the coding agent takes."""
+    model_base: str = ""
+    """Base URL of the model server; empty for the preset's default."""
+    model_key: str = ""
+    """Reference to the API key of the model server."""
+    time_limit_s: int = 3600
+    """Maximum duration of the coding agent in one turn, in seconds."""
+    readable: tuple[str, ...] = ()
+    """Additional folders that the coding agent may read, such as the one it is installed in."""
+    is_sandboxed: bool = True
+    """False runs the coding agent as the user of the service, with all of that user's rights."""
+    webhook: str = ""
+    """URL that is notified when a job is no longer active."""
+    webhook_secret: str = ""
+    """Reference to the key that signs the webhook messages."""
 
 
-def changed(configuration: Configuration, given: dict[str, Any]) -> Configuration:
-    """With the given fields, checked. Where the repository moves to another host, its API base is told by it again.
+def changed(configuration: Configuration, changes: dict[str, Any]) -> Configuration:
+    """Return the configuration with the fields of `changes` replaced.
+
+    If the repository moves to another host, the API base follows from the new URL unless `changes` has one.
 
     Raises:
-        InvalidConfiguration: naming each field that is not of its form, or the token if it was set for another host.
+        InvalidConfiguration: a field is invalid, or the token was set for another host; the message names each field.
     """
-    made = Configuration(**{**asdict(configuration), **given})
-    before, now = _host_of(configuration.repository), _host_of(made.repository)
-    if before and before != now:
-        made = replace(made, api_base=given.get("api_base", ""))
-    faults = [f"{name}: {told}" for name, is_good, told in _checks(made) if not is_good]
-    if before and before != now and made.git_token and "git_token" not in given:
-        faults.append(f"git_token: name one for {now}; the one that is set is for {before}")
+    new = msgspec.structs.replace(configuration, **changes)
+    old_host, new_host = _network_location(configuration.repository), _network_location(new.repository)
+    has_moved = bool(old_host) and old_host != new_host
+    if has_moved:
+        new = msgspec.structs.replace(new, api_base=changes.get("api_base", ""))
+    faults = [f"{name}: {requirement}" for name, is_valid, requirement in _checks(new) if not is_valid]
+    if has_moved and new.git_token and "git_token" not in changes:
+        faults.append(f"git_token: set one for {new_host}; the current token is for {old_host}")
     if faults:
         raise InvalidConfiguration("; ".join(faults))
-    return made
+    return new
 
 
-def _checks(made: Configuration) -> list[tuple[str, bool, str]]:
-    secrets = [(name, _is_named(getattr(made, name))) for name in ("git_token", "model_key", "webhook_secret")]
+def _checks(new: Configuration) -> list[tuple[str, bool, str]]:
+    """Return the name of each setting, whether it is valid, and its requirement."""
+    secrets = [(name, getattr(new, name)) for name in ("git_token", "model_key", "webhook_secret")]
+    needs_user = new.forge in FORGES_WITH_USER
     return [
-        ("repository", _is_remote(made.repository, "main"), "an http or https URL without user, password and query"),
-        ("ref", _is_remote(_EXAMPLE, made.ref), "the name of a branch"),
-        ("host", made.host in HOSTS, f"one of {', '.join(HOSTS)}"),
+        ("repository", _is_remote(new.repository, "main"), "an http or https URL without user, password and query"),
+        ("ref", _is_remote(_EXAMPLE, new.ref), "the name of a branch"),
+        ("host", new.forge in FORGE_NAMES, f"one of {', '.join(FORGE_NAMES)}"),
         (
             "git_user",
-            bool(made.git_user) or made.host not in ASKING,
-            f"the user whose token it is, needed by {', '.join(ASKING)}",
+            bool(new.git_user) or not needs_user,
+            f"the user that the token belongs to, required by {', '.join(FORGES_WITH_USER)}",
         ),
-        ("git_user", _is_remote(_EXAMPLE, "main", made.git_user or USERNAME), "letters, digits, dots, _ and -"),
-        ("api_base", not made.api_base or _is_url(made.api_base), "an http or https URL without user and password"),
-        ("preset", made.preset in AGENTS, f"one of {', '.join(AGENTS)}"),
+        ("git_user", _is_remote(_EXAMPLE, "main", new.git_user or USERNAME), "letters, digits, dots, _ and -"),
+        ("api_base", not new.api_base or _is_url(new.api_base), _URL_FORM),
+        ("preset", new.preset in AGENTS, f"one of {', '.join(AGENTS)}"),
         (
             "command",
-            bool(made.command) == (made.preset == COMMAND),
-            "needed by the preset `command`, and by it alone",
+            bool(new.command) == (new.preset == COMMAND),
+            "required by the preset `command`, and by no other preset",
         ),
-        (
-            "model_base",
-            not made.model_base or _is_url(made.model_base),
-            "an http or https URL without user and password",
-        ),
-        ("time_limit_s", 1 <= made.time_limit_s <= TIME_LIMIT_S_MAX, f"1 to {TIME_LIMIT_S_MAX} seconds"),
-        ("readable", all(each.startswith("/") for each in made.readable), "absolute paths"),
-        ("webhook", not made.webhook or _is_url(made.webhook), "an http or https URL without user and password"),
-        ("webhook_secret", bool(made.webhook) == bool(made.webhook_secret), "goes together with webhook"),
-        *((name, is_good, "env:NAME or file:/path, never the secret itself") for name, is_good in secrets),
-        *((name, not _is_shown(made, name), "a file that the coding agent may not read") for name, _ in secrets),
+        ("model_base", not new.model_base or _is_url(new.model_base), _URL_FORM),
+        ("time_limit_s", 1 <= new.time_limit_s <= TIME_LIMIT_S_MAX, f"1 to {TIME_LIMIT_S_MAX} seconds"),
+        ("readable", all(folder.startswith("/") for folder in new.readable), "absolute paths"),
+        ("webhook", not new.webhook or _is_url(new.webhook), _URL_FORM),
+        ("webhook_secret", bool(new.webhook) == bool(new.webhook_secret), "required together with webhook"),
+        *((name, _is_reference(value), "env:NAME or file:/path, not the secret itself") for name, value in secrets),
+        *((name, not _is_exposed(new, value), "a file that the coding agent cannot read") for name, value in secrets),
     ]
 
 
-def _is_named(reference: str) -> bool:
+def _is_reference(text: str) -> bool:
     try:
-        return not reference or secret_ref.check(reference) == reference
+        return not text or secret_ref.check(text) == text
     except InvalidConfiguration:
         return False
 
 
-def _is_shown(made: Configuration, name: str) -> bool:
-    """Whether the file of a secret is in a folder that the sandbox shows."""
-    path = Path(getattr(made, name).removeprefix("file:"))
-    return path.is_absolute() and any(path.is_relative_to(folder) for folder in (*SHOWN, *made.readable))
+def _is_exposed(new: Configuration, reference: str) -> bool:
+    """Return whether the file of a secret is in a folder that the coding agent may read."""
+    path = Path(reference.removeprefix("file:"))
+    return path.is_absolute() and any(path.is_relative_to(folder) for folder in (*SANDBOX_FOLDERS, *new.readable))
 
 
 def _is_remote(url: str, ref: str, user: str = USERNAME) -> bool:
@@ -129,7 +145,7 @@ def _is_remote(url: str, ref: str, user: str = USERNAME) -> bool:
     return True
 
 
-def _host_of(url: str) -> str:
+def _network_location(url: str) -> str:
     return url.partition("://")[2].partition("/")[0].lower()
 
 
@@ -139,9 +155,9 @@ def _is_url(text: str) -> bool:
         _ = parts.port
     except ValueError:
         return False
-    plain = text.isascii() and text.isprintable() and " " not in text
+    is_plain = text.isascii() and text.isprintable() and " " not in text
     return (
-        plain
+        is_plain
         and parts.scheme in ("http", "https")
         and bool(parts.hostname)
         and "@" not in parts.netloc
@@ -150,11 +166,11 @@ def _is_url(text: str) -> bool:
     )
 
 
-def of(connection: sa.Connection, project: str) -> Configuration:
-    """A project's.
+def load(connection: sa.Connection, project: str) -> Configuration:
+    """Return the configuration of a project. Unknown fields, which a later version stored, are ignored.
 
     Raises:
-        NotConfigured: it has none.
+        NotConfigured: the project has none.
     """
     query = sa.select(CONFIGURATIONS.c.content).where(CONFIGURATIONS.c.project_id == project)
     content = connection.execute(query).scalar_one_or_none()
@@ -163,37 +179,32 @@ def of(connection: sa.Connection, project: str) -> Configuration:
             f"project {project!r} has no repository: the operator sets one with "
             f"`readership project agent {project} --repository URL`"
         )
-    known = {each.name for each in fields(Configuration)}
-    return Configuration(**{name: _read(value) for name, value in content.items() if name in known})
+    return msgspec.convert(content, Configuration)
 
 
-def ready(connection: sa.Connection, project: str) -> Configuration:
-    """A project's, if a job can be begun with it.
+def load_complete(connection: sa.Connection, project: str) -> Configuration:
+    """Return the configuration of a project, if a job can start with it.
 
     Raises:
-        NotConfigured: it has none, or the coding agent needs a model that is not named.
+        NotConfigured: the project has none, or it has no model and its coding agent needs one.
     """
-    chosen = of(connection, project)
-    if chosen.preset != COMMAND and not chosen.model:
+    configuration = load(connection, project)
+    if configuration.preset != COMMAND and not configuration.model:
         raise NotConfigured(
-            f"project {project!r} names no model for {chosen.preset}: the operator sets it with "
+            f"project {project!r} has no model for {configuration.preset}: the operator sets it with "
             f"`readership project agent {project} --model NAME`"
         )
-    return chosen
-
-
-def _read(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    return configuration
 
 
 def store(engine: sa.Engine, project: str, configuration: Configuration) -> None:
-    """Set a project's; jobs that exist keep the repository, ref and model that they began with.
+    """Store the configuration of a project. Existing jobs keep their repository, ref, coding agent and model.
 
     Raises:
         ProjectNotFound: there is no such project.
     """
     projects.find(engine, project)
-    content = json.loads(json.dumps(asdict(configuration)))
+    content = msgspec.to_builtins(configuration)
     with transaction(engine) as connection:
         connection.execute(CONFIGURATIONS.delete().where(CONFIGURATIONS.c.project_id == project))
         connection.execute(CONFIGURATIONS.insert().values(project_id=project, content=content))

@@ -1,4 +1,4 @@
-"""A secret is told by where it is, and read there when it is used: it is never kept, nor said."""
+"""References to secrets: where a secret is, instead of the secret itself. It is read on each use and never stored."""
 
 import os
 import stat
@@ -11,22 +11,23 @@ SECRET_BYTES_MAX = 16 * 1024
 
 
 def check(reference: str) -> str:
-    """The reference, if it is of the form `env:NAME` or `file:/path`. What it leads to need not be there yet.
+    """Return the reference unchanged, if its form is `env:NAME` or `file:/path`. The secret need not exist yet.
 
     Raises:
-        InvalidConfiguration: it is neither; it may be a secret itself, and so the message does not repeat it.
+        InvalidConfiguration: it has another form. It may be a secret, so the message does not repeat it.
     """
     kind, _, place = reference.partition(":")
     if (kind == "env" and place.isidentifier()) or (kind == "file" and Path(place).is_absolute()):
         return reference
-    raise InvalidConfiguration("a secret is named by env:NAME or file:/absolute/path, and is not written down itself")
+    raise InvalidConfiguration("write env:NAME or file:/absolute/path instead of the secret itself")
 
 
 def resolve(reference: str, environ: Mapping[str, str]) -> str:
-    """The secret that a reference of `check` leads to, without the space around it.
+    """Return the secret that a reference points to, without surrounding whitespace.
 
     Raises:
-        SecretUnreadable: it is not there, empty, of several lines, or in a file that others on the machine can read.
+        InvalidConfiguration: see `check`.
+        SecretUnreadable: it is missing, empty, has several lines, or is in a file that other users can read or change.
     """
     kind, _, place = check(reference).partition(":")
     secret = (environ.get(place, "") if kind == "env" else _read(reference, Path(place))).strip()
@@ -40,16 +41,16 @@ def resolve(reference: str, environ: Mapping[str, str]) -> str:
 def _read(reference: str, path: Path) -> str:
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 raise SecretUnreadable(f"{reference} is not a file")
-            if found.st_mode & (stat.S_IRWXO | stat.S_IWGRP):
+            if status.st_mode & (stat.S_IRWXO | stat.S_IWGRP):
                 raise SecretUnreadable(
-                    f"{reference} can be read or changed by others on this machine: chmod 600 {path}"
+                    f"{reference} can be read or changed by other users of this machine: chmod 600 {path}"
                 )
             content = file.read(SECRET_BYTES_MAX + 1)
     except OSError as error:
         raise SecretUnreadable(f"{reference} cannot be read: {error.strerror}") from None
     if len(content) > SECRET_BYTES_MAX:
-        raise SecretUnreadable(f"{reference} is longer than a secret is ({SECRET_BYTES_MAX} bytes)")
+        raise SecretUnreadable(f"{reference} is longer than {SECRET_BYTES_MAX} bytes")
     return content.decode(errors="replace")

@@ -43,7 +43,7 @@ def create(engine: sa.Engine, project: str, prompt: str, key: str | None, now_us
         _hold(connection, project)
         if (known := _answered(connection, project, "create", key, prompt, now_us)) is not None:
             return Enqueued(known, use(connection, project, "create", now_us, 0))
-        chosen = configuration.ready(connection, project)
+        chosen = configuration.load_complete(connection, project)
         quota = use(connection, project, "create", now_us, 1)
         job = Job(
             secrets.token_hex(12),
@@ -80,7 +80,7 @@ def message(engine: sa.Engine, project: str, id: str, prompt: str, key: str | No
             return Enqueued(known, use(connection, project, "message", now_us, 0))
         job = _locked(connection, project, id)
         status = after(job.status, Event.MESSAGE)
-        configuration.ready(connection, project)
+        configuration.load_complete(connection, project)
         quota = use(connection, project, "message", now_us, 1)
         job = replace(job, status=status, reason=None)
         set_job(connection, job, now_us)

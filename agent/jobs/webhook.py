@@ -62,7 +62,7 @@ def instant(us: int) -> str:
 def tell(connection: sa.Connection, job: Job, now_us: int) -> None:
     """Note, in the caller's transaction, that the project's webhook is to be told of the job as it is now."""
     try:
-        chosen = configuration.of(connection, job.project)
+        chosen = configuration.load(connection, job.project)
     except AgentError:  # the operator took the configuration away meanwhile
         return
     if not chosen.webhook:
@@ -145,7 +145,7 @@ def _send(
     """Why it was not taken; None if it was."""
     try:
         with engine.connect() as connection:
-            chosen = configuration.of(connection, claimed.project_id)
+            chosen = configuration.load(connection, claimed.project_id)
         if not chosen.webhook:
             return TAKEN_AWAY
         headers = signed(secret_ref.resolve(chosen.webhook_secret, environ), claimed.id, now_us // _US, claimed.body)

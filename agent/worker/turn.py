@@ -60,7 +60,7 @@ def perform(lease: Lease, context: TurnContext) -> str | None:
         LeaseLost: another worker has the turn now, or it was cancelled.
     """
     with context.engine.connect() as connection:
-        chosen = configuration.of(connection, lease.job.project)
+        chosen = configuration.load(connection, lease.job.project)
     _require_same_host(lease, chosen)
     _require_same_model_server(lease, chosen)
     folder = context.folder / lease.job.id
@@ -220,7 +220,7 @@ class _Turn:
                 f"`readership project agent {job.project} --git-token env:NAME`"
             )
         url = pull_request.open_pull_request(
-            self._chosen.host,
+            self._chosen.forge,
             self._chosen.api_base or None,
             job.repository,
             self._remote.token,

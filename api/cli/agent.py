@@ -1,16 +1,16 @@
 """The command `project agent`: what a project's agent jobs need to know."""
 
 import shlex
-from dataclasses import asdict
 from typing import Any
 
 import click
+import msgspec
 import sqlalchemy as sa
 
 from agent.coding_agent.presets import COMMAND
 from agent.errors import InvalidConfiguration, NotConfigured
 from agent.jobs import configuration
-from agent.jobs.configuration import AGENTS, HOSTS, Configuration, changed
+from agent.jobs.configuration import AGENTS, FORGE_NAMES, Configuration, changed
 from api.cli.output import show, table
 from api.control_database import opened
 from api.settings import Settings
@@ -32,7 +32,7 @@ def options(command: Any) -> Any:
 @click.command("agent")
 @click.argument("id", metavar="PROJECT")
 @options
-@click.option("--host", type=click.Choice(HOSTS), help="Kind of code host. [default: github]")
+@click.option("--host", "forge", type=click.Choice(FORGE_NAMES), help="Kind of forge. [default: github]")
 @click.option("--api-base", metavar="URL", help="Of the code host's API; told by the repository's URL if not given.")
 @click.option("--git-token", metavar="WHERE", help=f"Token that may push and open pull requests: {_NAMED}")
 @click.option("--git-user", metavar="NAME", help="Whose the token is, at a code host that asks: pagure.")
@@ -62,7 +62,10 @@ def agent_(settings: Settings, /, id: str, **given: Any) -> None:
         configuration.store(engine, id, made)
     show(
         made,
-        table(("setting", "value"), ((name.replace("_", "-"), _shown(value)) for name, value in asdict(made).items())),
+        table(
+            ("setting", "value"),
+            ((name.replace("_", "-"), _shown(value)) for name, value in msgspec.to_builtins(made).items()),
+        ),
     )
 
 
@@ -98,7 +101,7 @@ def _words(command: str) -> tuple[str, ...]:
 def _known(engine: sa.Engine, id: str) -> Configuration | None:
     try:
         with engine.connect() as connection:
-            return configuration.of(connection, id)
+            return configuration.load(connection, id)
     except NotConfigured:
         return None
 

@@ -1,4 +1,4 @@
-"""Strict doubles of the four code hosts, for tests: what each documents, and nothing that it does not.
+"""Strict doubles of the four forges, for tests: what each documents, and nothing that it does not.
 
 GitHub  https://docs.github.com/en/rest/pulls/pulls
         https://docs.github.com/en/rest/branches/branches
@@ -25,9 +25,9 @@ from tests.agent.listening import Listening
 
 Right = Literal["read", "write"]
 Answer = tuple[int, Any, dict[str, str]]
-Kind = Literal["github", "gitlab", "gitea", "pagure"]
+ForgeKind = Literal["github", "gitlab", "gitea", "pagure"]
 
-API: dict[Kind, str] = {"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1", "pagure": "/api/0"}
+API: dict[ForgeKind, str] = {"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1", "pagure": "/api/0"}
 
 
 @dataclass
@@ -43,10 +43,10 @@ class Pull:
 
 
 @dataclass
-class CodeHostDouble:
-    """One repository, `path`, of one host. `branches` and `tags` tell what is in it at the moment."""
+class ForgeDouble:
+    """One repository, `path`, of one forge. `branches` and `tags` tell what is in it at the moment."""
 
-    kind: Kind
+    kind: ForgeKind
     path: str = "team/site"
     branches: Callable[[], list[str]] = lambda: ["main"]
     tags: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class CodeHostDouble:
     before_create: Callable[[], None] = lambda: None
     faults: list[str] = field(default_factory=list)
     page_max: int = 100
-    """Of pull requests in a page, if that is fewer than the host's own, as Gitea's MAX_RESPONSE_ITEMS may say."""
+    """Of pull requests in a page, if that is fewer than the forge's own, as Gitea's MAX_RESPONSE_ITEMS may say."""
     under: str = ""
     """The path that the installation is under: `/git`."""
     url: str = ""
@@ -86,11 +86,11 @@ class CodeHostDouble:
 
 
 @contextmanager
-def hosting(kind: Kind, **options: Any) -> Iterator[CodeHostDouble]:
-    double = CodeHostDouble(kind, **options)
+def forge_double(kind: ForgeKind, **options: Any) -> Iterator[ForgeDouble]:
+    double = ForgeDouble(kind, **options)
 
     class Handler(_Handler):
-        host = double
+        forge = double
 
     with Listening(("127.0.0.1", 0), Handler) as listening:
         double.url = f"http://127.0.0.1:{listening.server_port}"
@@ -114,11 +114,11 @@ class Request:
 
 
 class _Fault(Exception):
-    """The request is not one that the host documents."""
+    """The request is not one that the forge documents."""
 
 
 class _Handler(BaseHTTPRequestHandler):
-    host: CodeHostDouble
+    forge: ForgeDouble
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
@@ -133,11 +133,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         content = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self.host.requests.append((self.command, self.path, headers))
+        self.forge.requests.append((self.command, self.path, headers))
         try:
-            status, told, more = self.host.upsets.pop(0) if self.host.upsets else self._routed(content, headers)
+            status, told, more = self.forge.upsets.pop(0) if self.forge.upsets else self._routed(content, headers)
         except _Fault as fault:
-            self.host.faults.append(f"{self.command} {self.path}: {fault}")
+            self.forge.faults.append(f"{self.command} {self.path}: {fault}")
             status, told, more = 400, {"message": str(fault)}, {}
         if status == 0:
             self.close_connection = True
@@ -151,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _routed(self, content: bytes, headers: dict[str, str]) -> Answer:
         parts = urlsplit(self.path)
-        base = f"{self.host.under}{API[self.host.kind]}/"
+        base = f"{self.forge.under}{API[self.forge.kind]}/"
         _require(parts.path.startswith(base), "not under the API")
         _require(headers.get("user-agent", ""), "no User-Agent")
         query = parse_qsl(parts.query, strict_parsing=True) if parts.query else []
@@ -161,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
         segments = [unquote(each) for each in parts.path.removeprefix(base).split("/")]
         request = Request(self.command, segments, dict(query), headers, json.loads(content) if content else None)
         doubles = {"github": _github, "gitlab": _gitlab, "gitea": _gitea, "pagure": _pagure}
-        return doubles[self.host.kind](self.host, request)
+        return doubles[self.forge.kind](self.forge, request)
 
 
 def _require(truth: object, fault: str) -> None:
@@ -176,42 +176,42 @@ def _fields(request: Request, required: set[str], optional: set[str]) -> set[str
     return {name for name in required if not request.body.get(name)}
 
 
-def _page(host: CodeHostDouble, request: Request, chosen: list[Pull], size: str, size_max: int) -> list[Pull]:
-    page, each = int(request.query.get("page", "1")), min(int(request.query.get(size, "30")), size_max, host.page_max)
+def _page(forge: ForgeDouble, request: Request, chosen: list[Pull], size: str, size_max: int) -> list[Pull]:
+    page, each = int(request.query.get("page", "1")), min(int(request.query.get(size, "30")), size_max, forge.page_max)
     return list(reversed(chosen))[(page - 1) * each : page * each]
 
 
 # GitHub
 
 
-def _github(host: CodeHostDouble, request: Request) -> Answer:
+def _github(forge: ForgeDouble, request: Request) -> Answer:
     _require(request.headers.get("accept") == "application/vnd.github+json", "Accept is not GitHub's")
     _require(request.headers.get("x-github-api-version") == "2022-11-28", "no API version")
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    right = host.tokens.get(token) if scheme == "Bearer" else None
+    right = forge.tokens.get(token) if scheme == "Bearer" else None
     docs = "https://docs.github.com/rest"
     if right is None:
         return 401, {"message": "Bad credentials", "documentation_url": docs, "status": "401"}, {}
     _require(request.segments[0] == "repos" and len(request.segments) >= 4, "no such path")
-    if "/".join(request.segments[1:3]).lower() != host.path.lower():
+    if "/".join(request.segments[1:3]).lower() != forge.path.lower():
         return 404, {"message": "Not Found", "documentation_url": docs, "status": "404"}, {}
     match request.method, request.segments[3:]:
         case "GET", ["branches", branch]:
             _require(not request.query, "a branch has no parameters")
-            found = branch in host.branches()
+            found = branch in forge.branches()
             missing = {"message": "Branch not found", "documentation_url": docs, "status": "404"}
             return (200, {"name": branch, "protected": False}, {}) if found else (404, missing, {})
         case "GET", ["pulls"]:
-            return 200, [_github_pull(host, each) for each in _github_listed(host, request)], {}
+            return 200, [_github_pull(forge, each) for each in _github_listed(forge, request)], {}
         case "POST", ["pulls"]:
             if right == "read":
                 words = "Resource not accessible by personal access token"
                 return 403, {"message": words, "documentation_url": docs, "status": "403"}, {}
-            return _github_create(host, request, docs)
+            return _github_create(forge, request, docs)
     raise _Fault("no such path")
 
 
-def _github_listed(host: CodeHostDouble, request: Request) -> list[Pull]:
+def _github_listed(forge: ForgeDouble, request: Request) -> list[Pull]:
     known = {"state", "head", "base", "sort", "direction", "per_page", "page"}
     _require(set(request.query) <= known, "a parameter that GitHub does not have")
     owner, _, branch = request.query["head"].partition(":")
@@ -219,45 +219,45 @@ def _github_listed(host: CodeHostDouble, request: Request) -> list[Pull]:
     state = request.query.get("state", "open")
     chosen = [
         each
-        for each in host.pulls
+        for each in forge.pulls
         if each.branch == branch
-        and (each.fork or host.path.partition("/")[0]).lower() == owner.lower()
+        and (each.fork or forge.path.partition("/")[0]).lower() == owner.lower()
         and (state == "all" or (each.state == "open") == (state == "open"))
     ]
-    return _page(host, request, chosen, "per_page", 100)
+    return _page(forge, request, chosen, "per_page", 100)
 
 
-def _github_create(host: CodeHostDouble, request: Request, docs: str) -> Answer:
+def _github_create(forge: ForgeDouble, request: Request, docs: str) -> Answer:
     missing = _fields(request, {"title", "head", "base"}, {"body", "head_repo", "maintainer_can_modify", "draft"})
     if missing:
         words = "Invalid request.\n\n" + " ".join(f'"{each}" wasn\'t supplied.' for each in sorted(missing))
         return 422, {"message": words, "documentation_url": docs, "status": "422"}, {}
-    host.before_create()
+    forge.before_create()
     head, base = request.body["head"].split(":")[-1], request.body["base"]
     errors: list[dict[str, str]] = [
         {"resource": "PullRequest", "field": name, "code": "invalid"}
         for name, branch in (("head", head), ("base", base))
-        if branch not in host.branches()
+        if branch not in forge.branches()
     ]
-    if any((each.branch, each.base, each.state) == (head, base, "open") for each in host.pulls):
-        owner = host.path.partition("/")[0]
+    if any((each.branch, each.base, each.state) == (head, base, "open") for each in forge.pulls):
+        owner = forge.path.partition("/")[0]
         words = f"A pull request already exists for {owner}:{head}."
         errors.append({"resource": "PullRequest", "code": "custom", "message": words})
     if len(request.body.get("body", "")) > 65_536:
         errors.append({"resource": "Issue", "code": "custom", "field": "body", "message": "body is too long"})
     if errors:
         return 422, {"message": "Validation Failed", "errors": errors, "documentation_url": docs, "status": "422"}, {}
-    pull = host.add(head, base, request.body["title"], request.body.get("body", ""))
-    return _told(host, 201, _github_pull(host, pull))
+    pull = forge.add(head, base, request.body["title"], request.body.get("body", ""))
+    return _told(forge, 201, _github_pull(forge, pull))
 
 
-def _github_pull(host: CodeHostDouble, pull: Pull) -> dict[str, Any]:
+def _github_pull(forge: ForgeDouble, pull: Pull) -> dict[str, Any]:
     return {
         "number": pull.number,
         "state": "open" if pull.state == "open" else "closed",
         "title": pull.title,
         "body": pull.body,
-        "html_url": host.link(pull),
+        "html_url": forge.link(pull),
         "head": {"ref": pull.branch, "label": f"{pull.fork}:{pull.branch}", "repo": {"id": 2 if pull.fork else 1}},
         "base": {"ref": pull.base, "repo": {"id": 1}},
     }
@@ -266,16 +266,16 @@ def _github_pull(host: CodeHostDouble, pull: Pull) -> dict[str, Any]:
 # GitLab
 
 
-def _gitlab(host: CodeHostDouble, request: Request) -> Answer:
-    right = host.tokens.get(request.headers.get("private-token", ""))
+def _gitlab(forge: ForgeDouble, request: Request) -> Answer:
+    right = forge.tokens.get(request.headers.get("private-token", ""))
     if right is None:
         return 401, {"message": "401 Unauthorized"}, {}
     _require(request.segments[0] == "projects" and len(request.segments) >= 3, "no such path")
-    if request.segments[1].lower() != host.path.lower():
+    if request.segments[1].lower() != forge.path.lower():
         return 404, {"message": "404 Project Not Found"}, {}
     match request.method, request.segments[2:]:
         case "GET", ["repository", "branches", branch]:
-            found = branch in host.branches()
+            found = branch in forge.branches()
             return (
                 (200, {"name": branch, "merged": False}, {})
                 if found
@@ -286,45 +286,45 @@ def _gitlab(host: CodeHostDouble, request: Request) -> Answer:
             _require(set(request.query) <= known, "a parameter that GitLab does not have")
             state = request.query.get("state", "all")
             _require(state in {"opened", "closed", "merged", "locked", "all"}, "a state that GitLab does not have")
-            chosen = [each for each in host.pulls if each.branch == request.query.get("source_branch", each.branch)]
+            chosen = [each for each in forge.pulls if each.branch == request.query.get("source_branch", each.branch)]
             chosen = [each for each in chosen if state in {"all", _gitlab_state(each)}]
-            return 200, [_merge_request(host, each) for each in _page(host, request, chosen, "per_page", 100)], {}
+            return 200, [_merge_request(forge, each) for each in _page(forge, request, chosen, "per_page", 100)], {}
         case "POST", ["merge_requests"]:
             if right == "read":
                 words = "The request requires higher privileges than provided by the access token."
                 return 403, {"error": "insufficient_scope", "error_description": words, "scope": "api"}, {}
-            return _gitlab_create(host, request)
+            return _gitlab_create(forge, request)
     raise _Fault("no such path")
 
 
-def _gitlab_create(host: CodeHostDouble, request: Request) -> Answer:
+def _gitlab_create(forge: ForgeDouble, request: Request) -> Answer:
     missing = _fields(request, {"title", "source_branch", "target_branch"}, {"description", "labels", "squash"})
     if missing:
         return 400, {"error": ", ".join(f"{each} is missing" for each in sorted(missing))}, {}
-    host.before_create()
+    forge.before_create()
     branch, base = request.body["source_branch"], request.body["target_branch"]
     if len(request.body["title"]) > 255:
         return 400, {"message": {"title": ["is too long (maximum is 255 characters)"]}}, {}
-    for each in host.pulls:
+    for each in forge.pulls:
         if (each.branch, each.base, each.state) == (branch, base, "open"):
             words = f"Another open merge request already exists for this source branch: !{each.number}"
             return 409, {"message": [words]}, {}
     description = request.body.get("description", "")
     _require(not any(line.startswith("/") for line in description.splitlines()), "a quick action would be obeyed")
-    return _told(host, 201, _merge_request(host, host.add(branch, base, request.body["title"], description)))
+    return _told(forge, 201, _merge_request(forge, forge.add(branch, base, request.body["title"], description)))
 
 
 def _gitlab_state(pull: Pull) -> str:
     return "opened" if pull.state == "open" else pull.state
 
 
-def _merge_request(host: CodeHostDouble, pull: Pull) -> dict[str, Any]:
+def _merge_request(forge: ForgeDouble, pull: Pull) -> dict[str, Any]:
     return {
         "iid": pull.number,
         "state": _gitlab_state(pull),
         "title": pull.title,
         "description": pull.body,
-        "web_url": host.link(pull),
+        "web_url": forge.link(pull),
         "source_branch": pull.branch,
         "target_branch": pull.base,
         "source_project_id": 2 if pull.fork else 1,
@@ -335,81 +335,81 @@ def _merge_request(host: CodeHostDouble, pull: Pull) -> dict[str, Any]:
 # Gitea and Forgejo
 
 
-def _gitea(host: CodeHostDouble, request: Request) -> Answer:
-    docs = f"{host.url}/api/swagger"
+def _gitea(forge: ForgeDouble, request: Request) -> Answer:
+    docs = f"{forge.url}/api/swagger"
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    right = host.tokens.get(token) if scheme in {"token", "Bearer"} else None
+    right = forge.tokens.get(token) if scheme in {"token", "Bearer"} else None
     if right is None:
         return 401, {"message": "invalid username, password or token", "url": docs}, {}
     _require(request.segments[0] == "repos" and len(request.segments) >= 4, "no such path")
     gone = 404, {"errors": None, "message": "The target couldn't be found.", "url": docs}, {}
-    if "/".join(request.segments[1:3]).lower() != host.path.lower():
+    if "/".join(request.segments[1:3]).lower() != forge.path.lower():
         return gone
     match request.method, request.segments[3:]:
         case "GET", ["branches", branch]:
-            return (200, {"name": branch, "protected": False}, {}) if branch in host.branches() else gone
+            return (200, {"name": branch, "protected": False}, {}) if branch in forge.branches() else gone
         case "GET", ["pulls"]:
             known = {"state", "sort", "milestone", "labels", "poster", "page", "limit", "base_branch"}
             _require(set(request.query) <= known, "a parameter that Gitea does not have")
             state = request.query.get("state", "open")
-            chosen = [each for each in host.pulls if state == "all" or (each.state == "open") == (state == "open")]
-            return 200, [_github_pull(host, each) for each in _page(host, request, chosen, "limit", 50)], {}
+            chosen = [each for each in forge.pulls if state == "all" or (each.state == "open") == (state == "open")]
+            return 200, [_github_pull(forge, each) for each in _page(forge, request, chosen, "limit", 50)], {}
         case "POST", ["pulls"]:
             if right == "read":
                 words = "token does not have at least one of required scope(s): [write:repository]"
                 return 403, {"message": words, "url": docs}, {}
-            return _gitea_create(host, request, docs)
+            return _gitea_create(forge, request, docs)
     raise _Fault("no such path")
 
 
-def _gitea_create(host: CodeHostDouble, request: Request, docs: str) -> Answer:
+def _gitea_create(forge: ForgeDouble, request: Request, docs: str) -> Answer:
     missing = _fields(request, {"title", "head", "base"}, {"body", "assignee"})
     if missing:
         return 422, {"message": f"[{min(missing).title()}]: Required", "url": docs}, {}
-    host.before_create()
+    forge.before_create()
     head, base = request.body["head"], request.body["base"]
-    if base in host.tags:
+    if base in forge.tags:
         return 422, {"message": "Invalid PullRequest: base and head must be branches", "url": docs}, {}
-    if base not in host.branches() or head not in host.branches():
+    if base not in forge.branches() or head not in forge.branches():
         return 404, {"errors": None, "message": "The target couldn't be found.", "url": docs}, {}
-    for each in host.pulls:
+    for each in forge.pulls:
         if (each.branch, each.base, each.state) == (head, base, "open"):
             words = (
                 f"pull request already exists for these targets [id: {each.number}, issue_id: {each.number}, "
                 f"head_repo_id: 1, base_repo_id: 1, head_branch: {head}, base_branch: {base}]"
             )
             return 409, {"message": words, "url": docs}, {}
-    pull = host.add(head, base, request.body["title"], request.body.get("body", ""))
-    return _told(host, 201, _github_pull(host, pull))
+    pull = forge.add(head, base, request.body["title"], request.body.get("body", ""))
+    return _told(forge, 201, _github_pull(forge, pull))
 
 
 # Pagure
 
 
-def _pagure(host: CodeHostDouble, request: Request) -> Answer:
+def _pagure(forge: ForgeDouble, request: Request) -> Answer:
     """Reading needs no token, and one that is wrong is not looked at."""
     match "/".join(request.segments[:2]), request.method, request.segments[2:]:
-        case path, _, _ if path.lower() != host.path.lower():
+        case path, _, _ if path.lower() != forge.path.lower():
             return 404, {"error": "Project not found", "error_code": "ENOPROJECT"}, {}
         case _, "GET", ["pull-requests"]:
             known = {"status", "assignee", "author", "tags", "page", "per_page"}
             _require(set(request.query) <= known, "a parameter that Pagure does not have")
             _require(int(request.query.get("per_page", "20")) <= 100, "per_page must be between 1 and 100")
             state = request.query.get("status", "open").lower()
-            chosen = [each for each in host.pulls if state in {"all", each.state}]
-            listed = [_pagure_request(host, each) for each in _page(host, request, chosen, "per_page", 100)]
+            chosen = [each for each in forge.pulls if state in {"all", each.state}]
+            listed = [_pagure_request(forge, each) for each in _page(forge, request, chosen, "per_page", 100)]
             return 200, {"args": dict(request.query), "requests": listed, "total_requests": len(chosen)}, {}
         case _, "POST", ["pull-request", "new"]:
-            return _pagure_create(host, request)
+            return _pagure_create(forge, request)
     raise _Fault("no such path")
 
 
-def _pagure_create(host: CodeHostDouble, request: Request) -> Answer:
+def _pagure_create(forge: ForgeDouble, request: Request) -> Answer:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    right = host.tokens.get(token) if scheme == "token" else None
+    right = forge.tokens.get(token) if scheme == "token" else None
     if right != "write":
         words = (
-            f"Invalid or expired token. Please visit {host.url}/settings#nav-api-tab to get or renew your API token."
+            f"Invalid or expired token. Please visit {forge.url}/settings#nav-api-tab to get or renew your API token."
         )
         lacking = "Invalid token" if right is None else "Missing ACLs: pull_request_create"
         return 401, {"error": words, "error_code": "EINVALIDTOK", "errors": lacking}, {}
@@ -417,32 +417,32 @@ def _pagure_create(host: CodeHostDouble, request: Request) -> Answer:
     told = {"error": "Invalid or incomplete input submitted", "error_code": "EINVALIDREQ"}
     if missing:
         return 400, {**told, "errors": {each: ["This field is required."] for each in sorted(missing)}}, {}
-    host.before_create()
+    forge.before_create()
     branch, base = request.body["branch_from"], request.body["branch_to"]
-    if branch not in host.branches():
+    if branch not in forge.branches():
         return 400, {**told, "errors": f"Branch {branch} does not exist"}, {}
-    if base not in host.branches():
+    if base not in forge.branches():
         return 400, {**told, "errors": f"Branch {base} could not be found in the target repo"}, {}
-    pull = host.add(branch, base, request.body["title"], request.body.get("initial_comment", ""))
-    return _told(host, 200, _pagure_request(host, pull))
+    pull = forge.add(branch, base, request.body["title"], request.body.get("initial_comment", ""))
+    return _told(forge, 200, _pagure_request(forge, pull))
 
 
-def _pagure_request(host: CodeHostDouble, pull: Pull) -> dict[str, Any]:
+def _pagure_request(forge: ForgeDouble, pull: Pull) -> dict[str, Any]:
     return {
         "id": pull.number,
         "status": pull.state.title(),
         "title": pull.title,
         "initial_comment": pull.body or None,
-        "full_url": host.link(pull),
+        "full_url": forge.link(pull),
         "branch": pull.base,
         "branch_from": pull.branch,
-        "project": {"id": 1, "fullname": host.path},
-        "repo_from": {"id": 2 if pull.fork else 1, "fullname": pull.fork or host.path},
+        "project": {"id": 1, "fullname": forge.path},
+        "repo_from": {"id": 2 if pull.fork else 1, "fullname": pull.fork or forge.path},
     }
 
 
-def _told(host: CodeHostDouble, status: int, told: dict[str, Any]) -> Answer:
-    if host.lost:
-        host.lost -= 1
+def _told(forge: ForgeDouble, status: int, told: dict[str, Any]) -> Answer:
+    if forge.lost:
+        forge.lost -= 1
         return 0, None, {}
     return status, told, {}

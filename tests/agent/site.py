@@ -1,4 +1,4 @@
-"""A running service with a project whose jobs work on a real repository, and open pull requests at a code host."""
+"""A running service with a project whose jobs work on a real repository, and open pull requests at a forge."""
 
 import shlex
 import shutil
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from agent.jobs import configuration
 from agent.jobs.configuration import Configuration
-from tests.agent.forge_doubles import CodeHostDouble, Kind, Pull, hosting
+from tests.agent.forge_doubles import ForgeDouble, ForgeKind, Pull, forge_double
 from tests.agent.git_server import GitServer, serving
 from tests.running import PROJECT, Running, new_key
 from tests.waiting import until
@@ -89,27 +89,27 @@ class Client:
 
 @dataclass(kw_only=True)
 class Site(Client):
-    """`git` is the repository's server, `host` its code host."""
+    """`git` is the repository's server, `forge` its forge."""
 
     git: GitServer
-    host: CodeHostDouble
+    forge: ForgeDouble
 
     def begin(self, *options: str) -> None:
         """The project's configuration, with the agent `WRITE` unless the options say otherwise."""
         self.configure(
             *("--repository", f"{self.git.url}/{REPOSITORY}.git", "--git-token", "env:GIT_TOKEN"),
             *("--git-user", self.git.user),
-            *("--host", self.host.kind, "--api-base", self.host.api, "--webhook", "", "--webhook-secret", ""),
+            *("--host", self.forge.kind, "--api-base", self.forge.api, "--webhook", "", "--webhook-secret", ""),
             *("--sandbox", "--time-limit-s", "600", *(options or command(*WRITE))),
         )
 
     def clear(self) -> None:
-        """As before the first job, at the git server and the code host."""
+        """As before the first job, at the git server and the forge."""
         shutil.rmtree(self.git.path(REPOSITORY))
         self.git.create(REPOSITORY, {"README.md": b"A site\n"})
         self.git.tokens, self.git.public = {"git-token": "write"}, False
-        self.host.tokens = {"git-token": "write"}
-        self.host.pulls.clear()
+        self.forge.tokens = {"git-token": "write"}
+        self.forge.pulls.clear()
 
     def pushed(self, id: str) -> list[str]:
         """The subjects of the commits on its branch, the first one first; none if there is no branch."""
@@ -117,7 +117,7 @@ class Site(Client):
         return self.git.log(REPOSITORY, branch)[::-1] if branch in self.git.branches(REPOSITORY) else []
 
     def pulls(self, id: str) -> list[Pull]:
-        return [pull for pull in self.host.pulls if pull.branch == f"readership/{id}"]
+        return [pull for pull in self.forge.pulls if pull.branch == f"readership/{id}"]
 
 
 def command(*argv: str) -> tuple[str, ...]:
@@ -131,8 +131,8 @@ def configured(engine: sa.Engine, made: Site, *argv: str, **more: Any) -> None:
     given = {
         "repository": f"{made.git.url}/{REPOSITORY}.git",
         "git_token": "env:GIT_TOKEN",
-        "host": made.host.kind,
-        "api_base": made.host.api,
+        "forge": made.forge.kind,
+        "api_base": made.forge.api,
         "preset": "command",
         "command": argv,
         "is_sandboxed": False,
@@ -142,16 +142,18 @@ def configured(engine: sa.Engine, made: Site, *argv: str, **more: Any) -> None:
 
 
 @contextmanager
-def site(folder: Path, kind: Kind = "github") -> Iterator[Site]:
+def site(folder: Path, kind: ForgeKind = "github") -> Iterator[Site]:
     """The servers beside the service, which is still to be started."""
     (folder / "git").mkdir()
     with ExitStack() as stack:
         git = stack.enter_context(serving(folder / "git"))
         git.create(REPOSITORY, {"README.md": b"A site\n"})
-        host = stack.enter_context(
-            hosting(kind, path=REPOSITORY, branches=lambda: git.branches(REPOSITORY), tokens={"git-token": "write"})
+        forge = stack.enter_context(
+            forge_double(
+                kind, path=REPOSITORY, branches=lambda: git.branches(REPOSITORY), tokens={"git-token": "write"}
+            )
         )
-        yield Site(git=git, host=host)
+        yield Site(git=git, forge=forge)
 
 
 Start = Callable[..., Running]

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from agent.jobs.tables import JOBS, TURNS
-from tests.agent.forge_doubles import Kind
+from tests.agent.forge_doubles import ForgeKind
 from tests.agent.git_server import serving
 from tests.agent.job_folder import processes, sleeper
 from tests.agent.jobs.test_webhook import receiver
@@ -51,7 +51,7 @@ def test_a_prompt_becomes_a_branch_and_a_pull_request(ready: Site) -> None:
     id = ready.create("Write a page\nabout retries")
     job = ready.completed(id)
     [pull] = ready.pulls(id)
-    assert job["prLink"] == ready.host.link(pull)
+    assert job["prLink"] == ready.forge.link(pull)
     assert (pull.base, pull.title) == ("main", "Write a page")
     assert "> about retries" in pull.body
     assert ready.pushed(id) == ["First", "Write a page"]
@@ -82,7 +82,7 @@ def test_where_nothing_is_changed_there_is_no_pull_request(ready: Site) -> None:
     ready.configure(*command("true"))
     id = ready.create()
     assert ready.completed(id)["prLink"] is None
-    assert (ready.pushed(id), ready.host.pulls) == ([], [])
+    assert (ready.pushed(id), ready.forge.pulls) == ([], [])
     assert "no file was changed" in ready.log(id)
 
 
@@ -136,14 +136,14 @@ def test_a_refused_push_is_told_with_the_hosts_words(ready: Site) -> None:
 
 
 def test_a_pull_request_that_could_not_be_opened_is_opened_by_a_follow_up_that_changes_nothing(ready: Site) -> None:
-    ready.host.tokens["git-token"] = "read"
+    ready.forge.tokens["git-token"] = "read"
     ready.configure(*command("sh", "-c", "echo done > page.md"))
     id = ready.create("One")
     assert "(403)" in ready.failed(id)
     assert ready.pushed(id) == ["First", "One"]
-    ready.host.tokens["git-token"] = "write"
+    ready.forge.tokens["git-token"] = "write"
     ready.message(id, "Try again")
-    assert ready.completed(id)["prLink"] == ready.host.link(ready.pulls(id)[0])
+    assert ready.completed(id)["prLink"] == ready.forge.link(ready.pulls(id)[0])
 
 
 def test_no_secret_is_in_the_log_the_database_or_the_services_log(ready: Site) -> None:
@@ -186,7 +186,7 @@ def test_the_webhook_is_told_when_a_job_ends(ready: Site) -> None:
 
 
 @pytest.mark.parametrize("kind", ["gitlab", "gitea", "pagure"])
-def test_each_code_host_opens_its_own_kind_of_pull_request(start: Start, tmp_path: Path, kind: Kind) -> None:
+def test_each_code_host_opens_its_own_kind_of_pull_request(start: Start, tmp_path: Path, kind: ForgeKind) -> None:
     require_sandbox()
     with site(tmp_path, kind) as made:
         if kind == "pagure":  # it lets all read, and looks at whose the token is
@@ -196,7 +196,7 @@ def test_each_code_host_opens_its_own_kind_of_pull_request(start: Start, tmp_pat
         id = made.create("One")
         link = made.completed(id)["prLink"]
         made.message(id, "Two")
-        assert made.completed(id)["prLink"] == link == made.host.link(made.pulls(id)[0])
+        assert made.completed(id)["prLink"] == link == made.forge.link(made.pulls(id)[0])
         assert (len(made.pulls(id)), made.pushed(id)) == (1, ["First", "One", "Two"])
 
 
@@ -204,8 +204,8 @@ def test_a_pull_request_that_is_there_already_is_taken(ready: Site) -> None:
     ready.configure(*command("sh", "-c", "sleep 2; cat > page.md"))
     id = ready.create()
     until(lambda: "checked out" in ready.log(id), END_S)
-    there = ready.host.add(f"readership/{id}", "main", "By hand")
-    assert ready.completed(id)["prLink"] == ready.host.link(there)
+    there = ready.forge.add(f"readership/{id}", "main", "By hand")
+    assert ready.completed(id)["prLink"] == ready.forge.link(there)
     assert len(ready.pulls(id)) == 1
 
 
@@ -352,7 +352,7 @@ def test_a_real_coding_agent_opens_a_pull_request_and_goes_on_with_its_session(
         id = site.create("Explain the retries")
         link = site.completed(id)["prLink"]
         site.message(id, "And the limits")
-        assert site.completed(id)["prLink"] == link == site.host.link(site.pulls(id)[0])
+        assert site.completed(id)["prLink"] == link == site.forge.link(site.pulls(id)[0])
     files = site.git.read(REPOSITORY, f"readership/{id}")
     assert {name: content for name, (_, content) in files.items()} == {
         "README.md": b"A site\n",
@@ -372,7 +372,7 @@ def test_a_real_agent_whose_model_says_nothing_to_change_completes_without_a_pul
         site = agent(server)
         id = site.create("Mend what is wrong")
         assert site.completed(id)["prLink"] is None
-    assert site.host.pulls == []
+    assert site.forge.pulls == []
 
 
 def test_a_wrong_model_key_is_told(agent: Callable[[ModelServer], Site]) -> None:

@@ -116,19 +116,19 @@ def test_a_job_goes_on_on_another_machine_and_has_one_pull_request(postgresql: s
         program.write_text(WRITE_PAGE)
         _kill(dies)
         dies = stack.enter_context(worker(second))
-        assert completed(id) == made.host.link(made.pulls(id)[0])
+        assert completed(id) == made.forge.link(made.pulls(id)[0])
         assert "begins again, attempt 2" in told(id)
         assert (len(made.pulls(id)), made.pushed(id)) == (1, ["First", "Write a page"])
 
         def kill() -> None:
-            made.host.before_create = lambda: None
+            made.forge.before_create = lambda: None
             _kill(dies)
 
-        made.host.before_create = kill  # the pull request is made, and nobody hears of it
+        made.forge.before_create = kill  # the pull request is made, and nobody hears of it
         id = store.create(engine, PROJECT, "Another", None, 2).job.id
         until(lambda: made.pulls(id), END_S)
         stack.enter_context(worker(first))
-        assert completed(id) == made.host.link(made.pulls(id)[0])
+        assert completed(id) == made.forge.link(made.pulls(id)[0])
         assert (len(made.pulls(id)), made.pushed(id)) == (1, ["First", "Another"])
         assert (told(id).count("command has finished"), told(id).count("begins")) == (1, 2)
 
@@ -150,7 +150,7 @@ def _check(made: Site, jobs: list[str]) -> None:
         assert job["status"] == "completed" or WORN_OUT in log, log
         pushed = made.pushed(id)[1:]
         assert pushed == prompts or (WORN_OUT in log and pushed in ([], prompts[:1], prompts[1:])), log
-        assert [made.host.link(pull) for pull in made.pulls(id)] == ([job["prLink"]] if job["prLink"] else [])
+        assert [made.forge.link(pull) for pull in made.pulls(id)] == ([job["prLink"]] if job["prLink"] else [])
         assert bool(job["prLink"]) == bool(pushed) or WORN_OUT in log, log  # it may end between push and request
     assert sum(job["status"] == "completed" for job in ends.values()) > len(jobs) // 2
     assert "begins again, attempt 2" in "".join(map(made.log, jobs))

@@ -80,7 +80,7 @@ def test_whoever_comes_first_a_job_has_one_end_and_each_prompt_is_run_or_cancell
 ) -> None:
     """As many rounds as a few seconds hold."""
     with engine.connect() as connection:
-        known = configuration.of(connection, PROJECT)
+        known = configuration.load(connection, PROJECT)
     told = configuration.changed(known, {"webhook": "http://127.0.0.1:1", "webhook_secret": "env:HOOK"})
     configuration.store(engine, PROJECT, told)
     ends_s = time.monotonic() + ROUNDS_S

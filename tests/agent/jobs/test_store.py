@@ -59,7 +59,7 @@ def test_a_project_without_a_repository_takes_no_job(engine: sa.Engine, clock: C
         store.create(engine, "bare", "Mend it", None, clock())
     chosen = configuration.changed(Configuration(repository=""), {"repository": "https://git.example/docs"})
     configuration.store(engine, "bare", chosen)
-    with pytest.raises(NotConfigured, match="names no model for opencode: .*readership project agent bare --model"):
+    with pytest.raises(NotConfigured, match="has no model for opencode: .*readership project agent bare --model"):
         store.create(engine, "bare", "Mend it", None, clock())
     with pytest.raises(ProjectNotFound):
         store.create(engine, "gone", "Mend it", None, clock())
@@ -242,7 +242,7 @@ def test_an_archived_job_is_removed_with_all_that_hangs_on_it_once_it_is_old_eno
     engine: sa.Engine, clock: Clock
 ) -> None:
     with engine.connect() as connection:
-        chosen = configuration.of(connection, PROJECT)
+        chosen = configuration.load(connection, PROJECT)
     hook = {"webhook": "http://127.0.0.1:1", "webhook_secret": "env:HOOK"}
     configuration.store(engine, PROJECT, configuration.changed(chosen, hook))
     old, young, idle = (create(engine, clock, key=f"key {number}") for number in range(3))

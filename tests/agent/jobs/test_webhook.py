@@ -72,7 +72,7 @@ def receiver(*statuses: int) -> Iterator[Receiver]:
 
 def hook(engine: sa.Engine, url: str, secret: str = "env:HOOK", project: str = PROJECT) -> None:
     with engine.connect() as connection:
-        known = configuration.of(connection, project)
+        known = configuration.load(connection, project)
     configuration.store(engine, project, configuration.changed(known, {"webhook": url, "webhook_secret": secret}))
 
 

@@ -140,7 +140,7 @@ def perform(engine: sa.Engine, folder: Path) -> str | None:
 
 def change(engine: sa.Engine, **given: object) -> None:
     with engine.connect() as connection:
-        chosen = configuration.of(connection, PROJECT)
+        chosen = configuration.load(connection, PROJECT)
     configuration.store(engine, PROJECT, configuration.changed(chosen, given))
 
 

@@ -87,7 +87,7 @@ def test_a_repository_at_another_host_needs_its_own_token_and_api(data: Path) ->
     given = ("--git-token", "env:TOKEN", "--api-base", "https://api.example.com")
     before = agent(data, "--repository", "https://git.example.com/docs", *given)
     moved = ("--repository", "https://git.example.org/docs")
-    told = "git_token: name one for git.example.org; the one that is set is for git.example.com"
+    told = "git_token: set one for git.example.org; the current token is for git.example.com"
     assert told in refused(data, *moved)
     assert agent(data) == before
     found = agent(data, *moved, "--git-token", "env:TOKEN")
@@ -104,15 +104,15 @@ def test_without_a_repository_it_says_how_to_set_one(data: Path) -> None:
     [
         (("--repository", "https://user:pw@github.com/example/docs"), "repository: an http or https URL"),
         (("--ref", "--upload-pack"), "ref: the name of a branch"),
-        (("--git-token", "ghp_0123456789"), "git_token: env:NAME or file:/path, never the secret itself"),
-        (("--host", "pagure"), "git_user: the user whose token it is, needed by pagure"),
+        (("--git-token", "ghp_0123456789"), "git_token: env:NAME or file:/path, not the secret itself"),
+        (("--host", "pagure"), "git_user: the user that the token belongs to, required by pagure"),
         (("--git-user", "robot@example.com"), "git_user: letters, digits"),
         (("--model-key", "file:relative"), "model_key: env:NAME or file:/path"),
-        (("--model-key", "file:/usr/local/etc/key"), "model_key: a file that the coding agent may not read"),
-        (("--preset", "command"), "command: needed by the preset"),
+        (("--model-key", "file:/usr/local/etc/key"), "model_key: a file that the coding agent cannot read"),
+        (("--preset", "command"), "command: required by the preset"),
         (("--time-limit-s", "0"), "time_limit_s: 1 to 86400 seconds"),
         (("--readable", "agents"), "readable: absolute paths"),
-        (("--webhook", "https://example.com/hook"), "webhook_secret: goes together with webhook"),
+        (("--webhook", "https://example.com/hook"), "webhook_secret: required together with webhook"),
         (("--webhook", "ftp://example.com", "--webhook-secret", "env:HOOK"), "webhook: an http or https URL"),
     ],
 )
