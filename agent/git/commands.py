@@ -126,23 +126,23 @@ class Git:
     is_stopped: Callable[[], bool]
     on_line: OnLine
 
-    def here(self, *arguments: str, stdin: str | None = None, **environ: str) -> str:
+    def run_local(self, *arguments: str, stdin: str | None = None, **environ: str) -> str:
         """A command on the work tree; returns what it writes, without the last newline.
 
         Raises:
             TurnFailed: it failed, and the message says why.
         """
-        return self.program("git", *self._options(), *arguments, stdin=stdin, environ=environ)
+        return self.run_program("git", *self._options(), *arguments, stdin=stdin, environ=environ)
 
-    def stream(self, on_piece: OnPiece, *arguments: str) -> None:
+    def stream_local(self, on_piece: OnPiece, *arguments: str) -> None:
         """Run a command on the work tree and hand on what it writes, as it comes. What `on_piece` raises ends it.
 
         Raises:
             TurnFailed: the command failed, and the message says why.
         """
-        self.program("git", *self._options(), *arguments, environ={}, on_piece=on_piece)
+        self.run_program("git", *self._options(), *arguments, environ={}, on_piece=on_piece)
 
-    def there(self, *arguments: str) -> str:
+    def run_remote(self, *arguments: str) -> str:
         """A command that speaks to the repository's host, thrice if it does not answer.
 
         Raises:
@@ -151,9 +151,9 @@ class Git:
         assert self.remote is not None
         with self.remote.asking() as environ:
             argv = ("git", *self._options(), *arguments)
-            return retry.persistently(lambda: self.program(*argv, environ=environ), self.is_stopped)
+            return retry.persistently(lambda: self.run_program(*argv, environ=environ), self.is_stopped)
 
-    def program(
+    def run_program(
         self, *argv: str, environ: dict[str, str], stdin: str | None = None, on_piece: OnPiece | None = None
     ) -> str:
         """A program in the job's folder. What it says beside its answer goes to the job's log, without the token.

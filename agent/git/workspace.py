@@ -77,13 +77,13 @@ def check_out(
     follows_up = f"refs/heads/{branch}" in refs
     name = branch if follows_up else _base_of(remote, refs)
     tracking = f"refs/remotes/origin/{name}"
-    git.here("init", "--quiet", "--template=")
-    git.there(
+    git.run_local("init", "--quiet", "--template=")
+    git.run_remote(
         *("fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"),
         *("--", remote.url, f"+refs/heads/{name}:{tracking}"),
     )
-    git.here("checkout", "--quiet", "--force", "--detach", "--no-recurse-submodules", tracking)
-    return CheckedOut(git.here("rev-parse", "--verify", "HEAD"), follows_up)
+    git.run_local("checkout", "--quiet", "--force", "--detach", "--no-recurse-submodules", tracking)
+    return CheckedOut(git.run_local("rev-parse", "--verify", "HEAD"), follows_up)
 
 
 def commit(
@@ -99,12 +99,12 @@ def commit(
     git = Git(workspace.folder, None, time.monotonic() + limit_s, is_stopped, on_line)
     _disarm(workspace, git)
     _refuse_large_files(workspace, git)
-    git.here("add", "--all")
-    tree = git.here("write-tree")
-    if tree == git.here("rev-parse", "--verify", "HEAD^{tree}"):
+    git.run_local("add", "--all")
+    tree = git.run_local("write-tree")
+    if tree == git.run_local("rev-parse", "--verify", "HEAD^{tree}"):
         return None
     date = f"{int(at.timestamp())} +0000"
-    return git.here(
+    return git.run_local(
         *("commit-tree", "--no-gpg-sign", "-p", "HEAD", "-F", "-", tree),
         stdin=subject(prompt),
         GIT_AUTHOR_DATE=date,
@@ -129,9 +129,9 @@ def push(
         TurnFailed: it cannot be, and the message says why.
     """
     git = Git(workspace.folder, remote, time.monotonic() + limit_s, is_stopped, on_line)
-    found = git.here("for-each-ref", "--format=%(objectname)", f"refs/remotes/origin/{branch}")
+    found = git.run_local("for-each-ref", "--format=%(objectname)", f"refs/remotes/origin/{branch}")
     try:
-        git.there(
+        git.run_remote(
             *("push", "--porcelain", "--no-verify", "--no-signed", "--recurse-submodules=no"),
             *(f"--force-with-lease=refs/heads/{branch}:{found}", "--", remote.url, f"{commit_id}:refs/heads/{branch}"),
         )
@@ -175,8 +175,8 @@ def discard(folder: Path) -> None:
 def _make_anew(workspace: Workspace, git: Git) -> None:
     _make_folders(workspace)
     if _holds(workspace.git) or _holds(workspace.tree):
-        git.program("chmod", "-R", "u+rwX", "--", "git", "tree", environ={})  # an agent may shut its folders
-        git.program("find", "git", "tree", "-mindepth", "1", "-delete", environ={})
+        git.run_program("chmod", "-R", "u+rwX", "--", "git", "tree", environ={})  # an agent may shut its folders
+        git.run_program("find", "git", "tree", "-mindepth", "1", "-delete", environ={})
     if not (workspace.home.is_dir() and workspace.home_mark.is_file()):
         workspace.home_mark.write_text(secrets.token_hex(8))  # first: a home never has the mark of one before it
         workspace.home.mkdir(mode=0o700, exist_ok=True)
@@ -203,7 +203,7 @@ def _make_folders(workspace: Workspace) -> None:
 def _refs_of(git: Git, remote: Remote, branch: str) -> dict[str, str]:
     """The commits of the job's branch, and of all that the ref may be, as far as the host has them."""
     asked = [f"refs/heads/{branch}", f"refs/heads/{remote.base}", f"refs/tags/{remote.base}", "HEAD"]
-    lines = git.there("ls-remote", "--quiet", "--", remote.url, *asked).splitlines()
+    lines = git.run_remote("ls-remote", "--quiet", "--", remote.url, *asked).splitlines()
     return {name: commit_id for commit_id, name in (line.split("\t", 1) for line in lines)}
 
 
@@ -226,9 +226,9 @@ def _disarm(workspace: Workspace, git: Git) -> None:
     if workspace.tree.is_symlink() or not workspace.tree.is_dir():
         raise WorkspaceUnusable("the work tree is gone")
     (workspace.git / "index.lock").unlink(missing_ok=True)  # of a worker that was killed
-    git.program("chmod", "-R", "u+rwX", "--", "tree", environ={})
+    git.run_program("chmod", "-R", "u+rwX", "--", "tree", environ={})
     odd = ("(", "-iname", ".git", "-o", "!", "(", "-type", "f", "-o", "-type", "d", "-o", "-type", "l", ")", ")")
-    git.program(
+    git.run_program(
         *("find", "tree", "-mindepth", "1", *odd, "-prune", "-execdir", "rm", "-rf", "--", "{}", "+"), environ={}
     )
 
@@ -240,7 +240,7 @@ def _refuse_large_files(workspace: Workspace, git: Git) -> None:
         WorkspaceUnusable: a file that changed is too large, or too many did.
     """
     changed = _Changed(os.fsencode(workspace.tree))
-    git.stream(changed.take, "ls-files", "-z", "--others", "--modified", "--exclude-standard", "--deduplicate")
+    git.stream_local(changed.take, "ls-files", "-z", "--others", "--modified", "--exclude-standard", "--deduplicate")
 
 
 @dataclass(slots=True)

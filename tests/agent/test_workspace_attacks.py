@@ -348,16 +348,16 @@ def test_a_file_that_makes_git_take_any_amount_of_memory_fails_the_turn(job: Job
 
 def test_every_command_of_a_job_has_a_limit_of_memory(job: Job) -> None:
     limited = Git(job.workspace.folder, None, time.monotonic() + 60, lambda: False, job.told.append)
-    shown = limited.program("prlimit", "--data", "--output", "SOFT", "--noheadings", "--raw", environ={})
+    shown = limited.run_program("prlimit", "--data", "--output", "SOFT", "--noheadings", "--raw", environ={})
     assert shown == str(commands.MEMORY_BYTES)
 
 
 def test_a_program_that_writes_without_end_fails_the_turn_without_filling_memory(job: Job) -> None:
     limited = Git(job.workspace.folder, None, time.monotonic() + 60, lambda: False, job.told.append)
     with pytest.raises(GitFailed, match="yes answered more than 1 MiB"):
-        limited.program("yes", environ={})
+        limited.run_program("yes", environ={})
     tracemalloc.start()
-    limited.program("sh", "-c", "head -c 20000000 /dev/zero | tr '\\0' x >&2; echo fatal >&2", environ={})
+    limited.run_program("sh", "-c", "head -c 20000000 /dev/zero | tr '\\0' x >&2; echo fatal >&2", environ={})
     peak_bytes = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak_bytes < 8 * 1024**2
