@@ -5,14 +5,14 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from agent.errors import Stopped
+from agent.errors import TurnStopped
 
 POLL_S = 0.2
 
 Answer = TypeVar("Answer")
 
 
-def within(
+def run_with_deadline(
     limit_s: float, ask: Callable[[], Coroutine[Any, Any, Answer]], is_stopped: Callable[[], bool] = lambda: False
 ) -> Answer:
     """What `ask` answers, or raises. For a thread that has no event loop.
@@ -21,7 +21,7 @@ def within(
 
     Raises:
         TimeoutError: it does not within `limit_s`.
-        Stopped: `is_stopped` said so meanwhile.
+        TurnStopped: `is_stopped` said so meanwhile.
     """
     loop = asyncio.new_event_loop()
     try:
@@ -38,7 +38,7 @@ async def _watched(
     try:
         while not asking.done():
             if is_stopped():
-                raise Stopped("the turn was stopped")
+                raise TurnStopped("the turn was stopped")
             left_s = until_s - time.monotonic()
             if left_s <= 0:
                 raise TimeoutError

@@ -13,11 +13,11 @@ class JobArchived(AgentError):
     """The job is archived: it takes no message any more."""
 
 
-class NothingToCancel(AgentError):
+class JobNotActive(AgentError):
     """The job is not active."""
 
 
-class JobNotIdle(AgentError):
+class JobStillActive(AgentError):
     """The job is active: it cannot be archived."""
 
 
@@ -29,7 +29,7 @@ class InvalidConfiguration(AgentError):
     """What is said of a project's repository, code host or agent is not of the form asked for."""
 
 
-class TooManyUses(AgentError):
+class QuotaExceeded(AgentError):
     """The project's limit of an hour is reached. The sender may try again after `reset_s` seconds."""
 
     def __init__(self, reason: str, operation: str, reset_s: int) -> None:
@@ -50,15 +50,15 @@ class TurnFailed(AgentError):
     """A turn cannot go on. The message is the job's failure reason: what is wrong, and what to do about it."""
 
 
-class Stopped(TurnFailed):
+class TurnStopped(TurnFailed):
     """The turn was told to stop while a program of it ran."""
 
 
-class Terminated(TurnFailed):
+class ProgramTerminated(TurnFailed):
     """A program of the turn was ended by somebody else's SIGTERM, as when the whole service is told to stop."""
 
 
-class TimedOut(TurnFailed):
+class ProgramTimedOut(TurnFailed):
     """A program of the turn did not end within its time."""
 
 
@@ -90,7 +90,7 @@ class PullRequestRefused(TurnFailed):
     """The code host did not open the pull request. The message has its words."""
 
 
-class HostUnavailable(TurnFailed):
+class ForgeUnavailable(TurnFailed):
     """The host did not answer, or asked to be left alone for `retry_after_s`: the same may work in a moment."""
 
     def __init__(self, reason: str, retry_after_s: float = 0) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
-from agent.errors import Stopped, Terminated, TimedOut
+from agent.errors import ProgramTerminated, ProgramTimedOut, TurnStopped
 
 POLL_S = 0.2
 TERMINATE_S = 2.0
@@ -71,9 +71,9 @@ def run(
     When this returns or raises, the program and all of its process group are gone.
 
     Raises:
-        TimedOut: it did not end within `limit_s` seconds.
-        Stopped: `is_stopped` said so.
-        Terminated: it was sent SIGTERM, and not by this.
+        ProgramTimedOut: it did not end within `limit_s` seconds.
+        TurnStopped: `is_stopped` said so.
+        ProgramTerminated: it was sent SIGTERM, and not by this.
         OSError: it cannot be started.
     """
     process = subprocess.Popen(  # noqa: S603  # what to run is the caller's decision, and no shell reads it
@@ -90,7 +90,7 @@ def run(
             _feed(process.stdin, stdin or b"")
         _watch(process, time.monotonic() + limit_s, limit_s, is_stopped, on_output)
         if process.wait() == -signal.SIGTERM:
-            raise Terminated("a program of the turn was ended from outside (SIGTERM)")
+            raise ProgramTerminated("a program of the turn was ended from outside (SIGTERM)")
         return process.returncode
     finally:
         _end(process)
@@ -133,9 +133,9 @@ def _watch(
             if not selector.get_map():
                 _wait(process, POLL_S)
             if is_stopped():
-                raise Stopped("the turn was stopped")
+                raise TurnStopped("the turn was stopped")
             if time.monotonic() >= deadline:
-                raise TimedOut(f"it did not end within {limit_s:g} s")
+                raise ProgramTimedOut(f"it did not end within {limit_s:g} s")
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:

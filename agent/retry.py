@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from agent.errors import HostUnavailable, Stopped
+from agent.errors import ForgeUnavailable, TurnStopped
 from warehouse.database_errors import is_temporary, reason_of
 
 PAUSES_S = (0.5, 3.0)
@@ -21,28 +21,28 @@ LOG = logging.getLogger("readership.agent")
 Answer = TypeVar("Answer")
 
 
-def persistently(attempt: Callable[[], Answer], is_stopped: Callable[[], bool]) -> Answer:
-    """What `attempt` answers, which may raise HostUnavailable twice.
+def forge_request(attempt: Callable[[], Answer], is_stopped: Callable[[], bool]) -> Answer:
+    """What `attempt` answers, which may raise ForgeUnavailable twice.
 
     Raises:
-        HostUnavailable: it did so a third time, or the host asks for a pause that is too long.
-        Stopped: `is_stopped` said so during a pause.
+        ForgeUnavailable: it did so a third time, or the host asks for a pause that is too long.
+        TurnStopped: `is_stopped` said so during a pause.
     """
     for pause_s in PAUSES_S:
         try:
             return attempt()
-        except HostUnavailable as error:
+        except ForgeUnavailable as error:
             if error.retry_after_s > PAUSE_MAX_S:
                 raise
             pause(max(pause_s, error.retry_after_s), is_stopped)
     return attempt()
 
 
-def noted(note: Callable[[], Answer], is_stopped: Callable[[], bool]) -> Answer:
+def database_write(note: Callable[[], Answer], is_stopped: Callable[[], bool]) -> Answer:
     """What `note` answers once the control database takes it: what a turn did would be lost with the note of it.
 
     Raises:
-        Stopped: `is_stopped` said so meanwhile, as where the lease of the turn is given up.
+        TurnStopped: `is_stopped` said so meanwhile, as where the lease of the turn is given up.
         SQLAlchemyError: an error that is not temporary: see `warehouse.database_errors.is_temporary`.
     """
     while True:
@@ -57,9 +57,9 @@ def noted(note: Callable[[], Answer], is_stopped: Callable[[], bool]) -> Answer:
 
 
 def pause(seconds: float, is_stopped: Callable[[], bool]) -> None:
-    """Raises Stopped as soon as `is_stopped` says so."""
+    """Raises TurnStopped as soon as `is_stopped` says so."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         if is_stopped():
-            raise Stopped("the turn was stopped")
+            raise TurnStopped("the turn was stopped")
         time.sleep(min(POLL_S, left))

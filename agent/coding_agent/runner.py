@@ -13,7 +13,7 @@ from pathlib import Path
 from agent import process
 from agent.coding_agent.output import SUMMARY_CHARACTERS, Output
 from agent.coding_agent.presets import Ask, Preset, Start, preset
-from agent.errors import Stopped, TimedOut, TurnFailed
+from agent.errors import ProgramTimedOut, TurnFailed, TurnStopped
 from agent.sandbox import bubblewrap, init, scratch
 from agent.sandbox.bubblewrap import Box, Limits
 from agent.sandbox.gateway import PATIENCE_S, Gateway
@@ -78,8 +78,8 @@ def run(request: RunRequest) -> RunResult:
     """Run the agent to the end of its turn. Nothing of it is left running when this returns or raises.
 
     Raises:
-        Stopped: `is_stopped` said so.
-        TimedOut: it did not end within its time.
+        TurnStopped: `is_stopped` said so.
+        ProgramTimedOut: it did not end within its time.
         TurnFailed: anything else. Each message is for whoever reads the job's log.
     """
     agent = preset(request.preset, request.command)
@@ -220,14 +220,14 @@ def _run(
         return process.run(
             argv, cwd=request.tree, env=env, limit_s=request.limit_s, is_stopped=must_stop, on_output=take
         )
-    except Stopped as stop:
+    except TurnStopped as stop:
         if watchdog.reason is not None:
             raise TurnFailed(f"the agent was stopped: {watchdog.reason}") from stop
         if gateway is not None and gateway.given_up():
             raise TurnFailed(f"the agent was stopped: {gateway.complaint()}") from stop
         raise
-    except TimedOut as late:
-        raise TimedOut(_joined(f"the agent did not end within {request.limit_s:g} s", gateway)) from late
+    except ProgramTimedOut as late:
+        raise ProgramTimedOut(_joined(f"the agent did not end within {request.limit_s:g} s", gateway)) from late
     except OSError as problem:
         raise TurnFailed(f"the agent cannot be started: {problem}") from problem
     finally:

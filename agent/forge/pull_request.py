@@ -14,8 +14,8 @@ import httpx
 import msgspec
 
 from agent import retry
-from agent.deadline import within
-from agent.errors import HostUnavailable, InvalidConfiguration, PullRequestRefused, Stopped
+from agent.deadline import run_with_deadline
+from agent.errors import ForgeUnavailable, InvalidConfiguration, PullRequestRefused, TurnStopped
 from agent.forge.forges import FORGES, Forge, ForgeName, Proposal, PullRequest
 from agent.forge.response import UNAVAILABLE, error_text, retry_after_s
 from agent.git.remote import HIDDEN
@@ -70,15 +70,15 @@ def open_pull_request(
 
     Raises:
         PullRequestRefused: the forge refuses the pull request; the message has the reason.
-        HostUnavailable: the forge did not answer in three attempts.
-        Stopped: `is_stopped` returned true.
+        ForgeUnavailable: the forge did not answer in three attempts.
+        TurnStopped: `is_stopped` returned true.
     """
     row = FORGES[forge]
     base = check_api_base(api_base or default_api_base(forge, repository_url)).rstrip("/")
     path = _path_of(row, base, repository_url)
     headers = {"User-Agent": "Readership", **row.headers(token)}
     api = _ForgeApi(row, base, path, token, headers, ssl.create_default_context(), is_stopped)
-    return retry.persistently(lambda: _find(api, proposal.branch) or _create(api, proposal), is_stopped)
+    return retry.forge_request(lambda: _find(api, proposal.branch) or _create(api, proposal), is_stopped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +104,19 @@ class _ForgeApi:
 
         Raises:
             PullRequestRefused: a redirect leads to another host, or there are too many of them.
-            HostUnavailable: the forge cannot be reached, does not answer in time, or asks for a pause.
-            Stopped: `is_stopped` returned true.
+            ForgeUnavailable: the forge cannot be reached, does not answer in time, or asks for a pause.
+            TurnStopped: `is_stopped` returned true.
         """
         is_interrupted = self.is_stopped if method == "GET" else lambda: False
         for _ in range(REDIRECTS_MAX + 1):
             if self.is_stopped():
-                raise Stopped("the turn was stopped")
+                raise TurnStopped("the turn was stopped")
             try:
-                response = within(TIMEOUT_S, partial(self._send, method, url, body), is_interrupted)
+                response = run_with_deadline(TIMEOUT_S, partial(self._send, method, url, body), is_interrupted)
             except TimeoutError:
-                raise HostUnavailable(f"{self.base} did not answer within {TIMEOUT_S:g} s") from None
+                raise ForgeUnavailable(f"{self.base} did not answer within {TIMEOUT_S:g} s") from None
             except httpx.RequestError as error:
-                raise HostUnavailable(self._redact(f"{self.base} could not be reached: {error}")) from None
+                raise ForgeUnavailable(self._redact(f"{self.base} could not be reached: {error}")) from None
             if not response.has_redirect_location:
                 return self._available(response)
             url = self._next_url(response)
@@ -124,7 +124,7 @@ class _ForgeApi:
 
     async def _send(self, method: str, url: str, body: Mapping[str, str] | None) -> httpx.Response:
         async with httpx.AsyncClient(
-            timeout=None,  # noqa: S113  # the deadline is that of `within`
+            timeout=None,  # noqa: S113  # the deadline is that of `run_with_deadline`
             trust_env=False,
             verify=self.tls,
             headers=self.headers,
@@ -132,7 +132,7 @@ class _ForgeApi:
             return await client.request(method, url, json=body)
 
     def _available(self, response: httpx.Response) -> httpx.Response:
-        """Return the response. Raises HostUnavailable if its status or headers ask the client to retry later."""
+        """Return the response. Raises ForgeUnavailable if its status or headers ask the client to retry later."""
         pause_s = retry_after_s(response)
         if response.status_code not in UNAVAILABLE and pause_s is None:
             return response
@@ -141,7 +141,7 @@ class _ForgeApi:
             reason += f": {text}"
         if pause_s:
             reason += f"; it asks for a pause of {pause_s:.0f} s"
-        raise HostUnavailable(self._redact(reason), pause_s or 0)
+        raise ForgeUnavailable(self._redact(reason), pause_s or 0)
 
     def refusal(self, response: httpx.Response) -> PullRequestRefused:
         """Return the error for a response with an unexpected status."""
@@ -205,7 +205,7 @@ def _create(api: _ForgeApi, proposal: Proposal) -> str:
         _require_branch(api, forge.branch, proposal.base)
     try:
         response = api.request("POST", f"{api.project}/{forge.created_at or forge.pulls}", forge.creation(proposal))
-    except HostUnavailable as error:
+    except ForgeUnavailable as error:
         is_safe_to_retry = forge.duplicate_status is not None or error.retry_after_s > 0
         if not is_safe_to_retry and (url := _find_late(api, proposal.branch)):
             return url
@@ -221,7 +221,7 @@ def _find_late(api: _ForgeApi, branch: str) -> str | None:
     """Return the URL of a pull request that the forge creates after its response timed out, or None after LATE_S."""
     until_s = time.monotonic() + LATE_S
     while time.monotonic() < until_s:
-        with suppress(HostUnavailable):
+        with suppress(ForgeUnavailable):
             if url := _find(api, branch):
                 return url
         retry.pause(LOOK_AGAIN_S, api.is_stopped)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from agent import process, retry
 from agent.errors import (
+    ForgeUnavailable,
     GitFailed,
-    HostUnavailable,
+    ProgramTimedOut,
     PushRefused,
     RepositoryUnreadable,
-    TimedOut,
     TurnFailed,
     WorkspaceUnusable,
 )
@@ -109,9 +109,9 @@ FAILURES: tuple[Failure, ...] = (
         RepositoryUnreadable,
         "the certificate of {host} is not trusted on this machine: {words}",
     ),
-    (r"cannot lock ref|failed to update ref|reference already exists", HostUnavailable, "{host}: {words}"),
+    (r"cannot lock ref|failed to update ref|reference already exists", ForgeUnavailable, "{host}: {words}"),
     (r"\[(?:remote )?rejected\]", PushRefused, "{host} refused the branch: {words}"),
-    (UNREACHABLE, HostUnavailable, "{host} could not be reached: {words}"),
+    (UNREACHABLE, ForgeUnavailable, "{host} could not be reached: {words}"),
 )
 """What git says, the error it is, and what the owner of the project reads. The first that fits counts."""
 
@@ -151,7 +151,7 @@ class Git:
         assert self.remote is not None
         with self.remote.asking() as environ:
             argv = ("git", *self._options(), *arguments)
-            return retry.persistently(lambda: self.run_program(*argv, environ=environ), self.is_stopped)
+            return retry.forge_request(lambda: self.run_program(*argv, environ=environ), self.is_stopped)
 
     def run_program(
         self, *argv: str, environ: dict[str, str], stdin: str | None = None, on_piece: OnPiece | None = None
@@ -172,8 +172,8 @@ class Git:
                 on_output=written.take,
                 stdin=None if stdin is None else stdin.encode(),
             )
-        except TimedOut:
-            raise TimedOut(f"{self._name(argv)} did not end within the step's time limit") from None
+        except ProgramTimedOut:
+            raise ProgramTimedOut(f"{self._name(argv)} did not end within the step's time limit") from None
         words = self._clean(written.messages)
         for line in words.splitlines():
             self.on_line(line)

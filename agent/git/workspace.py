@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from agent.errors import HostUnavailable, PushRefused, RefNotFound, WorkspaceUnusable
+from agent.errors import ForgeUnavailable, PushRefused, RefNotFound, WorkspaceUnusable
 from agent.git.commands import ENVIRONMENT, Git, OnLine
 from agent.git.remote import Remote
 
@@ -135,7 +135,7 @@ def push(
             *("push", "--porcelain", "--no-verify", "--no-signed", "--recurse-submodules=no"),
             *(f"--force-with-lease=refs/heads/{branch}:{found}", "--", remote.url, f"{commit_id}:refs/heads/{branch}"),
         )
-    except (PushRefused, HostUnavailable) as error:
+    except (PushRefused, ForgeUnavailable) as error:
         if _refs_of(git, remote, branch).get(f"refs/heads/{branch}") == commit_id:
             return  # the answer was lost, or another push of the same was first
         if "stale info" in str(error):

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent.errors import AgentError, JobArchived, JobNotIdle, NothingToCancel
+from agent.errors import AgentError, JobArchived, JobNotActive, JobStillActive
 
 PROMPT_BYTES_MAX = 64 * 1024
 ID = re.compile(r"[0-9a-f]{24}")
@@ -42,8 +42,8 @@ _NEXT = {
 }
 _REFUSED: dict[Event, tuple[type[AgentError], str]] = {
     Event.MESSAGE: (JobArchived, "the job is archived and takes no message; create another job"),
-    Event.CANCEL: (NothingToCancel, "the job is not active: there is nothing to cancel"),
-    Event.ARCHIVE: (JobNotIdle, "the job is active: cancel it, or wait until it has ended"),
+    Event.CANCEL: (JobNotActive, "the job is not active: there is nothing to cancel"),
+    Event.ARCHIVE: (JobStillActive, "the job is active: cancel it, or wait until it has ended"),
 }
 
 
@@ -51,7 +51,7 @@ def after(status: Status, event: Event) -> Status:
     """The state that follows.
 
     Raises:
-        JobArchived, NothingToCancel, JobNotIdle: a caller asked for what this state does not allow.
+        JobArchived, JobNotActive, JobStillActive: a caller asked for what this state does not allow.
     """
     if (status, event) in _NEXT:
         return _NEXT[status, event]

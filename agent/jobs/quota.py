@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from agent.errors import TooManyUses
+from agent.errors import QuotaExceeded
 from agent.jobs.tables import TURNS
 
 USES_MAX = 100
@@ -30,7 +30,7 @@ def use(connection: sa.Connection, project: str, operation: str, now_us: int, us
     """What is left after so many more uses, which the caller notes by its turns in the same transaction.
 
     Raises:
-        TooManyUses: with the seconds until one more is possible.
+        QuotaExceeded: with the seconds until one more is possible.
     """
     counted = sa.select(TURNS.c.created_us).where(
         TURNS.c.project_id == project, TURNS.c.operation == operation, TURNS.c.created_us > now_us - WINDOW_US
@@ -39,7 +39,7 @@ def use(connection: sa.Connection, project: str, operation: str, now_us: int, us
     oldest_us = newest[-1] if newest else now_us
     reset_s = max(1, math.ceil((oldest_us + WINDOW_US - now_us) / 1_000_000))
     if len(newest) + uses > USES_MAX:
-        raise TooManyUses(
+        raise QuotaExceeded(
             f"the project has used {operation} {USES_MAX} times within the hour; one more is possible in {reset_s} s",
             operation,
             reset_s,

@@ -37,7 +37,7 @@ def create(engine: sa.Engine, project: str, prompt: str, key: str | None, now_us
 
     Raises:
         ProjectNotFound: it was deleted meanwhile.
-        NotConfigured, TooManyUses, IdempotencyMismatch: nothing is kept.
+        NotConfigured, QuotaExceeded, IdempotencyMismatch: nothing is kept.
     """
     with transaction(engine) as connection:
         _hold(connection, project)
@@ -71,7 +71,7 @@ def message(engine: sa.Engine, project: str, id: str, prompt: str, key: str | No
     """A follow-up: its turn comes after those that wait, and the job is active. See `create`.
 
     Raises:
-        JobNotFound, JobArchived, NotConfigured, TooManyUses, IdempotencyMismatch: nothing is kept.
+        JobNotFound, JobArchived, NotConfigured, QuotaExceeded, IdempotencyMismatch: nothing is kept.
     """
     operation = f"message {id}"
     with transaction(engine) as connection:
@@ -112,7 +112,7 @@ def cancel(engine: sa.Engine, project: str, id: str, now_us: int) -> Job:
     """End the turns that run or wait; the worker of one that runs learns of it within a heartbeat.
 
     Raises:
-        JobNotFound, NothingToCancel.
+        JobNotFound, JobNotActive.
     """
     with transaction(engine) as connection:
         job = _locked(connection, project, id)
@@ -127,7 +127,7 @@ def cancel(engine: sa.Engine, project: str, id: str, now_us: int) -> Job:
 
 
 def archive(engine: sa.Engine, project: str, id: str, now_us: int) -> Job:
-    """Put a job away for good; one that is archived stays as it is. Raises JobNotFound and JobNotIdle."""
+    """Put a job away for good; one that is archived stays as it is. Raises JobNotFound and JobStillActive."""
     with transaction(engine) as connection:
         job = _locked(connection, project, id)
         archived_us = job.archived_us if job.status is Status.ARCHIVED else now_us

@@ -17,7 +17,7 @@ from typing import Literal
 import httpx
 import sqlalchemy as sa
 
-from agent.deadline import within
+from agent.deadline import run_with_deadline
 from agent.errors import AgentError
 from agent.jobs import configuration, secret_ref
 from agent.jobs.job import Job, Status
@@ -155,7 +155,7 @@ def _send(
         return f"{chosen.webhook_secret} begins with {ENCODED}, and what follows is not base64"
     headers["Content-Type"] = "application/json"
     try:
-        status = within(limit_s, lambda: _post(chosen.webhook, claimed.body, headers))
+        status = run_with_deadline(limit_s, lambda: _post(chosen.webhook, claimed.body, headers))
     except TimeoutError:
         return f"it did not answer within {limit_s:g} s"
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
@@ -166,7 +166,7 @@ def _send(
 async def _post(url: str, body: str, headers: Mapping[str, str]) -> int:
     """The answer's status; its body is of no interest, and may be without end. Raises httpx's errors."""
     async with (
-        httpx.AsyncClient(timeout=None, trust_env=False) as client,  # noqa: S113  # its timeout is that of `within`
+        httpx.AsyncClient(timeout=None, trust_env=False) as client,  # noqa: S113  # see `run_with_deadline`
         client.stream("POST", url, content=body, headers=headers) as answer,
     ):
         return answer.status_code

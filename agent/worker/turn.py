@@ -22,7 +22,7 @@ from agent import retry
 from agent.coding_agent import runner
 from agent.coding_agent.presets import COMMAND, PRESETS
 from agent.coding_agent.runner import RunRequest
-from agent.errors import Stopped, TurnFailed
+from agent.errors import TurnFailed, TurnStopped
 from agent.forge import pull_request
 from agent.forge.forges import Proposal
 from agent.git import workspace
@@ -56,7 +56,7 @@ def perform(lease: Lease, context: TurnContext) -> str | None:
 
     Raises:
         TurnFailed: with the reason.
-        Stopped: as `is_stopped` asked for.
+        TurnStopped: as `is_stopped` asked for.
         LeaseLost: another worker has the turn now, or it was cancelled.
     """
     with context.engine.connect() as connection:
@@ -112,7 +112,7 @@ def _alone(folder: Path, is_stopped: Callable[[], bool]) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if is_stopped():
-                    raise Stopped("the turn was stopped") from None
+                    raise TurnStopped("the turn was stopped") from None
                 time.sleep(LOCK_POLL_S)
         yield
 
@@ -248,4 +248,4 @@ class _Turn:
         def note() -> Lease:
             return queue.finish_step(self._context.engine, self._lease, name, result, told, self._context.now_us())
 
-        self._lease = retry.noted(note, self._context.is_stopped)
+        self._lease = retry.database_write(note, self._context.is_stopped)

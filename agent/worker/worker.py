@@ -19,7 +19,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from agent import retry
-from agent.errors import AgentError, LeaseLost, Stopped, Terminated
+from agent.errors import AgentError, LeaseLost, ProgramTerminated, TurnStopped
 from agent.git import workspace
 from agent.jobs import queue, store, webhook
 from agent.jobs.queue import Lease, Outcome
@@ -128,23 +128,23 @@ class Worker:
             outcome = self._outcome(lease, heartbeat)
         except LeaseLost:
             return
-        except Stopped:
+        except TurnStopped:
             pass  # without an outcome, the turn is put back
         finally:
             heartbeat.close()
-        with suppress(LeaseLost, Stopped):  # another worker has the turn, or claims it once the lease has expired
+        with suppress(LeaseLost, TurnStopped):  # another worker has the turn, or claims it once the lease has expired
             if outcome is None:
                 queue.release(self._config.engine, lease)
                 return
             finish = partial(queue.finish, self._config.engine, lease, outcome, _now_us())
-            retry.noted(finish, heartbeat.is_stopped)
+            retry.database_write(finish, heartbeat.is_stopped)
             self._config.on_turn(time.monotonic() - started_s, outcome.reason is None)
 
     def _outcome(self, lease: Lease, heartbeat: LeaseHeartbeat) -> Outcome:
         """Run the turn and return how it ended.
 
         Raises:
-            Stopped: the worker closes, or the turn was abandoned.
+            TurnStopped: the worker closes, or the turn was abandoned.
             LeaseLost: the turn was cancelled, or another worker has claimed it.
         """
         context = turn.TurnContext(
@@ -157,13 +157,13 @@ class Worker:
         )
         try:
             return Outcome(None, turn.perform(lease, context))
-        except (Stopped, LeaseLost):
+        except (TurnStopped, LeaseLost):
             if heartbeat.is_lost:
                 raise LeaseLost("the turn was cancelled, or another worker has claimed it") from None
             raise
-        except Terminated as error:
+        except ProgramTerminated as error:
             if self._stopping.wait(STOP_S):
-                raise Stopped("the turn was stopped") from None
+                raise TurnStopped("the turn was stopped") from None
             return Outcome(str(error))
         except AgentError as error:
             return Outcome(str(error))

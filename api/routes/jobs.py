@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent.errors import JobNotFound, TooManyUses
+from agent.errors import JobNotFound, QuotaExceeded
 from agent.jobs import journal, quota, store, webhook
 from agent.jobs.job import ID, PROMPT_BYTES_MAX, Job
 from agent.jobs.quota import USES_MAX, WINDOW_S, Quota
@@ -204,7 +204,7 @@ async def _taken(do: Callable[[], Enqueued]) -> Enqueued:
     """Raises Problem `rate-limited`, with what is left, beside what `do` raises."""
     try:
         return await run_in_threadpool(do)
-    except TooManyUses as error:
+    except QuotaExceeded as error:
         none = Quota(error.operation, 0, error.reset_s)
         headers = {"Retry-After": str(error.reset_s), **_quota_headers([none])}
         raise Problem("rate-limited", str(error), headers=headers) from None

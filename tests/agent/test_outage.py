@@ -147,7 +147,7 @@ def test_permanent_database_error_is_not_retried(sqlite: Database) -> None:
             connection.execute(sa.text("UPDATE turns SET no_such_column = 1"))
 
     with pytest.raises(sa.exc.OperationalError, match="no such column"):
-        retry.noted(write, lambda: False)
+        retry.database_write(write, lambda: False)
 
 
 def test_a_worker_that_ends_while_it_cannot_note_an_end_has_no_fault(

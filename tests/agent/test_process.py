@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent import process
-from agent.errors import Stopped, TimedOut
+from agent.errors import ProgramTimedOut, TurnStopped
 from agent.process import Stream
 from tests.waiting import until
 
@@ -51,20 +51,20 @@ def test_nothing_of_our_environment_reaches_it(tmp_path: Path, monkeypatch: pyte
 
 
 def test_past_its_limit_it_is_ended_with_its_children(tmp_path: Path) -> None:
-    with pytest.raises(TimedOut, match="did not end within 1 s"):
+    with pytest.raises(ProgramTimedOut, match="did not end within 1 s"):
         run("sh -c 'echo $$ > child; exec sleep 100' & wait", tmp_path, limit_s=1)
     assert until(lambda: not _lives(int((tmp_path / "child").read_text())))
 
 
 def test_a_program_that_ignores_the_request_is_killed(tmp_path: Path) -> None:
-    with pytest.raises(TimedOut):
+    with pytest.raises(ProgramTimedOut):
         run("trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done", tmp_path, limit_s=1)
     assert until(lambda: not _lives(int((tmp_path / "pid").read_text())))
 
 
 def test_a_stop_ends_it_within_seconds(tmp_path: Path) -> None:
     began = time.monotonic()
-    with pytest.raises(Stopped):
+    with pytest.raises(TurnStopped):
         run("touch begun; sleep 100", tmp_path, is_stopped=(tmp_path / "begun").exists)
     assert time.monotonic() - began < 30
 
@@ -116,7 +116,7 @@ def test_a_program_whose_output_is_costly_to_parse_is_not_read_for_a_while(tmp_p
             looks[-1] += 1
         return len(looks) == 2
 
-    with pytest.raises(Stopped):
+    with pytest.raises(TurnStopped):
         process.run(["yes"], cwd=tmp_path, env=ENV, limit_s=60, is_stopped=is_stopped, on_output=parse)
     assert looks[0] > 2, "between the first piece and the second"
 

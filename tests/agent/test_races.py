@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import sqlalchemy as sa
 
-from agent.errors import LeaseLost, NothingToCancel
+from agent.errors import JobNotActive, LeaseLost
 from agent.jobs import configuration, queue, store
 from agent.jobs.queue import Outcome
 from agent.jobs.store import CANCELLED
@@ -70,7 +70,7 @@ class Round:
 
     def cancel(self) -> None:
         for _ in range(CANCELS):
-            with suppress(NothingToCancel):
+            with suppress(JobNotActive):
                 store.cancel(self.engine, PROJECT, self.id, self.now_us)
                 threading.Event().wait(self.chance.random() / 100)
 

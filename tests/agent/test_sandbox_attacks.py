@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import TimedOut, TurnFailed
+from agent.errors import ProgramTimedOut, TurnFailed
 from agent.sandbox import scratch
 from agent.sandbox.bubblewrap import MIB, Limits
 from tests.agent.job_folder import PYTHON, SECRET, Job, processes, sleeper
@@ -323,7 +323,7 @@ echo ready""")
 
 def test_nothing_outlives_the_time_limit(job: Job) -> None:
     marker = sleeper()
-    with pytest.raises(TimedOut, match="did not end within 1 s"):
+    with pytest.raises(ProgramTimedOut, match="did not end within 1 s"):
         job.shell(f"trap '' TERM; setsid sleep {marker} & sleep {marker}; sleep {marker}", limit_s=1)
     assert not processes("sleep", marker)
 

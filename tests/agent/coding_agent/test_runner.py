@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import Stopped, TimedOut, TurnFailed
+from agent.errors import ProgramTimedOut, TurnFailed, TurnStopped
 from agent.sandbox import bubblewrap
 from tests.agent.job_folder import Job
 from tests.agent.model_server import KEY, Call, ModelServer, Silence, Text
@@ -58,7 +58,7 @@ def test_a_dead_model_server_ends_the_turn_before_its_time(job: Job, agent: dict
 
 
 def test_an_agent_that_never_ends_is_ended_at_its_time(job: Job, agent: dict[str, object]) -> None:
-    with ModelServer([Silence()]) as server, pytest.raises(TimedOut, match="the agent did not end within 8 s"):
+    with ModelServer([Silence()]) as server, pytest.raises(ProgramTimedOut, match="the agent did not end within 8 s"):
         job.run(upstream=server.url, limit_s=8, **agent)
 
 
@@ -96,7 +96,9 @@ def test_a_silent_model_server_is_told_of_at_the_time_limit(job: Job) -> None:
     ask = "import os, urllib.request as r; open('begun', 'w'); r.urlopen(os.environ['MODEL_SERVER'] + '/x', b'{}')"
     with (
         ModelServer([Silence()]) as server,
-        pytest.raises(TimedOut, match=r"did not end within 5 s; the model server at .* has taken a request and not"),
+        pytest.raises(
+            ProgramTimedOut, match=r"did not end within 5 s; the model server at .* has taken a request and not"
+        ),
     ):
         job.python(ask.replace("b'{}'", "b'{\"tools\": [1]}'"), upstream=server.url, model_key=KEY, limit_s=5)
 
@@ -149,7 +151,7 @@ def test_an_agent_that_says_nothing_has_not_succeeded(job: Job, tmp_path: Path) 
 
 
 def test_a_turn_told_to_stop_stops(job: Job) -> None:
-    with pytest.raises(Stopped):
+    with pytest.raises(TurnStopped):
         job.run(command=["sh", "-c", "touch begun; sleep 1000"], is_stopped=(job.tree / "begun").exists)
 
 

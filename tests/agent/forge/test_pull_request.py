@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent import retry
-from agent.errors import HostUnavailable, InvalidConfiguration, PullRequestRefused, Stopped
+from agent.errors import ForgeUnavailable, InvalidConfiguration, PullRequestRefused, TurnStopped
 from agent.forge import forges, pull_request
 from agent.forge.forges import Proposal
 from tests.agent.dripping import dripping
@@ -124,13 +124,13 @@ def test_one_that_is_made_after_nobody_waits_for_it_is_the_only_one(
 def test_one_that_is_refused_for_now_is_not_looked_for() -> None:
     with forge_double("pagure", branches=lambda: ["main", BRANCH]) as forge:
         forge.upsets = [(200, {"requests": []}, {}), (429, {"error": "slow down"}, {"Retry-After": "3600"})]
-        with pytest.raises(HostUnavailable, match="slow down"):
+        with pytest.raises(ForgeUnavailable, match="slow down"):
             open_at(forge)
         assert [each[0] for each in forge.requests] == ["GET", "POST"]
 
 
 def test_none_is_made_for_a_turn_that_was_stopped(forge: ForgeDouble) -> None:
-    with pytest.raises(Stopped):
+    with pytest.raises(TurnStopped):
         open_at(forge, stopped=forge.requests)
     assert forge.pulls == []
 
@@ -149,14 +149,14 @@ def test_a_turn_that_is_stopped_meanwhile_hears_what_became_of_its_request(forge
 def test_a_host_that_answers_a_byte_at_a_time_is_given_up(github: ForgeDouble, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pull_request, "TIMEOUT_S", 0.3)
     monkeypatch.setattr(retry, "PAUSES_S", (0.05, 0.05))
-    with dripping(*SLOWLY) as drip, pytest.raises(HostUnavailable, match=r"did not answer within 0.3 s"):
+    with dripping(*SLOWLY) as drip, pytest.raises(ForgeUnavailable, match=r"did not answer within 0.3 s"):
         open_at(github, api=drip.url)
     assert (drip.came, drip.whole) == (3, 0)
 
 
 def test_a_stop_ends_the_wait_for_such_a_host(github: ForgeDouble) -> None:
     with dripping(*SLOWLY) as drip:
-        with pytest.raises(Stopped):
+        with pytest.raises(TurnStopped):
             pull_request.open_pull_request(
                 "github",
                 drip.url,
@@ -176,7 +176,7 @@ def test_a_host_that_is_away_for_a_moment_is_asked_again(github: ForgeDouble, st
 
 def test_a_host_that_stays_away_fails_the_turn(github: ForgeDouble) -> None:
     github.upsets = [(503, {"message": "down for maintenance"}, {})] * 3
-    with pytest.raises(HostUnavailable, match=r"is unavailable \(503\): down for maintenance"):
+    with pytest.raises(ForgeUnavailable, match=r"is unavailable \(503\): down for maintenance"):
         open_at(github)
     assert len(github.requests) == 3
 
@@ -197,14 +197,14 @@ def test_a_rate_limit_is_waited_for(github: ForgeDouble) -> None:
 )
 def test_a_rate_limit_of_an_hour_is_not(github: ForgeDouble, status: int, headers: dict[str, str]) -> None:
     github.upsets = [(status, {"message": "API rate limit exceeded"}, headers)]
-    with pytest.raises(HostUnavailable, match="API rate limit exceeded; it asks for a pause of"):
+    with pytest.raises(ForgeUnavailable, match="API rate limit exceeded; it asks for a pause of"):
         open_at(github)
     assert len(github.requests) == 1
 
 
 def test_a_stop_ends_the_waiting(github: ForgeDouble) -> None:
     github.upsets = [(503, b"", {"Retry-After": "50"})]
-    with pytest.raises(Stopped):
+    with pytest.raises(TurnStopped):
         open_at(github, stopped=github.requests)
     assert len(github.requests) == 1
 

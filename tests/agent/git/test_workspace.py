@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from agent.errors import (
-    HostUnavailable,
+    ForgeUnavailable,
     InvalidConfiguration,
+    ProgramTimedOut,
     PushRefused,
     RefNotFound,
     RepositoryUnreadable,
-    Stopped,
-    TimedOut,
     TurnFailed,
+    TurnStopped,
 )
 from agent.git.remote import Remote
 from tests.agent.git_job import BRANCH, TOKEN, job_of, site
@@ -215,7 +215,7 @@ def test_a_host_that_is_away_for_a_moment_is_asked_again(server: GitServer, tmp_
 
 @pytest.mark.needs("git")
 def test_a_host_that_stays_away_fails_the_turn(tmp_path: Path) -> None:
-    with pytest.raises(HostUnavailable, match="127.0.0.1:9 could not be reached: .*Failed to connect"):
+    with pytest.raises(ForgeUnavailable, match="127.0.0.1:9 could not be reached: .*Failed to connect"):
         job_of(tmp_path / "job", "http://127.0.0.1:9/team/site.git").check_out()
 
 
@@ -304,7 +304,7 @@ def test_a_server_that_is_silent_costs_no_more_than_the_limit(server: GitServer,
     made = job.commit()
     assert made is not None
     job.options = {"limit_s": 1}
-    with pytest.raises(TimedOut, match="git push did not end within the step's time limit"):
+    with pytest.raises(ProgramTimedOut, match="git push did not end within the step's time limit"):
         job.push(made)
     release.set()
 
@@ -319,7 +319,7 @@ def test_a_stop_ends_it(server: GitServer, tmp_path: Path) -> None:
 
     server.on_request = keep_waiting
     job.options = {"is_stopped": asked.is_set}
-    with pytest.raises(Stopped):
+    with pytest.raises(TurnStopped):
         job.check_out()
     release.set()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.errors import AgentError, JobArchived, JobNotIdle, NothingToCancel
+from agent.errors import AgentError, JobArchived, JobNotActive, JobStillActive
 from agent.jobs.job import Event, Status, after
 
 FOLLOWS = {
@@ -17,10 +17,10 @@ FOLLOWS = {
     ("archived", "archive"): "archived",
 }
 REFUSED: dict[tuple[str, str], type[AgentError]] = {
-    ("active", "archive"): JobNotIdle,
-    ("completed", "cancel"): NothingToCancel,
-    ("failed", "cancel"): NothingToCancel,
-    ("archived", "cancel"): NothingToCancel,
+    ("active", "archive"): JobStillActive,
+    ("completed", "cancel"): JobNotActive,
+    ("failed", "cancel"): JobNotActive,
+    ("archived", "cancel"): JobNotActive,
     ("archived", "message"): JobArchived,
 }
 NEVER = [(status, event) for status in ("completed", "failed", "archived") for event in ("success", "failure")]

@@ -13,12 +13,12 @@ import sqlalchemy as sa
 from agent.errors import (
     IdempotencyMismatch,
     JobArchived,
+    JobNotActive,
     JobNotFound,
-    JobNotIdle,
+    JobStillActive,
     LeaseLost,
     NotConfigured,
-    NothingToCancel,
-    TooManyUses,
+    QuotaExceeded,
 )
 from agent.jobs import configuration, queue, quota, store
 from agent.jobs.configuration import Configuration
@@ -95,15 +95,15 @@ def test_the_hundred_and_first_create_of_an_hour_is_refused_until_the_first_is_a
     began_us = clock()
     left = [store.create(engine, PROJECT, "Mend it", None, clock.turn(1)).quota.left for _ in range(100)]
     assert left == list(range(99, -1, -1))
-    with pytest.raises(TooManyUses) as refused:
+    with pytest.raises(QuotaExceeded) as refused:
         store.create(engine, PROJECT, "Mend it", None, clock())
     assert refused.value.reset_s == HOUR_S - 99
     clock.us = began_us + (1 + HOUR_S) * SECOND_US - 1
-    with pytest.raises(TooManyUses):
+    with pytest.raises(QuotaExceeded):
         store.create(engine, PROJECT, "Mend it", None, clock())
     clock.us += 1
     assert store.create(engine, PROJECT, "Mend it", None, clock()).quota.left == 0
-    with pytest.raises(TooManyUses):
+    with pytest.raises(QuotaExceeded):
         store.create(engine, PROJECT, "Mend it", None, clock())
 
 
@@ -113,7 +113,7 @@ def test_messages_are_counted_apart_from_creates_and_projects_apart_from_each_ot
     job = create(engine, clock)
     for _ in range(100):
         store.message(engine, PROJECT, job.id, "More", None, clock())
-    with pytest.raises(TooManyUses):
+    with pytest.raises(QuotaExceeded):
         store.message(engine, PROJECT, job.id, "More", None, clock())
     assert store.create(engine, PROJECT, "Mend it", None, clock()).quota.left == 98
     projects.create(engine, "other", (), 0)
@@ -131,7 +131,7 @@ def test_the_limit_is_exact_when_many_ask_at_once(engine: sa.Engine, clock: Cloc
             try:
                 store.create(engine, PROJECT, "Mend it", None, clock())
                 taken += 1
-            except TooManyUses:
+            except QuotaExceeded:
                 pass
         return taken
 
@@ -205,7 +205,7 @@ def test_a_cancelled_job_has_failed_and_nothing_of_it_waits(engine: sa.Engine, c
     cancelled = store.cancel(engine, PROJECT, job.id, clock())
     assert (cancelled.status, cancelled.reason) == ("failed", "it was cancelled")
     assert queue.claim(engine, "worker", clock(), LEASE_US) is None
-    with pytest.raises(NothingToCancel):
+    with pytest.raises(JobNotActive):
         store.cancel(engine, PROJECT, job.id, clock())
     store.message(engine, PROJECT, job.id, "Go on", None, clock())
     lease = queue.claim(engine, "worker", clock(), LEASE_US)
@@ -215,7 +215,7 @@ def test_a_cancelled_job_has_failed_and_nothing_of_it_waits(engine: sa.Engine, c
 
 def test_an_archived_job_is_final(engine: sa.Engine, clock: Clock) -> None:
     job = create(engine, clock)
-    with pytest.raises(JobNotIdle):
+    with pytest.raises(JobStillActive):
         store.archive(engine, PROJECT, job.id, clock())
     ended(engine, clock)
     archived = store.archive(engine, PROJECT, job.id, clock.turn(9))
@@ -223,7 +223,7 @@ def test_an_archived_job_is_final(engine: sa.Engine, clock: Clock) -> None:
     assert store.archive(engine, PROJECT, job.id, clock.turn(9)).archived_us == archived.archived_us
     with pytest.raises(JobArchived):
         store.message(engine, PROJECT, job.id, "More", None, clock())
-    with pytest.raises(NothingToCancel):
+    with pytest.raises(JobNotActive):
         store.cancel(engine, PROJECT, job.id, clock())
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from agent.errors import Stopped, TurnFailed
+from agent.errors import TurnFailed, TurnStopped
 from agent.git.workspace import discard
 from agent.jobs import configuration, queue, store
 from agent.jobs.job import Job
@@ -59,7 +59,7 @@ class Turns:
         context = TurnContext(self.engine, self.folder / machine, SECRETS, _now_us, is_stopped, lambda piece: None)
         try:
             queue.finish(self.engine, lease, Outcome(None, turn.perform(lease, context)), _now_us())
-        except Stopped:
+        except TurnStopped:
             queue.release(self.engine, lease)
         except TurnFailed as error:
             queue.finish(self.engine, lease, Outcome(str(error)), _now_us())
