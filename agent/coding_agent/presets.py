@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from agent.coding_agent.output import EventReader, read_claude, read_codex, read_mini, read_opencode
 from agent.errors import TurnFailed
-from agent.sandbox.gateway import KeyHeader
 
 DUMMY_KEY = "the-gateway-knows-it"
 OPENAI = "https://api.openai.com/v1"
@@ -49,7 +48,8 @@ class Preset:
     """None: its status alone does."""
     upstream: str | None = OPENAI
     """Where its requests go if the project says nothing; None: nowhere."""
-    key_header: KeyHeader = "authorization"
+    key_header: str = "authorization"
+    """Name of the request header that carries the model key."""
     has_sessions: bool = True
 
 

@@ -28,7 +28,7 @@ SOCKET = "gateway.sock"
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """One turn. `session` and `history` are of the job's earlier turns: what the last one returned, and their prompts;
-    `unkept` are prompts that the session may know, and of which nothing is in the work tree.
+    `discarded` are prompts that the session may know, and of which nothing is in the work tree.
 
     `read_only` are folders that the agent's programs need; `hidden` are folders that it must never see. Without
     `upstream` it is the preset's own. `patience_s`: for how long the model server may fail before the turn is given up.
@@ -44,7 +44,7 @@ class RunRequest:
     command: Sequence[str] = ()
     model: str = ""
     history: Sequence[str] = ()
-    unkept: Sequence[str] = ()
+    discarded: Sequence[str] = ()
     session: str | None = None
     upstream: str | None = None
     model_key: str | None = field(default=None, repr=False)
@@ -142,7 +142,7 @@ def _session(request: RunRequest, agent: Preset) -> str | None:
 def _prompt(request: RunRequest, agent: Preset) -> str:
     earlier, told = request.history, "Earlier requests; what they led to is in the work tree:"
     if _session(request, agent) is not None:
-        earlier, told = request.unkept, "Nothing that was done for these requests is in the work tree any more:"
+        earlier, told = request.discarded, "Nothing that was done for these requests is in the work tree any more:"
     if not earlier:
         return request.prompt
     requests = "\n\n".join(f"Request {number}:\n{prompt}" for number, prompt in enumerate(earlier, 1))

@@ -48,7 +48,7 @@ class Workspace:
         return self.folder / "home"
 
     @property
-    def home_mark(self) -> Path:
+    def home_id(self) -> Path:
         """A word that no other home has, here or on another machine: the sessions in it are known by it."""
         return self.folder / ".home"
 
@@ -177,8 +177,8 @@ def _make_anew(workspace: Workspace, git: Git) -> None:
     if _holds(workspace.git) or _holds(workspace.tree):
         git.run_program("chmod", "-R", "u+rwX", "--", "git", "tree", environ={})  # an agent may shut its folders
         git.run_program("find", "git", "tree", "-mindepth", "1", "-delete", environ={})
-    if not (workspace.home.is_dir() and workspace.home_mark.is_file()):
-        workspace.home_mark.write_text(secrets.token_hex(8))  # first: a home never has the mark of one before it
+    if not (workspace.home.is_dir() and workspace.home_id.is_file()):
+        workspace.home_id.write_text(secrets.token_hex(8))  # first: a home never has the mark of one before it
         workspace.home.mkdir(mode=0o700, exist_ok=True)
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import httpx
 
@@ -33,8 +32,6 @@ PIECE_BYTES = 64 * 1024
 REFUSED_KEY = (401, 403)
 BUSY = 429
 
-KeyHeader = Literal["authorization", "x-api-key"]
-
 NOT_PASSED_ON = re.compile(
     r"host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|expect|accept-encoding"
     r"|cookie|authorization|.*api-key|forwarded|x-forwarded-.*"
@@ -50,7 +47,7 @@ class Gateway:
     socket_path: Path
     upstream: str
     key: str | None = field(repr=False)
-    key_header: KeyHeader
+    key_header: str
     patience_s: float = PATIENCE_S
     _fault: str | None = None
     _failing_since: float | None = None

@@ -161,7 +161,7 @@ class _Turn:
         if "run" in self._lease.steps:
             return
         chosen, job = self._chosen, self._lease.job
-        known, noted = f"{job.preset} {self._workspace.home_mark.read_text()} ", job.session or ""
+        known, noted = f"{job.preset} {self._workspace.home_id.read_text()} ", job.session or ""
         done = runner.run(
             RunRequest(
                 preset=job.preset,
@@ -169,7 +169,7 @@ class _Turn:
                 model="" if job.model == job.preset == COMMAND else job.model,
                 prompt=self._lease.prompt,
                 history=[_told(earlier) for earlier in self._lease.history],
-                unkept=self._unkept(),
+                discarded=self._unkept(),
                 session=noted.removeprefix(known) if noted.startswith(known) else None,
                 tree=self._workspace.tree,
                 home=self._workspace.home,
