@@ -9,7 +9,7 @@ In the order a prompt passes:
 - `sandbox`: the sandbox of a coding agent, and its gateway to the model.
 - `forge`: the pull request of a branch.
 - `process`: programs that end at their limits.
-- `retry`: repeated requests to a host that does not answer.
+- `retry`: retries of requests to a forge and of writes to the control database.
 - `deadline`: requests that end at a deadline or with their turn.
 - `errors`: errors of this package, without HTTP.
 """

@@ -1,63 +1,91 @@
-"""A host or a database that does not answer is asked again, a little later and not for ever."""
+"""Retries of requests to a forge and of writes to the control database."""
 
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import sqlalchemy as sa
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_fixed
 
 from agent.errors import ForgeUnavailable, TurnStopped
 from warehouse.database_errors import is_temporary, reason_of
 
 PAUSES_S = (0.5, 3.0)
-"""Between the three attempts: a host that restarts, or a connection that was cut, is back by then."""
-PAUSE_MAX_S = 60.0
-"""A host that asks for a longer pause is not waited for: a turn holds a place that others wait for."""
-NOTE_AGAIN_S = 1.0
+"""Seconds between the three attempts of a request to a forge: enough for a restart or a lost connection."""
+PAUSE_S_MAX = 60.0
+"""Maximum pause that a forge may ask for, in seconds. The turn fails if it asks for more: other turns wait for its
+place in the worker."""
+DATABASE_PAUSE_S = 1.0
 POLL_S = 0.1
 LOG = logging.getLogger("readership.agent")
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
-def forge_request(attempt: Callable[[], Answer], is_stopped: Callable[[], bool]) -> Answer:
-    """What `attempt` answers, which may raise ForgeUnavailable twice.
-
-    Raises:
-        ForgeUnavailable: it did so a third time, or the host asks for a pause that is too long.
-        TurnStopped: `is_stopped` said so during a pause.
-    """
-    for pause_s in PAUSES_S:
-        try:
-            return attempt()
-        except ForgeUnavailable as error:
-            if error.retry_after_s > PAUSE_MAX_S:
-                raise
-            pause(max(pause_s, error.retry_after_s), is_stopped)
-    return attempt()
-
-
-def database_write(note: Callable[[], Answer], is_stopped: Callable[[], bool]) -> Answer:
-    """What `note` answers once the control database takes it: what a turn did would be lost with the note of it.
+def forge_request(attempt: Callable[[], Result], is_stopped: Callable[[], bool]) -> Result:
+    """Return the result of `attempt`, which is called up to three times while it raises ForgeUnavailable.
 
     Raises:
-        TurnStopped: `is_stopped` said so meanwhile, as where the lease of the turn is given up.
-        SQLAlchemyError: an error that is not temporary: see `warehouse.database_errors.is_temporary`.
+        ForgeUnavailable: the third attempt failed too, or the forge asked for a pause of more than PAUSE_S_MAX.
+        TurnStopped: `is_stopped` returned true during a pause.
     """
-    while True:
-        try:
-            return note()
-        except sa.exc.SQLAlchemyError as error:
-            if not is_temporary(error):
-                raise
-            reason = reason_of(error)  # without the values that were to be noted
-            LOG.warning("the control database does not take a note of a turn (%s); it is tried again", reason)
-            pause(NOTE_AGAIN_S, is_stopped)
+    retrying = Retrying(
+        retry=retry_if_exception(_is_short_outage),
+        stop=stop_after_attempt(len(PAUSES_S) + 1),
+        wait=_forge_pause_s,
+        sleep=partial(pause, is_stopped=is_stopped),
+        reraise=True,
+    )
+    return retrying(attempt)
+
+
+def _is_short_outage(error: BaseException) -> bool:
+    return isinstance(error, ForgeUnavailable) and error.retry_after_s <= PAUSE_S_MAX
+
+
+def _forge_pause_s(state: RetryCallState) -> float:
+    """Return the pause before the next attempt, in seconds: at least as long as the forge asked for."""
+    assert state.outcome is not None
+    error = state.outcome.exception()
+    assert isinstance(error, ForgeUnavailable)
+    return max(PAUSES_S[min(state.attempt_number, len(PAUSES_S)) - 1], error.retry_after_s)
+
+
+def database_write(write: Callable[[], Result], is_stopped: Callable[[], bool]) -> Result:
+    """Return the result of `write`, which is called until the control database is available again.
+
+    The work of a turn would be lost if its progress were not written.
+
+    Raises:
+        TurnStopped: `is_stopped` returned true during a pause, for example because the lease has expired.
+        SQLAlchemyError: the error is not temporary: see `warehouse.database_errors.is_temporary`.
+    """
+    retrying = Retrying(
+        retry=retry_if_exception(lambda error: isinstance(error, sa.exc.SQLAlchemyError) and is_temporary(error)),
+        wait=wait_fixed(DATABASE_PAUSE_S),
+        sleep=partial(pause, is_stopped=is_stopped),
+        before_sleep=_warn,
+        reraise=True,
+    )
+    return retrying(write)
+
+
+def _warn(state: RetryCallState) -> None:
+    assert state.outcome is not None
+    error = state.outcome.exception()
+    assert isinstance(error, sa.exc.SQLAlchemyError)
+    reason = reason_of(error)  # str(error) would include the values of the statement
+    LOG.warning("the progress of a turn cannot be written to the control database (%s); retrying", reason)
 
 
 def pause(seconds: float, is_stopped: Callable[[], bool]) -> None:
-    """Raises TurnStopped as soon as `is_stopped` says so."""
+    """Wait.
+
+    Raises:
+        TurnStopped: `is_stopped` returned true meanwhile.
+    """
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         if is_stopped():

@@ -133,7 +133,7 @@ def test_what_became_of_an_agent_is_noted_once_the_database_is_back(
         until((tmp_path / "begun").exists)
         database.cut()
         (tmp_path / "go").touch()
-        until(lambda: "does not take a note" in caplog.text)
+        until(lambda: "progress of a turn cannot be written" in caplog.text)
         database.mend()
         until(lambda: status(database.past, id) != "active")
     assert status(database.past, id) == becomes, journal.read(database.past, id).entries
@@ -159,7 +159,7 @@ def test_a_worker_that_ends_while_it_cannot_note_an_end_has_no_fault(
         until((tmp_path / "begun").exists)
         sqlite.cut()
         (tmp_path / "go").touch()
-        until(lambda: "does not take a note" in caplog.text)
+        until(lambda: "progress of a turn cannot be written" in caplog.text)
     assert "cannot work on the queue of agent jobs" not in caplog.text
     sqlite.mend()
     assert status(sqlite.past, id) == "active"

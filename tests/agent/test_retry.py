@@ -1,0 +1,98 @@
+"""Retries of requests to a forge and of writes to the control database."""
+
+import sqlite3
+from collections.abc import Callable
+
+import pytest
+import sqlalchemy as sa
+
+from agent import retry
+from agent.errors import ForgeUnavailable, PushRefused, TurnStopped
+
+
+class Attempts:
+    """Raises `errors` in order, then returns "done"."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.count = 0
+
+    def __call__(self) -> str:
+        self.count += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return "done"
+
+
+def stopped_after(calls: int) -> Callable[[], bool]:
+    """Return an `is_stopped` that returns False the first `calls` times."""
+    answers = iter([False] * calls)
+    return lambda: next(answers, True)
+
+
+def running() -> bool:
+    return False
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "PAUSES_S", (0.01, 0.01))
+    monkeypatch.setattr(retry, "DATABASE_PAUSE_S", 0.01)
+
+
+def test_forge_request_succeeds_at_third_attempt() -> None:
+    attempts = Attempts(ForgeUnavailable("first"), ForgeUnavailable("second"))
+    assert retry.forge_request(attempts, running) == "done"
+    assert attempts.count == 3
+
+
+def test_forge_request_fails_with_the_error_of_the_third_attempt() -> None:
+    attempts = Attempts(*map(ForgeUnavailable, ("first", "second", "third", "fourth")))
+    with pytest.raises(ForgeUnavailable, match="third"):
+        retry.forge_request(attempts, running)
+    assert attempts.count == 3
+
+
+@pytest.mark.parametrize("error", [ForgeUnavailable("rate limit", retry_after_s=61), PushRefused("protected branch")])
+def test_forge_request_is_not_retried(error: Exception) -> None:
+    attempts = Attempts(error)
+    with pytest.raises(type(error)) as raised:
+        retry.forge_request(attempts, running)
+    assert raised.value is error
+    assert attempts.count == 1
+
+
+def test_pause_is_as_long_as_the_forge_asked_for() -> None:
+    """Count the polls of `is_stopped` in a pause of 60 s instead of waiting for its end."""
+    attempts = Attempts(ForgeUnavailable("busy", retry_after_s=60))
+    with pytest.raises(TurnStopped):
+        retry.forge_request(attempts, stopped_after(2))
+    assert attempts.count == 1
+
+
+def test_database_write_is_repeated_without_a_limit_and_logs_no_values(caplog: pytest.LogCaptureFixture) -> None:
+    locked = sqlite3.OperationalError("database is locked")
+    locked.sqlite_errorcode = sqlite3.SQLITE_BUSY
+    error = sa.exc.OperationalError("UPDATE turns SET result = ?", {"result": "a prompt"}, locked)
+    attempts = Attempts(*[error] * 5)
+    assert retry.database_write(attempts, running) == "done"
+    assert attempts.count == 6
+    assert caplog.text.count("database is locked") == 5
+    assert "a prompt" not in caplog.text
+
+
+def test_database_write_ends_with_its_turn() -> None:
+    lost = sa.exc.OperationalError(
+        "SELECT 1", {}, Exception("server closed the connection"), connection_invalidated=True
+    )
+    attempts = Attempts(lost, lost)
+    with pytest.raises(TurnStopped):
+        retry.database_write(attempts, lambda: True)
+    assert attempts.count == 1
+
+
+def test_other_errors_of_a_database_write_are_raised() -> None:
+    attempts = Attempts(ValueError("not a database error"))
+    with pytest.raises(ValueError, match="not a database error"):
+        retry.database_write(attempts, running)
+    assert attempts.count == 1
