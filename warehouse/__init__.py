@@ -2,20 +2,20 @@
 
 In the order data passes:
 
-- `folder`: the names of the files in a data folder.
-- `schema`: the columns of the two tables and of a batch in the hot log.
+- `folder`: names of the files in a data folder.
+- `schema`: columns of the two Delta tables, of a batch in the hot log, and of the file of AI agents.
 - `migrations`: schema versions, and the numbered steps from one to the next.
 - `transaction`: write transactions of SQLite, with one rollback policy.
 - `control`: the control database and the projects in it.
 - `lake`: the Delta tables: their files, lock, schema versions and staged files.
-- `hotlog`: batches that wait for the lake.
+- `hotlog`: accepted hits that wait for the lake.
 - `integrity`: checks that the stores are complete and agree with each other.
 - `query`: snapshots of the lake and the hot log, the views report, and the owner's SQL.
 - `maintenance`: load, compact, erase, recount, reclassify and recover.
-- `doctor`: every invariant, checked on the data as it is.
-- `clock`: whether the time can be trusted, before anything is removed by its age.
-- `disk`, `disk_space`: files that survive a power loss, and the free space that a load needs.
-- `database_errors`: the causes of database errors: which of them pass by themselves.
+- `doctor`: check of every invariant on the stored data.
+- `clock`: check that the system's clock can be trusted, before data is removed by its age.
+- `disk`, `disk_space`: writes that survive a power loss, and the free space that a load needs.
+- `database_errors`: causes of database errors, and which of them are temporary.
 - `plural`: numbers with their nouns in messages.
 - `errors`: errors of this package, without HTTP.
 """
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 def connect(data: str | PathLike[str] = "data") -> "duckdb.DuckDBPyConnection":
-    """The views `hits`, `daily_views` and `agents` of a data folder as they stand now, hot rows included, to read.
+    """Return a connection to the views `hits`, `daily_views` and `agents` of a data folder, hot rows included.
 
-    Whatever the service does meanwhile, every query sees this one moment; connect again for a new one. It holds for an
-    hour at least: then files that the tables no longer name may be gone. Nothing is written into the folder's data, and
-    no other file or address is opened: see docs/analysis.md.
+    All queries of the connection see the data at the time of this call, for at least an hour; later, files that the
+    tables no longer name may be deleted. Connect again for newer data. The connection changes no data, and opens no
+    other file or network address: see docs/analysis.md.
 
     Raises:
-        NoData: nothing of Readership is in the folder. Nothing is made there.
+        NoData: the folder has no data of Readership. Nothing is created.
     """
-    from warehouse.query import sql  # noqa: PLC0415 - DuckDB and Delta take 0.3 s to import, and most modules need neither
+    from warehouse.query import sql  # noqa: PLC0415  # DuckDB and Delta take 0.3 s to import, and most modules need neither
 
     return sql.connect(data)

@@ -1,8 +1,8 @@
-"""Whether the system's clock can be trusted, before anything is removed because of its age.
+"""Check that the system's clock can be trusted, before data is removed by its age.
 
 A clock that jumps ahead by a year makes every hit look older than the retention. The newest trusted time is therefore
-stored in the lake's folder. A time that is far from it is trusted only after the clock has advanced for a day since the
-jump, as it does when the service was switched off for long, or when an operator confirms it.
+stored in the lake's folder. A time far from it may be correct, because the service was switched off for long. It is
+trusted after the clock has advanced by a day since the jump, or when an operator confirms it.
 """
 
 from collections.abc import Callable
@@ -14,18 +14,20 @@ import msgspec
 from warehouse import disk
 
 JUMP_S = 7 * 24 * 3600
-"""Largest difference from the newest trusted time that is no jump, in seconds and in either direction."""
+"""Largest difference from the newest trusted time that is not a jump, in seconds, in either direction."""
 CONFIRM_S = 24 * 3600
-"""Time of use after a jump, in seconds, after which the clock is trusted again."""
+"""Running time after a jump after which the clock is trusted again, in seconds."""
 STEP_S = 2 * 3600
-"""Longest time between two looks that counts as time of use, in seconds. Upkeep looks every hour."""
+"""Longest time between two observations that counts as running time, in seconds. Maintenance observes every hour."""
 FILE = ".clock"
+"""File in the lake's folder with the `Clock` as JSON."""
 
 
 class Clock(msgspec.Struct, frozen=True):
-    """The newest trusted time, in seconds since 1970.
+    """Newest trusted time, in seconds since 1970.
 
-    After a jump also the time of the last look, and the seconds that have passed since the jump.
+    After a jump, `looked_s` is the time of the last observation, and `passed_s` is the running time since the jump in
+    seconds.
     """
 
     trusted_s: float
@@ -38,7 +40,7 @@ class Clock(msgspec.Struct, frozen=True):
 
 
 def advanced(clock: Clock, now_s: float) -> Clock:
-    """Return the clock after a look at the time."""
+    """Return the clock after an observation of the time."""
     if abs(now_s - clock.trusted_s) <= JUMP_S:
         return Clock(now_s)
     if clock.looked_s is None or abs(now_s - clock.looked_s) > JUMP_S:
@@ -48,9 +50,9 @@ def advanced(clock: Clock, now_s: float) -> Clock:
 
 
 def observe(root: Path, now_s: float, first_trusted_s: Callable[[], float]) -> Clock:
-    """Record a look at the time in the lake's folder, and return the clock after it.
+    """Record an observation of the time in the lake's folder, and return the clock after it.
 
-    `first_trusted_s` gives the newest trusted time of a folder that has no record yet.
+    `first_trusted_s` returns the newest trusted time of a folder without a record.
     """
     clock = advanced(_read(root) or Clock(first_trusted_s()), now_s)
     record(root, clock)
@@ -58,25 +60,25 @@ def observe(root: Path, now_s: float, first_trusted_s: Callable[[], float]) -> C
 
 
 def is_trusted(root: Path, now_s: float) -> bool:
-    """Return whether something may be removed by its age now. Records no look; False for a folder without a record."""
+    """Return whether data may be removed by its age now; False for a folder without a record. Records nothing."""
     clock = _read(root)
     return clock is not None and advanced(clock, now_s).is_trusted
 
 
 def record(root: Path, clock: Clock) -> None:
-    """Record a clock."""
+    """Write the clock's record, and sync it."""
     disk.write(root / FILE, msgspec.json.encode(clock))
 
 
 def warning(root: Path) -> str | None:
-    """Return why nothing is removed by its age at present; None if the clock is trusted."""
+    """Return the reason why no data is removed by its age at present; None if the clock is trusted."""
     clock = _read(root)
     if clock is None or clock.looked_s is None:
         return None
     hours = (CONFIRM_S - clock.passed_s) / 3600
     return (
-        f"the clock jumped: it says {_iso(clock.looked_s)}, and the newest trusted time is {_iso(clock.trusted_s)}. "
-        f"Nothing is removed by its age until the clock has advanced for {hours:.0f} more hours, or until "
+        f"the clock jumped: it shows {_iso(clock.looked_s)}, and the newest trusted time is {_iso(clock.trusted_s)}. "
+        f"No data is removed by its age until the clock has advanced for {hours:.0f} more hours, or until "
         "readership retention --yes confirms the time"
     )
 

@@ -1,4 +1,4 @@
-"""Causes of database errors, of SQLite and PostgreSQL: which of them pass by themselves, and which never do."""
+"""Causes of database errors of SQLite and PostgreSQL, and which of them are temporary."""
 
 import sqlite3
 from enum import Enum
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 _SQLITE_PRIMARY = 0xFF
 """Mask of the primary code in an extended one (https://sqlite.org/rescode.html)."""
 _SQLITE_FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE})
-"""The second one: the file of the WAL index cannot grow, which SQLite calls a disk I/O error."""
+"""Codes of a full disk. SQLITE_IOERR_SHMSIZE means that the file of the WAL index cannot grow."""
 _SQLITE_LOCKED = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 _SQLITE_UNUSABLE = frozenset(
     {
@@ -59,7 +59,7 @@ class Cause(Enum):
     UNUSABLE = "unusable"
     """The database or the disk under it is damaged, read-only or cannot be opened."""
     PROGRAM = "program"
-    """An error of this program, such as a column that does not exist, and any error that is not of a database."""
+    """An error of this program, such as a column that does not exist, or an error that is not a database's."""
 
 
 _STATUS = {
@@ -71,9 +71,9 @@ _STATUS = {
 
 
 def cause_of(error: BaseException) -> Cause:
-    """Return the cause of an error of `sqlite3`, of SQLAlchemy, or of any other.
+    """Return the cause of an error of `sqlite3`, SQLAlchemy or any other library.
 
-    SQLAlchemy is loaded only for an error that is not of `sqlite3`: see `warehouse.control.project_check`.
+    SQLAlchemy is only imported if the error is not of `sqlite3`: see `warehouse.control.project_check`.
     """
     if isinstance(error, sqlite3.Error):
         return _of_sqlite(error)
@@ -89,15 +89,15 @@ def cause_of(error: BaseException) -> Cause:
 
 
 def is_temporary(error: BaseException) -> bool:
-    """Return whether the same call may succeed later without a change of the program or the database.
+    """Return whether a retry may succeed without a change of the program or the database.
 
-    A full disk is temporary, because nothing was stored and space may come back.
+    A full disk is temporary: nothing was stored, and space may become free.
     """
     return cause_of(error) in {Cause.UNAVAILABLE, Cause.DISK_FULL}
 
 
 def is_damage(error: BaseException) -> bool:
-    """Return whether SQLite found that a file is damaged or no database at all."""
+    """Return whether SQLite found that a file is damaged or is not a database."""
     code = getattr(getattr(error, "orig", None) or error, "sqlite_errorcode", None)
     return code is not None and code & _SQLITE_PRIMARY in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
@@ -108,7 +108,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def status_of(error: BaseException) -> str:
-    """Return what `/readyz` shows of an error: its cause and code, without hosts, paths or values."""
+    """Return the cause and code of an error for `/readyz`, without hosts, paths or values."""
     orig = getattr(error, "orig", None) or error
     code = getattr(orig, "sqlite_errorname", None) or getattr(orig, "sqlstate", None) or type(error).__name__
     return f"{_STATUS[cause_of(error)]} ({code})"
@@ -140,6 +140,6 @@ def _without_state(error: "sa.exc.DBAPIError") -> Cause:
 
     libpq gives no code for a refused connection, so a wrong password looks like a server that is starting.
     """
-    import sqlalchemy as sa  # noqa: PLC0415  # loaded already: the error is of it
+    import sqlalchemy as sa  # noqa: PLC0415  # already imported: the error is SQLAlchemy's
 
     return Cause.UNAVAILABLE if isinstance(error, sa.exc.OperationalError) else Cause.PROGRAM

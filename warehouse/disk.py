@@ -1,11 +1,11 @@
-"""Files and folders on the disk: what is synced survives a power loss."""
+"""Writes of files and folders that survive a power loss."""
 
 import os
 from pathlib import Path
 
 
 def sync(path: Path) -> None:
-    """Wait until a file's content, or a folder's list of names, is on the disk."""
+    """Sync the content of a file, or the list of names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -14,7 +14,7 @@ def sync(path: Path) -> None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file in one step: a reader, and a restart after a power loss, finds the old content or the new."""
+    """Write and sync a file atomically: readers, also after a power loss, find the old content or the new one."""
     new = path.with_name(f"{path.name}.new")
     new.write_bytes(content)
     sync(new)
@@ -23,7 +23,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def make_folder(path: Path, mode: int = 0o777) -> None:
-    """Create a folder and its parents where they are missing, and sync the names that were added."""
+    """Create a folder and its missing parents, and sync the folders that they were added to."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(mode, exist_ok=True)

@@ -1,7 +1,7 @@
 """Disk space that the loader needs to move the hot log into the lake.
 
-Posts are refused while less is free. A hot log that has filled its disk cannot be emptied: the loader writes Parquet
-files, and SQLite needs space in its WAL to delete rows.
+Posts are refused while less space is free. A hot log that has filled its disk cannot be emptied any more: the loader
+writes Parquet files, and SQLite needs space in its WAL to delete rows.
 """
 
 import errno
@@ -12,15 +12,15 @@ from pathlib import Path
 from warehouse.database_errors import Cause, cause_of
 
 MARGIN_BYTES = 8 * 1024 * 1024
-"""Space for the hot log's WAL (about 5 MB while it is emptied), the tables' logs and small files."""
+"""Space for the hot log's WAL (about 5 MB while batches are deleted), the tables' logs and small files, in bytes."""
 COPIES = 2
-"""A path that does not compress is stored twice: in `hits` and in `daily_views`."""
+"""Number of times that the lake stores a path that does not compress: in `hits` and in `daily_views`."""
 MIB = 1024 * 1024
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the space that a process without privileges may still use, in bytes."""
+    """Return the free space for a process without privileges, in bytes."""
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize
 
@@ -28,7 +28,7 @@ def free_bytes(folder: Path) -> int:
 def is_full(error: BaseException) -> bool:
     """Return whether a full disk or quota caused an error of the operating system, SQLite, DuckDB or Delta.
 
-    DuckDB and Delta pass the operating system's text on, and no code.
+    Errors of DuckDB and Delta have the operating system's message, and no code.
     """
     if isinstance(error, OSError):
         return error.errno in _FULL
@@ -38,10 +38,10 @@ def is_full(error: BaseException) -> bool:
 
 
 def shortage(connection: sqlite3.Connection, free: int, more: int = 0) -> str | None:
-    """Return why no batch of `more` bytes may be stored with `free` bytes of space; None if that is enough.
+    """Return the reason why a batch of `more` bytes must be refused with `free` bytes of space; None if they suffice.
 
-    The exact size of the waiting batches takes a scan of the table. It runs only if the size of the whole file, a cheap
-    upper bound, does not already show that there is enough space.
+    The exact size of the waiting batches needs a scan of the table. The size of the file is a cheap upper bound: the
+    scan only runs if the space would not suffice for it.
     """
     if free >= _needed(_used_bytes(connection), more):
         return None

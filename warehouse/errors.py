@@ -1,4 +1,4 @@
-"""What can go wrong in the warehouse. Messages are for the person who called."""
+"""Errors of the warehouse. Their messages are for the user of the command or the API."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class WarehouseError(Exception):
-    """Base of the warehouse's errors."""
+    """Base class of the warehouse's errors."""
 
 
 class DataIncomplete(WarehouseError):
@@ -16,7 +16,7 @@ class DataIncomplete(WarehouseError):
 
 
 class TableIncomplete(DataIncomplete):
-    """A table of the lake lacks part of what it had. `fault` is the reason, without the table's name and advice."""
+    """A table of the lake lacks files or commits that it had. `fault` is the reason without the advice."""
 
     def __init__(self, table: Path, fault: str, advice: str) -> None:
         super().__init__(f"the table {table} is incomplete: {fault}{advice}")
@@ -24,65 +24,66 @@ class TableIncomplete(DataIncomplete):
 
 
 class HotLogBehind(DataIncomplete):
-    """The hot log is missing, new, or older than the lake, which has batches that it never made."""
+    """The hot log is missing, new, or older than the lake."""
 
 
 class StoreTooNew(WarehouseError):
-    """A store was written by a newer release, and this one does not know its schema version."""
+    """A newer release wrote a store, whose schema version this release does not know."""
 
 
 class BatchDamaged(WarehouseError):
-    """The content of a waiting batch is not what was stored."""
+    """The content of a waiting batch does not match its checksum."""
 
 
 class LakeBusy(WarehouseError):
-    """Another process kept the lake's lock for longer than the caller would wait."""
+    """Another process held the lake's lock for longer than the caller waits."""
 
 
 class ProjectExists(WarehouseError):
-    """A project of that id is there already."""
+    """A project has the id already."""
 
 
 class ProjectNotFound(WarehouseError):
-    """No project has that id, or it is being deleted."""
+    """No project has the id, or the project is being deleted."""
 
     def __init__(self, id: str) -> None:
         super().__init__(f"there is no project {id!r}")
 
 
 class ControlUnreadable(WarehouseError):
-    """The control database cannot be asked."""
+    """The control database cannot be read."""
 
 
 class InvalidProject(WarehouseError):
-    """A project's id or one of its origins is not of the form asked for."""
+    """A project's id or one of its origins is malformed."""
 
 
 class NoData(WarehouseError):
-    """A folder holds no data of Readership."""
+    """A folder has no data of Readership."""
 
 
 class InvalidSql(WarehouseError):
-    """A question is not one SELECT, or not DuckDB's SQL."""
+    """A query is not a single SELECT, or is not valid SQL of DuckDB."""
 
 
 class StagedTooLong(WarehouseError):
-    """Files that were staged long ago are named only now, and may be gone."""
+    """Files were staged so long before their batch is stored that a vacuum may have deleted them."""
 
 
 def control_errors() -> "tuple[type[exc.DBAPIError], type[exc.TimeoutError]]":
-    """Return the errors of the control database. Loads SQLAlchemy: see `engine_errors`."""
-    from sqlalchemy import exc  # noqa: PLC0415 - the same
+    """Return the base classes of the control database's errors. Imports SQLAlchemy: see `engine_errors`."""
+    from sqlalchemy import exc  # noqa: PLC0415  # see `engine_errors`
 
     return exc.DBAPIError, exc.TimeoutError
 
 
 def engine_errors() -> tuple[type[Exception], ...]:
-    """Those by which DuckDB and Delta say that a file, the memory or the disk failed them, and not our SQL.
+    """Return the error classes of DuckDB and Delta for a failed file, memory or disk, but not those for wrong SQL.
 
-    Loads both: name it in the last `except`, which only an error that nobody else knows comes to.
+    Imports both libraries. Python evaluates an `except` clause only if no earlier one matches: name this one last.
     """
-    import duckdb  # noqa: PLC0415 - this module is imported by those that need neither, and they take 0.3 s
-    from deltalake.exceptions import DeltaError  # noqa: PLC0415 - the same
+    import duckdb  # noqa: PLC0415  # importing both takes 0.3 s, and most users of this module need neither
+    from deltalake.exceptions import DeltaError  # noqa: PLC0415  # the same
 
-    return DeltaError, duckdb.OperationalError, duckdb.InvalidInputException  # the last of a file that is cut short
+    # DuckDB raises InvalidInputException for a truncated Parquet file.
+    return DeltaError, duckdb.OperationalError, duckdb.InvalidInputException

@@ -1,4 +1,4 @@
-"""What stands where in a data folder. Nothing here loads a database's library."""
+"""Names of the files in a data folder. Imports no database library."""
 
 from pathlib import Path
 from urllib.parse import quote
@@ -7,5 +7,5 @@ HOT_LOG, LAKE, RUN, JOBS, CONTROL = "hot.sqlite", "lake", "run", "jobs", "contro
 
 
 def sqlite_url(path: Path) -> str:
-    """The URL of a SQLite file, as SQLAlchemy takes it."""
+    """Return SQLAlchemy's URL of a SQLite file."""
     return f"sqlite:///{quote(str(path))}"

@@ -1,12 +1,12 @@
 """Schema versions: numbered steps that bring a store of an older release to the newest version.
 
-Each store records one number. Version 1 is Readership 0.1.0, which recorded none. A new store is created at the newest
-version. An older one takes the steps above its version, one after the other; a newer one is refused and not changed.
+Each store records one version. Stores of Readership 0.1.0, which recorded none, have version 1. A new store is created
+at the newest version. An older store takes the steps above its version in order; a newer store is refused unchanged.
 Each room that owns a store has a list of steps: `warehouse.control.schema_steps`, `warehouse.hotlog.schema_steps`,
 `warehouse.lake.table_schema`.
 
 To change a schema: change the definition that new stores are created from, and append a step to the store's list.
-A step never changes after its release. It must not use definitions that change with the code, such as `METADATA`.
+A released step never changes, so it must not use definitions that change with the code, such as `METADATA`.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,14 +16,14 @@ from typing import Generic, TypeVar
 from warehouse.errors import StoreTooNew
 
 FIRST = 1
-"""Version of a store that records none: it was written by Readership 0.1.0."""
+"""Version of a store without a recorded version, which Readership 0.1.0 wrote."""
 
 Target = TypeVar("Target")
 
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[Target]):
-    """One change of a store's schema, which brings the store to `version`."""
+    """A change of a store's schema that brings the store to `version`."""
 
     version: int
     apply: Callable[[Target], None]
@@ -31,12 +31,14 @@ class Step(Generic[Target]):
 
 def newest(steps: Sequence[Step[Target]]) -> int:
     """Return the version after all steps."""
-    assert [step.version for step in steps] == list(range(FIRST + 1, FIRST + 1 + len(steps))), "numbered without a gap"
+    assert [step.version for step in steps] == list(range(FIRST + 1, FIRST + 1 + len(steps))), (
+        "steps are numbered without a gap"
+    )
     return FIRST + len(steps)
 
 
 def pending(store: str, version: int, steps: Sequence[Step[Target]]) -> Sequence[Step[Target]]:
-    """Return the steps that a store at `version` still needs. `store` names it in the error.
+    """Return the steps that a store at `version` still needs. `store` is its name in the error.
 
     Raises:
         StoreTooNew: a newer release wrote the store.

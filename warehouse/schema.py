@@ -1,6 +1,6 @@
-"""The columns of the lake's two tables, of a hot batch, and of the file of AI agents.
+"""Columns of the lake's two tables, of a batch in the hot log, and of the file of AI agents.
 
-Column comments are kept in the tables and the file themselves (field metadata `comment`), so each has them.
+The comments of columns are stored in the tables and the file (field metadata `comment`).
 """
 
 import pyarrow as pa
@@ -39,19 +39,19 @@ HOT = pa.schema(
         _column("received_at", TIMESTAMP, "when Readership took the hit, UTC", required=True),
     ]
 )
-"""A hot batch: `hits` without its partition column, which the loader derives."""
+"""Columns of a batch in the hot log: those of `hits` without the partition column, which the loader derives."""
 Row = tuple[str | int | None, ...]
-"""One value a column of `HOT`, in its order; times are microseconds since 1970."""
+"""One value for each column of `HOT`, in its order. Times are in microseconds since 1970."""
 EVENT_ID = HOT.names.index("event_id")
-"""Its place in a row."""
+"""Index of `event_id` in a `Row`."""
 
 CLASSIFICATION = pa.schema(
     [HOT.field(name) for name in "traffic agent operator purpose rule ruleset user_agent browser os device".split()]
 )
-"""A user agent and what the rules say of it."""
+"""A user agent and its classification."""
 
 HITS = HOT.insert(2, _DATE)
-"""One row a page view. Partitioned by date; sorted within a file by HITS_ORDER."""
+"""One row for each page view. Partitioned by date; sorted within a file by HITS_ORDER."""
 HITS_ORDER = ("project_id", "path", "ts")
 
 DAILY_VIEWS = pa.schema(
@@ -74,7 +74,7 @@ AGENTS = pa.schema(
         _column("name", pa.string(), "name of the AI agent, as in hits.agent", required=True),
         _column("operator", pa.string(), "who runs it", required=True),
         _column("purpose", pa.string(), "training, search, assistant, agent or data", required=True),
-        _column("pattern", pa.string(), "whole words of the user agent that tell it, in any case", required=True),
+        _column("pattern", pa.string(), "whole words of the user agent that identify it, in any case", required=True),
     ]
 )
-"""One row a pattern: an agent with two patterns has two rows."""
+"""One row for each pattern: an agent with two patterns has two rows."""

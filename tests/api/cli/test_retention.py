@@ -83,4 +83,4 @@ def test_readyz_warns_of_a_clock_that_jumped_and_stays_ready(start: Callable[...
     clock.record(service.data / "lake", clock.Clock(now_s - 400 * 24 * 3600, now_s))
     answer = httpx.get(f"{service.url}/readyz", timeout=60)
     assert (answer.status_code, answer.json()["status"]) == (200, "ok")
-    assert answer.json()["warnings"]["clock"].startswith("the clock jumped: it says ")
+    assert answer.json()["warnings"]["clock"].startswith("the clock jumped: it shows ")
