@@ -21,8 +21,7 @@ from ingest.classification.classifier import RULESET
 from tests.reading import table
 from tests.running import COMMAND, PROJECT, Running
 from tests.waiting import until
-from warehouse.hotlog import batches
-from warehouse.maintenance import recount
+from warehouse.hotlog import batches, dirty_days
 from warehouse.schema import HOT
 
 GPTBOT, CURL = "GPTBot/1.3", "curl/8.5"
@@ -149,9 +148,9 @@ def test_day_that_a_killed_process_left_uncounted_is_counted_by_an_idle_service(
     store(running)
     running.run("flush")
     with closing(batches.connect(running.data / "hot.sqlite")) as hot:
-        recount.note(hot, ["2025-02-25"])
+        dirty_days.mark_dirty(hot, ["2025-02-25"])
         DeltaTable(str(running.data / "lake" / "hits")).delete("date = '2025-02-25' AND path = '/0'")
-        until(lambda: not recount.noted(hot), within_s=30)
+        until(lambda: not dirty_days.list_dirty(hot), within_s=30)
     assert numbers(running) == (40 * DAYS - 8, 17 * DAYS - 15)
     assert running.run("doctor").returncode == 0
 

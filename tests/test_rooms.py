@@ -1,13 +1,15 @@
-"""The rooms of each package: complete lists of modules."""
+"""The rooms of each package: complete lists of modules, few modules to a room, and imports in one direction."""
 
 import ast
 import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("ingest", "warehouse", "api", "agent")
+MODULES_MAX = 12
 FOLDERS = sorted(
     init.parent.relative_to(ROOT).as_posix() for package in PACKAGES for init in (ROOT / package).rglob("__init__.py")
 )
@@ -29,6 +31,36 @@ def listed(folder: str) -> list[str]:
     ]
 
 
+def imports(file: Path) -> set[str]:
+    """Return the dotted names that a module imports, also within its functions."""
+    names = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {name.name for name in node.names}
+    return names
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_docstring_lists_each_module_once(folder: str) -> None:
     assert sorted(listed(folder)) == sorted(modules(folder))
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_folder_has_at_most_twelve_modules(folder: str) -> None:
+    files = {path.stem for path in (ROOT / folder).glob("*.py")} - {"__init__"}
+    assert len(files) <= MODULES_MAX
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_rooms_import_in_one_direction(package: str) -> None:
+    """No room of a package imports a room that imports it, directly or through others."""
+    places = {f"{package}.{name}" for name in modules(package)}
+    graph: dict[str, set[str]] = {place: set() for place in places}
+    for file in (ROOT / package).rglob("*.py"):
+        place = ".".join(file.relative_to(ROOT).with_suffix("").parts[:2])
+        if place in places:
+            targets = {".".join(name.split(".")[:2]) for name in imports(file)}
+            graph[place] |= targets & places - {place}
+    TopologicalSorter(graph).prepare()

@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError
 from warehouse import disk_space
 from warehouse.database_errors import Cause, cause_of
 from warehouse.errors import DataIncomplete, HotLogBehind
-from warehouse.hotlog import batches, synced
+from warehouse.hotlog import batches, dirty_days, synced
 from warehouse.integrity.durability import durable_writes
 from warehouse.maintenance import load, recount
 from warehouse.plural import counted
@@ -153,13 +153,13 @@ def _of_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[
 
 def _unfinished(connection: sqlite3.Connection, root: Path) -> str | None:
     """What a killed process left to count is counted here, as the next load would."""
-    if not recount.noted(connection):
+    if not dirty_days.list_dirty(connection):
         return None
     try:
         load.bring_up(connection, root)
         recount.finish(connection, root)
     except (DeltaError, duckdb.Error, HotLogBehind) as error:
-        return f"{', '.join(recount.noted(connection))}: {str(error).partition(chr(10))[0]}"
+        return f"{', '.join(dirty_days.list_dirty(connection))}: {str(error).partition(chr(10))[0]}"
     return None
 
 

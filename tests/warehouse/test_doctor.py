@@ -16,10 +16,10 @@ from tests.small_disk import SmallDisk
 from tests.warehouse.site import DAY, NOON, ROOT, Site, some_rows, view
 from warehouse import doctor
 from warehouse.errors import LakeBusy
-from warehouse.hotlog import batches
+from warehouse.hotlog import batches, dirty_days
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
-from warehouse.maintenance import load, recount
+from warehouse.maintenance import load
 from warehouse.schema import HOT
 
 FILES = "every file of the tables exists, with its size"
@@ -123,7 +123,7 @@ def test_file_of_the_right_size_that_is_not_parquet_is_found(site: Site, spec: d
 
 
 def test_day_that_cannot_be_counted_anew_is_told_and_the_other_invariants_are_checked(site: Site) -> None:
-    recount.note(site.hot, ["2026-09-15"])
+    dirty_days.mark_dirty(site.hot, ["2026-09-15"])
     gone = Path(site.state(delta_table.DAILY_VIEWS_TABLE).files[0].path)
     gone.unlink()
     found = faults(site)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.warehouse.rules import RULES
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, key, view
+from warehouse.hotlog import dirty_days
 from warehouse.lake.agents_file import write_agents
 from warehouse.maintenance import erase, reclassify, recount
 from warehouse.query import sql, sql_views
@@ -164,7 +165,7 @@ def test_snapshot_is_of_one_moment_if_a_rewrite_begins_or_ends_as_it_is_taken(
 
 def test_days_of_another_month_and_hits_that_wait_are_told_as_they_are_while_one_is_noted(site: Site) -> None:
     site.load()
-    recount.note(site.hot, ["2026-09-14", "2026-09-16"])
+    dirty_days.mark_dirty(site.hot, ["2026-09-14", "2026-09-16"])
     hot: list[Row] = [view("/hot", ts=NOON + days * DAY) for days in (-50, -1, 0, 1)]
     site.post(*hot)
     with sql.connect(site.root.parent) as connection:

@@ -4,5 +4,6 @@
 - `batches`: Batches of the hot log: accepted hits that are not in the lake yet.
 - `wal`: Write-ahead log of the hot log's SQLite file: empty it, and probe that it can be written.
 - `refusals`: Deleted projects, whose rows the hot log refuses.
+- `dirty_days`: Days whose counts in `daily_views` may differ from `hits`.
 - `synced`: Record, in the hot log, of how far each Delta table is synced: see `warehouse.integrity.durability`.
 """

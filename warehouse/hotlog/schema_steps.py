@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from warehouse import migrations
-from warehouse.hotlog import refusals, synced
+from warehouse.hotlog import dirty_days, refusals, synced
 from warehouse.migrations import Step
 from warehouse.transaction import BUSY_TIMEOUT_S, transaction
 
@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS batches (
 );
 CREATE INDEX IF NOT EXISTS batches_rows ON batches (rows);
 CREATE TABLE IF NOT EXISTS staged (id INTEGER PRIMARY KEY, files BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS recounts (id INTEGER PRIMARY KEY AUTOINCREMENT, date TEXT NOT NULL UNIQUE);
+{dirty_days.TABLE};
 {synced.TABLE};
 {refusals.TABLE};
 """

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import duckdb
 
-from warehouse.hotlog import wal
+from warehouse.hotlog import dirty_days, wal
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, File
@@ -23,7 +23,7 @@ from warehouse.maintenance.load import bring_up, load
 from warehouse.query import engine
 
 OnStep = recount.OnStep
-STEPS = ("before delete from hits", "before delete from daily_views", "before strike", "after strike")
+STEPS = ("before delete from hits", "before delete from daily_views", "before clear", "after clear")
 
 
 def erase_project(
@@ -110,15 +110,15 @@ def _erase(hot: sqlite3.Connection, root: Path, days: Iterable[str], where: str,
 
 
 def _erase_of_month(hot: sqlite3.Connection, root: Path, days: Sequence[str], where: str, on_step: OnStep) -> int:
-    recount.note(hot, days)
+    dirty_days.mark_dirty(hot, days)
     within = f"{where} AND date >= '{days[0]}' AND date <= '{days[-1]}'"
     on_step("before delete from hits")
     removed = recount.retried(partial(_delete, root, HITS_TABLE, within))
     on_step("before delete from daily_views")
     recount.retried(partial(_delete, root, DAILY_VIEWS_TABLE, f"{within} AND month = '{days[0][:7]}'"))
-    on_step("before strike")
-    recount.strike(hot, days)
-    on_step("after strike")
+    on_step("before clear")
+    dirty_days.clear_dirty(hot, days)
+    on_step("after clear")
     return removed
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from warehouse.errors import HotLogBehind
-from warehouse.hotlog import batches, synced
+from warehouse.hotlog import batches, dirty_days, synced
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness
 from warehouse.integrity.durability import durable_writes, require_synced
@@ -43,7 +43,7 @@ class Loaded:
 def is_due(hot: sqlite3.Connection, rows: int, age_s: float, now_s: float) -> bool:
     """Whether so many hits wait in the hot log, one has waited for so long, or a day waits to be counted anew."""
     waits = batches.backlog(hot)
-    return waits.rows >= rows or waits.age_s(now_s) >= age_s or bool(recount.noted(hot))
+    return waits.rows >= rows or waits.age_s(now_s) >= age_s or bool(dirty_days.list_dirty(hot))
 
 
 def load(hot: sqlite3.Connection, root: Path, wait_s: float, on_step: OnStep = lambda step: None) -> Loaded:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 
+from warehouse.hotlog import dirty_days
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import HITS_TABLE
@@ -15,7 +16,7 @@ from warehouse.maintenance import recount
 from warehouse.maintenance.load import bring_up
 
 OnStep = recount.OnStep
-STEPS = ("before commit of daily_views", "before strike", "after strike")
+STEPS = ("before commit of daily_views", "before clear", "after clear")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,9 @@ def rebuild(
         with durable_writes(hot, root, wait_s):
             bring_up(hot, root)
             recount.count_month(root, database, month, on_step)
-            on_step("before strike")
-            recount.strike(hot, [day for day in recount.noted(hot) if day[:7] == month])
-            on_step("after strike")
+            on_step("before clear")
+            dirty_days.clear_dirty(hot, [day for day in dirty_days.list_dirty(hot) if day[:7] == month])
+            on_step("after clear")
         on_month(done, len(months))
         pause_for_waiters()
     hits = _rows(root, HITS_TABLE)

@@ -13,6 +13,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from warehouse.hotlog import dirty_days
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import HITS_TABLE, File
@@ -26,7 +27,7 @@ from warehouse.schema import CLASSIFICATION, HITS
 OnStep = recount.OnStep
 OnDay = Callable[[int, int], None]
 """Told how many days are done, of how many."""
-STEPS = ("before commit of hits", "before commit of daily_views", "before strike", "after strike")
+STEPS = ("before commit of hits", "before commit of daily_views", "before clear", "after clear")
 ASKED_AT_ONCE = 2_000
 REMEMBERED_MAX = 200_000
 """User agents remembered from day to day. With more all are forgotten between two days."""
@@ -133,13 +134,13 @@ def _rewrite(
     if not run.others(files):
         return []
     run.ask(files)
-    recount.note(hot, [day])
+    dirty_days.mark_dirty(hot, [day])
     on_step("before commit of hits")
     delta_table.replace_partition(table, HITS_TABLE, day, run.ruled(files))
     recount.count(root, database, [day], on_step)
-    on_step("before strike")
-    recount.strike(hot, [day])
-    on_step("after strike")
+    on_step("before clear")
+    dirty_days.clear_dirty(hot, [day])
+    on_step("after clear")
     return files
 
 

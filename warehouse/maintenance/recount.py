@@ -7,12 +7,10 @@ the lake, with both tables at one offset (see `load.bring_up`): a batch that onl
 twice, or never.
 """
 
-import json
 import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 from deltalake.exceptions import CommitFailedError
 
 from warehouse.errors import LakeBusy
+from warehouse.hotlog import dirty_days
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE
 from warehouse.schema import DAILY_VIEWS, DAILY_VIEWS_KEY
@@ -43,55 +42,20 @@ _COUNTED = (
 _KEPT = f"SELECT {', '.join(DAILY_VIEWS.names)} FROM {{files}} WHERE date NOT IN (SELECT unnest($days::DATE[]))"
 
 
-def note(hot: sqlite3.Connection, days: Sequence[str]) -> None:
-    """Remember on the disk that these days (YYYY-MM-DD) of `daily_views` must be counted anew."""
-    hot.execute("INSERT OR IGNORE INTO recounts (date) SELECT value FROM json_each(?)", (json.dumps(days),))
-
-
-def strike(hot: sqlite3.Connection, days: Sequence[str]) -> None:
-    """Forget the days: `daily_views` holds what `hits` says of them."""
-    hot.execute("DELETE FROM recounts WHERE date IN (SELECT value FROM json_each(?))", (json.dumps(days),))
-
-
-def noted(hot: sqlite3.Connection) -> list[str]:
-    """The days that wait to be counted, in order."""
-    return [str(date) for (date,) in hot.execute("SELECT date FROM recounts ORDER BY date")]
-
-
-@dataclass(frozen=True, slots=True)
-class Notes:
-    """The days that are noted, and the number of the last note ever made.
-
-    Equal twice, and no day was noted or struck out in between: a note has a number of its own, for good.
-    """
-
-    days: frozenset[str]
-    number: int
-
-
-def notes(hot: sqlite3.Connection) -> Notes:
-    """All notes at one moment."""
-    days, number = hot.execute(
-        "SELECT (SELECT json_group_array(date) FROM recounts),"
-        " (SELECT seq FROM sqlite_sequence WHERE name = 'recounts')"
-    ).fetchone()
-    return Notes(frozenset(json.loads(days)), number or 0)
-
-
 def finish(hot: sqlite3.Connection, root: Path) -> None:
     """Count the days that are noted. No commit where there are none.
 
     Raises:
         LakeBusy: see `retried`.
     """
-    days = noted(hot)
+    days = dirty_days.list_dirty(hot)
     if days:
         from warehouse.query import engine  # noqa: PLC0415  # DuckDB takes 0.1 s to load, and next to no load counts days anew
 
         shutil.rmtree(root / SPILL, ignore_errors=True)  # what a killed holder of the lake left there
         with closing(engine.connect(root / SPILL)) as database:
             count(root, database, days)
-        strike(hot, days)
+        dirty_days.clear_dirty(hot, days)
 
 
 def count(

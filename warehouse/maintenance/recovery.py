@@ -15,12 +15,11 @@ import duckdb
 import pyarrow as pa
 
 from warehouse.control import database as control
-from warehouse.hotlog import batches, schema_steps
+from warehouse.hotlog import batches, dirty_days, schema_steps
 from warehouse.integrity import completeness, durability
 from warehouse.lake import delta_table, registry
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE
 from warehouse.lake.registry import HotLogRecord
-from warehouse.maintenance import recount
 from warehouse.query import engine
 from warehouse.schema import DAILY_VIEWS_KEY, HOT
 from warehouse.transaction import BUSY_TIMEOUT_S, transaction
@@ -138,7 +137,7 @@ def accept_hot_log(
     last: their order ends the refusal of an older one.
     """
     node = batches.node_id(hot)
-    recount.note(hot, _differing_days(root, database))
+    dirty_days.mark_dirty(hot, _differing_days(root, database))
     if not is_another_node:
         _give_up_others(root, node)
     registry.record_hot_log(root, HotLogRecord(node, ledger_from_s=now.timestamp()))

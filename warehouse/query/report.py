@@ -106,7 +106,7 @@ class Views:
         return now if hot.num_rows or any(ts and ts >= now for ts in stored) else LAST
 
     def _rank(self, snapshot: Snapshot, project: str, span: Span) -> pa.Table:
-        parts = cut(span, snapshot.uncounted)
+        parts = cut(span, snapshot.dirty_days)
         editions = (snapshot.daily_views.files_key, snapshot.hits.files_key if parts.edges else None)
         counted = self._cached((project, parts, "files", editions), lambda: self._count_files(snapshot, project, parts))
         with self._database.cursor() as cursor:

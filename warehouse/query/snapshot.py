@@ -4,9 +4,9 @@ The order is what makes it exact: first a read transaction on the hot log, then 
 the hot batches above that table's offset. A hit can so be neither missed nor counted twice, whatever a loader does
 meanwhile in this process or another.
 
-Days that `daily_views` holds otherwise than `hits` for a moment, because something rewrites them, are noted in the hot
-log (`recount`). The notes are read before and after the rest, until they are the same: then both tables were
-in agreement, but for those days, when they were read. Of another node's notes this one knows nothing.
+While a day is rewritten, `daily_views` may differ from `hits`. Such days are dirty (`warehouse.hotlog.dirty_days`). The
+dirty days are read before and after the tables, until both reads are equal: the tables then agreed on all other days
+when they were read. Dirty days of other nodes are in their own hot logs and are not seen here.
 """
 
 import threading
@@ -18,11 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warehouse.errors import HotLogBehind
-from warehouse.hotlog import batches, synced
+from warehouse.hotlog import batches, dirty_days, synced
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness, durability
 from warehouse.lake import delta_log, delta_table
-from warehouse.maintenance import recount
 from warehouse.schema import HOT
 
 CHUNKS_MAX = 64
@@ -36,7 +35,7 @@ PIECES_MAX = 4_096
 class Snapshot:
     """Both tables at a version, the hot rows that each does not hold yet, and the id of the newest hot batch seen.
 
-    `uncounted` are the days (YYYY-MM-DD) of which `hits` alone tells, and `daily_views` nothing to go by.
+    `dirty_days` (YYYY-MM-DD) are counted from `hits`, because `daily_views` may be wrong there.
     """
 
     hits: delta_table.State
@@ -44,16 +43,16 @@ class Snapshot:
     hits_hot: pa.Table
     daily_views_hot: pa.Table
     last_id: int
-    uncounted: frozenset[str]
+    dirty_days: frozenset[str]
 
     @property
     def identity(self) -> tuple[int, int, int, frozenset[str]]:
         """Equal for two snapshots of one reader that hold the same rows: staged files have an id up to `last_id`."""
-        return self.hits.version, self.daily_views.version, self.last_id, self.uncounted
+        return self.hits.version, self.daily_views.version, self.last_id, self.dirty_days
 
 
 _Read = tuple[delta_table.State, delta_table.State, int, frozenset[str]]
-"""Both tables, the id of the newest hot batch seen before them, and the days noted."""
+"""Both tables, the id of the newest hot batch seen before them, and the dirty days."""
 
 
 class Reader:
@@ -92,7 +91,7 @@ class Reader:
             before, now = None, self._read()
             while now != before and _is_overtaken(*now):
                 before, now = now, self._read()
-            hits, daily_views, _, uncounted = now
+            hits, daily_views, _, dirty = now
             self._require_newest(max(hits.offset, daily_views.offset))
             offset = min(hits.offset, daily_views.offset)
             self._rows = _above(self._rows, offset)
@@ -103,7 +102,7 @@ class Reader:
                 _above(self._rows, hits.offset),
                 _above(self._rows, daily_views.offset),
                 self._last_id,
-                uncounted,
+                dirty,
             )
 
     def close(self) -> None:
@@ -114,14 +113,14 @@ class Reader:
             raise HotLogBehind(completeness.older_message(offset, last_id))
 
     def _read(self) -> _Read:
-        notes = recount.notes(self._hot)
+        dirty = dirty_days.read_dirty(self._hot)
         while True:
             recorded = synced.recorded(self._hot)  # first: the tables can only be further when they are read
             self._read_hot()
             hits, daily_views = (self._refresh(spec, recorded.get(spec.name)) for spec in delta_table.TABLES)
-            before, notes = notes, recount.notes(self._hot)
-            if notes == before:
-                return hits, daily_views, self._last_id, notes.days
+            before, dirty = dirty, dirty_days.read_dirty(self._hot)
+            if dirty == before:
+                return hits, daily_views, self._last_id, dirty.days
 
     def _read_hot(self) -> None:
         """One statement, so one read transaction: it sees whole batches, and none that comes later."""

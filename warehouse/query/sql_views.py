@@ -64,10 +64,10 @@ def _all(spec: Spec, files: Sequence[File], hot: str) -> str:
 def _daily_views(snapshot: Snapshot, hot_hits: str, hot_daily_views: str) -> str:
     """As the table has them, but for the days that it does not count: those are counted from the hits."""
     stored_and_hot = _all(DAILY_VIEWS_TABLE, snapshot.daily_views.files, hot_daily_views)
-    if not snapshot.uncounted:
+    if not snapshot.dirty_days:
         return stored_and_hot
-    days = ", ".join(f"DATE '{day}'" for day in sorted(snapshot.uncounted))
-    files = [file for file in snapshot.hits.files if file.partition in snapshot.uncounted]
+    days = ", ".join(f"DATE '{day}'" for day in sorted(snapshot.dirty_days))
+    files = [file for file in snapshot.hits.files if file.partition in snapshot.dirty_days]
     counted = _COUNTED.format(hits=_all(HITS_TABLE, files, hot_hits), days=days)
     columns = ", ".join(DAILY_VIEWS_TABLE.schema.names)
     others = f"SELECT {columns} FROM ({stored_and_hot}) WHERE date NOT IN ({days})"

@@ -34,5 +34,5 @@ def of(hot: Path, root: Path, table: str) -> TableFiles:
         snapshot = reader.take()
     if table == "hits":
         return TableFiles(snapshot.hits.files, snapshot.hits_hot.num_rows, ())
-    stale_days = tuple(sorted(snapshot.uncounted))
+    stale_days = tuple(sorted(snapshot.dirty_days))
     return TableFiles(snapshot.daily_views.files, snapshot.daily_views_hot.num_rows, stale_days)

@@ -12,10 +12,10 @@ import pytest
 
 from tests.warehouse.site import DAY, NOON, Site, die_at, key, view
 from warehouse.errors import LakeBusy
-from warehouse.hotlog import batches
+from warehouse.hotlog import batches, dirty_days
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
-from warehouse.maintenance import compact, erase, recount
+from warehouse.maintenance import compact, erase
 from warehouse.query.snapshot import Reader
 from warehouse.transaction import BUSY_TIMEOUT_S
 
@@ -146,7 +146,7 @@ def test_erasure_killed_at_any_step_leaves_the_tables_in_agreement_and_can_be_re
     die_at(site, call, step, months_done)
     site.post(*kept)
     assert site.load().rows == 2
-    assert recount.noted(site.hot) == []
+    assert dirty_days.list_dirty(site.hot) == []
     assert site.faults() == []
     left = [3, 2, 0][months_done + (step != "before delete from hits")]  # one hit of July, two of August
     assert erase_project(site, "goes") + erase_before(site, 10) == left
@@ -159,7 +159,7 @@ def test_hits_that_come_during_an_erasure_are_loaded_with_its_next_month(site: S
     coming = [view("/b"), view("/c")]
 
     def post(step: str) -> None:
-        if step == "after strike":
+        if step == "after clear":
             assert site.waiting() == 0
             site.post(coming.pop())
 

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, key, some_rows, view
 from warehouse.errors import LakeBusy
-from warehouse.hotlog import batches
+from warehouse.hotlog import batches, dirty_days
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
 from warehouse.maintenance import load, rebuild, recount
@@ -140,7 +140,7 @@ def test_rebuild_killed_at_any_step_leaves_each_month_as_it_was_or_right(site: S
 
 def change(site: Site, *days: str) -> list[Row]:
     """As if killed after `hits` changed and before `daily_views` followed: the days noted lost the hits of people."""
-    recount.note(site.hot, days)
+    dirty_days.mark_dirty(site.hot, days)
     for day in days:
         site.table(delta_table.HITS_TABLE).delete(f"date = '{day}' AND traffic = 'human'")
     return [row for row in ROWS if row["traffic"] != "human" or row["ts"].date().isoformat() not in days]
@@ -155,21 +155,21 @@ def test_days_noted_are_counted_by_the_next_load_or_doctor(site: Site, how: str)
         site.load()
     assert site.faults() == []
     assert site.daily_views() == Counter(map(key, 2 * kept))
-    assert recount.noted(site.hot) == []
+    assert dirty_days.list_dirty(site.hot) == []
     versions = [site.state(spec).version for spec in delta_table.TABLES]
     site.load()
     assert [site.state(spec).version for spec in delta_table.TABLES] == versions
 
 
 def test_day_noted_before_anything_changed_is_counted_to_the_same(site: Site) -> None:
-    recount.note(site.hot, ["2026-09-15", "2026-09-15", "2027-01-01"])
+    dirty_days.mark_dirty(site.hot, ["2026-09-15", "2026-09-15", "2027-01-01"])
     site.load()
     assert site.daily_views() == Counter(map(key, 2 * ROWS))
 
 
 def test_last_rows_of_a_month_can_go(site: Site) -> None:
     site.load()
-    recount.note(site.hot, ["2026-10-01"])
+    dirty_days.mark_dirty(site.hot, ["2026-10-01"])
     site.table(delta_table.HITS_TABLE).delete("date = '2026-10-01'")
     site.load()
     assert "2026-10" not in {file.partition for file in site.state(delta_table.DAILY_VIEWS_TABLE).files}
@@ -179,7 +179,7 @@ def test_last_rows_of_a_month_can_go(site: Site) -> None:
 def test_other_days_of_the_month_are_copied_as_they_are(site: Site) -> None:
     spoil(site)
     before = site.daily_views()
-    recount.note(site.hot, ["2026-09-15"])
+    dirty_days.mark_dirty(site.hot, ["2026-09-15"])
     site.load()
     after = site.daily_views()
     right = Counter(map(key, 2 * ROWS))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.warehouse.rules import RULES, TODAY, says, table
 from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, die_at, key, view
 from warehouse.errors import LakeBusy
-from warehouse.hotlog import batches
+from warehouse.hotlog import batches, dirty_days
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
 from warehouse.maintenance import load, reclassify, recount
@@ -307,7 +307,7 @@ def test_killed_at_any_step_it_is_healed_by_the_next_load_and_completed_by_the_n
     die_at(site, RECLASSIFY, step, passes)
     site.post(*OLD)
     site.load()
-    assert recount.noted(site.hot) == []
+    assert dirty_days.list_dirty(site.hot) == []
     assert site.faults() == []
     assert len(site.stored(delta_table.HITS_TABLE)) == site.daily_views().total() == 2 * len(OLD)
     run(site)
@@ -317,7 +317,7 @@ def test_killed_at_any_step_it_is_healed_by_the_next_load_and_completed_by_the_n
 def test_killed_between_the_tables_it_is_healed_by_the_next_call(site: Site) -> None:
     store(site, OLD)
     die_at(site, RECLASSIFY, "before commit of daily_views")
-    assert recount.noted(site.hot) == ["2026-09-15"]
+    assert dirty_days.list_dirty(site.hot) == ["2026-09-15"]
     run(site)
     assert_holds(site, under(OLD))
 
