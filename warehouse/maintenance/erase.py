@@ -18,11 +18,11 @@ from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, File
 from warehouse.lake.lock import pause_for_waiters
-from warehouse.maintenance import recount
+from warehouse.maintenance import rollup
 from warehouse.maintenance.load import bring_up, load
 from warehouse.query import engine
 
-OnStep = recount.OnStep
+OnStep = rollup.OnStep
 STEPS = ("before delete from hits", "before delete from daily_views", "before clear", "after clear")
 
 
@@ -39,7 +39,7 @@ def erase_project(
     Nothing of the project may be posted meanwhile. If it is cut short it may be repeated.
 
     Raises:
-        LakeBusy: see `durability.durable_writes` and `recount.retried`.
+        LakeBusy: see `durability.durable_writes` and `rollup.retried`.
     """
     load(hot, root, wait_s)
     days = {
@@ -61,7 +61,7 @@ def erase_before(
     """Remove the days that ended more than `days` days before `today`; returns how many hits they held.
 
     Raises:
-        LakeBusy: see `durability.durable_writes` and `recount.retried`.
+        LakeBusy: see `durability.durable_writes` and `rollup.retried`.
     """
     first_kept = (today - timedelta(days=days)).isoformat()
     load(hot, root, wait_s)
@@ -102,7 +102,7 @@ def _erase(hot: sqlite3.Connection, root: Path, days: Iterable[str], where: str,
     for _, of_month in groupby(sorted(days), key=lambda day: day[:7]):
         with durable_writes(hot, root, wait_s):
             bring_up(hot, root)
-            recount.finish(hot, root)
+            rollup.finish(hot, root)
             removed += _erase_of_month(hot, root, list(of_month), where, on_step)
         pause_for_waiters()
     wal.empty(hot)
@@ -113,9 +113,9 @@ def _erase_of_month(hot: sqlite3.Connection, root: Path, days: Sequence[str], wh
     dirty_days.mark_dirty(hot, days)
     within = f"{where} AND date >= '{days[0]}' AND date <= '{days[-1]}'"
     on_step("before delete from hits")
-    removed = recount.retried(partial(_delete, root, HITS_TABLE, within))
+    removed = rollup.retried(partial(_delete, root, HITS_TABLE, within))
     on_step("before delete from daily_views")
-    recount.retried(partial(_delete, root, DAILY_VIEWS_TABLE, f"{within} AND month = '{days[0][:7]}'"))
+    rollup.retried(partial(_delete, root, DAILY_VIEWS_TABLE, f"{within} AND month = '{days[0][:7]}'"))
     on_step("before clear")
     dirty_days.clear_dirty(hot, days)
     on_step("after clear")

@@ -20,7 +20,7 @@ from warehouse.integrity import completeness
 from warehouse.integrity.durability import durable_writes, require_synced
 from warehouse.lake import delta_log, delta_table
 from warehouse.lake.staging import Staged
-from warehouse.maintenance import recount
+from warehouse.maintenance import rollup
 from warehouse.schema import DAILY_VIEWS, DAILY_VIEWS_KEY, HITS, HOT
 
 COMMIT_BATCHES_MAX = 20_000
@@ -49,7 +49,7 @@ def is_due(hot: sqlite3.Connection, rows: int, age_s: float, now_s: float) -> bo
 def load(hot: sqlite3.Connection, root: Path, wait_s: float, on_step: OnStep = lambda step: None) -> Loaded:
     """Bring both tables up to the hot log's end as it is now, and delete from it what both hold.
 
-    Then the days whose recount was cut short are counted: see `warehouse.maintenance.recount`.
+    Then the days whose rollup was cut short are counted: see `warehouse.maintenance.rollup`.
 
     Raises:
         LakeBusy: another loader or maintenance task held the lake's lock for `wait_s` seconds.
@@ -58,7 +58,7 @@ def load(hot: sqlite3.Connection, root: Path, wait_s: float, on_step: OnStep = l
     """
     with durable_writes(hot, root, wait_s):
         loaded = bring_up(hot, root, on_step)
-        recount.finish(hot, root)
+        rollup.finish(hot, root)
         return loaded
 
 

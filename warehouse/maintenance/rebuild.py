@@ -12,10 +12,10 @@ from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.lake.lock import pause_for_waiters
-from warehouse.maintenance import recount
+from warehouse.maintenance import rollup
 from warehouse.maintenance.load import bring_up
 
-OnStep = recount.OnStep
+OnStep = rollup.OnStep
 STEPS = ("before commit of daily_views", "before clear", "after clear")
 
 
@@ -41,14 +41,14 @@ def rebuild(
     months are done, of how many.
 
     Raises:
-        LakeBusy: see `durability.durable_writes` and `recount.retried`.
+        LakeBusy: see `durability.durable_writes` and `rollup.retried`.
         HotLogBehind: see `load.load`.
     """
     months = sorted({partition[:7] for spec in delta_table.TABLES for partition in _rows(root, spec)})
     for done, month in enumerate(months, start=1):
         with durable_writes(hot, root, wait_s):
             bring_up(hot, root)
-            recount.count_month(root, database, month, on_step)
+            rollup.count_month(root, database, month, on_step)
             on_step("before clear")
             dirty_days.clear_dirty(hot, [day for day in dirty_days.list_dirty(hot) if day[:7] == month])
             on_step("after clear")

@@ -18,13 +18,13 @@ from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.lock import pause_for_waiters
-from warehouse.maintenance import recount
+from warehouse.maintenance import rollup
 from warehouse.maintenance.load import bring_up, load
 from warehouse.maintenance.reclassify_diff import Gathering, Moves
 from warehouse.query import engine
 from warehouse.schema import CLASSIFICATION, HITS
 
-OnStep = recount.OnStep
+OnStep = rollup.OnStep
 OnDay = Callable[[int, int], None]
 """Told how many days are done, of how many."""
 STEPS = ("before commit of hits", "before commit of daily_views", "before clear", "after clear")
@@ -103,15 +103,15 @@ def reclassify(
     it goes on where it was when it is called again; the day it was at is counted by the next load.
 
     Raises:
-        LakeBusy: see `durability.durable_writes` and `recount.retried`.
+        LakeBusy: see `durability.durable_writes` and `rollup.retried`.
         HotLogBehind: see `load.load`.
     """
 
     def rewritten(run: "_Run", day: str) -> Sequence[File]:
         with durable_writes(hot, root, wait_s):
             bring_up(hot, root)
-            recount.finish(hot, root)
-            files = recount.retried(partial(_rewrite, hot, root, database, run, day, on_step))
+            rollup.finish(hot, root)
+            files = rollup.retried(partial(_rewrite, hot, root, database, run, day, on_step))
         pause_for_waiters()
         return files
 
@@ -137,7 +137,7 @@ def _rewrite(
     dirty_days.mark_dirty(hot, [day])
     on_step("before commit of hits")
     delta_table.replace_partition(table, HITS_TABLE, day, run.ruled(files))
-    recount.count(root, database, [day], on_step)
+    rollup.count(root, database, [day], on_step)
     on_step("before clear")
     dirty_days.clear_dirty(hot, [day])
     on_step("after clear")

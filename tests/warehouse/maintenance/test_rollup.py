@@ -14,7 +14,7 @@ from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches, dirty_days
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
-from warehouse.maintenance import load, rebuild, recount
+from warehouse.maintenance import load, rebuild, rollup
 from warehouse.maintenance.rebuild import Rebuilt
 from warehouse.schema import HOT
 
@@ -111,7 +111,7 @@ def test_batch_that_a_killed_loader_left_in_hits_alone_is_counted_once(site: Sit
 
 
 def test_hits_posted_while_a_table_is_written_do_not_part_the_tables(site: Site) -> None:
-    """The table that is written second must not take them either, or a recount from the first would lose them."""
+    """The table that is written second must not take them either, or a rollup from the first would lose them."""
 
     def post(step: str) -> None:
         if step == "before commit of hits":
@@ -120,7 +120,7 @@ def test_hits_posted_while_a_table_is_written_do_not_part_the_tables(site: Site)
     with write_lock(site.root, 0):
         load.bring_up(site.hot, site.root, post)
         assert len({site.state(spec).offset for spec in delta_table.TABLES}) == 1
-        recount.count(site.root, site.database, ["2026-09-15"])
+        rollup.count(site.root, site.database, ["2026-09-15"])
     site.load()
     assert site.daily_views() == Counter(map(key, [*2 * ROWS, view("/meanwhile")]))
 
@@ -202,7 +202,7 @@ def test_month_into_which_another_node_wrote_meanwhile_is_counted_again(site: Si
             load.bring_up(other, site.root)
 
     site.load()
-    recount.count(site.root, site.database, ["2026-09-15"], write_once)
+    rollup.count(site.root, site.database, ["2026-09-15"], write_once)
     assert site.daily_views() == Counter(map(key, 2 * ROWS + wrote))
     other.close()
 
@@ -216,7 +216,7 @@ def test_month_into_which_other_nodes_write_without_end_is_told(site: Site, tmp_
 
     site.load()
     with pytest.raises(LakeBusy, match="other nodes wrote into the same days"):
-        recount.count(site.root, site.database, ["2026-09-15"], write)
+        rollup.count(site.root, site.database, ["2026-09-15"], write)
     other.close()
 
 
