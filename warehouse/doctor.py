@@ -16,7 +16,8 @@ from warehouse.database_errors import Cause, cause_of
 from warehouse.errors import DataIncomplete, HotLogBehind
 from warehouse.hotlog import batches, dirty_days, synced
 from warehouse.integrity.durability import durable_writes
-from warehouse.maintenance import load, rollup
+from warehouse.maintenance import rollup
+from warehouse.maintenance.catch_up import catch_up
 from warehouse.plural import counted
 from warehouse.query import engine, sql_views
 from warehouse.query.snapshot import Reader, Snapshot
@@ -156,8 +157,8 @@ def _unfinished(connection: sqlite3.Connection, root: Path) -> str | None:
     if not dirty_days.list_dirty(connection):
         return None
     try:
-        load.bring_up(connection, root)
-        rollup.finish(connection, root)
+        catch_up(connection, root)
+        rollup.recount_dirty(connection, root)
     except (DeltaError, duckdb.Error, HotLogBehind) as error:
         return f"{', '.join(dirty_days.list_dirty(connection))}: {str(error).partition(chr(10))[0]}"
     return None

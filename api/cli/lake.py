@@ -25,9 +25,9 @@ from warehouse.hotlog import batches
 from warehouse.maintenance import compact
 from warehouse.maintenance.erase import erase_before, first_trusted_s
 from warehouse.maintenance.load import is_due, load
-from warehouse.maintenance.rebuild import rebuild
 from warehouse.maintenance.reclassify import Reclassified, Rules, reclassify, survey
 from warehouse.maintenance.reclassify_diff import Moves
+from warehouse.maintenance.rollup import rebuild
 from warehouse.plural import counted
 from warehouse.query import engine
 

@@ -19,8 +19,8 @@ from warehouse import doctor
 from warehouse.hotlog import batches
 from warehouse.integrity import completeness
 from warehouse.lake import delta_table, staging
-from warehouse.maintenance import compact, load
-from warehouse.maintenance.load import Loaded
+from warehouse.maintenance import catch_up, compact, load
+from warehouse.maintenance.catch_up import Loaded
 from warehouse.query import engine
 from warehouse.query.report import Views
 from warehouse.query.snapshot import Reader
@@ -76,7 +76,7 @@ class Site:
         with transaction(self.hot):
             batches.append_staged(self.hot, staged, NOON.timestamp())
 
-    def load(self, on_step: load.OnStep = lambda step: None) -> Loaded:
+    def load(self, on_step: catch_up.OnStep = lambda step: None) -> Loaded:
         return load.load(self.hot, self.root, 0, on_step)
 
     def compact(self, small_files_max: int = 1, closed_before: date | None = None) -> compact.Compacted:
@@ -153,7 +153,7 @@ import os, signal, sys
 from contextlib import closing
 from pathlib import Path
 from warehouse.hotlog import batches
-from warehouse.maintenance import erase, load, rebuild
+from warehouse.maintenance import erase, load, rollup
 from warehouse.query import engine
 folder, fatal, passes = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 hot, root, database = batches.connect(folder / "hot.sqlite"), folder / "lake", engine.connect(folder / "spill")

@@ -14,12 +14,12 @@ import pytest
 
 from tests.small_disk import SmallDisk
 from tests.warehouse.site import DAY, NOON, ROOT, Site, some_rows, view
-from warehouse import doctor
+from warehouse import daily_count, doctor
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches, dirty_days
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
-from warehouse.maintenance import load
+from warehouse.maintenance import catch_up
 from warehouse.schema import HOT
 
 FILES = "every file of the tables exists, with its size"
@@ -133,19 +133,19 @@ def test_day_that_cannot_be_counted_anew_is_told_and_the_other_invariants_are_ch
 
 
 def test_daily_views_that_count_more_than_the_hits_are_found(site: Site) -> None:
-    rows = load.daily_views_of(pa.Table.from_pylist([view("/only/counted")], HOT))
+    rows = daily_count.count(pa.Table.from_pylist([view("/only/counted")], HOT))
     delta_table.append(site.table(delta_table.DAILY_VIEWS_TABLE), rows, batches.node_id(site.hot), 3)
     assert faults(site) == {DAILY: "1 time, the first: site 2026-09-15 /only/counted" + REBUILD}
 
 
 def test_hits_that_no_daily_view_counts_are_found(site: Site) -> None:
-    rows = load.hits_of(pa.Table.from_pylist([view("/uncounted"), view("/uncounted", traffic="bot")], HOT))
+    rows = catch_up.hits_of(pa.Table.from_pylist([view("/uncounted"), view("/uncounted", traffic="bot")], HOT))
     delta_table.append(site.table(delta_table.HITS_TABLE), rows, batches.node_id(site.hot), 3)
     assert faults(site) == {DAILY: "2 times, the first: site 2026-09-15 /uncounted" + REBUILD}
 
 
 def test_hit_of_another_day_than_its_partition_is_found(site: Site) -> None:
-    rows = load.hits_of(pa.Table.from_pylist([view("/late", ts=NOON + DAY)], HOT))
+    rows = catch_up.hits_of(pa.Table.from_pylist([view("/late", ts=NOON + DAY)], HOT))
     day = pa.array([NOON.date()])
     wrong = rows.set_column(2, rows.schema.field("date"), day)
     delta_table.append(site.table(delta_table.HITS_TABLE), wrong, batches.node_id(site.hot), 3)
@@ -242,7 +242,7 @@ def test_doctor_waits_for_the_lock_and_gives_up(site: Site) -> None:
 EXAMINE = """
 import sys
 from pathlib import Path
-from warehouse import doctor
+from warehouse import daily_count, doctor
 
 folder = Path(sys.argv[1])
 for finding in doctor.examine(folder / "hot.sqlite", folder / "lake", folder / "spill", 0):

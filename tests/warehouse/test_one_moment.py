@@ -13,7 +13,7 @@ from tests.warehouse.rules import RULES
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, key, view
 from warehouse.hotlog import dirty_days
 from warehouse.lake.agents_file import write_agents
-from warehouse.maintenance import erase, reclassify, rollup
+from warehouse.maintenance import catch_up, erase, reclassify
 from warehouse.query import sql, sql_views
 from warehouse.query.report import Views
 from warehouse.query.snapshot import Reader
@@ -27,7 +27,7 @@ ROWS = [
 ]
 """Three months. Today's rules move all of them, but for the person's."""
 SPANS = ((FIRST, None), (NOON - 20 * DAY, NOON), (NOON - 1.5 * DAY, NOON + 0.5 * DAY))
-Rewrite = Callable[[Site, rollup.OnStep], object]
+Rewrite = Callable[[Site, catch_up.OnStep], object]
 REWRITES: dict[str, Rewrite] = {
     "reclassify": lambda site, on_step: reclassify.reclassify(
         site.hot, site.root, site.database, RULES, 0, on_step=on_step

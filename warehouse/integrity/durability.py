@@ -151,7 +151,7 @@ def _complete(hot: sqlite3.Connection, root: Path) -> None:
 
 
 def _record_versions(hot: sqlite3.Connection, root: Path) -> None:
-    """Record the newest versions, all of whose commits are synced. `load.bring_up` records the hot batches."""
+    """Record the newest versions, all of whose commits are synced. `catch_up` records the hot batches."""
     versions = {spec.name: Synced(delta_log.read(root / spec.name).newest, 0) for spec in delta_table.TABLES}
     with transaction(hot):
         synced.record(hot, {name: table for name, table in versions.items() if table.version >= 0})

@@ -1,13 +1,11 @@
-"""Work on the lake: load, compact, erase, rollup, reclassify and recover.
+"""Work on the lake: load, compact, erase, recount, reclassify and recover.
 
-- `recovery`: A data folder that lost a store or part of a table: what is missing, and how to go on without it.
-- `load`: Hot batches into the lake, exactly once.
-- `compact`: Upkeep of the lake: small files into large ones, partial counts added up, closed days sorted, old files
-  removed.
-- `erase`: Rows removed for good: a project's, and those of days past the retention.
-- `rollup`: Days of `daily_views` counted anew from `hits`.
-- `rebuild`: All of `daily_views` made anew from `hits`, a month at a time, while the service runs.
-- `reclassify`: Stored hits under today's rules: `hits` rewritten a day at a time, and `daily_views` with it.
-- `reclassify_diff`: What other rules would change, or changed: which hits moved from one rule to another, on how many
-  paths.
+- `catch_up`: Append the hot batches to both tables, exactly once.
+- `rollup`: Recount `daily_views` from `hits`: dirty days, single months, or the whole table.
+- `load`: Load the hot log into the lake: catch up, then recount dirty days.
+- `compact`: Merge small files, sort them, and remove old ones.
+- `erase`: Delete a project, and the days before the retention.
+- `reclassify_diff`: Differences between stored classifications and those of the current rules.
+- `reclassify`: Apply the current rules to stored hits.
+- `recovery`: Find what a data folder has lost, and go on without it.
 """

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import duckdb
 
+from warehouse import daily_count
 from warehouse.hotlog import wal
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.maintenance.load import load
 from warehouse.query import engine
-from warehouse.schema import DAILY_VIEWS_KEY
 
 CROWDED_FILES = 16
 """So many small files in a partition slow every append and every query: each costs about 0.2 ms."""
@@ -91,10 +91,7 @@ _SORTED = {
     "hits": (
         f"SELECT {_select(delta_table.HITS_TABLE)} FROM {{files}} ORDER BY {', '.join(delta_table.HITS_TABLE.order)}"
     ),
-    "daily_views": (
-        f"SELECT {', '.join(DAILY_VIEWS_KEY)}, sum(views)::BIGINT AS views FROM {{files}} "
-        f"GROUP BY {', '.join(DAILY_VIEWS_KEY)} ORDER BY {', '.join(delta_table.DAILY_VIEWS_TABLE.order)}"
-    ),
+    "daily_views": f"{daily_count.add_up_sql('{files}')} ORDER BY {', '.join(delta_table.DAILY_VIEWS_TABLE.order)}",
 }
 
 

@@ -19,10 +19,10 @@ from warehouse.lake import delta_table
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, File
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.maintenance import rollup
-from warehouse.maintenance.load import bring_up, load
+from warehouse.maintenance.catch_up import OnStep, catch_up
+from warehouse.maintenance.load import load
 from warehouse.query import engine
 
-OnStep = rollup.OnStep
 STEPS = ("before delete from hits", "before delete from daily_views", "before clear", "after clear")
 
 
@@ -39,7 +39,7 @@ def erase_project(
     Nothing of the project may be posted meanwhile. If it is cut short it may be repeated.
 
     Raises:
-        LakeBusy: see `durability.durable_writes` and `rollup.retried`.
+        LakeBusy: see `durability.durable_writes` and `rollup.retry_commit`.
     """
     load(hot, root, wait_s)
     days = {
@@ -61,7 +61,7 @@ def erase_before(
     """Remove the days that ended more than `days` days before `today`; returns how many hits they held.
 
     Raises:
-        LakeBusy: see `durability.durable_writes` and `rollup.retried`.
+        LakeBusy: see `durability.durable_writes` and `rollup.retry_commit`.
     """
     first_kept = (today - timedelta(days=days)).isoformat()
     load(hot, root, wait_s)
@@ -101,8 +101,8 @@ def _erase(hot: sqlite3.Connection, root: Path, days: Iterable[str], where: str,
     removed = 0
     for _, of_month in groupby(sorted(days), key=lambda day: day[:7]):
         with durable_writes(hot, root, wait_s):
-            bring_up(hot, root)
-            rollup.finish(hot, root)
+            catch_up(hot, root)
+            rollup.recount_dirty(hot, root)
             removed += _erase_of_month(hot, root, list(of_month), where, on_step)
         pause_for_waiters()
     wal.empty(hot)
@@ -113,9 +113,9 @@ def _erase_of_month(hot: sqlite3.Connection, root: Path, days: Sequence[str], wh
     dirty_days.mark_dirty(hot, days)
     within = f"{where} AND date >= '{days[0]}' AND date <= '{days[-1]}'"
     on_step("before delete from hits")
-    removed = rollup.retried(partial(_delete, root, HITS_TABLE, within))
+    removed = rollup.retry_commit(partial(_delete, root, HITS_TABLE, within))
     on_step("before delete from daily_views")
-    rollup.retried(partial(_delete, root, DAILY_VIEWS_TABLE, f"{within} AND month = '{days[0][:7]}'"))
+    rollup.retry_commit(partial(_delete, root, DAILY_VIEWS_TABLE, f"{within} AND month = '{days[0][:7]}'"))
     on_step("before clear")
     dirty_days.clear_dirty(hot, days)
     on_step("after clear")

@@ -19,12 +19,12 @@ from warehouse.lake import delta_table
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.maintenance import rollup
-from warehouse.maintenance.load import bring_up, load
+from warehouse.maintenance.catch_up import OnStep, catch_up
+from warehouse.maintenance.load import load
 from warehouse.maintenance.reclassify_diff import Gathering, Moves
 from warehouse.query import engine
 from warehouse.schema import CLASSIFICATION, HITS
 
-OnStep = rollup.OnStep
 OnDay = Callable[[int, int], None]
 """Told how many days are done, of how many."""
 STEPS = ("before commit of hits", "before commit of daily_views", "before clear", "after clear")
@@ -103,15 +103,15 @@ def reclassify(
     it goes on where it was when it is called again; the day it was at is counted by the next load.
 
     Raises:
-        LakeBusy: see `durability.durable_writes` and `rollup.retried`.
+        LakeBusy: see `durability.durable_writes` and `rollup.retry_commit`.
         HotLogBehind: see `load.load`.
     """
 
     def rewritten(run: "_Run", day: str) -> Sequence[File]:
         with durable_writes(hot, root, wait_s):
-            bring_up(hot, root)
-            rollup.finish(hot, root)
-            files = rollup.retried(partial(_rewrite, hot, root, database, run, day, on_step))
+            catch_up(hot, root)
+            rollup.recount_dirty(hot, root)
+            files = rollup.retry_commit(partial(_rewrite, hot, root, database, run, day, on_step))
         pause_for_waiters()
         return files
 
@@ -137,7 +137,7 @@ def _rewrite(
     dirty_days.mark_dirty(hot, [day])
     on_step("before commit of hits")
     delta_table.replace_partition(table, HITS_TABLE, day, run.ruled(files))
-    rollup.count(root, database, [day], on_step)
+    rollup.recount_days(root, database, [day], on_step)
     on_step("before clear")
     dirty_days.clear_dirty(hot, [day])
     on_step("after clear")

@@ -14,6 +14,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from warehouse import daily_count
 from warehouse.control import database as control
 from warehouse.hotlog import batches, dirty_days, schema_steps
 from warehouse.integrity import completeness, durability
@@ -24,15 +25,12 @@ from warehouse.query import engine
 from warehouse.schema import DAILY_VIEWS_KEY, HOT
 from warehouse.transaction import BUSY_TIMEOUT_S, transaction
 
-_KEY = ", ".join(DAILY_VIEWS_KEY)
 _DIFFERING = f"""
-WITH grouped AS (SELECT {_KEY.replace("month", "strftime(date, '%Y-%m') AS month")}, count(*) AS views
-                 FROM {{hits}} GROUP BY ALL),
-     counted AS (SELECT {_KEY}, sum(views) AS views FROM {{daily_views}} GROUP BY ALL)
-SELECT DISTINCT coalesce(g.date, c.date)::VARCHAR AS day
-FROM grouped g FULL JOIN counted c
-  ON {" AND ".join(f"g.{name} IS NOT DISTINCT FROM c.{name}" for name in DAILY_VIEWS_KEY)}
-WHERE g.views IS DISTINCT FROM c.views ORDER BY day
+WITH counted AS ({daily_count.count_sql("{hits}")}), stored AS ({daily_count.add_up_sql("{daily_views}")})
+SELECT DISTINCT coalesce(counted.date, stored.date)::VARCHAR AS day
+FROM counted FULL JOIN stored
+  ON {" AND ".join(f"counted.{name} IS NOT DISTINCT FROM stored.{name}" for name in DAILY_VIEWS_KEY)}
+WHERE counted.views IS DISTINCT FROM stored.views ORDER BY day
 """
 _UNLOADED = """
 SELECT waiting.* FROM waiting ANTI JOIN {hits} AS hits USING (project_id, ts, path, user_agent, received_at)

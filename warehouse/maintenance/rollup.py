@@ -1,16 +1,14 @@
-"""Days of `daily_views` counted anew from `hits`.
+"""Recount `daily_views` from `hits`: dirty days, single months, or the whole table.
 
-Two Delta tables cannot commit at one moment. Who is about to change rows that `hits` already holds therefore notes
-their days in the hot log first, and strikes them out once `daily_views` has followed. Days that a killed process left
-noted are counted by the next load; until then a reader counts them from `hits` itself. All this is for one who holds
-the lake, with both tables at one offset (see `load.bring_up`): a batch that only one of them held would be counted
-twice, or never.
+The caller of a `recount_` function has locked the lake, and both tables have the same offset (see `catch_up`).
+Otherwise a batch that only one of the tables has would be counted twice or never.
 """
 
 import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -18,68 +16,102 @@ from typing import TYPE_CHECKING, TypeVar
 
 from deltalake.exceptions import CommitFailedError
 
+from warehouse import daily_count
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import dirty_days
+from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE
-from warehouse.schema import DAILY_VIEWS, DAILY_VIEWS_KEY
+from warehouse.lake.lock import pause_for_waiters
+from warehouse.maintenance.catch_up import OnStep, catch_up
+from warehouse.schema import DAILY_VIEWS
 
 if TYPE_CHECKING:
     import duckdb
 
 ATTEMPTS = 5
-"""Of a commit in whose way another node's appends come."""
+"""Attempts at a commit that conflicts with appends of other nodes."""
 SPILL = ".spill"
-"""The folder in the lake for what one who holds it sorts on the disk."""
+"""Name of the folder in the lake into which a recount spills; used under the lake's lock."""
+STEPS = ("before commit of daily_views", "before clear", "after clear")
 
-OnStep = Callable[[str], None]
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 
-_COUNTED = (
-    "SELECT project_id, strftime(date, '%Y-%m') AS month, date, path, traffic, agent, count(*) AS views "
-    f"FROM {{files}} GROUP BY {', '.join(DAILY_VIEWS_KEY)}"
-)
-_KEPT = f"SELECT {', '.join(DAILY_VIEWS.names)} FROM {{files}} WHERE date NOT IN (SELECT unnest($days::DATE[]))"
+_OTHER_DAYS = f"SELECT {', '.join(DAILY_VIEWS.names)} FROM {{files}} WHERE date NOT IN (SELECT unnest($days::DATE[]))"
 
 
-def finish(hot: sqlite3.Connection, root: Path) -> None:
-    """Count the days that are noted. No commit where there are none.
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """Result of a rebuild: months recounted, and the page views in them."""
+
+    months: int
+    views: int
+
+
+def rebuild(
+    hot: sqlite3.Connection,
+    root: Path,
+    database: "duckdb.DuckDBPyConnection",
+    wait_s: float,
+    on_month: Callable[[int, int], None] = lambda done, total: None,
+    on_step: OnStep = lambda step: None,
+) -> Rebuilt:
+    """Recount all of `daily_views`, one commit a month. The files of `daily_views` are not read: they may be damaged.
+
+    The lake is locked for one month at a time, and readers see each month either before or after its commit.
+    `on_month` is called after each month with the number of months done and the total.
 
     Raises:
-        LakeBusy: see `retried`.
+        LakeBusy: see `durability.durable_writes` and `retry_commit`.
+        HotLogBehind: see `load.load`.
+    """
+    months = sorted({partition[:7] for spec in delta_table.TABLES for partition in _rows_by_partition(root, spec)})
+    for done, month in enumerate(months, start=1):
+        with durable_writes(hot, root, wait_s):
+            catch_up(hot, root)
+            retry_commit(partial(_replace_month, root, database, month, None, on_step))
+            on_step("before clear")
+            dirty_days.clear_dirty(hot, [day for day in dirty_days.list_dirty(hot) if day[:7] == month])
+            on_step("after clear")
+        on_month(done, len(months))
+        pause_for_waiters()
+    hits = _rows_by_partition(root, HITS_TABLE)
+    return Rebuilt(len(months), sum(rows for partition, rows in hits.items() if partition[:7] in months))
+
+
+def recount_dirty(hot: sqlite3.Connection, root: Path) -> None:
+    """Recount the dirty days and clear them. Without a dirty day there is no commit.
+
+    Raises:
+        LakeBusy: see `retry_commit`.
     """
     days = dirty_days.list_dirty(hot)
     if days:
-        from warehouse.query import engine  # noqa: PLC0415  # DuckDB takes 0.1 s to load, and next to no load counts days anew
+        from warehouse.query import engine  # noqa: PLC0415  # DuckDB takes 0.1 s to import, and few loads have a dirty day
 
-        shutil.rmtree(root / SPILL, ignore_errors=True)  # what a killed holder of the lake left there
+        shutil.rmtree(root / SPILL, ignore_errors=True)  # left by a process that was killed
         with closing(engine.connect(root / SPILL)) as database:
-            count(root, database, days)
+            recount_days(root, database, days)
         dirty_days.clear_dirty(hot, days)
 
 
-def count(
+def recount_days(
     root: Path, database: "duckdb.DuckDBPyConnection", days: Sequence[str], on_step: OnStep = lambda step: None
 ) -> None:
-    """Replace the rows of the days by what `hits` says; the other rows of their months are copied as they are.
+    """Recount days (YYYY-MM-DD), one commit a month. The counts of the other days are copied unchanged.
 
     Raises:
-        LakeBusy: see `retried`.
+        LakeBusy: see `retry_commit`.
     """
-    for month, of_month in groupby(sorted(days), key=lambda day: day[:7]):
-        retried(partial(_replace, root, database, month, frozenset(of_month), on_step))
+    for month, days_of_month in groupby(sorted(days), key=lambda day: day[:7]):
+        retry_commit(partial(_replace_month, root, database, month, frozenset(days_of_month), on_step))
 
 
-def count_month(root: Path, database: "duckdb.DuckDBPyConnection", month: str, on_step: OnStep) -> None:
-    """Replace all rows of the month by what `hits` says, without reading those that are there."""
-    retried(partial(_replace, root, database, month, None, on_step))
-
-
-def retried(commit: Callable[[], Done]) -> Done:
-    """Do again what an append of another node came in the way of.
+def retry_commit(commit: Callable[[], Result]) -> Result:
+    """Call `commit`, again if another node appended to the same partition meanwhile, and return its result.
 
     Raises:
-        LakeBusy: it did ATTEMPTS times.
+        LakeBusy: all ATTEMPTS conflicted.
     """
     for _ in range(ATTEMPTS):
         try:
@@ -89,30 +121,36 @@ def retried(commit: Callable[[], Done]) -> Done:
     raise LakeBusy(f"other nodes wrote into the same days {ATTEMPTS} times over; try again later")
 
 
-def _replace(
+def _replace_month(
     root: Path, database: "duckdb.DuckDBPyConnection", month: str, days: frozenset[str] | None, on_step: OnStep
 ) -> None:
-    """`days` None are all of the month."""
-    from warehouse.query import engine  # noqa: PLC0415  # the same
+    """Replace a month of `daily_views`: the given days recounted and the others copied; None recounts all days."""
+    from warehouse.query import engine  # noqa: PLC0415  # DuckDB takes 0.1 s to import, and few loads have a dirty day
 
     daily_views = delta_table.open_table(root, DAILY_VIEWS_TABLE)
-    kept = () if days is None else delta_table.list_files(daily_views, DAILY_VIEWS_TABLE, month)
-    hits = [
+    copied = () if days is None else delta_table.list_files(daily_views, DAILY_VIEWS_TABLE, month)
+    recounted = [
         file
         for file in delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
         if (file.partition[:7] == month if days is None else file.partition in days)
     ]
-    selects = [
-        sql.format(files=engine.parquet(files)) for sql, files in ((_KEPT, kept), (_COUNTED, hits)) if files
-    ] or [_nothing()]
-    sql = f"{' UNION ALL '.join(selects)} ORDER BY {', '.join(DAILY_VIEWS_TABLE.order)}"
+    selects = []
+    if copied:
+        selects.append(_OTHER_DAYS.format(files=engine.parquet(copied)))
+    if recounted:
+        selects.append(daily_count.count_sql(engine.parquet(recounted)))
+    union = " UNION ALL ".join(selects) or f"FROM {engine.no_rows(DAILY_VIEWS_TABLE)}"
     with database.cursor() as cursor:
-        rows = cursor.sql(sql, params={"days": sorted(days or ())} if kept else {}).to_arrow_reader()
+        rows = cursor.sql(
+            f"FROM ({union}) ORDER BY {', '.join(DAILY_VIEWS_TABLE.order)}",
+            params={"days": sorted(days or ())} if copied else {},
+        ).to_arrow_reader()
         on_step("before commit of daily_views")
         delta_table.replace_partition(daily_views, DAILY_VIEWS_TABLE, month, rows.cast(DAILY_VIEWS))
 
 
-def _nothing() -> str:
-    kinds = {"date": "DATE", "views": "BIGINT"}
-    columns = (f"NULL::{kinds.get(name, 'VARCHAR')} AS {name}" for name in DAILY_VIEWS.names)
-    return f"SELECT {', '.join(columns)} WHERE false"
+def _rows_by_partition(root: Path, spec: delta_table.Spec) -> dict[str, int]:
+    rows: dict[str, int] = {}
+    for file in delta_table.list_files(delta_table.open_table(root, spec), spec):
+        rows[file.partition] = rows.get(file.partition, 0) + file.rows
+    return rows

@@ -5,21 +5,15 @@ from collections.abc import Sequence
 import duckdb
 import pyarrow as pa
 
+from warehouse import daily_count
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, File, Spec
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
 from warehouse.schema import AGENTS, HOT
 
-_HOT_HITS = "SELECT *, CAST(ts AT TIME ZONE 'UTC' AS DATE) AS date FROM hits_hot"
-_HOT_DAILY_VIEWS = """
-SELECT project_id, strftime(ts AT TIME ZONE 'UTC', '%Y-%m') AS month, CAST(ts AT TIME ZONE 'UTC' AS DATE) AS date,
-       path, traffic, agent, count(*) AS views
-FROM daily_views_hot GROUP BY ALL
-"""
-_COUNTED = """
-SELECT project_id, strftime(date, '%Y-%m') AS month, date, path, traffic, agent, count(*) AS views
-FROM ({hits}) WHERE date IN ({days}) GROUP BY ALL
-"""
+_DATED = "SELECT *, CAST(ts AT TIME ZONE 'UTC' AS DATE) AS date FROM {hot}"
+_HOT_HITS = _DATED.format(hot="hits_hot")
+_HOT_DAILY_VIEWS = daily_count.count_sql(f"({_DATED.format(hot='daily_views_hot')})")
 
 
 def define(cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None:
@@ -68,10 +62,10 @@ def _daily_views(snapshot: Snapshot, hot_hits: str, hot_daily_views: str) -> str
         return stored_and_hot
     days = ", ".join(f"DATE '{day}'" for day in sorted(snapshot.dirty_days))
     files = [file for file in snapshot.hits.files if file.partition in snapshot.dirty_days]
-    counted = _COUNTED.format(hits=_all(HITS_TABLE, files, hot_hits), days=days)
+    recounted = daily_count.count_sql(f"({_all(HITS_TABLE, files, hot_hits)}) WHERE date IN ({days})")
     columns = ", ".join(DAILY_VIEWS_TABLE.schema.names)
     others = f"SELECT {columns} FROM ({stored_and_hot}) WHERE date NOT IN ({days})"
-    return f"{others} UNION ALL SELECT {columns} FROM ({counted})"
+    return f"{others} UNION ALL SELECT {columns} FROM ({recounted})"
 
 
 def _create(database: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema, rows: str, meaning: str) -> None:

@@ -14,7 +14,7 @@ from warehouse.hotlog.synced import Synced, recorded
 from warehouse.integrity import durability
 from warehouse.lake import delta_table
 from warehouse.maintenance import compact
-from warehouse.maintenance.load import Loaded
+from warehouse.maintenance.catch_up import Loaded
 from warehouse.query.snapshot import Reader
 
 LOAD = "load.load(hot, root, 10, on_step)"

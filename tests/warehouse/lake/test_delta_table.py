@@ -12,10 +12,10 @@ from deltalake import DeltaTable
 from tests.warehouse.site import NOON, Site, view
 from warehouse.lake import delta_log, delta_table
 from warehouse.lake.delta_table import HITS_TABLE
-from warehouse.maintenance import load
+from warehouse.maintenance import catch_up
 
 COMMITS: dict[str, Callable[[DeltaTable], object]] = {
-    "append": lambda table: delta_table.append(table, load.hits_of(hot_rows(table)), "node", 9),
+    "append": lambda table: delta_table.append(table, catch_up.hits_of(hot_rows(table)), "node", 9),
     "replace_partition": lambda table: delta_table.replace_partition(
         table, HITS_TABLE, NOON.date().isoformat(), table.to_pyarrow_table().to_reader()
     ),

@@ -17,8 +17,8 @@ from tests.warehouse.site import DAY, NOON, Row, Site, key, some_rows, view
 from warehouse import doctor
 from warehouse.errors import StagedTooLong
 from warehouse.lake import delta_table, staging
-from warehouse.maintenance import compact, load
-from warehouse.maintenance.load import Loaded
+from warehouse.maintenance import catch_up, compact
+from warehouse.maintenance.catch_up import Loaded
 from warehouse.schema import DAILY_VIEWS, HITS, HOT
 
 
@@ -104,7 +104,7 @@ def test_rows_and_files_are_loaded_in_the_order_of_their_batches(site: Site) -> 
     assert faults(site) == []
 
 
-@pytest.mark.parametrize("step", load.STEPS)
+@pytest.mark.parametrize("step", catch_up.STEPS)
 @pytest.mark.parametrize("passes", [0, 1])
 def test_every_row_is_counted_once_after_a_loader_died_at_any_step(site: Site, step: str, passes: int) -> None:
     rows = some_rows(0, 50)
@@ -119,7 +119,7 @@ def test_every_row_is_counted_once_after_a_loader_died_at_any_step(site: Site, s
     assert faults(site) == []
 
 
-def dying_at(step: str, passes: int) -> load.OnStep:
+def dying_at(step: str, passes: int) -> catch_up.OnStep:
     """Fail at the step, after passing it so many times."""
     left = [passes]
 

@@ -16,13 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, key, some_rows, view
+from warehouse import daily_count
 from warehouse.errors import DataIncomplete, HotLogBehind, LakeBusy
 from warehouse.hotlog import batches
 from warehouse.integrity import durability
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
-from warehouse.maintenance import compact, load
-from warehouse.maintenance.load import Loaded
+from warehouse.maintenance import catch_up, compact, load
+from warehouse.maintenance.catch_up import Loaded
 from warehouse.schema import HOT
 
 
@@ -66,7 +67,7 @@ def die_at(site: Site, step: str, passes: int = 0) -> None:
     assert subprocess.run(command, cwd=ROOT, check=False).returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("step", load.STEPS)
+@pytest.mark.parametrize("step", catch_up.STEPS)
 def test_every_hit_is_counted_once_after_a_loader_was_killed_at_any_step(site: Site, step: str) -> None:
     before, between = some_rows(0, 10), some_rows(10, 5)
     site.post(*before[:6])
@@ -83,7 +84,7 @@ def test_every_hit_is_counted_once_after_a_loader_was_killed_at_any_step(site: S
 def test_loader_killed_between_two_commits_goes_on_behind_the_first(site: Site) -> None:
     rows = post_more_than_a_commit_takes(site)
     die_at(site, "before commit of hits", passes=1)
-    assert {site.state(spec).offset for spec in delta_table.TABLES} == {load.COMMIT_BATCHES_MAX}
+    assert {site.state(spec).offset for spec in delta_table.TABLES} == {catch_up.COMMIT_BATCHES_MAX}
     assert site.waiting() == 1
     assert site.load() == Loaded(rows=1, commits=2)
     assert_holds_once(site, rows)
@@ -93,15 +94,15 @@ def test_batch_stays_in_the_hot_log_until_the_slower_table_holds_it(site: Site) 
     rows = post_more_than_a_commit_takes(site)
     die_at(site, "before commit of daily_views")
     die_at(site, "after delete")
-    assert site.state(delta_table.HITS_TABLE).offset == load.COMMIT_BATCHES_MAX + 1
-    assert site.state(delta_table.DAILY_VIEWS_TABLE).offset == load.COMMIT_BATCHES_MAX
+    assert site.state(delta_table.HITS_TABLE).offset == catch_up.COMMIT_BATCHES_MAX + 1
+    assert site.state(delta_table.DAILY_VIEWS_TABLE).offset == catch_up.COMMIT_BATCHES_MAX
     assert site.waiting() == 1
     site.load()
     assert_holds_once(site, rows)
 
 
 def post_more_than_a_commit_takes(site: Site) -> list[Row]:
-    rows = some_rows(0, load.COMMIT_BATCHES_MAX + 1)
+    rows = some_rows(0, catch_up.COMMIT_BATCHES_MAX + 1)
     together = pa.RecordBatch.from_pylist(rows, HOT)
     site.hot.execute("BEGIN")
     for number in range(len(rows)):
@@ -111,7 +112,7 @@ def post_more_than_a_commit_takes(site: Site) -> list[Row]:
 
 
 def test_commit_holds_no_more_rows_than_the_limit_and_the_batch_that_passes_it(site: Site) -> None:
-    rows = load.COMMIT_ROWS_MAX // 2
+    rows = catch_up.COMMIT_ROWS_MAX // 2
     made = pa.Table.from_pylist([view()], HOT).take(pa.array([0] * rows))
     for _ in range(3):
         batches.append(site.hot, made.combine_chunks().to_batches()[0], 0)
@@ -144,7 +145,7 @@ def test_each_step_is_told_in_its_order(site: Site) -> None:
     told: list[str] = []
     site.post(view())
     site.load(told.append)
-    assert tuple(told) == load.STEPS
+    assert tuple(told) == catch_up.STEPS
 
 
 def test_all_columns_come_back_from_the_lake_as_they_were_posted(site: Site) -> None:
@@ -300,10 +301,10 @@ hot_rows = st.builds(
 @given(st.lists(hot_rows, min_size=1))
 def test_rows_are_dated_and_counted_by_their_utc_day(rows: list[Row]) -> None:
     table = pa.Table.from_pylist(rows, HOT)
-    dated = load.hits_of(table).to_pylist()
+    dated = catch_up.hits_of(table).to_pylist()
     assert [row["date"] for row in dated] == [row["ts"].date() for row in dated]
     assert Counter(map(key, dated)) == Counter(map(key, rows))
-    counted = load.daily_views_of(table).to_pylist()
+    counted = daily_count.count(table).to_pylist()
     assert {(r["project_id"], r["date"], r["path"], r["traffic"], r["agent"]): r["views"] for r in counted} == Counter(
         map(key, rows)
     )

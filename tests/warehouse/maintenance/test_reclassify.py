@@ -19,7 +19,7 @@ from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches, dirty_days
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
-from warehouse.maintenance import load, reclassify, rollup
+from warehouse.maintenance import catch_up, reclassify
 from warehouse.maintenance.reclassify import Reclassified, Rules
 from warehouse.maintenance.reclassify_diff import Change, Move
 from warehouse.schema import HOT
@@ -35,7 +35,7 @@ def site(tmp_path: Path) -> Iterable[Site]:
     made.close()
 
 
-def run(site: Site, rules: Rules = RULES, on_step: rollup.OnStep = lambda step: None) -> Reclassified:
+def run(site: Site, rules: Rules = RULES, on_step: catch_up.OnStep = lambda step: None) -> Reclassified:
     return reclassify.reclassify(site.hot, site.root, site.database, rules, 0, on_step=on_step)
 
 
@@ -393,7 +393,7 @@ def test_day_into_which_another_node_wrote_meanwhile_is_rewritten_again(site: Si
         if step == "before commit of hits" and not wrote:
             wrote.append(old("/other", "GPTBot/9"))
             batches.append(other, pa.RecordBatch.from_pylist(wrote, HOT), 0)
-            load.bring_up(other, site.root)
+            catch_up.catch_up(other, site.root)
 
     store(site, OLD)
     run(site, on_step=write_once)

@@ -10,12 +10,13 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, key, some_rows, view
+from warehouse import daily_count
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches, dirty_days
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
-from warehouse.maintenance import load, rebuild, rollup
-from warehouse.maintenance.rebuild import Rebuilt
+from warehouse.maintenance import catch_up, rollup
+from warehouse.maintenance.rollup import Rebuilt
 from warehouse.schema import HOT
 
 MIDNIGHT = datetime(2026, 10, 1, tzinfo=UTC)
@@ -43,7 +44,7 @@ def site(tmp_path: Path) -> Iterable[Site]:
 
 
 def run(site: Site) -> Rebuilt:
-    return rebuild.rebuild(site.hot, site.root, site.database, 0)
+    return rollup.rebuild(site.hot, site.root, site.database, 0)
 
 
 def spoil(site: Site) -> None:
@@ -52,14 +53,14 @@ def spoil(site: Site) -> None:
     counted.delete("month = '2026-10'")
     counted.update(updates={"views": "views + 7"}, predicate="traffic = 'human'")
     more = [view("/nowhere", ts=NOON - 100 * DAY), view("/nowhere", agent="\N{PILE OF POO} 'quoted'")]
-    delta_table.append(counted, load.daily_views_of(pa.Table.from_pylist(more, HOT)), "another", 1)
+    delta_table.append(counted, daily_count.count(pa.Table.from_pylist(more, HOT)), "another", 1)
 
 
 def test_daily_views_are_what_the_hits_say_whatever_they_were(site: Site) -> None:
     spoil(site)
     assert len(site.faults()) == 1
     told: list[tuple[int, int]] = []
-    done = rebuild.rebuild(site.hot, site.root, site.database, 0, lambda done, of: told.append((done, of)))
+    done = rollup.rebuild(site.hot, site.root, site.database, 0, lambda done, of: told.append((done, of)))
     assert done == Rebuilt(months=4, views=2 * len(ROWS))
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert site.daily_views() == Counter(map(key, 2 * ROWS))
@@ -118,18 +119,18 @@ def test_hits_posted_while_a_table_is_written_do_not_part_the_tables(site: Site)
             site.post(view("/meanwhile"))
 
     with write_lock(site.root, 0):
-        load.bring_up(site.hot, site.root, post)
+        catch_up.catch_up(site.hot, site.root, post)
         assert len({site.state(spec).offset for spec in delta_table.TABLES}) == 1
-        rollup.count(site.root, site.database, ["2026-09-15"])
+        rollup.recount_days(site.root, site.database, ["2026-09-15"])
     site.load()
     assert site.daily_views() == Counter(map(key, [*2 * ROWS, view("/meanwhile")]))
 
 
-REBUILD = "rebuild.rebuild(hot, root, database, 10, on_step=on_step)"
+REBUILD = "rollup.rebuild(hot, root, database, 10, on_step=on_step)"
 
 
 @pytest.mark.parametrize("passes", [0, 1])
-@pytest.mark.parametrize("step", rebuild.STEPS)
+@pytest.mark.parametrize("step", rollup.STEPS)
 def test_rebuild_killed_at_any_step_leaves_each_month_as_it_was_or_right(site: Site, step: str, passes: int) -> None:
     spoil(site)
     die_at(site, REBUILD, step, passes)
@@ -199,10 +200,10 @@ def test_month_into_which_another_node_wrote_meanwhile_is_counted_again(site: Si
         if not wrote:
             wrote.append(view("/other"))
             batches.append(other, pa.RecordBatch.from_pylist(wrote, HOT), 0)
-            load.bring_up(other, site.root)
+            catch_up.catch_up(other, site.root)
 
     site.load()
-    rollup.count(site.root, site.database, ["2026-09-15"], write_once)
+    rollup.recount_days(site.root, site.database, ["2026-09-15"], write_once)
     assert site.daily_views() == Counter(map(key, 2 * ROWS + wrote))
     other.close()
 
@@ -212,11 +213,11 @@ def test_month_into_which_other_nodes_write_without_end_is_told(site: Site, tmp_
 
     def write(step: str) -> None:
         batches.append(other, pa.RecordBatch.from_pylist([view("/other")], HOT), 0)
-        load.bring_up(other, site.root)
+        catch_up.catch_up(other, site.root)
 
     site.load()
     with pytest.raises(LakeBusy, match="other nodes wrote into the same days"):
-        rollup.count(site.root, site.database, ["2026-09-15"], write)
+        rollup.recount_days(site.root, site.database, ["2026-09-15"], write)
     other.close()
 
 

@@ -1,0 +1,134 @@
+"""Append the hot batches to both tables, exactly once.
+
+Each table is an independent consumer of the hot log. It takes the batches above its own offset, and one commit has both
+the rows and the new offset. After a crash at any point, the next call continues without a lost or repeated hit.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from warehouse import daily_count
+from warehouse.errors import HotLogBehind
+from warehouse.hotlog import batches, synced
+from warehouse.hotlog.synced import Synced
+from warehouse.integrity import completeness
+from warehouse.integrity.durability import require_synced
+from warehouse.lake import delta_log, delta_table
+from warehouse.lake.staging import Staged
+from warehouse.schema import HITS, HOT
+
+COMMIT_BATCHES_MAX = 20_000
+COMMIT_ROWS_MAX, COMMIT_BYTES_MAX = 100_000, 128 * 1024 * 1024
+"""Size of one commit, in rows and in bytes. Its rows are in memory several times while they are sorted and written."""
+
+OnStep = Callable[[str], None]
+"""Called with the name of each point at which a crash would leave another state: see STEPS."""
+STEPS = ("before commit of hits", "before commit of daily_views", "before delete", "after delete")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Result of a load: hits appended, and commits to both tables."""
+
+    rows: int
+    commits: int
+
+
+def catch_up(hot: sqlite3.Connection, root: Path, on_step: OnStep = lambda step: None) -> Loaded:
+    """Append all batches that the hot log has at the start of the call. Both tables then have the same offset.
+
+    The caller has locked the lake with `durability.durable_writes`. Dirty days stay dirty.
+
+    Raises:
+        HotLogBehind, DataIncomplete: see `load.load`.
+    """
+    loaded = Loaded(rows=0, commits=0)
+    node, end, recorded = batches.node_id(hot), batches.last_id(hot), synced.recorded(hot)
+    tables = {spec: delta_table.open_table(root, spec) for spec in delta_table.TABLES}
+    offsets = {spec: _offset(table, node, end) for spec, table in tables.items()}
+    for spec, table in tables.items():
+        require_synced(root / spec.name, Synced(table.version(), offsets[spec]), recorded.get(spec.name))
+    while True:
+        before = offsets.copy()
+        for spec, table in tables.items():
+            chunk = _chunk(hot, offsets[spec], end)
+            if chunk.last_id > offsets[spec]:
+                on_step(f"before commit of {spec.name}")
+                _commit(table, spec, chunk, node)
+                offsets[spec] = chunk.last_id
+                loaded = Loaded(loaded.rows + (chunk.hits if spec is delta_table.HITS_TABLE else 0), loaded.commits + 1)
+        on_step("before delete")
+        reached = {spec.name: Synced(table.version(), offsets[spec]) for spec, table in tables.items()}
+        batches.delete_through(hot, min(offsets.values()), reached)
+        on_step("after delete")
+        # A lake restored from an older copy never reaches `end`: its batches are already deleted from the hot log.
+        if min(offsets.values()) >= end or offsets == before:
+            return loaded
+
+
+def _offset(table: DeltaTable, node: str, end: int) -> int:
+    offset = delta_table.offset(table, node)
+    if offset > end:
+        raise HotLogBehind(completeness.older_message(offset, end))
+    return offset
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Content of one commit: either rows or staged files."""
+
+    rows: pa.Table
+    staged: list[Staged]
+    last_id: int
+
+    @property
+    def hits(self) -> int:
+        return int(self.rows.num_rows) + sum(file.rows for staged in self.staged for file in staged.hits)
+
+
+def _chunk(hot: sqlite3.Connection, offset: int, end: int) -> _Chunk:
+    """Return the next batches above `offset` and up to `end`: all rows or all staged, about COMMIT_ROWS_MAX rows.
+
+    Without `end`, the second table would also get the hits posted during the commit to the first, and the offsets would
+    differ.
+
+    The read transaction ends with this function, before the commit, because the WAL of the hot log cannot shrink while
+    it is open.
+    """
+    chosen: list[batches.Batch] = []
+    rows = size = 0
+    for batch in batches.above(hot, offset):
+        if batch.id > end or (chosen and (batch.staged is None) != (chosen[0].staged is None)):
+            break
+        chosen.append(batch)
+        rows, size = rows + batch.rows.num_rows, size + batch.rows.nbytes
+        if rows >= COMMIT_ROWS_MAX or size >= COMMIT_BYTES_MAX or len(chosen) >= COMMIT_BATCHES_MAX:
+            break
+    return _Chunk(
+        pa.Table.from_batches([batch.rows for batch in chosen], HOT),
+        [batch.staged for batch in chosen if batch.staged],
+        chosen[-1].id if chosen else offset,
+    )
+
+
+def _commit(table: DeltaTable, spec: delta_table.Spec, chunk: _Chunk, node: str) -> None:
+    if chunk.staged:
+        files = [file for staged in chunk.staged for file in staged.files(spec, delta_log.folder(table))]
+        delta_table.add_files(table, spec, files, node, chunk.last_id)
+    else:
+        delta_table.append(table, _ROWS_FOR[spec.name](chunk.rows), node, chunk.last_id)
+
+
+def hits_of(hot_rows: pa.Table) -> pa.Table:
+    """Return hot rows with their UTC day, in the order of a file of `hits`."""
+    dated = hot_rows.add_column(2, HITS.field("date"), pc.cast(hot_rows["ts"], pa.date32()))
+    return dated.sort_by([(column, "ascending") for column in delta_table.HITS_TABLE.order])
+
+
+_ROWS_FOR: dict[str, Callable[[pa.Table], pa.Table]] = {"hits": hits_of, "daily_views": daily_count.count}
