@@ -20,8 +20,8 @@ from api.settings import Settings
 from api.state import State
 from ingest.hotlog.writer import HotLog
 from warehouse.control import database
-from warehouse.query.report import HOT_COLUMNS, Views
-from warehouse.query.snapshot import Reader
+from warehouse.query.report import HOT_COLUMNS, Reports
+from warehouse.query.snapshot import SnapshotReader
 
 ROUTES = (
     Route("/v1/analytics/{projectId}/hits", hits.Endpoint(), methods=["POST", "OPTIONS"]),
@@ -68,9 +68,8 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
             engine = database.connect(settings.database_url)
             ending.callback(engine.dispose)
             spill = settings.run / "spill"
-            views = ending.enter_context(
-                closing(Views(Reader(settings.hot_log, settings.lake, HOT_COLUMNS), spill, settings.cache_bytes))
-            )
+            reader = SnapshotReader(settings.hot_log, settings.lake, HOT_COLUMNS)
+            reports = ending.enter_context(closing(Reports(reader, spill, settings.cache_bytes)))
             rate_limit = ending.enter_context(
                 closing(RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret))
             )
@@ -79,6 +78,7 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
             agents = ending.enter_context(closing(ChildProcess(agent_worker.config(settings, engine))))
             maintenance.start()
             agents.start()
-            yield {"running": State(settings, engine, Keyring(engine), hotlog, views, rate_limit, maintenance, agents)}
+            keyring = Keyring(engine)
+            yield {"running": State(settings, engine, keyring, hotlog, reports, rate_limit, maintenance, agents)}
 
     return lifespan

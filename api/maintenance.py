@@ -164,7 +164,7 @@ class Maintenance:
             steps.callback(deduplication.forget, self._hot, now.timestamp())
 
     def _remove_files(self, now: datetime) -> None:
-        compact.tidy(self._hot, self._settings.lake, VACUUM_WAIT_S)
+        compact.vacuum(self._hot, self._settings.lake, VACUUM_WAIT_S)
 
     def _is_vacuum_due(self, now_s: float) -> bool:
         mark = _last_vacuum(self._settings.lake)

@@ -15,7 +15,7 @@ from api.settings import Settings
 from ingest.hotlog.writer import HotLog
 from warehouse.control import projects
 from warehouse.control.projects import Project
-from warehouse.query.report import Views
+from warehouse.query.report import Reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class State:
     control: sa.Engine
     keyring: Keyring
     hotlog: HotLog
-    views: Views
+    reports: Reports
     rate_limit: RateLimit
     maintenance: Maintenance
     agents: ChildProcess

@@ -81,7 +81,7 @@ def site(tmp_path: Path) -> Iterable[Site]:
     made.load()
     made.post(*STORED[5:10], *OTHERS)
     made.load()
-    compact.tidy(made.hot, made.root, 0)
+    compact.vacuum(made.hot, made.root, 0)
     made.compact()
     made.age()
     for first in (10, 15):

@@ -20,7 +20,7 @@ from warehouse.maintenance import rollup
 from warehouse.maintenance.catch_up import catch_up
 from warehouse.plural import counted
 from warehouse.query import engine, sql_views
-from warehouse.query.snapshot import Reader, Snapshot
+from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.schema import DAILY_VIEWS_KEY
 
 _KEY = ", ".join(DAILY_VIEWS_KEY)
@@ -122,7 +122,7 @@ def _of_hot_log(hot: Path) -> Iterator[Finding]:
 
 def _of_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[Finding]:
     try:
-        opened = Reader(hot, root)
+        opened = SnapshotReader(hot, root)
     except HotLogBehind as error:
         yield Finding(AHEAD, str(error))
         return
@@ -229,7 +229,7 @@ def _counterexamples(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, sq
 
 def _run(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, sql: str) -> tuple[int, str]:
     with database.cursor() as cursor:
-        sql_views.define(cursor, snapshot)
+        sql_views.create_temporary(cursor, snapshot)
         found: tuple[int, str] | None = cursor.execute(sql).fetchone()
     assert found is not None
     return found

@@ -59,7 +59,7 @@ def compact_(settings: Settings) -> None:
     with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
         between = partial(_load_due, hot, settings)
         done = compact.compact(hot, settings.lake, database, 1, LOCK_WAIT_S, between=between)
-        compact.tidy(hot, settings.lake, LOCK_WAIT_S)
+        compact.vacuum(hot, settings.lake, LOCK_WAIT_S)
     files = f"{counted(done.files_before, 'file')} into {done.files_after}"
     show(done, f"{counted(done.partitions, 'partition')} rewritten: {files}")
 

@@ -22,8 +22,8 @@ from ingest.imports.importer import Options, import_logs
 from warehouse.control import database, projects
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches
-from warehouse.query.report import HOT_COLUMNS, Views
-from warehouse.query.snapshot import Reader
+from warehouse.query.report import HOT_COLUMNS, Reports
+from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import FIRST
 
 LOG = logging.getLogger("readership.service")
@@ -142,7 +142,7 @@ def _fill(engine: sa.Engine, settings: Settings, now_s: int) -> None:
 
 
 def _show_export(settings: Settings, now: datetime) -> None:
-    views = Views(Reader(settings.hot_log, settings.lake, HOT_COLUMNS), settings.run / "spill")
+    views = Reports(SnapshotReader(settings.hot_log, settings.lake, HOT_COLUMNS), settings.run / "spill")
     found = report(views.ranking(PROJECT, FIRST, None, now), SHOWN_PATHS, 0)
     views.close()
     rows = [(row.path, row.human, row.ai, row.total) for row in found.views]

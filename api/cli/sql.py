@@ -43,7 +43,7 @@ def sql_(settings: Settings, question: str, form: str | None) -> None:
         raise click.UsageError("Parquet is no text: send it to a file, as in > answer.parquet")
     data_folder.require(settings)
     try:
-        with sql.answer(settings.data, question) as rows:
+        with sql.run_query(settings.data, question) as rows:
             output.write(rows, chosen)
     except pa.ArrowException as error:
         raise click.ClickException(f"{chosen} cannot hold this: {error}; CAST the column AS VARCHAR") from None
@@ -68,7 +68,7 @@ def files_(settings: Settings, table: str, is_sql: bool, form: str | None) -> No
     if is_sql and form:
         raise click.UsageError("give one of --sql and --format")
     data_folder.require_hot_log(settings)
-    listing = table_files.of(settings.hot_log, settings.lake, table)
+    listing = table_files.read(settings.hot_log, settings.lake, table)
     _warn(table, listing)
     if is_sql and not listing.files:
         raise click.ClickException(f"table {table} has no files yet")

@@ -82,7 +82,7 @@ def _hot_log(state: State) -> str | None:
         return f"{backlog.rows} hits wait to be loaded, and no more are taken"
     if backlog.age_s(time.time()) > STALE_LOADS * max(state.settings.load_every_s, 60):
         return "hits have waited too long to be loaded"
-    return state.views.fault()
+    return state.reports.fault()
 
 
 def _lake(state: State) -> str | None:

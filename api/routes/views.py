@@ -62,7 +62,7 @@ async def export(request: Request) -> Response:
 
 
 def _ranking(request: Request, project: str, query: ViewsQuery) -> Ranking:
-    return state_of(request).views.ranking(project, query.start, query.end, datetime.now(UTC))
+    return state_of(request).reports.ranking(project, query.start, query.end, datetime.now(UTC))
 
 
 def _answer(request: Request, kind: str, query: ViewsQuery, ranking: Ranking) -> Response:

@@ -22,8 +22,8 @@ from warehouse.lake import delta_table, staging
 from warehouse.maintenance import catch_up, compact, load
 from warehouse.maintenance.catch_up import Loaded
 from warehouse.query import engine
-from warehouse.query.report import Views
-from warehouse.query.snapshot import Reader
+from warehouse.query.report import Reports
+from warehouse.query.snapshot import SnapshotReader
 from warehouse.schema import HOT
 from warehouse.transaction import transaction
 
@@ -108,8 +108,8 @@ class Site:
         """Rows in the hot log."""
         return batches.backlog(self.hot).rows
 
-    def views(self) -> Views:
-        return Views(Reader(self.hot_log, self.root), self.spill)
+    def views(self) -> Reports:
+        return Reports(SnapshotReader(self.hot_log, self.root), self.spill)
 
     def age(self) -> None:
         """As if the last commit of each table had been two hours ago: the files' times, and those in the log."""

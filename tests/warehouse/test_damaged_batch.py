@@ -12,7 +12,7 @@ from warehouse.errors import BatchDamaged
 from warehouse.hotlog import batches, wal
 from warehouse.lake import agents_file
 from warehouse.query import sql
-from warehouse.query.snapshot import Reader
+from warehouse.query.snapshot import SnapshotReader
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_loader_stops_at_a_damaged_batch_and_deletes_nothing(damaged: Site) -> N
 
 
 def test_export_does_not_count_around_a_damaged_batch(damaged: Site) -> None:
-    with closing(Reader(damaged.hot_log, damaged.root)) as reader:
+    with closing(SnapshotReader(damaged.hot_log, damaged.root)) as reader:
         assert is_refused(reader.take, damaged.hot_log)
         assert is_refused(reader.take, damaged.hot_log)
 
@@ -62,7 +62,7 @@ def test_sql_does_not_count_around_a_damaged_batch(damaged: Site, folder: Path) 
     agents_file.write_agents(damaged.root, [])
 
     def ask() -> None:
-        with sql.answer(folder, "SELECT count(*) FROM hits"):
+        with sql.run_query(folder, "SELECT count(*) FROM hits"):
             pass
 
     assert is_refused(ask, damaged.hot_log)
@@ -82,7 +82,7 @@ def test_damaged_name_of_a_staged_file_is_an_error_too(folder: Path) -> None:
     flip(folder / "hot.sqlite", b'{"hits":[{"path":"date=2026')
     with closing(Site(folder)) as site:
         assert is_refused(site.load, site.hot_log, batch=1)
-        assert is_refused(Reader(site.hot_log, site.root).take, site.hot_log, batch=1)
+        assert is_refused(SnapshotReader(site.hot_log, site.root).take, site.hot_log, batch=1)
         assert batches.last_id(site.hot) == 1
         assert len(site.faults()) == 1
 

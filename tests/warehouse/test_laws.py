@@ -21,7 +21,7 @@ from warehouse import doctor
 from warehouse.maintenance import compact
 from warehouse.query import sql_views
 from warehouse.query.report import Ranking
-from warehouse.query.snapshot import Reader
+from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import FIRST, LAST
 
 PROJECTS = ["site", "site-2"]
@@ -130,7 +130,7 @@ class Warehouse(RuleBasedStateMachine):
 
     @rule()
     def tidy(self) -> None:
-        compact.tidy(self.site.hot, self.site.root, 0)
+        compact.vacuum(self.site.hot, self.site.root, 0)
         self.is_waiting = False
 
     @rule(project=st.sampled_from(PROJECTS), start=bounds, end=bounds)
@@ -174,9 +174,9 @@ class Warehouse(RuleBasedStateMachine):
     @rule()
     def sql(self) -> None:
         """The SQL views: `hits` row by row, and `daily_views` as its grouping."""
-        reader = Reader(self.site.hot_log, self.site.root)
+        reader = SnapshotReader(self.site.hot_log, self.site.root)
         with self.site.database.cursor() as cursor:
-            sql_views.define(cursor, reader.take())
+            sql_views.create_temporary(cursor, reader.take())
             hits = cursor.sql("SELECT * FROM hits").to_arrow_table().to_pylist()
             counted = cursor.sql("SELECT * FROM daily_views").to_arrow_table().to_pylist()
         reader.close()

@@ -15,8 +15,8 @@ from warehouse.hotlog import dirty_days
 from warehouse.lake.agents_file import write_agents
 from warehouse.maintenance import catch_up, erase, reclassify
 from warehouse.query import sql, sql_views
-from warehouse.query.report import Views
-from warehouse.query.snapshot import Reader
+from warehouse.query.report import Reports
+from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import FIRST, LAST
 
 ROWS = [
@@ -54,7 +54,7 @@ def site(tmp_path: Path) -> Iterable[Site]:
 
 
 @pytest.fixture
-def views(site: Site) -> Iterable[Views]:
+def views(site: Site) -> Iterable[Reports]:
     """It keeps what it counted at one step for the next."""
     made = site.views()
     yield made
@@ -68,7 +68,7 @@ def counts(connection: duckdb.DuckDBPyConnection, table: str, number: str) -> Co
     return Counter({tuple(key): views for *key, views in found})
 
 
-def assert_is_of_one_moment(site: Site, views: Views, held: Counter[tuple[Any, ...]] | None = None) -> None:
+def assert_is_of_one_moment(site: Site, views: Reports, held: Counter[tuple[Any, ...]] | None = None) -> None:
     """The views in SQL, and the exports, which take whole days from one table and the rest from the other."""
     with sql.connect(site.root.parent) as connection:
         hits = counts(connection, "hits", "count(*)")
@@ -88,7 +88,7 @@ def assert_is_of_one_moment(site: Site, views: Views, held: Counter[tuple[Any, .
 
 
 @pytest.mark.parametrize("rewrite", REWRITES)
-def test_tables_agree_at_each_step_of_what_rewrites_them(site: Site, views: Views, rewrite: str) -> None:
+def test_tables_agree_at_each_step_of_what_rewrites_them(site: Site, views: Reports, rewrite: str) -> None:
     steps = Counter[str]()
 
     def look(step: str) -> None:
@@ -106,7 +106,7 @@ def test_tables_agree_at_each_step_of_what_rewrites_them(site: Site, views: View
     ("rewrite", "step"),
     [(each, step) for each, of in (("reclassify", reclassify), ("project", erase)) for step in of.STEPS],
 )
-def test_tables_agree_where_nobody_goes_on_after_a_kill(site: Site, views: Views, rewrite: str, step: str) -> None:
+def test_tables_agree_where_nobody_goes_on_after_a_kill(site: Site, views: Reports, rewrite: str, step: str) -> None:
     die_at(site, KILLED[rewrite], step, passes=1)
     assert_is_of_one_moment(site, views)
     site.post(view("/hot", ts=NOON - 20 * DAY), view("/hot", ts=NOON - 2 * DAY), view("/hot", ts=NOON))
@@ -130,7 +130,7 @@ def test_snapshot_is_of_one_moment_if_a_rewrite_begins_or_ends_as_it_is_taken(
     site: Site, moments: dict[int, str]
 ) -> None:
     """At the nth statement that it makes on the hot log, before that sees a row: notes, batches, notes."""
-    reader, statements = Reader(site.hot_log, site.root), [0]
+    reader, statements = SnapshotReader(site.hot_log, site.root), [0]
 
     def begin() -> None:
         with pytest.raises(InterruptedError):
@@ -158,7 +158,7 @@ def test_snapshot_is_of_one_moment_if_a_rewrite_begins_or_ends_as_it_is_taken(
     reader._hot.set_trace_callback(None)
     assert statements[0] >= 3
     with site.database.cursor() as cursor:
-        sql_views.define(cursor, snapshot)
+        sql_views.create_temporary(cursor, snapshot)
         assert counts(cursor, "daily_views", "sum(views)") == counts(cursor, "hits", "count(*)")
     reader.close()
 

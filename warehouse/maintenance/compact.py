@@ -1,7 +1,6 @@
-"""Upkeep of the lake: small files into large ones, partial counts added up, closed days sorted, old files removed.
+"""Compact and vacuum the lake: merge small files, add up partial counts, sort closed days, and remove old files.
 
-Nothing here changes an answer. A reader that began before goes on with the old files, which stay on disk
-for `delta_table.GRACE_H` hours.
+No answer changes. A reader that opened the old files can read them for another `delta_table.GRACE_H` hours.
 """
 
 import sqlite3
@@ -22,13 +21,14 @@ from warehouse.maintenance.load import load
 from warehouse.query import engine
 
 CROWDED_FILES = 16
-"""So many small files in a partition slow every append and every query: each costs about 0.2 ms."""
+"""Small files of a partition above which it is due for compaction. Each adds about 0.2 ms to an append or a query."""
 SMALL_BYTES = delta_table.TARGET_FILE_BYTES // 2
+"""Size below which a file is small, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What one compaction did: partitions rewritten, their files before and after."""
+    """Result of a compaction: partitions rewritten, and their files before and after."""
 
     partitions: int
     files_before: int
@@ -44,11 +44,11 @@ def compact(
     closed_before: date | None = None,
     between: Callable[[], object] = lambda: None,
 ) -> Compacted:
-    """Rewrite every partition that has more than `small_files_max` small files, sorted, a commit each.
+    """Rewrite and sort each partition that has more than `small_files_max` small files, one commit a partition.
 
-    With `closed_before`, only the partitions whose days and months ended before it. The lake's lock is taken for one
-    partition at a time. `between` is called after each, the lake free: a service's own loader waits while it compacts,
-    so that what is due must be loaded there.
+    With `closed_before`, only partitions whose day or month ended before that date are rewritten. The lake is locked
+    for one partition at a time. `between` is called after each partition, without the lock: a service, which does not
+    load while it compacts, loads there what is due.
 
     Raises:
         LakeBusy, DataIncomplete: see `durability.durable_writes`.
@@ -66,14 +66,27 @@ def compact(
     return done
 
 
-def _crowded(listed: Iterable[delta_table.File], small_files_max: int) -> list[str]:
-    small = Counter(file.partition for file in listed if file.size < SMALL_BYTES)
-    return sorted(partition for partition, files in small.items() if files > small_files_max)
+def vacuum(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
+    """Truncate both tables' logs, remove files that no reader needs any more, and empty the hot log's WAL.
+
+    The hot log is loaded first, because staged files that wait for the loader are in neither table's log.
+    """
+    load(hot, root, wait_s)
+    for spec in delta_table.TABLES:
+        with durable_writes(hot, root, wait_s):
+            delta_table.vacuum(delta_table.open_table(root, spec))
+    wal.empty(hot)
+
+
+def _crowded(files: Iterable[delta_table.File], small_files_max: int) -> list[str]:
+    small = Counter(file.partition for file in files if file.size < SMALL_BYTES)
+    return sorted(partition for partition, count in small.items() if count > small_files_max)
 
 
 def _rewrite(
     root: Path, database: duckdb.DuckDBPyConnection, spec: delta_table.Spec, partition: str
 ) -> tuple[int, int]:
+    """Rewrite a partition, and return the number of its files before and after."""
     table = delta_table.open_table(root, spec)
     files = delta_table.list_files(table, spec, partition)
     if files:
@@ -83,25 +96,10 @@ def _rewrite(
     return len(files), len(delta_table.list_files(table, spec, partition))
 
 
-def _select(spec: delta_table.Spec) -> str:
-    return ", ".join(spec.schema.names)
-
-
 _SORTED = {
     "hits": (
-        f"SELECT {_select(delta_table.HITS_TABLE)} FROM {{files}} ORDER BY {', '.join(delta_table.HITS_TABLE.order)}"
+        f"SELECT {', '.join(delta_table.HITS_TABLE.schema.names)} FROM {{files}} "
+        f"ORDER BY {', '.join(delta_table.HITS_TABLE.order)}"
     ),
     "daily_views": f"{daily_count.add_up_sql('{files}')} ORDER BY {', '.join(delta_table.DAILY_VIEWS_TABLE.order)}",
 }
-
-
-def tidy(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
-    """Shorten both tables' logs, remove the files that nothing refers to any more, and empty the hot log's WAL.
-
-    Staged files that wait for the loader are in no table's log: they are loaded first.
-    """
-    load(hot, root, wait_s)
-    for spec in delta_table.TABLES:
-        with durable_writes(hot, root, wait_s):
-            delta_table.vacuum(delta_table.open_table(root, spec))
-    wal.empty(hot)

@@ -1,6 +1,6 @@
-"""DuckDB over the lake's files: one in-process database, a cursor a query.
+"""DuckDB over the lake's files: one in-process database, and a cursor for each query.
 
-Extensions are never fetched: everything the queries need is built in.
+No extension is installed or loaded: the queries use only what is built in.
 """
 
 import re
@@ -14,13 +14,14 @@ from warehouse.lake.delta_table import File, Spec
 from warehouse.lake.table_schema import STEPS, Steps
 
 MEMORY_LIMIT = "256MB"
+"""Default memory limit of a database."""
 CHANGEABLE = ("TimeZone", "enable_progress_bar", "memory_limit", "threads")
-"""The settings that whoever asks may change in a locked database: none of them reaches a file."""
+"""Settings that can be changed in a locked database. None of them gives access to a file."""
 _PATTERN = re.compile(r"([*?\[])")
 
 
 def connect(spill: Path, memory_limit: str = MEMORY_LIMIT) -> duckdb.DuckDBPyConnection:
-    """A database in memory; sorts larger than the limit spill into the folder `spill`, made when one does."""
+    """Create a database in memory. Larger sorts spill into the folder `spill`, which is created when needed."""
     database = duckdb.connect(
         config={
             "memory_limit": memory_limit,
@@ -29,13 +30,13 @@ def connect(spill: Path, memory_limit: str = MEMORY_LIMIT) -> duckdb.DuckDBPyCon
             "autoload_known_extensions": False,
         }
     )
-    database.execute("SET GLOBAL TimeZone = 'UTC'")  # without GLOBAL the cursors keep the machine's own
+    database.execute("SET GLOBAL TimeZone = 'UTC'")  # without GLOBAL, cursors use the time zone of the machine
     return database
 
 
 def lock(database: duckdb.DuckDBPyConnection, files: Iterable[File]) -> None:
-    """From here on the database opens these files and its spilled sorts, no other and no network, for good."""
-    # A name with a pattern's sign in it is looked up twice: as the pattern that reads it, and as the file it finds.
+    """Restrict a database, irrevocably, to these files and its spill folder, without network access."""
+    # DuckDB checks a name with a wildcard in it twice: as the escaped pattern, and as the file that it matches.
     names = {text for file in files for text in (_quoted(file.path), _quoted(_pattern(file.path)))}
     database.execute(f"SET allowed_paths = [{', '.join(sorted(names))}]")
     database.execute("SET enable_external_access = false")
@@ -44,7 +45,7 @@ def lock(database: duckdb.DuckDBPyConnection, files: Iterable[File]) -> None:
 
 
 def parquet(files: Iterable[File]) -> str:
-    """The table function that reads these files, partition column included. Never call it with none."""
+    """Return the table function that reads these files, partition column included. At least one file is required."""
     names = ", ".join(_quoted(_pattern(file.path)) for file in files)
     return f"read_parquet([{names}], hive_partitioning = true)"
 
@@ -60,15 +61,15 @@ _SQL_TYPES = {
 
 
 def parquet_by_name(files: Iterable[File]) -> str:
-    """Return `parquet(files)` with null where a file is older than a column. Never call it with no files."""
+    """Return the table function that reads these files, with null for columns that a file does not have."""
     return f"{parquet(files).removesuffix(')')}, union_by_name = true)"
 
 
 def rows(spec: Spec, files: Iterable[File], steps: Mapping[str, Steps] = STEPS) -> str:
-    """Return the subquery that reads every column of a table: null where a file is older than the column.
+    """Return the subquery that reads all columns of a table, with null for columns that a file does not have.
 
-    Never call it with no files. Without a step all files have all columns, and DuckDB need not read every file's
-    schema first, which took 25 ms for 365 files.
+    At least one file is required. A table without schema steps has all columns in all files: DuckDB then does not read
+    the schema of each file first, which took 25 ms for 365 files.
     """
     files = tuple(files)
     if not steps[spec.name]:
@@ -77,13 +78,13 @@ def rows(spec: Spec, files: Iterable[File], steps: Mapping[str, Steps] = STEPS) 
 
 
 def no_rows(spec: Spec) -> str:
-    """Return the subquery that has the columns of a table, and no row."""
+    """Return the subquery that has the columns of a table and no rows."""
     columns = ", ".join(f"NULL::{_SQL_TYPES[field.type]} AS {field.name}" for field in spec.schema)
     return f"(SELECT {columns} WHERE false)"
 
 
 def _pattern(path: str) -> str:
-    """What finds this path alone: the signs that DuckDB would take for a pattern in brackets."""
+    """Return the glob pattern that matches only this path: its wildcards are put in brackets."""
     return _PATTERN.sub(r"[\1]", path)
 
 

@@ -1,8 +1,8 @@
-"""The page-view report: human and AI views of each path of a project, in a span of time.
+"""The views report: human and AI views of each path of a project in a time range.
 
-Whole UTC days are counted from `daily_views`, the edges and the days uncounted there from `hits`, and the hot rows are
-added, all of one snapshot.
-What the files hold is kept until a table changes, the ranking until a hit arrives: the next page costs no query.
+Whole UTC days are counted from `daily_views`, partial and dirty days from `hits`. The hot rows of the same snapshot are
+added. The counts of the files are cached until a table changes, and the ranking until a hit arrives: the next page of a
+report runs no query.
 """
 
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ from warehouse.errors import DataIncomplete
 from warehouse.lake.delta_table import File
 from warehouse.query import engine
 from warehouse.query.result_cache import table_cache
-from warehouse.query.snapshot import Reader, Snapshot
-from warehouse.query.time_range import LAST, Cut, Span, cut
+from warehouse.query.snapshot import Snapshot, SnapshotReader
+from warehouse.query.time_range import LAST, SplitRange, TimeRange, split
 
 HOT_COLUMNS = ("project_id", "ts", "path", "traffic")
-"""What the reader of these views must keep of hot rows."""
+"""Columns of hot rows that a report reads: the least that its SnapshotReader needs."""
 CACHE_BYTES = 128 * 1024 * 1024
-"""Default size of the cache of rankings and counts, in each process."""
+"""Default size of the cache of rankings and counts in each process, in bytes."""
 
-_COUNT_DAYS = """
+_COUNT_WHOLE_DAYS = """
 SELECT path,
        coalesce(sum(views) FILTER (traffic = 'human'), 0)::BIGINT AS human,
        coalesce(sum(views) FILTER (traffic = 'ai'), 0)::BIGINT AS ai
@@ -32,7 +32,7 @@ FROM {files}
 WHERE project_id = $project AND date >= $first AND date < $end AND traffic <> 'bot'
 GROUP BY path
 """
-_COUNT_EDGE = """
+_COUNT_PARTIAL_DAYS = """
 SELECT path, count(*) FILTER (traffic = 'human') AS human, count(*) FILTER (traffic = 'ai') AS ai
 FROM {files}
 WHERE project_id = $project AND ts >= $start AND ts < $end AND traffic <> 'bot'
@@ -41,21 +41,21 @@ GROUP BY path
 _RANK = """
 SELECT path, sum(human)::BIGINT AS human, sum(ai)::BIGINT AS ai, sum(human + ai)::BIGINT AS total
 FROM (
-    SELECT path, human, ai FROM counted
+    SELECT path, human, ai FROM counts
     UNION ALL
     SELECT path, (traffic = 'human')::BIGINT, (traffic = 'ai')::BIGINT FROM hot
 )
 GROUP BY path ORDER BY total DESC, path
 """
 _LATEST = "SELECT max(ts) AS latest FROM {files} WHERE project_id = $project"
-_COUNTED = pa.schema([("path", pa.string()), ("human", pa.int64()), ("ai", pa.int64())])
+_COUNTS = pa.schema([("path", pa.string()), ("human", pa.int64()), ("ai", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Every path with a human or AI view, most views first, then by path in byte order.
+    """All paths with a human or AI view, most views first, then by path in byte order.
 
-    `paths` has the columns path, human, ai and total; `human` and `ai` are its sums.
+    `paths` has the columns path, human, ai and total. `human` and `ai` are the sums of their columns.
     """
 
     paths: pa.Table
@@ -63,26 +63,28 @@ class Ranking:
     ai: int
 
 
-class Views:
-    """Answers for one process; safe to call from several threads."""
+class Reports:
+    """Views reports of one process, with their cache. Safe to call from several threads."""
 
-    def __init__(self, reader: Reader, spill: Path, cache_bytes: int = CACHE_BYTES) -> None:
+    def __init__(self, reader: SnapshotReader, spill: Path, cache_bytes: int = CACHE_BYTES) -> None:
         self._reader = reader
         self._database = engine.connect(spill)
         self._cached = table_cache(cache_bytes)
 
     def ranking(self, project: str, start: datetime, end: datetime | None, now: datetime) -> Ranking:
-        """Count the views with start <= ts < end; with no `end`, those before `now`.
+        """Count the views with start <= ts < end; without an `end`, those before `now`.
 
-        Every hit acknowledged before the call is counted, once.
+        Each hit acknowledged before the call is counted once.
         """
         snapshot = self._reader.take()
-        span = Span(start, end or self._open_end(snapshot, project, now))
-        paths = self._cached((project, span, snapshot.identity), lambda: self._rank(snapshot, project, span))
+        time_range = TimeRange(start, end or self._open_end(snapshot, project, now))
+        paths = self._cached(
+            (project, time_range, snapshot.cache_key), lambda: self._rank(snapshot, project, time_range)
+        )
         return Ranking(paths, pc.sum(paths["human"]).as_py() or 0, pc.sum(paths["ai"]).as_py() or 0)
 
     def fault(self) -> str | None:
-        """Return why no report can be given; None if one can."""
+        """Return why reports cannot be computed; None if they can."""
         try:
             self._reader.take()
         except DataIncomplete as error:
@@ -94,7 +96,10 @@ class Views:
         self._reader.close()
 
     def _open_end(self, snapshot: Snapshot, project: str, now: datetime) -> datetime:
-        """`now` if a hit lies after it (a sender's clock may be ahead), else the end of time: an answer to keep."""
+        """Return the end of a range without one: LAST, or `now` if the project has a hit at or after `now`.
+
+        Such a hit comes from a sender whose clock is ahead. The constant LAST lets later calls use the cached ranking.
+        """
         hot = snapshot.hits_hot.filter((pc.field("project_id") == project) & (pc.field("ts") >= now))
         today = _day(now)
         files = [file for file in snapshot.hits.files if file.partition >= today]
@@ -105,45 +110,48 @@ class Views:
         stored = latest["latest"].to_pylist() if files else []
         return now if hot.num_rows or any(ts and ts >= now for ts in stored) else LAST
 
-    def _rank(self, snapshot: Snapshot, project: str, span: Span) -> pa.Table:
-        parts = cut(span, snapshot.dirty_days)
-        editions = (snapshot.daily_views.files_key, snapshot.hits.files_key if parts.edges else None)
-        counted = self._cached((project, parts, "files", editions), lambda: self._count_files(snapshot, project, parts))
+    def _rank(self, snapshot: Snapshot, project: str, time_range: TimeRange) -> pa.Table:
+        parts = split(time_range, snapshot.dirty_days)
+        files_keys = (snapshot.daily_views.files_key, snapshot.hits.files_key if parts.partial_days else None)
+        counts = self._cached(
+            (project, parts, "files", files_keys), lambda: self._count_files(snapshot, project, parts)
+        )
         with self._database.cursor() as cursor:
-            cursor.register("counted", counted)
-            cursor.register("hot", _hot(snapshot, project, parts))
+            cursor.register("counts", counts)
+            cursor.register("hot", _hot_rows(snapshot, project, parts))
             return cursor.sql(_RANK).to_arrow_table()
 
-    def _count_files(self, snapshot: Snapshot, project: str, parts: Cut) -> pa.Table:
-        counted = [_COUNTED.empty_table()]
-        for days in parts.days:
+    def _count_files(self, snapshot: Snapshot, project: str, parts: SplitRange) -> pa.Table:
+        counts = [_COUNTS.empty_table()]
+        for days in parts.whole_days:
             files = [f for f in snapshot.daily_views.files if _month(days.start) <= f.partition <= _month(days.end)]
             values = {"project": project, "first": days.start.date(), "end": days.end.date()}
-            counted.append(self._run(_COUNT_DAYS, files, values))
-        for edge in parts.edges:
-            files = [f for f in snapshot.hits.files if _day(edge.start) <= f.partition <= _day(edge.end)]
-            counted.append(self._run(_COUNT_EDGE, files, {"project": project, "start": edge.start, "end": edge.end}))
-        return pa.concat_tables(counted)
+            counts.append(self._run(_COUNT_WHOLE_DAYS, files, values))
+        for part in parts.partial_days:
+            files = [f for f in snapshot.hits.files if _day(part.start) <= f.partition <= _day(part.end)]
+            instants = {"project": project, "start": part.start, "end": part.end}
+            counts.append(self._run(_COUNT_PARTIAL_DAYS, files, instants))
+        return pa.concat_tables(counts)
 
     def _run(self, sql: str, files: list[File], values: dict[str, object]) -> pa.Table:
         if not files:
-            return _COUNTED.empty_table()
+            return _COUNTS.empty_table()
         with self._database.cursor() as cursor:
             return cursor.sql(sql.format(files=engine.parquet(files)), params=values).to_arrow_table()
 
 
-def _hot(snapshot: Snapshot, project: str, parts: Cut) -> pa.Table:
-    """The hot rows of the project that the files do not count yet: those of whole days, and of the edges."""
-    none = snapshot.hits_hot.select(["path", "traffic"]).slice(0, 0)
-    days = [_of(snapshot.daily_views_hot, project, run) for run in parts.days]
-    edges = [_of(snapshot.hits_hot, project, edge) for edge in parts.edges]
-    return pa.concat_tables([none, *days, *edges])
+def _hot_rows(snapshot: Snapshot, project: str, parts: SplitRange) -> pa.Table:
+    """Return the hot rows that the table of each part lacks: `daily_views` for whole days, `hits` for partial days."""
+    no_rows = snapshot.hits_hot.select(["path", "traffic"]).slice(0, 0)
+    whole = [_within(snapshot.daily_views_hot, project, days) for days in parts.whole_days]
+    partial = [_within(snapshot.hits_hot, project, part) for part in parts.partial_days]
+    return pa.concat_tables([no_rows, *whole, *partial])
 
 
-def _of(rows: pa.Table, project: str, span: Span) -> pa.Table:
-    counted = (pc.field("project_id") == project) & (pc.field("traffic") != "bot")
-    within = (pc.field("ts") >= span.start) & (pc.field("ts") < span.end)
-    return rows.filter(counted & within).select(["path", "traffic"])
+def _within(rows: pa.Table, project: str, time_range: TimeRange) -> pa.Table:
+    is_counted = (pc.field("project_id") == project) & (pc.field("traffic") != "bot")
+    is_within = (pc.field("ts") >= time_range.start) & (pc.field("ts") < time_range.end)
+    return rows.filter(is_counted & is_within).select(["path", "traffic"])
 
 
 def _day(instant: datetime) -> str:

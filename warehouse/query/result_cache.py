@@ -27,5 +27,5 @@ def table_cache(max_bytes: int) -> GetTable:
 
 
 def _size_bytes(table: pa.Table) -> int:
-    """Return the memory that a table keeps in use, with the whole of the buffers that it only uses in part."""
+    """Return the memory that a table references, in bytes, including the unused parts of its buffers."""
     return EMPTY_TABLE_BYTES + int(table.get_total_buffer_size())

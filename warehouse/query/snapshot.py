@@ -1,8 +1,8 @@
-"""Both tables and the hot rows as they stand at one moment.
+"""Consistent snapshots of both tables and the hot rows.
 
-The order is what makes it exact: first a read transaction on the hot log, then the newest version of each table, then
-the hot batches above that table's offset. A hit can so be neither missed nor counted twice, whatever a loader does
-meanwhile in this process or another.
+A snapshot is exact because of its order: first the hot rows in one read transaction, then the newest version of each
+table. For each table, the hot rows of batches up to its offset are then left out. No hit is missed or counted twice,
+whatever a loader in this or another process commits meanwhile.
 
 While a day is rewritten, `daily_views` may differ from `hits`. Such days are dirty (`warehouse.hotlog.dirty_days`). The
 dirty days are read before and after the tables, until both reads are equal: the tables then agreed on all other days
@@ -25,15 +25,16 @@ from warehouse.lake import delta_log, delta_table
 from warehouse.schema import HOT
 
 CHUNKS_MAX = 64
-"""Hot rows are joined into one piece past this many: small ones are read slowly, and each holds its whole message."""
+"""Maximum number of Arrow chunks of the hot rows. Small chunks are slow to read, and each references the memory of its
+whole message."""
 
 PIECES_MAX = 4_096
-"""Batches joined as they are read: a row of its own takes 18 kB until then."""
+"""Number of batches after which the rows read are joined. Until then, a batch of a single row uses 18 kB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Both tables at a version, the hot rows that each does not hold yet, and the id of the newest hot batch seen.
+    """Both tables at one version, the hot rows that each table does not have yet, and the id of the newest hot batch.
 
     `dirty_days` (YYYY-MM-DD) are counted from `hits`, because `daily_views` may be wrong there.
     """
@@ -46,23 +47,25 @@ class Snapshot:
     dirty_days: frozenset[str]
 
     @property
-    def identity(self) -> tuple[int, int, int, frozenset[str]]:
-        """Equal for two snapshots of one reader that hold the same rows: staged files have an id up to `last_id`."""
+    def cache_key(self) -> tuple[int, int, int, frozenset[str]]:
+        """Return a key that is equal for two snapshots of one reader with the same rows."""
         return self.hits.version, self.daily_views.version, self.last_id, self.dirty_days
 
 
 _Read = tuple[delta_table.State, delta_table.State, int, frozenset[str]]
-"""Both tables, the id of the newest hot batch seen before them, and the dirty days."""
+"""Both tables, the id of the newest hot batch, which was read before them, and the dirty days."""
 
 
-class Reader:
-    """Takes snapshots, keeping what it read before: table states by version, and hot rows by batch.
+class SnapshotReader:
+    """Reader of snapshots. It reads only new hot batches, and a table's file list only after a commit.
 
-    One reader serves the threads of a process; a snapshot is taken by one at a time.
+    All threads of a process may share it; they take snapshots one at a time.
     """
 
     def __init__(self, hot: Path, root: Path, columns: Sequence[str] = tuple(HOT.names)) -> None:
-        """`columns` are those that hot rows are kept with: all take some 0.8 kB a row, the counted ones 0.1 kB.
+        """Open the hot log and the tables. `columns` are those of the hot rows, which stay in memory.
+
+        All columns take about 0.8 kB a row, those of a report 0.1 kB.
 
         Raises:
             DataIncomplete: see `durability.require_commits`; or the hot log is missing or older than the lake.
@@ -82,7 +85,7 @@ class Reader:
         self._last_id = 0
 
     def take(self) -> Snapshot:
-        """The tables and hot rows now: every hit acknowledged before the call is in it, once.
+        """Return a snapshot that has each hit acknowledged before the call, once.
 
         Raises:
             DataIncomplete: see `durability.require_commits`; or the hot log has become older than the lake.
@@ -115,7 +118,7 @@ class Reader:
     def _read(self) -> _Read:
         dirty = dirty_days.read_dirty(self._hot)
         while True:
-            recorded = synced.recorded(self._hot)  # first: the tables can only be further when they are read
+            recorded = synced.recorded(self._hot)  # before the tables: their versions only rise
             self._read_hot()
             hits, daily_views = (self._refresh(spec, recorded.get(spec.name)) for spec in delta_table.TABLES)
             before, dirty = dirty, dirty_days.read_dirty(self._hot)
@@ -123,7 +126,7 @@ class Reader:
                 return hits, daily_views, self._last_id, dirty.days
 
     def _read_hot(self) -> None:
-        """One statement, so one read transaction: it sees whole batches, and none that comes later."""
+        """Add the batches above `_last_id` to `_rows` and `_staged`. One statement is one read transaction."""
         pieces: list[pa.RecordBatch] = []
         joined = [self._rows]
         staged: list[batches.Batch] = []
@@ -142,7 +145,7 @@ class Reader:
             read = pa.concat_tables([*joined, pa.Table.from_batches(pieces, self._schema)])
             self._rows = read.combine_chunks() if read["batch_id"].num_chunks > CHUNKS_MAX else read
         self._staged += staged
-        self._last_id = last_id  # last: a read that fails is made again from where it began
+        self._last_id = last_id  # last, because the next call repeats a read that failed
 
     def _refresh(self, spec: delta_table.Spec, known: Synced | None) -> delta_table.State:
         table = self._tables[spec.name]
@@ -155,7 +158,7 @@ class Reader:
         return state
 
     def _with_staged(self, spec: delta_table.Spec, state: delta_table.State) -> delta_table.State:
-        """The table as it is once the loader has put in the files that wait for it."""
+        """Return the table's state with the staged files of waiting batches added."""
         waiting = [batch for batch in self._staged if batch.id > state.offset]
         if not waiting:
             return state
@@ -165,7 +168,7 @@ class Reader:
 
 
 def _is_overtaken(hits: delta_table.State, daily_views: delta_table.State, last_id: int, _: frozenset[str]) -> bool:
-    """Whether one table holds rows, posted and loaded since the hot rows were read, that the other does not."""
+    """Return whether one table has rows that the other lacks, and that were posted after the hot rows were read."""
     return hits.offset != daily_views.offset and max(hits.offset, daily_views.offset) > last_id
 
 

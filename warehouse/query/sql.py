@@ -1,4 +1,4 @@
-"""An owner's own questions, in DuckDB's SQL, over the views `hits`, `daily_views` and `agents` of one moment."""
+"""Queries of the site's owner in DuckDB's SQL, over the views `hits`, `daily_views` and `agents` of one snapshot."""
 
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
@@ -14,26 +14,26 @@ from warehouse.folder import HOT_LOG, LAKE, RUN
 from warehouse.integrity import completeness
 from warehouse.lake.agents_file import AGENTS_FILE
 from warehouse.query import engine, sql_views
-from warehouse.query.snapshot import Reader
+from warehouse.query.snapshot import SnapshotReader
 
 MEMORY_LIMIT = "1GB"
-"""Of one connection: half a million hot rows take 0.2 GB of it, and a median cannot be spilled."""
+"""Memory limit of one connection. 500,000 hot rows take 0.2 GB of it, and a median cannot spill."""
 BATCH_ROWS = 8_192
-"""Of an answer that are held at once: some 3 MB of whole hits."""
-ONE = "one SELECT, DESCRIBE, SHOW or SUMMARIZE is taken"
-INSTEAD = {
+"""Rows of a result in memory at a time: about 3 MB for all columns of hits."""
+ALLOWED = "one SELECT, DESCRIBE, SHOW or SUMMARIZE is taken"
+ADVICE = {
     duckdb.StatementType.MULTI: "name the values of a PIVOT, as in PIVOT daily_views ON traffic IN ('human', 'ai')",
     duckdb.StatementType.EXPLAIN: "EXPLAIN works on warehouse.connect(), see docs/analysis.md",
 }
-CHANGES = "nothing here is changed by SQL"
+READ_ONLY = "nothing here is changed by SQL"
 VIEWS = ("hits", "daily_views", "agents")
 
 
 def connect(data: str | PathLike[str]) -> duckdb.DuckDBPyConnection:
-    """The views of a data folder at this moment, on a database that opens no file but theirs.
+    """Return a database with the three views of a data folder, in a snapshot taken now. It opens only their files.
 
     Raises:
-        NoData: nothing of Readership is in the folder. Nothing is made there.
+        NoData: the folder has no data of Readership. Nothing is created there.
         DataIncomplete: the hot log is missing or older than the lake.
     """
     folder = Path(data).absolute()
@@ -41,11 +41,11 @@ def connect(data: str | PathLike[str]) -> duckdb.DuckDBPyConnection:
     completeness.require_identity(hot_log, lake)
     if not hot_log.is_file() or not agents.is_file():
         raise NoData(f"there is no data in {folder}: name the folder that `readership serve` keeps its data in")
-    with closing(Reader(hot_log, lake)) as reader:
+    with closing(SnapshotReader(hot_log, lake)) as reader:
         snapshot = reader.take()
     database = engine.connect(folder / RUN / "spill", MEMORY_LIMIT)
     try:
-        sql_views.keep(database, snapshot, pq.read_table(agents))
+        sql_views.create(database, snapshot, pq.read_table(agents))
         engine.lock(database, (*snapshot.hits.files, *snapshot.daily_views.files))
     except BaseException:
         database.close()
@@ -54,29 +54,30 @@ def connect(data: str | PathLike[str]) -> duckdb.DuckDBPyConnection:
 
 
 @contextmanager
-def answer(data: str | PathLike[str], sql: str) -> Iterator[pa.RecordBatchReader]:
-    """The rows that one SELECT, DESCRIBE, SHOW or SUMMARIZE gives, hot rows included, as DuckDB makes them.
+def run_query(data: str | PathLike[str], sql: str) -> Iterator[pa.RecordBatchReader]:
+    """Yield the result of one SELECT, DESCRIBE, SHOW or SUMMARIZE, streamed in batches.
 
     Raises:
         NoData: see `connect`.
-        InvalidSql: it is not one of these, or DuckDB does not take it; with DuckDB's own words. Of a value that cannot
-            be computed, the reader raises it, when it comes to that row.
+        InvalidSql: `sql` is another statement, or DuckDB refuses it; the message is DuckDB's. A value that cannot be
+            computed raises it when the reader comes to its row.
     """
     with closing(connect(data)) as database:
-        with _explained():
+        with _invalid_sql():
             statements = database.extract_statements(sql)
             types = [statement.type for statement in statements]
             if types != [duckdb.StatementType.SELECT]:
-                raise InvalidSql(f"{ONE}; {INSTEAD.get(types[0], CHANGES) if len(types) == 1 else CHANGES}")
-            # A WITH may hold a COPY or DELETE, and the whole is then still typed SELECT; but not in another SELECT.
+                raise InvalidSql(f"{ALLOWED}; {ADVICE.get(types[0], READ_ONLY) if len(types) == 1 else READ_ONLY}")
+            # A statement whose WITH contains a COPY or DELETE has the type SELECT, but is refused in a subquery.
             database.sql("FROM query(?)", params=[sql])
             rows = database.sql(sql).to_arrow_reader(BATCH_ROWS)
-        with closing(_read(rows)) as batches:  # left open by an error, it outlives DuckDB, which complains
-            yield _plain(pa.RecordBatchReader.from_batches(rows.schema, batches))
+        with closing(_read(rows)) as batches:  # DuckDB complains about a reader that is still open when it closes
+            yield _with_int64_sums(pa.RecordBatchReader.from_batches(rows.schema, batches))
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _invalid_sql() -> Iterator[None]:
+    """Raise InvalidSql for the errors of DuckDB that the query causes."""
     try:
         yield
     except duckdb.CatalogException as error:
@@ -85,36 +86,38 @@ def _explained() -> Iterator[None]:
     except duckdb.OutOfMemoryException:
         raise InvalidSql(f"this takes more than {MEMORY_LIMIT} of memory: ask about fewer days or columns") from None
     except duckdb.OperationalError:
-        raise  # a file or the disk, and not the question
+        raise  # a file or the disk is at fault, not the query
     except duckdb.Error as error:
-        raise InvalidSql(f"{ONE}; {CHANGES}" if "must be at the top level" in str(error) else str(error)) from None
+        raise InvalidSql(
+            f"{ALLOWED}; {READ_ONLY}" if "must be at the top level" in str(error) else str(error)
+        ) from None
 
 
 def _read(rows: pa.RecordBatchReader) -> Generator[pa.RecordBatch, None, None]:
-    with _explained():
+    with _invalid_sql():
         while True:
             try:
                 batch = rows.read_next_batch()
             except StopIteration:
                 return
-            except OSError as error:  # as Arrow hands on any error of DuckDB's, past the first rows
+            except OSError as error:  # after the first batch, Arrow raises OSError for any error of DuckDB
                 raise InvalidSql(str(error)) from None
             yield batch
 
 
-def _plain(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """The sums of whole numbers, which DuckDB gives 128 bits, as the 64 that every reader has, where they fit.
+def _with_int64_sums(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """Return the rows with sums of whole numbers as int64 where all values fit. DuckDB computes them in 128 bits.
 
-    Whether they do is only known of all of them, so that an answer with such a column is held whole.
+    Whether the values fit is known only at the last row: a result with such a column is read into memory.
     """
     wide = [index for index, kind in enumerate(rows.schema.types) if pa.types.is_decimal(kind) and kind.scale == 0]
     if not wide:
         return rows
-    whole = rows.read_all()
+    table = rows.read_all()
     for index in wide:
         try:
-            narrow = whole.column(index).cast(pa.int64())
+            narrow = table.column(index).cast(pa.int64())
         except pa.ArrowInvalid:
             continue
-        whole = whole.set_column(index, whole.schema.field(index).name, narrow)
-    return whole.to_reader()
+        table = table.set_column(index, table.schema.field(index).name, narrow)
+    return table.to_reader()

@@ -1,4 +1,4 @@
-"""The SQL views `hits`, `daily_views` and `agents` over a snapshot: what the files hold, and the hot rows."""
+"""The SQL views `hits`, `daily_views` and `agents` over a snapshot: rows in files, and hot rows."""
 
 from collections.abc import Sequence
 
@@ -16,53 +16,54 @@ _HOT_HITS = _DATED.format(hot="hits_hot")
 _HOT_DAILY_VIEWS = daily_count.count_sql(f"({_DATED.format(hot='daily_views_hot')})")
 
 
-def define(cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None:
-    """Create `hits` and `daily_views` on this cursor alone; every reading of them sees this one moment."""
+def create_temporary(cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None:
+    """Create `hits` and `daily_views` as temporary views of one cursor."""
     cursor.register("hits_hot", snapshot.hits_hot.select(HOT.names))
     cursor.register("daily_views_hot", snapshot.daily_views_hot.select(HOT.names))
-    cursor.execute(f"CREATE OR REPLACE TEMP VIEW hits AS {_all(HITS_TABLE, snapshot.hits.files, _HOT_HITS)}")
+    cursor.execute(f"CREATE OR REPLACE TEMP VIEW hits AS {_rows(HITS_TABLE, snapshot.hits.files, _HOT_HITS)}")
     daily_views = _daily_views(snapshot, _HOT_HITS, _HOT_DAILY_VIEWS)
     cursor.execute(f"CREATE OR REPLACE TEMP VIEW daily_views AS {daily_views}")
 
 
-def keep(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, agents: pa.Table) -> None:
-    """Create the three views, with their comments, on a database and all its cursors.
+def create(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, agents: pa.Table) -> None:
+    """Create the three views, with their comments, for a database and all its cursors.
 
-    The hot rows are copied into it, where they take 0.4 kB each and can be spilled: what is only registered belongs to
-    one cursor.
+    The hot rows are copied into tables of the database, because a registered Arrow table belongs to one cursor. The
+    copy takes 0.4 kB a row and can spill.
     """
-    database.execute("CREATE SCHEMA kept")
+    database.execute("CREATE SCHEMA copied")
     database.register("hits_hot", snapshot.hits_hot.select(HOT.names))
-    database.execute(f"CREATE TABLE kept.hot_hits AS {_HOT_HITS}")
+    database.execute(f"CREATE TABLE copied.hot_hits AS {_HOT_HITS}")
     database.register("daily_views_hot", snapshot.daily_views_hot.select(HOT.names))
-    database.execute(f"CREATE TABLE kept.hot_daily_views AS {_HOT_DAILY_VIEWS}")
+    database.execute(f"CREATE TABLE copied.hot_daily_views AS {_HOT_DAILY_VIEWS}")
     database.register("agents_read", agents)
-    database.execute("CREATE TABLE kept.known_agents AS FROM agents_read")
+    database.execute("CREATE TABLE copied.known_agents AS FROM agents_read")
     for name in ("hits_hot", "daily_views_hot", "agents_read"):
         database.unregister(name)
-    hits = _all(HITS_TABLE, snapshot.hits.files, "FROM kept.hot_hits")
-    daily_views = _daily_views(snapshot, "FROM kept.hot_hits", "FROM kept.hot_daily_views")
+    hits = _rows(HITS_TABLE, snapshot.hits.files, "FROM copied.hot_hits")
+    daily_views = _daily_views(snapshot, "FROM copied.hot_hits", "FROM copied.hot_daily_views")
     _create(database, "hits", HITS_TABLE.schema, hits, "One row a page view")
     _create(
         database, "daily_views", DAILY_VIEWS_TABLE.schema, daily_views, "Page views by day: sum views, never count rows"
     )
-    _create(database, "agents", AGENTS, "FROM kept.known_agents", "The AI agents that are known, one row a pattern")
+    _create(database, "agents", AGENTS, "FROM copied.known_agents", "The AI agents that are known, one row a pattern")
 
 
-def _all(spec: Spec, files: Sequence[File], hot: str) -> str:
+def _rows(spec: Spec, files: Sequence[File], hot: str) -> str:
+    """Return the SELECT of the rows in files and the hot rows."""
     columns = ", ".join(spec.schema.names)
     stored = f"SELECT {columns} FROM {engine.rows(spec, files)} UNION ALL " if files else ""
     return f"{stored} SELECT {columns} FROM ({hot})"
 
 
 def _daily_views(snapshot: Snapshot, hot_hits: str, hot_daily_views: str) -> str:
-    """As the table has them, but for the days that it does not count: those are counted from the hits."""
-    stored_and_hot = _all(DAILY_VIEWS_TABLE, snapshot.daily_views.files, hot_daily_views)
+    """Return the SELECT of `daily_views`, whose dirty days are counted from the hits."""
+    stored_and_hot = _rows(DAILY_VIEWS_TABLE, snapshot.daily_views.files, hot_daily_views)
     if not snapshot.dirty_days:
         return stored_and_hot
     days = ", ".join(f"DATE '{day}'" for day in sorted(snapshot.dirty_days))
     files = [file for file in snapshot.hits.files if file.partition in snapshot.dirty_days]
-    recounted = daily_count.count_sql(f"({_all(HITS_TABLE, files, hot_hits)}) WHERE date IN ({days})")
+    recounted = daily_count.count_sql(f"({_rows(HITS_TABLE, files, hot_hits)}) WHERE date IN ({days})")
     columns = ", ".join(DAILY_VIEWS_TABLE.schema.names)
     others = f"SELECT {columns} FROM ({stored_and_hot}) WHERE date NOT IN ({days})"
     return f"{others} UNION ALL SELECT {columns} FROM ({recounted})"

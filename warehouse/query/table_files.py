@@ -1,22 +1,22 @@
-"""The Parquet files of a table, for readers that know nothing of Delta."""
+"""The Parquet files of a table, for tools that do not read Delta."""
 
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from warehouse.lake.delta_table import File
-from warehouse.query.snapshot import Reader
+from warehouse.query.snapshot import SnapshotReader
 
-COUNTED = ("project_id",)
-"""Hot rows are only counted: one column of them is enough."""
+HOT_COLUMNS = ("project_id",)
+"""One column of the hot rows, which are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableFiles:
-    """The files that are one table at one moment, and the rows of that moment that they lack.
+    """Files of one table in a snapshot, and the rows of the snapshot that are not in them.
 
-    `waiting` is the number of hits in the hot log that are in no file. `stale_days` (YYYY-MM-DD) are days of
-    `daily_views` whose counts are being rewritten; `hits` never has one.
+    `waiting` is the number of hits that are only in the hot log. `stale_days` (YYYY-MM-DD) are the dirty days of
+    `daily_views`; `hits` has none.
     """
 
     files: tuple[File, ...]
@@ -24,13 +24,13 @@ class TableFiles:
     stale_days: tuple[str, ...]
 
 
-def of(hot: Path, root: Path, table: str) -> TableFiles:
+def read(hot: Path, root: Path, table: str) -> TableFiles:
     """Return the files of the table `hits` or `daily_views`.
 
     Raises:
-        DataIncomplete: see `Reader`.
+        DataIncomplete: see `SnapshotReader.take`.
     """
-    with closing(Reader(hot, root, COUNTED)) as reader:
+    with closing(SnapshotReader(hot, root, HOT_COLUMNS)) as reader:
         snapshot = reader.take()
     if table == "hits":
         return TableFiles(snapshot.hits.files, snapshot.hits_hot.num_rows, ())

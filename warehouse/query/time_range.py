@@ -1,4 +1,4 @@
-"""A range of time, cut into whole UTC days and the parts of days at its edges."""
+"""Time ranges, and their split into whole UTC days and partial days."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -11,42 +11,51 @@ _DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """Instants with start <= instant < end, both aware UTC."""
+class TimeRange:
+    """Instants with start <= instant < end, both timezone-aware and in UTC."""
 
     start: datetime = FIRST
     end: datetime = LAST
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """A span's whole UTC days, midnight to midnight, in runs, and what is outside of them: its edges, mostly."""
+class SplitRange:
+    """A time range in two parts: ranges of whole UTC days, from midnight to midnight, and the partial days.
 
-    days: tuple[Span, ...]
-    edges: tuple[Span, ...]
+    The ranges of each part are in order and not adjacent. Excluded days are among the partial days.
+    """
+
+    whole_days: tuple[TimeRange, ...]
+    partial_days: tuple[TimeRange, ...]
 
 
-def cut(span: Span, uncounted: Collection[str] = ()) -> Cut:
-    """The whole days of a span, without those `uncounted` (YYYY-MM-DD), and the rest of it; together they hold each of
-    its instants once."""
-    first, end = _midnight_after(span.start), _midnight_before(span.end)
+def split(time_range: TimeRange, excluded: Collection[str] = ()) -> SplitRange:
+    """Split a range, so that each of its instants is in exactly one part.
+
+    The `excluded` days (YYYY-MM-DD) are not counted as whole days.
+    """
+    first, end = _midnight_after(time_range.start), _midnight_before(time_range.end)
     if end < first:
-        return Cut((), _runs([span]))
-    days = [day for day in map(_midnight_of, sorted(uncounted)) if first <= day < end]
-    rest = [Span(span.start, first), *(Span(day, day + _DAY) for day in days), Span(end, span.end)]
-    between = [Span(before.end, after.start) for before, after in pairwise(rest)]
-    return Cut(_runs(between), _runs(rest))
+        return SplitRange((), _joined([time_range]))
+    days = [day for day in map(_midnight_of, sorted(excluded)) if first <= day < end]
+    partial = [
+        TimeRange(time_range.start, first),
+        *(TimeRange(day, day + _DAY) for day in days),
+        TimeRange(end, time_range.end),
+    ]
+    whole = [TimeRange(before.end, after.start) for before, after in pairwise(partial)]
+    return SplitRange(_joined(whole), _joined(partial))
 
 
-def _runs(spans: Sequence[Span]) -> tuple[Span, ...]:
-    """Those that hold an instant, in order, joined where one begins as another ends."""
-    runs: list[Span] = []
-    for span in spans:
-        if runs and runs[-1].end == span.start:
-            runs[-1] = Span(runs[-1].start, span.end)
-        elif span.start < span.end:
-            runs.append(span)
-    return tuple(runs)
+def _joined(ranges: Sequence[TimeRange]) -> tuple[TimeRange, ...]:
+    """Return ranges, which are in order, without the empty ones and with adjacent ones joined."""
+    joined: list[TimeRange] = []
+    for each in ranges:
+        if joined and joined[-1].end == each.start:
+            joined[-1] = TimeRange(joined[-1].start, each.end)
+        elif each.start < each.end:
+            joined.append(each)
+    return tuple(joined)
 
 
 def _midnight_of(day: str) -> datetime:

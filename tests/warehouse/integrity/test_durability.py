@@ -15,7 +15,7 @@ from warehouse.integrity import durability
 from warehouse.lake import delta_table
 from warehouse.maintenance import compact
 from warehouse.maintenance.catch_up import Loaded
-from warehouse.query.snapshot import Reader
+from warehouse.query.snapshot import SnapshotReader
 
 LOAD = "load.load(hot, root, 10, on_step)"
 ADVICE = "Restore the whole data folder from one backup"
@@ -46,7 +46,7 @@ def test_load_records_the_version_and_batch_of_each_table(site: Site) -> None:
 
 def test_maintenance_records_its_versions(site: Site) -> None:
     site.compact()
-    compact.tidy(site.hot, site.root, 0)
+    compact.vacuum(site.hot, site.root, 0)
     versions = {spec.name: site.state(spec).version for spec in delta_table.TABLES}
     assert recorded(site.hot) == {name: Synced(version, 3) for name, version in versions.items()}
     assert versions["daily_views"] > 3
@@ -86,7 +86,7 @@ def test_lost_commit_is_an_error_for_readers_loads_starts_and_doctor(
     damage(commit(site, version, table))
     expected = f"the table {site.root / table} is incomplete: .*{fault}.*{ADVICE}"
     for use in (
-        lambda: Reader(site.hot_log, site.root).take(),
+        lambda: SnapshotReader(site.hot_log, site.root).take(),
         site.load,
         lambda: durability.prepare(site.hot, site.root),
     ):
@@ -96,7 +96,7 @@ def test_lost_commit_is_an_error_for_readers_loads_starts_and_doctor(
 
 
 def test_commit_that_a_running_reader_loses_is_an_error(site: Site) -> None:
-    reader = Reader(site.hot_log, site.root)
+    reader = SnapshotReader(site.hot_log, site.root)
     reader.take()
     commit(site, 3).unlink()
     with pytest.raises(
@@ -107,7 +107,7 @@ def test_commit_that_a_running_reader_loses_is_an_error(site: Site) -> None:
 
 
 def test_open_reader_reads_past_a_checkpoint_that_breaks_later(site: Site) -> None:
-    reader = Reader(site.hot_log, site.root)
+    reader = SnapshotReader(site.hot_log, site.root)
     site.post(some_rows(3, 1)[0])
     site.load()
     site.table(delta_table.HITS_TABLE).create_checkpoint()
@@ -131,7 +131,7 @@ def test_other_lake_of_the_same_version_is_an_error(site: Site, tmp_path: Path) 
     shutil.rmtree(site.root)
     shutil.copytree(other.root, site.root)
     other.close()
-    for use in (site.load, lambda: Reader(site.hot_log, site.root).take()):
+    for use in (site.load, lambda: SnapshotReader(site.hot_log, site.root).take()):
         with pytest.raises(DataIncomplete, match="is new, and the lake|has hot batches up to 0"):
             use()
 
@@ -238,7 +238,7 @@ def test_reader_that_has_a_commit_open_that_is_set_aside_counts_its_rows_once(si
     die_at(site, LOAD, "before delete")
     for spec in delta_table.TABLES:
         empty(commit(site, 4, spec.name))
-    reader = Reader(site.hot_log, site.root)
+    reader = SnapshotReader(site.hot_log, site.root)
     for _ in range(2):
         snapshot = reader.take()
         assert sum(file.rows for file in snapshot.hits.files) + snapshot.hits_hot.num_rows == 4

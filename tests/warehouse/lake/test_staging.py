@@ -71,14 +71,14 @@ def test_staged_files_that_no_batch_names_are_not_counted_and_leave_the_disk(sit
     staging.stage(site.root, pa.Table.from_pylist(some_rows(0, 4), HOT))
     assert counted(site) == (0, 0)
     age(site)
-    compact.tidy(site.hot, site.root, 0)
+    compact.vacuum(site.hot, site.root, 0)
     assert list(site.root.rglob("staged-*.parquet")) == []
 
 
 def test_staged_files_that_wait_for_a_loader_outlive_a_vacuum(site: Site) -> None:
     site.stage(some_rows(0, 4))
     age(site)
-    compact.tidy(site.hot, site.root, 0)
+    compact.vacuum(site.hot, site.root, 0)
     assert site.daily_views() == Counter(map(key, some_rows(0, 4)))
     assert faults(site) == []
 

@@ -16,7 +16,7 @@ from warehouse.lake.lock import write_lock
 from warehouse.maintenance import compact
 from warehouse.maintenance.compact import Compacted
 from warehouse.query import engine
-from warehouse.query.snapshot import Reader, Snapshot
+from warehouse.query.snapshot import Snapshot, SnapshotReader
 
 COLUMNS_OF_KEY = ("project_id", "date", "path", "traffic", "agent")
 
@@ -139,7 +139,7 @@ def test_offsets_survive_compaction_checkpoint_and_log_cleaning(site: Site) -> N
     load_each(site, 5)
     site.compact()
     site.age()
-    compact.tidy(site.hot, site.root, 0)
+    compact.vacuum(site.hot, site.root, 0)
     for spec in delta_table.TABLES:
         log = sorted(path.name for path in (site.root / spec.name / "_delta_log").iterdir())
         assert not any(name.endswith("00.json") for name in log), log
@@ -161,11 +161,11 @@ def read_counts(site: Site, snapshot: Snapshot) -> tuple[int, int]:
 
 def test_reader_goes_on_with_the_files_it_began_with_after_they_were_compacted_and_tidied(site: Site) -> None:
     load_each(site, 6)
-    reader = Reader(site.hot_log, site.root)
+    reader = SnapshotReader(site.hot_log, site.root)
     held = reader.take()
     site.compact()
     load_each(site, 4, first=6)
-    compact.tidy(site.hot, site.root, 0)
+    compact.vacuum(site.hot, site.root, 0)
     assert read_counts(site, held) == (6, 6)
     assert read_counts(site, reader.take()) == (10, 10)
     reader.close()
@@ -173,11 +173,11 @@ def test_reader_goes_on_with_the_files_it_began_with_after_they_were_compacted_a
 
 def test_reader_that_slept_while_the_log_was_cleaned_sees_what_is_there_now(site: Site) -> None:
     load_each(site, 2)
-    reader = Reader(site.hot_log, site.root)
+    reader = SnapshotReader(site.hot_log, site.root)
     reader.take()
     load_each(site, 60, first=2)
     site.age()
-    compact.tidy(site.hot, site.root, 0)
+    compact.vacuum(site.hot, site.root, 0)
     assert read_counts(site, reader.take()) == (62, 62)
     load_each(site, 1, first=62)
     assert read_counts(site, reader.take()) == (63, 63)
@@ -197,7 +197,7 @@ def test_files_that_a_commit_dropped_stay_on_disk_for_the_grace(site: Site) -> N
     site.age()
     before = on_disk(site)
     site.compact()
-    compact.tidy(site.hot, site.root, 0)
+    compact.vacuum(site.hot, site.root, 0)
     assert on_disk(site) == before | live(site)
 
 
@@ -209,7 +209,7 @@ def test_files_that_a_commit_dropped_leave_the_disk_after_the_grace(site: Site, 
     if forgotten:  # as after every fiftieth commit
         for spec in delta_table.TABLES:
             site.table(spec).create_checkpoint()
-    compact.tidy(site.hot, site.root, 0)
+    compact.vacuum(site.hot, site.root, 0)
     assert on_disk(site) == live(site)
     assert site.daily_views() == Counter(map(key, some_rows(0, 4)))
 
@@ -219,10 +219,10 @@ def test_file_that_a_killed_loader_left_leaves_the_disk_after_the_grace(site: Si
     written = Path(site.state(delta_table.HITS_TABLE).files[0].path)
     left = written.with_name("part-00000-left.parquet")
     left.write_bytes(written.read_bytes())
-    compact.tidy(site.hot, site.root, 0)
+    compact.vacuum(site.hot, site.root, 0)
     assert left.exists()
     site.age()
-    compact.tidy(site.hot, site.root, 0)
+    compact.vacuum(site.hot, site.root, 0)
     assert on_disk(site) == live(site)
 
 
@@ -232,5 +232,5 @@ def test_upkeep_waits_for_the_lock_and_gives_up(site: Site) -> None:
         with pytest.raises(LakeBusy):
             site.compact()
         with pytest.raises(LakeBusy):
-            compact.tidy(site.hot, site.root, 0)
+            compact.vacuum(site.hot, site.root, 0)
     assert site.compact().partitions == 2

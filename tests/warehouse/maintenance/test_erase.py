@@ -16,7 +16,7 @@ from warehouse.hotlog import batches, dirty_days
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
 from warehouse.maintenance import compact, erase
-from warehouse.query.snapshot import Reader
+from warehouse.query.snapshot import SnapshotReader
 from warehouse.transaction import BUSY_TIMEOUT_S
 
 TODAY = date(2026, 9, 15)
@@ -88,7 +88,7 @@ def test_nothing_of_a_deleted_project_is_on_the_disk_after_the_grace(site: Site)
     assert len(left(site, SECRET)) > 6
     assert erase_project(site, "goes") == 5
     site.age()
-    compact.tidy(site.hot, site.root, 0)
+    compact.vacuum(site.hot, site.root, 0)
     assert (left(site, SECRET), left(site, "goes")) == ([], [])
     assert site.daily_views() == {key(view()): 5}
     assert site.faults() == []
@@ -97,7 +97,7 @@ def test_nothing_of_a_deleted_project_is_on_the_disk_after_the_grace(site: Site)
 ERASURES: dict[str, Callable[[Site], object]] = {
     "project": lambda site: erase_project(site, "goes"),
     "days": lambda site: erase_before(site, 10),
-    "tidy": lambda site: compact.tidy(site.hot, site.root, 0),
+    "vacuum": lambda site: compact.vacuum(site.hot, site.root, 0),
 }
 
 
@@ -107,7 +107,7 @@ def test_nothing_that_was_erased_or_loaded_is_left_in_the_hot_log_of_a_running_s
 ) -> None:
     """Its WAL is only emptied by itself when the last of its connections is closed."""
     files = [site.hot_log, site.hot_log.with_name(f"{site.hot_log.name}-wal")]
-    with closing(Reader(site.hot_log, site.root)) as service:
+    with closing(SnapshotReader(site.hot_log, site.root)) as service:
         site.post(view(SECRET, ts=NOON - 20 * DAY, project_id="goes"), view(SECRET, ts=NOON - 50 * DAY))
         service.take()
         assert any(SECRET.encode() in file.read_bytes() for file in files)

@@ -16,8 +16,8 @@ from warehouse.hotlog import batches
 from warehouse.lake import delta_table
 from warehouse.maintenance import compact
 from warehouse.query import snapshot, sql_views
-from warehouse.query.report import Views
-from warehouse.query.snapshot import CHUNKS_MAX, Reader, Snapshot
+from warehouse.query.report import Reports
+from warehouse.query.snapshot import CHUNKS_MAX, Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST, LAST
 
 BATCHES, BATCH_ROWS = 50, 7
@@ -33,8 +33,8 @@ def site(tmp_path: Path) -> Iterable[Site]:
 
 
 @pytest.fixture
-def reader(site: Site) -> Iterable[Reader]:
-    made = Reader(site.hot_log, site.root)
+def reader(site: Site) -> Iterable[SnapshotReader]:
+    made = SnapshotReader(site.hot_log, site.root)
     yield made
     made.close()
 
@@ -62,7 +62,7 @@ for number in range({BATCHES}):
     if number % 9 == 0:
         compact.compact(hot, root, database, 2, 10)
     if number % 20 == 0:
-        compact.tidy(hot, root, 10)
+        compact.vacuum(hot, root, 10)
 """
 
 
@@ -93,7 +93,7 @@ class Writer:
 
 def hits_and_views(site: Site, snapshot: Snapshot) -> tuple[int, int]:
     with site.database.cursor() as cursor:
-        sql_views.define(cursor, snapshot)
+        sql_views.create_temporary(cursor, snapshot)
         counted = cursor.execute(
             "SELECT (SELECT count(*) FROM hits), (SELECT coalesce(sum(views), 0) FROM daily_views)"
         )
@@ -110,7 +110,7 @@ def rows_of(snapshot: Snapshot) -> tuple[int, int]:
 
 
 def test_both_tables_agree_hold_what_was_acknowledged_and_never_shrink_while_another_process_loads(
-    site: Site, reader: Reader
+    site: Site, reader: SnapshotReader
 ) -> None:
     writer, before = Writer(site), 0
     while writer.is_writing():
@@ -143,13 +143,15 @@ def test_report_never_shrinks_and_is_exact_in_the_end_while_another_process_load
     views.close()
 
 
-def total(views: Views, start: object, end: object) -> int:
+def total(views: Reports, start: object, end: object) -> int:
     ranking = views.ranking("site", start, end, NOON + 9 * DAY)  # type: ignore[arg-type]
     return ranking.human + ranking.ai
 
 
-def test_hit_that_is_loaded_and_deleted_just_as_the_hot_rows_are_read_is_not_missed(site: Site, reader: Reader) -> None:
-    # SQLite calls it as a statement begins, before that sees any row.
+def test_hit_that_is_loaded_and_deleted_just_as_the_hot_rows_are_read_is_not_missed(
+    site: Site, reader: SnapshotReader
+) -> None:
+    # SQLite calls the trace callback when a statement begins, before it reads a row.
     reader._hot.set_trace_callback(lambda statement: site.load())
     for count in range(1, 5):
         site.post(*some_rows(count - 1, 1))
@@ -159,7 +161,7 @@ def test_hit_that_is_loaded_and_deleted_just_as_the_hot_rows_are_read_is_not_mis
     reader._hot.set_trace_callback(None)
 
 
-def test_snapshot_stays_as_it_was_taken(site: Site, reader: Reader) -> None:
+def test_snapshot_stays_as_it_was_taken(site: Site, reader: SnapshotReader) -> None:
     site.post(*some_rows(0, 3))
     site.load()
     site.post(*some_rows(3, 2))
@@ -167,7 +169,7 @@ def test_snapshot_stays_as_it_was_taken(site: Site, reader: Reader) -> None:
     site.post(*some_rows(5, 4))
     site.load()
     site.compact()
-    compact.tidy(site.hot, site.root, 0)
+    compact.vacuum(site.hot, site.root, 0)
     assert hits_and_views(site, held) == (5, 5)
     assert hits_and_views(site, reader.take()) == (9, 9)
 
@@ -183,7 +185,7 @@ def load_hits_alone(site: Site) -> None:
         site.load(die)
 
 
-def test_table_that_is_ahead_of_the_other_gets_fewer_hot_rows(site: Site, reader: Reader) -> None:
+def test_table_that_is_ahead_of_the_other_gets_fewer_hot_rows(site: Site, reader: SnapshotReader) -> None:
     site.post(*some_rows(0, 3))
 
     load_hits_alone(site)
@@ -195,7 +197,7 @@ def test_table_that_is_ahead_of_the_other_gets_fewer_hot_rows(site: Site, reader
 
 
 def test_staged_rows_are_in_each_table_once_while_the_loader_has_put_them_into_one_alone(
-    site: Site, reader: Reader
+    site: Site, reader: SnapshotReader
 ) -> None:
     site.stage(some_rows(0, 3))
     site.stage(some_rows(3, 2))
@@ -220,30 +222,32 @@ def test_snapshot_beside_a_hot_log_restored_from_an_older_copy_is_refused(site: 
     shutil.copy(tmp_path / "copy", site.hot_log)
     site.hot = batches.connect(site.hot_log)
     with pytest.raises(DataIncomplete, match="is older than the lake, which has its batches up to 2"):
-        Reader(site.hot_log, site.root)
+        SnapshotReader(site.hot_log, site.root)
 
 
-def test_identity_changes_with_every_hit_and_only_with_one_or_a_commit(site: Site, reader: Reader) -> None:
-    identities = [reader.take().identity]
+def test_cache_key_changes_with_each_hit_and_each_commit_and_with_nothing_else(
+    site: Site, reader: SnapshotReader
+) -> None:
+    keys = [reader.take().cache_key]
     for change in (lambda: site.post(view()), lambda: site.post(view()), site.load, lambda: site.post(view())):
         change()
-        identities.append(reader.take().identity)
-        assert reader.take().identity == identities[-1]
-    assert len(set(identities)) == len(identities)
+        keys.append(reader.take().cache_key)
+        assert reader.take().cache_key == keys[-1]
+    assert len(set(keys)) == len(keys)
 
 
-def test_reader_opened_later_sees_the_same(site: Site, reader: Reader) -> None:
+def test_reader_opened_later_sees_the_same(site: Site, reader: SnapshotReader) -> None:
     for first in range(0, 40, 4):
         site.post(*some_rows(first, 4))
         if first % 12 == 0:
             site.load()
         reader.take()
-    late = Reader(site.hot_log, site.root)
+    late = SnapshotReader(site.hot_log, site.root)
     assert hits_and_views(site, late.take()) == hits_and_views(site, reader.take()) == (40, 40)
     late.close()
 
 
-def test_hot_rows_of_many_batches_are_joined(site: Site, reader: Reader) -> None:
+def test_hot_rows_of_many_batches_are_joined(site: Site, reader: SnapshotReader) -> None:
     for number in range(2 * CHUNKS_MAX):
         site.post(*some_rows(number, 1))
         reader.take()
@@ -252,7 +256,7 @@ def test_hot_rows_of_many_batches_are_joined(site: Site, reader: Reader) -> None
     assert held["path"].num_chunks <= CHUNKS_MAX
 
 
-def test_rows_of_another_node_are_counted_once_too(site: Site, reader: Reader, tmp_path: Path) -> None:
+def test_rows_of_another_node_are_counted_once_too(site: Site, reader: SnapshotReader, tmp_path: Path) -> None:
     other = Site(tmp_path / "other")
     site.post(*some_rows(0, 3))
     other.root = site.root
@@ -271,7 +275,7 @@ def test_hot_rows_read_before_a_fault_are_counted_once_it_is_mended(tmp_path: Pa
     made.post(view(path="/b"))
     whole = made.hot.execute("SELECT message FROM batches WHERE id = 2").fetchone()[0]
     made.hot.execute("UPDATE batches SET message = x'00' WHERE id = 2")
-    reader = Reader(made.hot_log, made.root)
+    reader = SnapshotReader(made.hot_log, made.root)
     with pytest.raises(BatchDamaged):
         reader.take()
     made.hot.execute("UPDATE batches SET message = ? WHERE id = 2", (whole,))
@@ -285,7 +289,7 @@ def test_batches_that_are_joined_as_they_are_read_are_all_there(
     site: Site, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     monkeypatch.setattr(snapshot, "PIECES_MAX", 3)
-    reader = Reader(site.hot_log, site.root)
+    reader = SnapshotReader(site.hot_log, site.root)
     for first in (0, count):
         for row in some_rows(first, count):
             site.post(row)

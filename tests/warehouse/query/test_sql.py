@@ -49,7 +49,7 @@ def connection(site: Site, folder: Path) -> Iterable[duckdb.DuckDBPyConnection]:
 
 
 def ask(folder: Path, question: str) -> list[dict[str, object]]:
-    with sql.answer(folder, question) as answer:
+    with sql.run_query(folder, question) as answer:
         rows: list[dict[str, object]] = answer.read_all().to_pylist()
     return rows
 
@@ -109,7 +109,7 @@ def test_a_question_may_take_the_forms_that_only_read(site: Site, folder: Path, 
         "COPY (SELECT 1) TO '{file}'",
         "WITH c AS (COPY (SELECT 1) TO '{file}') FROM c",
         "WITH c AS (COPY (SELECT 1) TO '{live}' (USE_TMP_FILE false)) FROM c",
-        "WITH gone AS (DELETE FROM kept.hot_hits RETURNING *) FROM gone",
+        "WITH gone AS (DELETE FROM copied.hot_hits RETURNING *) FROM gone",
         "CREATE TABLE t AS SELECT 1",
         "ATTACH '{file}'",
         "SELECT 1; SELECT 2",
@@ -156,20 +156,20 @@ def test_a_wrong_question_is_answered_in_the_words_of_duckdb(site: Site, folder:
 
 def test_a_sum_is_a_plain_number_until_it_has_too_many_digits(site: Site, folder: Path) -> None:
     question = "SELECT sum(views) AS few, sum(1::HUGEINT << 100) AS many FROM daily_views"
-    with sql.answer(folder, question) as answer:
+    with sql.run_query(folder, question) as answer:
         assert str(answer.schema.field("few").type) == "int64"
         assert answer.read_all()["many"].to_pylist() == [3 * 2**100]
 
 
 def test_an_answer_comes_while_it_is_made(site: Site, folder: Path) -> None:
     endless = "SELECT i FROM range(1000000000000) AS t (i)"
-    with sql.answer(folder, endless) as answer:
+    with sql.run_query(folder, endless) as answer:
         assert answer.read_next_batch()["i"][0].as_py() == 0
 
 
 def test_a_row_that_cannot_be_computed_is_told_in_the_words_of_duckdb_when_it_comes(site: Site, folder: Path) -> None:
     late = "SELECT CASE WHEN i = 9000000 THEN error('no such row') ELSE i END AS i FROM range(10000000) AS t (i)"
-    with sql.answer(folder, late) as answer:
+    with sql.run_query(folder, late) as answer:
         assert answer.read_next_batch().num_rows > 0
         with pytest.raises(InvalidSql, match="no such row"):
             answer.read_all()
