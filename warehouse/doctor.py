@@ -1,4 +1,7 @@
-"""Every invariant of the data, checked on the data as it is."""
+"""Check every invariant of the stored data, and report each with its fault.
+
+The SQL here is independent of `daily_count`, whose results it checks.
+"""
 
 import shutil
 import sqlite3
@@ -43,42 +46,41 @@ FROM (SELECT project_id, event_id,
       FROM hits WHERE event_id IS NOT NULL)
 WHERE apart < INTERVAL 7 DAY - INTERVAL 1 MINUTE
 """
-"""A minute less: the hot log goes by the whole second of its commit, which comes after `received_at`."""
+"""Seven days less a minute, because de-duplication goes by the second of the commit, which is after `received_at`."""
 
 
-MEMORY = Path("/dev/shm")  # noqa: S108  # a folder of its own is made in it
-AHEAD = "the tables hold no batch that the hot log never made"
+MEMORY = Path("/dev/shm")  # noqa: S108  # a temporary folder is created in it
+AHEAD = "the tables have no batch that the hot log never had"
 OPENS = "the log of both tables can be read"
 COMPLETE = "both tables have all that was stored in them"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One invariant, and its fault; None where it holds."""
+    """One invariant, and its fault; None if the invariant is true."""
 
     invariant: str
     fault: str | None
 
 
 def examine(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[Finding]:
-    """Check each invariant in turn. The loader waits only while the moment to look at is fixed.
+    """Check each invariant in turn. The lake is locked only while the snapshot is taken.
 
-    Nothing is changed, except that days noted to be recounted are recounted first, and that what a killed process left
-    unsynced is synced.
+    Nothing is changed, except that dirty days are recounted and that what a killed process left unsynced is synced.
 
-    The hot log comes first. Where it cannot be read, nothing that is counted with it can be checked, and is left out.
+    The hot log comes first. If it cannot be read, the invariants that depend on it are left out.
 
     Raises:
         LakeBusy: see `write_lock`.
     """
     yield Finding("the disk has space for new hits", _full_disk(hot.parent, root))
-    with _without_space(hot) as readable:
-        whole = True
-        for finding in _of_hot_log(readable):
-            whole = whole and finding.fault is None
+    with _readable(hot) as readable:
+        is_readable = True
+        for finding in _check_hot_log(readable):
+            is_readable = is_readable and finding.fault is None
             yield finding
-        if whole:
-            yield from _of_snapshot(readable, root, spill, wait_s)
+        if is_readable:
+            yield from _check_snapshot(readable, root, spill, wait_s)
 
 
 def _full_disk(*folders: Path) -> str | None:
@@ -90,12 +92,12 @@ def _full_disk(*folders: Path) -> str | None:
 
 
 @contextmanager
-def _without_space(hot: Path) -> Iterator[Path]:
-    """Yield the path of the hot log; on a full disk, that of a copy in memory if SQLite cannot open the hot log itself.
+def _readable(hot: Path) -> Iterator[Path]:
+    """Yield the path of the hot log, or of a copy in memory if a full disk keeps SQLite from opening it.
 
-    SQLite needs 32 KiB beside a file that no other process has open, also to read it.
+    To read a file that no other process has open, SQLite needs 32 KiB of disk space beside the file.
     """
-    if hot.stat().st_size == 0:  # to connect would create tables in it
+    if hot.stat().st_size == 0:  # connecting would create tables in the file
         yield hot
         return
     try:
@@ -111,7 +113,7 @@ def _without_space(hot: Path) -> Iterator[Path]:
     yield hot
 
 
-def _of_hot_log(hot: Path) -> Iterator[Finding]:
+def _check_hot_log(hot: Path) -> Iterator[Finding]:
     fault = _broken_file(hot)
     yield Finding("the hot log is a whole SQLite file", fault)
     if fault is None:
@@ -120,7 +122,7 @@ def _of_hot_log(hot: Path) -> Iterator[Finding]:
             yield Finding("every hot batch can be read and has its rows", _broken_batch(connection))
 
 
-def _of_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[Finding]:
+def _check_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[Finding]:
     try:
         opened = SnapshotReader(hot, root)
     except HotLogBehind as error:
@@ -139,7 +141,7 @@ def _of_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[
             yield Finding(COMPLETE, str(error))
             return
         yield Finding(COMPLETE, None)
-        yield Finding("no day of daily_views waits to be counted anew", unfinished)
+        yield Finding("no day of daily_views waits to be recounted", unfinished)
         yield Finding("every file of the tables exists, with its size", _missing_file(snapshot))
         yield Finding(AHEAD, None)
         yield Finding("every batch that left the hot log is in the tables", _dropped(connection, snapshot))
@@ -153,7 +155,7 @@ def _of_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[
 
 
 def _unfinished(connection: sqlite3.Connection, root: Path) -> str | None:
-    """What a killed process left to count is counted here, as the next load would."""
+    """Recount dirty days as the next load would, and return why that failed; None if it did not."""
     if not dirty_days.list_dirty(connection):
         return None
     try:
@@ -178,10 +180,10 @@ def _broken_file(hot: Path) -> str | None:
     if hot.stat().st_size == 0:
         return "the file is empty"
     try:
-        said = _integrity(hot)
+        result = _integrity(hot)
     except sqlite3.DatabaseError as error:
         return str(error)
-    return None if said == "ok" else said
+    return None if result == "ok" else result
 
 
 def _integrity(hot: Path) -> str:
@@ -193,22 +195,22 @@ def _broken_batch(connection: sqlite3.Connection) -> str | None:
     in_messages = "SELECT id, rows, message FROM batches WHERE id NOT IN (SELECT id FROM staged) ORDER BY id"
     for id, rows, message in connection.execute(in_messages):
         try:
-            read = _validated(message)
+            found = _validated_rows(message)
         except (OSError, ValueError, EOFError) as error:
             return f"batch {id} cannot be read: {error}"
-        if read != rows:
-            return f"batch {id} has {read} rows, not {rows}"
+        if found != rows:
+            return f"batch {id} has {found} rows, not {rows}"
     return None
 
 
-def _validated(message: bytes) -> int:
+def _validated_rows(message: bytes) -> int:
     rows = batches.decode(message)
     rows.validate(full=True)
     return int(rows.num_rows)
 
 
 def _dropped(connection: sqlite3.Connection, snapshot: Snapshot) -> str | None:
-    """What the hot log has deleted must be in both tables, except batches whose loss was accepted."""
+    """Return the table that lacks batches deleted from the hot log, unless their loss was accepted."""
     deleted, recorded = batches.deleted_through(connection), synced.recorded(connection)
     for name, state in (("hits", snapshot.hits), ("daily_views", snapshot.daily_views)):
         if state.offset < min(deleted, recorded[name].last_batch):
@@ -219,7 +221,7 @@ def _dropped(connection: sqlite3.Connection, snapshot: Snapshot) -> str | None:
 
 
 def _counterexamples(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, sql: str) -> str | None:
-    advice = "; readership rebuild counts them anew from hits" if sql is _DAILY_DIFFERS else ""
+    advice = "; readership rebuild recounts them from hits" if sql is _DAILY_DIFFERS else ""
     try:
         times, first = _run(database, snapshot, sql)
     except duckdb.Error as error:

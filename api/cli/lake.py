@@ -25,8 +25,8 @@ from warehouse.hotlog import batches
 from warehouse.maintenance import compact
 from warehouse.maintenance.erase import erase_before, first_trusted_s
 from warehouse.maintenance.load import is_due, load
-from warehouse.maintenance.reclassify import Reclassified, Rules, reclassify, survey
-from warehouse.maintenance.reclassify_diff import Moves
+from warehouse.maintenance.reclassify import Reclassified, Rules, preview, reclassify
+from warehouse.maintenance.reclassify_diff import Diff
 from warehouse.maintenance.rollup import rebuild
 from warehouse.plural import counted
 from warehouse.query import engine
@@ -109,7 +109,7 @@ def reclassify_(settings: Settings, dry_run: bool) -> None:
         closing(batches.connect(settings.hot_log)) as hot,
         closing(engine.connect(settings.run / "spill")) as database,
     ):
-        call = survey if dry_run else reclassify
+        call = preview if dry_run else reclassify
         done = call(hot, settings.lake, database, RULES, LOCK_WAIT_S, on_day)
     seconds = time.monotonic() - began
     if sys.stdout.isatty():
@@ -185,7 +185,7 @@ def _findings_table(findings: list[Finding]) -> Table:
     return table(("invariant", "finding"), ((finding.invariant, finding.fault or "holds") for finding in findings))
 
 
-def _moves_tables(moves: Moves) -> list[Table]:
+def _moves_tables(moves: Diff) -> list[Table]:
     """Which hits moved from one rule to another, and by how many each kind of traffic and each agent grew."""
     if not moves.hits:
         return []

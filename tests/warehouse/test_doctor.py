@@ -26,12 +26,12 @@ FILES = "every file of the tables exists, with its size"
 HOT_FILE = "the hot log is a whole SQLite file"
 CHECKSUM = "every hot batch has its checksum"
 HOT_BATCH = "every hot batch can be read and has its rows"
-AHEAD = "the tables hold no batch that the hot log never made"
+AHEAD = "the tables have no batch that the hot log never had"
 DAILY = "daily_views equals hits grouped"
 PARTITION = "every hit is in the partition of its UTC day"
 TWICE = "no event id is counted twice within seven days"
-UNFINISHED = "no day of daily_views waits to be counted anew"
-REBUILD = "; readership rebuild counts them anew from hits"
+UNFINISHED = "no day of daily_views waits to be recounted"
+REBUILD = "; readership rebuild recounts them from hits"
 LOG = "the log of both tables can be read"
 DROPPED = "every batch that left the hot log is in the tables"
 SPACE = "the disk has space for new hits"
@@ -64,11 +64,11 @@ def faults(site: Site) -> dict[str, str]:
     return {invariant: fault for invariant, fault in findings(site).items() if fault is not None}
 
 
-def test_all_is_well_in_rows_hot_loaded_and_compacted(site: Site) -> None:
+def test_hot_loaded_and_compacted_rows_have_no_fault(site: Site) -> None:
     assert findings(site) == dict.fromkeys(ALL)
 
 
-def test_all_is_well_where_nothing_is_yet(tmp_path: Path) -> None:
+def test_new_data_folder_has_no_fault(tmp_path: Path) -> None:
     site = Site(tmp_path)
     assert findings(site) == dict.fromkeys(ALL)
     site.close()
@@ -122,7 +122,7 @@ def test_file_of_the_right_size_that_is_not_parquet_is_found(site: Site, spec: d
     assert Path(file.path).name in found[DAILY]
 
 
-def test_day_that_cannot_be_counted_anew_is_told_and_the_other_invariants_are_checked(site: Site) -> None:
+def test_day_that_cannot_be_recounted_is_reported_and_the_other_invariants_are_checked(site: Site) -> None:
     dirty_days.mark_dirty(site.hot, ["2026-09-15"])
     gone = Path(site.state(delta_table.DAILY_VIEWS_TABLE).files[0].path)
     gone.unlink()

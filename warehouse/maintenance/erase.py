@@ -1,7 +1,7 @@
-"""Rows removed for good: a project's, and those of days past the retention.
+"""Delete the rows of a project, or those of the days before the retention.
 
-They leave both tables a month at a time, so that loads go on in between. Their files go with `compact.tidy`,
-`delta_table.GRACE_H` hours later; of the hot log they are gone at once.
+Both tables lose the rows one month at a time, and loads run in between. `compact.vacuum` removes the files
+`delta_table.GRACE_H` hours later. The hot log loses the rows at once.
 """
 
 import sqlite3
@@ -34,9 +34,9 @@ def erase_project(
     wait_s: float,
     on_step: OnStep = lambda step: None,
 ) -> int:
-    """Remove a project's rows, also those that wait in the hot log; returns how many hits they were.
+    """Delete a project's rows, those in the hot log included, and return the number of its hits.
 
-    Nothing of the project may be posted meanwhile. If it is cut short it may be repeated.
+    The caller makes sure that nothing is posted to the project meanwhile. An interrupted call can be repeated.
 
     Raises:
         LakeBusy: see `durability.durable_writes` and `rollup.retry_commit`.
@@ -58,29 +58,29 @@ def erase_before(
     wait_s: float,
     on_step: OnStep = lambda step: None,
 ) -> int:
-    """Remove the days that ended more than `days` days before `today`; returns how many hits they held.
+    """Delete the days that ended more than `days` days before `today`, and return the number of their hits.
 
     Raises:
         LakeBusy: see `durability.durable_writes` and `rollup.retry_commit`.
     """
-    first_kept = (today - timedelta(days=days)).isoformat()
+    first_retained = (today - timedelta(days=days)).isoformat()
     load(hot, root, wait_s)
     old = {
         file.partition
         for file in delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
-        if file.partition < first_kept
+        if file.partition < first_retained
     }
-    return _erase(hot, root, old, f"date < '{first_kept}'", wait_s, on_step)
+    return _erase(hot, root, old, f"date < '{first_retained}'", wait_s, on_step)
 
 
 def first_trusted_s(root: Path, database: duckdb.DuckDBPyConnection, now_s: float) -> float:
-    """Return the newest time that a folder without a `clock` record shows, in seconds since 1970.
+    """Return the newest trusted time of a folder that has no `clock` record yet, in seconds since 1970.
 
-    That is the time of its last upkeep, else when its newest hit was received, else `now_s`.
+    It is the time of the last vacuum; without one, the time of the newest hit; without a hit, `now_s`.
     """
-    tidied = root / delta_table.LAST_VACUUM
-    if tidied.exists():
-        return tidied.stat().st_mtime
+    last_vacuum = root / delta_table.LAST_VACUUM
+    if last_vacuum.exists():
+        return last_vacuum.stat().st_mtime
     files = delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
     if not files:
         return now_s
@@ -99,17 +99,17 @@ def _days(database: duckdb.DuckDBPyConnection, files: Sequence[File], project: s
 
 def _erase(hot: sqlite3.Connection, root: Path, days: Iterable[str], where: str, wait_s: float, on_step: OnStep) -> int:
     removed = 0
-    for _, of_month in groupby(sorted(days), key=lambda day: day[:7]):
+    for _, days_of_month in groupby(sorted(days), key=lambda day: day[:7]):
         with durable_writes(hot, root, wait_s):
             catch_up(hot, root)
             rollup.recount_dirty(hot, root)
-            removed += _erase_of_month(hot, root, list(of_month), where, on_step)
+            removed += _erase_month(hot, root, list(days_of_month), where, on_step)
         pause_for_waiters()
     wal.empty(hot)
     return removed
 
 
-def _erase_of_month(hot: sqlite3.Connection, root: Path, days: Sequence[str], where: str, on_step: OnStep) -> int:
+def _erase_month(hot: sqlite3.Connection, root: Path, days: Sequence[str], where: str, on_step: OnStep) -> int:
     dirty_days.mark_dirty(hot, days)
     within = f"{where} AND date >= '{days[0]}' AND date <= '{days[-1]}'"
     on_step("before delete from hits")

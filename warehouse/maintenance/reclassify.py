@@ -1,7 +1,7 @@
-"""Stored hits under today's rules: `hits` rewritten a day at a time, and `daily_views` with it.
+"""Apply the current rules to stored hits: rewrite `hits` one day at a time, and recount `daily_views`.
 
-Only days that hold a row of another ruleset are touched. The rules are asked about each distinct user agent once, and
-the rows never leave DuckDB, which spills what is too large for its memory.
+Only days that have a hit of another ruleset are rewritten. Each distinct user agent is classified once. The rows stay
+in DuckDB, which spills what exceeds its memory limit.
 """
 
 import sqlite3
@@ -21,36 +21,37 @@ from warehouse.lake.lock import pause_for_waiters
 from warehouse.maintenance import rollup
 from warehouse.maintenance.catch_up import OnStep, catch_up
 from warehouse.maintenance.load import load
-from warehouse.maintenance.reclassify_diff import Gathering, Moves
+from warehouse.maintenance.reclassify_diff import Diff, DiffTable
 from warehouse.query import engine
 from warehouse.schema import CLASSIFICATION, HITS
 
 OnDay = Callable[[int, int], None]
-"""Told how many days are done, of how many."""
+"""Called after each day with the number of days done and the total."""
 STEPS = ("before commit of hits", "before commit of daily_views", "before clear", "after clear")
-ASKED_AT_ONCE = 2_000
-REMEMBERED_MAX = 200_000
-"""User agents remembered from day to day. With more all are forgotten between two days."""
+CLASSIFY_BATCH = 2_000
+"""User agents in one call of `Rules.classify`."""
+CACHED_MAX = 200_000
+"""User agents whose classification is cached from one day to the next. A larger cache is emptied between two days."""
 
-_SAID = frozenset(CLASSIFICATION.names) - {"user_agent"}
-_CREATE = f"CREATE OR REPLACE TEMP TABLE said ({', '.join(f'{name} VARCHAR' for name in CLASSIFICATION.names)})"
-_UNKNOWN = """
-CREATE OR REPLACE TEMP TABLE unknown AS
-SELECT DISTINCT user_agent FROM {files} AS stored ANTI JOIN said USING (user_agent)
+_CLASSIFIED = frozenset(CLASSIFICATION.names) - {"user_agent"}
+_CREATE = f"CREATE OR REPLACE TEMP TABLE classified ({', '.join(f'{name} VARCHAR' for name in CLASSIFICATION.names)})"
+_UNCLASSIFIED = """
+CREATE OR REPLACE TEMP TABLE unclassified AS
+SELECT DISTINCT user_agent FROM {files} AS stored ANTI JOIN classified USING (user_agent)
 """
-_SLICE = "SELECT user_agent FROM unknown WHERE rowid >= $first AND rowid < $end"
-_OTHER = "SELECT count(*) FROM {files} WHERE ruleset <> $ruleset"
-_DAYS = "SELECT DISTINCT date::VARCHAR AS day FROM {files} WHERE ruleset <> $ruleset ORDER BY day"
-_RULED = f"""
-SELECT {", ".join(f"said.{name}" if name in _SAID else f"stored.{name}" for name in HITS.names)}
-FROM {{files}} AS stored LEFT JOIN said USING (user_agent)
+_SLICE = "SELECT user_agent FROM unclassified WHERE rowid >= $first AND rowid < $end"
+_COUNT_OUTDATED = "SELECT count(*) FROM {files} WHERE ruleset <> $ruleset"
+_OUTDATED_DAYS = "SELECT DISTINCT date::VARCHAR AS day FROM {files} WHERE ruleset <> $ruleset ORDER BY day"
+_RECLASSIFIED = f"""
+SELECT {", ".join(f"classified.{name}" if name in _CLASSIFIED else f"stored.{name}" for name in HITS.names)}
+FROM {{files}} AS stored LEFT JOIN classified USING (user_agent)
 ORDER BY {", ".join(f"stored.{name}" for name in HITS_TABLE.order)}
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Today's rules: their version, and a function from user agents to a table of schema `CLASSIFICATION`."""
+    """The current rules: their version, and a function from user agents to a table of schema CLASSIFICATION."""
 
     ruleset: str
     classify: Callable[[list[str]], pa.Table]
@@ -58,34 +59,33 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Reclassified:
-    """Days that held hits of another ruleset, how many hits, the user agents looked at; and what moved."""
+    """Result of a run: days and number of the hits of another ruleset, user agents classified, and the diff.
+
+    The command line prints the result as JSON with these names.
+    """
 
     days: int
     hits: int
     user_agents: int
-    moves: Moves
+    moves: Diff
 
 
-def survey(
+def preview(
     hot: sqlite3.Connection,
     root: Path,
     database: duckdb.DuckDBPyConnection,
     rules: Rules,
     wait_s: float,
-    on_day: OnDay = lambda done, of: None,
+    on_day: OnDay = lambda done, total: None,
 ) -> Reclassified:
-    """What `reclassify` would do now. Nothing is changed, but that the hot log is loaded first.
+    """Return what `reclassify` would do now. The hot log is loaded first; nothing else changes.
 
     Raises:
         LakeBusy, HotLogBehind: see `load.load`.
     """
     load(hot, root, wait_s)
     with database.cursor() as cursor:
-        return _Run(cursor, rules).over(
-            root,
-            lambda run, day: delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE, day),
-            on_day,
-        )
+        return _Run(cursor, root, rules).for_each_day(partial(_list_day, root), on_day)
 
 
 def reclassify(
@@ -94,30 +94,31 @@ def reclassify(
     database: duckdb.DuckDBPyConnection,
     rules: Rules,
     wait_s: float,
-    on_day: OnDay = lambda done, of: None,
+    on_day: OnDay = lambda done, total: None,
     on_step: OnStep = lambda step: None,
 ) -> Reclassified:
-    """Give every stored hit the columns that today's rules give its user agent.
+    """Give each stored hit the classification that the current rules give its user agent.
 
-    The lake is held for a day at a time. Readers see a day, its hits and its counts, as it was or as it is. Cut short,
-    it goes on where it was when it is called again; the day it was at is counted by the next load.
+    The lake is locked for one day at a time, and readers see each day either before or after its change. After an
+    interruption the next call continues; the next load recounts the day that was interrupted.
 
     Raises:
         LakeBusy: see `durability.durable_writes` and `rollup.retry_commit`.
         HotLogBehind: see `load.load`.
     """
-
-    def rewritten(run: "_Run", day: str) -> Sequence[File]:
-        with durable_writes(hot, root, wait_s):
-            catch_up(hot, root)
-            rollup.recount_dirty(hot, root)
-            files = rollup.retry_commit(partial(_rewrite, hot, root, database, run, day, on_step))
-        pause_for_waiters()
-        return files
-
     load(hot, root, wait_s)
     with database.cursor() as cursor:
-        return _Run(cursor, rules).over(root, rewritten, on_day)
+        run = _Run(cursor, root, rules)
+
+        def rewrite(day: str) -> Sequence[File]:
+            with durable_writes(hot, root, wait_s):
+                catch_up(hot, root)
+                rollup.recount_dirty(hot, root)
+                files = rollup.retry_commit(partial(_rewrite, hot, root, database, run, day, on_step))
+            pause_for_waiters()
+            return files
+
+        return run.for_each_day(rewrite, on_day)
 
 
 def _rewrite(
@@ -128,15 +129,15 @@ def _rewrite(
     day: str,
     on_step: OnStep,
 ) -> Sequence[File]:
-    """The files that were replaced; none if another process was first."""
+    """Rewrite a day, and return the files that were replaced: none if another process has rewritten the day."""
     table = delta_table.open_table(root, HITS_TABLE)
     files = delta_table.list_files(table, HITS_TABLE, day)
-    if not run.others(files):
+    if not run.count_outdated(files):
         return []
-    run.ask(files)
+    run.classify(files)
     dirty_days.mark_dirty(hot, [day])
     on_step("before commit of hits")
-    delta_table.replace_partition(table, HITS_TABLE, day, run.ruled(files))
+    delta_table.replace_partition(table, HITS_TABLE, day, run.reclassified(files))
     rollup.recount_days(root, database, [day], on_step)
     on_step("before clear")
     dirty_days.clear_dirty(hot, [day])
@@ -144,61 +145,66 @@ def _rewrite(
     return files
 
 
+def _list_day(root: Path, day: str) -> Sequence[File]:
+    return delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE, day)
+
+
 class _Run:
-    """What one run remembers: the answers to the user agents it met, and the moves, in tables of its cursor's own."""
+    """State of one run: classified user agents and the diff, both in temporary tables of its cursor."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, rules: Rules) -> None:
-        self._cursor, self._rules = cursor, rules
-        self._asked = 0
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, root: Path, rules: Rules) -> None:
+        self._cursor, self._root, self._rules = cursor, root, rules
+        self._user_agents = 0
         cursor.execute(_CREATE)
-        self._gathering = Gathering(cursor)
+        self._diff = DiffTable(cursor)
 
-    def over(self, root: Path, replaced: Callable[["_Run", str], Sequence[File]], on_day: OnDay) -> Reclassified:
-        """Each day in turn; `replaced` gives the files whose rows are compared with today's rules."""
+    def for_each_day(self, replace: Callable[[str], Sequence[File]], on_day: OnDay) -> Reclassified:
+        """Call `replace` for each outdated day, and compare the files that it returns with the current rules."""
         days = hits = 0
-        every = self._days(delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE))
-        for done, day in enumerate(every, start=1):
-            self._forget()
-            self.ask(
-                delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE, day)
-            )  # before the lake is held: of a large day it takes a while
-            files = replaced(self, day)
+        outdated_days = self._outdated_days()
+        for done, day in enumerate(outdated_days, start=1):
+            self._limit_cache()
+            self.classify(_list_day(self._root, day))  # without the lake's lock: a large day takes a while
+            files = replace(day)
             if files:
-                days, hits = days + 1, hits + self.others(files)
-                self._gathering.add(files)
-            on_day(done, len(every))
-        return Reclassified(days, hits, self._asked, self._gathering.moves())
+                days, hits = days + 1, hits + self.count_outdated(files)
+                self._diff.add(files)
+            on_day(done, len(outdated_days))
+        return Reclassified(days, hits, self._user_agents, self._diff.read())
 
-    def others(self, files: Sequence[File]) -> int:
-        """Rows of another ruleset than today's."""
-        return self._number(_OTHER.format(files=engine.parquet(files)), ruleset=self._rules.ruleset) if files else 0
+    def count_outdated(self, files: Sequence[File]) -> int:
+        """Return the number of rows of another ruleset."""
+        if not files:
+            return 0
+        return self._number(_COUNT_OUTDATED.format(files=engine.parquet(files)), ruleset=self._rules.ruleset)
 
-    def ask(self, files: Sequence[File]) -> None:
-        """Have an answer to every user agent of the files."""
+    def classify(self, files: Sequence[File]) -> None:
+        """Classify the user agents of the files that are not in the cache."""
         if not files:
             return
-        self._cursor.execute(_UNKNOWN.format(files=engine.parquet(files)))
-        unknown = self._number("SELECT count(*) FROM unknown")
-        for first in range(0, unknown, ASKED_AT_ONCE):
-            values = {"first": first, "end": first + ASKED_AT_ONCE}
-            asked = self._cursor.sql(_SLICE, params=values).to_arrow_table()["user_agent"].to_pylist()
-            self._cursor.register("answers", self._rules.classify(asked))
-            self._cursor.execute(f"INSERT INTO said SELECT {', '.join(CLASSIFICATION.names)} FROM answers")
-            self._cursor.unregister("answers")
-        self._asked += unknown
+        self._cursor.execute(_UNCLASSIFIED.format(files=engine.parquet(files)))
+        unclassified = self._number("SELECT count(*) FROM unclassified")
+        for first in range(0, unclassified, CLASSIFY_BATCH):
+            values = {"first": first, "end": first + CLASSIFY_BATCH}
+            user_agents = self._cursor.sql(_SLICE, params=values).to_arrow_table()["user_agent"].to_pylist()
+            self._cursor.register("batch", self._rules.classify(user_agents))
+            self._cursor.execute(f"INSERT INTO classified SELECT {', '.join(CLASSIFICATION.names)} FROM batch")
+            self._cursor.unregister("batch")
+        self._user_agents += unclassified
 
-    def ruled(self, files: Sequence[File]) -> pa.RecordBatchReader:
-        """The rows of the files under today's rules, in the order of the table."""
-        return self._cursor.sql(_RULED.format(files=engine.rows(HITS_TABLE, files))).to_arrow_reader().cast(HITS)
+    def reclassified(self, files: Sequence[File]) -> pa.RecordBatchReader:
+        """Return the rows of the files under the current rules, in the order of the table."""
+        return self._cursor.sql(_RECLASSIFIED.format(files=engine.rows(HITS_TABLE, files))).to_arrow_reader().cast(HITS)
 
-    def _days(self, files: Sequence[File]) -> list[str]:
+    def _outdated_days(self) -> list[str]:
+        files = delta_table.list_files(delta_table.open_table(self._root, HITS_TABLE), HITS_TABLE)
         if not files:
             return []
-        values = {"ruleset": self._rules.ruleset}
-        return [day for (day,) in self._cursor.execute(_DAYS.format(files=engine.parquet(files)), values).fetchall()]
+        sql = _OUTDATED_DAYS.format(files=engine.parquet(files))
+        return [day for (day,) in self._cursor.execute(sql, {"ruleset": self._rules.ruleset}).fetchall()]
 
-    def _forget(self) -> None:
-        if self._number("SELECT count(*) FROM said") > REMEMBERED_MAX:
+    def _limit_cache(self) -> None:
+        if self._number("SELECT count(*) FROM classified") > CACHED_MAX:
             self._cursor.execute(_CREATE)
 
     def _number(self, sql: str, **values: str) -> int:

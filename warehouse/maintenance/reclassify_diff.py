@@ -1,4 +1,4 @@
-"""What other rules would change, or changed: which hits moved from one rule to another, on how many paths."""
+"""Differences between the stored classification of hits and the one of the current rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,40 +8,41 @@ import duckdb
 from warehouse.lake.delta_table import File
 from warehouse.query import engine
 
-GATHERED_MAX = 1_000_000
-"""Rows gathered before those of several days are added up."""
+ROWS_MAX = 1_000_000
+"""Rows of the diff table above which the rows of several days are added up."""
 
-_MOVED = "traffic rule agent".split()
+_COMPARED = "traffic rule agent".split()
 _CREATE = f"""
-CREATE OR REPLACE TEMP TABLE moved (
-    {", ".join(f"{age}_{name} VARCHAR" for age in ("old", "new") for name in _MOVED)},
+CREATE OR REPLACE TEMP TABLE changed (
+    {", ".join(f"{age}_{name} VARCHAR" for age in ("old", "new") for name in _COMPARED)},
     project_id VARCHAR, path VARCHAR, hits BIGINT
 )
 """
-_GATHER = f"""
-INSERT INTO moved
-SELECT {", ".join(f"stored.{name}" for name in _MOVED)}, {", ".join(f"said.{name}" for name in _MOVED)},
+_ADD_FILES = f"""
+INSERT INTO changed
+SELECT {", ".join(f"stored.{name}" for name in _COMPARED)}, {", ".join(f"classified.{name}" for name in _COMPARED)},
        project_id, path, count(*)
-FROM {{files}} AS stored JOIN said USING (user_agent)
-WHERE {" OR ".join(f"stored.{name} IS DISTINCT FROM said.{name}" for name in _MOVED)}
+FROM {{files}} AS stored JOIN classified USING (user_agent)
+WHERE {" OR ".join(f"stored.{name} IS DISTINCT FROM classified.{name}" for name in _COMPARED)}
 GROUP BY ALL
 """
 _ADD_UP = """
-CREATE OR REPLACE TEMP TABLE moved AS
-SELECT * EXCLUDE (hits), sum(hits)::BIGINT AS hits FROM moved GROUP BY ALL
+CREATE OR REPLACE TEMP TABLE changed AS
+SELECT * EXCLUDE (hits), sum(hits)::BIGINT AS hits FROM changed GROUP BY ALL
 """
 _BY_RULE = """
 SELECT old_traffic, old_rule, new_traffic, new_rule, sum(hits)::BIGINT AS hits, count(*) AS paths
-FROM (SELECT old_traffic, old_rule, new_traffic, new_rule, project_id, path, sum(hits) AS hits FROM moved GROUP BY ALL)
+FROM (SELECT old_traffic, old_rule, new_traffic, new_rule, project_id, path, sum(hits) AS hits
+      FROM changed GROUP BY ALL)
 GROUP BY ALL ORDER BY hits DESC, old_traffic, old_rule, new_traffic, new_rule
 """
 _TOTAL = """
 SELECT coalesce(sum(hits), 0)::BIGINT, count(*)
-FROM (SELECT sum(hits) AS hits FROM moved GROUP BY project_id, path)
+FROM (SELECT sum(hits) AS hits FROM changed GROUP BY project_id, path)
 """
 _SIGNED = """
-(SELECT new_traffic AS traffic, new_agent AS agent, hits FROM moved
- UNION ALL SELECT old_traffic, old_agent, -hits FROM moved)
+(SELECT new_traffic AS traffic, new_agent AS agent, hits FROM changed
+ UNION ALL SELECT old_traffic, old_agent, -hits FROM changed)
 """
 _BY_TRAFFIC = f"""
 SELECT traffic, NULL, sum(hits)::BIGINT AS change FROM {_SIGNED} GROUP BY traffic HAVING change <> 0 ORDER BY traffic
@@ -53,8 +54,8 @@ GROUP BY traffic, agent HAVING change <> 0 ORDER BY traffic, abs(change) DESC, a
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """Hits that one rule had, and another has; `paths` are pages of projects."""
+class RuleChange:
+    """Hits whose rule changes from one to another, and the number of (project, path) pairs that have them."""
 
     old_traffic: str
     old_rule: str
@@ -65,8 +66,8 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """By how many hits a kind of traffic, or an agent of it, grew; negative where it shrank."""
+class CountChange:
+    """Difference in the number of hits of a kind of traffic, or of one of its agents; negative for a loss."""
 
     traffic: str
     agent: str | None
@@ -74,37 +75,38 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
-    """All moves, most hits first, and what they come to. Each hit is in one move at most."""
+class Diff:
+    """Hits whose classification changes, their number of (project, path) pairs, and the changes, most hits first."""
 
     hits: int
     paths: int
-    by_rule: tuple[Move, ...]
-    by_traffic: tuple[Change, ...]
-    by_agent: tuple[Change, ...]
+    by_rule: tuple[RuleChange, ...]
+    by_traffic: tuple[CountChange, ...]
+    by_agent: tuple[CountChange, ...]
 
 
-class Gathering:
-    """Moves gathered over many days, in a table of the cursor, beside the table `said` of `reclassify`."""
+class DiffTable:
+    """Diff of many days, in a temporary table of a cursor that also has the table `classified` of `reclassify`."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self._cursor = cursor
         cursor.execute(_CREATE)
 
     def add(self, files: Sequence[File]) -> None:
-        """Compare the rows of these files with what is said of their user agents."""
-        self._cursor.execute(_GATHER.format(files=engine.parquet(files)))
-        if self._number("SELECT count(*) FROM moved") > GATHERED_MAX:
+        """Add the differences between the rows of files and the table `classified`."""
+        self._cursor.execute(_ADD_FILES.format(files=engine.parquet(files)))
+        if self._number("SELECT count(*) FROM changed") > ROWS_MAX:
             self._cursor.execute(_ADD_UP)
 
-    def moves(self) -> Moves:
+    def read(self) -> Diff:
+        """Return the diff of all files added so far."""
         hits, paths = self._cursor.execute(_TOTAL).fetchall()[0]
-        return Moves(
+        return Diff(
             hits,
             paths,
-            tuple(Move(*row) for row in self._cursor.execute(_BY_RULE).fetchall()),
-            tuple(Change(*row) for row in self._cursor.execute(_BY_TRAFFIC).fetchall()),
-            tuple(Change(*row) for row in self._cursor.execute(_BY_AGENT).fetchall()),
+            tuple(RuleChange(*row) for row in self._cursor.execute(_BY_RULE).fetchall()),
+            tuple(CountChange(*row) for row in self._cursor.execute(_BY_TRAFFIC).fetchall()),
+            tuple(CountChange(*row) for row in self._cursor.execute(_BY_AGENT).fetchall()),
         )
 
     def _number(self, sql: str) -> int:

@@ -1,7 +1,7 @@
-"""A data folder that lost a store or part of a table: what is missing, and how to go on without it.
+"""Recovery of a data folder that lost a store or part of a table: list what is lost, and accept the loss.
 
-Each step can be repeated, and the last one ends the refusal: a run that is cut short leaves a folder that is still
-refused.
+A service refuses to start in such a folder. Each step of the recovery can be repeated, and only the last one ends the
+refusal: after an interruption the folder is still refused.
 """
 
 import sqlite3
@@ -39,10 +39,10 @@ _EVENT_IDS = """
 SELECT project_id, event_id, epoch(max(received_at))::BIGINT AS seen_s FROM {files}
 WHERE event_id IS NOT NULL AND received_at > $since GROUP BY ALL
 """
-_EVENT_IDS_AT_ONCE = 10_000
+_EVENT_IDS_CHUNK = 10_000
 
 EventIds = Iterator[list[tuple[str, str, int]]]
-"""Lists of project, event id and the second of its last hit."""
+"""Lists of project, event id, and time of the last hit with that id in seconds since 1970."""
 
 _LOST_HOT_LOG = (
     "hits that were accepted and not yet loaded into the lake; the record of imported logs; Idempotency-Keys of the "
@@ -70,7 +70,7 @@ _ACCEPTING_TABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A store that lacks something, what is lost with it, and what accepting the loss does."""
+    """A store that lacks data: its fault, what is lost with it, and what accepting the loss does."""
 
     store: str
     fault: str
@@ -79,13 +79,13 @@ class Loss:
 
 
 def losses(hot_log: Path, root: Path, database_url: str) -> list[Loss]:
-    """Return what is lost in a data folder; nothing is changed.
+    """Return what is lost in a data folder. Nothing is changed.
 
-    What the tables lack comes alone: the other stores are compared with the tables once those can be used.
+    If tables lack data, only their losses are returned: the other stores are compared with complete tables.
 
     Raises:
-        DataIncomplete: the hot log is damaged: an empty one may only take its place if it is moved away.
-        ControlUnreadable: the control database is damaged; the same.
+        DataIncomplete: the hot log is damaged. The operator must move the file away before an empty one replaces it.
+        ControlUnreadable: the control database is damaged. The same holds for its file.
     """
     completeness.require_whole(hot_log)
     if of_tables := table_losses(hot_log, root):
@@ -108,9 +108,9 @@ def losses(hot_log: Path, root: Path, database_url: str) -> list[Loss]:
 
 
 def table_losses(hot_log: Path, root: Path) -> list[Loss]:
-    """Return what the tables lack of what the hot log recorded; without a hot log, what is broken in their logs.
+    """Return what the tables lack of the hot log's record; without a hot log, what is broken in the tables' logs.
 
-    The hot log stays as it is.
+    The hot log is not changed.
 
     Raises:
         StoreTooNew: a newer release wrote the hot log.
@@ -128,19 +128,20 @@ def table_losses(hot_log: Path, root: Path) -> list[Loss]:
 def accept_hot_log(
     hot: sqlite3.Connection, root: Path, database: duckdb.DuckDBPyConnection, now: datetime, is_another_node: bool
 ) -> None:
-    """Make this hot log, which may be new, one of the lake; its event ids are complete already: see `event_ids`.
+    """Register a hot log, which may be new, with the lake. The caller has restored its event ids (see `event_ids`).
 
-    With `is_another_node` the hot logs recorded before stay in use: this one is of one more machine. The days to
-    recount come first, because the record that imports must ask ends the refusal of a new hot log. The batch ids come
-    last: their order ends the refusal of an older one.
+    With `is_another_node`, the hot log belongs to an additional machine, and those registered before stay in use.
+
+    The order matters. The dirty days come first, because the registration ends the refusal of a new hot log. The batch
+    ids come last, because they end the refusal of an older hot log.
     """
     node = batches.node_id(hot)
     dirty_days.mark_dirty(hot, _differing_days(root, database))
     if not is_another_node:
-        _give_up_others(root, node)
+        _abandon_others(root, node)
     registry.record_hot_log(root, HotLogRecord(node, ledger_from_s=now.timestamp()))
     offsets = {spec.name: delta_table.offset(delta_table.open_table(root, spec), node) for spec in delta_table.TABLES}
-    if offsets["daily_views"] < offsets["hits"]:  # the batches between are in hits, and their days are recounted
+    if offsets["daily_views"] < offsets["hits"]:  # the batches in between are in hits, and their days are dirty
         rows = DAILY_VIEWS_TABLE.schema.empty_table()
         delta_table.append(delta_table.open_table(root, DAILY_VIEWS_TABLE), rows, node, offsets["hits"])
     unloaded = _unloaded(hot, root, database, offsets["hits"])
@@ -151,9 +152,9 @@ def accept_hot_log(
 
 
 def _unloaded(hot: sqlite3.Connection, root: Path, database: duckdb.DuckDBPyConnection, offset: int) -> pa.RecordBatch:
-    """Return the waiting hits under batch ids that the lake has already, without those that are in the lake.
+    """Return the waiting hits that are not in the lake although the lake already has their batch ids.
 
-    They were accepted after an older copy of the hot log was put back. Rows in staged files are left out.
+    They were accepted after an older copy of the hot log had been restored. Rows in staged files are left out.
     """
     rows = [batch.rows for batch in batches.above(hot, 0) if batch.id <= offset]
     with database.cursor() as cursor:
@@ -163,12 +164,12 @@ def _unloaded(hot: sqlite3.Connection, root: Path, database: duckdb.DuckDBPyConn
 
 
 def accept_control(database_url: str, root: Path) -> None:
-    """Make the control database as it is, or a new one, the one of the lake."""
+    """Register the control database as it is, or a new one, with the lake."""
     control.connect(database_url).dispose()
     completeness.register_control(control.read_identity(database_url), root)
 
 
-def _give_up_others(root: Path, node: str) -> None:
+def _abandon_others(root: Path, node: str) -> None:
     for record in registry.hot_logs(root).values():
         if record.node != node and not record.is_given_up:
             registry.record_hot_log(root, HotLogRecord(record.node, record.ledger_from_s, is_given_up=True))
@@ -181,12 +182,12 @@ def event_ids(root: Path, database: duckdb.DuckDBPyConnection, since: datetime) 
         return
     with database.cursor() as cursor:
         rows = cursor.execute(_EVENT_IDS.format(files=engine.parquet(files)), {"since": since})
-        while some := rows.fetchmany(_EVENT_IDS_AT_ONCE):
-            yield some
+        while chunk := rows.fetchmany(_EVENT_IDS_CHUNK):
+            yield chunk
 
 
 def _differing_days(root: Path, database: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return the days on which the files of the tables differ: the lost hot log had their hits, or had noted them."""
+    """Return the days on which the tables' files differ: the lost hot log had hits of those days, or dirty days."""
     hits, daily_views = (_source(root, spec) for spec in delta_table.TABLES)
     with database.cursor() as cursor:
         found = cursor.execute(_DIFFERING.format(hits=hits, daily_views=daily_views)).fetchall()

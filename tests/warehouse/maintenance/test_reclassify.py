@@ -21,7 +21,7 @@ from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
 from warehouse.maintenance import catch_up, reclassify
 from warehouse.maintenance.reclassify import Reclassified, Rules
-from warehouse.maintenance.reclassify_diff import Change, Move
+from warehouse.maintenance.reclassify_diff import CountChange, RuleChange
 from warehouse.schema import HOT
 
 MIDNIGHT = datetime(2026, 10, 1, tzinfo=UTC)
@@ -39,8 +39,8 @@ def run(site: Site, rules: Rules = RULES, on_step: catch_up.OnStep = lambda step
     return reclassify.reclassify(site.hot, site.root, site.database, rules, 0, on_step=on_step)
 
 
-def survey(site: Site, rules: Rules = RULES) -> Reclassified:
-    return reclassify.survey(site.hot, site.root, site.database, rules, 0)
+def preview(site: Site, rules: Rules = RULES) -> Reclassified:
+    return reclassify.preview(site.hot, site.root, site.database, rules, 0)
 
 
 def under(rows: Iterable[Row]) -> list[Row]:
@@ -85,20 +85,24 @@ def store(site: Site, rows: Iterable[Row]) -> None:
         site.load()
 
 
-@pytest.mark.parametrize("call", [survey, run])
+@pytest.mark.parametrize("call", [preview, run])
 def test_what_moves_is_told_by_rule_by_traffic_and_by_agent(site: Site, call: Any) -> None:
     site.post(*OLD)
     told = call(site)
     assert (told.days, told.hits, told.user_agents) == (3, 8, 4)
     assert (told.moves.hits, told.moves.paths) == (7, 4)
     assert told.moves.by_rule == (
-        Move("human", "human", "ai", "ai:GPTBot", hits=4, paths=3),
-        Move("ai", "ai:GPTBot", "ai", "ai:ClaudeBot", hits=1, paths=1),
-        Move("ai", "ai:GPTBot", "human", "human", hits=1, paths=1),
-        Move("bot", "bot:x", "bot", "bot:empty", hits=1, paths=1),
+        RuleChange("human", "human", "ai", "ai:GPTBot", hits=4, paths=3),
+        RuleChange("ai", "ai:GPTBot", "ai", "ai:ClaudeBot", hits=1, paths=1),
+        RuleChange("ai", "ai:GPTBot", "human", "human", hits=1, paths=1),
+        RuleChange("bot", "bot:x", "bot", "bot:empty", hits=1, paths=1),
     )
-    assert told.moves.by_traffic == (Change("ai", None, 3), Change("human", None, -3))
-    assert told.moves.by_agent == (Change("ai", "GPTBot", 2), Change("ai", "ClaudeBot", 1), Change("bot", "x", -1))
+    assert told.moves.by_traffic == (CountChange("ai", None, 3), CountChange("human", None, -3))
+    assert told.moves.by_agent == (
+        CountChange("ai", "GPTBot", 2),
+        CountChange("ai", "ClaudeBot", 1),
+        CountChange("bot", "x", -1),
+    )
 
 
 def test_every_hit_has_what_todays_rules_say_afterwards(site: Site) -> None:
@@ -108,11 +112,11 @@ def test_every_hit_has_what_todays_rules_say_afterwards(site: Site) -> None:
     assert_holds(site, under(2 * OLD))
 
 
-def test_survey_changes_nothing_but_loads_what_waits(site: Site) -> None:
+def test_preview_changes_nothing_but_loads_what_waits(site: Site) -> None:
     site.post(*OLD)
-    told = survey(site)
+    told = preview(site)
     versions = [site.state(spec).version for spec in delta_table.TABLES]
-    assert survey(site) == told
+    assert preview(site) == told
     assert [site.state(spec).version for spec in delta_table.TABLES] == versions == [1, 1]
     assert_holds(site, OLD)
 
@@ -131,7 +135,7 @@ def test_the_same_rules_are_no_commit_and_ask_about_nothing(site: Site) -> None:
 
 
 def test_nothing_stored_is_nothing_to_do(site: Site) -> None:
-    assert run(site) == survey(site)
+    assert run(site) == preview(site)
     assert [site.state(spec).version for spec in delta_table.TABLES] == [0, 0]
 
 
@@ -169,7 +173,7 @@ ODD = [
     "",
     " ",
     "GPTBot/1 \N{PILE OF POO}",
-    "it's \"quoted\" ''; DROP TABLE said; --",
+    "it's \"quoted\" ''; DROP TABLE classified; --",
     "GPTBot/" + 10_000 * "x",
     10_000 * "\N{PILE OF POO}",
     "a\x00b\n\t",
@@ -210,14 +214,14 @@ def test_each_user_agent_is_asked_about_once_however_many_days_it_came(site: Sit
 
 
 def test_more_user_agents_than_are_remembered_are_asked_about_again(site: Site) -> None:
-    many = reclassify.REMEMBERED_MAX + 1
+    many = reclassify.CACHED_MAX + 1
     made = pa.Table.from_pylist([old("/a", "")], HOT).take(pa.array([0] * many))
     agents = pa.array([f"GPTBot/{number}" for number in range(many)])
     batches.append(site.hot, made.set_column(9, HOT.field("user_agent"), agents).combine_chunks().to_batches()[0], 0)
     site.post(*(old("/a", "GPTBot/7", ts=NOON + day * DAY) for day in (1, 2)))
 
     def ask(user_agents: list[str]) -> pa.Table:
-        assert len(user_agents) <= reclassify.ASKED_AT_ONCE
+        assert len(user_agents) <= reclassify.CLASSIFY_BATCH
         said = table(["GPTBot/1"]).take(pa.array([0] * len(user_agents)))
         return said.set_column(said.column_names.index("user_agent"), "user_agent", pa.array(user_agents))
 
@@ -255,7 +259,7 @@ def test_moves_are_those_of_an_independent_count(
         for row in rows
         if any(row[name] != says(row["user_agent"])[name] for name in ("traffic", "rule", "agent"))
     ]
-    told = survey(site)
+    told = preview(site)
     assert run(site) == told
     assert told.hits == sum(row["ruleset"] != TODAY for row in rows)
     assert (told.moves.hits, told.moves.paths) == (len(pairs), len({(a["project_id"], a["path"]) for a, _ in pairs}))
