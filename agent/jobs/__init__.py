@@ -1,16 +1,15 @@
 """Agent jobs and their turns in the control database.
 
-- `configuration`: What a project's agent jobs need to know: repository, code host, coding agent, and where the
-  secrets are.
-- `secret_ref`: A secret is told by where it is, and read there when it is used: it is never kept, nor said.
-- `job`: An agent job and its states: the one place that knows which follows which.
-- `tables`: The tables of agent jobs in the control database. Times are microseconds since 1970.
-- `quota`: How often a project may ask for agents: so many creates, and so many messages, in any hour.
-- `store`: Jobs in the control database: created, followed up, read, cancelled and archived, each in one transaction.
-- `queue`: The queue of turns: a lease table, a row a turn.
-- `journal`: A job's log: what its turns did, what the coding agent printed last, and why a turn failed.
-- `webhook`: A project's webhook: told when a job leaves active, until it has taken the message, whoever is killed
-  meanwhile.
-- `sender`: The threads of one process that send webhooks, for several projects at once: a slow receiver delays its
-  own alone.
+- `configuration`: configuration of a project's agent jobs: repository, forge, coding agent, model, secrets.
+- `secret_ref`: references to secrets, which are read on each use and never stored.
+- `job`: an agent job, its statuses, and the transitions between them.
+- `job_json`: an agent job as the API and the webhooks represent it.
+- `tables`: tables of agent jobs in the control database.
+- `quota`: limit on a project's prompts per hour.
+- `store`: create, continue, read, cancel, archive and remove jobs, each in one transaction.
+- `steps`: finished steps of a turn and their results.
+- `queue`: queue of turns: a lease table with one row per turn.
+- `journal`: log of a job: its turns, their steps, the output of the coding agent, and failures.
+- `webhook`: messages to a project's webhook about jobs that are no longer active.
+- `sender`: threads that send webhook messages for several projects at once.
 """

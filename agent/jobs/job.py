@@ -1,4 +1,4 @@
-"""An agent job and its states: the one place that knows which follows which."""
+"""An agent job, its statuses, and the transitions between them."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ ID = re.compile(r"[0-9a-f]{24}")
 
 
 class Status(StrEnum):
-    """What a job is doing. ARCHIVED is final."""
+    """Status of a job. ARCHIVED is final."""
 
     ACTIVE = "active"
     COMPLETED = "completed"
@@ -20,7 +20,7 @@ class Status(StrEnum):
 
 
 class Event(StrEnum):
-    """What happens to a job."""
+    """Event that may change a job's status. SUCCESS and FAILURE are ends of its last turn."""
 
     MESSAGE = "message"
     SUCCESS = "success"
@@ -29,7 +29,7 @@ class Event(StrEnum):
     ARCHIVE = "archive"
 
 
-_NEXT = {
+_TRANSITIONS = {
     (Status.ACTIVE, Event.MESSAGE): Status.ACTIVE,
     (Status.COMPLETED, Event.MESSAGE): Status.ACTIVE,
     (Status.FAILED, Event.MESSAGE): Status.ACTIVE,
@@ -40,32 +40,32 @@ _NEXT = {
     (Status.FAILED, Event.ARCHIVE): Status.ARCHIVED,
     (Status.ARCHIVED, Event.ARCHIVE): Status.ARCHIVED,
 }
-_REFUSED: dict[Event, tuple[type[AgentError], str]] = {
-    Event.MESSAGE: (JobArchived, "the job is archived and takes no message; create another job"),
+_REFUSALS: dict[Event, tuple[type[AgentError], str]] = {
+    Event.MESSAGE: (JobArchived, "the job is archived and accepts no messages; create another job"),
     Event.CANCEL: (JobNotActive, "the job is not active: there is nothing to cancel"),
     Event.ARCHIVE: (JobStillActive, "the job is active: cancel it, or wait until it has ended"),
 }
 
 
-def after(status: Status, event: Event) -> Status:
-    """The state that follows.
+def next_status(status: Status, event: Event) -> Status:
+    """Return the status of a job after an event.
 
     Raises:
-        JobArchived, JobNotActive, JobStillActive: a caller asked for what this state does not allow.
+        JobArchived, JobNotActive, JobStillActive: the caller's request is not allowed in this status.
     """
-    if (status, event) in _NEXT:
-        return _NEXT[status, event]
-    assert event in _REFUSED, f"{event} of a job that is {status}"
-    error, told = _REFUSED[event]
-    raise error(told)
+    if (status, event) in _TRANSITIONS:
+        return _TRANSITIONS[status, event]
+    assert event in _REFUSALS, f"{event} of a job that is {status}"
+    error, reason = _REFUSALS[event]
+    raise error(reason)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A prompt, its follow-ups and what became of them. Times are microseconds since 1970.
+    """A prompt, its follow-ups, and their outcome. Times are microseconds since 1970.
 
-    `repository` and `ref` are where the work starts. `preset` is the coding agent, with its argv in `command` where the
-    preset is `command`. `reason` tells why it failed, `session` is the coding agent's own.
+    `repository` and `ref` are where the work starts. `preset` is the coding agent; `command` has its arguments if the
+    preset is `command`. `reason` is why the job failed. `session` is the coding agent's session.
     """
 
     id: str
@@ -84,5 +84,5 @@ class Job:
 
     @property
     def branch(self) -> str:
-        """The branch that all of its turns push to."""
+        """Branch that every turn of the job pushes to."""
         return f"readership/{self.id}"

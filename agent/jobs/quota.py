@@ -1,6 +1,6 @@
-"""How often a project may ask for agents: so many creates, and so many messages, in any hour.
+"""Limit on a project's prompts: 100 creates and 100 messages in any hour.
 
-The turns themselves are what is counted, so that the limit holds across workers and restarts.
+The rows of the table of turns are counted, so the limit is exact across processes and restarts.
 """
 
 import math
@@ -22,15 +22,15 @@ class Quota:
     """Remaining uses of an operation, and the seconds until the oldest counted use leaves the window."""
 
     operation: str
-    left: int
+    remaining: int
     reset_s: int
 
 
 def use(connection: sa.Connection, project: str, operation: str, now_us: int, uses: int) -> Quota:
-    """What is left after so many more uses, which the caller notes by its turns in the same transaction.
+    """Return the quota after `uses` more uses. The caller inserts their turns in the same transaction.
 
     Raises:
-        QuotaExceeded: with the seconds until one more is possible.
+        QuotaExceeded: the limit is reached; the error has the seconds until the next use is possible.
     """
     counted = sa.select(TURNS.c.created_us).where(
         TURNS.c.project_id == project, TURNS.c.operation == operation, TURNS.c.created_us > now_us - WINDOW_US
@@ -40,14 +40,14 @@ def use(connection: sa.Connection, project: str, operation: str, now_us: int, us
     reset_s = max(1, math.ceil((oldest_us + WINDOW_US - now_us) / 1_000_000))
     if len(newest) + uses > USES_MAX:
         raise QuotaExceeded(
-            f"the project has used {operation} {USES_MAX} times within the hour; one more is possible in {reset_s} s",
+            f"the project used {operation} {USES_MAX} times within the last hour; retry in {reset_s} s",
             operation,
             reset_s,
         )
     return Quota(operation, USES_MAX - len(newest) - uses, reset_s)
 
 
-def remaining(engine: sa.Engine, project: str, now_us: int) -> list[Quota]:
-    """What is left of each operation."""
+def quotas(engine: sa.Engine, project: str, now_us: int) -> list[Quota]:
+    """Return the quota of each operation."""
     with engine.connect() as connection:
         return [use(connection, project, operation, now_us, 0) for operation in OPERATIONS]

@@ -1,4 +1,4 @@
-"""The tables of agent jobs in the control database. Times are microseconds since 1970."""
+"""Tables of agent jobs in the control database. Times are microseconds since 1970."""
 
 import sqlalchemy as sa
 
@@ -6,14 +6,14 @@ from warehouse.control.database import METADATA
 from warehouse.control.projects import PROJECTS
 
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
-"""SQLite counts up by itself only what is called an INTEGER."""
+"""Type of a generated id. SQLite generates ids only for a column of the type INTEGER."""
 
 
-def _of_project() -> sa.Column[str]:
+def _project_id() -> sa.Column[str]:
     return sa.Column("project_id", sa.ForeignKey(PROJECTS.c.id, ondelete="CASCADE"), nullable=False)
 
 
-def _of_job() -> sa.Column[str]:
+def _job_id() -> sa.Column[str]:
     return sa.Column("job_id", sa.ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False, index=True)
 
 
@@ -21,7 +21,7 @@ JOBS = sa.Table(
     "jobs",
     METADATA,
     sa.Column("id", sa.String(32), primary_key=True),
-    _of_project(),
+    _project_id(),
     sa.Column("status", sa.String(9), nullable=False, index=True),
     sa.Column("repository", sa.Text, nullable=False),
     sa.Column("ref", sa.Text, nullable=False),
@@ -40,8 +40,8 @@ TURNS = sa.Table(
     "turns",
     METADATA,
     sa.Column("id", _ID, primary_key=True, autoincrement=True),
-    _of_project(),
-    _of_job(),
+    _project_id(),
+    _job_id(),
     sa.Column("operation", sa.String(7), nullable=False),
     sa.Column("prompt", sa.Text, nullable=False),
     sa.Column("state", sa.String(9), nullable=False, index=True),
@@ -55,12 +55,16 @@ TURNS = sa.Table(
     sa.Index("turns_of_project", "project_id", "operation", "created_us"),
     sqlite_autoincrement=True,
 )
-"""A row a prompt, in the order in which they are worked on. `operation` is what asked for it: create or message."""
+"""Turns, one row per prompt; workers claim them in the order of their ids.
+
+`operation` is the request that created the turn, create or message; `state` is queued, running, done, failed or
+cancelled; `steps` has the form of `agent.jobs.steps.Steps`.
+"""
 LOG = sa.Table(
     "job_log",
     METADATA,
     sa.Column("id", _ID, primary_key=True, autoincrement=True),
-    _of_job(),
+    _job_id(),
     sa.Column("turn_id", _ID, nullable=False),
     sa.Column("at_us", sa.BigInteger, nullable=False),
     sa.Column("kind", sa.String(8), nullable=False),
@@ -77,15 +81,15 @@ ANSWERS = sa.Table(
     sa.Column("answer", sa.JSON, nullable=False),
     sa.Column("seen_us", sa.BigInteger, nullable=False, index=True),
 )
-"""What was answered to an Idempotency-Key."""
+"""Responses to requests with an Idempotency-Key, for repeated requests. `fingerprint` is a hash of the prompt."""
 DELIVERIES = sa.Table(
     "webhook_deliveries",
     METADATA,
     sa.Column("id", sa.String(32), primary_key=True),
-    _of_project(),
-    _of_job(),
+    _project_id(),
+    _job_id(),
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("attempts", sa.Integer, nullable=False),
     sa.Column("due_us", sa.BigInteger, nullable=False, index=True),
 )
-"""What a project's webhook is still to be told."""
+"""Webhook messages that are not delivered yet."""

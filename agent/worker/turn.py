@@ -1,7 +1,8 @@
 """One turn of a job, in steps: check out, run the coding agent, commit, push, open the pull request.
 
-A step that is finished is noted with what the next ones need of it, and is not done again by whoever takes the turn
-over. Each note is refused to a worker that has lost the turn, so that it gets no further than the step it is in.
+Each finished step is stored with the results that later steps need. A worker that claims the turn after another one
+continues at the first unfinished step. A worker that has lost the turn fails when it stores its step, so it gets no
+further than the step it is in.
 """
 
 import fcntl
@@ -30,13 +31,14 @@ from agent.git.remote import USERNAME, Remote
 from agent.git.workspace import Workspace
 from agent.jobs import configuration, queue, secret_ref
 from agent.jobs.configuration import Configuration
-from agent.jobs.queue import Earlier, Lease
+from agent.jobs.queue import EarlierTurn, Lease
+from agent.jobs.steps import CheckOutStep, CommitStep, PullRequestStep, PushStep, RunStep, Step, Steps
 
-GIT_LIMIT_S = 600.0
-"""Of a step that speaks to the repository's host."""
+GIT_TIMEOUT_S = 600.0
+"""Deadline of a step that exchanges data with the repository's server, in seconds."""
 LOCK_POLL_S = 0.1
 SHORT = 10
-"""Characters of a commit's id that tell it from others."""
+"""Length of an abbreviated commit id, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +54,22 @@ class TurnContext:
 
 
 def perform(lease: Lease, context: TurnContext) -> str | None:
-    """Do what is left of the turn; returns the URL of the job's pull request, if it has one.
+    """Perform the unfinished steps of the turn; return the URL of the job's pull request, or None if there is none.
 
     Raises:
-        TurnFailed: with the reason.
-        TurnStopped: as `is_stopped` asked for.
-        LeaseLost: another worker has the turn now, or it was cancelled.
+        TurnFailed: the message is the reason.
+        TurnStopped: `is_stopped` returned true.
+        LeaseLost: the turn was cancelled, or another worker has claimed it.
     """
     with context.engine.connect() as connection:
-        chosen = configuration.load(connection, lease.job.project)
-    _require_same_host(lease, chosen)
-    _require_same_model_server(lease, chosen)
+        config = configuration.load(connection, lease.job.project)
+    _require_same_host(lease, config)
+    _require_same_model_server(lease, config)
     folder = context.folder / lease.job.id
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _alone(folder, context.is_stopped):
-        turn = _Turn(lease, context, chosen, Workspace(folder), _remote(lease, chosen, context.environ))
-        turn.require_files()
+    with _locked(folder, context.is_stopped):
+        turn = _Turn(lease, context, config, Workspace(folder), _remote(lease, config, context.environ))
+        turn.restart_without_files()
         turn.check_out()
         turn.run()
         turn.commit()
@@ -75,40 +77,44 @@ def perform(lease: Lease, context: TurnContext) -> str | None:
         return turn.open_pull_request()
 
 
-def _require_same_host(lease: Lease, chosen: Configuration) -> None:
-    """The project's token is for the host of its repository, and for no other."""
-    job, project = (urlsplit(url)[:2] for url in (lease.job.repository, chosen.repository))
+def _require_same_host(lease: Lease, config: Configuration) -> None:
+    """Raise TurnFailed if the project's token is for another host than that of the job's repository."""
+    job, project = (urlsplit(url)[:2] for url in (lease.job.repository, config.repository))
     if job != project:
         raise TurnFailed(
-            f"the project's repository is at another host now, {chosen.repository}, and its token is not sent to the "
-            "old one: create a new job"
+            f"the project's repository is now {config.repository}, and its token is not sent to the host of this job's "
+            "repository: create a new job"
         )
 
 
-def _require_same_model_server(lease: Lease, chosen: Configuration) -> None:
-    """The project's model key is for the model server of its coding agent of now, and for no other."""
-    if not chosen.model_key or chosen.model_base or lease.job.preset == chosen.preset:
+def _require_same_model_server(lease: Lease, config: Configuration) -> None:
+    """Raise TurnFailed if the project's model key is for another model server than that of the job's coding agent."""
+    if not config.model_key or config.model_base or lease.job.preset == config.preset:
         return
-    job, project = (PRESETS[name].upstream if name in PRESETS else None for name in (lease.job.preset, chosen.preset))
+    job, project = (PRESETS[name].upstream if name in PRESETS else None for name in (lease.job.preset, config.preset))
     if job is not None and job != project:
         raise TurnFailed(
-            f"the project's coding agent is {chosen.preset} now, and its model key is not sent to the model server of "
-            f"{lease.job.preset}, which this job keeps: create a new job"
+            f"the project's coding agent is now {config.preset}, and its model key is not sent to the model server of "
+            f"{lease.job.preset}, the coding agent of this job: create a new job"
         )
 
 
-def _remote(lease: Lease, chosen: Configuration, environ: Mapping[str, str]) -> Remote:
-    token = secret_ref.resolve(chosen.git_token, environ) if chosen.git_token else None
-    return Remote(lease.job.repository, lease.job.ref, token, chosen.git_user or USERNAME)
+def _remote(lease: Lease, config: Configuration, environ: Mapping[str, str]) -> Remote:
+    token = secret_ref.resolve(config.git_token, environ) if config.git_token else None
+    return Remote(lease.job.repository, lease.job.ref, token, config.git_user or USERNAME)
 
 
 @contextmanager
-def _alone(folder: Path, is_stopped: Callable[[], bool]) -> Iterator[None]:
-    """Wait until a worker of this machine that has lost the turn, but does not know it yet, has left the folder."""
-    with (folder / ".lock").open("w") as handle:
+def _locked(folder: Path, is_stopped: Callable[[], bool]) -> Iterator[None]:
+    """Lock the job's folder. Wait for a worker on this machine that has lost the turn but has not noticed it yet.
+
+    Raises:
+        TurnStopped: `is_stopped` returned true.
+    """
+    with (folder / ".lock").open("w") as file:
         while True:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
                 if is_stopped():
@@ -117,135 +123,157 @@ def _alone(folder: Path, is_stopped: Callable[[], bool]) -> Iterator[None]:
         yield
 
 
-def _told(earlier: Earlier) -> str:
-    return earlier.prompt if earlier.is_kept else f"(This did not succeed; nothing of it is kept.)\n{earlier.prompt}"
-
-
 class _Turn:
-    """A turn on its way: `lease` grows by each finished step."""
+    """Running turn. `_lease` is replaced after each finished step."""
 
     def __init__(
-        self, lease: Lease, context: TurnContext, chosen: Configuration, workspace: Workspace, remote: Remote
+        self, lease: Lease, context: TurnContext, config: Configuration, workspace: Workspace, remote: Remote
     ) -> None:
-        self._lease, self._context, self._chosen = lease, context, chosen
+        self._lease, self._context, self._config = lease, context, config
         self._workspace, self._remote = workspace, remote
         self._mark = workspace.folder / ".turn"
-        self._is_again = lease.attempt > 1 or bool(lease.steps)
+        self._is_repeated = lease.attempt > 1 or lease.steps != Steps()
 
-    def require_files(self) -> None:
-        """Begin with the first step if the agent had not finished, or its files are another attempt's or machine's."""
+    @property
+    def _commit_id(self) -> str | None:
+        step = self._lease.steps.commit
+        return step.commit if step else None
+
+    def restart_without_files(self) -> None:
+        """Clear the finished steps if the next step needs files that are not in the job's folder.
+
+        The files are missing if the coding agent has not finished, or if it ran on another machine or in another
+        attempt. A commit that was pushed before its worker died needs no files.
+        """
         steps = self._lease.steps
-        if "push" in steps or ("commit" in steps and steps["commit"]["commit"] is None):
-            return  # no file is needed any more
-        is_here = self._mark.exists() and self._mark.read_text() == steps.get("check out", {}).get("mark")
-        if "run" in steps and is_here:
+        if steps.push or (steps.commit and steps.commit.commit is None):
             return
-        made = steps["commit"]["commit"] if "commit" in steps else None
-        if made and workspace.is_pushed(self._workspace, self._remote, self._lease.job.branch, made, **self._git()):
-            self._finish("push", {}, f"pushed to {self._lease.job.branch}")
-        elif steps:
-            self._lease = queue.begin_again(self._context.engine, self._lease)
+        mark = steps.check_out.mark if steps.check_out else None
+        has_files = self._mark.exists() and self._mark.read_text() == mark
+        if steps.run and has_files:
+            return
+        branch, commit_id = self._lease.job.branch, self._commit_id
+        if commit_id and workspace.is_pushed(self._workspace, self._remote, branch, commit_id, **self._git()):
+            self._finish(PushStep(), f"pushed to {branch}")
+        elif steps != Steps():
+            self._lease = queue.clear_steps(self._context.engine, self._lease)
 
     def check_out(self) -> None:
-        if "check out" in self._lease.steps:
+        if self._lease.steps.check_out:
             return
         self._mark.unlink(missing_ok=True)
-        found = workspace.check_out(self._workspace, self._remote, self._lease.job.branch, **self._git())
+        checked_out = workspace.check_out(self._workspace, self._remote, self._lease.job.branch, **self._git())
         mark = secrets.token_hex(8)
         self._mark.write_text(mark)
-        name = self._lease.job.branch if found.follows_up else self._remote.base
-        result = {"commit": found.commit, "follows_up": found.follows_up, "mark": mark}
-        self._finish("check out", result, f"checked out {name} at {found.commit[:SHORT]}")
+        name = self._lease.job.branch if checked_out.follows_up else self._remote.base
+        step = CheckOutStep(checked_out.commit, checked_out.follows_up, mark)
+        self._finish(step, f"checked out {name} at {checked_out.commit[:SHORT]}")
 
     def run(self) -> None:
-        if "run" in self._lease.steps:
+        """Run the coding agent, with its session of an earlier turn if that is in the job's home folder."""
+        if self._lease.steps.run:
             return
-        chosen, job = self._chosen, self._lease.job
-        known, noted = f"{job.preset} {self._workspace.home_id.read_text()} ", job.session or ""
-        done = runner.run(
+        config, job = self._config, self._lease.job
+        prefix = f"{job.preset} {self._workspace.home_id.read_text()} "
+        stored = job.session or ""
+        result = runner.run(
             RunRequest(
                 preset=job.preset,
                 command=job.command,
                 model="" if job.model == job.preset == COMMAND else job.model,
                 prompt=self._lease.prompt,
-                history=[_told(earlier) for earlier in self._lease.history],
-                discarded=self._unkept(),
-                session=noted.removeprefix(known) if noted.startswith(known) else None,
+                history=[_history_text(earlier) for earlier in self._lease.history],
+                discarded=self._discarded_prompts(),
+                session=stored.removeprefix(prefix) if stored.startswith(prefix) else None,
                 tree=self._workspace.tree,
                 home=self._workspace.home,
-                limit_s=chosen.time_limit_s,
+                limit_s=config.time_limit_s,
                 is_stopped=self._context.is_stopped,
                 on_output=self._context.on_output,
-                upstream=chosen.model_base or None,
-                model_key=secret_ref.resolve(chosen.model_key, self._context.environ) if chosen.model_key else None,
-                sandboxed=chosen.is_sandboxed,
-                read_only=tuple(map(Path, chosen.readable)),
+                upstream=config.model_base or None,
+                model_key=secret_ref.resolve(config.model_key, self._context.environ) if config.model_key else None,
+                sandboxed=config.is_sandboxed,
+                read_only=tuple(map(Path, config.readable)),
                 hidden=(self._context.folder.parent,),
             )
         )
-        session = f"{known}{done.session}" if done.session else None
-        self._finish("run", {"session": session}, f"{job.preset} has finished: {done.summary}")
+        session = f"{prefix}{result.session}" if result.session else None
+        self._finish(RunStep(session), f"{job.preset} has finished: {result.summary}")
 
-    def _unkept(self) -> list[str]:
-        """What a session may take for done: turns that failed since the last that is kept, and one begun again."""
-        failed = takewhile(lambda earlier: not earlier.is_kept, reversed(self._lease.history))
+    def _discarded_prompts(self) -> list[str]:
+        """Return the latest prompts that the session may know but whose changes are not in the work tree.
+
+        These are the failed turns since the last one in the branch, and this turn if it is repeated.
+        """
+        failed = takewhile(lambda earlier: not earlier.is_in_branch, reversed(self._lease.history))
         prompts = [earlier.prompt for earlier in failed][::-1]
-        return [*prompts, self._lease.prompt] if self._is_again else prompts
+        return [*prompts, self._lease.prompt] if self._is_repeated else prompts
 
     def commit(self) -> None:
-        if "commit" in self._lease.steps:
+        if self._lease.steps.commit:
             return
-        at = datetime.fromtimestamp(self._lease.started_us // 1_000_000, UTC)  # the same at each attempt
-        made = workspace.commit(self._workspace, self._lease.prompt, at, **self._git())
-        self._finish("commit", {"commit": made}, f"committed {made[:SHORT]}" if made else "no file was changed")
+        at = datetime.fromtimestamp(self._lease.started_us // 1_000_000, UTC)  # the same time in each attempt
+        commit_id = workspace.commit(self._workspace, self._lease.prompt, at, **self._git())
+        text = f"committed {commit_id[:SHORT]}" if commit_id else "no file was changed"
+        self._finish(CommitStep(commit_id), text)
 
     def push(self) -> None:
-        made = self._lease.steps["commit"]["commit"] if "commit" in self._lease.steps else None
-        if "push" in self._lease.steps or made is None:
+        commit_id = self._commit_id
+        if self._lease.steps.push or commit_id is None:
             return
         branch = self._lease.job.branch
-        workspace.push(self._workspace, self._remote, branch, made, **self._git())
-        self._finish("push", {}, f"pushed to {branch}")
+        workspace.push(self._workspace, self._remote, branch, commit_id, **self._git())
+        self._finish(PushStep(), f"pushed to {branch}")
 
     def open_pull_request(self) -> str | None:
-        """Also when nothing was changed now, but an earlier turn pushed and got no further."""
+        """Return the URL of the job's pull request; open one if anything was pushed in this or an earlier turn."""
         job, steps = self._lease.job, self._lease.steps
-        if "pull request" in steps:
-            return str(steps["pull request"]["url"])
-        if "push" not in steps and (job.pull_request or not steps["check out"]["follows_up"]):
+        if steps.pull_request:
+            return steps.pull_request.url
+        has_earlier_push = steps.check_out is not None and steps.check_out.follows_up
+        if not steps.push and (job.pull_request or not has_earlier_push):
             return None
         if self._remote.token is None:
             raise TurnFailed(
-                f"the branch {job.branch} is pushed, but a pull request needs a token: name one with "
+                f"the branch {job.branch} was pushed, but a pull request needs a token: set one with "
                 f"`readership project agent {job.project} --git-token env:NAME`"
             )
         url = pull_request.open_pull_request(
-            self._chosen.forge,
-            self._chosen.api_base or None,
+            self._config.forge,
+            self._config.api_base or None,
             job.repository,
             self._remote.token,
             Proposal(job.branch, self._remote.base, workspace.subject(self._prompts()[0]), self._body()),
             self._context.is_stopped,
         )
-        self._finish("pull request", {"url": url}, f"pull request {url}")
+        self._finish(PullRequestStep(url), f"pull request {url}")
         return url
 
     def _prompts(self) -> list[str]:
-        return [*(earlier.prompt for earlier in self._lease.history if earlier.is_kept), self._lease.prompt]
+        """Return the prompts whose changes are in the branch."""
+        return [*(earlier.prompt for earlier in self._lease.history if earlier.is_in_branch), self._lease.prompt]
 
     def _body(self) -> str:
-        asked = "\n\n".join("\n".join(f"> {line}" for line in prompt.splitlines()) for prompt in self._prompts())
-        return f"{asked}\n\nMade by a coding agent; Readership job {self._lease.job.id}."
+        quoted = "\n\n".join("\n".join(f"> {line}" for line in prompt.splitlines()) for prompt in self._prompts())
+        return f"{quoted}\n\nCreated by a coding agent in the Readership job {self._lease.job.id}."
 
     def _git(self) -> dict[str, Any]:
         return {
-            "limit_s": GIT_LIMIT_S,
+            "limit_s": GIT_TIMEOUT_S,
             "is_stopped": self._context.is_stopped,
             "on_line": lambda line: self._context.on_output(f"{line}\n".encode()),
         }
 
-    def _finish(self, name: str, result: Mapping[str, Any], told: str) -> None:
-        def note() -> Lease:
-            return queue.finish_step(self._context.engine, self._lease, name, result, told, self._context.now_us())
+    def _finish(self, step: Step, text: str) -> None:
+        """Store a finished step and log `text`."""
 
-        self._lease = retry.database_write(note, self._context.is_stopped)
+        def store() -> Lease:
+            return queue.finish_step(self._context.engine, self._lease, step, text, self._context.now_us())
+
+        self._lease = retry.database_write(store, self._context.is_stopped)
+
+
+def _history_text(earlier: EarlierTurn) -> str:
+    if earlier.is_in_branch:
+        return earlier.prompt
+    return f"(This request failed; none of its changes are in the work tree.)\n{earlier.prompt}"

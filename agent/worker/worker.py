@@ -211,7 +211,7 @@ class Worker:
 def _remove_folders(config: WorkerConfig, stopping: threading.Event) -> None:
     """Remove the folders of jobs that are archived or deleted. After `stopping` is set, the next process continues."""
     folders = list(config.folder.iterdir()) if config.folder.is_dir() else []
-    unarchived = store.unarchived(config.engine)  # after the folders: a job created in between keeps its folder
+    unarchived = store.unarchived_ids(config.engine)  # after the folders: a job created in between keeps its folder
     for folder in folders:
         if folder.name not in unarchived and not stopping.is_set():
             workspace.discard(folder)

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from agent.jobs.job import PROMPT_BYTES_MAX
+from agent.jobs.job_json import AgentJob
 from api.http import problems
 from api.http.middleware import REQUEST_ID
 from api.routes import jobs, views
@@ -128,7 +129,7 @@ def schemas() -> Json:
         views.Report,
         Classified,
         jobs.Prompt,
-        jobs.AgentJob,
+        AgentJob,
         jobs.JobList,
         jobs.LogPage,
         problems.Fault,

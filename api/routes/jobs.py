@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 import sqlalchemy as sa
@@ -11,10 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agent.errors import JobNotFound, QuotaExceeded
-from agent.jobs import journal, quota, store, webhook
+from agent.jobs import job_json, journal, quota, store
 from agent.jobs.job import ID, PROMPT_BYTES_MAX, Job
+from agent.jobs.job_json import AgentJob
 from agent.jobs.quota import USES_MAX, WINDOW_S, Quota
-from agent.jobs.store import Enqueued
+from agent.jobs.store import QueuedPrompt
 from api.http import auth, body, parameters
 from api.http.headers import idempotency_key
 from api.http.negotiation import accepted
@@ -34,25 +35,6 @@ class Prompt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompt: Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class Source(msgspec.Struct, frozen=True):
-    """Where the work starts."""
-
-    repository: str
-    ref: str
-
-
-class AgentJob(msgspec.Struct, frozen=True, rename="camel"):
-    """A job, in the contract's fields."""
-
-    id: str
-    status: Literal["active", "completed", "archived", "failed"]
-    source: Source
-    model: str
-    pr_link: str | None
-    created_at: str
-    archived_at: str | None
-
-
 class JobList(msgspec.Struct, frozen=True, rename="camel"):
     """A page of a project's jobs, newest first."""
 
@@ -65,7 +47,7 @@ class LogEntry(msgspec.Struct, frozen=True):
 
     at: str
     turn: int
-    kind: journal.Kind
+    kind: journal.EntryKind
     text: str
 
 
@@ -119,8 +101,8 @@ async def every(request: Request) -> Response:
     """GET /v2/agent/{projectId}/jobs"""
     project, engine = await _authorised(request, "read"), state_of(request).control
     query = parameters.jobs_query(request)
-    found, has_more = await run_in_threadpool(store.listed, engine, project, query.status, query.limit, query.offset)
-    listed = JobList([_shown(job) for job in found], has_more)
+    found, has_more = await run_in_threadpool(store.list_page, engine, project, query.status, query.limit, query.offset)
+    listed = JobList([job_json.from_job(job) for job in found], has_more)
     return Response(msgspec.json.encode(listed), 200, await _left(request, project), JSON)
 
 
@@ -131,7 +113,7 @@ async def log(request: Request) -> Response:
     kind = accepted(request, (TEXT, NDJSON, JSON), "the log")
     job = await run_in_threadpool(store.find, engine, project, _id(request))
     found = await run_in_threadpool(journal.read, engine, job.id, query.limit, query.offset)
-    entries = [LogEntry(webhook.instant(each.at_us), each.turn, each.kind, each.text) for each in found.entries]
+    entries = [LogEntry(job_json.timestamp(each.at_us), each.turn, each.kind, each.text) for each in found.entries]
     headers = {**await _left(request, project), "Vary": "Accept, Authorization"}
     rest = f"?limit={query.limit}&offset={query.offset + query.limit}" if found.has_more else None
     if rest is not None:
@@ -200,7 +182,7 @@ def _fault(reason: str, field: str = "prompt") -> Problem:
     return Problem("invalid-body", f"{field} {reason}", [Fault(reason, pointer=f"/{field}")])
 
 
-async def _taken(do: Callable[[], Enqueued]) -> Enqueued:
+async def _taken(do: Callable[[], QueuedPrompt]) -> QueuedPrompt:
     """Raises Problem `rate-limited`, with what is left, beside what `do` raises."""
     try:
         return await run_in_threadpool(do)
@@ -212,23 +194,19 @@ async def _taken(do: Callable[[], Enqueued]) -> Enqueued:
 
 async def _left(request: Request, project: str) -> dict[str, str]:
     engine = state_of(request).control
-    return _quota_headers(await run_in_threadpool(quota.remaining, engine, project, _now_us()))
+    return _quota_headers(await run_in_threadpool(quota.quotas, engine, project, _now_us()))
 
 
 def _quota_headers(quotas: list[Quota]) -> dict[str, str]:
     """The headers of https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/"""
     return {
         "RateLimit-Policy": ", ".join(f'"{each.operation}";q={USES_MAX};w={WINDOW_S}' for each in quotas),
-        "RateLimit": ", ".join(f'"{each.operation}";r={each.left};t={each.reset_s}' for each in quotas),
+        "RateLimit": ", ".join(f'"{each.operation}";r={each.remaining};t={each.reset_s}' for each in quotas),
     }
 
 
 def _job(job: Job, status: int, headers: dict[str, str]) -> Response:
-    return Response(msgspec.json.encode(_shown(job)), status, headers, JSON)
-
-
-def _shown(job: Job) -> AgentJob:
-    return msgspec.convert(webhook.shown(job), AgentJob)
+    return Response(msgspec.json.encode(job_json.from_job(job)), status, headers, JSON)
 
 
 def _line(entry: LogEntry) -> str:

@@ -1,11 +1,11 @@
-"""A clock that tests turn."""
+"""Fake clock."""
 
 SECOND_US = 1_000_000
 HOUR_S = 3600
 
 
 class Clock:
-    """`us` is microseconds since 1970."""
+    """Clock that moves only when a test advances it. `us` is microseconds since 1970."""
 
     def __init__(self) -> None:
         self.us = 1_780_000_000 * SECOND_US
@@ -13,7 +13,7 @@ class Clock:
     def __call__(self) -> int:
         return self.us
 
-    def turn(self, seconds: float) -> int:
-        """So many seconds on."""
+    def advance(self, seconds: float) -> int:
+        """Advance the clock and return its time."""
         self.us += int(seconds * SECOND_US)
         return self.us

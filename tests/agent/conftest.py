@@ -1,4 +1,4 @@
-"""A control database with a project, and what agents need on this machine."""
+"""Fixtures: a control database with a project, a job in a sandbox, and the folder of a coding agent."""
 
 import os
 import shutil
@@ -28,22 +28,22 @@ def clock() -> Clock:
 def engine(database_url: str) -> Iterator[sa.Engine]:
     engine = database.connect(database_url)
     projects.create(engine, PROJECT, (), 0)
-    given = {"repository": "https://git.example/docs", "ref": "main", "model": "a-model"}
-    configuration.store(engine, PROJECT, configuration.changed(Configuration(repository=""), given))
+    settings = {"repository": "https://git.example/docs", "ref": "main", "model": "a-model"}
+    configuration.store(engine, PROJECT, configuration.changed(Configuration(repository=""), settings))
     yield engine
     engine.dispose()
 
 
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
-    """A job whose agent runs in a real box."""
+    """Return the folders of a job whose coding agent runs in a real sandbox."""
     require_sandbox()
     return Job(tmp_path / "data")
 
 
 @pytest.fixture(scope="session")
 def opencode() -> Path:
-    """The folder that opencode is installed in: node_modules of READERSHIP_TEST_AGENTS, or that of the program."""
+    """Return the folder of opencode: node_modules in READERSHIP_TEST_AGENTS, or the folder of the installed program."""
     if folder := os.environ.get("READERSHIP_TEST_AGENTS"):
         return Path(folder) / "node_modules"
     program = shutil.which("opencode")

@@ -1,4 +1,4 @@
-"""A host that answers a piece at a time, for longer than anyone waits."""
+"""Server that sends its response in small pieces, for longer than a client waits."""
 
 import socket
 import threading
@@ -11,23 +11,23 @@ PIECES, PAUSE_S = 100, 0.05
 
 @dataclass
 class Drip:
-    """`came` counts the requests, `whole` the answers that were waited for to their end."""
+    """Address and counts of the server. `requests` were received; `completed` responses were read to their end."""
 
     url: str
-    came: int = 0
-    whole: int = 0
+    requests: int = 0
+    completed: int = 0
 
 
 @contextmanager
 def dripping(begin: bytes, piece: bytes) -> Iterator[Drip]:
-    """Answers one connection after the other."""
+    """Run a server that handles one connection after the other."""
 
     def answer() -> None:
         while not ended.is_set():
             connection, _ = listener.accept()
             with connection, suppress(ConnectionError):
                 if connection.recv(65_536):
-                    drip.came += 1
+                    drip.requests += 1
                     drop(connection)
 
     def drop(connection: socket.socket) -> None:
@@ -37,7 +37,7 @@ def dripping(begin: bytes, piece: bytes) -> Iterator[Drip]:
                 return
             connection.sendall(piece)
         connection.sendall(b"\r\n")
-        drip.whole += 1
+        drip.completed += 1
 
     ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -49,5 +49,5 @@ def dripping(begin: bytes, piece: bytes) -> Iterator[Drip]:
         finally:
             ended.set()
             with suppress(ConnectionError):
-                socket.create_connection(listener.getsockname()).close()  # what waits for another has it
+                socket.create_connection(listener.getsockname()).close()  # ends the wait in `accept`
             thread.join()

@@ -1,4 +1,4 @@
-"""A forge that runs, and what is in one repository of it, read by another way than the product's."""
+"""Client of a real forge that reads one repository by other code than the product's."""
 
 import base64
 from dataclasses import dataclass, field
@@ -16,18 +16,18 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Shape:
-    """Of an API: paths under a project, and the names that lead to what a pull request tells."""
+    """API of a forge: paths below a project, and the JSON keys of a pull request's fields."""
 
     project: str
     listing: str
-    """Of the open ones, the newest first."""
+    """Path of the open pull requests, from newest to oldest."""
     pull: str
     new: str
     link: str
     branch: Names
     base: Names
     ends: tuple[str, str]
-    """What a new one's branch and base are called."""
+    """Keys of the branch and the base in the body that creates a pull request."""
     listed: Names = ()
 
 
@@ -63,7 +63,7 @@ _PAGURE = Shape(
     listed=("requests",),
 )
 SHAPES = {"github": _GITHUB, "gitea": _GITHUB, "forgejo": _GITHUB, "gitlab": _GITLAB, "pagure": _PAGURE}
-"""Pagure's was tried; the others are as documented."""
+"""API of each forge. Tests ran against a real Pagure; the others follow their documentation."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class PullRequest:
 
 @dataclass(frozen=True)
 class RealForge:
-    """`api` is the API's base; `user` is empty where it is not asked for."""
+    """One repository at a forge. `api` is the base of its API; `user` is empty if the forge does not need it."""
 
     kind: str
     api: str
@@ -86,54 +86,54 @@ class RealForge:
     ref: str = "main"
 
     def pull(self, link: str) -> PullRequest:
-        """The one of this link, asked for by its number."""
-        return self._told(self._ask("GET", self._shape.pull.format(number=link.rpartition("/")[2])))
+        """Return the pull request with this URL."""
+        return self._pull_request(self._request("GET", self._shape.pull.format(number=link.rpartition("/")[2])))
 
     def open_pulls(self, branch: str) -> list[PullRequest]:
-        listed = _at(self._ask("GET", self._shape.listing), self._shape.listed)
-        return [pull for pull in map(self._told, listed) if pull.branch == branch]
+        listed = _at(self._request("GET", self._shape.listing), self._shape.listed)
+        return [pull for pull in map(self._pull_request, listed) if pull.branch == branch]
 
     def open_by_hand(self, branch: str) -> PullRequest:
         ends = dict(zip(self._shape.ends, (branch, self.ref), strict=True))
-        return self._told(self._ask("POST", self._shape.new, {"title": "By hand", **ends}))
+        return self._pull_request(self._request("POST", self._shape.new, {"title": "By hand", **ends}))
 
     def commits(self, branch: str, folder: Path) -> list[str]:
-        """The subjects of those that the branch has beyond the ref, the first one first; none without a branch."""
+        """Return the subjects of the commits after the ref, from oldest to newest; none without a branch."""
         if not self._git("ls-remote", self.repository, f"refs/heads/{branch}"):
             return []
         self._fetch(branch, folder)
         return git("-C", str(folder), "log", "--reverse", "--format=%s", f"{self.ref}..{branch}").decode().splitlines()
 
     def added(self, branch: str, folder: Path) -> list[bytes]:
-        """The contents of the files that the branch has beyond the ref."""
+        """Return the contents of the files that the branch adds to the ref."""
         self._fetch(branch, folder)
-        named = git("-C", str(folder), "diff", "--name-only", "--diff-filter=A", self.ref, branch).decode().split()
-        return [git("-C", str(folder), "cat-file", "blob", f"{branch}:{name}") for name in named]
+        names = git("-C", str(folder), "diff", "--name-only", "--diff-filter=A", self.ref, branch).decode().split()
+        return [git("-C", str(folder), "cat-file", "blob", f"{branch}:{name}") for name in names]
 
     @property
     def _shape(self) -> Shape:
         return SHAPES[self.kind]
 
-    def _told(self, pull: Any) -> PullRequest:
+    def _pull_request(self, pull: Any) -> PullRequest:
         shape = self._shape
         return PullRequest(_at(pull, shape.branch), _at(pull, shape.base), pull["title"], pull[shape.link])
 
-    def _ask(self, method: str, path: str, body: dict[str, str] | None = None) -> Any:
-        named = urlsplit(self.repository).path.strip("/").removesuffix(".git")
-        project = self._shape.project.format(path=named, quoted=quote(named, safe=""))
+    def _request(self, method: str, path: str, body: dict[str, str] | None = None) -> Any:
+        path_of_repository = urlsplit(self.repository).path.strip("/").removesuffix(".git")
+        project = self._shape.project.format(path=path_of_repository, quoted=quote(path_of_repository, safe=""))
         scheme = "token" if self.kind == "pagure" else "Bearer"
-        answer = httpx.request(
+        response = httpx.request(
             method,
             f"{self.api}/{project}/{path}",
             json=body,
             headers={"Authorization": f"{scheme} {self.token}"},
             timeout=60,
         )
-        assert answer.is_success, answer.text
-        return answer.json()
+        assert response.is_success, response.text
+        return response.json()
 
     def _fetch(self, branch: str, folder: Path) -> None:
-        """Both branches as they are, into a repository in the folder."""
+        """Fetch both branches into a bare repository in the folder."""
         git("init", "--quiet", "--bare", str(folder))
         wanted = [f"+refs/heads/{name}:refs/heads/{name}" for name in (self.ref, branch)]
         self._git("-C", str(folder), "fetch", "--quiet", self.repository, *wanted)
@@ -143,7 +143,7 @@ class RealForge:
         return git("-c", f"http.extraHeader=Authorization: Basic {basic}", *arguments)
 
 
-def _at(told: Any, names: Names) -> Any:
+def _at(value: Any, names: Names) -> Any:
     for name in names:
-        told = told[name]
-    return told
+        value = value[name]
+    return value

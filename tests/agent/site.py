@@ -1,4 +1,4 @@
-"""A running service with a project whose jobs work on a real repository, and open pull requests at a forge."""
+"""Running service with a project whose jobs work on a real git repository and open pull requests at a forge double."""
 
 import shlex
 import shutil
@@ -23,23 +23,23 @@ SECRETS = {"GIT_TOKEN": "git-token", "MODEL_KEY": "sk-the-real-model-key-0123456
 REPOSITORY = "team/site"
 END_S = 120
 WRITE = ("sh", "-c", 'cat > "$(date +%N).md"')
-"""A coding agent that writes its prompt into a new file."""
+"""Command of a coding agent that writes its prompt to a new file."""
 
 
 @dataclass(kw_only=True)
 class Client:
-    """Of the agent jobs of `running`, whose operator it is too."""
+    """Client of the agent jobs API of `running`, which can also use the command line."""
 
     running: Running = field(default_factory=lambda: Running(Path()))
     project: str = PROJECT
 
     def of(self, project: str) -> "Site":
-        """The same with a project more of the running service, which is made, and a key of it."""
+        """Create another project and a key for it, and return a client of that project."""
         key = new_key(self.running.data, project, environ=self.running.environ)
         return replace(self, running=replace(self.running, key=key), project=project)
 
     def configure(self, *options: str) -> None:
-        """Set what is not set, or is to be set anew, by the command line."""
+        """Change the project's configuration by the command line."""
         done = self.running.run("project", "agent", self.project, *options)
         assert done.returncode == 0, done.stderr
 
@@ -60,19 +60,19 @@ class Client:
         assert answer.status_code == 200, answer.text
 
     def job(self, id: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.ask("GET", f"/{id}").json()
-        return found
+        job: dict[str, Any] = self.ask("GET", f"/{id}").json()
+        return job
 
     def log(self, id: str) -> str:
         return self.ask("GET", f"/{id}/log").text
 
     def active(self) -> int:
-        """How many jobs are."""
+        """Return the number of active jobs."""
         listed = httpx.get(f"{self._jobs}s?status=active", headers=self.running.auth, timeout=60)
         return len(listed.json()["jobs"])
 
     def ended(self, id: str, within_s: float = END_S) -> dict[str, Any]:
-        """The job, once it is not active."""
+        """Wait until the job is no longer active, and return it."""
         until(lambda: self.job(id)["status"] != "active", within_s)
         return self.job(id)
 
@@ -82,20 +82,20 @@ class Client:
         return job
 
     def failed(self, id: str) -> str:
-        """Its reason, as its log tells it."""
+        """Wait until the job has failed, and return the reason in its log."""
         assert self.ended(id)["status"] == "failed", self.log(id)
         return self.log(id).rpartition("failure: ")[2].strip()
 
 
 @dataclass(kw_only=True)
 class Site(Client):
-    """`git` is the repository's server, `forge` its forge."""
+    """Client of a project whose repository is at the server `git`, and whose forge is the double `forge`."""
 
     git: GitServer
     forge: ForgeDouble
 
-    def begin(self, *options: str) -> None:
-        """The project's configuration, with the agent `WRITE` unless the options say otherwise."""
+    def set_up(self, *options: str) -> None:
+        """Set the project's configuration; without options, the coding agent is `WRITE`."""
         self.configure(
             *("--repository", f"{self.git.url}/{REPOSITORY}.git", "--git-token", "env:GIT_TOKEN"),
             *("--git-user", self.git.user),
@@ -104,7 +104,7 @@ class Site(Client):
         )
 
     def clear(self) -> None:
-        """As before the first job, at the git server and the forge."""
+        """Reset the repository and the pull requests to their state before the first job."""
         shutil.rmtree(self.git.path(REPOSITORY))
         self.git.create(REPOSITORY, {"README.md": b"A site\n"})
         self.git.tokens, self.git.public = {"git-token": "write"}, False
@@ -112,7 +112,7 @@ class Site(Client):
         self.forge.pulls.clear()
 
     def pushed(self, id: str) -> list[str]:
-        """The subjects of the commits on its branch, the first one first; none if there is no branch."""
+        """Return the subjects of the commits on the job's branch, from oldest to newest; none without a branch."""
         branch = f"readership/{id}"
         return self.git.log(REPOSITORY, branch)[::-1] if branch in self.git.branches(REPOSITORY) else []
 
@@ -121,29 +121,29 @@ class Site(Client):
 
 
 def command(*argv: str) -> tuple[str, ...]:
-    """The options for this coding agent."""
+    """Return the options of the command line that set this coding agent."""
     return ("--preset", "command", "--command", shlex.join(argv))
 
 
-def configured(engine: sa.Engine, made: Site, *argv: str, **more: Any) -> None:
-    """The project in a database without a service: its coding agent is this command, without the sandbox."""
+def store_configuration(engine: sa.Engine, site: Site, *argv: str, **more: Any) -> None:
+    """Create the project in a database without a service; its coding agent is this command, without a sandbox."""
     projects.create(engine, PROJECT, (), 0)
-    given = {
-        "repository": f"{made.git.url}/{REPOSITORY}.git",
+    settings = {
+        "repository": f"{site.git.url}/{REPOSITORY}.git",
         "git_token": "env:GIT_TOKEN",
-        "forge": made.forge.kind,
-        "api_base": made.forge.api,
+        "forge": site.forge.kind,
+        "api_base": site.forge.api,
         "preset": "command",
         "command": argv,
         "is_sandboxed": False,
         **more,
     }
-    configuration.store(engine, PROJECT, configuration.changed(Configuration(repository=""), given))
+    configuration.store(engine, PROJECT, configuration.changed(Configuration(repository=""), settings))
 
 
 @contextmanager
-def site(folder: Path, kind: ForgeKind = "github") -> Iterator[Site]:
-    """The servers beside the service, which is still to be started."""
+def make_site(folder: Path, kind: ForgeKind = "github") -> Iterator[Site]:
+    """Run a git server and a forge double; the caller starts the service."""
     (folder / "git").mkdir()
     with ExitStack() as stack:
         git = stack.enter_context(serving(folder / "git"))

@@ -1,4 +1,4 @@
-"""A prompt becomes a pull request: the service, a git server, the sandbox and a coding agent are real."""
+"""From a prompt to a pull request, with a real service, git server, sandbox and coding agent."""
 
 import json
 import os
@@ -14,10 +14,10 @@ from agent.jobs.tables import JOBS, TURNS
 from tests.agent.forge_doubles import ForgeKind
 from tests.agent.git_server import serving
 from tests.agent.job_folder import processes, sleeper
-from tests.agent.jobs.test_webhook import receiver
 from tests.agent.model_server import Call, ModelServer, Silence, Text
-from tests.agent.site import END_S, REPOSITORY, SECRETS, Site, Start, command, site
+from tests.agent.site import END_S, REPOSITORY, SECRETS, Site, Start, command, make_site
 from tests.agent.tools import require_sandbox
+from tests.agent.webhook_receiver import webhook_receiver
 from tests.running import Running
 from tests.waiting import until
 from warehouse.control import database
@@ -28,26 +28,26 @@ from warehouse.folder import sqlite_url
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     require_sandbox()
     folder = tmp_path_factory.mktemp("site")
-    with site(folder) as made:
-        made.running = Running(folder / "data", environ={"READERSHIP_JOB_LEASE_S": "3", "HOOK": "s3cret", **SECRETS})
-        made.running.start()
-        yield made
-        assert made.running.stop() == 0
+    with make_site(folder) as site:
+        site.running = Running(folder / "data", environ={"READERSHIP_JOB_LEASE_S": "3", "HOOK": "s3cret", **SECRETS})
+        site.running.start()
+        yield site
+        assert site.running.stop() == 0
 
 
 @pytest.fixture
 def ready(shared: Site) -> Site:
-    """A site whose service runs, with an agent that writes its prompt into a new file."""
+    """Return a running site whose coding agent writes its prompt to a new file."""
     shared.clear()
-    shared.begin()
+    shared.set_up()
     return shared
 
 
 ONCE = "if [ -e ~/again ]; then {}; else touch ~/again; echo at work; sleep 1000; fi"
-"""An agent that does not end the first time: a job keeps its agent, and its home."""
+"""Coding agent that does not end the first time, and runs the command in braces the second time."""
 
 
-def test_a_prompt_becomes_a_branch_and_a_pull_request(ready: Site) -> None:
+def test_prompt_becomes_a_branch_and_a_pull_request(ready: Site) -> None:
     id = ready.create("Write a page\nabout retries")
     job = ready.completed(id)
     [pull] = ready.pulls(id)
@@ -57,11 +57,11 @@ def test_a_prompt_becomes_a_branch_and_a_pull_request(ready: Site) -> None:
     assert ready.pushed(id) == ["First", "Write a page"]
     files = ready.git.read(REPOSITORY, f"readership/{id}")
     assert {content for _, content in files.values()} == {b"A site\n", b"Write a page\nabout retries"}
-    told = [line.split(" ", 1)[1] for line in ready.log(id).splitlines() if not line.startswith("  |")]
-    assert [line.split(" ")[2] for line in told] == "turn: step: step: step: step: step: turn:".split()
+    entries = [line.split(" ", 1)[1] for line in ready.log(id).splitlines() if not line.startswith("  |")]
+    assert [line.split(" ")[2] for line in entries] == "turn: step: step: step: step: step: turn:".split()
 
 
-def test_a_follow_up_is_one_more_commit_on_the_same_pull_request(ready: Site) -> None:
+def test_follow_up_adds_a_commit_to_the_same_pull_request(ready: Site) -> None:
     id = ready.create("One")
     first = ready.completed(id)
     ready.message(id, "Two")
@@ -70,7 +70,7 @@ def test_a_follow_up_is_one_more_commit_on_the_same_pull_request(ready: Site) ->
     assert len(ready.pulls(id)) == 1
 
 
-def test_messages_to_an_active_job_are_worked_on_in_order(ready: Site) -> None:
+def test_messages_to_an_active_job_run_in_order(ready: Site) -> None:
     id = ready.create("One")
     for prompt in ("Two", "Three"):
         ready.message(id, prompt)
@@ -78,7 +78,7 @@ def test_messages_to_an_active_job_are_worked_on_in_order(ready: Site) -> None:
     assert ready.pushed(id) == ["First", "One", "Two", "Three"]
 
 
-def test_where_nothing_is_changed_there_is_no_pull_request(ready: Site) -> None:
+def test_job_without_changes_has_no_pull_request(ready: Site) -> None:
     ready.configure(*command("true"))
     id = ready.create()
     assert ready.completed(id)["prLink"] is None
@@ -86,7 +86,7 @@ def test_where_nothing_is_changed_there_is_no_pull_request(ready: Site) -> None:
     assert "no file was changed" in ready.log(id)
 
 
-def test_an_agent_that_fails_fails_the_job_with_its_words(ready: Site) -> None:
+def test_job_fails_with_the_error_output_of_its_coding_agent(ready: Site) -> None:
     ready.configure(*command("sh", "-c", "echo half > half.md; echo 'no such model' >&2; exit 3"))
     id = ready.create()
     reason = ready.failed(id)
@@ -95,12 +95,12 @@ def test_an_agent_that_fails_fails_the_job_with_its_words(ready: Site) -> None:
     assert ready.pushed(id) == []
 
 
-def test_an_agent_that_never_ends_fails_the_job_at_its_time_limit(ready: Site) -> None:
+def test_job_fails_at_the_time_limit_of_its_coding_agent(ready: Site) -> None:
     ready.configure(*command("sh", "-c", "sleep 1000"), "--time-limit-s", "1")
     assert "did not end within 1 s" in ready.failed(ready.create())
 
 
-def test_a_cancelled_job_stops_within_seconds_and_a_follow_up_continues_it(ready: Site) -> None:
+def test_cancelled_job_stops_and_a_follow_up_continues_it(ready: Site) -> None:
     script = "cat > prompt.md; case $(cat prompt.md) in *Two) echo at work; sleep 1000;; esac"
     ready.configure(*command("sh", "-c", script))
     id = ready.create("One")
@@ -113,29 +113,29 @@ def test_a_cancelled_job_stops_within_seconds_and_a_follow_up_continues_it(ready
     assert ready.pushed(id) == ["First", "One", "Three"]
 
 
-def test_a_repository_that_is_gone_is_told(ready: Site) -> None:
+def test_missing_repository_fails_the_job(ready: Site) -> None:
     ready.configure("--repository", f"{ready.git.url}/team/gone.git")
     assert "was not found (404)" in ready.failed(ready.create())
 
 
-def test_a_token_that_is_wrong_is_told_and_not_shown(ready: Site) -> None:
+def test_wrong_token_fails_the_job_and_is_not_in_its_log(ready: Site) -> None:
     ready.git.tokens.clear()
     reason = ready.failed(ready.create())
     assert "does not accept the token (401)" in reason
     assert SECRETS["GIT_TOKEN"] not in reason
 
 
-def test_a_secret_that_is_not_there_is_told_by_its_name(ready: Site) -> None:
+def test_missing_secret_fails_the_job_with_its_name(ready: Site) -> None:
     ready.configure("--git-token", "env:NOT_SET")
     assert "env:NOT_SET is not set or empty" in ready.failed(ready.create())
 
 
-def test_a_refused_push_is_told_with_the_hosts_words(ready: Site) -> None:
+def test_refused_push_fails_the_job_with_the_message_of_the_server(ready: Site) -> None:
     ready.git.hook(REPOSITORY, "echo 'branches need a ticket' >&2; exit 1")
     assert "branches need a ticket" in ready.failed(ready.create())
 
 
-def test_a_pull_request_that_could_not_be_opened_is_opened_by_a_follow_up_that_changes_nothing(ready: Site) -> None:
+def test_follow_up_without_changes_opens_the_pull_request_that_failed_before(ready: Site) -> None:
     ready.forge.tokens["git-token"] = "read"
     ready.configure(*command("sh", "-c", "echo done > page.md"))
     id = ready.create("One")
@@ -146,25 +146,25 @@ def test_a_pull_request_that_could_not_be_opened_is_opened_by_a_follow_up_that_c
     assert ready.completed(id)["prLink"] == ready.forge.link(ready.pulls(id)[0])
 
 
-def test_no_secret_is_in_the_log_the_database_or_the_services_log(ready: Site) -> None:
+def test_no_secret_is_in_any_file_of_the_service(ready: Site) -> None:
     ready.configure(*command("sh", "-c", "env; cat > page.md"))
     id = ready.create()
     ready.completed(id)
     assert ready.running.stop() == 0
-    kept = [*ready.running.data.rglob("*"), ready.running.log]
-    content = b"".join(file.read_bytes() for file in kept if file.is_file() and not file.is_symlink())
+    files = [*ready.running.data.rglob("*"), ready.running.log]
+    content = b"".join(file.read_bytes() for file in files if file.is_file() and not file.is_symlink())
     ready.running.start()
     for secret in SECRETS.values():
         assert secret.encode() not in content
 
 
-def test_a_project_without_a_token_is_told_that_a_push_needs_one(ready: Site) -> None:
+def test_project_without_a_token_fails_at_the_push(ready: Site) -> None:
     ready.git.public = True
     ready.configure("--git-token", "")
     assert "asks for a token (401), and the project has none" in ready.failed(ready.create())
 
 
-def test_without_the_sandbox_a_job_says_so_only_if_the_operator_did(ready: Site) -> None:
+def test_coding_agent_without_a_sandbox_runs_in_the_work_tree(ready: Site) -> None:
     ready.configure("--no-sandbox", *command("sh", "-c", "id -u > uid.md; pwd >> uid.md"))
     id = ready.create()
     ready.completed(id)
@@ -172,44 +172,44 @@ def test_without_the_sandbox_a_job_says_so_only_if_the_operator_did(ready: Site)
     assert content[1] == str(ready.running.data / "jobs" / id / "tree")
 
 
-def test_the_webhook_is_told_when_a_job_ends(ready: Site) -> None:
-    with receiver(200) as hook:
-        ready.configure("--webhook", hook.url, "--webhook-secret", "env:HOOK")
+def test_webhook_gets_a_message_when_a_job_ends(ready: Site) -> None:
+    with webhook_receiver(200) as receiver:
+        ready.configure("--webhook", receiver.url, "--webhook-secret", "env:HOOK")
         id = ready.create()
         link = ready.completed(id)["prLink"]
-        until(lambda: hook.came, END_S)
+        until(lambda: receiver.messages, END_S)
         metrics = f"{ready.running.url}/metrics"
-        told = 'readership_webhook_deliveries_total{outcome="delivered"} 1.0'
-        until(lambda: told in httpx.get(metrics).text)
-    [(_, body)] = hook.came
+        count = 'readership_webhook_deliveries_total{outcome="delivered"} 1.0'
+        until(lambda: count in httpx.get(metrics).text)
+    [(_, body)] = receiver.messages
     assert json.loads(body)["data"]["job"]["prLink"] == link
 
 
 @pytest.mark.parametrize("kind", ["gitlab", "gitea", "pagure"])
-def test_each_code_host_opens_its_own_kind_of_pull_request(start: Start, tmp_path: Path, kind: ForgeKind) -> None:
+def test_each_forge_opens_one_pull_request_for_a_job(start: Start, tmp_path: Path, kind: ForgeKind) -> None:
     require_sandbox()
-    with site(tmp_path, kind) as made:
-        if kind == "pagure":  # it lets all read, and looks at whose the token is
-            made.git.public, made.git.user = True, "robot"
-        made.running = start(**SECRETS)
-        made.begin()
-        id = made.create("One")
-        link = made.completed(id)["prLink"]
-        made.message(id, "Two")
-        assert made.completed(id)["prLink"] == link == made.forge.link(made.pulls(id)[0])
-        assert (len(made.pulls(id)), made.pushed(id)) == (1, ["First", "One", "Two"])
+    with make_site(tmp_path, kind) as site:
+        if kind == "pagure":  # anybody may read, and the user name is checked
+            site.git.public, site.git.user = True, "robot"
+        site.running = start(**SECRETS)
+        site.set_up()
+        id = site.create("One")
+        link = site.completed(id)["prLink"]
+        site.message(id, "Two")
+        assert site.completed(id)["prLink"] == link == site.forge.link(site.pulls(id)[0])
+        assert (len(site.pulls(id)), site.pushed(id)) == (1, ["First", "One", "Two"])
 
 
-def test_a_pull_request_that_is_there_already_is_taken(ready: Site) -> None:
+def test_pull_request_that_exists_already_is_used(ready: Site) -> None:
     ready.configure(*command("sh", "-c", "sleep 2; cat > page.md"))
     id = ready.create()
     until(lambda: "checked out" in ready.log(id), END_S)
-    there = ready.forge.add(f"readership/{id}", "main", "By hand")
-    assert ready.completed(id)["prLink"] == ready.forge.link(there)
+    existing = ready.forge.add(f"readership/{id}", "main", "By hand")
+    assert ready.completed(id)["prLink"] == ready.forge.link(existing)
     assert len(ready.pulls(id)) == 1
 
 
-def test_a_stopped_service_puts_its_turn_back_and_the_next_one_begins_it_again(ready: Site) -> None:
+def test_turn_of_a_stopped_service_runs_again_after_the_next_start(ready: Site) -> None:
     ready.configure(*command("sh", "-c", ONCE.format("cat > page.md")))
     id = ready.create()
     until(lambda: "at work" in ready.log(id), END_S)
@@ -219,22 +219,22 @@ def test_a_stopped_service_puts_its_turn_back_and_the_next_one_begins_it_again(r
     assert len(ready.pulls(id)) == 1
 
 
-def test_a_token_of_another_host_is_not_sent_to_the_old_one(ready: Site, tmp_path: Path) -> None:
+def test_token_of_a_new_repository_host_is_not_sent_to_the_old_host(ready: Site, tmp_path: Path) -> None:
     id = ready.create("One")
     ready.completed(id)
     (tmp_path / "other").mkdir()
     with serving(tmp_path / "other") as other:
         ready.configure("--repository", f"{other.url}/{REPOSITORY}.git", "--git-token", "env:OTHER_TOKEN")
         ready.message(id, "Two")
-        assert "is at another host now" in ready.failed(id)
+        assert "its token is not sent to the host of this job's repository" in ready.failed(id)
     assert {token for _, token in ready.git.requests} <= {"git-token", ""}
 
 
-def test_a_project_deleted_during_a_turn_leaves_no_agent_and_no_folder(ready: Site) -> None:
+def test_deleting_a_project_ends_its_coding_agent_and_removes_the_folder(ready: Site) -> None:
     ready.running.log.write_text("")
     project, seconds = "doomed", sleeper()
     doomed = ready.of(project)
-    doomed.begin(*command("sh", "-c", f"touch page.md; echo at work; sleep {seconds}"))
+    doomed.set_up(*command("sh", "-c", f"touch page.md; echo at work; sleep {seconds}"))
     id = doomed.create()
     until(lambda: "  | at work" in doomed.log(id), END_S)
     assert processes("sleep", seconds)
@@ -248,7 +248,7 @@ def test_a_project_deleted_during_a_turn_leaves_no_agent_and_no_folder(ready: Si
     assert "Traceback" not in ready.running.log.read_text()
 
 
-def test_a_rerun_begins_on_a_fresh_tree(ready: Site) -> None:
+def test_repeated_turn_starts_with_a_clean_work_tree(ready: Site) -> None:
     ready.configure(*command("sh", "-c", "echo line >> README.md; " + ONCE.format("true")))
     id = ready.create()
     until(lambda: "  | at work" in ready.log(id), END_S)
@@ -258,50 +258,50 @@ def test_a_rerun_begins_on_a_fresh_tree(ready: Site) -> None:
     assert ready.git.read(REPOSITORY, f"readership/{id}")["README.md"][1] == b"A site\nline\n"
 
 
-def again(ready: Site, *steps: str) -> None:
-    """The last turn as if its worker had died once these steps were noted."""
+def reset(ready: Site, *steps: str) -> None:
+    """Reset the last turn to the state after these steps, as if its worker had died."""
     engine = database.connect(sqlite_url(ready.running.data / "control.sqlite"))
     with engine.begin() as connection:
         turn = connection.execute(TURNS.select().order_by(TURNS.c.id.desc()).limit(1)).one()
-        noted = {name: turn.steps[name] for name in steps}
+        finished = {name: turn.steps[name] for name in steps}
         same = TURNS.c.id == turn.id
-        connection.execute(TURNS.update().where(same).values(state="queued", attempt=1, steps=noted))
+        connection.execute(TURNS.update().where(same).values(state="queued", attempt=1, steps=finished))
         connection.execute(JOBS.update().where(JOBS.c.id == turn.job_id).values(status="active"))
     engine.dispose()
 
 
-def test_a_pull_request_that_was_noted_is_not_opened_again_though_it_is_closed(ready: Site) -> None:
+def test_finished_pull_request_step_is_not_repeated_after_the_pull_request_was_closed(ready: Site) -> None:
     id = ready.create()
     link = ready.completed(id)["prLink"]
     ready.pulls(id)[0].state = "closed"
-    again(ready, "check out", "run", "commit", "push", "pull request")
+    reset(ready, "check out", "run", "commit", "push", "pull request")
     assert ready.completed(id)["prLink"] == link
     assert len(ready.pulls(id)) == 1
 
 
-def test_files_of_another_attempt_are_not_believed(ready: Site) -> None:
+def test_files_of_another_attempt_are_not_used(ready: Site) -> None:
     id = ready.create("One")
     ready.completed(id)
     tree = ready.running.data / "jobs" / id / "tree"
     ready.clear()
     (tree / "half.md").write_text("half")
     (tree.parent / ".turn").write_text("of another attempt")
-    again(ready, "check out", "run")
+    reset(ready, "check out", "run")
     ready.completed(id)
     assert "half.md" not in ready.git.read(REPOSITORY, f"readership/{id}")
     assert ready.pushed(id) == ["First", "One"]
 
 
-def test_a_commit_that_was_pushed_before_its_note_is_not_made_again_on_another_machine(ready: Site) -> None:
+def test_commit_whose_push_was_not_stored_is_not_repeated_on_another_machine(ready: Site) -> None:
     id = ready.create("One")
     ready.completed(id)
     (ready.running.data / "jobs" / id / ".turn").unlink()
-    again(ready, "check out", "run", "commit")
+    reset(ready, "check out", "run", "commit")
     ready.completed(id)
     assert ready.pushed(id) == ["First", "One"]
 
 
-def test_a_stop_that_reaches_every_process_at_once_puts_the_turn_back(ready: Site) -> None:
+def test_sigterm_to_every_process_puts_the_turn_back(ready: Site) -> None:
     ready.configure(*command("sh", "-c", ONCE.format("cat > page.md")))
     id = ready.create()
     until(lambda: "  | at work" in ready.log(id), END_S)
@@ -315,14 +315,14 @@ def test_a_stop_that_reaches_every_process_at_once_puts_the_turn_back(ready: Sit
 
 
 def descendants(parent: int) -> list[int]:
-    """All processes below one, as a service manager knows them."""
+    """Return all descendants of a process, which a service manager signals at once."""
     children = [
         int(child) for task in Path(f"/proc/{parent}/task").glob("*/children") for child in task.read_text().split()
     ]
     return [*children, *(each for child in children for each in descendants(child))]
 
 
-def test_an_agent_that_prints_anything_at_all_ends_its_job(ready: Site) -> None:
+def test_unprintable_output_does_not_fail_the_job(ready: Site) -> None:
     ready.configure(*command("sh", "-c", r"cat > page.md; printf 'a\0b \033[2J \355\240\275\n'"))
     ready.completed(ready.create())
     ready.completed(ready.create())
@@ -330,19 +330,19 @@ def test_an_agent_that_prints_anything_at_all_ends_its_job(ready: Site) -> None:
 
 @pytest.fixture
 def agent(ready: Site, opencode: Path) -> Callable[[ModelServer], Site]:
-    """The site with a real coding agent, which asks the given model server."""
+    """Return a function that configures a real coding agent for a model server."""
 
-    def made(server: ModelServer, *options: str) -> Site:
+    def site(server: ModelServer, *options: str) -> Site:
         ready.configure(
             *("--preset", "opencode", "--model", "scripted", "--model-base", server.url),
             *("--model-key", "env:MODEL_KEY", "--readable", str(opencode), *options),
         )
         return ready
 
-    return made
+    return site
 
 
-def test_a_real_coding_agent_opens_a_pull_request_and_goes_on_with_its_session(
+def test_real_coding_agent_opens_a_pull_request_and_resumes_its_session(
     agent: Callable[[ModelServer], Site],
 ) -> None:
     first = Call("write", {"filePath": "/work/retries.md", "content": "Three times.\n"})
@@ -361,21 +361,21 @@ def test_a_real_coding_agent_opens_a_pull_request_and_goes_on_with_its_session(
     }
     assert site.pushed(id) == ["First", "Explain the retries", "And the limits"]
     assert len(site.pulls(id)) == 1
-    assert "Explain the retries" in server.prompts[-1], "the follow-up is of the same session"
+    assert "Explain the retries" in server.prompts[-1], "the follow-up is in the same session"
     assert "opencode has finished: That too." in site.log(id)
 
 
-def test_a_real_agent_whose_model_says_nothing_to_change_completes_without_a_pull_request(
+def test_real_coding_agent_without_changes_completes_without_a_pull_request(
     agent: Callable[[ModelServer], Site],
 ) -> None:
     with ModelServer([Text("It is fine as it is.")], SECRETS["MODEL_KEY"]) as server:
         site = agent(server)
-        id = site.create("Mend what is wrong")
+        id = site.create("Fix what is wrong")
         assert site.completed(id)["prLink"] is None
     assert site.forge.pulls == []
 
 
-def test_a_wrong_model_key_is_told(agent: Callable[[ModelServer], Site]) -> None:
+def test_wrong_model_key_fails_the_job_and_is_not_in_its_log(agent: Callable[[ModelServer], Site]) -> None:
     with ModelServer([Text("x")], key="sk-another") as server:
         site = agent(server)
         reason = site.failed(site.create())
@@ -383,13 +383,13 @@ def test_a_wrong_model_key_is_told(agent: Callable[[ModelServer], Site]) -> None
     assert SECRETS["MODEL_KEY"] not in reason
 
 
-def test_a_dead_model_server_is_told(agent: Callable[[ModelServer], Site]) -> None:
+def test_stopped_model_server_fails_the_job(agent: Callable[[ModelServer], Site]) -> None:
     with ModelServer([Text("x")]) as server:
         site = agent(server)
     assert "the model server" in site.failed(site.create())
 
 
-def test_a_model_that_never_answers_fails_the_job_at_its_time_limit(agent: Callable[..., Site]) -> None:
+def test_job_fails_at_the_time_limit_if_the_model_never_answers(agent: Callable[..., Site]) -> None:
     with ModelServer([Silence()], SECRETS["MODEL_KEY"]) as server:
         site = agent(server, "--time-limit-s", "15")
         assert "did not end within 15 s" in site.failed(site.create())

@@ -1,4 +1,4 @@
-"""The control database goes away during a turn: what was done is not lost, and nothing is done twice at once."""
+"""Outage of the control database during a turn: no step is lost, and no two turns of a job run at once."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -14,7 +14,7 @@ from agent.jobs.queue import Lease
 from agent.worker import turn
 from agent.worker.worker import Worker, WorkerConfig
 from tests.agent.clock import SECOND_US
-from tests.agent.site import SECRETS, Site, configured, site
+from tests.agent.site import SECRETS, Site, make_site, store_configuration
 from tests.outage import way_to
 from tests.running import PROJECT
 from tests.waiting import until
@@ -28,66 +28,69 @@ LEASE_S, LONG_S = 4, 60
 
 @dataclass
 class Database:
-    """`engine` is what the worker has, `past` reaches the database whatever happens to the worker's way there."""
+    """Control database with an outage on demand.
+
+    The worker uses `engine`, which `cut` or `silence` break and `repair` restores; `direct` always works.
+    """
 
     engine: sa.Engine
-    past: sa.Engine
+    direct: sa.Engine
     cut: Callable[[], None]
-    mend: Callable[[], None]
+    repair: Callable[[], None]
     silence: Callable[[], None]
 
 
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Iterator[Database]:
-    """Cut means locked by another, for longer than the worker waits."""
+    """Return a database in SQLite; `cut` locks it for longer than the worker waits."""
     url = sqlite_url(tmp_path / "control.sqlite")
-    engine, past, other = (control.connect(url) for _ in range(3))
+    engine, direct, other = (control.connect(url) for _ in range(3))
     engine.dispose()
     sa.event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA busy_timeout=0"))
-    with other.connect() as holder:
+    with other.connect() as locker:
         yield Database(
             engine,
-            past,
-            lambda: holder.exec_driver_sql("BEGIN IMMEDIATE") and None,
-            holder.rollback,
+            direct,
+            lambda: locker.exec_driver_sql("BEGIN IMMEDIATE") and None,
+            locker.rollback,
             lambda: pytest.fail("a file is never silent"),
         )
-    for each in (engine, past, other):
+    for each in (engine, direct, other):
         each.dispose()
 
 
 @pytest.fixture
 def postgresql_way(postgresql: str) -> Iterator[Database]:
-    with way_to(postgresql) as (way, url, past_url):
-        engine, past = control.connect(url), control.connect(past_url)
-        yield Database(engine, past, way.cut, way.mend, way.silence)
+    with way_to(postgresql) as (way, url, direct_url):
+        engine, direct = control.connect(url), control.connect(direct_url)
+        yield Database(engine, direct, way.cut, way.mend, way.silence)
         way.cut()
         engine.dispose()
-        past.dispose()
+        direct.dispose()
 
 
 @pytest.fixture
 def pool(tmp_path: Path) -> Iterator[Database]:
-    """Cut means that all of the worker's connections are in use."""
+    """Return a database whose `cut` takes all connections of the worker's pool."""
     url = sqlite_url(tmp_path / "control.sqlite")
-    past = control.connect(url)
+    direct = control.connect(url)
     engine = sa.create_engine(url, pool_size=1, max_overflow=0, pool_timeout=0.2)
-    held: list[sa.Connection] = []
+    taken: list[sa.Connection] = []
 
     def take_all() -> None:
-        while not held:
+        while not taken:
             with suppress(sa.exc.TimeoutError):
-                held.append(engine.connect())
+                taken.append(engine.connect())
 
-    yield Database(engine, past, take_all, lambda: held.pop().close(), lambda: pytest.fail("a pool is never silent"))
+    yield Database(engine, direct, take_all, lambda: taken.pop().close(), lambda: pytest.fail("a pool is never silent"))
     engine.dispose()
-    past.dispose()
+    direct.dispose()
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Iterator[Site]:
-    with site(tmp_path) as found:
-        yield found
+def site(tmp_path: Path) -> Iterator[Site]:
+    with make_site(tmp_path) as site:
+        yield site
 
 
 @contextmanager
@@ -117,9 +120,9 @@ def status(engine: sa.Engine, id: str) -> str:
     ],
     ids=["sqlite, a step", "postgresql, the end", "no connection left, a step"],
 )
-def test_what_became_of_an_agent_is_noted_once_the_database_is_back(
+def test_result_of_the_coding_agent_is_stored_after_the_outage(
     request: pytest.FixtureRequest,
-    made: Site,
+    site: Site,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     name: str,
@@ -127,18 +130,18 @@ def test_what_became_of_an_agent_is_noted_once_the_database_is_back(
     becomes: str,
 ) -> None:
     database: Database = request.getfixturevalue(name)
-    configured(database.past, made, "sh", "-c", f"{BEGIN}; {WAIT}; {ends}".format(tmp_path))
-    id = create(database.past)
+    store_configuration(database.direct, site, "sh", "-c", f"{BEGIN}; {WAIT}; {ends}".format(tmp_path))
+    id = create(database.direct)
     with working(database.engine, tmp_path, LONG_S):
         until((tmp_path / "begun").exists)
         database.cut()
         (tmp_path / "go").touch()
         until(lambda: "progress of a turn cannot be written" in caplog.text)
-        database.mend()
-        until(lambda: status(database.past, id) != "active")
-    assert status(database.past, id) == becomes, journal.read(database.past, id).entries
-    assert (tmp_path / "runs").read_text() == "\n", "the agent ran once"
-    assert len(made.pulls(id)) == (becomes == "completed")
+        database.repair()
+        until(lambda: status(database.direct, id) != "active")
+    assert status(database.direct, id) == becomes, journal.read(database.direct, id).entries
+    assert (tmp_path / "runs").read_text() == "\n", "the coding agent ran once"
+    assert len(site.pulls(id)) == (becomes == "completed")
 
 
 def test_permanent_database_error_is_not_retried(sqlite: Database) -> None:
@@ -150,56 +153,56 @@ def test_permanent_database_error_is_not_retried(sqlite: Database) -> None:
         retry.database_write(write, lambda: False)
 
 
-def test_a_worker_that_ends_while_it_cannot_note_an_end_has_no_fault(
-    sqlite: Database, made: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_worker_that_closes_during_an_outage_logs_no_error(
+    sqlite: Database, site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    configured(sqlite.past, made, "sh", "-c", f"{BEGIN}; {WAIT}; exit 3".format(tmp_path))
-    id = create(sqlite.past)
+    store_configuration(sqlite.direct, site, "sh", "-c", f"{BEGIN}; {WAIT}; exit 3".format(tmp_path))
+    id = create(sqlite.direct)
     with working(sqlite.engine, tmp_path, LONG_S):
         until((tmp_path / "begun").exists)
         sqlite.cut()
         (tmp_path / "go").touch()
         until(lambda: "progress of a turn cannot be written" in caplog.text)
     assert "cannot work on the queue of agent jobs" not in caplog.text
-    sqlite.mend()
-    assert status(sqlite.past, id) == "active"
+    sqlite.repair()
+    assert status(sqlite.direct, id) == "active"
 
 
-def test_a_turn_that_finds_the_database_away_is_begun_again_and_has_no_fault(
-    sqlite: Database, made: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_turn_that_meets_an_outage_begins_again_and_does_not_fail(
+    sqlite: Database, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    perform, away = turn.perform, [sa.exc.OperationalError("SELECT 1", {}, Exception("the server is away"))]
+    perform, errors = turn.perform, [sa.exc.OperationalError("SELECT 1", {}, Exception("the server is down"))]
 
     def perform_later(lease: Lease, context: turn.TurnContext) -> str | None:
-        if away:
-            raise away.pop()
+        if errors:
+            raise errors.pop()
         return perform(lease, context)
 
     monkeypatch.setattr(turn, "perform", perform_later)
-    configured(sqlite.past, made, "sh", "-c", "cat > page.md")
-    id = create(sqlite.past)
+    store_configuration(sqlite.direct, site, "sh", "-c", "cat > page.md")
+    id = create(sqlite.direct)
     with working(sqlite.engine, tmp_path, lease_s=2):
-        until(lambda: status(sqlite.past, id) != "active")
-    assert (status(sqlite.past, id), away) == ("completed", [])
+        until(lambda: status(sqlite.direct, id) != "active")
+    assert (status(sqlite.direct, id), errors) == ("completed", [])
 
 
-def test_a_turn_is_given_up_before_another_worker_may_take_it(
-    postgresql_way: Database, made: Site, tmp_path: Path
+def test_turn_is_stopped_before_another_worker_can_claim_it(
+    postgresql_way: Database, site: Site, tmp_path: Path
 ) -> None:
-    """The agent of the first worker would never end; the second one's tells whether the first is still there."""
+    """Run a coding agent that never ends, and one of another worker that detects whether the first is still running."""
     inner = f"if [ -e {{0}}/begun ]; then {BEGIN}; cat > page.md; else {BEGIN}; sleep 1000; fi".format(tmp_path)
     script = f"flock -n {tmp_path}/lock sh -c '{inner}' || touch {tmp_path}/twice"
     database = postgresql_way
-    configured(database.past, made, "sh", "-c", script)
-    id = create(database.past)
+    store_configuration(database.direct, site, "sh", "-c", script)
+    id = create(database.direct)
     with ExitStack() as stack:
         stack.enter_context(working(database.engine, tmp_path / "first", LEASE_S))
-        stack.callback(database.mend)  # what waits for an answer has it before the worker is closed
+        stack.callback(database.repair)  # before the worker closes, so that its queries end
         until((tmp_path / "begun").exists)
         database.silence()
-        stack.enter_context(working(database.past, tmp_path / "second", LEASE_S))
-        until(lambda: status(database.past, id) != "active")
+        stack.enter_context(working(database.direct, tmp_path / "second", LEASE_S))
+        until(lambda: status(database.direct, id) != "active")
     assert not (tmp_path / "twice").exists(), "two agents at once"
-    assert (status(database.past, id), (tmp_path / "runs").read_text()) == ("completed", "\n\n")
-    assert made.pushed(id) == ["First", "Write a page"]
-    assert len(made.pulls(id)) == 1
+    assert (status(database.direct, id), (tmp_path / "runs").read_text()) == ("completed", "\n\n")
+    assert site.pushed(id) == ["First", "Write a page"]
+    assert len(site.pulls(id)) == 1

@@ -1,4 +1,4 @@
-"""One job that is cancelled, followed up and worked on at once: it ends in one state, and no prompt of it is lost."""
+"""Concurrent messages, cancels and turns of one job: it ends in one state, and none of its prompts is lost."""
 
 import random
 import threading
@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from agent.errors import JobNotActive, LeaseLost
 from agent.jobs import configuration, queue, store
 from agent.jobs.queue import Outcome
+from agent.jobs.steps import RunStep
 from agent.jobs.store import CANCELLED
 from agent.jobs.tables import DELIVERIES, TURNS
 from tests.agent.clock import HOUR_S, SECOND_US, Clock
@@ -22,11 +23,11 @@ SEED = 20261121
 ROUNDS_MIN, ROUNDS, ROUNDS_S = 5, 15, 1.5
 LEASE_US = 10 * SECOND_US
 MESSAGES, CANCELS = 4, 3
-BROKE = "it broke"
+FAILURE = "it broke"
 
 
 class Round:
-    """Two workers, two who send messages and one who cancels, all of one job. The clock stands still: no lease ends."""
+    """Threads that use one job: two workers, two senders of messages, one that cancels. No lease expires."""
 
     def __init__(self, engine: sa.Engine, now_us: int, seed: int) -> None:
         self.engine, self.now_us, self.chance = engine, now_us, random.Random(seed)
@@ -58,8 +59,8 @@ class Round:
             running = sa.select(sa.func.count()).where(TURNS.c.job_id == self.id, TURNS.c.state == "running")
             self.running_most = max(self.running_most, connection.execute(running).scalar_one())
         with suppress(LeaseLost):
-            lease = queue.finish_step(self.engine, lease, "run", {"session": "s"}, "ran", self.now_us)
-            reason = self.chance.choice([None, BROKE])
+            lease = queue.finish_step(self.engine, lease, RunStep("s"), "ran", self.now_us)
+            reason = self.chance.choice([None, FAILURE])
             queue.finish(self.engine, lease, Outcome(reason), self.now_us)
             self.finished[lease.turn] += 1
         return True
@@ -75,39 +76,37 @@ class Round:
                 threading.Event().wait(self.chance.random() / 100)
 
 
-def test_whoever_comes_first_a_job_has_one_end_and_each_prompt_is_run_or_cancelled(
-    engine: sa.Engine, clock: Clock
-) -> None:
-    """As many rounds as a few seconds hold."""
+def test_each_prompt_is_run_or_cancelled_and_the_job_ends_like_its_last_turn(engine: sa.Engine, clock: Clock) -> None:
+    """Run at least ROUNDS_MIN rounds, and more until ROUNDS_S have passed."""
     with engine.connect() as connection:
         known = configuration.load(connection, PROJECT)
-    told = configuration.changed(known, {"webhook": "http://127.0.0.1:1", "webhook_secret": "env:HOOK"})
-    configuration.store(engine, PROJECT, told)
+    config = configuration.changed(known, {"webhook": "http://127.0.0.1:1", "webhook_secret": "env:HOOK"})
+    configuration.store(engine, PROJECT, config)
     ends_s = time.monotonic() + ROUNDS_S
     states: Counter[str] = Counter()
     with ThreadPoolExecutor(5) as pool:
         for number in range(ROUNDS):
-            one = Round(engine, clock.turn(2 * HOUR_S), SEED + number)
+            one = Round(engine, clock.advance(2 * HOUR_S), SEED + number)
             one.run(pool)
-            states.update(_checked(one))
+            states.update(_check(one))
             if number >= ROUNDS_MIN and time.monotonic() > ends_s:
                 break
-    assert set(states) == {"done", "failed", "cancelled"}, "each of them was met"
+    assert set(states) == {"done", "failed", "cancelled"}, "each state occurred"
 
 
-def _checked(one: Round) -> list[str]:
-    """The states of its turns."""
+def _check(one: Round) -> list[str]:
+    """Check the end of the job and its turns, and return the states of the turns."""
     with one.engine.connect() as connection:
         turns = connection.execute(TURNS.select().where(TURNS.c.job_id == one.id).order_by(TURNS.c.id)).all()
         bodies = sa.select(DELIVERIES.c.body).where(DELIVERIES.c.job_id == one.id).order_by(DELIVERIES.c.id)
-        last_told = connection.execute(bodies).scalars().all()[-1]
+        last_message = connection.execute(bodies).scalars().all()[-1]
     states = {turn.id: str(turn.state) for turn in turns}
-    assert len(turns) == 1 + 2 * MESSAGES, "each message that was accepted has a turn"
+    assert len(turns) == 1 + 2 * MESSAGES, "each accepted message has a turn"
     assert one.running_most <= 1, "two turns at once"
     assert one.finished == Counter(id for id, state in states.items() if state in ("done", "failed"))
     assert set(states.values()) <= {"done", "failed", "cancelled"}
     job = store.find(one.engine, PROJECT, one.id)
-    expected = {"done": ("completed", None), "failed": ("failed", BROKE), "cancelled": ("failed", CANCELLED)}
+    expected = {"done": ("completed", None), "failed": ("failed", FAILURE), "cancelled": ("failed", CANCELLED)}
     assert (job.status, job.reason) == expected[turns[-1].state]
-    assert f'"type": "job.{job.status}"' in last_told
+    assert f'"type": "job.{job.status}"' in last_message
     return list(states.values())

@@ -1,10 +1,10 @@
-"""A prompt becomes a pull request at a forge of your own, if you name one, which keeps what was made in it.
+"""From a prompt to a pull request at a real forge. The tests leave their branches and pull requests there.
 
-READERSHIP_TEST_FORGE=pagure                                         # as --host takes it
-READERSHIP_TEST_FORGE_API=http://127.0.0.1:8930/api/0                # where its API is
-READERSHIP_TEST_FORGE_REPOSITORY=http://127.0.0.1:8930/pages.git     # with a first commit on its branch main
+READERSHIP_TEST_FORGE=pagure                                         # a value of --host
+READERSHIP_TEST_FORGE_API=http://127.0.0.1:8930/api/0                # base of its API
+READERSHIP_TEST_FORGE_REPOSITORY=http://127.0.0.1:8930/pages.git     # with a commit on its branch main
 READERSHIP_TEST_FORGE_TOKEN=...                                      # with the rights of docs/agent-jobs.md
-READERSHIP_TEST_FORGE_USER=robot                                     # whose it is, where --git-user is needed
+READERSHIP_TEST_FORGE_USER=robot                                     # user of the token, if --git-user is needed
 .venv/bin/pytest tests/agent/test_real_forge.py
 """
 
@@ -22,14 +22,14 @@ from tests.agent.tools import require_sandbox
 from tests.running import Running
 
 NAMED = "READERSHIP_TEST_FORGE"
-NOBODYS = {"NOBODYS_TOKEN": "0123456789abcdef0123456789abcdef01234567"}
+UNKNOWN = {"UNKNOWN_TOKEN": "0123456789abcdef0123456789abcdef01234567"}
 
-pytestmark = pytest.mark.skipif(NAMED not in os.environ, reason=f"no forge is named: {NAMED}")
+pytestmark = pytest.mark.skipif(NAMED not in os.environ, reason=f"{NAMED} is not set")
 
 
 @dataclass(kw_only=True)
 class Trial(Client):
-    """`folder` is for what is fetched from the forge."""
+    """Client of a project at a real forge. `folder` has the branches that are fetched from it."""
 
     forge: RealForge
     folder: Path
@@ -44,7 +44,7 @@ class Trial(Client):
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     require_sandbox()
-    running = Running(tmp_path_factory.mktemp("real") / "data", environ={**SECRETS, **NOBODYS})
+    running = Running(tmp_path_factory.mktemp("real") / "data", environ={**SECRETS, **UNKNOWN})
     running.start()
     yield running
     assert running.stop() == 0
@@ -52,31 +52,31 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture
 def trial(running: Running, tmp_path: Path) -> Trial:
-    """A service whose project is at the forge, with an agent that writes its prompt into a new file."""
+    """Return a service whose project is at the forge; its coding agent writes its prompt to a new file."""
     kind, api, repository, token = (os.environ[f"{NAMED}{each}"] for each in ("", "_API", "_REPOSITORY", "_TOKEN"))
     forge = RealForge(kind, api, repository, token, os.environ.get(f"{NAMED}_USER", ""))
-    made = Trial(running=running, forge=forge, folder=tmp_path / "fetched")
-    made.configure(
+    trial = Trial(running=running, forge=forge, folder=tmp_path / "fetched")
+    trial.configure(
         *("--repository", repository, "--host", kind, "--api-base", "", "--git-user", forge.user),
         *("--git-token", f"env:{NAMED}_TOKEN", "--ref", forge.ref, *command(*WRITE)),
     )
-    return made
+    return trial
 
 
-def test_a_prompt_becomes_a_pull_request_and_a_follow_up_one_more_commit_on_it(trial: Trial) -> None:
+def test_prompt_becomes_a_pull_request_and_a_follow_up_adds_a_commit(trial: Trial) -> None:
     id = trial.create("Write a page\nabout retries")
     link = trial.completed(id)["prLink"]
-    made = PullRequest(f"readership/{id}", trial.forge.ref, "Write a page", link)
-    assert trial.forge.pull(link) == made
+    expected = PullRequest(f"readership/{id}", trial.forge.ref, "Write a page", link)
+    assert trial.forge.pull(link) == expected
     assert trial.commits(id) == ["Write a page"]
-    assert trial.forge.added(made.branch, trial.folder) == [b"Write a page\nabout retries"]
+    assert trial.forge.added(expected.branch, trial.folder) == [b"Write a page\nabout retries"]
     trial.message(id, "Write another")
     assert trial.completed(id)["prLink"] == link
     assert trial.commits(id) == ["Write a page", "Write another"]
-    assert trial.pulls(id) == [made]
+    assert trial.pulls(id) == [expected]
 
 
-def test_a_real_coding_agent_opens_a_pull_request_and_goes_on_with_it(trial: Trial, opencode: Path) -> None:
+def test_real_coding_agent_opens_a_pull_request_and_continues_it(trial: Trial, opencode: Path) -> None:
     first = Call("write", {"filePath": "/work/retries.md", "content": "Three times.\n"})
     second = Call("write", {"filePath": "/work/limits.md", "content": "Ten seconds.\n"})
     with ModelServer([first, Text("Wrote it."), second, Text("That too.")], SECRETS["MODEL_KEY"]) as server:
@@ -93,18 +93,18 @@ def test_a_real_coding_agent_opens_a_pull_request_and_goes_on_with_it(trial: Tri
     assert [pull.link for pull in trial.pulls(id)] == [link]
 
 
-def test_where_nothing_is_changed_there_is_no_branch_and_no_pull_request(trial: Trial) -> None:
+def test_job_without_changes_has_no_branch_and_no_pull_request(trial: Trial) -> None:
     trial.configure(*command("true"))
     id = trial.create()
     assert trial.completed(id)["prLink"] is None
     assert (trial.commits(id), trial.pulls(id)) == ([], [])
 
 
-def test_a_wrong_token_is_told_and_a_follow_up_goes_on_with_the_right_one(trial: Trial) -> None:
-    trial.configure("--git-token", "env:NOBODYS_TOKEN")
+def test_wrong_token_fails_the_job_and_a_follow_up_uses_the_right_one(trial: Trial) -> None:
+    trial.configure("--git-token", "env:UNKNOWN_TOKEN")
     id = trial.create("One")
     assert "does not accept the token (401)" in trial.failed(id)
-    assert NOBODYS["NOBODYS_TOKEN"] not in trial.log(id)
+    assert UNKNOWN["UNKNOWN_TOKEN"] not in trial.log(id)
     assert (trial.commits(id), trial.pulls(id)) == ([], [])
     trial.configure("--git-token", f"env:{NAMED}_TOKEN")
     trial.message(id, "Two")
@@ -113,14 +113,14 @@ def test_a_wrong_token_is_told_and_a_follow_up_goes_on_with_the_right_one(trial:
     assert trial.commits(id) == ["Two"]
 
 
-def test_a_pull_request_that_is_there_already_is_taken(trial: Trial) -> None:
+def test_pull_request_that_exists_already_is_used(trial: Trial) -> None:
     trial.configure("--api-base", "http://127.0.0.1:1")
     id = trial.create("One")
     assert "could not be reached" in trial.failed(id)
     assert trial.commits(id) == ["One"]
-    there = trial.forge.open_by_hand(f"readership/{id}")
+    existing = trial.forge.open_by_hand(f"readership/{id}")
     trial.configure("--api-base", "")
     trial.message(id, "Two")
-    assert trial.completed(id)["prLink"] == there.link
-    assert trial.pulls(id) == [there]
+    assert trial.completed(id)["prLink"] == existing.link
+    assert trial.pulls(id) == [existing]
     assert trial.commits(id) == ["One", "Two"]

@@ -1,11 +1,11 @@
-"""Which state of a job follows which."""
+"""Transitions between the statuses of a job."""
 
 import pytest
 
 from agent.errors import AgentError, JobArchived, JobNotActive, JobStillActive
-from agent.jobs.job import Event, Status, after
+from agent.jobs.job import Event, Status, next_status
 
-FOLLOWS = {
+TRANSITIONS = {
     ("active", "message"): "active",
     ("active", "success"): "completed",
     ("active", "failure"): "failed",
@@ -26,22 +26,22 @@ REFUSED: dict[tuple[str, str], type[AgentError]] = {
 NEVER = [(status, event) for status in ("completed", "failed", "archived") for event in ("success", "failure")]
 
 
-@pytest.mark.parametrize(("status", "event"), FOLLOWS)
-def test_a_state_follows(status: str, event: str) -> None:
-    assert after(Status(status), Event(event)) == FOLLOWS[status, event]
+@pytest.mark.parametrize(("status", "event"), TRANSITIONS)
+def test_event_changes_the_status(status: str, event: str) -> None:
+    assert next_status(Status(status), Event(event)) == TRANSITIONS[status, event]
 
 
 @pytest.mark.parametrize(("status", "event"), REFUSED)
-def test_what_a_state_does_not_allow_is_refused(status: str, event: str) -> None:
+def test_request_that_the_status_does_not_allow_is_refused(status: str, event: str) -> None:
     with pytest.raises(REFUSED[status, event]):
-        after(Status(status), Event(event))
+        next_status(Status(status), Event(event))
 
 
 @pytest.mark.parametrize(("status", "event"), NEVER)
-def test_only_an_active_job_has_a_turn_that_ends(status: str, event: str) -> None:
+def test_turn_of_a_job_that_is_not_active_cannot_end(status: str, event: str) -> None:
     with pytest.raises(AssertionError):
-        after(Status(status), Event(event))
+        next_status(Status(status), Event(event))
 
 
-def test_every_state_and_event_is_in_a_table_above() -> None:
-    assert {*FOLLOWS, *REFUSED, *NEVER} == {(str(status), str(event)) for status in Status for event in Event}
+def test_every_pair_of_status_and_event_is_tested() -> None:
+    assert {*TRANSITIONS, *REFUSED, *NEVER} == {(str(status), str(event)) for status in Status for event in Event}

@@ -1,9 +1,9 @@
-"""A turn's output reaches the log: the end of it, and at a bounded rate."""
+"""Tail of a turn's output: its size, and the rate at which it is written to the log."""
 
 from agent.jobs.journal import OUTPUT_BYTES_MAX, OUTPUT_BYTES_PER_S, Tail
 
 
-def test_the_end_of_a_long_output_is_shown_from_a_whole_line_on() -> None:
+def test_long_output_starts_with_the_first_whole_line_of_its_end() -> None:
     tail = Tail()
     for number in range(20_000):
         tail.add(b"line %d\n" % number)
@@ -13,8 +13,8 @@ def test_the_end_of_a_long_output_is_shown_from_a_whole_line_on() -> None:
     assert len(tail.text()) <= OUTPUT_BYTES_MAX + len("[...]\n")
 
 
-def test_output_without_end_is_written_at_a_bounded_rate() -> None:
-    """64 KiB more every 0.1 s, for a minute."""
+def test_endless_output_is_written_at_a_bounded_rate() -> None:
+    """Add 64 KiB every 0.1 s, for a minute."""
     tail, written = Tail(), 0
     for tenth in range(600):
         tail.add(b"%06d\n" % tenth * (OUTPUT_BYTES_MAX // 7))
@@ -25,7 +25,7 @@ def test_output_without_end_is_written_at_a_bounded_rate() -> None:
     assert 0 < written <= 60 * OUTPUT_BYTES_PER_S + OUTPUT_BYTES_MAX
 
 
-def test_the_last_output_is_written_at_once() -> None:
+def test_last_output_is_written_without_a_pause() -> None:
     tail = Tail()
     tail.add(b"y\n" * OUTPUT_BYTES_MAX)
     tail.set_written(tail.text(), 10.0)
@@ -34,7 +34,7 @@ def test_the_last_output_is_written_at_once() -> None:
     assert (tail.unwritten(10.1, is_last=True) or "").endswith("Done.\n")
 
 
-def test_output_that_could_not_be_written_is_written_the_next_time() -> None:
+def test_output_that_was_not_written_is_returned_again() -> None:
     tail = Tail()
     tail.add(b"one\n")
     assert [tail.unwritten(now_s, is_last=False) for now_s in (0.0, 0.2)] == ["one\n"] * 2

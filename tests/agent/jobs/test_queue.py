@@ -1,25 +1,26 @@
-"""The lease table: each turn is worked on by one worker at a time, in order, and comes to an end."""
+"""Queue of turns: each turn is worked on by one worker at a time, in order, and ends."""
 
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from agent.errors import LeaseLost
 from agent.jobs import journal, queue, store
-from agent.jobs.queue import Earlier, Lease, Outcome
+from agent.jobs.queue import EarlierTurn, Lease, Outcome
+from agent.jobs.steps import CheckOutStep, PullRequestStep, PushStep, RunStep, Steps
 from agent.jobs.tables import TURNS
 from tests.agent.clock import SECOND_US, Clock
 from tests.agent.conftest import PROJECT
+from warehouse.control import projects
 
 LEASE_US = 10 * SECOND_US
 
 
-def create(engine: sa.Engine, clock: Clock, prompt: str = "Mend it") -> str:
-    return store.create(engine, PROJECT, prompt, None, clock.turn(0.001)).job.id
+def create(engine: sa.Engine, clock: Clock, prompt: str = "Fix it") -> str:
+    return store.create(engine, PROJECT, prompt, None, clock.advance(0.001)).job.id
 
 
 def claim(engine: sa.Engine, clock: Clock, owner: str = "worker") -> Lease | None:
@@ -32,30 +33,30 @@ def claimed(engine: sa.Engine, clock: Clock, owner: str = "worker") -> Lease:
     return lease
 
 
-def test_the_turn_that_has_waited_longest_comes_first_and_to_one_alone(engine: sa.Engine, clock: Clock) -> None:
-    made = [create(engine, clock) for _ in range(3)]
-    assert [claimed(engine, clock).job.id for _ in range(3)] == made
+def test_turns_are_claimed_once_and_in_the_order_in_which_they_were_queued(engine: sa.Engine, clock: Clock) -> None:
+    ids = [create(engine, clock) for _ in range(3)]
+    assert [claimed(engine, clock).job.id for _ in range(3)] == ids
     assert claim(engine, clock) is None
 
 
-def test_many_workers_share_the_turns_without_doing_one_twice(engine: sa.Engine, clock: Clock) -> None:
-    made = [create(engine, clock) for _ in range(40)]
+def test_eight_workers_share_the_turns_and_none_runs_twice(engine: sa.Engine, clock: Clock) -> None:
+    ids = [create(engine, clock) for _ in range(40)]
     begin = threading.Barrier(8)
 
     def work(worker: int) -> list[str]:
         begin.wait()
-        found = []
+        finished = []
         while (lease := claim(engine, clock, f"worker {worker}")) is not None:
-            found.append(lease.job.id)
+            finished.append(lease.job.id)
             queue.finish(engine, lease, Outcome(None), clock())
-        return found
+        return finished
 
     with ThreadPoolExecutor(8) as pool:
-        done = Counter(id for found in pool.map(work, range(8)) for id in found)
-    assert done == Counter(made)
+        counts = Counter(id for finished in pool.map(work, range(8)) for id in finished)
+    assert counts == Counter(ids)
 
 
-def test_a_follow_up_waits_for_the_turn_before_it(engine: sa.Engine, clock: Clock) -> None:
+def test_follow_up_waits_for_the_earlier_turn_of_its_job(engine: sa.Engine, clock: Clock) -> None:
     id = create(engine, clock)
     store.message(engine, PROJECT, id, "More", None, clock())
     first = claimed(engine, clock)
@@ -63,12 +64,12 @@ def test_a_follow_up_waits_for_the_turn_before_it(engine: sa.Engine, clock: Cloc
     queue.finish(engine, first, Outcome(None), clock())
     assert store.find(engine, PROJECT, id).status == "active"
     second = claimed(engine, clock)
-    assert (second.prompt, list(second.history)) == ("More", [Earlier("Mend it", is_kept=True)])
+    assert (second.prompt, list(second.history)) == ("More", [EarlierTurn("Fix it", is_in_branch=True)])
     queue.finish(engine, second, Outcome(None), clock())
     assert store.find(engine, PROJECT, id).status == "completed"
 
 
-def test_after_a_failed_turn_the_next_goes_on(engine: sa.Engine, clock: Clock) -> None:
+def test_follow_up_runs_after_a_failed_turn(engine: sa.Engine, clock: Clock) -> None:
     id = create(engine, clock)
     store.message(engine, PROJECT, id, "More", None, clock())
     queue.finish(engine, claimed(engine, clock), Outcome("it broke"), clock())
@@ -78,17 +79,17 @@ def test_after_a_failed_turn_the_next_goes_on(engine: sa.Engine, clock: Clock) -
     assert store.find(engine, PROJECT, id).reason is None
 
 
-def test_a_silent_worker_loses_its_turn_when_its_lease_is_over(engine: sa.Engine, clock: Clock) -> None:
+def test_turn_is_claimed_again_once_its_lease_has_expired(engine: sa.Engine, clock: Clock) -> None:
     create(engine, clock)
     silent = claimed(engine, clock, "silent")
     clock.us += LEASE_US - 1
     assert claim(engine, clock, "next") is None
     clock.us += 1
-    taken = claimed(engine, clock, "next")
-    assert (taken.turn, taken.attempt) == (silent.turn, 2)
+    again = claimed(engine, clock, "next")
+    assert (again.turn, again.attempt) == (silent.turn, 2)
 
 
-def test_a_renewed_lease_holds(engine: sa.Engine, clock: Clock) -> None:
+def test_turn_is_not_claimed_again_while_its_lease_is_renewed(engine: sa.Engine, clock: Clock) -> None:
     create(engine, clock)
     lease = claimed(engine, clock)
     for _ in range(3):
@@ -97,24 +98,22 @@ def test_a_renewed_lease_holds(engine: sa.Engine, clock: Clock) -> None:
         assert claim(engine, clock, "next") is None
 
 
-@pytest.mark.parametrize("by", ["take-over", "cancel", "deletion"])
-def test_whoever_has_lost_a_turn_changes_nothing_any_more(engine: sa.Engine, clock: Clock, by: str) -> None:
+@pytest.mark.parametrize("by", ["another claim", "cancel", "deletion"])
+def test_worker_that_has_lost_its_turn_can_change_nothing(engine: sa.Engine, clock: Clock, by: str) -> None:
     id = create(engine, clock)
     lost = claimed(engine, clock, "lost")
-    if by == "take-over":
+    if by == "another claim":
         clock.us += LEASE_US
         claimed(engine, clock, "next")
     elif by == "cancel":
         store.cancel(engine, PROJECT, id, clock())
     else:
-        from warehouse.control import projects  # noqa: PLC0415  # of this case alone
-
         projects.delete(engine, PROJECT)
     before = journal.read(engine, id).entries
     for change in (
         lambda: queue.renew(engine, lost, clock(), LEASE_US, "output"),
-        lambda: queue.finish_step(engine, lost, "run", {"session": "s"}, "ran", clock()),
-        lambda: queue.begin_again(engine, lost),
+        lambda: queue.finish_step(engine, lost, RunStep("s"), "ran", clock()),
+        lambda: queue.clear_steps(engine, lost),
         lambda: queue.finish(engine, lost, Outcome(None, "https://git.example/pull/1"), clock()),
         lambda: queue.release(engine, lost),
     ):
@@ -126,19 +125,17 @@ def test_whoever_has_lost_a_turn_changes_nothing_any_more(engine: sa.Engine, clo
         assert (job.status, job.pull_request, job.session) == ("failed" if by == "cancel" else "active", None, None)
 
 
-def test_a_worker_that_claims_its_own_lost_turn_again_is_not_taken_for_the_first(
-    engine: sa.Engine, clock: Clock
-) -> None:
+def test_worker_that_claims_its_own_lost_turn_again_cannot_use_the_first_lease(engine: sa.Engine, clock: Clock) -> None:
     create(engine, clock)
     lost = claimed(engine, clock)
     clock.us += LEASE_US
-    taken = claimed(engine, clock)
+    again = claimed(engine, clock)
     with pytest.raises(LeaseLost):
         queue.renew(engine, lost, clock(), LEASE_US)
-    queue.renew(engine, taken, clock(), LEASE_US)
+    queue.renew(engine, again, clock(), LEASE_US)
 
 
-def test_a_turn_whose_workers_die_three_times_fails_its_job(engine: sa.Engine, clock: Clock) -> None:
+def test_job_fails_after_its_worker_died_three_times(engine: sa.Engine, clock: Clock) -> None:
     id = create(engine, clock)
     for attempt in (1, 2, 3):
         assert claimed(engine, clock).attempt == attempt
@@ -146,10 +143,10 @@ def test_a_turn_whose_workers_die_three_times_fails_its_job(engine: sa.Engine, c
     assert claim(engine, clock) is None
     job = store.find(engine, PROJECT, id)
     assert job.status == "failed"
-    assert "ended in the middle of it 3 times" in str(job.reason)
+    assert "its worker died during the turn 3 times" in str(job.reason)
 
 
-def test_a_turn_put_back_has_not_been_tried(engine: sa.Engine, clock: Clock) -> None:
+def test_released_turn_does_not_count_as_an_attempt(engine: sa.Engine, clock: Clock) -> None:
     create(engine, clock)
     for _ in range(5):
         lease = claimed(engine, clock)
@@ -157,29 +154,52 @@ def test_a_turn_put_back_has_not_been_tried(engine: sa.Engine, clock: Clock) -> 
         queue.release(engine, lease)
 
 
-def test_finished_steps_reach_the_worker_that_takes_over(engine: sa.Engine, clock: Clock) -> None:
+def test_finished_steps_are_in_the_lease_of_the_next_worker(engine: sa.Engine, clock: Clock) -> None:
     create(engine, clock)
-    lease = queue.finish_step(engine, claimed(engine, clock), "check out", {"commit": "abc"}, "checked out", clock())
-    lease = queue.finish_step(engine, lease, "run", {"session": "s-1"}, "ran", clock())
+    check_out, run = CheckOutStep("abc", follows_up=False, mark="0123"), RunStep("s-1")
+    lease = queue.finish_step(engine, claimed(engine, clock), check_out, "checked out", clock())
+    queue.finish_step(engine, lease, run, "ran", clock())
     clock.us += LEASE_US
-    taken = claimed(engine, clock)
-    assert taken.steps == {"check out": {"commit": "abc"}, "run": {"session": "s-1"}}
-    assert taken.job.session == "s-1"
-    assert queue.begin_again(engine, taken).steps == {}
+    again = claimed(engine, clock)
+    assert again.steps == Steps(check_out=check_out, run=run)
+    assert again.job.session == "s-1"
+    assert queue.clear_steps(engine, again).steps == Steps()
 
 
-def test_a_step_that_is_noted_again_as_the_answer_was_lost_is_told_once(engine: sa.Engine, clock: Clock) -> None:
+def test_turn_that_version_0_1_0_left_continues_at_its_next_step(engine: sa.Engine, clock: Clock) -> None:
+    """The row of a turn whose worker died after the commit, as version 0.1.0 wrote it."""
+    create(engine, clock)
+    claimed(engine, clock)
+    stored = (
+        '{"check out": {"commit": "abc", "follows_up": true, "mark": "0123"}, '
+        '"run": {"session": "opencode x s-1"}, "commit": {"commit": "def"}}'
+    )
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE turns SET steps = :steps"), {"steps": stored})
+    clock.us += LEASE_US
+    lease = claimed(engine, clock)
+    assert lease.steps.check_out == CheckOutStep("abc", follows_up=True, mark="0123")
+    assert lease.steps.run == RunStep("opencode x s-1")
+    assert (lease.steps.commit is not None and lease.steps.commit.commit, lease.steps.push) == ("def", None)
+    queue.finish_step(engine, lease, PushStep(), "pushed", clock())
+    with engine.connect() as connection:
+        steps = connection.execute(sa.select(TURNS.c.steps)).scalar_one()
+    assert steps["commit"] == {"commit": "def"}
+    assert steps["push"] == {}
+
+
+def test_step_that_is_stored_twice_because_a_response_was_lost_is_logged_once(engine: sa.Engine, clock: Clock) -> None:
     id = create(engine, clock)
     lease = claimed(engine, clock)
-    noted = [queue.finish_step(engine, lease, "run", {"session": "s-1"}, "ran", clock()) for _ in range(2)]
-    assert noted[0] == noted[1]
+    leases = [queue.finish_step(engine, lease, RunStep("s-1"), "ran", clock()) for _ in range(2)]
+    assert leases[0] == leases[1]
     assert [entry.text for entry in journal.read(engine, id).entries] == ["begins", "ran"]
-    lease = queue.begin_again(engine, noted[1])
-    queue.finish_step(engine, lease, "run", {"session": "s-2"}, "ran again", clock())
+    lease = queue.clear_steps(engine, leases[1])
+    queue.finish_step(engine, lease, RunStep("s-2"), "ran again", clock())
     assert [entry.text for entry in journal.read(engine, id).entries] == ["begins", "ran", "ran again"]
 
 
-def test_the_pull_request_of_an_earlier_turn_stays(engine: sa.Engine, clock: Clock) -> None:
+def test_failed_turn_does_not_remove_the_pull_request_of_an_earlier_turn(engine: sa.Engine, clock: Clock) -> None:
     id = create(engine, clock)
     queue.finish(engine, claimed(engine, clock), Outcome(None, "https://git.example/pull/1"), clock())
     store.message(engine, PROJECT, id, "More", None, clock())
@@ -187,17 +207,17 @@ def test_the_pull_request_of_an_earlier_turn_stays(engine: sa.Engine, clock: Clo
     assert store.find(engine, PROJECT, id).pull_request == "https://git.example/pull/1"
 
 
-def test_the_log_tells_what_happened_in_order(engine: sa.Engine, clock: Clock) -> None:
+def test_log_has_the_events_of_two_turns_in_order(engine: sa.Engine, clock: Clock) -> None:
     id = create(engine, clock)
     store.message(engine, PROJECT, id, "More", None, clock())
     lease = claimed(engine, clock)
     queue.renew(engine, lease, clock(), LEASE_US, "one")
-    lease = queue.finish_step(engine, lease, "run", {}, "ran", clock())
+    lease = queue.finish_step(engine, lease, RunStep(None), "ran", clock())
     queue.renew(engine, lease, clock(), LEASE_US, "one\ntwo")
     queue.finish(engine, lease, Outcome("it broke"), clock())
     queue.finish(engine, claimed(engine, clock), Outcome(None), clock())
-    told = [(entry.turn, entry.kind, entry.text) for entry in journal.read(engine, id).entries]
-    assert told == [
+    entries = [(entry.turn, entry.kind, entry.text) for entry in journal.read(engine, id).entries]
+    assert entries == [
         (1, "turn", "begins"),
         (1, "output", "one\ntwo"),
         (1, "step", "ran"),
@@ -214,51 +234,47 @@ def test_queue_stats_count_jobs_by_status_and_return_the_age_of_the_oldest_queue
         create(engine, clock)
     queue.finish(engine, claimed(engine, clock), Outcome(None), clock())
     claimed(engine, clock)
-    stats = queue.queue_stats(engine, clock.turn(5))
+    stats = queue.queue_stats(engine, clock.advance(5))
     assert stats.jobs == {"completed": 1, "active": 2}
     assert stats.waiting_s == pytest.approx(5, abs=0.01)
 
 
-def test_a_turn_that_failed_is_history_that_was_not_kept_unless_it_was_pushed(engine: sa.Engine, clock: Clock) -> None:
+def test_changes_of_a_failed_turn_are_in_the_branch_only_if_they_were_pushed(engine: sa.Engine, clock: Clock) -> None:
     id = create(engine, clock)
     queue.finish(engine, claimed(engine, clock), Outcome("it broke"), clock())
     store.message(engine, PROJECT, id, "Two", None, clock())
-    lease = queue.finish_step(engine, claimed(engine, clock), "push", {}, "pushed", clock())
+    lease = queue.finish_step(engine, claimed(engine, clock), PushStep(), "pushed", clock())
     queue.finish(engine, lease, Outcome("no pull request"), clock())
     store.message(engine, PROJECT, id, "Three", None, clock())
-    assert list(claimed(engine, clock).history) == [Earlier("Mend it", is_kept=False), Earlier("Two", is_kept=True)]
+    assert list(claimed(engine, clock).history) == [
+        EarlierTurn("Fix it", is_in_branch=False),
+        EarlierTurn("Two", is_in_branch=True),
+    ]
 
 
-def test_a_pull_request_is_known_to_the_job_though_its_turn_does_not_end_well(engine: sa.Engine, clock: Clock) -> None:
+def test_job_has_its_pull_request_even_if_the_turn_is_cancelled_afterwards(engine: sa.Engine, clock: Clock) -> None:
     id, url = create(engine, clock), "https://git.example/pull/1"
-    queue.finish_step(engine, claimed(engine, clock), "pull request", {"url": url}, "opened", clock())
+    queue.finish_step(engine, claimed(engine, clock), PullRequestStep(url), "opened", clock())
     assert store.cancel(engine, PROJECT, id, clock()).pull_request == url
 
 
-def test_whatever_an_agent_says_can_be_stored_and_shown(engine: sa.Engine, clock: Clock) -> None:
+def test_any_output_of_an_agent_can_be_stored_and_shown(engine: sa.Engine, clock: Clock) -> None:
     id = create(engine, clock)
     lease = claimed(engine, clock)
     odd, plain = "a\0b \ud83d \x1b[2J\tc\r\nd", "a\ufffdb \ufffd \ufffd[2J\tc\nd"
     queue.renew(engine, lease, clock(), LEASE_US, odd)
-    lease = queue.finish_step(engine, lease, "run", {}, odd, clock())
+    lease = queue.finish_step(engine, lease, RunStep(None), odd, clock())
     queue.finish(engine, lease, Outcome(odd), clock())
     assert store.find(engine, PROJECT, id).reason == plain
     assert [entry.text for entry in journal.read(engine, id).entries] == ["begins", plain, plain, plain]
 
 
-def test_a_turn_that_was_renewed_since_it_was_looked_at_is_not_taken(engine: sa.Engine, clock: Clock) -> None:
+def test_turn_that_was_renewed_after_it_was_read_is_not_taken(engine: sa.Engine, clock: Clock) -> None:
     create(engine, clock)
-    claimed(engine, clock)
+    lease = claimed(engine, clock)
     with engine.connect() as connection:
         row = connection.execute(TURNS.select()).one()
     clock.us += LEASE_US
-    queue.renew(engine, queue.Lease(**_of(row, engine)), clock(), LEASE_US)
+    queue.renew(engine, lease, clock(), LEASE_US)
     with engine.begin() as connection:
         assert not queue._take(connection, row, queue._lease(connection, row, "late", clock()), clock() + LEASE_US)
-
-
-def _of(row: sa.Row[Any], engine: sa.Engine) -> dict[str, Any]:
-    """The lease that a row of the table is."""
-    job = store.find(engine, PROJECT, row.job_id)
-    known = {"turn": row.id, "job": job, "prompt": row.prompt, "history": (), "owner": row.owner}
-    return {**known, "attempt": row.attempt, "steps": row.steps, "started_us": row.started_us}

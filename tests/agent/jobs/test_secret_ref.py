@@ -1,4 +1,4 @@
-"""A secret is read where it is told to be, and told by nobody."""
+"""References to secrets: reading them, refusing unsafe ones, and never repeating a secret in a message."""
 
 import os
 from pathlib import Path
@@ -16,15 +16,15 @@ def file_of(folder: Path, content: bytes = b"abc\n", mode: int = 0o600) -> Path:
     return path
 
 
-def test_it_comes_from_the_environment_that_is_given() -> None:
+def test_secret_is_read_from_the_environment_without_whitespace() -> None:
     assert secret_ref.resolve("env:GIT_TOKEN", {"GIT_TOKEN": " abc\n"}) == "abc"
 
 
-def test_it_comes_from_a_file(tmp_path: Path) -> None:
+def test_secret_is_read_from_a_file(tmp_path: Path) -> None:
     assert secret_ref.resolve(f"file:{file_of(tmp_path)}", {}) == "abc"
 
 
-def test_a_changed_file_counts_at_the_next_use(tmp_path: Path) -> None:
+def test_changed_file_is_read_again_at_the_next_use(tmp_path: Path) -> None:
     path = file_of(tmp_path, b"old")
     secret_ref.resolve(f"file:{path}", {})
     path.write_bytes(b"new")
@@ -32,55 +32,55 @@ def test_a_changed_file_counts_at_the_next_use(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("environ", [{}, {"GIT_TOKEN": ""}, {"GIT_TOKEN": " \n"}])
-def test_none_is_told_by_its_name(environ: dict[str, str]) -> None:
+def test_missing_or_empty_variable_is_named(environ: dict[str, str]) -> None:
     with pytest.raises(SecretUnreadable, match="env:GIT_TOKEN is not set or empty"):
         secret_ref.resolve("env:GIT_TOKEN", environ)
 
 
-def test_an_empty_file_is_told(tmp_path: Path) -> None:
+def test_empty_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(SecretUnreadable, match="token is empty"):
         secret_ref.resolve(f"file:{file_of(tmp_path, b' ')}", {})
 
 
-def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
-    with pytest.raises(SecretUnreadable, match="gone cannot be read: No such file"):
-        secret_ref.resolve(f"file:{tmp_path}/gone", {})
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SecretUnreadable, match="missing cannot be read: No such file"):
+        secret_ref.resolve(f"file:{tmp_path}/missing", {})
 
 
 @pytest.mark.parametrize("mode", [0o604, 0o644, 0o622, 0o606, 0o601])
-def test_a_file_that_others_can_read_or_change_is_refused(tmp_path: Path, mode: int) -> None:
+def test_file_that_other_users_can_read_or_change_is_refused(tmp_path: Path, mode: int) -> None:
     path = file_of(tmp_path, b"abc", mode)
     with pytest.raises(SecretUnreadable, match=f"other users of this machine: chmod 600 {path}"):
         secret_ref.resolve(f"file:{path}", {})
 
 
 @pytest.mark.parametrize("mode", [0o400, 0o600, 0o440, 0o640])
-def test_a_file_of_the_service_and_its_group_is_read(tmp_path: Path, mode: int) -> None:
+def test_file_that_only_the_service_and_its_group_can_read_is_read(tmp_path: Path, mode: int) -> None:
     assert secret_ref.resolve(f"file:{file_of(tmp_path, b'abc', mode)}", {}) == "abc"
 
 
 @pytest.mark.parametrize(
     "reference", ["ghp_0123456789", "env:-", "env:A-B", "env:A B", "file:token", "file:~", "https://x", "ENV:A"]
 )
-def test_what_is_no_reference_is_refused_and_not_repeated(reference: str) -> None:
+def test_other_text_than_a_reference_is_refused_and_not_repeated(reference: str) -> None:
     with pytest.raises(InvalidConfiguration) as raised:
         secret_ref.resolve(reference, {"A": "x"})
     assert reference not in str(raised.value)
 
 
 @pytest.mark.parametrize("content", [b"two\nlines", b"nul\0", b"tab\tbed", "caf\u00e9".encode()])
-def test_what_cannot_go_into_a_header_is_refused_and_not_repeated(tmp_path: Path, content: bytes) -> None:
+def test_secret_that_cannot_be_in_a_header_is_refused_and_not_repeated(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(SecretUnreadable, match="must be one line of printable ASCII characters") as raised:
         secret_ref.resolve(f"file:{file_of(tmp_path, content)}", {})
     assert "lines" not in str(raised.value).replace("one line", "")
 
 
-def test_a_huge_file_is_refused(tmp_path: Path) -> None:
+def test_large_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SecretUnreadable, match="is longer than 16384 bytes"):
         secret_ref.resolve(f"file:{file_of(tmp_path, b'x' * 20_000)}", {})
 
 
-def test_a_pipe_or_a_folder_does_not_hang(tmp_path: Path) -> None:
+def test_pipe_or_folder_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
     for name in ("pipe", "."):
         with pytest.raises(SecretUnreadable, match="is not a file|Is a directory"):

@@ -1,4 +1,4 @@
-"""The worker of a service runs in a process of its own, beside the one that answers requests."""
+"""Child process of a service: its start, its end with the parent, and its restart after a crash."""
 
 import json
 import os
@@ -13,23 +13,23 @@ import sqlalchemy as sa
 from agent.jobs.tables import TURNS
 from agent.worker.child_process import ChildProcess
 from agent.worker.worker import WorkerConfig
-from tests.agent.site import SECRETS, Site, command, site
+from tests.agent.site import SECRETS, Site, command, make_site
 from tests.running import PROJECT, Running, new_job, new_key
 from tests.waiting import until
 from warehouse.control import database
 from warehouse.folder import sqlite_url
 
 Start = Callable[..., Running]
-AT_WORK = "echo at work; sleep 1000"
+ENDLESS = "echo at work; sleep 1000"
 
 
 @pytest.fixture
-def made(start: Start, tmp_path: Path) -> Iterator[Site]:
-    """A service with a project whose agent is not boxed, so that these tests need no bubblewrap."""
-    with site(tmp_path) as found:
-        found.running = start(READERSHIP_JOB_LEASE_S="2", **SECRETS)
-        found.begin("--no-sandbox", *command("sh", "-c", "cat > page.md"))
-        yield found
+def site(start: Start, tmp_path: Path) -> Iterator[Site]:
+    """Run a service whose project has a coding agent without a sandbox; these tests need no bubblewrap."""
+    with make_site(tmp_path) as site:
+        site.running = start(READERSHIP_JOB_LEASE_S="2", **SECRETS)
+        site.set_up("--no-sandbox", *command("sh", "-c", "cat > page.md"))
+        yield site
 
 
 def children(parent: int) -> list[int]:
@@ -43,7 +43,7 @@ def children(parent: int) -> list[int]:
 
 
 def workers(running: Running) -> list[int]:
-    """The child processes that work on agent jobs."""
+    """Return the child processes that run a worker."""
     assert running.process is not None
     return [pid for pid in children(running.process.pid) if b"agent.worker.child_main" in _command(pid)]
 
@@ -55,65 +55,65 @@ def _command(pid: int) -> bytes:
         return b""
 
 
-def at_work(made: Site) -> str:
-    """A job whose agent does not end."""
-    made.configure(*command("sh", "-c", AT_WORK))
-    id = made.create()
-    until(lambda: "  | at work" in made.log(id))
+def start_endless_turn(site: Site) -> str:
+    """Create a job whose coding agent never ends, wait until it runs, and return the job's id."""
+    site.configure(*command("sh", "-c", ENDLESS))
+    id = site.create()
+    until(lambda: "  | at work" in site.log(id))
     return id
 
 
-def test_no_program_of_a_turn_is_a_child_of_the_process_that_answers(made: Site) -> None:
-    at_work(made)
-    assert made.running.process is not None
-    [worker] = workers(made.running)
-    assert children(made.running.process.pid) == [worker]
+def test_programs_of_a_turn_are_not_children_of_the_serving_process(site: Site) -> None:
+    start_endless_turn(site)
+    assert site.running.process is not None
+    [worker] = workers(site.running)
+    assert children(site.running.process.pid) == [worker]
     assert any(b"sleep" in _command(pid) or b"inside.py" in _command(pid) for pid in children(worker))
 
 
-def test_a_killed_worker_is_replaced_and_its_turn_begins_again(made: Site) -> None:
-    id = at_work(made)
-    [worker] = workers(made.running)
+def test_killed_child_is_restarted_and_its_turn_begins_again(site: Site) -> None:
+    id = start_endless_turn(site)
+    [worker] = workers(site.running)
     os.kill(worker, signal.SIGKILL)
-    until(lambda: "begins again, attempt 2" in made.log(id))
-    until(lambda: workers(made.running) not in ([], [worker]))
-    logged = [json.loads(line) for line in made.running.log.read_text().splitlines() if line.startswith("{")]
+    until(lambda: "begins again, attempt 2" in site.log(id))
+    until(lambda: workers(site.running) not in ([], [worker]))
+    logged = [json.loads(line) for line in site.running.log.read_text().splitlines() if line.startswith("{")]
     assert "the process of the agent jobs ended with status -9; restarting it" in [
         line.get("message") for line in logged
     ]
 
 
-def test_a_worker_ends_with_a_killed_service_and_puts_its_turn_back(made: Site) -> None:
-    at_work(made)
-    assert made.running.process is not None
-    [worker] = workers(made.running)
+def test_child_of_a_killed_service_ends_and_puts_its_turn_back(site: Site) -> None:
+    start_endless_turn(site)
+    assert site.running.process is not None
+    [worker] = workers(site.running)
     agents = children(worker)
-    made.running.process.kill()
-    made.running.process.wait()
+    site.running.process.kill()
+    site.running.process.wait()
     until(lambda: not any(map(_command, [worker, *agents])))
-    engine = database.connect(sqlite_url(made.running.data / "control.sqlite"))
+    engine = database.connect(sqlite_url(site.running.data / "control.sqlite"))
     with engine.connect() as connection:
         turn = connection.execute(TURNS.select()).one()
     engine.dispose()
     assert (turn.state, turn.attempt) == ("queued", 0)
 
 
-def test_its_turns_are_counted_and_its_warnings_logged_by_the_service(made: Site) -> None:
-    made.configure("--webhook", "http://127.0.0.1:1/", "--webhook-secret", "env:HOOK")
-    made.completed(made.create())
+def test_service_counts_the_turns_of_its_child_and_logs_its_warnings(site: Site) -> None:
+    site.configure("--webhook", "http://127.0.0.1:1/", "--webhook-secret", "env:HOOK")
+    site.completed(site.create())
     counts = (
         'readership_job_turn_seconds_count{outcome="succeeded"} 1.0',
         'readership_webhook_deliveries_total{outcome="failed"} 1.0',
     )
-    until(lambda: all(count in httpx.get(f"{made.running.url}/metrics").text for count in counts))
-    lines = [json.loads(line) for line in made.running.log.read_text().splitlines() if line.startswith("{")]
+    until(lambda: all(count in httpx.get(f"{site.running.url}/metrics").text for count in counts))
+    lines = [json.loads(line) for line in site.running.log.read_text().splitlines() if line.startswith("{")]
     [warning] = [line for line in lines if line["level"] == "warning"]
     assert warning["logger"] == "readership.agent"
-    assert warning["message"].startswith(f"the webhook of project {PROJECT} did not take")
+    assert f"to the webhook of project {PROJECT}: env:HOOK is not set" in warning["message"]
 
 
 @pytest.mark.parametrize(("slots", "expected"), [("0", 0), ("1", 1)])
-def test_only_a_service_that_works_on_jobs_and_has_one_starts_a_worker(start: Start, slots: str, expected: int) -> None:
+def test_child_is_started_only_with_slots_and_a_job(start: Start, slots: str, expected: int) -> None:
     running = start(READERSHIP_JOBS_AT_ONCE=slots)
     assert workers(running) == []
     id = new_job(running.data)

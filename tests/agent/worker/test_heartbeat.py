@@ -52,14 +52,14 @@ def test_abandoned_turn_stays_stopped_after_its_lease_was_renewed(
 ) -> None:
     with closing(start(48)) as heartbeat:
         assert heartbeat.is_stopped()
-        clock.turn(1)
+        clock.advance(1)
     assert lease_until_us(engine) == clock() + LEASE_S * SECOND_US
     assert heartbeat.is_stopped()
 
 
 def test_lease_is_renewed_while_the_turn_runs(engine: sa.Engine, clock: Clock, start: Start) -> None:
     with closing(start()) as heartbeat:
-        now_us = clock.turn(10)
+        now_us = clock.advance(10)
         until(lambda: lease_until_us(engine) == now_us + LEASE_S * SECOND_US)
         assert not heartbeat.is_stopped()
 
@@ -68,7 +68,7 @@ def test_turn_of_a_cancelled_job_is_stopped_at_the_next_heartbeat(
     engine: sa.Engine, clock: Clock, start: Start
 ) -> None:
     with closing(start()) as heartbeat:
-        [job], _ = store.listed(engine, PROJECT, None, 1, 0)
+        [job], _ = store.list_page(engine, PROJECT, None, 1, 0)
         store.cancel(engine, PROJECT, job.id, clock())
         until(heartbeat.is_stopped)
     assert heartbeat.is_lost
@@ -85,7 +85,7 @@ def test_turn_of_a_stopping_worker_is_stopped_with_its_lease(start: Start) -> No
 def test_output_is_written_to_the_log_when_the_heartbeat_closes(engine: sa.Engine, start: Start) -> None:
     with closing(start()) as heartbeat:
         heartbeat.tail.add(b"one\ntwo\n")
-    [job], _ = store.listed(engine, PROJECT, None, 1, 0)
+    [job], _ = store.list_page(engine, PROJECT, None, 1, 0)
     assert [(entry.kind, entry.text) for entry in journal.read(engine, job.id).entries] == [
         ("turn", "begins"),
         ("output", "one\ntwo\n"),

@@ -1,4 +1,4 @@
-"""A worker ends when it is told to, and the folders of jobs that are put away leave the disk."""
+"""Worker: its end, and its clean-up of archived jobs and their folders."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ from agent.worker import worker
 from tests.agent.clock import SECOND_US, Clock
 from tests.agent.conftest import PROJECT
 from tests.agent.dripping import dripping
-from tests.agent.site import SECRETS, configured, site
+from tests.agent.site import SECRETS, make_site, store_configuration
 from tests.running import PROJECT as SITE
 from tests.waiting import until
 from warehouse import clock
@@ -21,34 +21,34 @@ from warehouse.control import database
 from warehouse.folder import sqlite_url
 
 
-def test_the_folders_of_archived_and_unknown_jobs_are_swept(engine: sa.Engine, clock: Clock, tmp_path: Path) -> None:
+def test_folders_of_archived_and_unknown_jobs_are_removed(engine: sa.Engine, clock: Clock, tmp_path: Path) -> None:
     jobs = tmp_path / "jobs"
-    made = [store.create(engine, PROJECT, "Mend it", None, clock.turn(1)).job.id for _ in range(2)]
+    ids = [store.create(engine, PROJECT, "Fix it", None, clock.advance(1)).job.id for _ in range(2)]
     lease = queue.claim(engine, "worker", clock(), SECOND_US)
     assert lease is not None
     queue.finish(engine, lease, Outcome(None), clock())
-    store.archive(engine, PROJECT, made[0], clock())
-    for name in (*made, "unknown"):
+    store.archive(engine, PROJECT, ids[0], clock())
+    for name in (*ids, "unknown"):
         deep = jobs / name / "tree"
         deep.mkdir(parents=True)
         (deep / "file").touch()
         deep.chmod(0)
     worker._remove_folders(worker.WorkerConfig(engine, jobs, {}, 1, 10), threading.Event())
-    assert [each.name for each in jobs.iterdir()] == [made[1]]
-    (jobs / made[1] / "tree").chmod(0o700)
+    assert [each.name for each in jobs.iterdir()] == [ids[1]]
+    (jobs / ids[1] / "tree").chmod(0o700)
 
 
-def test_a_worker_that_is_told_to_end_waits_for_no_code_host(tmp_path: Path) -> None:
+def test_worker_that_closes_does_not_wait_for_a_forge(tmp_path: Path) -> None:
     engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
-    with site(tmp_path) as made, dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n[", b" ") as drip:
-        configured(engine, made, "sh", "-c", "cat > page.md", api_base=drip.url)
+    with make_site(tmp_path) as site, dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n[", b" ") as drip:
+        store_configuration(engine, site, "sh", "-c", "cat > page.md", api_base=drip.url)
         id = store.create(engine, SITE, "Write a page", None, SECOND_US).job.id
-        working = worker.Worker(worker.WorkerConfig(engine, tmp_path / "jobs", SECRETS, 1, 15))
-        working.start()
-        until(lambda: drip.came)
-        working.close()
-        assert (drip.came, drip.whole) == (1, 0)
-    assert store.find(engine, SITE, id).status == "active", "it is put back"
+        running = worker.Worker(worker.WorkerConfig(engine, tmp_path / "jobs", SECRETS, 1, 15))
+        running.start()
+        until(lambda: drip.requests)
+        running.close()
+        assert (drip.requests, drip.completed) == (1, 0)
+    assert store.find(engine, SITE, id).status == "active", "the turn is back in the queue"
     assert journal.read(engine, id).entries[-1].text == f"pushed to readership/{id}"
     engine.dispose()
 
@@ -66,7 +66,7 @@ def test_a_worker_that_is_told_to_end_waits_for_no_code_host(tmp_path: Path) -> 
 def test_worker_archives_idle_jobs_and_removes_old_ones_if_the_clock_is_trusted(
     engine: sa.Engine, tmp_path: Path, retention_days: int, jump_days: int | None, left: dict[str, list[int]]
 ) -> None:
-    """Jobs that were archived 0, 89 and 91 days ago, and one that has been idle for 31 days."""
+    """Create jobs that were archived 0, 89 and 91 days ago, and one that has been idle for 31 days."""
     now_us = time.time_ns() // 1_000
     jobs, lake = tmp_path / "jobs", tmp_path / "lake"
     lake.mkdir()
@@ -74,19 +74,19 @@ def test_worker_archives_idle_jobs_and_removes_old_ones_if_the_clock_is_trusted(
         clock.record(lake, clock.Clock(now_us / SECOND_US - jump_days * 86_400))
     age_days = {}
     for days in (0, 89, 91):
-        id = store.create(engine, PROJECT, "Mend it", None, now_us).job.id
+        id = store.create(engine, PROJECT, "Fix it", None, now_us).job.id
         store.cancel(engine, PROJECT, id, now_us)
         store.archive(engine, PROJECT, id, now_us - days * worker.DAY_US)
         age_days[id] = days
         (jobs / id).mkdir(parents=True)
-    idle = store.create(engine, PROJECT, "Mend it", None, now_us).job.id
+    idle = store.create(engine, PROJECT, "Fix it", None, now_us).job.id
     lease = queue.claim(engine, "worker", now_us, SECOND_US)
     assert lease is not None
     queue.finish(engine, lease, Outcome(None), now_us - 31 * worker.DAY_US)
-    working = worker.Worker(worker.WorkerConfig(engine, jobs, {}, 1, 15, retention_days, lake))
-    working.start()
-    until(lambda: not list(jobs.iterdir()))  # it removes the folders after the jobs
-    working.close()
-    found = {job.id: job.status for job in store.listed(engine, PROJECT, None, 50, 0)[0]}
-    assert sorted(age_days[id] for id in found if id != idle) == left["archived"]
-    assert [31 for id in found if id == idle and found[id] == "completed"] == left["completed"]
+    running = worker.Worker(worker.WorkerConfig(engine, jobs, {}, 1, 15, retention_days, lake))
+    running.start()
+    until(lambda: not list(jobs.iterdir()))  # the folders are removed after the jobs
+    running.close()
+    statuses = {job.id: job.status for job in store.list_page(engine, PROJECT, None, 50, 0)[0]}
+    assert sorted(age_days[id] for id in statuses if id != idle) == left["archived"]
+    assert [31 for id in statuses if id == idle and statuses[id] == "completed"] == left["completed"]

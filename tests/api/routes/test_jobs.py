@@ -182,7 +182,7 @@ def test_a_cancelled_job_has_failed_and_says_so_in_its_log(agent: httpx.Client) 
     id = create(agent)
     assert agent.post(f"/job/{id}/cancel").json()["status"] == "failed"
     assert kind(agent.post(f"/job/{id}/cancel")) == (409, "job-not-active")
-    assert agent.get(f"/job/{id}/log").text.endswith("turn 1 failure: it was cancelled\n")
+    assert agent.get(f"/job/{id}/log").text.endswith("turn 1 failure: the job was cancelled\n")
     assert agent.post(f"/job/{id}/message", json={"prompt": "Go on"}).json()["status"] == "active"
 
 
@@ -272,7 +272,7 @@ def test_a_long_log_is_read_in_pages(agent: httpx.Client, engine: sa.Engine) -> 
     texts = [f"line {number}" for number in range(251)]
     with engine.begin() as connection:
         for text in texts:
-            journal.note(connection, id, _first_turn(connection, id), "step", text, NOW_US)
+            journal.append(connection, id, _first_turn(connection, id), "step", text, NOW_US)
     first = agent.get(f"/job/{id}/log", headers={"Accept": "application/json"})
     assert [entry["text"] for entry in first.json()["entries"]] == texts[:250]
     assert (first.json()["hasMore"], first.headers["link"]) == (True, '<?limit=250&offset=250>; rel="next"')
@@ -312,7 +312,7 @@ def test_a_deleted_project_leaves_no_job_and_no_folder(tmp_path: Path) -> None:
     assert running.run("project", "delete", "site", "--yes").returncode == 0
     assert not folder.exists()
     engine = database.connect(settings.read({}, running.data).database_url)
-    assert store.unarchived(engine) == set()
+    assert store.unarchived_ids(engine) == set()
     engine.dispose()
 
 

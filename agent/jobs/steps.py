@@ -1,0 +1,79 @@
+"""Finished steps of a turn and their results, as the column `steps` of the table of turns stores them."""
+
+from typing import Any
+
+import msgspec
+
+
+class CheckOutStep(msgspec.Struct, frozen=True):
+    """Work tree was checked out at `commit`.
+
+    `follows_up`: the commit is from the job's own branch. `mark` is the random text in the file `.turn` of the job's
+    folder; it proves that the files in the folder are those of this attempt.
+    """
+
+    commit: str
+    follows_up: bool
+    mark: str
+
+
+class RunStep(msgspec.Struct, frozen=True):
+    """Coding agent has finished; `session` resumes its session in a later turn."""
+
+    session: str | None
+
+
+class CommitStep(msgspec.Struct, frozen=True):
+    """Changes were committed; `commit` is None if no file was changed."""
+
+    commit: str | None
+
+
+class PushStep(msgspec.Struct, frozen=True):
+    """Commit was pushed to the job's branch."""
+
+
+class PullRequestStep(msgspec.Struct, frozen=True):
+    """Job has an open pull request at `url`."""
+
+    url: str
+
+
+Step = CheckOutStep | RunStep | CommitStep | PushStep | PullRequestStep
+
+
+class Steps(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Finished steps of a turn, in order; None for an unfinished step."""
+
+    check_out: CheckOutStep | None = msgspec.field(default=None, name="check out")
+    run: RunStep | None = None
+    commit: CommitStep | None = None
+    push: PushStep | None = None
+    pull_request: PullRequestStep | None = msgspec.field(default=None, name="pull request")
+
+    def adding(self, step: Step) -> "Steps":
+        """Return these steps and one more."""
+        return msgspec.structs.replace(self, **{_FIELDS[type(step)]: step})
+
+    def has(self, step: Step) -> bool:
+        """Return whether a step of this type is finished."""
+        return getattr(self, _FIELDS[type(step)]) is not None
+
+
+_FIELDS: dict[type[Step], str] = {
+    CheckOutStep: "check_out",
+    RunStep: "run",
+    CommitStep: "commit",
+    PushStep: "push",
+    PullRequestStep: "pull_request",
+}
+
+
+def from_json(column: Any) -> Steps:
+    """Return the steps in a value of the column `steps`. Unknown fields, which a later version stored, are ignored."""
+    return msgspec.convert(column, Steps)
+
+
+def to_json(steps: Steps) -> Any:
+    """Return the value of the column `steps`; unfinished steps are omitted."""
+    return msgspec.to_builtins(steps)

@@ -1,0 +1,165 @@
+"""Configuration of a project's agent jobs: valid and invalid values, changes, and the stored form."""
+
+import json
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from agent.errors import InvalidConfiguration, NotConfigured
+from agent.jobs import configuration
+from agent.jobs.configuration import CONFIGURATIONS, Configuration, changed
+from tests.agent.conftest import PROJECT
+from warehouse.control import projects
+from warehouse.errors import ProjectNotFound
+
+REPOSITORY = "https://git.example/docs"
+SAVED = Configuration(REPOSITORY, model="a-model", api_base="https://git.example/api/v3", git_token="env:TOKEN")
+
+STORED_BY_0_1_0 = {
+    "repository": "https://git.example/docs",
+    "ref": "main",
+    "host": "gitlab",
+    "api_base": "",
+    "git_token": "file:/run/token",
+    "git_user": "",
+    "preset": "command",
+    "command": ["sh", "-c", "cat > page.md"],
+    "model": "",
+    "model_base": "",
+    "model_key": "",
+    "time_limit_s": 600,
+    "readable": ["/opt/tools"],
+    "is_sandboxed": False,
+    "webhook": "https://example.com/hook",
+    "webhook_secret": "env:HOOK",
+}
+CURRENT = Configuration(
+    REPOSITORY,
+    forge="gitlab",
+    git_token="file:/run/token",
+    preset="command",
+    command=("sh", "-c", "cat > page.md"),
+    time_limit_s=600,
+    readable=("/opt/tools",),
+    is_sandboxed=False,
+    webhook="https://example.com/hook",
+    webhook_secret="env:HOOK",
+)
+
+
+def content(engine: sa.Engine) -> Any:
+    with engine.connect() as connection:
+        return connection.execute(sa.select(CONFIGURATIONS.c.content)).scalar_one()
+
+
+def load(engine: sa.Engine, project: str = PROJECT) -> Configuration:
+    with engine.connect() as connection:
+        return configuration.load(connection, project)
+
+
+def test_configuration_is_stored_as_by_version_0_1_0(engine: sa.Engine) -> None:
+    configuration.store(engine, PROJECT, CURRENT)
+    assert content(engine) == STORED_BY_0_1_0
+    assert load(engine) == CURRENT
+
+
+def test_unknown_field_is_ignored_and_a_missing_one_has_its_default(engine: sa.Engine) -> None:
+    stored = json.dumps({"repository": REPOSITORY, "host": "gitea", "reviewer": "somebody"})
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE agent_configurations SET content = :stored"), {"stored": stored})
+    assert load(engine) == Configuration(REPOSITORY, forge="gitea")
+
+
+def test_project_without_a_configuration_or_a_model_cannot_start_a_job(engine: sa.Engine) -> None:
+    projects.create(engine, "bare", (), 0)
+    with pytest.raises(NotConfigured, match="readership project agent bare --repository URL"):
+        load(engine, "bare")
+    configuration.store(engine, "bare", Configuration(REPOSITORY, preset="claude"))
+    with engine.connect() as connection, pytest.raises(NotConfigured, match="has no model for claude"):
+        configuration.load_complete(connection, "bare")
+    configuration.store(engine, "bare", Configuration(REPOSITORY, preset="command", command=("true",)))
+    with engine.connect() as connection:
+        assert configuration.load_complete(connection, "bare").model == ""
+
+
+def test_configuration_of_an_unknown_project_is_not_stored(engine: sa.Engine) -> None:
+    with pytest.raises(ProjectNotFound):
+        configuration.store(engine, "unknown", CURRENT)
+
+
+def test_change_replaces_only_the_given_fields() -> None:
+    assert changed(SAVED, {"ref": "next", "time_limit_s": 60}) == Configuration(
+        REPOSITORY,
+        ref="next",
+        model="a-model",
+        api_base="https://git.example/api/v3",
+        git_token="env:TOKEN",
+        time_limit_s=60,
+    )
+
+
+def test_move_within_a_host_keeps_api_base_and_token() -> None:
+    moved = changed(SAVED, {"repository": "https://GIT.example/site"})
+    assert (moved.api_base, moved.git_token) == (SAVED.api_base, SAVED.git_token)
+
+
+def test_move_to_another_host_clears_the_api_base_and_needs_another_token() -> None:
+    other = {"repository": "https://git.example.org/docs"}
+    with pytest.raises(InvalidConfiguration, match=r"^git_token: set one for git\.example\.org; .* for git\.example$"):
+        changed(SAVED, other)
+    moved = changed(SAVED, {**other, "git_token": "env:OTHER"})
+    assert (moved.api_base, moved.git_token) == ("", "env:OTHER")
+    base = "https://git.example.org/git/api/v3"
+    assert changed(SAVED, {**other, "git_token": "", "api_base": base}).api_base == base
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("repository", ""),
+        ("repository", "git@git.example:docs"),
+        ("repository", "https://user:password@git.example/docs"),
+        ("ref", "--upload-pack=x"),
+        ("forge", "bitbucket"),
+        ("forge", "pagure"),
+        ("git_user", "a b"),
+        ("api_base", "git.example/api"),
+        ("api_base", "https://git.example/api?x=1"),
+        ("preset", "emacs"),
+        ("preset", "command"),
+        ("command", ("true",)),
+        ("model_base", "http://user@model.example"),
+        ("model_base", "http://model.example:70000/"),
+        ("time_limit_s", 0),
+        ("time_limit_s", 24 * 3600 + 1),
+        ("readable", ("tools",)),
+        ("webhook", "ftp://example.com"),
+        ("webhook_secret", "env:HOOK"),
+        ("git_token", "ghp_0123456789"),
+        ("model_key", "file:relative"),
+        ("model_key", "file:/usr/local/key"),
+    ],
+)
+def test_invalid_value_is_refused_with_the_name_of_its_setting(field: str, value: object) -> None:
+    setting = {("forge", "bitbucket"): "host", ("forge", "pagure"): "git_user", ("preset", "command"): "command"}
+    with pytest.raises(InvalidConfiguration) as refused:
+        changed(Configuration(REPOSITORY), {field: value})
+    assert str(refused.value).split(": ")[0] == setting.get((field, str(value)), field)
+    assert "ghp_" not in str(refused.value)
+
+
+def test_every_invalid_field_is_named() -> None:
+    with pytest.raises(InvalidConfiguration) as refused:
+        changed(Configuration(REPOSITORY), {"ref": "", "preset": "emacs", "time_limit_s": 0})
+    assert [fault.split(":")[0] for fault in str(refused.value).split("; ")] == ["ref", "preset", "time_limit_s"]
+
+
+@pytest.mark.parametrize(("readable", "is_valid"), [((), True), (("/opt/tools",), False), (("/opt/toolshed",), True)])
+def test_file_of_a_secret_must_not_be_readable_by_the_coding_agent(readable: tuple[str, ...], is_valid: bool) -> None:
+    changes = {"model_key": "file:/opt/tools/key", "readable": readable}
+    if is_valid:
+        assert changed(Configuration(REPOSITORY), changes).readable == readable
+        return
+    with pytest.raises(InvalidConfiguration, match="model_key: a file that the coding agent cannot read"):
+        changed(Configuration(REPOSITORY), changes)
