@@ -1,4 +1,4 @@
-"""One job's git, step by step, as a worker takes it."""
+"""Git steps of one job, called as a worker calls them."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,11 +17,11 @@ AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 @dataclass
 class Job:
-    """`told` is what reached the job's log."""
+    """Workspace and repository of a job. `lines` is what git printed to the job's log."""
 
     workspace: Workspace
     remote: Remote
-    told: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -29,20 +29,20 @@ class Job:
         return self.workspace.tree
 
     @property
-    def given(self) -> dict[str, Any]:
-        return {"limit_s": 60, "is_stopped": lambda: False, "on_line": self.told.append, **self.options}
+    def arguments(self) -> dict[str, Any]:
+        return {"limit_s": 60, "is_stopped": lambda: False, "on_line": self.lines.append, **self.options}
 
     def check_out(self) -> CheckedOut:
-        return workspace.check_out(self.workspace, self.remote, BRANCH, **self.given)
+        return workspace.check_out(self.workspace, self.remote, BRANCH, **self.arguments)
 
     def commit(self, prompt: str = "Do it", at: datetime = AT) -> str | None:
-        return workspace.commit(self.workspace, prompt, at, **self.given)
+        return workspace.commit(self.workspace, prompt, at, **self.arguments)
 
     def push(self, commit_id: str) -> None:
-        workspace.push(self.workspace, self.remote, BRANCH, commit_id, **self.given)
+        workspace.push(self.workspace, self.remote, BRANCH, commit_id, **self.arguments)
 
     def is_pushed(self, commit_id: str) -> bool:
-        return workspace.is_pushed(self.workspace, self.remote, BRANCH, commit_id, **self.given)
+        return workspace.is_pushed(self.workspace, self.remote, BRANCH, commit_id, **self.arguments)
 
     def send(self, prompt: str = "Do it") -> str:
         """Commit and push what is in the tree."""

@@ -1,4 +1,4 @@
-"""A job's folders as the service lays them, below its data, and an agent that runs in them."""
+"""Folders of a job in the layout of the service, and a coding agent that runs in them."""
 
 import secrets
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SECRET = "what-only-the-service-may-read"
 
 @dataclass
 class Job:
-    """`data` is the service's; the job's git directory is beside its work tree. `output`: all that the agent wrote."""
+    """Job in the data folder of a service. `output` is everything that the coding agent printed."""
 
     data: Path
     output: bytes = b""
@@ -40,7 +40,7 @@ class Job:
     def git(self) -> Path:
         return self.data / "jobs/1/git"
 
-    def run(self, **given: Any) -> RunResult:
+    def run(self, **options: Any) -> RunResult:
         request: dict[str, Any] = {
             "preset": "command",
             "prompt": "Do it.",
@@ -49,19 +49,19 @@ class Job:
             "limit_s": 60,
             "is_stopped": lambda: False,
             "on_output": self._take,
-            **given,
+            **options,
         }
         return runner.run(RunRequest(**request))
 
-    def shell(self, script: str, **given: Any) -> str:
-        """What a shell script prints in the box, both streams, whatever its status."""
+    def shell(self, script: str, **options: Any) -> str:
+        """Return what a shell script prints in the sandbox to both streams; its status is ignored."""
         self.output = b""
-        self.run(command=["sh", "-c", f"( {script}\n ) 2>&1; true"], **given)
+        self.run(command=["sh", "-c", f"( {script}\n ) 2>&1; true"], **options)
         return self.output.decode()
 
-    def python(self, script: str, **given: Any) -> str:
+    def python(self, script: str, **options: Any) -> str:
         self.output = b""
-        self.run(command=[PYTHON, "-c", script], **given)
+        self.run(command=[PYTHON, "-c", script], **options)
         return self.output.decode()
 
     def _take(self, piece: bytes) -> None:
@@ -69,19 +69,19 @@ class Job:
 
 
 def sleeper() -> str:
-    """Seconds for `sleep` that no other process of this machine sleeps."""
+    """Return a random argument for `sleep`, to recognise the process by."""
     return f"{secrets.randbelow(10**6) + 10**5}.{secrets.randbelow(10**6)}1"
 
 
 def processes(*argv: str) -> list[int]:
-    """The processes of this machine that run exactly this."""
+    """Return the ids of the processes with exactly this command line."""
     command = "".join(f"{word}\0" for word in argv).encode()
-    found = []
+    pids = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
                 if (folder / "cmdline").read_bytes() == command:
-                    found.append(int(folder.name))
+                    pids.append(int(folder.name))
             except OSError:
                 continue
-    return found
+    return pids

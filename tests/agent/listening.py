@@ -1,13 +1,15 @@
-"""The HTTP server beneath the doubles of a code host and of a git server."""
+"""HTTP server of the forge doubles and of the git server."""
 
 import sys
 from http.server import ThreadingHTTPServer
 
 
 class Listening(ThreadingHTTPServer):
+    """Threaded HTTP server whose threads do not outlive the tests."""
+
     daemon_threads = True
 
     def handle_error(self, *arguments: object) -> None:
-        """Of connections that the other end gave up, which is what some tests are about."""
+        """Print nothing about a connection that the client closed, as some tests make it do."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(*arguments)  # type: ignore[arg-type]

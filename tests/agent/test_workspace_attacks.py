@@ -347,13 +347,13 @@ def test_a_file_that_makes_git_take_any_amount_of_memory_fails_the_turn(job: Job
 
 
 def test_every_command_of_a_job_has_a_limit_of_memory(job: Job) -> None:
-    limited = Git(job.workspace.folder, None, time.monotonic() + 60, lambda: False, job.told.append)
+    limited = Git(job.workspace.folder, None, time.monotonic() + 60, lambda: False, job.lines.append)
     shown = limited.run_program("prlimit", "--data", "--output", "SOFT", "--noheadings", "--raw", environ={})
     assert shown == str(commands.MEMORY_BYTES)
 
 
 def test_a_program_that_writes_without_end_fails_the_turn_without_filling_memory(job: Job) -> None:
-    limited = Git(job.workspace.folder, None, time.monotonic() + 60, lambda: False, job.told.append)
+    limited = Git(job.workspace.folder, None, time.monotonic() + 60, lambda: False, job.lines.append)
     with pytest.raises(GitFailed, match="yes answered more than 1 MiB"):
         limited.run_program("yes", environ={})
     tracemalloc.start()
@@ -361,7 +361,7 @@ def test_a_program_that_writes_without_end_fails_the_turn_without_filling_memory
     peak_bytes = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak_bytes < 8 * 1024**2
-    assert job.told[-1].endswith("fatal")
+    assert job.lines[-1].endswith("fatal")
 
 
 def test_a_huge_file_that_is_ignored_does_not_matter(server: GitServer, job: Job) -> None:
@@ -452,14 +452,14 @@ def test_a_server_that_says_the_token_back_does_not_get_it_into_the_log(
     (job.tree / "a").write_text("1")
     with pytest.raises(RepositoryUnreadable, match=r"Sent: Basic \[token\] and \[token\]") as raised:
         job.send()
-    said = str(raised.value) + "".join(job.told)
+    said = str(raised.value) + "".join(job.lines)
     assert "read-token" not in said
     assert base64.b64encode(f"{user}:read-token".encode()).decode() not in said
-    assert any("[token]" in line for line in job.told)
+    assert any("[token]" in line for line in job.lines)
 
 
 def test_what_a_server_says_cannot_command_a_terminal(server: GitServer, job: Job) -> None:
     server.hook("team/site", r"printf 'hello \033[2J\007\n' >&2")
     (job.tree / "a").write_text("1")
     job.send()
-    assert any("hello ?[2J?" in line for line in job.told)
+    assert any("hello ?[2J?" in line for line in job.lines)

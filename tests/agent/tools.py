@@ -1,11 +1,11 @@
-"""The sandbox that tests need."""
+"""Requirement of a sandbox."""
 
 from agent.sandbox import bubblewrap
 from tests.programs import require, skip
 
 
 def require_sandbox() -> None:
-    """Skip the test where no sandbox can be made."""
+    """Skip the test on a machine that allows no sandbox."""
     require(*bubblewrap.PROGRAMS)
     if reason := bubblewrap.missing():
         skip("a machine that allows a sandbox", reason)

@@ -247,7 +247,7 @@ def test_what_cannot_be_checked_out_says_why(
     job = job_of(tmp_path / "job", f"{server.url}/{name}.git", token, ref)
     with pytest.raises(error, match=reason) as raised:
         job.check_out()
-    assert "a-wrong-token" not in str(raised.value) + "".join(job.told)
+    assert "a-wrong-token" not in str(raised.value) + "".join(job.lines)
 
 
 def test_a_token_that_may_only_read_says_what_it_lacks(server: GitServer, tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_a_push_that_is_refused_has_the_servers_words(server: GitServer, tmp_pat
     (job.tree / "a").write_text("1")
     with pytest.raises(PushRefused, match="GH013: Repository rule violations found; .*pre-receive hook declined"):
         job.send()
-    assert any("GH013" in line for line in job.told)
+    assert any("GH013" in line for line in job.lines)
 
 
 def test_a_token_of_another_user_is_told_with_the_user(server: GitServer, tmp_path: Path) -> None:
