@@ -18,7 +18,7 @@ from api import data_folder
 from api.cli.output import ERR, OUT, show, table
 from api.settings import Settings
 from ingest.classification.classifier import RULESET
-from ingest.hits.row import columns_of
+from ingest.hits.row import classify_user_agents
 from warehouse import clock, doctor
 from warehouse.doctor import Finding
 from warehouse.hotlog import batches
@@ -32,7 +32,7 @@ from warehouse.plural import counted
 from warehouse.query import engine
 
 LOCK_WAIT_S = 300.0
-RULES = Rules(RULESET, columns_of)
+RULES = Rules(RULESET, classify_user_agents)
 
 
 def _prepare(settings: Settings) -> None:

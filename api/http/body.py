@@ -10,7 +10,7 @@ from starlette.types import Message
 from api.http.headers import header
 from api.http.problems import Problem
 from ingest.errors import Overloaded
-from ingest.hits.body import gunzipped
+from ingest.hits.body import gunzip
 from ingest.hotlog.writer import RETRY_AFTER_S
 
 PIECE_S = 30
@@ -46,7 +46,7 @@ async def read(request: Request, bytes_max: int, piece_s: float = PIECE_S, total
     Raises:
         Problem: `body-too-large`, `body-too-slow`, or `unsupported-media-type` for another Content-Encoding.
         Overloaded: the service ends.
-        InvalidBody, BodyTooLarge: see `ingest.hits.body.gunzipped`.
+        InvalidBody, BodyTooLarge: see `ingest.hits.body.gunzip`.
     """
     encoding = (header(request, b"content-encoding") or "identity").strip().lower()
     if encoding not in ("identity", "gzip"):
@@ -66,7 +66,7 @@ async def read(request: Request, bytes_max: int, piece_s: float = PIECE_S, total
             raise _too_large(bytes_max)
         chunks.append(chunk)
     body = b"".join(chunks)
-    return await run_in_threadpool(gunzipped, body, bytes_max) if encoding == "gzip" else body
+    return await run_in_threadpool(gunzip, body, bytes_max) if encoding == "gzip" else body
 
 
 async def _piece(request: Request, piece_s: float, deadline_s: float) -> Message:

@@ -80,7 +80,7 @@ async def pixel(request: Request) -> Response:
         await _limit(request, state)
         sent = BeaconHit(given.get("url"), given.get("path"), given.get("referrer"), given.get("eventId"))
         try:
-            found = hit.of_beacon(sent, _user_agent(request), datetime.now(UTC))
+            found = hit.beacon_hit(sent, _user_agent(request), datetime.now(UTC))
         except InvalidField as error:
             fault = Fault(error.reason, parameter=error.field)
             raise Problem("invalid-parameter", str(error), [fault]) from None
@@ -98,7 +98,7 @@ async def _beacon(request: Request, state: State) -> Response:
     content = await body.read(request, post.BEACON_BYTES_MAX)
     if time.monotonic() - began_s > CHECK_AGAIN_S:
         await _require_same(state, project)
-    found = post.of_beacon(content, _user_agent(request), datetime.now(UTC))
+    found = post.parse_beacon(content, _user_agent(request), datetime.now(UTC))
     receipt = await _store(state, _of_beacon(project, found), "beacon")
     return Response(msgspec.json.encode(receipt), 202, cors, JSON)
 
@@ -137,7 +137,7 @@ def _is_large(content: bytes, lines: bool) -> bool:
 
 def _read(bearer: BearerKey, content: bytes, lines: bool, key: str | None, now: datetime) -> Post:
     """Parse a server's post and classify its hits."""
-    parsed = post.of_post(content, lines, now)
+    parsed = post.parse_post(content, lines, now)
     received_us = microseconds(now)
     rows = [row(bearer.project, found, "server", received_us) for found in parsed.hits]
     fingerprint = hashlib.blake2b(content, digest_size=16).digest() if key else b""

@@ -22,7 +22,7 @@ from api.http.negotiation import accepted
 from api.http.problems import Fault, Problem
 from api.keys import Scope
 from api.state import state_of
-from ingest.hits.json_errors import explained
+from ingest.hits.json_errors import explain
 
 JSON, NDJSON, TEXT = "application/json", "application/x-ndjson", "text/plain"
 BODY_BYTES_MAX = 512 * 1024
@@ -174,7 +174,7 @@ async def _prompt(request: Request) -> str:
 
 
 def _invalid(error: Exception) -> Problem:
-    field, reason = explained(error, Prompt)
+    field, reason = explain(error, Prompt)
     return _fault(reason, field) if field else Problem("invalid-body", f"the body is no prompt: {reason}")
 
 

@@ -85,7 +85,8 @@ def page_view(request: Request, pages: Pages = DEFAULT_PAGES) -> Hit | Skip:
 
 def _path(target: str) -> str:
     try:
-        return url.of_url(target) if target.lower().startswith(("http://", "https://")) else url.of_path(target)
+        is_url = target.lower().startswith(("http://", "https://"))
+        return url.path_of_url(target) if is_url else url.normalize_path(target)
     except InvalidField as error:
         raise InvalidLine(error.reason) from None
 

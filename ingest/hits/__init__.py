@@ -1,10 +1,8 @@
-"""A posted body into checked hits, and a hit into a row of the lake.
+"""Posted hits: from the bytes of a request body to rows of the lake.
 
-- `url`: A URL or path into the one spelling under which its views count.
-- `hit`: What a sender says of a page view, and the hit that it makes: the one place where a hit's fields are checked.
-- `body`: The body of a post into hits.
-- `json_errors`: What is wrong with JSON that does not decode, in the words of JSON where the decoder's are those of
-  Python.
-- `row`: A hit and what its user agent and referrer say, into a row of the lake (the columns of
-  `warehouse.schema.HOT`).
+- `body`: Parser of request bodies: gzip, then one JSON object, an array or NDJSON, into valid hits and rejected rows.
+- `json_errors`: Explanations of JSON that cannot be decoded, in the terms of JSON where msgspec uses those of Python.
+- `hit`: Hits, and the check of all their fields: the only module that turns a sender's fields into a hit.
+- `url`: Normalisation of URLs and paths to the one spelling under which page views are counted.
+- `row`: Rows of the lake (schema `warehouse.schema.HOT`), from hits and the columns that their user agents decide.
 """

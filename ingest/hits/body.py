@@ -1,6 +1,6 @@
-"""The body of a post into hits.
+"""Parser of request bodies: gzip, then one JSON object, an array or NDJSON, into valid hits and rejected rows.
 
-A row that is not a hit is rejected by itself, with its index, field and reason; the others go on.
+An invalid row does not affect the others: it is rejected with its index, field and reason.
 """
 
 import json
@@ -14,21 +14,21 @@ import msgspec
 from ingest.errors import BodyTooLarge, InvalidBody, InvalidField
 from ingest.hits import hit
 from ingest.hits.hit import BeaconHit, Hit, ServerHit, microseconds
-from ingest.hits.json_errors import explained
+from ingest.hits.json_errors import explain
 
 BODY_BYTES_MAX = 8 * 1024 * 1024
 BEACON_BYTES_MAX = 64 * 1024
 HITS_MAX = 10_000
-PIECE_BYTES = 4 * 1024
-"""Packed bytes unpacked at a time. What follows a gzip member is copied at its end: of 8 MiB of empty members, given
-whole, that took minutes."""
+CHUNK_BYTES = 4 * 1024
+"""Number of compressed bytes that are decompressed at a time. zlib copies the bytes after the end of each gzip member:
+with the whole body as one chunk, 8 MiB of empty members took minutes."""
 
-DIGITS_KEPT = 400
-"""Of a whole number: more than any float holds, and few enough for Python to read and to write."""
+DIGITS_MAX = 400
+"""Maximum number of digits of an integer that are read, beyond the range of a float. Python reads at most 4,300."""
 
 
 class Rejection(msgspec.Struct, frozen=True):
-    """Why the row at `index` of the post was not taken. `field` is null where the row as a whole is no hit."""
+    """A rejected row of a post. `index` counts from 0; `field` is null if the row as a whole is not a hit."""
 
     index: int
     field: str | None
@@ -36,7 +36,7 @@ class Rejection(msgspec.Struct, frozen=True):
 
 
 class Parsed(NamedTuple):
-    """The rows of a post: hits, and rejections, both in the order sent."""
+    """Rows of a post: the valid and the rejected ones, each in the order of the post."""
 
     hits: list[Hit]
     rejected: list[Rejection]
@@ -47,75 +47,75 @@ _SERVER = msgspec.json.Decoder(ServerHit)
 _SERVER_MANY = msgspec.json.Decoder(list[ServerHit])
 
 
-def of_beacon(body: bytes, user_agent: str, now: datetime) -> Hit:
-    """The one hit of a beacon; its user agent and time are the request's own.
+def parse_beacon(body: bytes, user_agent: str, now: datetime) -> Hit:
+    """Return the hit of a beacon. Its user agent and time are those of the HTTP request.
 
     Raises:
-        InvalidField: a field is missing, unknown or not of its form.
+        InvalidField: a field is missing, unknown or invalid.
         InvalidBody: the body is not one JSON object.
     """
     try:
         sent = _BEACON.decode(body)
     except (ValueError, RecursionError) as error:
-        field, reason = explained(error, BeaconHit)
+        field, reason = explain(error, BeaconHit)
         if field is None:
             raise InvalidBody(f"a beacon is one JSON object: {reason}") from None
         raise InvalidField(field, reason) from None
-    return hit.of_beacon(sent, user_agent, now)
+    return hit.beacon_hit(sent, user_agent, now)
 
 
-def of_post(body: bytes, lines: bool, now: datetime) -> Parsed:
-    """The hits of a server's post: NDJSON if `lines`, else one JSON object or an array of them.
+def parse_post(body: bytes, lines: bool, now: datetime) -> Parsed:
+    """Return the rows of a server's post: NDJSON if `lines`, otherwise one JSON object or an array of objects.
 
     Raises:
-        InvalidBody: the body is not JSON, or holds no row.
-        BodyTooLarge: more than HITS_MAX rows.
+        InvalidBody: the body is not JSON, or has no row.
+        BodyTooLarge: the body has more than HITS_MAX rows.
     """
     rows = _lines(body) if lines else _array(body)
     if not rows:
-        raise InvalidBody("the body holds no hit")
-    _refuse_over_limit(len(rows))
+        raise InvalidBody("the body contains no hit")
+    _require_within_limit(len(rows))
     hits: list[Hit] = []
     rejected: list[Rejection] = []
     now_us = microseconds(now)
     for index, row in enumerate(rows):
         try:
-            hits.append(hit.of_server(row if type(row) is ServerHit else _decoded(row), now_us))
+            hits.append(hit.server_hit(row if type(row) is ServerHit else _decode(row), now_us))
         except InvalidField as error:
             rejected.append(Rejection(index, error.field or None, error.reason))
     return Parsed(hits, rejected)
 
 
-def gunzipped(body: bytes, bytes_max: int) -> bytes:
-    """The content of a gzip body; never more than `bytes_max` of it is held.
+def gunzip(body: bytes, bytes_max: int) -> bytes:
+    """Return the decompressed body. At most `bytes_max` and one byte are in memory.
 
     Raises:
-        BodyTooLarge: it decompresses to more than that.
-        InvalidBody: it is not whole gzip data.
+        BodyTooLarge: the body decompresses to more than `bytes_max`.
+        InvalidBody: the body is not complete gzip data.
     """
-    whole = bytearray()
+    content = bytearray()
     member = zlib.decompressobj(wbits=31)
-    for start in range(0, len(body), PIECE_BYTES):
-        piece = body[start : start + PIECE_BYTES]
-        while piece:
+    for start in range(0, len(body), CHUNK_BYTES):
+        chunk = body[start : start + CHUNK_BYTES]
+        while chunk:
             if member.eof:
                 member = zlib.decompressobj(wbits=31)
             try:
-                whole += member.decompress(piece, bytes_max + 1 - len(whole))
+                content += member.decompress(chunk, bytes_max + 1 - len(content))
             except zlib.error:
-                raise InvalidBody("the body is not gzip data, though its Content-Encoding says so") from None
-            if len(whole) > bytes_max:
+                raise InvalidBody("the body is not gzip data, as its Content-Encoding claims") from None
+            if len(content) > bytes_max:
                 raise BodyTooLarge(f"the body decompresses to more than {bytes_max} bytes")
-            piece = member.unused_data
+            chunk = member.unused_data
     if body and not member.eof:
         raise InvalidBody("the gzip data of the body ends too early")
-    return bytes(whole)
+    return bytes(content)
 
 
 def _lines(body: bytes) -> list[Any]:
-    """The rows of NDJSON, a row a line: decoded where all are good, else bytes to be decoded one by one.
+    """Return the rows of NDJSON: decoded if all of them decode, otherwise the bytes of each.
 
-    Not by `decode_lines`, which would let a row go over several lines, and several rows stand on one.
+    msgspec's `decode_lines` does not require one row per line: it accepts a row over two lines, and two rows in one.
     """
     lines = [line for line in body.split(b"\n") if line.strip()]
     try:
@@ -125,57 +125,55 @@ def _lines(body: bytes) -> list[Any]:
 
 
 def _array(body: bytes) -> list[Any]:
-    """The rows of a JSON array or object, as `_lines` gives them."""
+    """Return the rows of a JSON array or object, in the two forms that `_lines` returns."""
     if not body.lstrip().startswith(b"["):
         return [body] if body.strip() else []
     try:
         return _SERVER_MANY.decode(body)
     except (ValueError, RecursionError):
-        return _parted(body)
+        return _separate(body)
 
 
-def _parted(body: bytes) -> list[Any]:
-    """The rows of an array that has a bad one.
+def _separate(body: bytes) -> list[bytes]:
+    """Return the bytes of each row of an array with an invalid row.
 
-    By the standard library, because msgspec refuses the whole array for a lone surrogate (`\\ud83d`) in one row: what
-    a sender writes who cuts a text within an emoji, or read a log that is not UTF-8. It also takes what is no JSON, NaN
-    and Infinity, and of numbers that are JSON it refuses whole ones of more than 4,300 digits.
+    msgspec refuses a whole array, even as `list[msgspec.Raw]`, if a string in one row has a lone surrogate (`\\ud83d`).
+    Such strings come from senders that truncate a text inside an emoji or read a log that is not UTF-8. The standard
+    library accepts them. It also accepts NaN and Infinity, which are not JSON, and refuses integers of more than 4,300
+    digits, which are: `_refuse_constant`, `_integer` and `_fraction` correct both.
     """
     try:
-        return _written_apart(body)
+        rows = json.loads(body.decode(), parse_constant=_refuse_constant, parse_int=_integer, parse_float=_fraction)
+        _require_within_limit(len(rows))  # before the rows are encoded: four million took 4 s
+        return [json.dumps(row).encode() for row in rows]
     except (ValueError, RecursionError) as error:
-        raise InvalidBody(f"the body is not JSON: {explained(error, ServerHit)[1]}") from None
+        raise InvalidBody(f"the body is not JSON: {explain(error, ServerHit)[1]}") from None
 
 
-def _written_apart(body: bytes) -> list[bytes]:
-    rows = json.loads(body.decode(), parse_constant=_no_constant, parse_int=_whole, parse_float=_fraction)
-    _refuse_over_limit(len(rows))  # before each is written: of four million that took four seconds
-    return [json.dumps(row).encode() for row in rows]
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON value")
 
 
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no value of JSON")
-
-
-def _whole(text: str) -> int:
-    """Out of every field's range past so many digits, which its row is then rejected for."""
-    return int(text[:DIGITS_KEPT])
+def _integer(text: str) -> int:
+    """Return the integer of the first DIGITS_MAX digits. A longer one is out of range for every field either way."""
+    return int(text[:DIGITS_MAX])
 
 
 def _fraction(text: str) -> float | int:
-    """The number; one that no float can hold becomes a whole one, because it would be written as Infinity."""
+    """Return the number. One beyond the range of a float becomes an integer, because json would write it as
+    Infinity."""
     number = float(text)
-    return number if math.isfinite(number) else 10**DIGITS_KEPT
+    return number if math.isfinite(number) else 10**DIGITS_MAX
 
 
-def _refuse_over_limit(rows: int) -> None:
+def _require_within_limit(rows: int) -> None:
     if rows > HITS_MAX:
-        raise BodyTooLarge(f"the body holds {rows} hits; at most {HITS_MAX} are taken at once")
+        raise BodyTooLarge(f"the body contains {rows} hits; at most {HITS_MAX} are accepted")
 
 
-def _decoded(row: bytes) -> ServerHit:
+def _decode(row: bytes) -> ServerHit:
     try:
         return _SERVER.decode(row)
     except (ValueError, RecursionError) as error:
-        field, reason = explained(error, ServerHit)
+        field, reason = explain(error, ServerHit)
         raise InvalidField(field or "", reason) from None

@@ -1,4 +1,4 @@
-"""What a sender says of a page view, and the hit that it makes: the one place where a hit's fields are checked."""
+"""Hits, and the check of all their fields: the only module that turns a sender's fields into a hit."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, NamedTuple
@@ -7,12 +7,14 @@ from urllib.parse import parse_qs
 import msgspec
 
 from ingest.errors import InvalidField
-from ingest.hits.url import UNSTORABLE, URL_CHARACTERS_MAX, of_path, of_url
+from ingest.hits.url import UNSTORABLE, URL_CHARACTERS_MAX, normalize_path, path_of_url
 
 USER_AGENT_CHARACTERS_MAX = 16_384
 EVENT_ID_CHARACTERS_MAX = 128
-UTM_SOURCE_CHARACTERS_KEPT = 256
+UTM_SOURCE_CHARACTERS_MAX = 256
+"""Maximum length of a stored `utm_source`; a longer one is truncated."""
 FUTURE_MAX = timedelta(minutes=5)
+"""Maximum time by which a hit's timestamp may be ahead of this machine's clock."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -20,11 +22,13 @@ _FIRST_US = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // MICROSECOND
 
 EventId = Annotated[str, msgspec.Meta(min_length=1, max_length=EVENT_ID_CHARACTERS_MAX)]
 Status = Annotated[int, msgspec.Meta(ge=100, le=599)]
-Format = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9.+/-]{0,63}(?!\n)$")]  # `$` alone lets a line end follow
+Format = Annotated[
+    str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9.+/-]{0,63}(?!\n)$")
+]  # `$` also matches before a newline
 
 
 class BeaconHit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", gc=False):
-    """What a page may say of its own view. One of `url` and `path` is needed."""
+    """Fields that a page may send of its own view. Exactly one of `url` and `path` is required."""
 
     url: str | None = None
     path: str | None = None
@@ -33,7 +37,7 @@ class BeaconHit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class ServerHit(BeaconHit, frozen=True, forbid_unknown_fields=True, rename="camel", gc=False):
-    """What a server or an edge may say of a view it served."""
+    """Fields that a server or an edge network may send of a view that it served."""
 
     user_agent: str | None = None
     timestamp: datetime | None = None
@@ -42,7 +46,7 @@ class ServerHit(BeaconHit, frozen=True, forbid_unknown_fields=True, rename="came
 
 
 class Hit(NamedTuple):
-    """A page view whose fields are known to be good. `ts_us` is microseconds since 1970, UTC."""
+    """A page view whose fields are valid. `ts_us` is microseconds since 1970, UTC."""
 
     path: str
     ts_us: int
@@ -54,20 +58,20 @@ class Hit(NamedTuple):
     event_id: str | None
 
 
-def of_beacon(sent: BeaconHit, user_agent: str, now: datetime) -> Hit:
-    """The hit of a beacon; its user agent and time are the request's own.
+def beacon_hit(sent: BeaconHit, user_agent: str, now: datetime) -> Hit:
+    """Return the hit of a beacon. Its user agent and time are those of the HTTP request.
 
     Raises:
-        InvalidField: naming the first field at fault.
+        InvalidField: a field is invalid; the error names the first one.
     """
     return _hit(sent, user_agent, microseconds(now), None, None)
 
 
-def of_server(sent: ServerHit, now_us: int) -> Hit:
-    """The hit of a server's row; its user agent is the row's, never the sender's own.
+def server_hit(sent: ServerHit, now_us: int) -> Hit:
+    """Return the hit of a server's row. Its user agent is that of the row, never that of the HTTP request.
 
     Raises:
-        InvalidField: naming the first field at fault.
+        InvalidField: a field is invalid; the error names the first one.
     """
     ts_us = now_us if sent.timestamp is None else _timestamp_us(sent.timestamp, now_us)
     return _hit(sent, sent.user_agent or "", ts_us, sent.format, sent.status)
@@ -90,32 +94,29 @@ def _hit(sent: BeaconHit, user_agent: str, ts_us: int, format: str | None, statu
 
 
 def _path(sent: BeaconHit) -> tuple[str, str]:
-    """The normalised path, and the text it came from."""
+    """Return the normalised path, and the field from which it was read."""
     if sent.path is not None:
-        return of_path(sent.path), sent.path
+        return normalize_path(sent.path), sent.path
     assert sent.url is not None
-    return of_url(sent.url), sent.url
+    return path_of_url(sent.url), sent.url
 
 
 def _text(field: str, text: str, characters_max: int) -> str:
     if len(text) > characters_max:
-        raise InvalidField(field, f"has {len(text)} characters; at most {characters_max} are taken")
+        raise InvalidField(field, f"has {len(text)} characters; at most {characters_max} are accepted")
     if not text.isprintable() and UNSTORABLE.search(text):
         raise InvalidField(field, "has a control character or a lone surrogate")
     return text
 
 
 def utm_source(target: str) -> str | None:
-    """The `utm_source` of a URL's or path's query, cut at UTM_SOURCE_CHARACTERS_KEPT; None where there is none."""
+    """Return the first `utm_source` in the query of a URL or path, truncated to its maximum length; None without
+    one."""
     query = target.partition("#")[0].partition("?")[2]
     if "utm_source=" not in query:
         return None
     values = parse_qs(query, max_num_fields=None).get("utm_source")
-    return (_storable(values[0])[:UTM_SOURCE_CHARACTERS_KEPT] or None) if values else None
-
-
-def _storable(text: str) -> str:
-    return UNSTORABLE.sub("", text)
+    return (UNSTORABLE.sub("", values[0])[:UTM_SOURCE_CHARACTERS_MAX] or None) if values else None
 
 
 def _timestamp_us(timestamp: datetime, now_us: int) -> int:
@@ -128,5 +129,5 @@ def _timestamp_us(timestamp: datetime, now_us: int) -> int:
 
 
 def microseconds(instant: datetime) -> int:
-    """Microseconds from 1970 to an aware instant."""
+    """Return the microseconds from 1970 to a time with a zone."""
     return (instant - EPOCH) // MICROSECOND

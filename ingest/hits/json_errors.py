@@ -1,14 +1,15 @@
-"""What is wrong with JSON that does not decode, in the words of JSON where the decoder's are those of Python."""
+"""Explanations of JSON that cannot be decoded, in the terms of JSON where msgspec uses those of Python."""
 
 import re
 
 import msgspec
 
-NAME_CHARACTERS_SHOWN = 100
-"""Of an unknown field: an answer must not be larger than what asked for it."""
+NAME_CHARACTERS_MAX = 100
+"""Maximum length of an unknown field's name in a response; a longer name is truncated, as a sender may choose any."""
+HALF_PAIR = "a string contains half of a surrogate pair"
 
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
-_WORDS = (
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_TERMS = (
     (" | null`", "`"),
     ("`str`", "a string"),
     ("`int`", "a whole number"),
@@ -19,24 +20,27 @@ _WORDS = (
     ("`object`", "an object"),
     ("`null`", "null"),
     ("RFC3339 encoded datetime", "RFC 3339 time, such as 2026-09-01T12:00:00Z"),
-    ("Input data was truncated", "JSON ends too early, or a string holds half of a surrogate pair"),
+    ("Input data was truncated", f"JSON ends too early, or {HALF_PAIR}"),
 )
-_HALF = re.compile(r"JSON is malformed: .* utf-16 surrogate pair \(byte \d+\)")
-_AT = re.compile(r"(.*) - at `\$\.(\w+)`", re.DOTALL)
+_HALF_PAIR = re.compile(r"JSON is malformed: .* utf-16 surrogate pair \(byte \d+\)")
+_AT_FIELD = re.compile(r"(.*) - at `\$\.(\w+)`", re.DOTALL)
 
 
-def explained(error: Exception, kind: type[msgspec.Struct]) -> tuple[str | None, str]:
-    """The field at fault, if it is one, and the reason. `kind` is what was to be decoded."""
+def explain(error: Exception, struct: type[msgspec.Struct]) -> tuple[str | None, str]:
+    """Return the invalid field, or None if the fault is not in one field, and the reason.
+
+    `struct` is the type that could not be decoded.
+    """
     if isinstance(error, RecursionError):
         return None, "nested too deeply"
     if isinstance(error, UnicodeDecodeError):
         return None, "not valid UTF-8"
     message = str(error)
-    if unknown := _UNKNOWN.match(message):
-        known = ", ".join(field.encode_name for field in msgspec.structs.fields(kind))
-        return unknown[1][:NAME_CHARACTERS_SHOWN], f"unknown field; known are {known}"
-    at = _AT.match(message)
-    field, reason = (at[2], at[1]) if at else (None, _HALF.sub("a string holds half of a surrogate pair", message))
-    for theirs, ours in _WORDS:
-        reason = reason.replace(theirs, ours)
+    if unknown := _UNKNOWN_FIELD.match(message):
+        known = ", ".join(field.encode_name for field in msgspec.structs.fields(struct))
+        return unknown[1][:NAME_CHARACTERS_MAX], f"unknown field; known fields: {known}"
+    at = _AT_FIELD.match(message)
+    field, reason = (at[2], at[1]) if at else (None, _HALF_PAIR.sub(HALF_PAIR, message))
+    for python, json in _TERMS:
+        reason = reason.replace(python, json)
     return field, reason

@@ -1,4 +1,4 @@
-"""A hit and what its user agent and referrer say, into a row of the lake (the columns of `warehouse.schema.HOT`)."""
+"""Rows of the lake (schema `warehouse.schema.HOT`), from hits and the columns that their user agents decide."""
 
 import pyarrow as pa
 
@@ -8,12 +8,12 @@ from ingest.hits.url import host
 from warehouse.schema import CLASSIFICATION, HOT, Row
 
 TRAFFIC, AGENT = (HOT.names.index(name) for name in ("traffic", "agent"))
-"""Places in a row."""
+"""Indexes into a row."""
 _USER_AGENTS = UserAgentCache()
 
 
 def row(project: str, hit: Hit, source: str, received_us: int) -> Row:
-    """The row of one hit. Pure: the same hit gives the same row under one ruleset."""
+    """Return the row of one hit. The same hit gives the same row under one ruleset."""
     return (
         project,
         hit.ts_us,
@@ -30,7 +30,7 @@ def row(project: str, hit: Hit, source: str, received_us: int) -> Row:
     )
 
 
-def columns_of(user_agents: list[str]) -> pa.Table:
-    """What today's rules say of each user agent, as a table of schema `CLASSIFICATION`."""
+def classify_user_agents(user_agents: list[str]) -> pa.Table:
+    """Return the columns that the present rules give to each user agent, as a table of schema `CLASSIFICATION`."""
     rows = [dict(zip(CLASSIFICATION.names, each, strict=True)) for each in _USER_AGENTS.columns_of_all(user_agents)]
     return pa.Table.from_pylist(rows, CLASSIFICATION)

@@ -1,8 +1,8 @@
-"""A URL or path into the one spelling under which its views count.
+"""Normalisation of URLs and paths to the one spelling under which page views are counted.
 
-The rules: query and fragment cut; one leading slash; no trailing slash but for `/`; a last `index.html` dropped;
-percent-encoding normalised as RFC 3986 section 6.2.2 says, with everything outside its path characters encoded.
-"""
+Query and fragment are removed. A path has one leading slash, no trailing slash (except `/` itself) and no `index.html`
+at the end. Percent-encoding is normalised by RFC 3986 section 6.2.2: every character that a path may not contain is
+encoded."""
 
 import re
 from functools import lru_cache
@@ -16,69 +16,72 @@ CACHED_URLS = 4_096
 
 _PLAIN = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
 _URL = re.compile(r"https?://[^/?#\s]+(?=[/?#]|\Z)", re.IGNORECASE)
-_CUT = re.compile(r"[?#]")
+_QUERY_OR_FRAGMENT = re.compile(r"[?#]")
 _PERCENT = re.compile(r"%([0-9A-Fa-f]{2})?")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _PATH_CHARACTERS = "/:@!$&'()*+,;=-._~%"
 _INDEX = "/index.html"
 UNSTORABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
-"""Control characters and lone surrogates: no field may hold them."""
+"""Control characters and lone surrogates, which no stored text may contain."""
 
 
-def of_url(url: str) -> str:
-    """The normalised path of an absolute http or https URL.
+def path_of_url(url: str) -> str:
+    """Return the normalised path of an absolute http or https URL.
 
     Raises:
-        InvalidField: naming `url`.
+        InvalidField: the field `url` has a wrong form, is too long or contains characters that cannot be stored.
     """
-    checked = _checked("url", url)
-    host = _URL.match(checked)
+    _require_storable("url", url)
+    host = _URL.match(url)
     if host is None:
         raise InvalidField("url", "must be an absolute http or https URL; send a bare path as `path`")
-    return _short("url", _normalised(checked[host.end() :]))
+    path = _normalize(url[host.end() :])
+    _require_short("url", path)
+    return path
 
 
-def of_path(path: str) -> str:
-    """The normalised form of a path, which may still carry a query and a fragment.
+def normalize_path(path: str) -> str:
+    """Return the normalised form of a path with or without a query and a fragment.
 
     Raises:
-        InvalidField: naming `path`.
+        InvalidField: the field `path` is a URL, is too long or contains characters that cannot be stored.
     """
     if len(path) <= PATH_CHARACTERS_MAX and _PLAIN.fullmatch(path) and not path.endswith(_INDEX):
         return path
     if _URL.match(path):
         raise InvalidField("path", "is an absolute URL; send it as `url`")
-    return _short("path", _normalised(_checked("path", path)))
+    _require_storable("path", path)
+    normalized = _normalize(path)
+    _require_short("path", normalized)
+    return normalized
 
 
-def _checked(field: str, text: str) -> str:
+def _require_storable(field: str, text: str) -> None:
     if not text:
         raise InvalidField(field, "must not be empty")
     if len(text) > URL_CHARACTERS_MAX:
-        raise InvalidField(field, f"has {len(text)} characters; at most {URL_CHARACTERS_MAX} are taken")
+        raise InvalidField(field, f"has {len(text)} characters; at most {URL_CHARACTERS_MAX} are accepted")
     if UNSTORABLE.search(text):
         raise InvalidField(field, "has a control character or a lone surrogate")
-    return text
 
 
-def _short(field: str, path: str) -> str:
+def _require_short(field: str, path: str) -> None:
     if len(path) > PATH_CHARACTERS_MAX:
         raise InvalidField(
             field,
-            f"has a path of {len(path)} characters once normalised; at most {PATH_CHARACTERS_MAX} are taken",
+            f"has a normalised path of {len(path)} characters; at most {PATH_CHARACTERS_MAX} are accepted",
         )
-    return path
 
 
-def _normalised(target: str) -> str:
-    path = "/" + _CUT.split(target, maxsplit=1)[0].lstrip("/")
-    path = quote(_PERCENT.sub(_escape, path), safe=_PATH_CHARACTERS)
+def _normalize(target: str) -> str:
+    path = "/" + _QUERY_OR_FRAGMENT.split(target, maxsplit=1)[0].lstrip("/")
+    path = quote(_PERCENT.sub(_normalize_escape, path), safe=_PATH_CHARACTERS)
     while path != "/" and path.endswith(("/", _INDEX)):
         path = path.removesuffix(_INDEX).rstrip("/") or "/"
     return path
 
 
-def _escape(match: re.Match[str]) -> str:
+def _normalize_escape(match: re.Match[str]) -> str:
     digits = match[1]
     if digits is None:
         return "%25"
@@ -88,7 +91,7 @@ def _escape(match: re.Match[str]) -> str:
 
 @lru_cache(CACHED_URLS)
 def host(url: str) -> str | None:
-    """The host of a URL in lower case; None where it has none."""
+    """Return the host of a URL in lower case, or None if the text has no host."""
     try:
         return urlsplit(url).hostname
     except ValueError:

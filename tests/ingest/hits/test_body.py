@@ -1,4 +1,4 @@
-"""A body into hits: each row by itself, each fault with its index, field and reason, and no bytes that break it."""
+"""Each row of a body is a hit or is rejected with its index, field and reason; no bytes break the parser."""
 
 import gzip
 import json
@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ingest.errors import BodyTooLarge, IngestError, InvalidBody, InvalidField
-from ingest.hits.body import BODY_BYTES_MAX, HITS_MAX, Parsed, Rejection, gunzipped, of_beacon, of_post
+from ingest.hits.body import BODY_BYTES_MAX, HITS_MAX, Parsed, Rejection, gunzip, parse_beacon, parse_post
 from ingest.hits.hit import EPOCH, Hit
 
 NOW = datetime(2026, 9, 15, 12, tzinfo=UTC)
@@ -24,22 +24,22 @@ Json = Any
 
 
 def parsed(rows: list[Json], lines: bool) -> Parsed:
-    """A post of these rows, as one array or a row a line."""
+    """Return the result of a post of these rows, as one array or as NDJSON."""
     written = [json.dumps(row) for row in rows]
     body = "\n".join(written) if lines else "[" + ",".join(written) + "]"
-    return of_post(body.encode(), lines, NOW)
+    return parse_post(body.encode(), lines, NOW)
 
 
 def hit(path: str, **fields: Any) -> Hit:
-    """A hit of which no more is said."""
+    """Return a hit with the given fields only."""
     none = dict.fromkeys(("referrer", "utm_source", "format", "status", "event_id"))
     return Hit(**{**none, "path": path, "ts_us": NOW_US, "user_agent": "", **fields})
 
 
-# What is taken
+# Valid rows
 
 
-def test_all_fields_of_a_server_post_come_through() -> None:
+def test_hit_has_all_fields_of_a_server_post() -> None:
     row = {
         "url": "https://example.com/a/?utm_source=news&b=c#top",
         "referrer": "https://example.org/?q=1",
@@ -50,12 +50,12 @@ def test_all_fields_of_a_server_post_come_through() -> None:
         "format": "text/markdown",
     }
     ts_us = (datetime(2026, 9, 1, 10, 34, 56, 789_012, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
-    assert of_post(json.dumps(row).encode(), lines=False, now=NOW) == Parsed(
+    assert parse_post(json.dumps(row).encode(), lines=False, now=NOW) == Parsed(
         [Hit("/a", ts_us, "GPTBot/1.3", "https://example.org/?q=1", "news", "text/markdown", 304, "event-1")], []
     )
 
 
-def test_fields_left_out_and_fields_that_are_null_are_the_same() -> None:
+def test_missing_fields_and_null_fields_are_the_same() -> None:
     nulls = dict.fromkeys(("url", "referrer", "eventId", "userAgent", "timestamp", "status", "format"))
     assert parsed([{"path": "/a"}, {"path": "/a", **nulls}], lines=False) == Parsed([hit("/a")] * 2, [])
 
@@ -73,9 +73,9 @@ def test_fields_left_out_and_fields_that_are_null_are_the_same() -> None:
         ("0001-01-01T00:00:00-23:59", datetime(1, 1, 1, tzinfo=timezone(-timedelta(hours=23, minutes=59)))),
     ],
 )
-def test_timestamp_is_taken_to_the_microsecond_in_any_zone(written: str, instant: datetime) -> None:
-    found = parsed([{"path": "/", "timestamp": written}], lines=False)
-    assert [EPOCH + timedelta(microseconds=each.ts_us) for each in found.hits] == [instant]
+def test_timestamp_has_microseconds_in_any_zone(written: str, instant: datetime) -> None:
+    post = parsed([{"path": "/", "timestamp": written}], lines=False)
+    assert [EPOCH + timedelta(microseconds=each.ts_us) for each in post.hits] == [instant]
 
 
 @pytest.mark.parametrize(
@@ -94,12 +94,12 @@ def test_timestamp_is_taken_to_the_microsecond_in_any_zone(written: str, instant
         ("", None),
     ],
 )
-def test_utm_source_is_the_first_of_the_query(query: str, utm_source: str | None) -> None:
+def test_utm_source_is_the_first_one_of_the_query(query: str, utm_source: str | None) -> None:
     for row in ({"path": f"/a{query}"}, {"url": f"https://example.com/a{query}"}):
         assert parsed([row], lines=False).hits == [hit("/a", utm_source=utm_source)]
 
 
-# What is rejected, and why
+# Rejected rows
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_utm_source_is_the_first_of_the_query(query: str, utm_source: str | None
         ({"path": "/", "timestamp": "yesterday"}, "timestamp", "2026-09-01T12:00:00Z"),
         ({"path": "/", "timestamp": "2026-02-30T00:00:00Z"}, "timestamp", ""),
         ({"path": "/", "timestamp": NOW_US}, "timestamp", ""),
-        ({"path": "/", "project": "other"}, "project", "unknown field; known are url, path, referrer, eventId"),
+        ({"path": "/", "project": "other"}, "project", "unknown field; known fields: url, path, referrer, eventId"),
         ({"path": "/", "a" * 500: None}, "a" * 100, "unknown field"),
         ([], None, ""),
         ("/", None, ""),
@@ -145,89 +145,89 @@ def test_utm_source_is_the_first_of_the_query(query: str, utm_source: str | None
     ids=lambda value: ascii(value)[:60],
 )
 @pytest.mark.parametrize("lines", [False, True], ids=["array", "lines"])
-def test_row_that_is_no_hit_is_rejected_by_itself(row: Json, field: str | None, reason: str, lines: bool) -> None:
-    found = parsed([{"path": "/before"}, row, {"path": "/after"}], lines)
-    assert found.hits == [hit("/before"), hit("/after")]
-    assert [(each.index, each.field) for each in found.rejected] == [(1, field)]
-    assert reason in found.rejected[0].reason
+def test_invalid_row_is_rejected_by_itself(row: Json, field: str | None, reason: str, lines: bool) -> None:
+    post = parsed([{"path": "/before"}, row, {"path": "/after"}], lines)
+    assert post.hits == [hit("/before"), hit("/after")]
+    assert [(each.index, each.field) for each in post.rejected] == [(1, field)]
+    assert reason in post.rejected[0].reason
 
 
-def test_line_that_is_no_json_is_rejected_by_itself() -> None:
+def test_line_that_is_not_json_is_rejected_by_itself() -> None:
     body = b'{"path":"/a"}\n{"path":\n\xff\xfe\n{"path":"/b"} {"path":"/c"}\n{"path":"/d"}'
-    found = of_post(body, lines=True, now=NOW)
-    assert [each.path for each in found.hits] == ["/a", "/d"]
-    assert [(each.index, each.field) for each in found.rejected] == [(1, None), (2, None), (3, None)]
+    post = parse_post(body, lines=True, now=NOW)
+    assert [each.path for each in post.hits] == ["/a", "/d"]
+    assert [(each.index, each.field) for each in post.rejected] == [(1, None), (2, None), (3, None)]
 
 
 @pytest.mark.parametrize("blank", ["\n", "\r\n", "\n\n", "\n \t\r\n"])
-def test_blank_lines_and_carriage_returns_between_lines_are_no_rows(blank: str) -> None:
+def test_blank_lines_and_carriage_returns_are_ignored(blank: str) -> None:
     body = blank.join(['{"path":"/a"}', '{"path":"/b"}', "[]", '{"path":"/c"}', ""])
-    found = of_post(body.encode(), lines=True, now=NOW)
-    assert [each.path for each in found.hits] == ["/a", "/b", "/c"]
-    assert [each.index for each in found.rejected] == [2]
+    post = parse_post(body.encode(), lines=True, now=NOW)
+    assert [each.path for each in post.hits] == ["/a", "/b", "/c"]
+    assert [each.index for each in post.rejected] == [2]
 
 
 @pytest.mark.parametrize("good", [b'{"path":\n"/a"}', b'{"path":"/a"} {"path":"/b"}', b'{"path":\n"/a"}{"path":"/b"}'])
-def test_line_is_one_row_whether_another_is_rejected_or_not(good: bytes) -> None:
-    alone, beside = of_post(good, lines=True, now=NOW), of_post(good + b"\nno", lines=True, now=NOW)
+def test_line_must_be_one_row_whether_another_is_rejected_or_not(good: bytes) -> None:
+    alone, beside = parse_post(good, lines=True, now=NOW), parse_post(good + b"\nno", lines=True, now=NOW)
     assert alone.hits == beside.hits == []
     assert alone.rejected == beside.rejected[:-1]
 
 
 @pytest.mark.parametrize("body", [b"", b" \n\t", b"[]", b" [ ] "])
 def test_body_without_a_row_is_refused_as_a_whole(body: bytes) -> None:
-    with pytest.raises(InvalidBody, match="holds no hit"):
-        of_post(body, lines=False, now=NOW)
+    with pytest.raises(InvalidBody, match="contains no hit"):
+        parse_post(body, lines=False, now=NOW)
 
 
 @pytest.mark.parametrize("body", [b"", b"\n", b" \r\n\n"])
 def test_lines_without_a_row_are_refused_as_a_whole(body: bytes) -> None:
-    with pytest.raises(InvalidBody, match="holds no hit"):
-        of_post(body, lines=True, now=NOW)
+    with pytest.raises(InvalidBody, match="contains no hit"):
+        parse_post(body, lines=True, now=NOW)
 
 
 @pytest.mark.parametrize("body", [b"[", b"[{]", b'[{"path":"/a"}', b'[{"path":"/a"},]', b"[\xff]", b"[" * 100_000])
-def test_array_that_is_no_json_is_refused_as_a_whole(body: bytes) -> None:
+def test_array_that_is_not_json_is_refused_as_a_whole(body: bytes) -> None:
     with pytest.raises(InvalidBody):
-        of_post(body, lines=False, now=NOW)
+        parse_post(body, lines=False, now=NOW)
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity"])
 @pytest.mark.parametrize("row", [b"%s", b'{"path":"/b","status":%s}', b'{"path":"/\\ud83d","status":[%s]}'])
-def test_array_that_has_a_number_which_is_no_json_is_refused_as_a_whole(row: bytes, number: bytes) -> None:
-    with pytest.raises(InvalidBody, match=f"^the body is not JSON: {number.decode()} is no value of JSON$"):
-        of_post(b'[{"path":"/a"},' + row % number + b"]", lines=False, now=NOW)
+def test_array_with_a_number_that_is_not_json_is_refused_as_a_whole(row: bytes, number: bytes) -> None:
+    with pytest.raises(InvalidBody, match=f"^the body is not JSON: {number.decode()} is not a JSON value$"):
+        parse_post(b'[{"path":"/a"},' + row % number + b"]", lines=False, now=NOW)
 
 
 @pytest.mark.parametrize(
     "number", [b"9" * 5_000, b"-" + b"9" * 5_000, b"1" + b"0" * 5_000 + b".5", b"1e999", b"-1e999"]
 )
 @pytest.mark.parametrize("lines", [False, True], ids=["array", "lines"])
-def test_row_with_a_number_past_all_limits_is_rejected_by_itself(number: bytes, lines: bool) -> None:
+def test_row_with_a_number_beyond_all_limits_is_rejected_by_itself(number: bytes, lines: bool) -> None:
     rows = [b'{"path":"/a"}', b'{"path":"/b","status":%s}' % number, number, b'{"path":"/c"}']
-    found = of_post(b"\n".join(rows) if lines else b"[" + b",".join(rows) + b"]", lines, NOW)
-    assert [each.path for each in found.hits] == ["/a", "/c"]
-    assert [(each.index, each.field) for each in found.rejected] == [(1, "status"), (2, None)]
-    assert all(re.search("out of range|<= 599|>= 100", each.reason) for each in found.rejected)
+    post = parse_post(b"\n".join(rows) if lines else b"[" + b",".join(rows) + b"]", lines, NOW)
+    assert [each.path for each in post.hits] == ["/a", "/c"]
+    assert [(each.index, each.field) for each in post.rejected] == [(1, "status"), (2, None)]
+    assert all(re.search("out of range|<= 599|>= 100", each.reason) for each in post.rejected)
 
 
 @pytest.mark.parametrize(
     "text", ["\\ud83d", "\\ud83d and more than that", "\\ude00", "\\ud83d\\ud83d and more than that"]
 )
 @pytest.mark.parametrize("lines", [False, True], ids=["array", "lines"])
-def test_half_of_a_surrogate_pair_is_told_without_a_place_in_what_nobody_sent(text: str, lines: bool) -> None:
+def test_half_of_a_surrogate_pair_is_reported_without_the_byte_of_a_rewritten_row(text: str, lines: bool) -> None:
     rows = ['{"path":"/a"}', f'{{"path":"/b","userAgent":"{text}"}}']
-    found = of_post(("\n".join(rows) if lines else f"[{','.join(rows)}]").encode(), lines, NOW)
-    assert [each.path for each in found.hits] == ["/a"]
-    assert "a string holds half of a surrogate pair" in found.rejected[0].reason
-    assert "byte" not in found.rejected[0].reason
+    post = parse_post(("\n".join(rows) if lines else f"[{','.join(rows)}]").encode(), lines, NOW)
+    assert [each.path for each in post.hits] == ["/a"]
+    assert "a string contains half of a surrogate pair" in post.rejected[0].reason
+    assert "byte" not in post.rejected[0].reason
 
 
 @pytest.mark.parametrize("lines", [False, True], ids=["array", "lines"])
-def test_as_many_hits_as_the_limit_are_taken_and_no_more(lines: bool) -> None:
+def test_post_of_as_many_hits_as_the_limit_is_accepted_and_no_larger_one(lines: bool) -> None:
     rows: list[Json] = [{"path": "/a"}] * HITS_MAX
     assert len(parsed(rows, lines).hits) == HITS_MAX == 10_000
-    with pytest.raises(BodyTooLarge, match="holds 10001 hits; at most 10000 are taken at once"):
+    with pytest.raises(BodyTooLarge, match="contains 10001 hits; at most 10000 are accepted"):
         parsed([*rows, {}], lines)
 
 
@@ -236,15 +236,15 @@ def test_as_many_hits_as_the_limit_are_taken_and_no_more(lines: bool) -> None:
 
 def test_beacon_has_the_user_agent_and_the_time_of_its_request() -> None:
     body = b'{"url": "https://example.com/a/?utm_source=x", "referrer": "https://example.org/", "eventId": "1"}'
-    found = of_beacon(body, "Firefox", NOW)
-    assert found == hit("/a", user_agent="Firefox", referrer="https://example.org/", utm_source="x", event_id="1")
+    beacon = parse_beacon(body, "Firefox", NOW)
+    assert beacon == hit("/a", user_agent="Firefox", referrer="https://example.org/", utm_source="x", event_id="1")
 
 
 @pytest.mark.parametrize("field", ["userAgent", "timestamp", "status", "format", "project"])
-def test_beacon_may_not_say_what_only_a_server_knows(field: str) -> None:
-    with pytest.raises(InvalidField, match=r"unknown field; known are url, path, referrer, eventId$") as told:
-        of_beacon(json.dumps({"path": "/", field: None}).encode(), "", NOW)
-    assert told.value.field == field
+def test_beacon_with_a_field_of_servers_is_refused(field: str) -> None:
+    with pytest.raises(InvalidField, match=r"unknown field; known fields: url, path, referrer, eventId$") as raised:
+        parse_beacon(json.dumps({"path": "/", field: None}).encode(), "", NOW)
+    assert raised.value.field == field
 
 
 @pytest.mark.parametrize(
@@ -252,40 +252,40 @@ def test_beacon_may_not_say_what_only_a_server_knows(field: str) -> None:
 )
 def test_beacon_is_one_json_object(body: bytes) -> None:
     with pytest.raises(InvalidBody, match=r"^a beacon is one JSON object: "):
-        of_beacon(body, "", NOW)
+        parse_beacon(body, "", NOW)
 
 
 # gzip
 
 
-def test_gzip_body_is_unpacked_members_and_all() -> None:
-    assert gunzipped(gzip.compress(b"abc") + gzip.compress(b"") + gzip.compress(b"def"), LIMIT) == b"abcdef"
-    assert gunzipped(b"", LIMIT) == b""
+def test_gzip_body_of_several_members_is_decompressed() -> None:
+    assert gunzip(gzip.compress(b"abc") + gzip.compress(b"") + gzip.compress(b"def"), LIMIT) == b"abcdef"
+    assert gunzip(b"", LIMIT) == b""
 
 
 @pytest.mark.parametrize("members", [[LIMIT], [LIMIT - 1, 1], [1] * LIMIT, [0, LIMIT, 0]])
-def test_gzip_body_unpacks_to_as_much_as_the_limit_and_no_more(members: list[int]) -> None:
+def test_gzip_body_may_decompress_to_as_many_bytes_as_the_limit_and_no_more(members: list[int]) -> None:
     body = b"".join(gzip.compress(bytes(size)) for size in members)
-    assert gunzipped(body, LIMIT) == bytes(LIMIT)
+    assert gunzip(body, LIMIT) == bytes(LIMIT)
     with pytest.raises(BodyTooLarge, match="more than 1000 bytes"):
-        gunzipped(body + gzip.compress(b"\0"), LIMIT)
+        gunzip(body + gzip.compress(b"\0"), LIMIT)
 
 
-def test_small_body_that_unpacks_to_gigabytes_is_refused() -> None:
+def test_small_body_that_decompresses_to_gigabytes_is_refused() -> None:
     bomb = gzip.compress(gzip.compress(bytes(1 << 28)))
     with pytest.raises(BodyTooLarge):
-        gunzipped(gunzipped(bomb, BODY_BYTES_MAX), BODY_BYTES_MAX)
+        gunzip(gunzip(bomb, BODY_BYTES_MAX), BODY_BYTES_MAX)
 
 
 WHOLE = gzip.compress(b"whole" * 100, mtime=0)
 
 
 @pytest.mark.parametrize("cut", range(1, len(WHOLE)))
-def test_gzip_body_that_ends_too_early_is_refused(cut: int) -> None:
+def test_truncated_gzip_body_is_refused(cut: int) -> None:
     with pytest.raises(InvalidBody):
-        gunzipped(WHOLE[:cut], LIMIT)
+        gunzip(WHOLE[:cut], LIMIT)
     with pytest.raises(InvalidBody):
-        gunzipped(gzip.compress(b"before") + WHOLE[:cut], LIMIT)
+        gunzip(gzip.compress(b"before") + WHOLE[:cut], LIMIT)
 
 
 @pytest.mark.parametrize(
@@ -293,13 +293,13 @@ def test_gzip_body_that_ends_too_early_is_refused(cut: int) -> None:
 )
 def test_body_that_is_not_gzip_is_refused(body: bytes) -> None:
     with pytest.raises(InvalidBody):
-        gunzipped(body, LIMIT)
+        gunzip(body, LIMIT)
 
 
 @settings(deadline=None, derandomize=True)
 @given(st.lists(st.binary(max_size=20_000), min_size=1, max_size=4))
-def test_what_was_packed_is_unpacked(contents: list[bytes]) -> None:
-    assert gunzipped(b"".join(map(gzip.compress, contents)), 80_000) == b"".join(contents)
+def test_compressed_bytes_are_decompressed(contents: list[bytes]) -> None:
+    assert gunzip(b"".join(map(gzip.compress, contents)), 80_000) == b"".join(contents)
 
 
 # Laws
@@ -345,22 +345,22 @@ rows = st.one_of(
 
 
 def alone(row: Json) -> Parsed:
-    """The post of one row; one that holds no row at all counts as rejected for that."""
-    return of_post(b"[" + json.dumps(row).encode() + b"]", lines=False, now=NOW)
+    """Return the result of a post of one row."""
+    return parse_post(b"[" + json.dumps(row).encode() + b"]", lines=False, now=NOW)
 
 
 @settings(deadline=None, derandomize=True, max_examples=300)
 @given(st.lists(rows, min_size=1, max_size=8), st.booleans())
-def test_rows_of_a_post_do_not_touch_each_other(sent: list[Json], lines: bool) -> None:
-    found = parsed(sent, lines)
+def test_rows_of_a_post_do_not_affect_each_other(sent: list[Json], lines: bool) -> None:
+    post = parsed(sent, lines)
     each = [alone(row) for row in sent]
-    assert found.hits == [hit for parts in each for hit in parts.hits]
-    assert found.rejected == [
+    assert post.hits == [hit for parts in each for hit in parts.hits]
+    assert post.rejected == [
         Rejection(index, rejection.field, rejection.reason)
         for index, parts in enumerate(each)
         for rejection in parts.rejected
     ]
-    assert len(found.hits) + len(found.rejected) == len(sent)
+    assert len(post.hits) + len(post.rejected) == len(sent)
 
 
 @settings(deadline=None, derandomize=True, max_examples=200)
@@ -368,22 +368,22 @@ def test_rows_of_a_post_do_not_touch_each_other(sent: list[Json], lines: bool) -
 def test_good_rows_give_the_same_hits_beside_a_bad_one(good: list[Json], lines: bool, place: str) -> None:
     bad: list[Json] = [{"path": 1}]
     assert parsed(good, lines) == parsed(good, not lines)
-    found = parsed(bad + good if place == "first" else good + bad, lines)
-    assert found.hits == parsed(good, lines).hits
-    assert len(found.hits) == len(good)
-    assert [each.index for each in found.rejected] == [0 if place == "first" else len(good)]
+    post = parsed(bad + good if place == "first" else good + bad, lines)
+    assert post.hits == parsed(good, lines).hits
+    assert len(post.hits) == len(good)
+    assert [each.index for each in post.rejected] == [0 if place == "first" else len(good)]
 
 
 @settings(deadline=None, derandomize=True, max_examples=300)
 @given(values)
 @example([[[[]]]])
-def test_any_json_is_taken_or_refused(value: Json) -> None:
+def test_any_json_is_accepted_or_refused(value: Json) -> None:
     body = json.dumps(value).encode()
     for lines in (False, True):
         with suppress(IngestError):
-            of_post(body, lines, NOW)
+            parse_post(body, lines, NOW)
     with suppress(IngestError):
-        of_beacon(body, "", NOW)
+        parse_beacon(body, "", NOW)
 
 
 fragments = st.sampled_from(
@@ -393,24 +393,24 @@ fragments = st.sampled_from(
 
 @settings(deadline=None, derandomize=True, max_examples=500)
 @given(st.binary() | st.lists(fragments | st.binary(max_size=3), max_size=12).map(b"".join))
-def test_any_bytes_are_taken_or_refused(body: bytes) -> None:
+def test_any_bytes_are_accepted_or_refused(body: bytes) -> None:
     for lines in (False, True):
         with suppress(IngestError):
-            of_post(body, lines, NOW)
+            parse_post(body, lines, NOW)
     with suppress(IngestError):
-        of_beacon(body, body.decode("latin-1"), NOW)
+        parse_beacon(body, body.decode("latin-1"), NOW)
     with suppress(IngestError):
-        gunzipped(body, LIMIT)
+        gunzip(body, LIMIT)
     with suppress(IngestError):
-        gunzipped(b"\x1f\x8b\x08" + body, LIMIT)
+        gunzip(b"\x1f\x8b\x08" + body, LIMIT)
 
 
 @pytest.mark.parametrize("row", [b'{"path":"/a"}', b'{"path":1}', b"1"])
 @pytest.mark.parametrize("lines", [False, True], ids=["array", "lines"])
-def test_rows_past_the_limit_are_refused_whatever_they_are(row: bytes, lines: bool) -> None:
+def test_rows_over_the_limit_are_refused_whether_valid_or_not(row: bytes, lines: bool) -> None:
     many = [row] * (HITS_MAX + 1)
-    with pytest.raises(BodyTooLarge, match="holds 10001 hits"):
-        of_post(b"\n".join(many) if lines else b"[" + b",".join(many) + b"]", lines, NOW)
+    with pytest.raises(BodyTooLarge, match="contains 10001 hits"):
+        parse_post(b"\n".join(many) if lines else b"[" + b",".join(many) + b"]", lines, NOW)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32-le", "utf-8-sig"])
@@ -418,13 +418,13 @@ def test_array_in_another_encoding_than_utf_8_is_refused(encoding: str) -> None:
     body = '[{"path":"/a"}]'.encode(encoding)
     for lines in (False, True):
         with suppress(InvalidBody):
-            assert of_post(body, lines, NOW).hits == []
+            assert parse_post(body, lines, NOW).hits == []
 
 
-def test_nesting_as_deep_as_a_parser_just_takes_is_taken_or_refused() -> None:
+def test_nesting_near_the_limit_of_a_parser_is_accepted_or_refused() -> None:
     for depth in range(900, 1_010):
         with suppress(IngestError):
-            of_post(b"[" * depth + b"]" * depth, lines=False, now=NOW)
+            parse_post(b"[" * depth + b"]" * depth, lines=False, now=NOW)
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"path":', b'{"a":', b'[{"path":'])
@@ -438,8 +438,8 @@ def test_deep_nesting_is_refused(opening: bytes, closed: bool) -> None:
     )
     for lines in (False, True):
         try:
-            assert of_post(body, lines, NOW).hits == []
+            assert parse_post(body, lines, NOW).hits == []
         except IngestError:
             continue
     with pytest.raises(IngestError):
-        of_beacon(body, "", NOW)
+        parse_beacon(body, "", NOW)

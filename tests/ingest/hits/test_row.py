@@ -1,4 +1,4 @@
-"""A hit becomes a row of the lake: who read the page, on what, from where."""
+"""A hit becomes a row of the lake, with the columns of its user agent and referrer."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ingest.classification.classifier import RULESET, classify
 from ingest.hits.hit import Hit
-from ingest.hits.row import AGENT, TRAFFIC, columns_of, row
+from ingest.hits.row import AGENT, TRAFFIC, classify_user_agents, row
 from warehouse.schema import CLASSIFICATION, EVENT_ID, HOT
 
 TS = datetime(2026, 9, 15, 12, 34, 56, 789_012, tzinfo=UTC)
@@ -25,15 +25,15 @@ IPHONE = (
 
 
 def columns(user_agent: str = "", referrer: str | None = None, **fields: Any) -> dict[str, Any]:
-    """The row of a hit as the lake reads it back: by name, in the types of the schema."""
-    said = {"utm_source": None, "format": None, "status": None, "event_id": None, **fields}
-    made = row("site", Hit("/a", TS_US, user_agent, referrer, **said), "server", RECEIVED_US)
-    arrays = [pa.array([value], field.type) for value, field in zip(made, HOT, strict=True)]
+    """Return the row of a hit as the lake returns it: by name, in the types of the schema."""
+    others = {"utm_source": None, "format": None, "status": None, "event_id": None, **fields}
+    values = row("site", Hit("/a", TS_US, user_agent, referrer, **others), "server", RECEIVED_US)
+    arrays = [pa.array([value], field.type) for value, field in zip(values, HOT, strict=True)]
     read: dict[str, Any] = pa.RecordBatch.from_arrays(arrays, schema=HOT).to_pylist()[0]
     return read
 
 
-def test_row_of_an_ai_agent_says_who_and_why() -> None:
+def test_row_of_an_ai_agent_has_the_agent_and_the_rule() -> None:
     read = columns(
         GPTBOT,
         "https://Example.ORG:8443/page?q=1",
@@ -66,20 +66,20 @@ def test_row_of_an_ai_agent_says_who_and_why() -> None:
     }
 
 
-def test_row_of_a_person_says_on_what_they_read() -> None:
+def test_row_of_a_person_has_the_browser_and_the_device() -> None:
     read = columns(IPHONE)
     assert [read[name] for name in ("traffic", "agent", "operator", "purpose")] == ["human", None, None, None]
     assert [read[name] for name in ("browser", "os", "device")] == ["Mobile Safari", "iOS", "mobile"]
 
 
-def test_hit_without_a_user_agent_is_a_bots() -> None:
+def test_hit_without_a_user_agent_is_of_a_bot() -> None:
     read = columns("")
     assert (read["traffic"], read["rule"], read["user_agent"]) == ("bot", "bot:empty-user-agent", "")
 
 
-def test_places_in_a_row_are_those_of_the_schema() -> None:
-    made = row("site", Hit("/a", TS_US, GPTBOT, None, None, None, None, "event-1"), "log", RECEIVED_US)
-    assert (made[TRAFFIC], made[AGENT], made[EVENT_ID]) == ("ai", "GPTBot", "event-1")
+def test_indexes_into_a_row_are_those_of_the_schema() -> None:
+    values = row("site", Hit("/a", TS_US, GPTBOT, None, None, None, None, "event-1"), "log", RECEIVED_US)
+    assert (values[TRAFFIC], values[AGENT], values[EVENT_ID]) == ("ai", "GPTBot", "event-1")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_places_in_a_row_are_those_of_the_schema() -> None:
         ("?", None),
     ],
 )
-def test_host_of_the_referrer_is_kept_where_it_has_one(referrer: str | None, host: str | None) -> None:
+def test_row_has_the_host_of_the_referrer(referrer: str | None, host: str | None) -> None:
     read = columns(referrer=referrer)
     assert (read["referrer"], read["referrer_host"]) == (referrer, host)
 
@@ -119,16 +119,16 @@ storable = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=50)
 
 @settings(deadline=None, derandomize=True, max_examples=100)
 @given(storable, storable.filter(bool) | st.none())
-def test_any_hit_makes_a_row_and_the_same_hit_the_same_row(user_agent: str, referrer: str | None) -> None:
+def test_equal_hits_have_equal_rows(user_agent: str, referrer: str | None) -> None:
     read = columns(user_agent, referrer)
     assert read == columns(user_agent, referrer)
     assert (read["user_agent"], read["referrer"]) == (user_agent, referrer)
-    found = classify(user_agent)
-    assert (read["traffic"], read["agent"], read["rule"]) == (found.traffic, found.agent, found.rule)
+    answer = classify(user_agent)
+    assert (read["traffic"], read["agent"], read["rule"]) == (answer.traffic, answer.agent, answer.rule)
 
 
 def test_stored_user_agents_get_the_columns_that_hits_with_them_get() -> None:
     agents = ["", GPTBOT, IPHONE, "curl/8 'quoted' \N{PILE OF POO}", "GPTBot/" + 10_000 * "x"]
-    said = columns_of(agents)
-    assert said.to_pylist() == [{name: columns(agent)[name] for name in CLASSIFICATION.names} for agent in agents]
-    assert said.schema == columns_of([]).schema == CLASSIFICATION
+    table = classify_user_agents(agents)
+    assert table.to_pylist() == [{name: columns(agent)[name] for name in CLASSIFICATION.names} for agent in agents]
+    assert table.schema == classify_user_agents([]).schema == CLASSIFICATION

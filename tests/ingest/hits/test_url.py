@@ -1,4 +1,4 @@
-"""One page, many spellings: every rule of a path, by hand, and the laws that all of them keep."""
+"""Every spelling of a page becomes one path: each rule with examples by hand, and laws for all texts."""
 
 import string
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from hypothesis import assume, example, given, reject, settings
 from hypothesis import strategies as st
 
 from ingest.errors import InvalidField
-from ingest.hits.url import PATH_CHARACTERS_MAX, URL_CHARACTERS_MAX, of_path, of_url
+from ingest.hits.url import PATH_CHARACTERS_MAX, URL_CHARACTERS_MAX, normalize_path, path_of_url
 
 PATHS = [
     # query and fragment
@@ -79,10 +79,10 @@ PATHS = [
     ("/[a]", "/%5Ba%5D"),
     ("/\x80\x9f\xa0", "/%C2%80%C2%9F%C2%A0"),
     ("/\ufeff\u2028", "/%EF%BB%BF%E2%80%A8"),
-    # case and inner slashes make pages of their own
+    # case and inner slashes distinguish pages
     ("/Docs/Install", "/Docs/Install"),
     ("/docs//install", "/docs//install"),
-    # what looks like a URL without being one of http
+    # texts that only look like an http URL
     ("/https://example.com/", "/https://example.com"),
     ("http:/a", "/http:/a"),
     ("https://", "/https:"),
@@ -139,71 +139,73 @@ UNSTORABLE = [*map(chr, range(0x20)), "\x7f", "\ud800", "\udbff", "\udc00", "\ud
 
 
 @pytest.mark.parametrize(("path", "normalised"), PATHS)
-def test_path_counts_under_one_spelling(path: str, normalised: str) -> None:
-    assert of_path(path) == normalised
-    assert of_path(normalised) == normalised
+def test_path_has_one_spelling(path: str, normalised: str) -> None:
+    assert normalize_path(path) == normalised
+    assert normalize_path(normalised) == normalised
 
 
 @pytest.mark.parametrize(("path", "normalised"), [each for each in PATHS if each[0].startswith(("/", "?", "#"))])
-def test_url_counts_under_the_spelling_of_its_path(path: str, normalised: str) -> None:
-    assert of_url(f"https://example.com{path}") == normalised
+def test_url_has_the_spelling_of_its_path(path: str, normalised: str) -> None:
+    assert path_of_url(f"https://example.com{path}") == normalised
 
 
 @pytest.mark.parametrize(("url", "normalised"), URLS)
-def test_url_counts_by_what_follows_its_host(url: str, normalised: str) -> None:
-    assert of_url(url) == normalised
+def test_url_has_the_path_after_its_host(url: str, normalised: str) -> None:
+    assert path_of_url(url) == normalised
 
 
 @pytest.mark.parametrize("url", NO_URLS)
-def test_other_text_is_no_url(url: str) -> None:
-    with pytest.raises(InvalidField) as told:
-        of_url(url)
-    assert told.value.field == "url"
+def test_text_without_a_host_or_http_is_not_a_url(url: str) -> None:
+    with pytest.raises(InvalidField) as raised:
+        path_of_url(url)
+    assert raised.value.field == "url"
 
 
 @pytest.mark.parametrize("url", [url for url, _ in URLS])
-def test_url_is_refused_as_a_path_and_told_where_it_belongs(url: str) -> None:
+def test_url_sent_as_a_path_is_refused_with_the_right_field(url: str) -> None:
     with pytest.raises(InvalidField, match=r"^path: is an absolute URL; send it as `url`$"):
-        of_path(url)
+        normalize_path(url)
 
 
 def test_empty_path_is_refused() -> None:
     with pytest.raises(InvalidField, match=r"^path: must not be empty$"):
-        of_path("")
+        normalize_path("")
 
 
 @pytest.mark.parametrize("unstorable", UNSTORABLE, ids=ascii)
 @pytest.mark.parametrize("place", ["/{}", "/a{}b", "/a?{}", "/a#{}", "{}/a", "/a{}"])
-def test_control_character_or_lone_surrogate_is_refused_wherever_it_stands(unstorable: str, place: str) -> None:
+def test_control_character_or_lone_surrogate_is_refused_anywhere(unstorable: str, place: str) -> None:
     text = place.format(unstorable)
     with pytest.raises(InvalidField, match="control character or a lone surrogate"):
-        of_path(text)
+        normalize_path(text)
     with pytest.raises(InvalidField):
-        of_url(f"https://example.com{text}")
+        path_of_url(f"https://example.com{text}")
 
 
-@pytest.mark.parametrize(("of", "field", "before"), [(of_path, "path", ""), (of_url, "url", "https://example.com")])
-def test_path_is_as_long_as_the_limit_and_no_longer(of: Callable[[str], str], field: str, before: str) -> None:
+@pytest.mark.parametrize(
+    ("normalize", "field", "before"), [(normalize_path, "path", ""), (path_of_url, "url", "https://example.com")]
+)
+def test_path_may_be_as_long_as_the_limit(normalize: Callable[[str], str], field: str, before: str) -> None:
     longest = "/" + "a" * (PATH_CHARACTERS_MAX - 1)
     assert PATH_CHARACTERS_MAX == 2_048
-    assert of(before + longest) == longest
-    assert of(before + longest + "/?b#c") == longest
-    with pytest.raises(InvalidField, match=f"^{field}: has a path of 2049 characters once normalised"):
-        of(before + longest + "b")
+    assert normalize(before + longest) == longest
+    assert normalize(before + longest + "/?b#c") == longest
+    with pytest.raises(InvalidField, match=f"^{field}: has a normalised path of 2049 characters"):
+        normalize(before + longest + "b")
 
 
-def test_limit_is_of_the_path_once_normalised() -> None:
-    fits = "/" + "\xe9" * 341  # six characters each, once encoded
-    assert len(of_path(fits)) == 2_047
-    with pytest.raises(InvalidField, match="has a path of 2053 characters"):
-        of_path(fits + "\xe9")
-    assert of_path("/" + "%61" * 2_047) == "/" + "a" * 2_047
+def test_limit_applies_to_the_normalised_path() -> None:
+    fits = "/" + "\xe9" * 341  # six characters each after encoding
+    assert len(normalize_path(fits)) == 2_047
+    with pytest.raises(InvalidField, match="has a normalised path of 2053 characters"):
+        normalize_path(fits + "\xe9")
+    assert normalize_path("/" + "%61" * 2_047) == "/" + "a" * 2_047
 
 
-def test_query_may_be_longer_than_a_path_up_to_a_limit_of_its_own() -> None:
-    assert of_path("/a?" + "b" * (URL_CHARACTERS_MAX - 3)) == "/a"
-    with pytest.raises(InvalidField, match="has 8193 characters; at most 8192 are taken"):
-        of_path("/a?" + "b" * (URL_CHARACTERS_MAX - 2))
+def test_query_may_be_longer_than_a_path_up_to_another_limit() -> None:
+    assert normalize_path("/a?" + "b" * (URL_CHARACTERS_MAX - 3)) == "/a"
+    with pytest.raises(InvalidField, match="has 8193 characters; at most 8192 are accepted"):
+        normalize_path("/a?" + "b" * (URL_CHARACTERS_MAX - 2))
 
 
 PATH_CHARACTERS = set(string.ascii_letters + string.digits + "/:@!$&'()*+,;=-._~%")
@@ -212,19 +214,19 @@ texts = st.text(max_size=60) | st.lists(pieces | st.text(max_size=2), max_size=2
 
 
 def normalised(text: str) -> str:
-    """The path of a text that has one; others are left out."""
+    """Return the path of a text, or skip the example if the text has no path."""
     try:
-        return of_path(text)
+        return normalize_path(text)
     except InvalidField:
         reject()
 
 
 @settings(deadline=None, derandomize=True, max_examples=500)
 @given(texts)
-def test_no_text_raises_anything_but_that_it_is_invalid(text: str) -> None:
-    for of in (of_path, of_url, lambda path: of_url("https://example.com" + path)):
+def test_any_text_has_a_path_or_is_an_invalid_field(text: str) -> None:
+    for normalize in (normalize_path, path_of_url, lambda path: path_of_url("https://example.com" + path)):
         with suppress(InvalidField):
-            of(text)
+            normalize(text)
 
 
 @settings(deadline=None, derandomize=True, max_examples=500)
@@ -234,8 +236,8 @@ def test_no_text_raises_anything_but_that_it_is_invalid(text: str) -> None:
 @example("//%2Findex.html//")
 def test_normalised_path_stays_as_it_is(text: str) -> None:
     path = normalised(text)
-    assert of_path(path) == path
-    assert of_url("https://example.com" + path) == path
+    assert normalize_path(path) == path
+    assert path_of_url("https://example.com" + path) == path
 
 
 @settings(deadline=None, derandomize=True, max_examples=500)
@@ -253,13 +255,13 @@ def test_normalised_path_is_ascii_with_one_leading_and_no_trailing_slash(text: s
 
 @settings(deadline=None, derandomize=True, max_examples=500)
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="/?#%"), min_size=1))
-def test_segment_decodes_to_what_was_sent(segment: str) -> None:
+def test_segment_decodes_to_the_segment_that_was_sent(segment: str) -> None:
     assume(segment != "index.html")
-    assert unquote(of_path("/" + segment)) == "/" + segment
+    assert unquote(normalize_path("/" + segment)) == "/" + segment
 
 
 @settings(deadline=None, derandomize=True, max_examples=500)
 @given(texts, st.text(st.characters(exclude_categories=["Cc", "Cs"])))
 def test_query_and_fragment_change_nothing(text: str, more: str) -> None:
     path = normalised(text)
-    assert of_path(f"{path}?{more}") == of_path(f"{path}#{more}") == path
+    assert normalize_path(f"{path}?{more}") == normalize_path(f"{path}#{more}") == path

@@ -1,0 +1,117 @@
+"""A sent row becomes a hit with the same fields, or one of its fields is named as invalid."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingest.errors import InvalidField
+from ingest.hits.hit import (
+    EVENT_ID_CHARACTERS_MAX,
+    FUTURE_MAX,
+    USER_AGENT_CHARACTERS_MAX,
+    UTM_SOURCE_CHARACTERS_MAX,
+    BeaconHit,
+    Hit,
+    ServerHit,
+    beacon_hit,
+    microseconds,
+    server_hit,
+    utm_source,
+)
+
+NOW = datetime(2026, 9, 15, 12, tzinfo=UTC)
+NOW_US = 1_789_473_600_000_000  # by `date -u -d 2026-09-15T12:00:00Z +%s`
+
+
+def test_beacon_has_the_user_agent_and_time_of_its_request() -> None:
+    sent = BeaconHit(url="https://example.com/a/?utm_source=news", referrer="https://example.org/", event_id="1")
+    assert beacon_hit(sent, "Firefox", NOW) == Hit(
+        "/a", NOW_US, "Firefox", "https://example.org/", "news", None, None, "1"
+    )
+
+
+def test_server_hit_has_the_user_agent_and_time_of_its_row() -> None:
+    written = datetime(2026, 9, 15, 10, tzinfo=timezone(timedelta(hours=-2)))  # 12:00 UTC
+    sent = ServerHit(path="/a", user_agent="curl/8", timestamp=written, status=304, format="text/markdown")
+    assert server_hit(sent, NOW_US + 1) == Hit("/a", NOW_US, "curl/8", None, None, "text/markdown", 304, None)
+
+
+def test_server_hit_without_a_time_or_user_agent_is_of_now_and_of_an_empty_user_agent() -> None:
+    assert server_hit(ServerHit(path="/a"), NOW_US) == Hit("/a", NOW_US, "", None, None, None, None, None)
+
+
+def test_time_without_a_zone_is_utc() -> None:
+    assert server_hit(ServerHit(path="/", timestamp=NOW.replace(tzinfo=None)), NOW_US).ts_us == NOW_US
+
+
+def test_empty_referrer_and_empty_event_id_are_null() -> None:
+    hit = beacon_hit(BeaconHit(path="/", referrer="", event_id=""), "", NOW)
+    assert (hit.referrer, hit.event_id) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("sent", "field", "reason"),
+    [
+        (ServerHit(), "path", "give one of `url` and `path`"),
+        (ServerHit(path="/", url="https://example.com/"), "path", "give one of `url` and `path`, not both"),
+        (ServerHit(url="/a"), "url", "must be an absolute http or https URL; send a bare path as `path`"),
+        (ServerHit(path="/", user_agent="a\x00"), "userAgent", "has a control character or a lone surrogate"),
+        (ServerHit(path="/", referrer="\ud800"), "referrer", "has a control character or a lone surrogate"),
+        (
+            ServerHit(path="/", user_agent="a" * (USER_AGENT_CHARACTERS_MAX + 1)),
+            "userAgent",
+            "has 16385 characters; at most 16384 are accepted",
+        ),
+        (
+            ServerHit(path="/", event_id="a" * (EVENT_ID_CHARACTERS_MAX + 1)),
+            "eventId",
+            "has 129 characters; at most 128 are accepted",
+        ),
+        (
+            ServerHit(path="/", timestamp=NOW + FUTURE_MAX + timedelta(microseconds=1)),
+            "timestamp",
+            "is more than 5 minutes in the future",
+        ),
+        (
+            ServerHit(path="/", timestamp=datetime(1, 1, 1, tzinfo=timezone(timedelta(minutes=1)))),
+            "timestamp",
+            "is before the year 1 in UTC",
+        ),
+    ],
+)
+def test_first_invalid_field_is_named_with_the_reason(sent: ServerHit, field: str, reason: str) -> None:
+    with pytest.raises(InvalidField) as raised:
+        server_hit(sent, NOW_US)
+    assert (raised.value.field, raised.value.reason) == (field, reason)
+
+
+def test_fields_as_long_as_their_limits_and_a_time_as_late_as_its_limit_are_accepted() -> None:
+    user_agent, event_id = "a" * USER_AGENT_CHARACTERS_MAX, "b" * EVENT_ID_CHARACTERS_MAX
+    hit = server_hit(ServerHit(path="/", user_agent=user_agent, event_id=event_id, timestamp=NOW + FUTURE_MAX), NOW_US)
+    assert (hit.user_agent, hit.event_id, hit.ts_us) == (user_agent, event_id, NOW_US + 300_000_000)
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("/a?utm_source=news&utm_source=other", "news"),
+        ("/a?b=c&utm_source=caf%C3%A9+1", "caf\xe9 1"),
+        ("/a?utm_source=a%0Ab", "ab"),
+        ("/a?utm_source=" + "a" * (UTM_SOURCE_CHARACTERS_MAX + 1), "a" * UTM_SOURCE_CHARACTERS_MAX),
+        ("/a?utm_source=", None),
+        ("/a?xutm_source=news", None),
+        ("/a#?utm_source=news", None),
+        ("/a", None),
+    ],
+)
+def test_utm_source_is_the_first_one_of_the_query_truncated(target: str, expected: str | None) -> None:
+    assert utm_source(target) == expected
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.datetimes(datetime(1000, 1, 1), datetime(3000, 1, 1), timezones=st.timezones()))  # noqa: DTZ001
+def test_microseconds_are_those_of_the_same_instant_in_any_zone(instant: datetime) -> None:
+    seconds, micros = divmod(microseconds(instant), 1_000_000)
+    assert datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds, microseconds=micros) == instant.astimezone(UTC)
