@@ -161,7 +161,7 @@ class Maintenance:
             days = self._settings.retention_days
             if days:
                 steps.callback(erase_before, self._hot, root, now.date(), days, VACUUM_WAIT_S)
-            steps.callback(deduplication.forget, self._hot, now.timestamp())
+            steps.callback(deduplication.delete_expired, self._hot, now.timestamp())
 
     def _remove_files(self, now: datetime) -> None:
         compact.vacuum(self._hot, self._settings.lake, VACUUM_WAIT_S)

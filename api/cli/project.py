@@ -105,7 +105,7 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
     with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
         refusals.add(hot, internal_id)  # from here on nothing of the project is stored, whenever its request began
         removed = erase_project(hot, settings.lake, database, id, LOCK_WAIT_S)
-        deduplication.forget_project(hot, id)
+        deduplication.delete_project(hot, id)
         ledger.forget_project(hot, id)
         wal.empty(hot)
     projects.delete(engine, id)

@@ -69,7 +69,7 @@ def _accept_hot_log(settings: Settings, another_node: bool) -> None:
         deduplication.create(hot)
         ledger.create(hot)
         for some in recovery.event_ids(settings.lake, database, now - timedelta(seconds=deduplication.REMEMBERED_S)):
-            deduplication.learn(hot, some)
+            deduplication.add_event_ids(hot, some)
         with durability.durable_writes(hot, settings.lake, LOCK_WAIT_S):
             recovery.accept_hot_log(hot, settings.lake, database, now, another_node)
         load(hot, settings.lake, LOCK_WAIT_S)

@@ -1,5 +1,6 @@
 """The durable append of rows, and the detection of repeated events and posts.
 
-- `writer`: The hot log's writer: rows of many posts in one durable commit, each post answered once it is on disk.
-- `deduplication`: What was posted before: event ids and Idempotency-Keys, remembered in the hot log for seven days.
+- `writer`: Writer of the hot log: rows of many posts in one durable commit, with the receipts sent after the commit.
+- `deduplication`: Detection of repeated events and posts: event ids and Idempotency-Keys of the last seven days, in
+  the hot log.
 """

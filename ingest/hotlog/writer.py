@@ -1,8 +1,7 @@
-"""The hot log's writer: rows of many posts in one durable commit, each post answered once it is on disk.
+"""Writer of the hot log: rows of many posts in one durable commit, with the receipts sent after the commit.
 
-A thread takes every post that waits, writes their rows as one Arrow batch with the event ids and Idempotency-Keys that
-they bring, and commits. Several processes may write one hot log; SQLite puts their commits in order.
-"""
+A thread writes the rows of all waiting posts as one Arrow batch, with their event ids and Idempotency-Keys, and
+commits. Several processes may write one hot log; SQLite serialises their commits."""
 
 import asyncio
 import logging
@@ -25,19 +24,20 @@ from warehouse.schema import HOT, Row
 from warehouse.transaction import transaction
 
 WAITING_ROWS_MAX = 100_000
-"""Rows of posts not yet committed in this process; past it posts are turned away."""
+"""Maximum number of rows in this process that are not committed; beyond it posts are refused."""
 LOCK_WAIT_S = 3.0
-"""How long a commit waits for the lock of another process before its posts are answered 503. A post that arrives during
-one commit waits for it and then for its own."""
+"""Timeout in seconds of a commit for the lock of another process; then its posts are answered 503. A post that arrives
+during a commit waits for that commit and for its own."""
 LOOK_EVERY_S = 1.0
+"""Interval in seconds at which the backlog and the free disk space are read."""
 CHECKED_ROWS = 500
-"""The free disk space is read before a commit once so many rows were stored since it was last read."""
+"""Number of stored rows after which the free disk space is read before the next commit."""
 RETRY_AFTER_S = 5
+"""Time in seconds after which the sender of a refused post may retry."""
 LOG = logging.getLogger("readership.hotlog")
 
 Waiting = tuple[Post, "asyncio.Future[Receipt]"]
-
-
+"""A post that is not committed, and the future of its receipt."""
 _ROW = pa.struct(list(HOT))
 
 
@@ -46,10 +46,10 @@ class _NewRefusals(Exception):
 
 
 class HotLog:
-    """The writer of one process. `post` is called on the event loop, which must be the one that made it.
+    """Writer of one process. `post` must be called on the event loop on which the writer was created.
 
-    While a commit is under way posts gather on the loop, and the next commit takes them all. The thread is so woken
-    once a commit and not once a post.
+    Posts that arrive during a commit are collected on the loop for the next commit: the thread is notified once per
+    commit and not once per post.
     """
 
     def __init__(self, path: Path, backlog_rows_max: int) -> None:
@@ -57,15 +57,15 @@ class HotLog:
         deduplication.create(self._connection)
         self._read_refusals()
         self._backlog_rows_max = backlog_rows_max
-        self._stored_rows = batches.backlog(self._connection).rows  # from here on the thread's, which alone changes it
+        self._stored_rows = batches.backlog(self._connection).rows  # only the thread changes it
         self._waiting_rows = 0
         self.fault: str | None = None
-        """Why the last commit failed; None if it did not."""
+        """Reason why the last commit failed; None if it succeeded."""
         self._folder = path.parent
         self._unchecked_rows = 0
         self.shortage = self._find_shortage()
-        """Why posts are refused for want of disk space; None if there is enough."""
-        self._gathered: list[Waiting] = []
+        """Reason why posts are refused when disk space is short; None if there is enough."""
+        self._collected: list[Waiting] = []
         self._is_writing = False
         self._queue: queue.SimpleQueue[list[Waiting] | None] = queue.SimpleQueue()
         self._loop = asyncio.get_running_loop()
@@ -73,14 +73,16 @@ class HotLog:
         self._thread.start()
 
     def post(self, post: Post) -> "asyncio.Future[Receipt]":
-        """Store the rows; the future is done when they are on disk, and a loss of power cannot undo it.
+        """Store the rows, and return a future that is done when they are on disk and survive a loss of power.
+
+        No row is stored if an error is raised, by this method or by the future.
 
         Raises:
-            Overloaded: too much waits, here or for the loader, or the disk is nearly full; nothing is kept.
-        Through the future:
-            Overloaded: the disk does not take it; nothing is kept.
-            IdempotencyMismatch: the key came before with another body; nothing is kept.
-            ProjectNotFound: the project was deleted since the request began; nothing is stored.
+            Overloaded: too many rows wait in this process or for the loader, or the disk is nearly full.
+        The future raises:
+            Overloaded: the disk refuses the rows.
+            IdempotencyMismatch: the key was used before for another body.
+            ProjectNotFound: the project was deleted since the request began.
         """
         if self.shortage is not None:
             raise Overloaded(self.shortage, RETRY_AFTER_S)
@@ -90,25 +92,25 @@ class HotLog:
             raise Overloaded("hits arrive faster than the disk takes them", RETRY_AFTER_S)
         future: asyncio.Future[Receipt] = self._loop.create_future()
         self._waiting_rows += len(post.rows)
-        self._gathered.append((post, future))
+        self._collected.append((post, future))
         if not self._is_writing:
             self._is_writing = True
             self._loop.call_soon(self._hand_over)
         return future
 
     def close(self) -> None:
-        """Commit what waits, answer it on the loop's next round, and close the file."""
+        """Commit the waiting posts, schedule their receipts on the event loop, and close the file."""
         self._hand_over()
         self._queue.put(None)
         self._thread.join()
         self._connection.close()
 
     def _hand_over(self) -> None:
-        self._queue.put(self._gathered)
-        self._gathered = []
+        self._queue.put(self._collected)
+        self._collected = []
 
     def _write(self) -> None:
-        """The writer thread: what is handed over, a commit at a time, until `close`."""
+        """Commit the posts that the loop hands over, until `close`; runs in the thread."""
         looked_s = 0.0
         while True:
             try:
@@ -125,22 +127,22 @@ class HotLog:
                 looked_s = now_s
 
     def _look(self) -> None:
-        """Read the backlog and the free space, and clear a fault that has passed.
+        """Read the backlog and the free disk space, and clear a fault that is over.
 
-        A commit alone must not clear it: a load balancer sends no posts to a service that is not ready. Where the hot
-        log cannot be read, the last values stay; the posts that meet the fault report it.
+        Commits alone would not clear the fault: a load balancer sends no posts to a service that is not ready. If the
+        hot log cannot be read, the last values remain, and the next posts report the fault.
         """
         with suppress(sqlite3.DatabaseError, OSError):
             self._stored_rows = batches.backlog(self._connection).rows
             self._set_shortage(self._find_shortage())
             if self.shortage is not None:
-                wal.empty(self._connection)  # it keeps the size that a failed commit gave it
+                wal.empty(self._connection)  # a failed commit enlarged it
             if self.fault is not None:
                 wal.try_write(self._connection)
                 self._set_fault(None)
 
     def _find_shortage(self, more: int = 0) -> str | None:
-        """Return why a batch of `more` bytes may not be stored; None if the disk has enough space."""
+        """Return the reason why a batch of `more` bytes may not be stored; None if the disk has enough space."""
         self._unchecked_rows = 0
         return disk_space.shortage(self._connection, disk_space.free_bytes(self._folder), more)
 
@@ -153,13 +155,13 @@ class HotLog:
             reason = f"disk full: {error}" if is_full else str(error)
             self._set_fault(reason)
             return [Overloaded(f"the hot log cannot be written: {reason}", RETRY_AFTER_S)] * len(posts)
-        except Exception as error:  # noqa: BLE001  # a fault of ours goes to these senders; the thread serves the others
+        except Exception as error:  # noqa: BLE001  # a bug fails these posts; the thread continues
             return [error] * len(posts)
         self._set_fault(None)
         return answers
 
     def _store(self, posts: list[Post]) -> list[Receipt | Exception]:
-        """Store the posts of all projects but the deleted ones."""
+        """Store the posts of all projects except deleted ones."""
         while True:
             try:
                 answers = iter(self._store_all([post for post in posts if post.internal_id not in self._refused]))
@@ -172,26 +174,26 @@ class HotLog:
                 ]
 
     def _read_refusals(self) -> None:
-        self._last_refusal = refusals.last(self._connection)  # first: the next commit finds a later one
+        self._last_refusal = refusals.last(self._connection)  # read first, so that the next commit detects a later one
         self._refused = refusals.internal_ids(self._connection)
 
     def _store_all(self, posts: list[Post]) -> list[Receipt | Exception]:
-        """Store the posts. Raises _NewRefusals, and stores nothing, if a project was deleted since the last look."""
-        if any(deduplication.leaves_a_trace(post) for post in posts):
-            return self._store_remembered(posts, time.time())
+        """Store the posts, or raise _NewRefusals and store nothing if a project was deleted since the last commit."""
+        if any(deduplication.is_identifiable(post) for post in posts):
+            return self._store_deduplicated(posts, time.time())
         rows = [row for post in posts for row in post.rows]
         if rows:
             self._append(rows, time.time())
             self._stored_rows += len(rows)
         return [Receipt(len(post.rows), 0, post.rejected) for post in posts]
 
-    def _store_remembered(self, posts: list[Post], now_s: float) -> list[Receipt | Exception]:
+    def _store_deduplicated(self, posts: list[Post], now_s: float) -> list[Receipt | Exception]:
         rows: list[Row] = []
         with transaction(self._connection):
             if refusals.last(self._connection) != self._last_refusal:
                 raise _NewRefusals
             answers: list[Receipt | Exception] = [
-                deduplication.remember(self._connection, post, rows, int(now_s)) for post in posts
+                deduplication.deduplicate(self._connection, post, rows, int(now_s)) for post in posts
             ]
             if rows:
                 self._append(rows, now_s)
@@ -214,7 +216,7 @@ class HotLog:
         self.shortage = shortage
 
     def _set_fault(self, fault: str | None) -> None:
-        """Log each new reason once: while it lasts, every post meets it."""
+        """Set the fault, and log each new reason once, because every post fails until the fault is over."""
         if fault is not None and fault != self.fault:
             LOG.error("the hot log cannot be written, posts are answered 503: %s", fault)
         elif fault is None and self.fault is not None:
@@ -222,7 +224,7 @@ class HotLog:
         self.fault = fault
 
     def _answer(self, waiting: list[Waiting], answers: list[Receipt | Exception]) -> None:
-        if self._gathered:
+        if self._collected:
             self._hand_over()
         else:
             self._is_writing = False
@@ -237,11 +239,11 @@ class HotLog:
 
 
 def _record_batch(rows: list[Row]) -> pa.RecordBatch:
-    """One call for all columns: for a batch of a few rows it takes half the time of an array a column."""
+    """Return the rows as a batch. For a few rows, one call for all columns takes half the time of a call per column."""
     return pa.RecordBatch.from_struct_array(pa.array(rows, _ROW))
 
 
 def store(connection: sqlite3.Connection, rows: list[Row], now_s: float) -> None:
-    """Commit rows that are not a post's, such as those of an imported log."""
+    """Commit rows that do not come from a post, such as those of an imported log."""
     with transaction(connection):
         batches.append(connection, _record_batch(rows), now_s)

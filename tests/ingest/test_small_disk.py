@@ -1,4 +1,4 @@
-"""A disk that is nearly full: hits are refused in time, what waits is loaded, and nothing that was accepted is lost."""
+"""On a disk that is nearly full, hits are refused in time, waiting hits are loaded, and no accepted hit is lost."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ from warehouse.schema import Row
 
 MB = 1_000_000
 END_S = 60
-"""Deadline of a test for what must happen; nothing is asserted about time."""
+"""Deadline in seconds for an expected change; no test asserts a time."""
 NOW_US = int(NOON.timestamp() * 1_000_000)
 CHANCE = random.Random(1)
 
@@ -32,7 +32,7 @@ def usual_view(second: int) -> dict[str, Any]:
 
 
 def random_row() -> Row:
-    """A row whose path does not compress."""
+    """Return a row with a path that does not compress."""
     path = "/" + CHANCE.randbytes(1_000).hex()
     return row("site", Hit(path, NOW_US, "", None, None, None, None, None), "server", NOW_US)
 
@@ -63,7 +63,7 @@ def test_hot_log_of_19_mb_is_loaded_with_9_mb_of_free_space(small_disk: SmallDis
     assert site.waiting() == 0
 
 
-def test_hits_are_refused_while_there_is_enough_space_to_load_those_before_them(small_disk: SmallDisk) -> None:
+def test_hits_are_refused_while_there_is_enough_space_to_load_the_accepted_ones(small_disk: SmallDisk) -> None:
     site = Site(small_disk.folder / "data")
 
     async def post_until_refused_and_again_after_a_load() -> int:
@@ -85,7 +85,7 @@ def test_hits_are_refused_while_there_is_enough_space_to_load_those_before_them(
     assert (stored(site), site.waiting()) == (accepted, 0)
 
 
-def test_disk_that_another_program_fills_is_reported_and_hits_are_stored_once_there_is_space(
+def test_disk_filled_by_another_program_is_reported_and_hits_are_stored_when_there_is_space(
     small_disk: SmallDisk,
 ) -> None:
     site = Site(small_disk.folder / "data")

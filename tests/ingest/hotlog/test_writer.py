@@ -1,4 +1,4 @@
-"""A post is answered once it is on disk, an event id counts once, and a fault of the disk reaches its senders alone."""
+"""A post is answered when it is on disk, an event id counts once, and a fault of the disk fails only its own posts."""
 
 import asyncio
 import resource
@@ -27,7 +27,7 @@ from warehouse.schema import Row
 NOW_US = 1_789_473_600_000_000
 PAGE_BYTES = 4096
 WITHIN_S = 30
-"""Longer than any answer takes: a test that waits so long has failed."""
+"""Deadline in seconds for an answer; a test that reaches it has failed."""
 
 
 @pytest.fixture
@@ -48,12 +48,12 @@ def keyed(key: str, body: bytes, *rows: Row, **more: Any) -> Post:
     return post(*rows, idempotency_key=key, fingerprint=body, **more)
 
 
-def taken(rows: int, duplicates: int = 0) -> Receipt:
+def accepted(rows: int, duplicates: int = 0) -> Receipt:
     return Receipt(rows, duplicates, [])
 
 
 def on_a_loop(file: Path, body: Callable[[HotLog], Awaitable[Any]], backlog_rows_max: int = 1_000_000) -> Any:
-    """Run `body` with a writer on an event loop of its own."""
+    """Run `body` with a writer on a new event loop."""
 
     async def run() -> Any:
         log = HotLog(file, backlog_rows_max)
@@ -66,7 +66,7 @@ def on_a_loop(file: Path, body: Callable[[HotLog], Awaitable[Any]], backlog_rows
 
 
 def posted(file: Path, *posts: Post) -> list[Receipt]:
-    """The receipts of posts that are made at one time."""
+    """Return the receipts of posts that are sent at the same time."""
 
     async def body(log: HotLog) -> list[Receipt]:
         return await asyncio.gather(*map(log.post, posts))
@@ -76,10 +76,10 @@ def posted(file: Path, *posts: Post) -> list[Receipt]:
 
 
 def stored(file: Path) -> list[tuple[str, str | None]]:
-    """Path and event id of every row in the file, in order."""
+    """Return the path and the event id of each row in the file, in order."""
     with closing(batches.connect(file)) as connection:
-        held = [each for batch in batches.above(connection, 0) for each in batch.rows.to_pylist()]
-    return [(each["path"], each["event_id"]) for each in held]
+        rows = [each for batch in batches.above(connection, 0) for each in batch.rows.to_pylist()]
+    return [(each["path"], each["event_id"]) for each in rows]
 
 
 def batch_ids(file: Path) -> list[int]:
@@ -89,7 +89,7 @@ def batch_ids(file: Path) -> list[int]:
 
 @contextmanager
 def changing(file: Path) -> Iterator[sqlite3.Connection]:
-    """Another connection, for changing what is in the file."""
+    """Yield another connection, which changes the file."""
     with closing(sqlite3.connect(file, timeout=WITHIN_S, isolation_level=None)) as connection:
         yield connection
 
@@ -104,7 +104,7 @@ def make_older(file: Path, seconds: int) -> None:
 
 
 @pytest.mark.parametrize("event_id", [None, "a"], ids=["plain", "with event ids"])
-def test_post_of_a_project_that_was_deleted_since_it_began_stores_nothing(file: Path, event_id: str | None) -> None:
+def test_post_of_a_project_deleted_since_the_request_began_stores_nothing(file: Path, event_id: str | None) -> None:
     gone = keyed("key", b"1", page_view("/gone", event_id), internal_id="gone")
     plain = post(page_view("/gone", event_id), internal_id="gone")
     new = post(page_view("/new", event_id), internal_id="new")
@@ -118,15 +118,15 @@ def test_post_of_a_project_that_was_deleted_since_it_began_stores_nothing(file: 
 
     *refused, receipt = on_a_loop(file, body)
     assert [type(each) for each in refused] == [ProjectNotFound] * len(refused)
-    assert receipt == taken(1)
+    assert receipt == accepted(1)
     assert [path for path, _ in stored(file)] == ["/gone", "/new"], "the first was stored before the deletion"
     again = keyed("key", b"2", page_view("/new"), internal_id="new")
-    assert posted(file, again) == [taken(1)], "no answer is remembered of the refused post"
+    assert posted(file, again) == [accepted(1)], "the answer of the refused post is not remembered"
     with pytest.raises(ProjectNotFound):  # by a writer that begins later
         posted(file, plain)
 
 
-def test_refusal_is_repeatable_and_of_one_project(file: Path) -> None:
+def test_refusal_may_be_repeated_and_is_of_one_project(file: Path) -> None:
     with closing(batches.connect(file)) as connection:
         for _ in range(2):
             refusals.add(connection, "gone")
@@ -138,13 +138,13 @@ def test_refusal_is_repeatable_and_of_one_project(file: Path) -> None:
 # Answers
 
 
-def test_every_one_of_many_posts_at_once_is_answered_and_stored_once(file: Path) -> None:
+def test_each_of_many_simultaneous_posts_is_answered_and_stored_once(file: Path) -> None:
     posts = [post(*(page_view(f"/{number}/{i}") for i in range(number % 4 + 1))) for number in range(400)]
-    assert posted(file, *posts) == [taken(len(each.rows)) for each in posts]
+    assert posted(file, *posts) == [accepted(len(each.rows)) for each in posts]
     assert stored(file) == [(each[2], None) for sent in posts for each in sent.rows]
 
 
-def test_posts_at_one_time_share_a_commit(file: Path) -> None:
+def test_simultaneous_posts_share_a_commit(file: Path) -> None:
     posted(file, *(post(page_view()) for _ in range(400)))
     assert len(batch_ids(file)) == 1
 
@@ -152,16 +152,16 @@ def test_posts_at_one_time_share_a_commit(file: Path) -> None:
 def test_post_is_on_disk_when_it_is_answered(file: Path) -> None:
     async def body(log: HotLog) -> None:
         for number in range(20):
-            assert await log.post(post(page_view(f"/{number}"))) == taken(1)
+            assert await log.post(post(page_view(f"/{number}"))) == accepted(1)
             assert len(stored(file)) == number + 1
 
     on_a_loop(file, body)
 
 
-def test_senders_that_post_again_as_soon_as_they_are_answered_are_all_served(file: Path) -> None:
+def test_senders_that_post_again_after_each_answer_are_all_answered(file: Path) -> None:
     async def sender(log: HotLog, name: int) -> None:
         for number in range(20):
-            assert await log.post(post(page_view(f"/{name}/{number}"))) == taken(1)
+            assert await log.post(post(page_view(f"/{name}/{number}"))) == accepted(1)
 
     async def body(log: HotLog) -> None:
         await asyncio.gather(*(sender(log, name) for name in range(20)))
@@ -170,12 +170,12 @@ def test_senders_that_post_again_as_soon_as_they_are_answered_are_all_served(fil
     assert sorted(stored(file)) == sorted((f"/{name}/{number}", None) for name in range(20) for number in range(20))
 
 
-def test_rejections_come_back_with_the_receipt(file: Path) -> None:
+def test_receipt_has_the_rejections(file: Path) -> None:
     rejected = [Rejection(1, "path", "must not be empty")]
     assert posted(file, post(page_view(), rejected=rejected)) == [Receipt(1, 0, rejected)]
 
 
-def test_close_stores_and_answers_what_waits(file: Path) -> None:
+def test_close_stores_and_answers_the_waiting_posts(file: Path) -> None:
     async def body(log: HotLog) -> list[Receipt]:
         answered = await log.post(post(page_view("/before")))
         waiting = [log.post(post(page_view(f"/{number}"))) for number in range(50)]
@@ -185,21 +185,21 @@ def test_close_stores_and_answers_what_waits(file: Path) -> None:
     async def run() -> list[Receipt]:
         return await body(HotLog(file, 1_000))
 
-    assert asyncio.run(run()) == [taken(1)] * 51
+    assert asyncio.run(run()) == [accepted(1)] * 51
     assert stored(file) == [("/before", None), *((f"/{number}", None) for number in range(50))]
 
 
-def test_sender_that_has_gone_keeps_nobody_else_waiting(file: Path) -> None:
+def test_cancelled_post_does_not_delay_the_others(file: Path) -> None:
     async def body(log: HotLog) -> Receipt:
         gone = log.post(post(page_view("/gone")))
         gone.cancel()
         return await log.post(post(page_view("/here")))
 
-    assert on_a_loop(file, body) == taken(1)
+    assert on_a_loop(file, body) == accepted(1)
     assert stored(file) == [("/gone", None), ("/here", None)]
 
 
-def test_batch_ids_rise_over_deletions_and_reopening(file: Path) -> None:
+def test_batch_ids_rise_across_deletions_and_reopening(file: Path) -> None:
     for _ in range(3):
         posted(file, post(page_view()))
         with closing(batches.connect(file)) as connection:
@@ -208,22 +208,22 @@ def test_batch_ids_rise_over_deletions_and_reopening(file: Path) -> None:
     assert batch_ids(file) == [4]
 
 
-def test_rows_that_are_no_posts_are_stored_with_the_others(file: Path) -> None:
+def test_rows_without_a_post_are_stored_with_the_others(file: Path) -> None:
     posted(file, post(page_view("/posted")))
     with closing(batches.connect(file)) as connection:
         store(connection, [page_view("/imported"), page_view("/imported")], 0)
     assert stored(file) == [("/posted", None), ("/imported", None), ("/imported", None)]
 
 
-def test_all_columns_come_back_as_they_were_posted(file: Path) -> None:
+def test_stored_columns_are_those_of_the_post(file: Path) -> None:
     hit = Hit("/\xe9", NOW_US + 1, "GPTBot/1.3 \U0001f4a9", "https://example.org/", "news", "markdown", 304, "event")
     posted(file, post(row("site", hit, "server", NOW_US)))
     with closing(batches.connect(file)) as connection:
         read = next(batches.above(connection, 0)).rows.to_pylist()[0]
-    said = {
+    stored_row = {
         name: read[name] for name in ("project_id", "path", "user_agent", "referrer", "status", "event_id", "agent")
     }
-    assert said == {
+    assert stored_row == {
         "project_id": "site",
         "path": "/\xe9",
         "user_agent": "GPTBot/1.3 \U0001f4a9",
@@ -240,13 +240,15 @@ def test_all_columns_come_back_as_they_were_posted(file: Path) -> None:
 
 def test_event_id_counts_once_in_a_post_between_posts_and_after_reopening(file: Path) -> None:
     first = post(page_view("/1", "e"), page_view("/2", "e"), page_view("/3", "f"), page_view("/4"), page_view("/5"))
-    assert posted(file, first, post(page_view("/6", "e"))) == [taken(4, 1), taken(0, 1)]
-    assert posted(file, post(page_view("/7", "f"), page_view("/8", "g"))) == [taken(1, 1)]
+    assert posted(file, first, post(page_view("/6", "e"))) == [accepted(4, 1), accepted(0, 1)]
+    assert posted(file, post(page_view("/7", "f"), page_view("/8", "g"))) == [accepted(1, 1)]
     assert stored(file) == [("/1", "e"), ("/3", "f"), ("/4", None), ("/5", None), ("/8", "g")]
 
 
 def test_event_id_counts_once_for_each_project(file: Path) -> None:
-    assert posted(file, post(page_view(event_id="e")), post(page_view(event_id="e", project="other"))) == [taken(1)] * 2
+    assert (
+        posted(file, post(page_view(event_id="e")), post(page_view(event_id="e", project="other"))) == [accepted(1)] * 2
+    )
 
 
 def test_event_id_sent_to_two_writers_at_once_counts_once(file: Path) -> None:
@@ -268,24 +270,24 @@ def test_event_id_counts_again_after_seven_days_and_not_before(file: Path) -> No
     assert REMEMBERED_S == 7 * 24 * 3600
     posted(file, post(page_view(event_id="e")))
     make_older(file, REMEMBERED_S - 60)
-    assert posted(file, post(page_view(event_id="e"))) == [taken(0, 1)]
+    assert posted(file, post(page_view(event_id="e"))) == [accepted(0, 1)]
     make_older(file, 60)
-    assert posted(file, post(page_view(event_id="e"))) == [taken(1)]
-    assert posted(file, post(page_view(event_id="e"))) == [taken(0, 1)]
+    assert posted(file, post(page_view(event_id="e"))) == [accepted(1)]
+    assert posted(file, post(page_view(event_id="e"))) == [accepted(0, 1)]
 
 
-def test_what_is_past_its_seven_days_is_forgotten_and_nothing_else(file: Path) -> None:
+def test_expired_event_ids_are_deleted_and_no_others(file: Path) -> None:
     posted(file, keyed("old", b"1", page_view(event_id="old")))
     make_older(file, REMEMBERED_S)
     posted(file, keyed("new", b"2", page_view(event_id="new")))
     with closing(batches.connect(file)) as connection:
-        deduplication.forget(connection, time.time())
+        deduplication.delete_expired(connection, time.time())
         assert connection.execute("SELECT key FROM answers").fetchall() == [("new",)]
         assert connection.execute("SELECT count(*) FROM event_ids").fetchone() == (1,)
-    assert posted(file, post(page_view(event_id="old"), page_view(event_id="new"))) == [taken(1, 1)]
+    assert posted(file, post(page_view(event_id="old"), page_view(event_id="new"))) == [accepted(1, 1)]
 
 
-def test_event_ids_are_not_kept_as_they_were_sent(file: Path) -> None:
+def test_text_of_event_ids_is_not_stored(file: Path) -> None:
     posted(file, post(page_view(event_id="ana@example.com")))
     with changing(file) as connection:
         connection.execute("DELETE FROM batches")
@@ -297,7 +299,7 @@ def test_event_ids_are_not_kept_as_they_were_sent(file: Path) -> None:
 # Idempotency-Key
 
 
-def test_same_key_is_answered_with_the_first_answer_and_nothing_is_stored_again(file: Path) -> None:
+def test_repeated_key_gets_the_first_answer_and_stores_nothing(file: Path) -> None:
     rejected = [Rejection(3, None, "Expected an object")]
     sent = keyed("key", b"body", page_view("/1", "e"), page_view("/2", "e"), page_view("/3"), rejected=rejected)
     first = Receipt(2, 1, rejected)
@@ -306,7 +308,7 @@ def test_same_key_is_answered_with_the_first_answer_and_nothing_is_stored_again(
     assert stored(file) == [("/1", "e"), ("/3", None)]
 
 
-def test_key_that_came_with_another_body_is_refused_and_holds_up_nobody(file: Path) -> None:
+def test_repeated_key_with_another_body_is_refused_and_other_posts_are_stored(file: Path) -> None:
     posted(file, keyed("key", b"body", page_view("/first")))
 
     async def body(log: HotLog) -> list[Any]:
@@ -315,14 +317,14 @@ def test_key_that_came_with_another_body_is_refused_and_holds_up_nobody(file: Pa
 
     refused, beside = on_a_loop(file, body)
     assert isinstance(refused, IdempotencyMismatch)
-    assert beside == taken(1)
-    assert posted(file, post(page_view("/later", "e"))) == [taken(1)]
+    assert beside == accepted(1)
+    assert posted(file, post(page_view("/later", "e"))) == [accepted(1)]
     assert stored(file) == [("/first", None), ("/beside", None), ("/later", "e")]
 
 
 def test_key_is_of_its_project(file: Path) -> None:
     sent = [keyed("key", b"body", page_view(project=project)) for project in ("site", "other")]
-    assert posted(file, *sent) == [taken(1)] * 2
+    assert posted(file, *sent) == [accepted(1)] * 2
     assert len(stored(file)) == 2
 
 
@@ -335,38 +337,38 @@ def test_key_sent_to_two_writers_at_once_is_stored_once(file: Path) -> None:
             log.close()
         return receipts
 
-    assert asyncio.run(run()) == [taken(1)] * 100
+    assert asyncio.run(run()) == [accepted(1)] * 100
     assert len(stored(file)) == 50
 
 
-def test_key_is_forgotten_after_seven_days_and_not_before(file: Path) -> None:
+def test_key_may_be_reused_after_seven_days_and_not_before(file: Path) -> None:
     posted(file, keyed("key", b"body", page_view()))
     make_older(file, REMEMBERED_S - 60)
     posted(file, keyed("key", b"body", page_view()))
     assert len(stored(file)) == 1
     make_older(file, 60)
-    assert posted(file, keyed("key", b"other body", page_view())) == [taken(1)]
+    assert posted(file, keyed("key", b"other body", page_view())) == [accepted(1)]
     assert len(stored(file)) == 2
 
 
-# Too much
+# Overload
 
 
-def test_post_past_the_backlog_is_turned_away_and_nothing_of_it_is_kept(file: Path) -> None:
+def test_post_beyond_the_backlog_is_refused_and_stores_nothing(file: Path) -> None:
     async def body(log: HotLog) -> None:
         fits = log.post(post(*[page_view("/fits", f"{number}") for number in range(8)]))
-        with pytest.raises(Overloaded) as told:
+        with pytest.raises(Overloaded) as raised:
             log.post(keyed("key", b"body", page_view("/too much", "e"), page_view("/too much"), page_view("/too much")))
-        assert told.value.retry_after_s > 0
-        assert await log.post(post(page_view("/fits"), page_view("/fits"))) == taken(2)
-        assert await fits == taken(8)
+        assert raised.value.retry_after_s > 0
+        assert await log.post(post(page_view("/fits"), page_view("/fits"))) == accepted(2)
+        assert await fits == accepted(8)
 
     on_a_loop(file, body, backlog_rows_max=10)
     assert [path for path, _ in stored(file)] == ["/fits"] * 10
-    assert posted(file, keyed("key", b"other body", page_view("/later", "e"))) == [taken(1)]
+    assert posted(file, keyed("key", b"other body", page_view("/later", "e"))) == [accepted(1)]
 
 
-def test_backlog_that_an_earlier_process_left_counts_from_the_start(file: Path) -> None:
+def test_backlog_of_an_earlier_process_counts_from_the_start(file: Path) -> None:
     posted(file, post(*[page_view()] * 10))
 
     async def body(log: HotLog) -> None:
@@ -377,25 +379,25 @@ def test_backlog_that_an_earlier_process_left_counts_from_the_start(file: Path) 
     assert len(stored(file)) == 10
 
 
-def test_each_row_is_counted_once_in_the_backlog_also_just_after_its_commit(file: Path) -> None:
+def test_row_counts_once_in_the_backlog_before_and_after_its_commit(file: Path) -> None:
     async def body(log: HotLog) -> list[Receipt]:
         return [await log.post(post(*[page_view()] * 6)), await log.post(post(*[page_view()] * 4))]
 
-    assert on_a_loop(file, body, backlog_rows_max=10) == [taken(6), taken(4)]
+    assert on_a_loop(file, body, backlog_rows_max=10) == [accepted(6), accepted(4)]
 
 
-def test_post_is_taken_again_once_the_backlog_is_loaded(file: Path) -> None:
+def test_post_is_accepted_again_after_the_backlog_is_loaded(file: Path) -> None:
     async def body(log: HotLog) -> Receipt:
         await log.post(post(*[page_view()] * 10))
         with closing(batches.connect(file)) as connection:
             batches.delete_through(connection, batches.last_id(connection), {})
-        return await until_taken(log, post(page_view()))
+        return await until_accepted(log, post(page_view()))
 
-    assert on_a_loop(file, body, backlog_rows_max=10) == taken(1)
+    assert on_a_loop(file, body, backlog_rows_max=10) == accepted(1)
     assert len(stored(file)) == 1
 
 
-async def until_taken(log: HotLog, sent: Post) -> Receipt:
+async def until_accepted(log: HotLog, sent: Post) -> Receipt:
     while True:
         try:
             return await log.post(sent)
@@ -403,7 +405,7 @@ async def until_taken(log: HotLog, sent: Post) -> Receipt:
             await asyncio.sleep(0)
 
 
-def test_posts_that_arrive_faster_than_the_disk_takes_them_are_turned_away(file: Path) -> None:
+def test_posts_that_arrive_faster_than_they_are_stored_are_refused(file: Path) -> None:
     many = post(*[page_view()] * (WAITING_ROWS_MAX // 2 + 1))
 
     async def body(log: HotLog) -> list[Receipt]:
@@ -413,17 +415,17 @@ def test_posts_that_arrive_faster_than_the_disk_takes_them_are_turned_away(file:
         receipts = await asyncio.gather(*waiting)
         return [*receipts, await log.post(post(page_view()))]
 
-    assert on_a_loop(file, body) == [taken(len(many.rows)), taken(len(many.rows)), taken(1)]
+    assert on_a_loop(file, body) == [accepted(len(many.rows)), accepted(len(many.rows)), accepted(1)]
 
 
 # Faults
 
 
 async def fails(log: HotLog, sent: Post) -> Exception:
-    with pytest.raises(Exception) as told:  # noqa: PT011  # which one it is, is the caller's to check
+    with pytest.raises(Exception) as raised:  # noqa: PT011  # the caller checks the type
         await log.post(sent)
-    assert isinstance(told.value, Exception)
-    return told.value
+    assert isinstance(raised.value, Exception)
+    return raised.value
 
 
 @contextmanager
@@ -438,7 +440,7 @@ def table_gone(file: Path) -> Iterator[None]:
 
 @contextmanager
 def disk_full(file: Path) -> Iterator[None]:
-    """No file of this process may grow past what the hot log's WAL has now."""
+    """Limit the files of this process to the present size of the hot log's WAL."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (file.with_name(file.name + "-wal").stat().st_size, hard))
     try:
@@ -452,7 +454,7 @@ large = "/" + "a" * 2_000
 
 @contextmanager
 def overwritten(file: Path) -> Iterator[None]:
-    """All pages of the file but the first are noise."""
+    """Overwrite all pages of the file except the first."""
     with changing(file) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     whole = file.read_bytes()
@@ -471,7 +473,7 @@ def overwritten(file: Path) -> Iterator[None]:
     [(table_gone, "no such table: batches"), (disk_full, "disk I/O error")],
 )
 @pytest.mark.parametrize("sent", [post(*[page_view(large)] * 99), post(*[page_view(large, "e"), page_view()] * 99)])
-def test_fault_of_the_disk_reaches_its_senders_with_its_reason_and_nothing_is_kept(
+def test_fault_of_the_disk_fails_its_posts_with_the_reason_and_stores_nothing(
     file: Path, fault: Callable[[Path], Any], reason: str, sent: Post
 ) -> None:
     async def body(log: HotLog) -> None:
@@ -481,7 +483,7 @@ def test_fault_of_the_disk_reaches_its_senders_with_its_reason_and_nothing_is_ke
             assert [type(each) for each in faults] == [Overloaded, Overloaded]
             assert all(reason in str(each) for each in faults), faults
             assert reason in str(log.fault)
-        assert await log.post(post(page_view("/after", "e"))) == taken(1)
+        assert await log.post(post(page_view("/after", "e"))) == accepted(1)
         assert log.fault is None
 
     on_a_loop(file, body)
@@ -489,7 +491,7 @@ def test_fault_of_the_disk_reaches_its_senders_with_its_reason_and_nothing_is_ke
 
 
 @pytest.mark.parametrize("sent", [post(page_view()), post(page_view(event_id="e"))])
-def test_damaged_file_is_a_fault_with_its_reason_and_not_an_error_of_ours(file: Path, sent: Post) -> None:
+def test_damaged_file_is_a_fault_with_the_reason(file: Path, sent: Post) -> None:
     async def body(log: HotLog) -> None:
         await log.post(post(page_view("/before")))
         with overwritten(file):
@@ -499,11 +501,11 @@ def test_damaged_file_is_a_fault_with_its_reason_and_not_an_error_of_ours(file: 
         assert log.fault == "database disk image is malformed"
 
     on_a_loop(file, body)
-    assert posted(file, post(page_view("/after", "e"))) == [taken(1)]
+    assert posted(file, post(page_view("/after", "e"))) == [accepted(1)]
     assert stored(file) == [("/before", None), ("/after", "e")]
 
 
-def test_reason_of_a_fault_is_logged_once_and_its_end_too(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_fault_is_logged_once_at_its_start_and_once_at_its_end(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def body(log: HotLog) -> None:
         await log.post(post(page_view("/before")))
         with disk_full(file):
@@ -518,7 +520,7 @@ def test_reason_of_a_fault_is_logged_once_and_its_end_too(file: Path, caplog: py
     ]
 
 
-def test_writer_outlives_a_fault_that_lasts(file: Path) -> None:
+def test_writer_survives_a_long_fault(file: Path) -> None:
     async def body(log: HotLog) -> Receipt:
         until_s = time.monotonic() + 1.5 * LOOK_EVERY_S
         with table_gone(file):
@@ -528,11 +530,11 @@ def test_writer_outlives_a_fault_that_lasts(file: Path) -> None:
                     break
         return await log.post(post(page_view("/after")))
 
-    assert on_a_loop(file, body) == taken(1)
+    assert on_a_loop(file, body) == accepted(1)
     assert stored(file) == [("/after", None)]
 
 
-def test_row_that_cannot_be_stored_is_told_and_the_next_post_is_stored(file: Path) -> None:
+def test_row_that_cannot_be_stored_fails_its_post_and_not_the_next_one(file: Path) -> None:
     broken: Row = ("site", "no time", *page_view()[2:])
 
     async def body(log: HotLog) -> Receipt:
@@ -540,5 +542,5 @@ def test_row_that_cannot_be_stored_is_told_and_the_next_post_is_stored(file: Pat
         assert not isinstance(await fails(log, post((*broken[:-2], "e", NOW_US))), Overloaded)
         return await log.post(post(page_view(event_id="e")))
 
-    assert on_a_loop(file, body) == taken(1)
+    assert on_a_loop(file, body) == accepted(1)
     assert stored(file) == [("/a", "e")]
