@@ -1,11 +1,11 @@
-"""Page views in: from the bytes of a post or a log to durable rows.
+"""Ingestion of page views: from the bytes of a post or an access log to durable rows.
 
-In the order data passes:
+In the order in which data passes through them:
 
-- `hits`: the body of a post into checked hits, and a hit into a row of the lake.
-- `classification`: a user agent into human, AI or bot, the rule that decided, and the device.
-- `hotlog`: the durable append of rows, and the detection of repeated events and posts.
-- `formats`: the line formats of access logs, and their detection.
-- `imports`: whole logs into the lake, and logs that grow.
-- `errors`: errors of this package, without HTTP.
+- `hits`: posted hits, from the bytes of a request body to rows of the lake.
+- `classification`: classification of user agents: human, AI or bot, the rule that decided, and the device.
+- `hotlog`: durable storage of rows, and detection of repeated events and posts.
+- `formats`: access-log formats, and their detection.
+- `imports`: import of whole logs into the lake, and of logs while they grow.
+- `errors`: errors of this package.
 """

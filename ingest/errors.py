@@ -1,20 +1,20 @@
-"""What can go wrong on the way in. Messages are for the sender."""
+"""Errors of this package. Their messages are for the sender of the hits or the owner of the log."""
 
 
 class IngestError(Exception):
-    """Base of the errors of the way in."""
+    """Base class of the errors of this package."""
 
 
 class InvalidBody(IngestError):
-    """The body as a whole is not hits: not JSON, empty, or not decompressible."""
+    """The body as a whole is invalid: it is not JSON, has no hit, or cannot be decompressed."""
 
 
 class BodyTooLarge(IngestError):
-    """The body, or what it decompresses to, is over a limit of bytes or hits."""
+    """The body, compressed or not, is larger than a limit on bytes or hits."""
 
 
 class InvalidField(IngestError):
-    """One field of a hit is missing or not of the form asked for."""
+    """One field of a hit is missing or invalid."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")
@@ -23,7 +23,7 @@ class InvalidField(IngestError):
 
 
 class InvalidLine(IngestError):
-    """A line of an access log is not of its format."""
+    """A line of an access log does not match the format of the log."""
 
 
 class InvalidLog(IngestError):
@@ -31,27 +31,28 @@ class InvalidLog(IngestError):
 
 
 class InvalidFormat(IngestError):
-    """What is said of a log's format cannot be used to read it."""
+    """An nginx log_format lacks a required variable, or is too long."""
 
 
 class UnknownFormat(IngestError):
-    """A log is of no known format, or a format is asked for that is not known."""
+    """The format of a log cannot be detected, or the requested format does not exist."""
 
 
 class LedgerIncomplete(IngestError):
-    """Lines may have been imported before, and the record of that was lost."""
+    """Lines may have been imported before, but the record of earlier imports was lost."""
 
 
 class LogReadElsewhere(IngestError):
-    """Another import reads the same log at the same time."""
+    """Another import is reading the same log."""
 
 
 class IdempotencyMismatch(IngestError):
-    """The Idempotency-Key was used before, for another body."""
+    """The Idempotency-Key was used before for another body."""
 
 
 class Overloaded(IngestError):
-    """Nothing was kept: too much waits to be stored. The sender may try again after `retry_after_s`."""
+    """Nothing was stored, because too many rows wait or the disk is full. The sender may retry after
+    `retry_after_s`."""
 
     def __init__(self, reason: str, retry_after_s: int) -> None:
         super().__init__(reason)

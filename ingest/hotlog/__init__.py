@@ -1,4 +1,4 @@
-"""The durable append of rows, and the detection of repeated events and posts.
+"""Durable storage of rows, and detection of repeated events and posts.
 
 - `writer`: Writer of the hot log: rows of many posts in one durable commit, with the receipts sent after the commit.
 - `deduplication`: Detection of repeated events and posts: event ids and Idempotency-Keys of the last seven days, in
