@@ -1,119 +1,69 @@
-"""A table opens past a broken checkpoint; what cannot be opened names the table and the file."""
+"""The log of a table shows which commits exist, and gets a synced checkpoint after fifty commits."""
 
 import json
-import logging
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.warehouse.site import Site, some_rows
-from warehouse.errors import DataIncomplete
 from warehouse.lake import delta_log, delta_table
+from warehouse.lake.delta_log import HINT, Log
 from warehouse.lake.delta_table import HITS_TABLE
-
-NEWEST = 4
-CHECKPOINT = f"{2:020}.checkpoint.parquet"
-HINT = "_last_checkpoint"
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    """Four loads of one row, with a checkpoint after the second."""
-    made = Site(tmp_path / "data")
-    for number, row in enumerate(some_rows(0, NEWEST), start=1):
-        made.post(row)
-        made.load()
-        if number == 2:
-            for spec in delta_table.TABLES:
-                made.table(spec).create_checkpoint()
-    yield made
-    made.close()
-
-
-def log_of(site: Site) -> Path:
-    return site.root / "hits" / "_delta_log"
-
-
-def commit(site: Site, version: int) -> Path:
-    return log_of(site) / f"{version:020}.json"
-
-
-def cut(file: Path) -> None:
-    os.truncate(file, file.stat().st_size // 2)
+def site(tmp_path: Path) -> Iterator[Site]:
+    """Yield a data folder with one loaded hit, so with version 1 of each table."""
+    opened = Site(tmp_path / "data")
+    opened.post(*some_rows(0, 1))
+    opened.load()
+    yield opened
+    opened.close()
 
 
 @pytest.mark.parametrize(
-    ("damage", "names"),
+    ("commits", "checkpoints", "through", "fault"),
     [
-        (lambda log: (log / CHECKPOINT).write_bytes(b""), [CHECKPOINT, HINT]),
-        (lambda log: (log / CHECKPOINT).write_bytes(b"\0" * 5_000), [CHECKPOINT, HINT]),
-        (lambda log: cut(log / CHECKPOINT), [CHECKPOINT, HINT]),
-        (lambda log: (log / CHECKPOINT).unlink(), [HINT]),
-        (lambda log: (log / HINT).write_text('{"version":30,"size":3}'), [HINT]),
+        ({0: 9, 1: 9, 2: 9}, {}, 2, None),
+        ({0: 9, 1: 9}, {}, 2, f"{2:020}.json is missing"),
+        ({0: 9, 1: 0, 2: 0}, {}, 2, f"{1:020}.json is empty"),
+        ({2: 9}, {1: 9}, 2, None),
+        ({2: 9}, {1: 0}, 2, f"{0:020}.json is missing"),
+        ({0: 9, 1: 9, 3: 9}, {}, 1, None),
     ],
-    ids=["empty", "zeros", "cut short", "missing", "another version"],
+    ids=["complete", "missing", "first of two empty", "after a checkpoint", "empty checkpoint", "later gap"],
 )
-def test_table_opens_past_a_broken_checkpoint_which_is_set_aside_with_a_warning(
-    site: Site, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], object], names: list[str]
+def test_fault_is_the_first_missing_or_empty_commit_after_the_checkpoint(
+    commits: dict[int, int], checkpoints: dict[int, int], through: int, fault: str | None
 ) -> None:
-    damage(log_of(site))
-    with caplog.at_level(logging.WARNING, "readership.lake"):
-        assert site.event_ids() == [row["event_id"] for row in some_rows(0, NEWEST)]
-    warnings = [record.getMessage() for record in caplog.records]
-    assert [f"{log_of(site) / name} is broken" in warning for name, warning in zip(names, warnings, strict=True)]
-    assert sorted(path.name for path in log_of(site).glob("*.broken")) == sorted(f"{name}.broken" for name in names)
-    site.post(some_rows(NEWEST, 1)[0])
-    site.load()
-    assert site.faults() == []
+    actual = Log(Path("hits"), commits, checkpoints).fault(through)
+    assert actual == (None if fault is None else f"hits/_delta_log/{fault}")
 
 
-@pytest.mark.parametrize("content", [b"", b"\0" * 60, b'{"version":'])
-def test_table_opens_with_a_broken_hint(site: Site, content: bytes) -> None:
-    (log_of(site) / HINT).write_bytes(content)
-    assert site.event_ids() == [row["event_id"] for row in some_rows(0, NEWEST)]
+def test_read_returns_versions_and_sizes_and_ignores_other_files(site: Site) -> None:
+    table = site.root / "hits"
+    site.table(HITS_TABLE).create_checkpoint()
+    (table / "_delta_log" / f"{1:020}.json.broken").write_bytes(b"junk")
+    log = delta_log.read(table)
+    assert log.commits == {version: delta_log.commit_file(table, version).stat().st_size for version in (0, 1)}
+    assert log.checkpoints == {1: delta_log.checkpoint_file(table, 1).stat().st_size}
+    assert (log.newest, log.checkpoint) == (1, 1)
 
 
-@pytest.mark.parametrize(
-    ("damage", "fault"),
-    [
-        (lambda file: file.unlink(), "is missing"),
-        (lambda file: file.write_text("junk"), "is not JSON"),
-        (lambda file: file.write_text("[1]"), "is not JSON"),
-        (lambda file: file.write_bytes(b"\0" * 60), "is not JSON"),
-    ],
-    ids=["missing", "junk", "no object", "zeros"],
-)
-def test_damage_in_the_middle_of_a_log_names_the_table_and_the_file(
-    site: Site, damage: Callable[[Path], object], fault: str
-) -> None:
-    damage(commit(site, 3))
-    with pytest.raises(DataIncomplete, match=f"the table {site.root}/hits is incomplete: {commit(site, 3)} {fault}"):
-        site.table(HITS_TABLE)
+def test_log_of_a_missing_table_is_empty(tmp_path: Path) -> None:
+    log = delta_log.read(tmp_path / "hits")
+    assert (log.newest, log.checkpoint, log.commits) == (-1, -1, {})
 
 
-def test_checkpoint_that_no_commits_can_replace_is_named_and_stays(site: Site) -> None:
-    commit(site, 1).unlink()
-    (log_of(site) / CHECKPOINT).write_bytes(b"junk")
-    with pytest.raises(DataIncomplete, match=f"{log_of(site) / CHECKPOINT} cannot be read, and {commit(site, 1)} is m"):
-        site.table(HITS_TABLE)
-    assert (log_of(site) / CHECKPOINT).read_bytes() == b"junk"
-
-
-def test_missing_log_is_named(site: Site) -> None:
-    for file in log_of(site).iterdir():
-        file.unlink()
-    with pytest.raises(DataIncomplete, match=f"{log_of(site)} is missing or has no commit"):
-        site.table(HITS_TABLE)
-
-
-def test_checkpoint_is_written_after_fifty_commits_and_is_on_the_disk(site: Site, synced: set[Path]) -> None:
+def test_checkpoint_is_written_and_synced_after_fifty_commits(site: Site, synced: set[Path]) -> None:
+    log = site.root / "hits" / "_delta_log"
+    delta_log.checkpoint(site.table(HITS_TABLE))
     table = site.table(HITS_TABLE)
-    rows = table.to_pyarrow_table().slice(0, 1)
-    while table.version() < 2 + delta_log.CHECKPOINT_COMMITS:
-        assert delta_log.read(log_of(site).parent).checkpoint == 2
+    rows = table.to_pyarrow_table()
+    while table.version() < 1 + delta_log.CHECKPOINT_COMMITS:
+        assert delta_log.read(log.parent).checkpoint == 1
         delta_table.append(table, rows, "node", table.version())
-    newest = log_of(site) / f"{table.version():020}.checkpoint.parquet"
-    assert {newest, log_of(site) / HINT, log_of(site)} <= synced
-    assert json.loads((log_of(site) / HINT).read_text())["version"] == table.version()
+    newest = log / f"{table.version():020}.checkpoint.parquet"
+    assert {newest, log / HINT, log} <= synced
+    assert json.loads((log / HINT).read_text())["version"] == table.version()

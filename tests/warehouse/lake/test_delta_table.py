@@ -1,4 +1,4 @@
-"""What a commit of the lake says is done is on the disk."""
+"""Commits of the lake are synced when their call returns."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -9,13 +9,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from tests.warehouse.site import NOON, Site, view
-from warehouse.lake import delta_log, delta_table
+from tests.warehouse.site import DAY, NOON, Site, view
+from warehouse.lake import delta_log, delta_table, staging
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.maintenance import catch_up
 
 COMMITS: dict[str, Callable[[DeltaTable], object]] = {
     "append": lambda table: delta_table.append(table, catch_up.hits_of(hot_rows(table)), "node", 9),
+    "add_files": lambda table: delta_table.add_files(table, HITS_TABLE, staged(table), "node", 9),
     "replace_partition": lambda table: delta_table.replace_partition(
         table, HITS_TABLE, NOON.date().isoformat(), table.to_pyarrow_table().to_reader()
     ),
@@ -25,19 +26,25 @@ COMMITS: dict[str, Callable[[DeltaTable], object]] = {
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterable[Site]:
-    made = Site(tmp_path / "data")
-    made.post(view("/a"), view("/b"))
-    made.load()
-    yield made
-    made.close()
+    opened = Site(tmp_path / "data")
+    opened.post(view("/a"), view("/b"))
+    opened.load()
+    yield opened
+    opened.close()
+
+
+def staged(table: DeltaTable) -> tuple[delta_table.File, ...]:
+    """Return files in the table's folder that no commit names, with the rows of the table."""
+    root = delta_log.folder(table).parent
+    return staging.stage(root, hot_rows(table)).files(HITS_TABLE, root / HITS_TABLE.name)
 
 
 def hot_rows(table: DeltaTable) -> pa.Table:
     return table.to_pyarrow_table().drop_columns(["date"])
 
 
-def written(table: DeltaTable, version: int) -> set[Path]:
-    """A version's commit, the files that it names, and the folders that name them."""
+def files_and_folders(table: DeltaTable, version: int) -> set[Path]:
+    """Return the commit file of a version, the files that it adds, and their folders."""
     root = delta_log.folder(table)
     commit = root / "_delta_log" / f"{version:020}.json"
     actions = [json.loads(line) for line in commit.read_text().splitlines()]
@@ -46,22 +53,42 @@ def written(table: DeltaTable, version: int) -> set[Path]:
 
 
 @pytest.mark.parametrize("commit", COMMITS)
-def test_commit_is_on_the_disk_when_its_call_returns(site: Site, synced: set[Path], commit: str) -> None:
+def test_commit_is_synced_when_its_call_returns(site: Site, synced: set[Path], commit: str) -> None:
     table = site.table(HITS_TABLE)
     COMMITS[commit](table)
     assert table.version() == 2
-    assert len(written(table, 2)) > 4
-    assert written(table, 2) <= synced
+    assert len(files_and_folders(table, 2)) > 4
+    assert files_and_folders(table, 2) <= synced
 
 
-def test_new_tables_are_on_the_disk(tmp_path: Path, synced: set[Path]) -> None:
+def test_new_tables_are_synced(tmp_path: Path, synced: set[Path]) -> None:
     delta_table.create(tmp_path)
     assert tmp_path in synced
     for spec in delta_table.TABLES:
-        assert written(delta_table.open_table(tmp_path, spec), 0) <= synced
+        assert files_and_folders(delta_table.open_table(tmp_path, spec), 0) <= synced
 
 
-def test_delete_of_nothing_is_no_commit(site: Site) -> None:
+def test_deletion_without_matching_rows_makes_no_commit(site: Site) -> None:
     table = site.table(HITS_TABLE)
     assert (delta_table.delete(table, "path = '/c'"), table.version()) == (0, 1)
     assert (delta_table.delete(table, "path = '/a'"), table.version()) == (1, 2)
+
+
+def test_files_are_listed_with_their_rows_of_all_partitions_or_of_one(site: Site) -> None:
+    site.post(view("/c", NOON + DAY))
+    site.load()
+    table = site.table(HITS_TABLE)
+    first, second = "2026-09-15", "2026-09-16"
+    listed = delta_table.list_files(table, HITS_TABLE)
+    assert {(file.partition, file.rows) for file in listed} == {(first, 2), (second, 1)}
+    assert all(Path(file.path).stat().st_size == file.size for file in listed)
+    assert [file.rows for file in delta_table.list_files(table, HITS_TABLE, second)] == [1]
+    assert delta_table.list_files(table, HITS_TABLE, "2026-09-17") == ()
+
+
+def test_offset_is_of_its_node_and_comes_with_the_rows(site: Site) -> None:
+    table = site.table(HITS_TABLE)
+    delta_table.append(table, HITS_TABLE.schema.empty_table(), "node", 9)
+    delta_table.append(table, HITS_TABLE.schema.empty_table(), "other", 3)
+    reopened = site.table(HITS_TABLE)
+    assert [delta_table.offset(reopened, node) for node in ("node", "other", "unknown")] == [9, 3, 0]
