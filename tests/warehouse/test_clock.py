@@ -1,4 +1,4 @@
-"""A clock that jumps is not trusted until it has advanced for a day, or until somebody confirms the time."""
+"""A clock that jumps is not trusted until it has advanced for a day, or until an operator confirms the time."""
 
 import pytest
 
@@ -9,7 +9,7 @@ START = Clock(1_790_000_000)
 
 
 def looks(*after_s: float, clock: Clock = START) -> Clock:
-    """Look at a clock at these times after START."""
+    """Return the clock after observations at these times after START."""
     for each in after_s:
         clock = advanced(clock, START.trusted_s + each)
     return clock
@@ -31,13 +31,13 @@ def test_clock_that_advances_for_a_day_after_a_jump_is_trusted(jump_s: float) ->
     assert looks(*hourly) == Clock(START.trusted_s + jump_s + CONFIRM_S)
 
 
-def test_time_in_which_the_service_was_off_counts_as_one_look() -> None:
+def test_time_while_the_service_was_off_counts_as_one_step() -> None:
     nightly = [400 * DAY_S + day * DAY_S for day in range(12)]  # one look a day: two hours each
     assert not looks(*nightly).is_trusted
     assert looks(*nightly, 412 * DAY_S).is_trusted
 
 
-def test_clock_that_is_put_right_is_trusted_at_once() -> None:
+def test_clock_that_is_corrected_is_trusted_at_once() -> None:
     assert looks(400 * DAY_S, 400 * DAY_S + HOUR_S, 2 * HOUR_S) == Clock(START.trusted_s + 2 * HOUR_S)
 
 

@@ -1,4 +1,4 @@
-"""A bit that flips in a waiting batch is an error for whoever reads it. Nothing is counted, skipped or deleted."""
+"""A flipped bit in a waiting batch is an error of every read. No batch is counted, skipped or deleted."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def damaged(folder: Path) -> Iterator[Site]:
-    """A hot log of three batches, in whose second a bit of a path has flipped."""
+    """Yield a hot log of three batches, of which the second has a flipped bit in a path."""
     with closing(Site(folder)) as site:
         site.post(view("/first"))
         site.post(view("/second"))
@@ -34,7 +34,7 @@ def damaged(folder: Path) -> Iterator[Site]:
 
 
 def flip(file: Path, text: bytes) -> None:
-    """Flip one bit of the only place in a file that has this text."""
+    """Flip one bit of a text that occurs once in a file."""
     content = file.read_bytes()
     assert content.count(text) == 1
     changed = text[:-1] + bytes([text[-1] ^ 1])
@@ -52,13 +52,13 @@ def test_loader_stops_at_a_damaged_batch_and_deletes_nothing(damaged: Site) -> N
     assert (damaged.waiting(), damaged.event_ids()) == (3, [])
 
 
-def test_export_does_not_count_around_a_damaged_batch(damaged: Site) -> None:
+def test_export_does_not_skip_a_damaged_batch(damaged: Site) -> None:
     with closing(SnapshotReader(damaged.hot_log, damaged.root)) as reader:
         assert is_refused(reader.take, damaged.hot_log)
         assert is_refused(reader.take, damaged.hot_log)
 
 
-def test_sql_does_not_count_around_a_damaged_batch(damaged: Site, folder: Path) -> None:
+def test_sql_does_not_skip_a_damaged_batch(damaged: Site, folder: Path) -> None:
     agents_file.write_agents(damaged.root, [])
 
     def ask() -> None:
@@ -69,13 +69,13 @@ def test_sql_does_not_count_around_a_damaged_batch(damaged: Site, folder: Path) 
 
 
 def test_doctor_names_a_damaged_batch(damaged: Site) -> None:
-    found = {
+    faults = {
         finding.invariant: finding.fault for finding in doctor.examine(damaged.hot_log, damaged.root, damaged.spill, 0)
     }
-    assert str(found["every hot batch has its checksum"]).startswith(f"batch 2 in {damaged.hot_log} is damaged: ")
+    assert str(faults["every hot batch has its checksum"]).startswith(f"batch 2 in {damaged.hot_log} is damaged: ")
 
 
-def test_damaged_name_of_a_staged_file_is_an_error_too(folder: Path) -> None:
+def test_damaged_name_of_a_staged_file_is_an_error(folder: Path) -> None:
     with closing(Site(folder)) as site:
         site.stage([view("/first")])
         wal.empty(site.hot)
@@ -87,7 +87,7 @@ def test_damaged_name_of_a_staged_file_is_an_error_too(folder: Path) -> None:
         assert len(site.faults()) == 1
 
 
-def test_batch_without_a_checksum_is_one_of_an_older_release_and_loaded(folder: Path) -> None:
+def test_batch_of_an_older_release_without_a_checksum_is_loaded(folder: Path) -> None:
     with closing(Site(folder)) as site:
         site.post(view("/old", event_id="old"))
         site.hot.execute("UPDATE batches SET checksum = NULL")

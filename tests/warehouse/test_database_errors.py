@@ -19,7 +19,7 @@ NO_COLUMN = sa.text("SELECT no_such_column FROM projects")
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A SQLite control database with a project."""
+    """Return a SQLite control database with a project."""
     path = tmp_path / "control.sqlite"
     engine = database.connect(sqlite_url(path))
     projects.create(engine, "a", (), 0)
@@ -29,7 +29,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(postgresql: str) -> str:
-    """The URL of a PostgreSQL control database with a project."""
+    """Return the URL of a PostgreSQL control database with a project."""
     url = new_database(postgresql)
     engine = database.connect(url)
     projects.create(engine, "a", (), 0)
@@ -38,7 +38,7 @@ def server(postgresql: str) -> str:
 
 
 def error_of(engine: sa.Engine, *statements: sa.TextClause) -> Exception:
-    """The error that the statements raise in one transaction."""
+    """Return the error that the statements raise in one transaction."""
     try:
         with engine.begin() as connection:
             for statement in statements:
@@ -61,7 +61,7 @@ def without_space(file: Path) -> sa.Engine:
 
 
 def damaged(file: Path) -> sa.Engine:
-    """A database whose pages, but for the first, are not SQLite's."""
+    """Return a database whose pages after the first are not SQLite's."""
     content = file.read_bytes()
     file.write_bytes(content[:4096] + b"x" * (len(content) - 4096))
     return sa.create_engine(sqlite_url(file))
@@ -171,19 +171,19 @@ def test_pool_without_a_free_connection_is_temporary() -> None:
     assert is_temporary(raised.value)
 
 
-def test_other_exceptions_are_of_the_program() -> None:
+def test_other_exceptions_are_errors_of_the_program() -> None:
     assert cause_of(ValueError("x")) is Cause.PROGRAM
     assert not is_temporary(ValueError("x"))
 
 
 @pytest.fixture
 def engine(database_url: str) -> Iterator[sa.Engine]:
-    made = database.connect(database_url)
-    yield made
-    made.dispose()
+    opened = database.connect(database_url)
+    yield opened
+    opened.dispose()
 
 
-def test_probe_accepts_a_sound_database_also_while_another_writes(engine: sa.Engine) -> None:
+def test_probe_accepts_an_intact_database_while_another_connection_writes(engine: sa.Engine) -> None:
     with database.transaction(engine) as connection:
         connection.execute(WRITE)
         database.probe(engine)

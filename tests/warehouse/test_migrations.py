@@ -73,7 +73,7 @@ def old_control(url: str) -> None:
 def test_new_control_database_is_created_at_the_newest_version(database_url: str) -> None:
     engine = database.connect(database_url, CONTROL_STEPS)
     assert recorded(engine) == 3
-    assert "title" not in columns(engine, "projects")  # the definition of today, and not the steps, made it
+    assert "title" not in columns(engine, "projects")  # the present definition created the table, not the steps
     engine.dispose()
 
 
@@ -94,9 +94,9 @@ def test_older_projects_get_internal_ids_that_differ(database_url: str) -> None:
         connection.execute(sa.text("INSERT INTO projects VALUES ('other', '[]', 1, false)"))
     engine.dispose()
     engine = database.connect(database_url)
-    found = [project.internal_id for project in projects.list_all(engine)]
-    assert [len(each) for each in found] == [32, 32]
-    assert len(set(found)) == 2
+    internal_ids = [project.internal_id for project in projects.list_all(engine)]
+    assert [len(each) for each in internal_ids] == [32, 32]
+    assert len(set(internal_ids)) == 2
     engine.dispose()
 
 
@@ -115,7 +115,7 @@ def test_control_step_that_fails_leaves_the_version_before_it(database_url: str)
     engine.dispose()
 
 
-def test_control_steps_run_once_when_several_start_together(database_url: str) -> None:
+def test_control_steps_run_once_if_several_processes_start_together(database_url: str) -> None:
     old_control(database_url)
     together = threading.Barrier(6)
     faults: list[BaseException] = []
@@ -158,7 +158,7 @@ def test_control_database_restored_without_its_version_is_refused(database_url: 
         database.connect(database_url)
 
 
-def test_looking_for_a_newer_version_creates_no_file(tmp_path: Path) -> None:
+def test_check_for_a_newer_version_creates_no_file(tmp_path: Path) -> None:
     database.read_identity(sqlite_url(tmp_path / "control.sqlite"))
     schema_steps.refuse_newer(tmp_path / "hot.sqlite")
     delta_table.refuse_newer(tmp_path / "lake")
@@ -175,7 +175,7 @@ def batch_columns(hot_log: Path) -> list[str]:
         return [name for _, name, *_ in connection.execute("PRAGMA table_info(batches)")]
 
 
-def test_hot_log_takes_every_step_once_and_keeps_its_hits(tmp_path: Path) -> None:
+def test_hot_log_takes_every_step_once_and_loses_no_hit(tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.post(*some_rows(0, 3))
     site.hot.execute("PRAGMA user_version=0")  # as 0.1.0 left it
@@ -219,7 +219,7 @@ def test_newer_hot_log_is_refused_and_not_changed(tmp_path: Path) -> None:
 
 @pytest.fixture
 def older(tmp_path: Path) -> Site:
-    """A lake with rows, its tables without a recorded version, as 0.1.0 left it."""
+    """Yield a lake with rows whose tables record no version, as 0.1.0 left it."""
     site = Site(tmp_path)
     site.post(*some_rows(0, 9))
     site.load()
@@ -247,7 +247,7 @@ def test_table_takes_every_step_once_and_the_commits_are_synced(older: Site, syn
     older.close()
 
 
-def test_table_that_has_the_columns_but_not_the_version_is_finished(older: Site) -> None:
+def test_interrupted_upgrade_of_a_table_is_completed(older: Site) -> None:
     table_schema.add_columns(TITLE)(older.table(HITS_TABLE))  # where a process was killed between the two commits
     delta_table.create(older.root, TABLE_STEPS)
     table = delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS)
@@ -265,10 +265,10 @@ def test_rows_of_files_with_and_without_a_new_column_are_read_together(older: Si
     delta_table.append(table, added.select(TITLED.schema.names), batches.node_id(older.hot), 2)
     both = query.rows(TITLED, delta_table.list_files(table, TITLED), TABLE_STEPS)
     for sql, titled in ((only_old, []), (both, ["A", "B", "C", "D"])):
-        found = older.database.sql(f"SELECT {', '.join(TITLED.schema.names)} FROM {sql} AS stored").to_arrow_table()
-        assert found.num_rows == 9 + len(titled)
-        assert sorted(filter(None, found["title"].to_pylist())) == titled
-        assert found.cast(TITLED.schema).schema == TITLED.schema
+        read = older.database.sql(f"SELECT {', '.join(TITLED.schema.names)} FROM {sql} AS stored").to_arrow_table()
+        assert read.num_rows == 9 + len(titled)
+        assert sorted(filter(None, read["title"].to_pylist())) == titled
+        assert read.cast(TITLED.schema).schema == TITLED.schema
     older.close()
 
 

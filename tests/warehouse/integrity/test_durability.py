@@ -1,4 +1,4 @@
-"""A table that lost a commit is an error, never a smaller number; a commit never acknowledged is loaded again."""
+"""A table that lost a commit is an error, never a smaller count; an unacknowledged commit is loaded again."""
 
 import json
 import shutil
@@ -23,13 +23,13 @@ ADVICE = "Restore the whole data folder from one backup"
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterable[Site]:
-    """Three loads of one row."""
-    made = Site(tmp_path / "data")
+    """Yield a data folder after three loads of one row."""
+    opened = Site(tmp_path / "data")
     for row in some_rows(0, 3):
-        made.post(row)
-        made.load()
-    yield made
-    made.close()
+        opened.post(row)
+        opened.load()
+    yield opened
+    opened.close()
 
 
 def commit(site: Site, version: int, table: str = "hits") -> Path:
@@ -52,7 +52,7 @@ def test_maintenance_records_its_versions(site: Site) -> None:
     assert versions["daily_views"] > 3
 
 
-def test_data_folder_without_a_record_is_synced_whole_and_recorded(site: Site, synced: set[Path]) -> None:
+def test_tables_without_a_record_are_synced_completely_and_recorded(site: Site, synced: set[Path]) -> None:
     site.hot.execute("DELETE FROM synced_tables")
     site.load()
     assert recorded(site.hot) == {"hits": Synced(3, 3), "daily_views": Synced(3, 3)}
@@ -92,7 +92,7 @@ def test_lost_commit_is_an_error_for_readers_loads_starts_and_doctor(
     ):
         with pytest.raises(DataIncomplete, match=expected):
             use()
-    assert any(fault in found for found in site.faults())
+    assert any(fault in listed for listed in site.faults())
 
 
 def test_commit_that_a_running_reader_loses_is_an_error(site: Site) -> None:
@@ -106,7 +106,7 @@ def test_commit_that_a_running_reader_loses_is_an_error(site: Site) -> None:
     reader.close()
 
 
-def test_open_reader_reads_past_a_checkpoint_that_breaks_later(site: Site) -> None:
+def test_open_reader_is_not_affected_by_a_checkpoint_that_breaks_later(site: Site) -> None:
     reader = SnapshotReader(site.hot_log, site.root)
     site.post(some_rows(3, 1)[0])
     site.load()
@@ -136,14 +136,14 @@ def test_other_lake_of_the_same_version_is_an_error(site: Site, tmp_path: Path) 
             use()
 
 
-def test_older_lake_without_a_record_is_an_error_where_the_hot_log_has_deleted_more(site: Site) -> None:
+def test_older_lake_without_a_record_is_an_error_if_the_hot_log_has_deleted_more(site: Site) -> None:
     site.hot.execute("DELETE FROM synced_tables")
     for spec in delta_table.TABLES:
         commit(site, 3, spec.name).unlink()
     fault = "has hot batches up to 2, and was stored up to version 0 and batch 3"
     with pytest.raises(DataIncomplete, match=fault):
         site.load()
-    assert [found.partition("and ")[2] for found in durability.find_losses(site.hot, site.root).values()] == [fault] * 2
+    assert [loss.partition("and ")[2] for loss in durability.find_losses(site.hot, site.root).values()] == [fault] * 2
     durability.accept_losses(site.hot, site.root, 0)
     assert durability.find_losses(site.hot, site.root) == {}
     assert site.load() == Loaded(rows=0, commits=0)
@@ -152,8 +152,8 @@ def test_older_lake_without_a_record_is_an_error_where_the_hot_log_has_deleted_m
 def test_older_lake_is_used_once_its_loss_is_accepted(site: Site) -> None:
     for spec in delta_table.TABLES:
         commit(site, 3, spec.name).unlink()
-    found = durability.find_losses(site.hot, site.root)
-    assert found == dict.fromkeys(("hits", "daily_views"), "it is at version 2, and was stored up to version 3")
+    losses = durability.find_losses(site.hot, site.root)
+    assert losses == dict.fromkeys(("hits", "daily_views"), "it is at version 2, and was stored up to version 3")
     durability.accept_losses(site.hot, site.root, 0)
     assert durability.find_losses(site.hot, site.root) == {}
     assert site.load() == Loaded(rows=0, commits=0)
@@ -164,7 +164,7 @@ def test_older_lake_is_used_once_its_loss_is_accepted(site: Site) -> None:
 
 
 @pytest.mark.parametrize("damage", [remove, empty], ids=["missing", "empty"])
-def test_accepted_damage_in_the_middle_drops_the_commits_from_there_on(
+def test_accepted_damage_drops_the_damaged_commit_and_all_later_ones(
     site: Site, damage: Callable[[Path], object]
 ) -> None:
     for spec in delta_table.TABLES:
@@ -176,7 +176,7 @@ def test_accepted_damage_in_the_middle_drops_the_commits_from_there_on(
     assert site.faults() == []
 
 
-def test_accepted_loss_of_a_whole_table_makes_it_new(site: Site) -> None:
+def test_accepted_loss_of_a_whole_table_creates_it_empty(site: Site) -> None:
     shutil.rmtree(site.root)
     site.root.mkdir()
     durability.accept_losses(site.hot, site.root, 0)
@@ -185,14 +185,14 @@ def test_accepted_loss_of_a_whole_table_makes_it_new(site: Site) -> None:
     assert site.event_ids() == ["event-000003"]
 
 
-def test_log_of_which_nothing_can_be_used_is_not_accepted(site: Site) -> None:
+def test_loss_of_a_log_without_a_usable_commit_is_not_accepted(site: Site) -> None:
     commit(site, 0).write_text("junk")
     with pytest.raises(DataIncomplete, match=f"Move {site.root}/hits out of the data folder"):
         durability.accept_losses(site.hot, site.root, 0)
     assert commit(site, 0).read_text() == "junk"
 
 
-def test_log_that_delta_cannot_open_is_listed_and_can_be_moved_away(site: Site) -> None:
+def test_log_that_delta_cannot_open_is_listed_and_replaced_once_it_is_moved(site: Site) -> None:
     commit(site, 0).write_text('{"commitInfo":{}}')
     assert "No table metadata" in durability.find_losses(site.hot, site.root)["hits"]
     with pytest.raises(DataIncomplete, match=f"Move {site.root}/hits out of the data folder"):
@@ -202,22 +202,22 @@ def test_log_that_delta_cannot_open_is_listed_and_can_be_moved_away(site: Site) 
     assert durability.find_losses(site.hot, site.root) == {}
 
 
-def test_commit_with_an_action_that_is_no_object_is_set_aside_when_its_loss_is_accepted(site: Site) -> None:
+def test_commit_with_an_action_that_is_not_an_object_is_set_aside_when_its_loss_is_accepted(site: Site) -> None:
     commit(site, 2).write_text('{"add":1}')
     assert durability.find_losses(site.hot, site.root) == {"hits": f"{commit(site, 2)} is not JSON"}
     durability.accept_losses(site.hot, site.root, 0)
     assert site.event_ids() == ids(1)
 
 
-def cut_rows(file: Path) -> None:
-    """The Parquet file that a commit added, without its end."""
+def truncate_rows(file: Path) -> None:
+    """Remove the last 9 bytes of the Parquet file that a commit added."""
     actions = [json.loads(line) for line in file.read_text().splitlines()]
     rows = file.parents[1] / next(action["add"]["path"] for action in actions if "add" in action)
     rows.write_bytes(rows.read_bytes()[:-9])
 
 
-@pytest.mark.parametrize("damage", [empty, lambda file: file.write_bytes(b"\0" * 60), cut_rows])
-def test_commit_that_was_never_acknowledged_and_broke_is_set_aside_and_loaded_again(
+@pytest.mark.parametrize("damage", [empty, lambda file: file.write_bytes(b"\0" * 60), truncate_rows])
+def test_broken_commit_that_was_never_acknowledged_is_set_aside_and_loaded_again(
     site: Site, damage: Callable[[Path], object], caplog: pytest.LogCaptureFixture
 ) -> None:
     site.post(some_rows(3, 1)[0])
@@ -233,7 +233,7 @@ def test_commit_that_was_never_acknowledged_and_broke_is_set_aside_and_loaded_ag
     assert site.faults() == []
 
 
-def test_reader_that_has_a_commit_open_that_is_set_aside_counts_its_rows_once(site: Site) -> None:
+def test_reader_with_an_open_commit_that_is_set_aside_counts_its_rows_once(site: Site) -> None:
     site.post(some_rows(3, 1)[0])
     die_at(site, LOAD, "before delete")
     for spec in delta_table.TABLES:
@@ -247,7 +247,7 @@ def test_reader_that_has_a_commit_open_that_is_set_aside_counts_its_rows_once(si
     reader.close()
 
 
-def test_lake_is_locked_while_it_is_written(site: Site) -> None:
+def test_start_does_not_wait_for_a_writer_of_the_lake(site: Site) -> None:
     with durability.durable_writes(site.hot, site.root, 0):
-        durability.prepare(site.hot, site.root)  # does not wait
+        durability.prepare(site.hot, site.root)
     assert site.faults() == []

@@ -96,7 +96,7 @@ def test_broken_checkpoint_is_not_set_aside_if_its_commits_are_missing(site: Sit
     commit(site, 1).unlink()
     (log_folder(site) / CHECKPOINT).write_bytes(b"junk")
     with pytest.raises(
-        DataIncomplete, match=f"{log_folder(site) / CHECKPOINT} cannot be read, and {commit(site, 1)} is m"
+        DataIncomplete, match=f"{log_folder(site) / CHECKPOINT} cannot be read, and {commit(site, 1)} is "
     ):
         site.table(HITS_TABLE)
     assert (log_folder(site) / CHECKPOINT).read_bytes() == b"junk"
