@@ -24,7 +24,7 @@ from warehouse.schema import HOT
 from warehouse.transaction import BUSY_TIMEOUT_S, transaction
 
 DELETED_BYTES, DELETED_BATCHES = 1024 * 1024, 2_000
-"""Maximum size of the batches, in bytes, and their maximum number, that one transaction deletes."""
+"""Approximate size, in bytes, and maximum number of the batches that one transaction deletes."""
 WAL_BYTES_MAX = 64 * 1024 * 1024
 """Size in bytes to which SQLite truncates the WAL after a checkpoint."""
 _APPEND = "INSERT INTO batches (rows, committed_s, message, checksum) SELECT ?, ?, ?, ?"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 EMPTY_WAIT_S = 1
-"""Time for which `empty` waits for a reader, in seconds; posts wait as long."""
+"""Time for which `empty` waits for a reader, in seconds. Posts wait behind it."""
 
 
 def empty(connection: sqlite3.Connection) -> None:

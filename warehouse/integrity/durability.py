@@ -1,8 +1,8 @@
 """Durability: nothing is deleted before its replacement is synced, and a loss of acknowledged rows is an error.
 
-The hot log records how far each Delta table is synced: its version, and the last hot batch that it has. A writer first
-syncs what a killed process left unsynced after that version (`durable_writes`). A reader compares: a table below its
-record raises DataIncomplete, instead of a smaller number.
+The hot log records how far each Delta table is synced: its version, and the last hot batch that it has. A writer
+(`durable_writes`) first syncs the commits after that version, which a killed process may have left unsynced. A reader
+compares: a table below its record is an error, and never a smaller count.
 """
 
 import sqlite3
@@ -27,7 +27,7 @@ def durable_writes(hot: sqlite3.Connection, root: Path, wait_s: float) -> Iterat
 
     Raises:
         LakeBusy: see `write_lock`.
-        DataIncomplete: see `require_commits`.
+        TableIncomplete: see `require_commits`.
     """
     with write_lock(root, wait_s):
         _complete(hot, root)
@@ -41,7 +41,7 @@ def prepare(hot: sqlite3.Connection, root: Path) -> None:
     To be called before a table is read: after a power loss a table may have a commit that was never acknowledged.
 
     Raises:
-        DataIncomplete: see `require_commits` and `delta_table.open_table`.
+        TableIncomplete: see `require_commits` and `delta_table.open_table`.
     """
     require_commits(hot, root)
     with suppress(LakeBusy), write_lock(root, wait_s=0):  # the process that has the lock has done the same
@@ -88,7 +88,7 @@ def find_losses(hot: sqlite3.Connection, root: Path) -> dict[str, str]:
 
 
 def _opened_fault(root: Path, spec: delta_table.Spec, node: str, known: Synced) -> str | None:
-    """Return the fault of a table whose log is complete: it cannot be opened, or is below its record; else None."""
+    """Return why a table with a complete log cannot be opened, or that it is below its record; None without a fault."""
     try:
         table = delta_table.open_table(root, spec)
     except TableIncomplete as error:
@@ -158,6 +158,7 @@ def _record_versions(hot: sqlite3.Connection, root: Path) -> None:
 
 
 def _sync_all(table: DeltaTable, spec: delta_table.Spec, node: str) -> Synced:
+    """Sync all files of a table, and return its state."""
     state = delta_table.state(table, spec, node)
     delta_log.sync_all(delta_log.folder(table), [Path(file.path) for file in state.files])
     return Synced(state.version, state.offset)

@@ -29,7 +29,7 @@ def sync_after(table: Path, since: int) -> None:
     hot log still has the rows that they added.
     """
     log = delta_log.read(table)
-    if log.checkpoint > since:  # of another node, which has also removed the commits up to it
+    if log.checkpoint > since:  # another node wrote the checkpoint, and removed the commits up to it
         delta_log.sync_checkpoint(table)
     versions = range(max(since, log.checkpoint) + 1, log.newest + 1)
     if fault := _first_fault(table, versions):
@@ -61,10 +61,7 @@ def set_aside_broken(table: Path) -> None:
     set_aside_checkpoints(table)
     log, usable = delta_log.read(table), _usable(table)
     versions = range(usable.checkpoint + 1, log.newest + 1)
-    fault = next(
-        ((version, found) for version in versions if (found := _commit_fault(delta_log.commit_file(table, version)))),
-        None,
-    )
+    fault = _first_commit_fault(table, versions)
     if fault is None:
         return
     if fault[0] == 0 or log.checkpoint > usable.checkpoint:
@@ -76,7 +73,7 @@ def set_aside_checkpoints(table: Path) -> None:
     """Rename unreadable checkpoints, and a hint that names one, if the commits contain all of their changes."""
     if not (table / delta_log.FOLDER).is_dir():
         return
-    with _alone(table / delta_log.FOLDER):
+    with _folder_lock(table / delta_log.FOLDER):
         log, usable = delta_log.read(table), _usable(table)
         if usable.fault(log.newest) is not None:
             return
@@ -86,7 +83,7 @@ def set_aside_checkpoints(table: Path) -> None:
             for version in log.checkpoints
             if version not in usable.checkpoints
         ]
-        for file in (*broken, *([hint] if _is_wrong(hint, usable) else [])):
+        for file in (*broken, *([hint] if _is_stale(hint, usable) else [])):
             aside = _free_name(file)
             LOG.warning("%s is broken and is set aside as %s: its commits exist and are used instead", file, aside.name)
             file.rename(aside)
@@ -101,8 +98,10 @@ def diagnosis(table: Path) -> str | None:
     fault = usable.fault(log.newest)
     if fault and log.checkpoint > usable.checkpoint:
         return f"{delta_log.checkpoint_file(table, log.checkpoint)} cannot be read, and {fault}"
-    commits = (delta_log.commit_file(table, version) for version in range(usable.checkpoint + 1, log.newest + 1))
-    return fault or next((found for file in commits if (found := _commit_fault(file))), None)
+    if fault:
+        return fault
+    first = _first_commit_fault(table, range(usable.checkpoint + 1, log.newest + 1))
+    return None if first is None else first[1]
 
 
 def incomplete(table: Path, fault: str) -> TableIncomplete:
@@ -121,7 +120,7 @@ def unreadable(table: Path, error: Exception) -> TableIncomplete:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _folder_lock(folder: Path) -> Iterator[None]:
     """Lock a folder against other processes that set files aside in it."""
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -137,30 +136,39 @@ def _usable(table: Path) -> delta_log.Log:
     sizes = {
         version: size
         for version, size in log.checkpoints.items()
-        if _is_whole(delta_log.checkpoint_file(table, version))
+        if _is_readable(delta_log.checkpoint_file(table, version))
     }
     return delta_log.Log(table, log.commits, sizes)
 
 
 def _first_fault(table: Path, versions: Iterable[int]) -> tuple[int, str] | None:
-    """Return the version of the first unusable commit, and its fault; None if all are usable."""
-    actions: dict[int, list[dict[str, Any]]] = {}
-    fault = None
-    for version in versions:
-        found = _commit_fault(delta_log.commit_file(table, version))
-        if found is not None:
-            fault = version, found
-            break
-        actions[version] = delta_log.actions(delta_log.commit_file(table, version))
+    """Return the first version whose commit or an added file is unusable, and its fault; None without one.
+
+    A file that a later commit removes is not checked, because a vacuum may have deleted it.
+    """
+    versions = list(versions)
+    fault = _first_commit_fault(table, versions)
+    readable = [version for version in versions if fault is None or version < fault[0]]
+    actions = {version: delta_log.actions(delta_log.commit_file(table, version)) for version in readable}
     removed = {action["remove"]["path"] for each in actions.values() for action in each if "remove" in action}
     for version, each in actions.items():
-        live = [action["add"] for action in each if "add" in action and action["add"]["path"] not in removed]
-        if found := next((found for add in live if (found := _file_fault(table, add))), None):
-            return version, found
+        for action in each:
+            is_live = "add" in action and action["add"]["path"] not in removed
+            if is_live and (file_fault := _file_fault(table, action["add"])):
+                return version, file_fault
     return fault
 
 
+def _first_commit_fault(table: Path, versions: Iterable[int]) -> tuple[int, str] | None:
+    """Return the first version whose commit is unusable, and its fault; None without one."""
+    for version in versions:
+        if fault := _commit_fault(delta_log.commit_file(table, version)):
+            return version, fault
+    return None
+
+
 def _commit_fault(file: Path) -> str | None:
+    """Return the fault of a commit: missing, empty or not JSON."""
     try:
         actions = delta_log.actions(file)
     except FileNotFoundError:
@@ -182,7 +190,7 @@ def _file_fault(table: Path, add: dict[str, Any]) -> str | None:
     return f"{file} is missing or broken"
 
 
-def _is_whole(checkpoint: Path) -> bool:
+def _is_readable(checkpoint: Path) -> bool:
     try:
         pq.read_table(checkpoint)
     except (OSError, pa.ArrowException):
@@ -190,7 +198,8 @@ def _is_whole(checkpoint: Path) -> bool:
     return True
 
 
-def _is_wrong(hint: Path, log: delta_log.Log) -> bool:
+def _is_stale(hint: Path, log: delta_log.Log) -> bool:
+    """Return whether the hint exists, but names no checkpoint of the log."""
     try:
         return json.loads(hint.read_bytes())["version"] not in log.checkpoints
     except FileNotFoundError:
