@@ -50,7 +50,7 @@ class Log:
         return max((version for version, size in self.checkpoints.items() if size), default=-1)
 
     def fault(self, through: int) -> str | None:
-        """Return which commit after the checkpoint and up to `through` is missing or empty first; None if all exist.
+        """Return the first missing or empty commit after the checkpoint, up to version `through`; None without one.
 
         Commits up to the checkpoint are not needed, because the checkpoint contains their changes.
         """

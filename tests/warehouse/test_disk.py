@@ -1,0 +1,39 @@
+"""Writes of files and folders are synced, and replace a file as a whole."""
+
+from pathlib import Path
+
+from warehouse import disk
+
+
+def test_written_file_and_its_folder_are_synced(tmp_path: Path, synced: set[Path]) -> None:
+    file = tmp_path / "record.json"
+    disk.write(file, b"old")
+    disk.write(file, b"new")
+    assert file.read_bytes() == b"new"
+    assert {tmp_path / "record.json.new", tmp_path} <= synced
+    assert [path.name for path in tmp_path.iterdir()] == ["record.json"]
+
+
+def test_write_replaces_the_file_for_readers_that_have_the_old_one_open(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    disk.write(file, b"old content")
+    with file.open("rb") as reader:
+        disk.write(file, b"new")
+        assert reader.read() == b"old content"
+
+
+def test_write_that_a_killed_process_did_not_finish_is_repeated(tmp_path: Path) -> None:
+    (tmp_path / "record.json.new").write_bytes(b"unfinished and longer")
+    disk.write(tmp_path / "record.json", b"new")
+    assert (tmp_path / "record.json").read_bytes() == b"new"
+
+
+def test_new_folders_are_synced_in_their_parents(tmp_path: Path, synced: set[Path]) -> None:
+    disk.make_folder(tmp_path / "a" / "b", mode=0o700)
+    assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
+    assert synced == {tmp_path, tmp_path / "a"}
+
+
+def test_existing_folder_is_not_synced(tmp_path: Path, synced: set[Path]) -> None:
+    disk.make_folder(tmp_path)
+    assert synced == set()
