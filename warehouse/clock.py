@@ -1,8 +1,8 @@
 """Check that the system's clock can be trusted, before data is removed by its age.
 
 A clock that jumps ahead by a year makes every hit look older than the retention. The newest trusted time is therefore
-stored in the lake's folder. A time far from it may be correct, because the service was switched off for long. It is
-trusted after the clock has advanced by a day since the jump, or when an operator confirms it.
+stored in the lake's folder. A time far from it can be correct, for example after the service was off for months. Such a
+time is trusted once the clock has advanced by a day since the jump, or once an operator confirms it.
 """
 
 from collections.abc import Callable
