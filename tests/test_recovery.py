@@ -186,15 +186,15 @@ def test_hits_accepted_after_an_older_copy_came_back_are_counted_and_those_of_th
 
 def test_reader_refuses_a_lake_that_became_newer_than_the_hot_log(folder: Folder) -> None:
     site = Site(folder.data)
-    views = site.views()
-    assert views.fault() is None
+    reports = site.reports()
+    assert reports.fault() is None
     for spec in delta_table.TABLES:
         table = site.table(spec)
         delta_table.append(table, spec.schema.empty_table(), batches.node_id(site.hot), 9)
-    assert "is older than the lake, which has its batches up to 9" in str(views.fault())
+    assert "is older than the lake, which has its batches up to 9" in str(reports.fault())
     with pytest.raises(HotLogBehind, match="readership recover"):
         site.load()
-    views.close()
+    reports.close()
     site.close()
 
 

@@ -1,4 +1,4 @@
-"""Rules for tests, small enough to work out by hand: they look at the user agent's first word alone."""
+"""Rules for tests, simple enough to apply by hand: only the first word of the user agent matters."""
 
 import pyarrow as pa
 
@@ -9,13 +9,13 @@ TODAY = "today"
 AGENTS = {"GPTBot": "OpenAI", "ClaudeBot": "Anthropic"}
 
 
-def says(user_agent: str) -> dict[str, str | None]:
-    """An agent is named by the first word; nothing is a bot; whatever else is a person, whose browser is that word."""
+def classification_of(user_agent: str) -> dict[str, str | None]:
+    """Return `ai` for an agent's name as the first word, `bot` for an empty one, and else `human` with that browser."""
     word = user_agent.partition("/")[0]
-    said: dict[str, str | None] = {**dict.fromkeys(CLASSIFICATION.names), "ruleset": TODAY, "user_agent": user_agent}
+    unknown: dict[str, str | None] = {**dict.fromkeys(CLASSIFICATION.names), "ruleset": TODAY, "user_agent": user_agent}
     if word in AGENTS:
         return {
-            **said,
+            **unknown,
             "traffic": "ai",
             "agent": word,
             "operator": AGENTS[word],
@@ -23,12 +23,12 @@ def says(user_agent: str) -> dict[str, str | None]:
             "rule": f"ai:{word}",
         }
     if not word:
-        return {**said, "traffic": "bot", "rule": "bot:empty"}
-    return {**said, "traffic": "human", "rule": "human", "browser": word, "os": "os", "device": "desktop"}
+        return {**unknown, "traffic": "bot", "rule": "bot:empty"}
+    return {**unknown, "traffic": "human", "rule": "human", "browser": word, "os": "os", "device": "desktop"}
 
 
 def table(user_agents: list[str]) -> pa.Table:
-    return pa.Table.from_pylist([says(each) for each in user_agents], CLASSIFICATION)
+    return pa.Table.from_pylist([classification_of(each) for each in user_agents], CLASSIFICATION)
 
 
 RULES = Rules(TODAY, table)

@@ -1,4 +1,4 @@
-"""A data folder with a hot log and a lake, and rows for it, for tests of the warehouse."""
+"""Data folder and rows for tests of the warehouse."""
 
 import json
 import os
@@ -35,8 +35,8 @@ Row = dict[str, Any]
 
 
 def view(path: str = "/a", ts: datetime = NOON, **columns: Any) -> Row:
-    """A row of a hot batch; by default a person's view of a page of the project `site`."""
-    said = {
+    """Return a row of a hot batch; by default a human view of a page of the project `site`."""
+    classification = {
         "project_id": "site",
         "traffic": "human",
         "rule": "human",
@@ -44,16 +44,16 @@ def view(path: str = "/a", ts: datetime = NOON, **columns: Any) -> Row:
         "user_agent": "",
         "source": "log",
     }
-    return {**dict.fromkeys(HOT.names), **said, "path": path, "ts": ts, "received_at": ts, **columns}
+    return {**dict.fromkeys(HOT.names), **classification, "path": path, "ts": ts, "received_at": ts, **columns}
 
 
 def key(row: Row) -> tuple[Any, ...]:
-    """What one count of `daily_views` is of."""
+    """Return the key under which `daily_views` counts a row."""
     return row["project_id"], row["ts"].astimezone(UTC).date(), row["path"], row["traffic"], row["agent"]
 
 
 class Site:
-    """A data folder with a hot log and a lake, and what a test does to it and asks of it."""
+    """A data folder with a hot log and a lake, with shortcuts to write and read it."""
 
     def __init__(self, folder: Path, *, is_new: bool = True) -> None:
         self.hot_log, self.root, self.spill = folder / "hot.sqlite", folder / "lake", folder / "spill"
@@ -89,7 +89,7 @@ class Site:
         return delta_table.state(self.table(spec), spec, batches.node_id(self.hot))
 
     def stored(self, spec: delta_table.Spec) -> list[Row]:
-        """The rows of a table, as the Delta library reads them: not by way of our own file lists."""
+        """Return the rows of a table as the Delta library reads them, independently of our own file lists."""
         rows: list[Row] = self.table(spec).to_pyarrow_table().to_pylist()
         return rows
 
@@ -97,7 +97,7 @@ class Site:
         return sorted(row["event_id"] for row in self.stored(delta_table.HITS_TABLE))
 
     def daily_views(self) -> Counter[tuple[Any, ...]]:
-        """The views of each key, partial counts added up."""
+        """Return the views of each key, with partial counts added up."""
         counts: Counter[tuple[Any, ...]] = Counter()
         for row in self.stored(delta_table.DAILY_VIEWS_TABLE):
             assert row["month"] == row["date"].isoformat()[:7]
@@ -105,14 +105,14 @@ class Site:
         return counts
 
     def waiting(self) -> int:
-        """Rows in the hot log."""
+        """Return the number of rows in the hot log."""
         return batches.backlog(self.hot).rows
 
-    def views(self) -> Reports:
+    def reports(self) -> Reports:
         return Reports(SnapshotReader(self.hot_log, self.root), self.spill)
 
     def age(self) -> None:
-        """As if the last commit of each table had been two hours ago: the files' times, and those in the log."""
+        """Set the times of all files and of the tables' logs to two hours ago."""
         then_s = time.time() - 2 * HOUR_S
         for log in self.root.glob("*/_delta_log/*.json"):
             actions = [json.loads(line) for line in log.read_text().splitlines()]
@@ -124,7 +124,7 @@ class Site:
             os.utime(path, (then_s, then_s))
 
     def faults(self) -> list[str]:
-        """What the doctor finds wrong."""
+        """Return the faults that the doctor finds."""
         found = doctor.examine(self.hot_log, self.root, self.spill, 0)
         return [finding.fault for finding in found if finding.fault is not None]
 
@@ -134,14 +134,14 @@ class Site:
 
 
 def some_rows(first: int, count: int) -> list[Row]:
-    """Rows of three days, three paths and four kinds of reader, each with an event id of its own."""
-    readers = [("human", None), ("ai", "GPTBot"), ("ai", "ClaudeBot"), ("bot", None)]
+    """Return rows of three days, three paths, people, two AI agents and a bot, each with its own event id."""
+    visitors = [("human", None), ("ai", "GPTBot"), ("ai", "ClaudeBot"), ("bot", None)]
     return [
         view(
             path=f"/{number % 3}",
             ts=NOON + number % 3 * DAY + timedelta(microseconds=number),
-            traffic=readers[number % 4][0],
-            agent=readers[number % 4][1],
+            traffic=visitors[number % 4][0],
+            agent=visitors[number % 4][1],
             event_id=f"event-{number:06d}",
         )
         for number in range(first, first + count)
@@ -169,6 +169,6 @@ def on_step(step):
 
 
 def die_at(site: Site, call: str, step: str, passes: int = 0) -> None:
-    """Run a call in another process, which kills itself at the step, after passing it so many times."""
+    """Run a call in another process, which kills itself at the step after it has passed the step `passes` times."""
     command = [sys.executable, "-c", AND_DIE + call, site.root.parent, step, str(passes)]
     assert subprocess.run(command, cwd=ROOT, check=False).returncode == -signal.SIGKILL

@@ -1,4 +1,4 @@
-"""The doctor finds each invariant that was broken on purpose, names it, and goes on to the others."""
+"""The doctor reports each invariant that a test breaks, and checks the others."""
 
 import os
 import shutil
@@ -41,17 +41,17 @@ ALL = {SPACE, LOG, COMPLETE, UNFINISHED, DROPPED, FILES, HOT_FILE, CHECKSUM, HOT
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterable[Site]:
-    """Rows in compacted files, in files as loaded, and in the hot log."""
-    made = Site(tmp_path / "data")
+    """Yield a site with rows in compacted files, in loaded files, and in the hot log."""
+    site = Site(tmp_path / "data")
     for first in (0, 10):
-        made.post(*some_rows(first, 10))
-        made.load()
-    made.compact()
-    made.post(*some_rows(20, 5))
-    made.load()
-    made.post(*some_rows(25, 5))
-    yield made
-    made.close()
+        site.post(*some_rows(first, 10))
+        site.load()
+    site.compact()
+    site.post(*some_rows(20, 5))
+    site.load()
+    site.post(*some_rows(25, 5))
+    yield site
+    site.close()
 
 
 def findings(site: Site) -> dict[str, str | None]:
@@ -168,14 +168,14 @@ def test_event_id_of_two_projects_or_of_two_weeks_is_no_fault(site: Site) -> Non
     assert faults(site) == {}
 
 
-def test_event_id_taken_again_in_the_second_its_seven_days_end_is_no_fault(site: Site) -> None:
-    almost = NOON + 7 * DAY - timedelta(milliseconds=999)  # the hot log remembers whole seconds
+def test_event_id_accepted_again_in_the_second_when_its_seven_days_end_is_no_fault(site: Site) -> None:
+    almost = NOON + 7 * DAY - timedelta(milliseconds=999)  # the hot log stores whole seconds
     site.post(view(event_id="same"), view(event_id="same", received_at=almost))
     assert faults(site) == {}
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ("UPDATE batches SET message = x'00'", "batch 4 cannot be read: "),
         ("UPDATE batches SET message = substr(message, 1, length(message) / 2)", "batch 4 cannot be read: "),
@@ -183,12 +183,12 @@ def test_event_id_taken_again_in_the_second_its_seven_days_end_is_no_fault(site:
         ("UPDATE batches SET rows = 6", "batch 4 has 5 rows, not 6"),
     ],
 )
-def test_corrupt_hot_batch_is_found(site: Site, change: str, said: str) -> None:
+def test_corrupt_hot_batch_is_found(site: Site, change: str, message: str) -> None:
     site.hot.execute(change)
-    assert faults(site)[HOT_BATCH].startswith(said)
+    assert faults(site)[HOT_BATCH].startswith(message)
 
 
-def test_hot_log_that_is_no_sqlite_file_is_found(site: Site) -> None:
+def test_hot_log_that_is_not_an_sqlite_file_is_found(site: Site) -> None:
     site.hot.close()
     site.hot_log.write_bytes(b"This is no database. " * 1_000)
     assert "not a database" in faults(site)[HOT_FILE]
@@ -227,14 +227,14 @@ def test_hot_log_restored_from_an_older_copy_is_found(site: Site, tmp_path: Path
     assert "is older than the lake, which has its batches up to 5; its own end at 4: restore" in found[AHEAD]
 
 
-def test_empty_hot_log_is_found_and_not_filled(site: Site) -> None:
+def test_empty_hot_log_is_found_and_stays_empty(site: Site) -> None:
     site.hot.close()
     site.hot_log.write_bytes(b"")
     assert faults(site) == {HOT_FILE: "the file is empty"}
     assert site.hot_log.read_bytes() == b""
 
 
-def test_doctor_waits_for_the_lock_and_gives_up(site: Site) -> None:
+def test_doctor_times_out_on_the_lock(site: Site) -> None:
     with write_lock(site.root, 0), pytest.raises(LakeBusy):
         findings(site)
 
@@ -251,7 +251,7 @@ for finding in doctor.examine(folder / "hot.sqlite", folder / "lake", folder / "
 
 
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Los_Angeles"])
-def test_all_is_well_whatever_the_time_zone_of_the_machine(site: Site, zone: str) -> None:
+def test_time_zone_of_the_machine_causes_no_fault(site: Site, zone: str) -> None:
     site.post(view(ts=NOON.replace(day=30, hour=23)), view(ts=NOON.replace(day=1, hour=0)))
     command = [sys.executable, "-c", EXAMINE, site.root.parent]
     ran = subprocess.run(command, cwd=ROOT, env={**os.environ, "TZ": zone}, capture_output=True, text=True, check=True)

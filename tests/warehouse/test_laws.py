@@ -1,4 +1,4 @@
-"""Whatever is posted, loaded and compacted, and in whatever order, the answers are those of a dictionary."""
+"""After any sequence of posts, loads and maintenance, each report equals that of a dictionary."""
 
 import itertools
 import tempfile
@@ -57,11 +57,11 @@ page_sizes = st.integers(1, 4) | st.just(250)
 Counted = dict[str, tuple[int, int]]
 """Human and AI views by path."""
 Ranked = list[tuple[str, tuple[int, int]]]
-"""The same, most views first, then by path in byte order."""
+"""Paths with their human and AI views, most views first, then by path in byte order."""
 
 
 def expected(posted: Iterable[Row], project: str, start: datetime, end: datetime) -> Ranked:
-    """The oracle: a dictionary, sorted."""
+    """Return the expected ranking, counted in a dictionary."""
     counted: Counted = {}
     for row in posted:
         if row["project_id"] == project and start <= row["ts"] < end and row["traffic"] != "bot":
@@ -75,7 +75,7 @@ def answered(ranking: Ranking) -> Ranked:
 
 
 def pages(ranking: Ranking, limit: int) -> list[Report]:
-    """The pages as a client reads them: until there is no more."""
+    """Return all pages, read as a client reads them: until `has_more` is false."""
     read = [report(ranking, limit, 0)]
     while read[-1].has_more:
         read.append(report(ranking, limit, limit * len(read)))
@@ -83,18 +83,18 @@ def pages(ranking: Ranking, limit: int) -> list[Report]:
 
 
 class Warehouse(RuleBasedStateMachine):
-    """Posts, loads and upkeep in any order; every answer is compared with the oracle's."""
+    """Posts, loads and maintenance in any order. Each report is compared with the expected one."""
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory(prefix="readership-laws-")
         self.site = Site(Path(self.folder.name) / "data")
-        self.views = self.site.views()
+        self.reports = self.site.reports()
         self.posted: list[Row] = []
         self.is_waiting = False
 
     def teardown(self) -> None:
-        self.views.close()
+        self.reports.close()
         self.site.close()
         self.folder.cleanup()
 
@@ -106,7 +106,7 @@ class Warehouse(RuleBasedStateMachine):
 
     @rule(staged=posts)
     def stage(self, staged: list[Row]) -> None:
-        """As an import does with many rows at once."""
+        """Post rows in staged files, as an import does."""
         self.site.stage(staged)
         self.posted += staged
         self.is_waiting = True
@@ -120,7 +120,7 @@ class Warehouse(RuleBasedStateMachine):
     @precondition(lambda self: self.is_waiting)
     @rule()
     def load_hits_alone(self) -> None:
-        """As a loader that dies between the two tables."""
+        """Load as a loader that is killed between its commits to the two tables."""
         with suppress(Died):
             self.site.load(_die_before_daily_views)
 
@@ -129,24 +129,24 @@ class Warehouse(RuleBasedStateMachine):
         self.site.compact(small_files_max)
 
     @rule()
-    def tidy(self) -> None:
+    def vacuum(self) -> None:
         compact.vacuum(self.site.hot, self.site.root, 0)
         self.is_waiting = False
 
     @rule(project=st.sampled_from(PROJECTS), start=bounds, end=bounds)
     def ask(self, project: str, start: datetime, end: datetime) -> None:
-        ranking = self.views.ranking(project, start, end, NOW)
+        ranking = self.reports.ranking(project, start, end, NOW)
         counted = expected(self.posted, project, start, end)
         assert answered(ranking) == counted
         assert (ranking.human, ranking.ai) == tuple(sum(views[i] for _, views in counted) for i in (0, 1))
 
     @rule(project=st.sampled_from(PROJECTS), start=bounds)
     def ask_to_now(self, project: str, start: datetime) -> None:
-        assert answered(self.views.ranking(project, start, None, NOW)) == expected(self.posted, project, start, NOW)
+        assert answered(self.reports.ranking(project, start, None, NOW)) == expected(self.posted, project, start, NOW)
 
     @rule(project=st.sampled_from(PROJECTS), start=bounds, end=bounds, limit=page_sizes)
     def page(self, project: str, start: datetime, end: datetime, limit: int) -> None:
-        ranking = self.views.ranking(project, start, end, NOW)
+        ranking = self.reports.ranking(project, start, end, NOW)
         ranked = expected(self.posted, project, start, end)
         read = pages(ranking, limit)
         shown = [page_view for page in read for page_view in page.views]
@@ -162,7 +162,7 @@ class Warehouse(RuleBasedStateMachine):
     def split(self, project: str, instants: tuple[datetime, datetime, datetime]) -> None:
         start, middle, end = sorted(instants)
         whole, left, right = (
-            dict(answered(self.views.ranking(project, *span, NOW)))
+            dict(answered(self.reports.ranking(project, *span, NOW)))
             for span in ((start, end), (start, middle), (middle, end))
         )
         none = (0, 0)
@@ -173,7 +173,7 @@ class Warehouse(RuleBasedStateMachine):
 
     @rule()
     def sql(self) -> None:
-        """The SQL views: `hits` row by row, and `daily_views` as its grouping."""
+        """Compare the SQL view `hits` row by row, and `daily_views` with its counts."""
         reader = SnapshotReader(self.site.hot_log, self.site.root)
         with self.site.database.cursor() as cursor:
             sql_views.create_temporary(cursor, reader.take())
@@ -192,11 +192,13 @@ class Warehouse(RuleBasedStateMachine):
     @invariant()
     def all_views_are_counted(self) -> None:
         for project in PROJECTS:
-            assert answered(self.views.ranking(project, FIRST, None, NOW)) == expected(self.posted, project, FIRST, NOW)
+            assert answered(self.reports.ranking(project, FIRST, None, NOW)) == expected(
+                self.posted, project, FIRST, NOW
+            )
 
 
 class Died(Exception):
-    """Stands for the end of the loader's process."""
+    """Signal that the loader ends here, in place of a kill."""
 
 
 def _die_before_daily_views(step: str) -> None:
@@ -222,7 +224,7 @@ TestWarehouse.settings = settings(
     stateful_step_count=15,
     deadline=None,
     derandomize=True,
-    phases=[Phase.generate, Phase.shrink],  # to explain a failure would take minutes
+    phases=[Phase.generate, Phase.shrink],  # the phase `explain` takes minutes
 )
 
 
@@ -231,11 +233,11 @@ INSTANTS = [
     for day in (2, 3, 4, 5)
     for microseconds in (0, NOON_US, DAY_US - 1)
 ]
-"""The month ends within them."""
+"""Instants around the end of a month."""
 
 
 @pytest.mark.parametrize("where", ["in the hot log", "loaded", "loaded apart", "compacted"])
-def test_range_from_one_hit_to_another_holds_the_first_and_not_the_last(tmp_path: Path, where: str) -> None:
+def test_range_includes_a_hit_at_its_start_and_excludes_one_at_its_end(tmp_path: Path, where: str) -> None:
     site = Site(tmp_path)
     posted = [view(f"/{i % 5}", ts, traffic="human" if i % 3 else "ai") for i, ts in enumerate(INSTANTS)]
     for row in posted:
@@ -246,10 +248,10 @@ def test_range_from_one_hit_to_another_holds_the_first_and_not_the_last(tmp_path
         site.load()
     if where == "compacted":
         site.compact()
-    views = site.views()
+    reports = site.reports()
     for start, end in itertools.combinations_with_replacement(INSTANTS, 2):
-        assert answered(views.ranking("site", start, end, NOW)) == expected(posted, "site", start, end)
-    views.close()
+        assert answered(reports.ranking("site", start, end, NOW)) == expected(posted, "site", start, end)
+    reports.close()
     site.close()
 
 
@@ -264,9 +266,7 @@ counts = st.integers(0, 3)
     st.integers(1, 250),
     st.integers(0, 10**19),
 )
-def test_page_is_a_slice_of_the_ranking_and_its_totals_are_of_the_whole(
-    views: Counted, limit: int, offset: int
-) -> None:
+def test_page_is_a_slice_of_the_ranking_with_the_totals_of_all_paths(views: Counted, limit: int, offset: int) -> None:
     listed = [{"path": path, "human": human, "ai": ai, "total": human + ai} for path, (human, ai) in views.items()]
     schema = pa.schema([("path", pa.string()), *((name, pa.int64()) for name in ("human", "ai", "total"))])
     human, ai = (sum(row[name] for row in listed) for name in ("human", "ai"))

@@ -1,4 +1,4 @@
-"""`hits` and `daily_views` agree in every answer, also while one has a day as it was and the other as it is."""
+"""`hits` and `daily_views` agree in each query, also while only one of them has been rewritten."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -25,8 +25,8 @@ ROWS = [
     for user_agent in ("GPTBot/1", "ClaudeBot/1", "Firefox/1", "")
     for project in ("site", "goes")
 ]
-"""Three months. Today's rules move all of them, but for the person's."""
-SPANS = ((FIRST, None), (NOON - 20 * DAY, NOON), (NOON - 1.5 * DAY, NOON + 0.5 * DAY))
+"""Hits of three months. The current rules reclassify all of them except the human ones."""
+RANGES = ((FIRST, None), (NOON - 20 * DAY, NOON), (NOON - 1.5 * DAY, NOON + 0.5 * DAY))
 Rewrite = Callable[[Site, catch_up.OnStep], object]
 REWRITES: dict[str, Rewrite] = {
     "reclassify": lambda site, on_step: reclassify.reclassify(
@@ -44,21 +44,21 @@ KILLED = {
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterable[Site]:
-    made = Site(tmp_path / "data")
-    write_agents(made.root, [])
-    made.post(*ROWS[::2])
-    made.load()
-    made.post(*ROWS[1::2])
-    yield made
-    made.close()
+    site = Site(tmp_path / "data")
+    write_agents(site.root, [])
+    site.post(*ROWS[::2])
+    site.load()
+    site.post(*ROWS[1::2])
+    yield site
+    site.close()
 
 
 @pytest.fixture
-def views(site: Site) -> Iterable[Reports]:
-    """It keeps what it counted at one step for the next."""
-    made = site.views()
-    yield made
-    made.close()
+def reports(site: Site) -> Iterable[Reports]:
+    """Yield reports whose cache is shared by all steps of a test."""
+    reports = site.reports()
+    yield reports
+    reports.close()
 
 
 def counts(connection: duckdb.DuckDBPyConnection, table: str, number: str) -> Counter[tuple[Any, ...]]:
@@ -68,17 +68,17 @@ def counts(connection: duckdb.DuckDBPyConnection, table: str, number: str) -> Co
     return Counter({tuple(key): views for *key, views in found})
 
 
-def assert_is_of_one_moment(site: Site, views: Reports, held: Counter[tuple[Any, ...]] | None = None) -> None:
-    """The views in SQL, and the exports, which take whole days from one table and the rest from the other."""
+def assert_consistent(site: Site, reports: Reports, expected_counts: Counter[tuple[Any, ...]] | None = None) -> None:
+    """Check that the SQL views agree, and that reports over whole and partial days equal them."""
     with sql.connect(site.root.parent) as connection:
         hits = counts(connection, "hits", "count(*)")
         assert counts(connection, "daily_views", "sum(views)") == hits
         counted = connection.sql("SELECT project_id, path, traffic, ts FROM hits WHERE traffic <> 'bot'")
         instants = [tuple(row.values()) for row in counted.to_arrow_table().to_pylist()]
-    assert held is None or hits == held
+    assert expected_counts is None or hits == expected_counts
     for project in ("site", "goes"):
-        for start, end in SPANS:
-            exported = views.ranking(project, start, end, NOON + 2 * DAY).paths.to_pylist()
+        for start, end in RANGES:
+            exported = reports.ranking(project, start, end, NOON + 2 * DAY).paths.to_pylist()
             expected = Counter(
                 (path, traffic) for of, path, traffic, ts in instants if of == project and start <= ts < (end or LAST)
             )
@@ -88,33 +88,33 @@ def assert_is_of_one_moment(site: Site, views: Reports, held: Counter[tuple[Any,
 
 
 @pytest.mark.parametrize("rewrite", REWRITES)
-def test_tables_agree_at_each_step_of_what_rewrites_them(site: Site, views: Reports, rewrite: str) -> None:
+def test_tables_agree_at_each_step_of_a_rewrite(site: Site, reports: Reports, rewrite: str) -> None:
     steps = Counter[str]()
 
     def look(step: str) -> None:
         steps[step] += 1
         site.post(view("/hot", ts=NOON - 20 * DAY), view("/hot", ts=NOON))
-        assert_is_of_one_moment(site, views)
+        assert_consistent(site, reports)
 
-    assert_is_of_one_moment(site, views, Counter(map(key, ROWS)))
+    assert_consistent(site, reports, Counter(map(key, ROWS)))
     REWRITES[rewrite](site, look)
     assert steps.keys() == set(reclassify.STEPS if rewrite == "reclassify" else erase.STEPS)
-    assert_is_of_one_moment(site, views)
+    assert_consistent(site, reports)
 
 
 @pytest.mark.parametrize(
     ("rewrite", "step"),
     [(each, step) for each, of in (("reclassify", reclassify), ("project", erase)) for step in of.STEPS],
 )
-def test_tables_agree_where_nobody_goes_on_after_a_kill(site: Site, views: Reports, rewrite: str, step: str) -> None:
+def test_tables_agree_after_a_rewrite_was_killed(site: Site, reports: Reports, rewrite: str, step: str) -> None:
     die_at(site, KILLED[rewrite], step, passes=1)
-    assert_is_of_one_moment(site, views)
+    assert_consistent(site, reports)
     site.post(view("/hot", ts=NOON - 20 * DAY), view("/hot", ts=NOON - 2 * DAY), view("/hot", ts=NOON))
-    assert_is_of_one_moment(site, views)
+    assert_consistent(site, reports)
     die_at(site, "load.load(hot, root, 10, on_step)", "before commit of daily_views")
-    assert_is_of_one_moment(site, views)
+    assert_consistent(site, reports)
     site.load()
-    assert_is_of_one_moment(site, views)
+    assert_consistent(site, reports)
     assert site.faults() == []
 
 
@@ -126,10 +126,13 @@ BEGIN, END = "begin", "end"
     [{1: BEGIN}, {2: BEGIN}, {3: BEGIN}, {1: END}, {2: END}, {3: END}, {1: BEGIN, 3: END}, {2: BEGIN, 3: END}],
     ids=str,
 )
-def test_snapshot_is_of_one_moment_if_a_rewrite_begins_or_ends_as_it_is_taken(
+def test_snapshot_is_consistent_if_a_rewrite_begins_or_ends_while_it_is_taken(
     site: Site, moments: dict[int, str]
 ) -> None:
-    """At the nth statement that it makes on the hot log, before that sees a row: notes, batches, notes."""
+    """Begin or end the rewrite at the nth statement on the hot log, before it reads a row.
+
+    The statements read the dirty days, the synced versions, the batches, and the dirty days again.
+    """
     reader, statements = SnapshotReader(site.hot_log, site.root), [0]
 
     def begin() -> None:
@@ -163,7 +166,7 @@ def test_snapshot_is_of_one_moment_if_a_rewrite_begins_or_ends_as_it_is_taken(
     reader.close()
 
 
-def test_days_of_another_month_and_hits_that_wait_are_told_as_they_are_while_one_is_noted(site: Site) -> None:
+def test_other_days_and_hot_rows_are_counted_right_while_a_day_is_dirty(site: Site) -> None:
     site.load()
     dirty_days.mark_dirty(site.hot, ["2026-09-14", "2026-09-16"])
     hot: list[Row] = [view("/hot", ts=NOON + days * DAY) for days in (-50, -1, 0, 1)]

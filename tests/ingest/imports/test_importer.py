@@ -70,9 +70,9 @@ def assert_is_the_sample(site: Site, summary: Summary) -> None:
     )
     assert (summary.human, summary.ai) == (EXPECTED["totals"]["human"], EXPECTED["totals"]["ai"])
     assert summary.skipped == EXPECTED["skipped"]
-    views = site.views()
-    ranking = views.ranking("site", FIRST, LAST, RECEIVED)
-    views.close()
+    reports = site.reports()
+    ranking = reports.ranking("site", FIRST, LAST, RECEIVED)
+    reports.close()
     assert ranking.paths.to_pylist() == EXPECTED["views"]
     assert {"human": ranking.human, "ai": ranking.ai, "total": ranking.human + ranking.ai} == EXPECTED["totals"]
 
@@ -84,13 +84,13 @@ def test_sample_log_gives_the_expected_views(site: Site) -> None:
 
 def test_sample_log_gives_the_expected_views_of_every_day(site: Site) -> None:
     imported(site, SAMPLE)
-    views = site.views()
+    reports = site.reports()
     found = {}
     for day in (date(2026, 9, 1) + timedelta(days=number) for number in range(-1, 31)):
         midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        ranking = views.ranking("site", midnight, midnight + timedelta(days=1), RECEIVED)
+        ranking = reports.ranking("site", midnight, midnight + timedelta(days=1), RECEIVED)
         found[str(day)] = {"human": ranking.human, "ai": ranking.ai}
-    views.close()
+    reports.close()
     outside = {"human": 0, "ai": 0}
     assert found == {"2026-08-31": outside, **EXPECTED["by_day"], "2026-10-01": outside}
 

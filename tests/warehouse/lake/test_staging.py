@@ -35,9 +35,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 def counted(site: Site) -> tuple[int, int]:
     """Human and AI views, as an export has them."""
-    views = site.views()
-    ranking = views.ranking("site", NOON - DAY, NOON + 9 * DAY, NOON)
-    views.close()
+    reports = site.reports()
+    ranking = reports.ranking("site", NOON - DAY, NOON + 9 * DAY, NOON)
+    reports.close()
     return ranking.human, ranking.ai
 
 

@@ -1,4 +1,4 @@
-"""Upkeep makes files fewer and changes no answer."""
+"""Compaction and vacuum reduce the number of files and change no answer."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -23,24 +23,24 @@ COLUMNS_OF_KEY = ("project_id", "date", "path", "traffic", "agent")
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterable[Site]:
-    made = Site(tmp_path / "data")
-    yield made
-    made.close()
+    site = Site(tmp_path / "data")
+    yield site
+    site.close()
 
 
 def load_each(site: Site, count: int, *, first: int = 0) -> None:
-    """So many loads of one row each."""
+    """Load `count` times, one row each."""
     for row in some_rows(first, count):
         site.post(row)
         site.load()
 
 
 def files(site: Site, spec: delta_table.Spec) -> Counter[str]:
-    """Live files of each partition."""
+    """Return the number of live files by partition."""
     return Counter(file.partition for file in site.state(spec).files)
 
 
-def test_compaction_makes_one_file_of_each_partition(site: Site) -> None:
+def test_compacted_partition_has_one_file(site: Site) -> None:
     load_each(site, 9)
     assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 3, "2026-09-17": 3}
     assert files(site, delta_table.DAILY_VIEWS_TABLE) == {"2026-09": 9}
@@ -72,7 +72,7 @@ def test_partial_counts_become_one_row_a_key(site: Site) -> None:
     }
 
 
-def test_partition_that_is_not_crowded_is_left_alone(site: Site) -> None:
+def test_partition_with_few_small_files_is_not_rewritten(site: Site) -> None:
     load_each(site, 9)
     version = site.state(delta_table.HITS_TABLE).version
     assert site.compact(small_files_max=3) == Compacted(partitions=1, files_before=9, files_after=1)
@@ -81,7 +81,7 @@ def test_partition_that_is_not_crowded_is_left_alone(site: Site) -> None:
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-def test_rows_of_every_file_stand_in_the_order_of_the_table(site: Site, compacted: bool) -> None:
+def test_rows_of_each_file_are_in_the_order_of_the_table(site: Site, compacted: bool) -> None:
     mixed = [
         view(path=path, project_id=project, ts=NOON + DAY * (number % 3) - timedelta(seconds=number))
         for number in range(90)
@@ -100,7 +100,7 @@ def test_rows_of_every_file_stand_in_the_order_of_the_table(site: Site, compacte
             assert places == sorted(places)
 
 
-def test_closed_before_leaves_the_open_day_and_month_alone(site: Site) -> None:
+def test_closed_before_excludes_the_open_day_and_month(site: Site) -> None:
     for _ in range(2):
         site.post(*(view(ts=NOON + day * DAY) for day in (-20, -16, -15, -1, 0)))
         site.load()
@@ -122,7 +122,7 @@ def test_closed_before_leaves_the_open_day_and_month_alone(site: Site) -> None:
     )
 
 
-def test_lake_is_free_after_each_partition(site: Site) -> None:
+def test_lake_is_unlocked_after_each_partition(site: Site) -> None:
     load_each(site, 9)
     waiting = some_rows(9, 4)
 
@@ -135,7 +135,7 @@ def test_lake_is_free_after_each_partition(site: Site) -> None:
     assert site.daily_views() == Counter(map(key, some_rows(0, 13)))
 
 
-def test_offsets_survive_compaction_checkpoint_and_log_cleaning(site: Site) -> None:
+def test_offsets_survive_compaction_checkpoint_and_vacuum(site: Site) -> None:
     load_each(site, 5)
     site.compact()
     site.age()
@@ -150,7 +150,7 @@ def test_offsets_survive_compaction_checkpoint_and_log_cleaning(site: Site) -> N
 
 
 def read_counts(site: Site, snapshot: Snapshot) -> tuple[int, int]:
-    """Hits and daily views of a snapshot, read by DuckDB from its own file list."""
+    """Return the hits and the daily views of a snapshot, as DuckDB reads them from its file list."""
     hits, views = engine.parquet(snapshot.hits.files), engine.parquet(snapshot.daily_views.files)
     counted = site.database.execute(
         f"SELECT (SELECT count(*) FROM {hits}), (SELECT sum(views) FROM {views})"
@@ -159,19 +159,19 @@ def read_counts(site: Site, snapshot: Snapshot) -> tuple[int, int]:
     return counted
 
 
-def test_reader_goes_on_with_the_files_it_began_with_after_they_were_compacted_and_tidied(site: Site) -> None:
+def test_snapshot_can_be_read_after_compaction_and_vacuum(site: Site) -> None:
     load_each(site, 6)
     reader = SnapshotReader(site.hot_log, site.root)
-    held = reader.take()
+    before_compaction = reader.take()
     site.compact()
     load_each(site, 4, first=6)
     compact.vacuum(site.hot, site.root, 0)
-    assert read_counts(site, held) == (6, 6)
+    assert read_counts(site, before_compaction) == (6, 6)
     assert read_counts(site, reader.take()) == (10, 10)
     reader.close()
 
 
-def test_reader_that_slept_while_the_log_was_cleaned_sees_what_is_there_now(site: Site) -> None:
+def test_idle_reader_sees_the_newest_rows_after_a_vacuum_truncated_the_log(site: Site) -> None:
     load_each(site, 2)
     reader = SnapshotReader(site.hot_log, site.root)
     reader.take()
@@ -192,7 +192,7 @@ def live(site: Site) -> set[str]:
     return {file.path for spec in delta_table.TABLES for file in site.state(spec).files}
 
 
-def test_files_that_a_commit_dropped_stay_on_disk_for_the_grace(site: Site) -> None:
+def test_removed_files_stay_on_disk_for_the_grace_period(site: Site) -> None:
     load_each(site, 4)
     site.age()
     before = on_disk(site)
@@ -201,12 +201,12 @@ def test_files_that_a_commit_dropped_stay_on_disk_for_the_grace(site: Site) -> N
     assert on_disk(site) == before | live(site)
 
 
-@pytest.mark.parametrize("forgotten", [False, True], ids=["named by the log", "forgotten by a checkpoint"])
-def test_files_that_a_commit_dropped_leave_the_disk_after_the_grace(site: Site, forgotten: bool) -> None:
+@pytest.mark.parametrize("is_checkpointed", [False, True], ids=["named in the log", "not named in the checkpoint"])
+def test_removed_files_are_deleted_after_the_grace_period(site: Site, is_checkpointed: bool) -> None:
     load_each(site, 4)
     site.compact()
     site.age()
-    if forgotten:  # as after every fiftieth commit
+    if is_checkpointed:  # as after each 50th commit
         for spec in delta_table.TABLES:
             site.table(spec).create_checkpoint()
     compact.vacuum(site.hot, site.root, 0)
@@ -214,7 +214,7 @@ def test_files_that_a_commit_dropped_leave_the_disk_after_the_grace(site: Site, 
     assert site.daily_views() == Counter(map(key, some_rows(0, 4)))
 
 
-def test_file_that_a_killed_loader_left_leaves_the_disk_after_the_grace(site: Site) -> None:
+def test_file_that_a_killed_loader_left_is_deleted_after_the_grace_period(site: Site) -> None:
     load_each(site, 1)
     written = Path(site.state(delta_table.HITS_TABLE).files[0].path)
     left = written.with_name("part-00000-left.parquet")
@@ -226,7 +226,7 @@ def test_file_that_a_killed_loader_left_leaves_the_disk_after_the_grace(site: Si
     assert on_disk(site) == live(site)
 
 
-def test_upkeep_waits_for_the_lock_and_gives_up(site: Site) -> None:
+def test_compaction_and_vacuum_time_out_on_the_lock(site: Site) -> None:
     load_each(site, 4)
     with write_lock(site.root, 0):
         with pytest.raises(LakeBusy):

@@ -1,4 +1,4 @@
-"""What is erased leaves both tables and the disk, wherever the erasure is killed, and nothing else goes with it."""
+"""Erased rows leave both tables and the disk, wherever the erasure is killed, and no other row is lost."""
 
 import time
 from collections import Counter
@@ -20,14 +20,14 @@ from warehouse.query.snapshot import SnapshotReader
 from warehouse.transaction import BUSY_TIMEOUT_S
 
 TODAY = date(2026, 9, 15)
-SECRET = "/only-of-the-project-that-goes"
+SECRET = "/only-in-the-deleted-project"
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterable[Site]:
-    made = Site(tmp_path / "data")
-    yield made
-    made.close()
+    site = Site(tmp_path / "data")
+    yield site
+    site.close()
 
 
 def erase_project(site: Site, project: str) -> int:
@@ -38,21 +38,21 @@ def erase_before(site: Site, days: int) -> int:
     return erase.erase_before(site.hot, site.root, TODAY, days, 0)
 
 
-def test_retention_removes_exactly_the_days_before(site: Site) -> None:
+def test_retention_deletes_exactly_the_days_before_it(site: Site) -> None:
     last_of_old = datetime(2026, 9, 4, 23, 59, 59, 999_999, tzinfo=UTC)
     old = [view(ts=last_of_old, path="/old"), view(ts=datetime(1970, 1, 1, tzinfo=UTC), path="/old")]
-    kept = [view(ts=datetime(2026, 9, 5, tzinfo=UTC)), view(), view(ts=NOON + 40 * DAY)]
-    site.post(*old, *kept)
+    retained = [view(ts=datetime(2026, 9, 5, tzinfo=UTC)), view(), view(ts=NOON + 40 * DAY)]
+    site.post(*old, *retained)
     site.load()
     assert erase_before(site, 10) == 2
-    assert sorted(row["ts"] for row in site.stored(delta_table.HITS_TABLE)) == [row["ts"] for row in kept]
-    assert site.daily_views() == Counter(map(key, kept))
+    assert sorted(row["ts"] for row in site.stored(delta_table.HITS_TABLE)) == [row["ts"] for row in retained]
+    assert site.daily_views() == Counter(map(key, retained))
     assert erase_before(site, 10) == 0
     assert site.load().rows == 0
     assert site.state(delta_table.HITS_TABLE).offset == 1
 
 
-def test_deleted_project_leaves_both_tables_and_no_other_goes_with_it(site: Site) -> None:
+def test_deleted_project_leaves_both_tables_and_other_projects_stay(site: Site) -> None:
     site.post(view(), view(project_id="site-2"), view(ts=NOON + DAY))
     site.load()
     site.post(view(ts=NOON - 40 * DAY), view(project_id="site-2", ts=NOON - 40 * DAY))
@@ -71,13 +71,13 @@ def test_nothing_to_erase_is_no_commit(site: Site) -> None:
     assert [site.state(spec).version for spec in delta_table.TABLES] == versions
 
 
-def left(site: Site, word: str) -> list[Path]:
-    """Parquet files that hold the word in any row, be they part of a table or forgotten ones."""
+def remaining(site: Site, word: str) -> list[Path]:
+    """Return the Parquet files that have a word in a row or in their name, also files that no table names."""
     files = list(site.root.rglob("*.parquet"))
     return [file for file in files if word in str(pq.ParquetFile(file).read().to_pylist()) or word in file.name]
 
 
-def test_nothing_of_a_deleted_project_is_on_the_disk_after_the_grace(site: Site) -> None:
+def test_no_file_has_a_row_of_a_deleted_project_after_the_grace_period(site: Site) -> None:
     for number in range(3):
         site.post(view(SECRET, ts=NOON + number * 20 * DAY, project_id="goes"), view())
         site.load()
@@ -85,11 +85,11 @@ def test_nothing_of_a_deleted_project_is_on_the_disk_after_the_grace(site: Site)
     site.post(view(SECRET, project_id="goes"), view())
     site.load()
     site.post(view(SECRET, project_id="goes"), view())
-    assert len(left(site, SECRET)) > 6
+    assert len(remaining(site, SECRET)) > 6
     assert erase_project(site, "goes") == 5
     site.age()
     compact.vacuum(site.hot, site.root, 0)
-    assert (left(site, SECRET), left(site, "goes")) == ([], [])
+    assert (remaining(site, SECRET), remaining(site, "goes")) == ([], [])
     assert site.daily_views() == {key(view()): 5}
     assert site.faults() == []
 
@@ -102,10 +102,8 @@ ERASURES: dict[str, Callable[[Site], object]] = {
 
 
 @pytest.mark.parametrize("erasure", ERASURES)
-def test_nothing_that_was_erased_or_loaded_is_left_in_the_hot_log_of_a_running_service(
-    site: Site, erasure: str
-) -> None:
-    """Its WAL is only emptied by itself when the last of its connections is closed."""
+def test_hot_log_of_a_running_service_has_no_bytes_of_erased_or_loaded_rows(site: Site, erasure: str) -> None:
+    """SQLite empties the WAL by itself only when the last connection is closed."""
     files = [site.hot_log, site.hot_log.with_name(f"{site.hot_log.name}-wal")]
     with closing(SnapshotReader(site.hot_log, site.root)) as service:
         site.post(view(SECRET, ts=NOON - 20 * DAY, project_id="goes"), view(SECRET, ts=NOON - 50 * DAY))
@@ -116,7 +114,7 @@ def test_nothing_that_was_erased_or_loaded_is_left_in_the_hot_log_of_a_running_s
         assert not any(SECRET.encode() in file.read_bytes() for file in files)
 
 
-def test_reader_that_stands_still_keeps_no_erasure_and_no_post_waiting(site: Site) -> None:
+def test_open_read_transaction_delays_no_erasure_and_no_post(site: Site) -> None:
     site.post(view(SECRET, project_id="goes"))
     with closing(batches.connect(site.hot_log)) as other:
         other.execute("BEGIN")
@@ -136,25 +134,25 @@ DAYS = "from datetime import date\nerase.erase_before(hot, root, date(2026, 9, 1
 @pytest.mark.parametrize("months_done", [0, 1])
 @pytest.mark.parametrize("step", erase.STEPS)
 @pytest.mark.parametrize("call", [PROJECT, DAYS], ids=["project", "days"])
-def test_erasure_killed_at_any_step_leaves_the_tables_in_agreement_and_can_be_repeated(
+def test_tables_agree_after_an_erasure_was_killed_at_any_step_and_it_can_be_repeated(
     site: Site, call: str, step: str, months_done: int
 ) -> None:
-    kept = [view(), view(ts=NOON - 2 * DAY)]
-    gone = [view(SECRET, project_id="goes", ts=NOON - days * DAY) for days in (20, 16, 50)]
-    site.post(*kept, *gone)
+    retained = [view(), view(ts=NOON - 2 * DAY)]
+    erased = [view(SECRET, project_id="goes", ts=NOON - days * DAY) for days in (20, 16, 50)]
+    site.post(*retained, *erased)
     site.load()
     die_at(site, call, step, months_done)
-    site.post(*kept)
+    site.post(*retained)
     assert site.load().rows == 2
     assert dirty_days.list_dirty(site.hot) == []
     assert site.faults() == []
-    left = [3, 2, 0][months_done + (step != "before delete from hits")]  # one hit of July, two of August
-    assert erase_project(site, "goes") + erase_before(site, 10) == left
-    assert site.daily_views() == Counter(map(key, kept * 2))
+    remaining = [3, 2, 0][months_done + (step != "before delete from hits")]  # one hit of July, two of August
+    assert erase_project(site, "goes") + erase_before(site, 10) == remaining
+    assert site.daily_views() == Counter(map(key, retained * 2))
     assert len(site.stored(delta_table.HITS_TABLE)) == 4
 
 
-def test_hits_that_come_during_an_erasure_are_loaded_with_its_next_month(site: Site) -> None:
+def test_hits_posted_during_an_erasure_are_loaded_with_its_next_month(site: Site) -> None:
     site.post(view(ts=NOON - 20 * DAY), view(ts=NOON - 50 * DAY), view())
     coming = [view("/b"), view("/c")]
 
@@ -170,8 +168,8 @@ def test_hits_that_come_during_an_erasure_are_loaded_with_its_next_month(site: S
     assert site.faults() == []
 
 
-def test_row_that_only_one_table_holds_is_erased_from_neither_too_early(site: Site) -> None:
-    """A loader killed between its commits leaves `hits` ahead: erased there alone, the row came back as a count."""
+def test_row_that_only_one_table_has_is_loaded_before_it_is_erased(site: Site) -> None:
+    """Reproduce a loader killed between its commits: a row erased from `hits` alone would come back as a count."""
     site.post(view(project_id="goes", ts=NOON - 20 * DAY), view())
     die_at(site, "load.load(hot, root, 10, on_step)", "before commit of daily_views")
     assert site.state(delta_table.HITS_TABLE).offset == 1
@@ -181,7 +179,7 @@ def test_row_that_only_one_table_holds_is_erased_from_neither_too_early(site: Si
     assert site.daily_views() == {key(view()): 1}
 
 
-def test_erasure_waits_for_the_lock_and_gives_up(site: Site) -> None:
+def test_erasure_times_out_on_the_lock(site: Site) -> None:
     with write_lock(site.root, 0):
         with pytest.raises(LakeBusy):
             erase_before(site, 1)

@@ -1,4 +1,4 @@
-"""Hot batches reach both tables exactly once, wherever a loader dies and however many run."""
+"""Each hot batch is in both tables exactly once, wherever a loader is killed and however many loaders run."""
 
 import shutil
 import signal
@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, key, some_rows, view
-from warehouse import daily_count
 from warehouse.errors import DataIncomplete, HotLogBehind, LakeBusy
 from warehouse.hotlog import batches
 from warehouse.integrity import durability
@@ -29,13 +28,13 @@ from warehouse.schema import HOT
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterable[Site]:
-    made = Site(tmp_path / "data")
-    yield made
-    made.close()
+    site = Site(tmp_path / "data")
+    yield site
+    site.close()
 
 
-def assert_holds_once(site: Site, rows: list[Row]) -> None:
-    """Both tables hold exactly these rows, by name; nothing waits, and both stand at the end of the hot log."""
+def assert_stored_once(site: Site, rows: list[Row]) -> None:
+    """Check that both tables have exactly these rows and the last offset, and that the hot log is empty."""
     assert site.event_ids() == sorted(row["event_id"] for row in rows)
     assert site.daily_views() == Counter(map(key, rows))
     assert site.waiting() == 0
@@ -62,7 +61,7 @@ load(batches.connect(folder / "hot.sqlite"), folder / "lake", 10, on_step)
 
 
 def die_at(site: Site, step: str, passes: int = 0) -> None:
-    """Load in another process, which kills itself at the step, after passing it so many times."""
+    """Load in another process, which kills itself at the step after it has passed the step `passes` times."""
     command = [sys.executable, "-c", LOAD_AND_DIE, site.root.parent, step, str(passes)]
     assert subprocess.run(command, cwd=ROOT, check=False).returncode == -signal.SIGKILL
 
@@ -73,24 +72,24 @@ def test_every_hit_is_counted_once_after_a_loader_was_killed_at_any_step(site: S
     site.post(*before[:6])
     site.post(*before[6:])
     die_at(site, step)
-    views = site.views()
-    assert views.ranking("site", NOON - DAY, NOON + 9 * DAY, NOON).human == 3  # 0, 4 and 8
-    views.close()
+    reports = site.reports()
+    assert reports.ranking("site", NOON - DAY, NOON + 9 * DAY, NOON).human == 3  # 0, 4 and 8
+    reports.close()
     site.post(*between)
     site.load()
-    assert_holds_once(site, before + between)
+    assert_stored_once(site, before + between)
 
 
-def test_loader_killed_between_two_commits_goes_on_behind_the_first(site: Site) -> None:
+def test_load_after_a_kill_between_two_commits_continues_after_the_first(site: Site) -> None:
     rows = post_more_than_a_commit_takes(site)
     die_at(site, "before commit of hits", passes=1)
     assert {site.state(spec).offset for spec in delta_table.TABLES} == {catch_up.COMMIT_BATCHES_MAX}
     assert site.waiting() == 1
     assert site.load() == Loaded(rows=1, commits=2)
-    assert_holds_once(site, rows)
+    assert_stored_once(site, rows)
 
 
-def test_batch_stays_in_the_hot_log_until_the_slower_table_holds_it(site: Site) -> None:
+def test_batch_stays_in_the_hot_log_until_both_tables_have_it(site: Site) -> None:
     rows = post_more_than_a_commit_takes(site)
     die_at(site, "before commit of daily_views")
     die_at(site, "after delete")
@@ -98,7 +97,7 @@ def test_batch_stays_in_the_hot_log_until_the_slower_table_holds_it(site: Site) 
     assert site.state(delta_table.DAILY_VIEWS_TABLE).offset == catch_up.COMMIT_BATCHES_MAX
     assert site.waiting() == 1
     site.load()
-    assert_holds_once(site, rows)
+    assert_stored_once(site, rows)
 
 
 def post_more_than_a_commit_takes(site: Site) -> list[Row]:
@@ -111,17 +110,17 @@ def post_more_than_a_commit_takes(site: Site) -> list[Row]:
     return rows
 
 
-def test_commit_holds_no_more_rows_than_the_limit_and_the_batch_that_passes_it(site: Site) -> None:
+def test_commit_ends_with_the_batch_that_reaches_the_limit_of_rows(site: Site) -> None:
     rows = catch_up.COMMIT_ROWS_MAX // 2
-    made = pa.Table.from_pylist([view()], HOT).take(pa.array([0] * rows))
+    batch = pa.Table.from_pylist([view()], HOT).take(pa.array([0] * rows))
     for _ in range(3):
-        batches.append(site.hot, made.combine_chunks().to_batches()[0], 0)
+        batches.append(site.hot, batch.combine_chunks().to_batches()[0], 0)
     assert site.load() == Loaded(rows=3 * rows, commits=4)
     assert sorted(file.rows for file in site.state(delta_table.HITS_TABLE).files) == [rows, 2 * rows]
     assert site.daily_views() == {key(view()): 3 * rows}
 
 
-def test_nothing_to_load_is_no_commit(site: Site) -> None:
+def test_empty_hot_log_makes_no_commit(site: Site) -> None:
     site.post(view())
     assert site.load() == Loaded(rows=1, commits=2)
     versions = [site.state(spec).version for spec in delta_table.TABLES]
@@ -130,7 +129,7 @@ def test_nothing_to_load_is_no_commit(site: Site) -> None:
 
 
 @pytest.mark.timeout(30)
-def test_batch_without_rows_is_passed_over(site: Site) -> None:
+def test_batch_without_rows_is_skipped(site: Site) -> None:
     site.post(*some_rows(0, 1))
     site.post()
     site.load()
@@ -138,17 +137,17 @@ def test_batch_without_rows_is_passed_over(site: Site) -> None:
     assert site.load().rows == 0
     site.post(*some_rows(1, 1))
     site.load()
-    assert_holds_once(site, some_rows(0, 2))
+    assert_stored_once(site, some_rows(0, 2))
 
 
-def test_each_step_is_told_in_its_order(site: Site) -> None:
-    told: list[str] = []
+def test_on_step_is_called_with_each_step_in_order(site: Site) -> None:
+    steps: list[str] = []
     site.post(view())
-    site.load(told.append)
-    assert tuple(told) == catch_up.STEPS
+    site.load(steps.append)
+    assert tuple(steps) == catch_up.STEPS
 
 
-def test_all_columns_come_back_from_the_lake_as_they_were_posted(site: Site) -> None:
+def test_all_columns_are_in_the_lake_as_they_were_posted(site: Site) -> None:
     whole = view(
         path="/caf%C3%A9",
         ts=datetime(2026, 9, 30, 23, 59, 59, 999_999, tzinfo=UTC),
@@ -174,7 +173,7 @@ def test_all_columns_come_back_from_the_lake_as_they_were_posted(site: Site) -> 
     assert site.stored(delta_table.HITS_TABLE) == [{**whole, "date": date(2026, 9, 30)}]
 
 
-def test_hot_log_restored_from_an_older_copy_is_told_and_nothing_is_loaded(site: Site, tmp_path: Path) -> None:
+def test_hot_log_restored_from_an_older_copy_is_refused_and_nothing_is_loaded(site: Site, tmp_path: Path) -> None:
     site.post(view(event_id="old"))
     site.hot.close()
     shutil.copy(site.hot_log, tmp_path / "copy")
@@ -190,7 +189,7 @@ def test_hot_log_restored_from_an_older_copy_is_told_and_nothing_is_loaded(site:
 
 
 @pytest.mark.timeout(30)
-def test_new_lake_beside_an_old_hot_log_takes_what_is_posted_after_its_loss_is_accepted(site: Site) -> None:
+def test_new_lake_beside_an_old_hot_log_is_loaded_after_the_loss_is_accepted(site: Site) -> None:
     site.post(view(event_id="a"))
     site.post(view(event_id="b"))
     site.load()
@@ -206,7 +205,7 @@ def test_new_lake_beside_an_old_hot_log_takes_what_is_posted_after_its_loss_is_a
     assert site.event_ids() == ["c"]
 
 
-def test_new_hot_log_in_place_of_a_lost_one_starts_from_its_own_beginning(site: Site) -> None:
+def test_new_hot_log_in_place_of_a_lost_one_is_loaded_from_its_first_batch(site: Site) -> None:
     site.post(view(event_id="a"))
     site.post(view(event_id="b"))
     site.load()
@@ -235,7 +234,7 @@ def test_two_nodes_load_into_one_lake_each_with_its_own_offset(site: Site, tmp_p
     other.close()
 
 
-def test_loader_waits_for_the_lock_of_another_and_gives_up(site: Site) -> None:
+def test_load_times_out_on_the_lock(site: Site) -> None:
     site.post(view())
     with write_lock(site.root, 0), pytest.raises(LakeBusy, match="held the lake's lock for 0 s"):
         site.load()
@@ -269,20 +268,20 @@ def test_two_loaders_at_once_count_every_hit_once(site: Site) -> None:
             loader.stdin.write("load\n")
     assert [loader.communicate() for loader in loaders] == [("loaded\n" * 12, None)] * 2
     assert [loader.returncode for loader in loaders] == [0, 0]
-    assert_holds_once(site, rows)
+    assert_stored_once(site, rows)
 
 
 @pytest.mark.parametrize("name", ["with a space", "it's", "two\"quotes'", "caf\xe9", "a*b?c", "#1"])
 def test_data_folder_may_have_an_odd_name(tmp_path: Path, name: str) -> None:
     site = Site(tmp_path / name)
-    views = site.views()
+    reports = site.reports()
     for _ in range(2):
         site.post(view(), view(traffic="ai", agent="GPTBot"))
         site.load()
     assert site.compact(1) == compact.Compacted(partitions=2, files_before=4, files_after=2)
-    found = views.ranking("site", NOON - DAY / 4, NOON + DAY, NOON)
+    found = reports.ranking("site", NOON - DAY / 4, NOON + DAY, NOON)
     assert (found.human, found.ai) == (2, 2)
-    views.close()
+    reports.close()
     site.close()
 
 
@@ -299,13 +298,8 @@ hot_rows = st.builds(
 
 @settings(deadline=None, derandomize=True)
 @given(st.lists(hot_rows, min_size=1))
-def test_rows_are_dated_and_counted_by_their_utc_day(rows: list[Row]) -> None:
+def test_rows_have_their_utc_day(rows: list[Row]) -> None:
     table = pa.Table.from_pylist(rows, HOT)
     dated = catch_up.hits_of(table).to_pylist()
     assert [row["date"] for row in dated] == [row["ts"].date() for row in dated]
     assert Counter(map(key, dated)) == Counter(map(key, rows))
-    counted = daily_count.count(table).to_pylist()
-    assert {(r["project_id"], r["date"], r["path"], r["traffic"], r["agent"]): r["views"] for r in counted} == Counter(
-        map(key, rows)
-    )
-    assert [row["month"] for row in counted] == [row["date"].isoformat()[:7] for row in counted]

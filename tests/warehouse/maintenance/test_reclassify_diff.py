@@ -23,7 +23,7 @@ def site(tmp_path: Path) -> Iterable[Site]:
 
 @pytest.fixture
 def cursor(site: Site) -> Iterable[duckdb.DuckDBPyConnection]:
-    """A cursor whose table `classified` has the user agents of the tests under the rules of `tests.warehouse.rules`."""
+    """Yield a cursor whose table `classified` has the tests' user agents under the rules of `tests.warehouse.rules`."""
     with site.database.cursor() as cursor:
         cursor.register("rules", table(["GPTBot/1", "ClaudeBot/1", "Firefox/1", ""]))
         cursor.execute("CREATE TEMP TABLE classified AS FROM rules")

@@ -1,4 +1,4 @@
-"""Days and months of `daily_views` counted anew are exactly what `hits` says, whoever dies or writes meanwhile."""
+"""Recounted days and months equal `hits`, whatever process is killed or writes meanwhile."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -30,25 +30,25 @@ ROWS = [
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterable[Site]:
-    """Three months, in compacted files, in files as loaded, and in the hot log."""
-    made = Site(tmp_path / "data")
-    made.post(*ROWS[:5])
-    made.load()
-    made.compact()
+    """Yield a site with hits of three months in compacted files, in loaded files, and in the hot log."""
+    site = Site(tmp_path / "data")
+    site.post(*ROWS[:5])
+    site.load()
+    site.compact()
     for row in ROWS[5:]:
-        made.post(row)
-        made.load()
-    made.post(*ROWS)
-    yield made
-    made.close()
+        site.post(row)
+        site.load()
+    site.post(*ROWS)
+    yield site
+    site.close()
 
 
-def run(site: Site) -> Rebuilt:
+def rebuild(site: Site) -> Rebuilt:
     return rollup.rebuild(site.hot, site.root, site.database, 0)
 
 
-def spoil(site: Site) -> None:
-    """Count wrongly, what is there and what is not; and count nothing in October."""
+def corrupt_counts(site: Site) -> None:
+    """Make counts too high, add counts without hits, and delete the counts of October."""
     counted = DeltaTable(str(site.root / "daily_views"))
     counted.delete("month = '2026-10'")
     counted.update(updates={"views": "views + 7"}, predicate="traffic = 'human'")
@@ -56,27 +56,27 @@ def spoil(site: Site) -> None:
     delta_table.append(counted, daily_count.count(pa.Table.from_pylist(more, HOT)), "another", 1)
 
 
-def test_daily_views_are_what_the_hits_say_whatever_they_were(site: Site) -> None:
-    spoil(site)
+def test_rebuilt_daily_views_equal_the_hits_whatever_they_were_before(site: Site) -> None:
+    corrupt_counts(site)
     assert len(site.faults()) == 1
-    told: list[tuple[int, int]] = []
-    done = rollup.rebuild(site.hot, site.root, site.database, 0, lambda done, of: told.append((done, of)))
+    progress: list[tuple[int, int]] = []
+    done = rollup.rebuild(site.hot, site.root, site.database, 0, lambda done, of: progress.append((done, of)))
     assert done == Rebuilt(months=4, views=2 * len(ROWS))
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert progress == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert site.daily_views() == Counter(map(key, 2 * ROWS))
     assert site.faults() == []
 
 
-def test_files_of_daily_views_that_are_gone_are_made_again(site: Site) -> None:
+def test_rebuild_replaces_missing_files_of_daily_views(site: Site) -> None:
     for file in site.state(delta_table.DAILY_VIEWS_TABLE).files:
         Path(file.path).unlink()
-    run(site)
+    rebuild(site)
     assert site.daily_views() == Counter(map(key, 2 * ROWS))
     assert site.faults() == []
 
 
 def test_each_month_is_one_file_in_the_order_of_the_table(site: Site) -> None:
-    run(site)
+    rebuild(site)
     assert [
         file.partition for file in sorted(site.state(delta_table.DAILY_VIEWS_TABLE).files, key=lambda f: f.partition)
     ] == [
@@ -89,14 +89,14 @@ def test_each_month_is_one_file_in_the_order_of_the_table(site: Site) -> None:
     assert places == sorted(places)
 
 
-def test_nothing_at_all_is_rebuilt_to_nothing(tmp_path: Path) -> None:
+def test_rebuild_of_an_empty_lake_makes_no_commit(tmp_path: Path) -> None:
     site = Site(tmp_path)
-    assert run(site) == Rebuilt(months=0, views=0)
+    assert rebuild(site) == Rebuilt(months=0, views=0)
     site.close()
 
 
-def test_offsets_stay_and_later_batches_are_counted_once(site: Site) -> None:
-    run(site)
+def test_rebuild_changes_no_offset_and_later_batches_are_counted_once(site: Site) -> None:
+    rebuild(site)
     assert {site.state(spec).offset for spec in delta_table.TABLES} == {batches.last_id(site.hot)}
     site.post(*ROWS)
     site.load()
@@ -106,13 +106,13 @@ def test_offsets_stay_and_later_batches_are_counted_once(site: Site) -> None:
 def test_batch_that_a_killed_loader_left_in_hits_alone_is_counted_once(site: Site) -> None:
     die_at(site, "load.load(hot, root, 10, on_step)", "before commit of daily_views")
     assert site.state(delta_table.HITS_TABLE).offset > site.state(delta_table.DAILY_VIEWS_TABLE).offset
-    run(site)
+    rebuild(site)
     site.load()
     assert site.daily_views() == Counter(map(key, 2 * ROWS))
 
 
-def test_hits_posted_while_a_table_is_written_do_not_part_the_tables(site: Site) -> None:
-    """The table that is written second must not take them either, or a rollup from the first would lose them."""
+def test_tables_have_the_same_offset_after_hits_were_posted_during_the_commit_to_one(site: Site) -> None:
+    """If only the second table had those hits, a recount from the first would lose them."""
 
     def post(step: str) -> None:
         if step == "before commit of hits":
@@ -131,16 +131,16 @@ REBUILD = "rollup.rebuild(hot, root, database, 10, on_step=on_step)"
 
 @pytest.mark.parametrize("passes", [0, 1])
 @pytest.mark.parametrize("step", rollup.STEPS)
-def test_rebuild_killed_at_any_step_leaves_each_month_as_it_was_or_right(site: Site, step: str, passes: int) -> None:
-    spoil(site)
+def test_rebuild_completes_after_one_that_was_killed_at_any_step(site: Site, step: str, passes: int) -> None:
+    corrupt_counts(site)
     die_at(site, REBUILD, step, passes)
-    run(site)
+    rebuild(site)
     assert site.daily_views() == Counter(map(key, 2 * ROWS))
     assert site.faults() == []
 
 
-def change(site: Site, *days: str) -> list[Row]:
-    """As if killed after `hits` changed and before `daily_views` followed: the days noted lost the hits of people."""
+def change_hits_only(site: Site, *days: str) -> list[Row]:
+    """Mark days dirty and delete their human hits, as a process killed before its commit to `daily_views` does."""
     dirty_days.mark_dirty(site.hot, days)
     for day in days:
         site.table(delta_table.HITS_TABLE).delete(f"date = '{day}' AND traffic = 'human'")
@@ -148,27 +148,27 @@ def change(site: Site, *days: str) -> list[Row]:
 
 
 @pytest.mark.parametrize("how", ["load", "doctor"])
-def test_days_noted_are_counted_by_the_next_load_or_doctor(site: Site, how: str) -> None:
+def test_dirty_days_are_recounted_by_the_next_load_or_doctor(site: Site, how: str) -> None:
     site.load()
-    kept = change(site, "2026-09-15", "2026-09-30")
+    unchanged = change_hits_only(site, "2026-09-15", "2026-09-30")
     assert site.daily_views() == Counter(map(key, 2 * ROWS))
     if how == "load":
         site.load()
     assert site.faults() == []
-    assert site.daily_views() == Counter(map(key, 2 * kept))
+    assert site.daily_views() == Counter(map(key, 2 * unchanged))
     assert dirty_days.list_dirty(site.hot) == []
     versions = [site.state(spec).version for spec in delta_table.TABLES]
     site.load()
     assert [site.state(spec).version for spec in delta_table.TABLES] == versions
 
 
-def test_day_noted_before_anything_changed_is_counted_to_the_same(site: Site) -> None:
+def test_recount_of_an_unchanged_day_changes_no_count(site: Site) -> None:
     dirty_days.mark_dirty(site.hot, ["2026-09-15", "2026-09-15", "2027-01-01"])
     site.load()
     assert site.daily_views() == Counter(map(key, 2 * ROWS))
 
 
-def test_last_rows_of_a_month_can_go(site: Site) -> None:
+def test_month_without_hits_has_no_file_after_a_recount(site: Site) -> None:
     site.load()
     dirty_days.mark_dirty(site.hot, ["2026-10-01"])
     site.table(delta_table.HITS_TABLE).delete("date = '2026-10-01'")
@@ -177,8 +177,8 @@ def test_last_rows_of_a_month_can_go(site: Site) -> None:
     assert site.faults() == []
 
 
-def test_other_days_of_the_month_are_copied_as_they_are(site: Site) -> None:
-    spoil(site)
+def test_other_days_of_the_month_are_copied_unchanged(site: Site) -> None:
+    corrupt_counts(site)
     before = site.daily_views()
     dirty_days.mark_dirty(site.hot, ["2026-09-15"])
     site.load()
@@ -186,13 +186,13 @@ def test_other_days_of_the_month_are_copied_as_they_are(site: Site) -> None:
     right = Counter(map(key, 2 * ROWS))
     of_day = {each for each in after if each[1] == NOON.date()}
     assert {each: after[each] for each in of_day} == {each: right[each] for each in right if each[1] == NOON.date()}
-    hot = Counter(map(key, ROWS))  # loaded meanwhile
+    hot = Counter(map(key, ROWS))  # loaded by the same call
     assert {each: n - hot[each] for each, n in after.items() if each not in of_day and n != hot[each]} == {
         each: n for each, n in before.items() if each[1] != NOON.date()
     }
 
 
-def test_month_into_which_another_node_wrote_meanwhile_is_counted_again(site: Site, tmp_path: Path) -> None:
+def test_recount_is_repeated_after_another_node_appended_to_the_month(site: Site, tmp_path: Path) -> None:
     other = batches.connect(tmp_path / "other.sqlite")
     wrote: list[Row] = []
 
@@ -208,7 +208,7 @@ def test_month_into_which_another_node_wrote_meanwhile_is_counted_again(site: Si
     other.close()
 
 
-def test_month_into_which_other_nodes_write_without_end_is_told(site: Site, tmp_path: Path) -> None:
+def test_recount_that_conflicts_with_each_commit_of_another_node_is_lake_busy(site: Site, tmp_path: Path) -> None:
     other = batches.connect(tmp_path / "other.sqlite")
 
     def write(step: str) -> None:
@@ -221,7 +221,7 @@ def test_month_into_which_other_nodes_write_without_end_is_told(site: Site, tmp_
     other.close()
 
 
-def test_rebuild_waits_for_the_lock_and_gives_up(site: Site) -> None:
+def test_rebuild_times_out_on_the_lock(site: Site) -> None:
     site.load()
     with write_lock(site.root, 0), pytest.raises(LakeBusy):
-        run(site)
+        rebuild(site)

@@ -28,7 +28,7 @@ def site(tmp_path: Path) -> Iterable[Site]:
 
 @pytest.fixture
 def reports(site: Site) -> Iterable[Reports]:
-    reports = site.views()
+    reports = site.reports()
     yield reports
     reports.close()
 

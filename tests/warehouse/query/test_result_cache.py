@@ -1,4 +1,4 @@
-"""The cache of report results is limited by bytes: texts count with their length, and slices with all they refer to."""
+"""The result cache is limited by bytes: strings count with their length, and slices with all memory that they use."""
 
 import weakref
 from collections.abc import Callable
@@ -58,7 +58,7 @@ def test_table_larger_than_the_cache_is_returned_and_evicts_no_other() -> None:
     assert get("small", never).num_rows == 10
 
 
-def test_slice_counts_with_the_whole_of_the_table_that_it_refers_to() -> None:
+def test_slice_counts_with_the_memory_of_the_whole_table() -> None:
     get = table_cache(10 * MB)
     slices = [weakref.ref(get(number, lambda: long_paths(1_000).slice(0, 1))) for number in range(10)]
     assert sum(each() is not None for each in slices) == 4

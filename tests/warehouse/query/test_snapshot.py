@@ -1,4 +1,4 @@
-"""A snapshot holds every hit once, whatever a loader in another process does meanwhile."""
+"""A snapshot has each hit once, whatever a loader in another process does meanwhile."""
 
 import shutil
 import subprocess
@@ -27,16 +27,16 @@ COUNTED = sum(row["traffic"] != "bot" for row in some_rows(0, ROWS))
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterable[Site]:
-    made = Site(tmp_path / "data")
-    yield made
-    made.close()
+    site = Site(tmp_path / "data")
+    yield site
+    site.close()
 
 
 @pytest.fixture
 def reader(site: Site) -> Iterable[SnapshotReader]:
-    made = SnapshotReader(site.hot_log, site.root)
-    yield made
-    made.close()
+    reader = SnapshotReader(site.hot_log, site.root)
+    yield reader
+    reader.close()
 
 
 POST_AND_LOAD = f"""
@@ -67,7 +67,7 @@ for number in range({BATCHES}):
 
 
 class Writer:
-    """Another process that posts, loads and compacts; `acknowledged` is how many rows it has committed so far."""
+    """Another process that posts, loads and compacts. `acknowledged` is the number of rows committed so far."""
 
     def __init__(self, site: Site) -> None:
         self.acknowledged = 0
@@ -86,12 +86,12 @@ class Writer:
     def is_writing(self) -> bool:
         return self.process.poll() is None
 
-    def ended(self) -> int:
+    def wait(self) -> int:
         self.listener.join()
         return self.process.wait()
 
 
-def hits_and_views(site: Site, snapshot: Snapshot) -> tuple[int, int]:
+def count_hits_and_views(site: Site, snapshot: Snapshot) -> tuple[int, int]:
     with site.database.cursor() as cursor:
         sql_views.create_temporary(cursor, snapshot)
         counted = cursor.execute(
@@ -103,13 +103,13 @@ def hits_and_views(site: Site, snapshot: Snapshot) -> tuple[int, int]:
 
 
 def rows_of(snapshot: Snapshot) -> tuple[int, int]:
-    """Rows of both tables. Far cheaper than a query, so that snapshots follow one another closely."""
+    """Return the number of rows of both tables without a query, so that many snapshots are taken in a short time."""
     stored = (sum(file.rows for file in state.files) for state in (snapshot.hits, snapshot.daily_views))
     hits, daily_views = stored
     return hits + snapshot.hits_hot.num_rows, daily_views + snapshot.daily_views_hot.num_rows
 
 
-def test_both_tables_agree_hold_what_was_acknowledged_and_never_shrink_while_another_process_loads(
+def test_tables_agree_have_all_acknowledged_rows_and_never_shrink_while_another_process_loads(
     site: Site, reader: SnapshotReader
 ) -> None:
     writer, before = Writer(site), 0
@@ -119,16 +119,16 @@ def test_both_tables_agree_hold_what_was_acknowledged_and_never_shrink_while_ano
         assert hits == views
         assert hits >= max(acknowledged, before)
         before = hits
-    assert writer.ended() == 0
-    assert hits_and_views(site, reader.take()) == (ROWS, ROWS)
+    assert writer.wait() == 0
+    assert count_hits_and_views(site, reader.take()) == (ROWS, ROWS)
 
 
-def test_report_never_shrinks_and_is_exact_in_the_end_while_another_process_loads(site: Site) -> None:
-    views, writer = site.views(), Writer(site)
+def test_report_never_shrinks_while_another_process_loads_and_is_exact_at_the_end(site: Site) -> None:
+    reports, writer = site.reports(), Writer(site)
     asked: list[Callable[[], int]] = [
-        lambda: total(views, FIRST, LAST),
-        lambda: total(views, NOON - DAY / 4, NOON + 3 * DAY),  # both edges from `hits`, days from `daily_views`
-        lambda: total(views, FIRST, None),
+        lambda: total(reports, FIRST, LAST),
+        lambda: total(reports, NOON - DAY / 4, NOON + 3 * DAY),  # both partial and whole days
+        lambda: total(reports, FIRST, None),
     ]
     before = [0] * len(asked)
     with ThreadPoolExecutor(len(asked)) as threads:
@@ -138,17 +138,17 @@ def test_report_never_shrinks_and_is_exact_in_the_end_while_another_process_load
             least = sum(row["traffic"] != "bot" for row in some_rows(0, acknowledged))
             assert all(now >= max(then, least) for now, then in zip(found, before, strict=True))
             before = found
-        assert writer.ended() == 0
+        assert writer.wait() == 0
         assert [ask() for ask in asked] == [COUNTED] * len(asked)
-    views.close()
+    reports.close()
 
 
-def total(views: Reports, start: object, end: object) -> int:
-    ranking = views.ranking("site", start, end, NOON + 9 * DAY)  # type: ignore[arg-type]
+def total(reports: Reports, start: object, end: object) -> int:
+    ranking = reports.ranking("site", start, end, NOON + 9 * DAY)  # type: ignore[arg-type]
     return ranking.human + ranking.ai
 
 
-def test_hit_that_is_loaded_and_deleted_just_as_the_hot_rows_are_read_is_not_missed(
+def test_hit_that_is_loaded_and_deleted_during_the_read_of_hot_rows_is_not_missed(
     site: Site, reader: SnapshotReader
 ) -> None:
     # SQLite calls the trace callback when a statement begins, before it reads a row.
@@ -157,25 +157,25 @@ def test_hit_that_is_loaded_and_deleted_just_as_the_hot_rows_are_read_is_not_mis
         site.post(*some_rows(count - 1, 1))
         snapshot = reader.take()
         assert site.waiting() == 0
-        assert hits_and_views(site, snapshot) == (count, count)
+        assert count_hits_and_views(site, snapshot) == (count, count)
     reader._hot.set_trace_callback(None)
 
 
-def test_snapshot_stays_as_it_was_taken(site: Site, reader: SnapshotReader) -> None:
+def test_snapshot_does_not_change_after_it_was_taken(site: Site, reader: SnapshotReader) -> None:
     site.post(*some_rows(0, 3))
     site.load()
     site.post(*some_rows(3, 2))
-    held = reader.take()
+    before_changes = reader.take()
     site.post(*some_rows(5, 4))
     site.load()
     site.compact()
     compact.vacuum(site.hot, site.root, 0)
-    assert hits_and_views(site, held) == (5, 5)
-    assert hits_and_views(site, reader.take()) == (9, 9)
+    assert count_hits_and_views(site, before_changes) == (5, 5)
+    assert count_hits_and_views(site, reader.take()) == (9, 9)
 
 
 def load_hits_alone(site: Site) -> None:
-    """As a loader that dies between the two tables."""
+    """Load as a loader that is killed between its commits to the two tables."""
 
     def die(step: str) -> None:
         if step == "before commit of daily_views":
@@ -193,10 +193,10 @@ def test_table_that_is_ahead_of_the_other_gets_fewer_hot_rows(site: Site, reader
     snapshot = reader.take()
     assert (snapshot.hits.offset, snapshot.daily_views.offset) == (1, 0)
     assert (snapshot.hits_hot.num_rows, snapshot.daily_views_hot.num_rows) == (2, 5)
-    assert hits_and_views(site, snapshot) == (5, 5)
+    assert count_hits_and_views(site, snapshot) == (5, 5)
 
 
-def test_staged_rows_are_in_each_table_once_while_the_loader_has_put_them_into_one_alone(
+def test_staged_rows_are_in_each_table_once_while_the_loader_has_committed_to_one_table_only(
     site: Site, reader: SnapshotReader
 ) -> None:
     site.stage(some_rows(0, 3))
@@ -205,9 +205,9 @@ def test_staged_rows_are_in_each_table_once_while_the_loader_has_put_them_into_o
     site.stage(some_rows(5, 1))
     snapshot = reader.take()
     assert (snapshot.hits.offset, snapshot.daily_views.offset) == (2, 0)
-    assert hits_and_views(site, snapshot) == (6, 6)
+    assert count_hits_and_views(site, snapshot) == (6, 6)
     site.load()
-    assert hits_and_views(site, reader.take()) == (6, 6)
+    assert count_hits_and_views(site, reader.take()) == (6, 6)
 
 
 @pytest.mark.timeout(30)
@@ -236,14 +236,14 @@ def test_cache_key_changes_with_each_hit_and_each_commit_and_with_nothing_else(
     assert len(set(keys)) == len(keys)
 
 
-def test_reader_opened_later_sees_the_same(site: Site, reader: SnapshotReader) -> None:
+def test_reader_that_is_opened_later_takes_the_same_snapshot(site: Site, reader: SnapshotReader) -> None:
     for first in range(0, 40, 4):
         site.post(*some_rows(first, 4))
         if first % 12 == 0:
             site.load()
         reader.take()
     late = SnapshotReader(site.hot_log, site.root)
-    assert hits_and_views(site, late.take()) == hits_and_views(site, reader.take()) == (40, 40)
+    assert count_hits_and_views(site, late.take()) == count_hits_and_views(site, reader.take()) == (40, 40)
     late.close()
 
 
@@ -251,41 +251,41 @@ def test_hot_rows_of_many_batches_are_joined(site: Site, reader: SnapshotReader)
     for number in range(2 * CHUNKS_MAX):
         site.post(*some_rows(number, 1))
         reader.take()
-    held = reader.take().hits_hot
-    assert held["event_id"].to_pylist() == [row["event_id"] for row in some_rows(0, 2 * CHUNKS_MAX)]
-    assert held["path"].num_chunks <= CHUNKS_MAX
+    before_changes = reader.take().hits_hot
+    assert before_changes["event_id"].to_pylist() == [row["event_id"] for row in some_rows(0, 2 * CHUNKS_MAX)]
+    assert before_changes["path"].num_chunks <= CHUNKS_MAX
 
 
-def test_rows_of_another_node_are_counted_once_too(site: Site, reader: SnapshotReader, tmp_path: Path) -> None:
+def test_rows_of_another_node_are_counted_once(site: Site, reader: SnapshotReader, tmp_path: Path) -> None:
     other = Site(tmp_path / "other")
     site.post(*some_rows(0, 3))
     other.root = site.root
     other.post(*some_rows(3, 4))
     other.load()
-    assert hits_and_views(site, reader.take()) == (7, 7)
+    assert count_hits_and_views(site, reader.take()) == (7, 7)
     assert reader.take().hits.offset == 0
     assert sum(file.rows for file in reader.take().hits.files) == 4
     assert site.state(delta_table.HITS_TABLE).offset == 0
     other.close()
 
 
-def test_hot_rows_read_before_a_fault_are_counted_once_it_is_mended(tmp_path: Path) -> None:
-    made = Site(tmp_path / "data")
-    made.post(view(path="/a"))
-    made.post(view(path="/b"))
-    whole = made.hot.execute("SELECT message FROM batches WHERE id = 2").fetchone()[0]
-    made.hot.execute("UPDATE batches SET message = x'00' WHERE id = 2")
-    reader = SnapshotReader(made.hot_log, made.root)
+def test_read_that_failed_is_repeated_without_a_lost_or_repeated_batch(tmp_path: Path) -> None:
+    site = Site(tmp_path / "data")
+    site.post(view(path="/a"))
+    site.post(view(path="/b"))
+    whole = site.hot.execute("SELECT message FROM batches WHERE id = 2").fetchone()[0]
+    site.hot.execute("UPDATE batches SET message = x'00' WHERE id = 2")
+    reader = SnapshotReader(site.hot_log, site.root)
     with pytest.raises(BatchDamaged):
         reader.take()
-    made.hot.execute("UPDATE batches SET message = ? WHERE id = 2", (whole,))
+    site.hot.execute("UPDATE batches SET message = ? WHERE id = 2", (whole,))
     assert reader.take().hits_hot["path"].to_pylist() == ["/a", "/b"]
     reader.close()
-    made.close()
+    site.close()
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 6, 10])
-def test_batches_that_are_joined_as_they_are_read_are_all_there(
+def test_no_batch_is_lost_when_batches_are_joined_during_the_read(
     site: Site, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     monkeypatch.setattr(snapshot, "PIECES_MAX", 3)

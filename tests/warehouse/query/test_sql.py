@@ -1,4 +1,4 @@
-"""An owner's own question sees the files and the hot rows of one moment, and changes nothing."""
+"""A query of the owner sees the files and the hot rows of one snapshot, and changes nothing."""
 
 import hashlib
 import subprocess
@@ -24,28 +24,28 @@ BY_PATH = "GROUP BY path ORDER BY path"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A name with the signs that SQL and DuckDB's file patterns take for their own."""
+    """Return a folder whose name has characters with a meaning in SQL and in DuckDB's file patterns."""
     return tmp_path / "o'ne data*?"
 
 
 @pytest.fixture
 def site(folder: Path) -> Iterable[Site]:
-    """A view in the lake and two in the hot log."""
-    made = Site(folder)
-    write_agents(made.root, [GPTBOT])
+    """Yield a site with one view in the lake and two in the hot log."""
+    site = Site(folder)
+    write_agents(site.root, [GPTBOT])
     (folder / "run").mkdir()
-    made.post(view(path="/a", traffic="ai", agent="GPTBot"))
-    made.load()
-    made.post(view(path="/a", traffic="ai", agent="GPTBot"), view(path="/b"))
-    yield made
-    made.close()
+    site.post(view(path="/a", traffic="ai", agent="GPTBot"))
+    site.load()
+    site.post(view(path="/a", traffic="ai", agent="GPTBot"), view(path="/b"))
+    yield site
+    site.close()
 
 
 @pytest.fixture
 def connection(site: Site, folder: Path) -> Iterable[duckdb.DuckDBPyConnection]:
-    made = warehouse.connect(folder)
-    yield made
-    made.close()
+    connection = warehouse.connect(folder)
+    yield connection
+    connection.close()
 
 
 def ask(folder: Path, question: str) -> list[dict[str, object]]:
@@ -61,12 +61,12 @@ def counted(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """What every file under a folder holds."""
+    """Return the SHA-256 of each file under a folder."""
     files = (file for file in folder.rglob("*") if file.is_file())
     return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def test_both_tables_hold_what_is_loaded_and_what_is_hot(site: Site, folder: Path) -> None:
+def test_both_views_have_loaded_and_hot_rows(site: Site, folder: Path) -> None:
     expected = [{"path": "/a", "n": 2}, {"path": "/b", "n": 1}]
     assert ask(folder, f"SELECT path, count(*) AS n FROM hits {BY_PATH}") == expected
     assert ask(folder, f"SELECT path, sum(views) AS n FROM daily_views {BY_PATH}") == expected
@@ -77,7 +77,7 @@ def test_agents_can_be_joined(site: Site, folder: Path) -> None:
     assert ask(folder, joined) == [{"operator": "OpenAI", "n": 2}]
 
 
-def test_hits_are_counted_before_anything_was_ever_loaded(tmp_path: Path) -> None:
+def test_hits_are_counted_before_the_first_load(tmp_path: Path) -> None:
     site = Site(tmp_path / "new")
     write_agents(site.root, [])
     site.post(view(path="/only", ts=NOON.replace(hour=23) + DAY))
@@ -99,7 +99,7 @@ def test_hits_are_counted_before_anything_was_ever_loaded(tmp_path: Path) -> Non
         ("WITH named AS (SELECT name FROM agents) FROM named", "GPTBot"),
     ],
 )
-def test_a_question_may_take_the_forms_that_only_read(site: Site, folder: Path, question: str, first: str) -> None:
+def test_statements_that_only_read_are_allowed(site: Site, folder: Path, question: str, first: str) -> None:
     assert next(iter(ask(folder, question)[0].values())) == first
 
 
@@ -118,7 +118,7 @@ def test_a_question_may_take_the_forms_that_only_read(site: Site, folder: Path, 
         "",
     ],
 )
-def test_anything_but_one_question_is_refused_and_changes_nothing(
+def test_any_other_statement_is_refused_and_changes_nothing(
     site: Site, folder: Path, question: str, tmp_path: Path
 ) -> None:
     before = contents(site.root)
@@ -129,7 +129,7 @@ def test_anything_but_one_question_is_refused_and_changes_nothing(
     assert contents(site.root) == before
 
 
-def test_a_pivot_is_told_to_name_its_values_and_then_taken(site: Site, folder: Path) -> None:
+def test_pivot_without_values_is_refused_with_advice_and_allowed_with_them(site: Site, folder: Path) -> None:
     with pytest.raises(InvalidSql, match=r"name the values of a PIVOT, as in PIVOT daily_views ON traffic IN \("):
         ask(folder, "PIVOT daily_views ON traffic USING sum(views)")
     named = "PIVOT daily_views ON traffic IN ('human', 'ai', 'bot') USING sum(views) GROUP BY path ORDER BY path"
@@ -139,13 +139,15 @@ def test_a_pivot_is_told_to_name_its_values_and_then_taken(site: Site, folder: P
     ]
 
 
-def test_a_plan_is_told_where_it_can_be_had(site: Site, folder: Path, connection: duckdb.DuckDBPyConnection) -> None:
+def test_explain_is_refused_with_advice_and_works_on_a_connection(
+    site: Site, folder: Path, connection: duckdb.DuckDBPyConnection
+) -> None:
     with pytest.raises(InvalidSql, match=r"EXPLAIN works on warehouse.connect\(\)"):
         ask(folder, "EXPLAIN SELECT * FROM hits")
     assert connection.execute("EXPLAIN SELECT * FROM hits").fetchall()
 
 
-def test_a_wrong_question_is_answered_in_the_words_of_duckdb(site: Site, folder: Path) -> None:
+def test_invalid_query_raises_the_message_of_duckdb(site: Site, folder: Path) -> None:
     with pytest.raises(InvalidSql, match="syntax error at or near"):
         ask(folder, "SELEC")
     with pytest.raises(InvalidSql, match='Referenced column "nothing" not found'):
@@ -154,20 +156,20 @@ def test_a_wrong_question_is_answered_in_the_words_of_duckdb(site: Site, folder:
         ask(folder, "FROM visits")
 
 
-def test_a_sum_is_a_plain_number_until_it_has_too_many_digits(site: Site, folder: Path) -> None:
+def test_sum_is_an_int64_unless_a_value_is_too_large(site: Site, folder: Path) -> None:
     question = "SELECT sum(views) AS few, sum(1::HUGEINT << 100) AS many FROM daily_views"
     with sql.run_query(folder, question) as answer:
         assert str(answer.schema.field("few").type) == "int64"
         assert answer.read_all()["many"].to_pylist() == [3 * 2**100]
 
 
-def test_an_answer_comes_while_it_is_made(site: Site, folder: Path) -> None:
+def test_result_is_streamed(site: Site, folder: Path) -> None:
     endless = "SELECT i FROM range(1000000000000) AS t (i)"
     with sql.run_query(folder, endless) as answer:
         assert answer.read_next_batch()["i"][0].as_py() == 0
 
 
-def test_a_row_that_cannot_be_computed_is_told_in_the_words_of_duckdb_when_it_comes(site: Site, folder: Path) -> None:
+def test_row_that_cannot_be_computed_raises_the_message_of_duckdb_when_it_is_read(site: Site, folder: Path) -> None:
     late = "SELECT CASE WHEN i = 9000000 THEN error('no such row') ELSE i END AS i FROM range(10000000) AS t (i)"
     with sql.run_query(folder, late) as answer:
         assert answer.read_next_batch().num_rows > 0
@@ -175,12 +177,12 @@ def test_a_row_that_cannot_be_computed_is_told_in_the_words_of_duckdb_when_it_co
             answer.read_all()
 
 
-def test_a_question_that_takes_too_much_memory_is_told_what_to_do(site: Site, folder: Path) -> None:
+def test_query_that_exceeds_the_memory_limit_is_refused_with_advice(site: Site, folder: Path) -> None:
     with pytest.raises(InvalidSql, match="more than 1GB of memory: ask about fewer days or columns"):
         ask(folder, "SELECT list(repeat('x', 1000) || i) AS all FROM range(2000000) AS t (i)")
 
 
-def test_a_connection_stays_at_its_moment_whatever_is_written_after(
+def test_connection_sees_its_snapshot_whatever_is_written_later(
     site: Site, connection: duckdb.DuckDBPyConnection, folder: Path
 ) -> None:
     site.post(view(path="/a"), view(path="/new"))
@@ -191,20 +193,18 @@ def test_a_connection_stays_at_its_moment_whatever_is_written_after(
         assert counted(later) == {"/a": 3, "/b": 1, "/new": 1}
 
 
-def test_a_connection_and_its_cursors_see_the_same(site: Site, connection: duckdb.DuckDBPyConnection) -> None:
+def test_cursors_see_the_snapshot_of_their_connection(site: Site, connection: duckdb.DuckDBPyConnection) -> None:
     with connection.cursor() as cursor:
         assert counted(cursor) == counted(connection)
 
 
-def test_every_column_says_what_it_means_in_sql_and_in_the_files(
-    site: Site, connection: duckdb.DuckDBPyConnection
-) -> None:
-    said = connection.sql(
+def test_each_column_has_its_comment_in_sql_and_in_the_files(site: Site, connection: duckdb.DuckDBPyConnection) -> None:
+    comments_in_sql = connection.sql(
         "SELECT table_name, column_name, comment FROM duckdb_columns() WHERE schema_name = 'main' AND NOT internal"
     ).fetchall()
     for name, schema in (("hits", HITS), ("daily_views", DAILY_VIEWS), ("agents", AGENTS)):
         comments = {field.name: field.metadata[b"comment"].decode() for field in schema}
-        assert {column: comment for table, column, comment in said if table == name} == comments
+        assert {column: comment for table, column, comment in comments_in_sql if table == name} == comments
     for spec in delta_table.TABLES:
         fields = site.table(spec).schema().fields
         assert {field.name: field.metadata["comment"] for field in fields} == {
@@ -244,7 +244,7 @@ def test_every_column_says_what_it_means_in_sql_and_in_the_files(
         "SET temp_directory = '{out}'",
     ],
 )
-def test_a_connection_writes_no_file_and_opens_none_but_those_of_the_tables(
+def test_connection_writes_no_file_and_opens_only_those_of_the_tables(
     site: Site, folder: Path, connection: duckdb.DuckDBPyConnection, tmp_path: Path, statement: str
 ) -> None:
     before, out = contents(site.root), tmp_path / "out"
@@ -258,7 +258,7 @@ def test_a_connection_writes_no_file_and_opens_none_but_those_of_the_tables(
     assert not list(out.iterdir())
 
 
-def test_a_connection_can_be_given_memory_threads_and_a_time_zone_and_spills(
+def test_memory_limit_threads_and_time_zone_of_a_connection_can_be_set_and_it_spills(
     folder: Path, connection: duckdb.DuckDBPyConnection
 ) -> None:
     for setting in ("memory_limit = '50MB'", "threads = 1", "TimeZone = 'Europe/Berlin'"):
@@ -271,7 +271,7 @@ def test_a_connection_can_be_given_memory_threads_and_a_time_zone_and_spills(
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_a_folder_without_data_is_named_and_left_alone(tmp_path: Path, there: bool) -> None:
+def test_folder_without_data_is_named_and_not_changed(tmp_path: Path, there: bool) -> None:
     empty = tmp_path / "nothing"
     if there:
         empty.mkdir()
@@ -280,7 +280,7 @@ def test_a_folder_without_data_is_named_and_left_alone(tmp_path: Path, there: bo
     assert [path.name for path in tmp_path.rglob("*")] == ["nothing"][: int(there)]
 
 
-def test_the_file_of_agents_is_written_only_when_it_would_differ(site: Site) -> None:
+def test_file_of_agents_is_written_only_when_its_content_changes(site: Site) -> None:
     file = site.root / "agents.parquet"
     before = file.stat()
     write_agents(site.root, [GPTBOT])
@@ -291,6 +291,6 @@ def test_the_file_of_agents_is_written_only_when_it_would_differ(site: Site) -> 
     assert sorted(path.name for path in site.root.glob("agents*")) == ["agents.parquet"]
 
 
-def test_naming_a_small_module_loads_neither_duckdb_nor_delta() -> None:
+def test_import_of_a_small_module_loads_neither_duckdb_nor_delta() -> None:
     loaded = "import sys, warehouse.errors; print({'duckdb', 'deltalake', 'pyarrow'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", loaded], text=True) == "set()\n"
