@@ -1,15 +1,15 @@
 """Agent jobs: a prompt becomes a pull request.
 
-In the order a prompt passes:
+In the order in which a prompt passes through them:
 
-- `jobs`: jobs, their turns and their webhooks in the control database.
-- `worker`: the threads and processes that work on turns.
+- `jobs`: jobs, their turns and their webhook messages in the control database.
+- `worker`: threads and processes that run turns.
 - `git`: the repository of a job: clone, commit and push.
-- `coding_agent`: the coding agents: how each is started, and how its output is read.
-- `sandbox`: the sandbox of a coding agent, and its gateway to the model.
-- `forge`: the pull request of a branch.
-- `process`: programs that end at their limits.
+- `coding_agent`: coding agents: how each one is started, and how its output is read.
+- `sandbox`: sandbox of a coding agent, and its gateway to the model server.
+- `forge`: pull requests at GitHub, GitLab, Gitea, Forgejo and Pagure.
+- `process`: programs with a time limit that end with their worker.
 - `retry`: retries of requests to a forge and of writes to the control database.
-- `deadline`: requests that end at a deadline or with their turn.
+- `deadline`: requests with a deadline for the whole exchange.
 - `errors`: errors of this package, without HTTP.
 """

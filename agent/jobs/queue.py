@@ -18,7 +18,9 @@ from agent.jobs.tables import JOBS, TURNS
 from warehouse.control.database import transaction
 
 ATTEMPTS_MAX = 3
-TOO_MANY_ATTEMPTS = f"its worker died during the turn {ATTEMPTS_MAX} times; send the prompt again to retry"
+TOO_MANY_ATTEMPTS = (
+    f"its worker died or lost the control database in each of {ATTEMPTS_MAX} attempts; send the prompt again to retry"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ def claim(engine: sa.Engine, owner: str, now_us: int, lease_us: int) -> Lease | 
                 _end(connection, lease, Outcome(TOO_MANY_ATTEMPTS), now_us)
                 continue
             is_first = lease.attempt == 1
-            text = "begins" if is_first else f"begins again, attempt {lease.attempt}: its worker had died"
+            text = "begins" if is_first else f"begins again, attempt {lease.attempt}: its lease had expired"
             journal.append(connection, lease.job.id, lease.turn, "turn", text, now_us)
             return lease
     return None

@@ -6,7 +6,7 @@ import msgspec
 
 
 class CheckOutStep(msgspec.Struct, frozen=True):
-    """Work tree was checked out at `commit`.
+    """Check-out of the work tree at `commit`.
 
     `follows_up`: the commit is from the job's own branch. `mark` is the random text in the file `.turn` of the job's
     folder; it proves that the files in the folder are those of this attempt.
@@ -18,23 +18,23 @@ class CheckOutStep(msgspec.Struct, frozen=True):
 
 
 class RunStep(msgspec.Struct, frozen=True):
-    """Coding agent has finished; `session` resumes its session in a later turn."""
+    """Run of the coding agent. `session` identifies its session, which a later turn can resume."""
 
     session: str | None
 
 
 class CommitStep(msgspec.Struct, frozen=True):
-    """Changes were committed; `commit` is None if no file was changed."""
+    """Commit of the changes, with the id `commit`; None if no file was changed."""
 
     commit: str | None
 
 
 class PushStep(msgspec.Struct, frozen=True):
-    """Commit was pushed to the job's branch."""
+    """Push of the commit to the job's branch."""
 
 
 class PullRequestStep(msgspec.Struct, frozen=True):
-    """Job has an open pull request at `url`."""
+    """Open pull request of the job, at `url`."""
 
     url: str
 

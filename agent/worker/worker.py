@@ -169,7 +169,7 @@ class Worker:
             return Outcome(str(error))
         except Exception as error:  # the job must end with a reason, and other jobs must continue
             if is_temporary(error):
-                raise  # the outcome cannot be written: after the lease, the turn resumes at its last finished step
+                raise  # the outcome cannot be written: the turn continues once its lease has expired
             LOG.exception("turn %s of job %s", lease.turn, lease.job.id)
             return Outcome(INTERNAL_ERROR)
 

@@ -1,15 +1,15 @@
-"""Strict doubles of the four forges, for tests: what each documents, and nothing that it does not.
+"""Strict doubles of four forges: each accepts only requests that the documentation of the forge allows.
 
 GitHub  https://docs.github.com/en/rest/pulls/pulls
         https://docs.github.com/en/rest/branches/branches
 GitLab  https://docs.gitlab.com/api/merge_requests/, https://docs.gitlab.com/api/branches/
         https://docs.gitlab.com/api/rest/troubleshooting/
-Gitea   https://gitea.com/api/swagger; the words of its errors: routers/api/v1/repo/pull.go of go-gitea/gitea
+Gitea   https://gitea.com/api/swagger; error messages: routers/api/v1/repo/pull.go of go-gitea/gitea
 Forgejo https://codeberg.org/api/swagger
-Pagure  https://pagure.io/api/0/; what that leaves out is as 5.14.1 answered
+Pagure  https://pagure.io/api/0/; undocumented responses are those of version 5.14.1
 
-A parameter, a field or a path that is not in them is answered 400 and noted in `faults`,
-and a test that ends with faults is wrong.
+A request with an undocumented parameter, field or path gets status 400 and is recorded in `faults`. A test fails if
+there are faults at its end.
 """
 
 import json
@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from tests.agent.listening import Listening
 
 Right = Literal["read", "write"]
-Answer = tuple[int, Any, dict[str, str]]
+Response = tuple[int, Any, dict[str, str]]
 ForgeKind = Literal["github", "gitlab", "gitea", "pagure"]
 
 API: dict[ForgeKind, str] = {"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1", "pagure": "/api/0"}
@@ -39,12 +39,12 @@ class Pull:
     body: str
     state: Literal["open", "closed", "merged"] = "open"
     fork: str = ""
-    """Of another owner, if the branch is in a fork."""
+    """Owner of the fork that the branch is in; empty if the branch is in the repository itself."""
 
 
 @dataclass
 class ForgeDouble:
-    """One repository, `path`, of one forge. `branches` and `tags` tell what is in it at the moment."""
+    """Forge with one repository at `path`. `branches` returns the branches that exist at the time of a request."""
 
     kind: ForgeKind
     path: str = "team/site"
@@ -53,17 +53,17 @@ class ForgeDouble:
     tokens: dict[str, Right] = field(default_factory=lambda: {"forge-token": "write"})
     pulls: list[Pull] = field(default_factory=list)
     requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
-    """Each: method, path with query, headers in lower case."""
-    upsets: list[Answer] = field(default_factory=list)
-    """Answers given, one a request, before any is looked at; a status of 0 cuts the connection."""
+    """Method, path with query, and headers with names in lower case, of each request."""
+    upsets: list[Response] = field(default_factory=list)
+    """Responses to the next requests, which are not processed; status 0 closes the connection without a response."""
     lost: int = 0
-    """So many pull requests are made, and the answer is lost."""
+    """Number of creations that succeed but whose response is lost."""
     before_create: Callable[[], None] = lambda: None
     faults: list[str] = field(default_factory=list)
     page_max: int = 100
-    """Of pull requests in a page, if that is fewer than the forge's own, as Gitea's MAX_RESPONSE_ITEMS may say."""
+    """Maximum number of pull requests on a page, like MAX_RESPONSE_ITEMS of Gitea."""
     under: str = ""
-    """The path that the installation is under: `/git`."""
+    """Path that the installation is below, such as `/git`."""
     url: str = ""
 
     @property
@@ -80,9 +80,8 @@ class ForgeDouble:
         return pull
 
     def link(self, pull: Pull) -> str:
-        ways = {"github": "pull", "gitlab": "-/merge_requests", "gitea": "pulls", "pagure": "pull-request"}
-        way = ways[self.kind]
-        return f"{self.url}{self.under}/{self.path}/{way}/{pull.number}"
+        paths = {"github": "pull", "gitlab": "-/merge_requests", "gitea": "pulls", "pagure": "pull-request"}
+        return f"{self.url}{self.under}/{self.path}/{paths[self.kind]}/{pull.number}"
 
 
 @contextmanager
@@ -114,7 +113,7 @@ class Request:
 
 
 class _Fault(Exception):
-    """The request is not one that the forge documents."""
+    """Request that the documentation of the forge does not allow."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -122,34 +121,34 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        self._answer()
+        self._respond()
 
     def do_POST(self) -> None:
-        self._answer()
+        self._respond()
 
     def log_message(self, *arguments: object) -> None:
         """Tests read `requests`."""
 
-    def _answer(self) -> None:
+    def _respond(self) -> None:
         content = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.forge.requests.append((self.command, self.path, headers))
         try:
-            status, told, more = self.forge.upsets.pop(0) if self.forge.upsets else self._routed(content, headers)
+            status, body, more = self.forge.upsets.pop(0) if self.forge.upsets else self._routed(content, headers)
         except _Fault as fault:
             self.forge.faults.append(f"{self.command} {self.path}: {fault}")
-            status, told, more = 400, {"message": str(fault)}, {}
+            status, body, more = 400, {"message": str(fault)}, {}
         if status == 0:
             self.close_connection = True
             return
-        answer = told if isinstance(told, bytes) else json.dumps(told).encode()
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
-        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(answer)), **more}.items():
+        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(content)), **more}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(answer)
+        self.wfile.write(content)
 
-    def _routed(self, content: bytes, headers: dict[str, str]) -> Answer:
+    def _routed(self, content: bytes, headers: dict[str, str]) -> Response:
         parts = urlsplit(self.path)
         base = f"{self.forge.under}{API[self.forge.kind]}/"
         _require(parts.path.startswith(base), "not under the API")
@@ -170,9 +169,9 @@ def _require(truth: object, fault: str) -> None:
 
 
 def _fields(request: Request, required: set[str], optional: set[str]) -> set[str]:
-    """The required fields that are missing."""
+    """Return the required fields that are missing; refuse undocumented ones."""
     _require(set(request.body) <= required | optional, f"fields {sorted(set(request.body) - required - optional)}")
-    _require(all(isinstance(each, str) for each in request.body.values()), "a field is no text")
+    _require(all(isinstance(each, str) for each in request.body.values()), "a field is not a text")
     return {name for name in required if not request.body.get(name)}
 
 
@@ -184,7 +183,7 @@ def _page(forge: ForgeDouble, request: Request, chosen: list[Pull], size: str, s
 # GitHub
 
 
-def _github(forge: ForgeDouble, request: Request) -> Answer:
+def _github(forge: ForgeDouble, request: Request) -> Response:
     _require(request.headers.get("accept") == "application/vnd.github+json", "Accept is not GitHub's")
     _require(request.headers.get("x-github-api-version") == "2022-11-28", "no API version")
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
@@ -198,15 +197,15 @@ def _github(forge: ForgeDouble, request: Request) -> Answer:
     match request.method, request.segments[3:]:
         case "GET", ["branches", branch]:
             _require(not request.query, "a branch has no parameters")
-            found = branch in forge.branches()
+            exists = branch in forge.branches()
             missing = {"message": "Branch not found", "documentation_url": docs, "status": "404"}
-            return (200, {"name": branch, "protected": False}, {}) if found else (404, missing, {})
+            return (200, {"name": branch, "protected": False}, {}) if exists else (404, missing, {})
         case "GET", ["pulls"]:
             return 200, [_github_pull(forge, each) for each in _github_listed(forge, request)], {}
         case "POST", ["pulls"]:
             if right == "read":
-                words = "Resource not accessible by personal access token"
-                return 403, {"message": words, "documentation_url": docs, "status": "403"}, {}
+                text = "Resource not accessible by personal access token"
+                return 403, {"message": text, "documentation_url": docs, "status": "403"}, {}
             return _github_create(forge, request, docs)
     raise _Fault("no such path")
 
@@ -215,7 +214,7 @@ def _github_listed(forge: ForgeDouble, request: Request) -> list[Pull]:
     known = {"state", "head", "base", "sort", "direction", "per_page", "page"}
     _require(set(request.query) <= known, "a parameter that GitHub does not have")
     owner, _, branch = request.query["head"].partition(":")
-    _require(branch, "head is not of the form user:branch, and GitHub would not filter by it")
+    _require(branch, "head is not of the form user:branch, so GitHub would not filter by it")
     state = request.query.get("state", "open")
     chosen = [
         each
@@ -227,11 +226,11 @@ def _github_listed(forge: ForgeDouble, request: Request) -> list[Pull]:
     return _page(forge, request, chosen, "per_page", 100)
 
 
-def _github_create(forge: ForgeDouble, request: Request, docs: str) -> Answer:
+def _github_create(forge: ForgeDouble, request: Request, docs: str) -> Response:
     missing = _fields(request, {"title", "head", "base"}, {"body", "head_repo", "maintainer_can_modify", "draft"})
     if missing:
-        words = "Invalid request.\n\n" + " ".join(f'"{each}" wasn\'t supplied.' for each in sorted(missing))
-        return 422, {"message": words, "documentation_url": docs, "status": "422"}, {}
+        text = "Invalid request.\n\n" + " ".join(f'"{each}" wasn\'t supplied.' for each in sorted(missing))
+        return 422, {"message": text, "documentation_url": docs, "status": "422"}, {}
     forge.before_create()
     head, base = request.body["head"].split(":")[-1], request.body["base"]
     errors: list[dict[str, str]] = [
@@ -241,14 +240,14 @@ def _github_create(forge: ForgeDouble, request: Request, docs: str) -> Answer:
     ]
     if any((each.branch, each.base, each.state) == (head, base, "open") for each in forge.pulls):
         owner = forge.path.partition("/")[0]
-        words = f"A pull request already exists for {owner}:{head}."
-        errors.append({"resource": "PullRequest", "code": "custom", "message": words})
+        text = f"A pull request already exists for {owner}:{head}."
+        errors.append({"resource": "PullRequest", "code": "custom", "message": text})
     if len(request.body.get("body", "")) > 65_536:
         errors.append({"resource": "Issue", "code": "custom", "field": "body", "message": "body is too long"})
     if errors:
         return 422, {"message": "Validation Failed", "errors": errors, "documentation_url": docs, "status": "422"}, {}
     pull = forge.add(head, base, request.body["title"], request.body.get("body", ""))
-    return _told(forge, 201, _github_pull(forge, pull))
+    return _created(forge, 201, _github_pull(forge, pull))
 
 
 def _github_pull(forge: ForgeDouble, pull: Pull) -> dict[str, Any]:
@@ -266,7 +265,7 @@ def _github_pull(forge: ForgeDouble, pull: Pull) -> dict[str, Any]:
 # GitLab
 
 
-def _gitlab(forge: ForgeDouble, request: Request) -> Answer:
+def _gitlab(forge: ForgeDouble, request: Request) -> Response:
     right = forge.tokens.get(request.headers.get("private-token", ""))
     if right is None:
         return 401, {"message": "401 Unauthorized"}, {}
@@ -275,10 +274,10 @@ def _gitlab(forge: ForgeDouble, request: Request) -> Answer:
         return 404, {"message": "404 Project Not Found"}, {}
     match request.method, request.segments[2:]:
         case "GET", ["repository", "branches", branch]:
-            found = branch in forge.branches()
+            exists = branch in forge.branches()
             return (
                 (200, {"name": branch, "merged": False}, {})
-                if found
+                if exists
                 else (404, {"message": "404 Branch Not Found"}, {})
             )
         case "GET", ["merge_requests"]:
@@ -291,13 +290,13 @@ def _gitlab(forge: ForgeDouble, request: Request) -> Answer:
             return 200, [_merge_request(forge, each) for each in _page(forge, request, chosen, "per_page", 100)], {}
         case "POST", ["merge_requests"]:
             if right == "read":
-                words = "The request requires higher privileges than provided by the access token."
-                return 403, {"error": "insufficient_scope", "error_description": words, "scope": "api"}, {}
+                text = "The request requires higher privileges than provided by the access token."
+                return 403, {"error": "insufficient_scope", "error_description": text, "scope": "api"}, {}
             return _gitlab_create(forge, request)
     raise _Fault("no such path")
 
 
-def _gitlab_create(forge: ForgeDouble, request: Request) -> Answer:
+def _gitlab_create(forge: ForgeDouble, request: Request) -> Response:
     missing = _fields(request, {"title", "source_branch", "target_branch"}, {"description", "labels", "squash"})
     if missing:
         return 400, {"error": ", ".join(f"{each} is missing" for each in sorted(missing))}, {}
@@ -307,11 +306,11 @@ def _gitlab_create(forge: ForgeDouble, request: Request) -> Answer:
         return 400, {"message": {"title": ["is too long (maximum is 255 characters)"]}}, {}
     for each in forge.pulls:
         if (each.branch, each.base, each.state) == (branch, base, "open"):
-            words = f"Another open merge request already exists for this source branch: !{each.number}"
-            return 409, {"message": [words]}, {}
+            text = f"Another open merge request already exists for this source branch: !{each.number}"
+            return 409, {"message": [text]}, {}
     description = request.body.get("description", "")
-    _require(not any(line.startswith("/") for line in description.splitlines()), "a quick action would be obeyed")
-    return _told(forge, 201, _merge_request(forge, forge.add(branch, base, request.body["title"], description)))
+    _require(not any(line.startswith("/") for line in description.splitlines()), "GitLab would execute a quick action")
+    return _created(forge, 201, _merge_request(forge, forge.add(branch, base, request.body["title"], description)))
 
 
 def _gitlab_state(pull: Pull) -> str:
@@ -335,7 +334,7 @@ def _merge_request(forge: ForgeDouble, pull: Pull) -> dict[str, Any]:
 # Gitea and Forgejo
 
 
-def _gitea(forge: ForgeDouble, request: Request) -> Answer:
+def _gitea(forge: ForgeDouble, request: Request) -> Response:
     docs = f"{forge.url}/api/swagger"
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     right = forge.tokens.get(token) if scheme in {"token", "Bearer"} else None
@@ -356,13 +355,13 @@ def _gitea(forge: ForgeDouble, request: Request) -> Answer:
             return 200, [_github_pull(forge, each) for each in _page(forge, request, chosen, "limit", 50)], {}
         case "POST", ["pulls"]:
             if right == "read":
-                words = "token does not have at least one of required scope(s): [write:repository]"
-                return 403, {"message": words, "url": docs}, {}
+                text = "token does not have at least one of required scope(s): [write:repository]"
+                return 403, {"message": text, "url": docs}, {}
             return _gitea_create(forge, request, docs)
     raise _Fault("no such path")
 
 
-def _gitea_create(forge: ForgeDouble, request: Request, docs: str) -> Answer:
+def _gitea_create(forge: ForgeDouble, request: Request, docs: str) -> Response:
     missing = _fields(request, {"title", "head", "base"}, {"body", "assignee"})
     if missing:
         return 422, {"message": f"[{min(missing).title()}]: Required", "url": docs}, {}
@@ -374,20 +373,20 @@ def _gitea_create(forge: ForgeDouble, request: Request, docs: str) -> Answer:
         return 404, {"errors": None, "message": "The target couldn't be found.", "url": docs}, {}
     for each in forge.pulls:
         if (each.branch, each.base, each.state) == (head, base, "open"):
-            words = (
+            text = (
                 f"pull request already exists for these targets [id: {each.number}, issue_id: {each.number}, "
                 f"head_repo_id: 1, base_repo_id: 1, head_branch: {head}, base_branch: {base}]"
             )
-            return 409, {"message": words, "url": docs}, {}
+            return 409, {"message": text, "url": docs}, {}
     pull = forge.add(head, base, request.body["title"], request.body.get("body", ""))
-    return _told(forge, 201, _github_pull(forge, pull))
+    return _created(forge, 201, _github_pull(forge, pull))
 
 
 # Pagure
 
 
-def _pagure(forge: ForgeDouble, request: Request) -> Answer:
-    """Reading needs no token, and one that is wrong is not looked at."""
+def _pagure(forge: ForgeDouble, request: Request) -> Response:
+    """Respond to a request. Pagure ignores the token of a request that only reads."""
     match "/".join(request.segments[:2]), request.method, request.segments[2:]:
         case path, _, _ if path.lower() != forge.path.lower():
             return 404, {"error": "Project not found", "error_code": "ENOPROJECT"}, {}
@@ -404,27 +403,27 @@ def _pagure(forge: ForgeDouble, request: Request) -> Answer:
     raise _Fault("no such path")
 
 
-def _pagure_create(forge: ForgeDouble, request: Request) -> Answer:
+def _pagure_create(forge: ForgeDouble, request: Request) -> Response:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     right = forge.tokens.get(token) if scheme == "token" else None
     if right != "write":
-        words = (
+        text = (
             f"Invalid or expired token. Please visit {forge.url}/settings#nav-api-tab to get or renew your API token."
         )
         lacking = "Invalid token" if right is None else "Missing ACLs: pull_request_create"
-        return 401, {"error": words, "error_code": "EINVALIDTOK", "errors": lacking}, {}
+        return 401, {"error": text, "error_code": "EINVALIDTOK", "errors": lacking}, {}
     missing = _fields(request, {"title", "branch_from", "branch_to"}, {"initial_comment", "repo_from"})
-    told = {"error": "Invalid or incomplete input submitted", "error_code": "EINVALIDREQ"}
+    invalid = {"error": "Invalid or incomplete input submitted", "error_code": "EINVALIDREQ"}
     if missing:
-        return 400, {**told, "errors": {each: ["This field is required."] for each in sorted(missing)}}, {}
+        return 400, {**invalid, "errors": {each: ["This field is required."] for each in sorted(missing)}}, {}
     forge.before_create()
     branch, base = request.body["branch_from"], request.body["branch_to"]
     if branch not in forge.branches():
-        return 400, {**told, "errors": f"Branch {branch} does not exist"}, {}
+        return 400, {**invalid, "errors": f"Branch {branch} does not exist"}, {}
     if base not in forge.branches():
-        return 400, {**told, "errors": f"Branch {base} could not be found in the target repo"}, {}
+        return 400, {**invalid, "errors": f"Branch {base} could not be found in the target repo"}, {}
     pull = forge.add(branch, base, request.body["title"], request.body.get("initial_comment", ""))
-    return _told(forge, 200, _pagure_request(forge, pull))
+    return _created(forge, 200, _pagure_request(forge, pull))
 
 
 def _pagure_request(forge: ForgeDouble, pull: Pull) -> dict[str, Any]:
@@ -441,8 +440,8 @@ def _pagure_request(forge: ForgeDouble, pull: Pull) -> dict[str, Any]:
     }
 
 
-def _told(forge: ForgeDouble, status: int, told: dict[str, Any]) -> Answer:
+def _created(forge: ForgeDouble, status: int, body: dict[str, Any]) -> Response:
     if forge.lost:
         forge.lost -= 1
         return 0, None, {}
-    return status, told, {}
+    return status, body, {}

@@ -45,11 +45,11 @@ class Job:
         return workspace.is_pushed(self.workspace, self.remote, BRANCH, commit_id, **self.arguments)
 
     def send(self, prompt: str = "Do it") -> str:
-        """Commit and push what is in the tree."""
-        made = self.commit(prompt)
-        assert made is not None
-        self.push(made)
-        return made
+        """Commit and push the work tree, and return the id of the commit."""
+        commit_id = self.commit(prompt)
+        assert commit_id is not None
+        self.push(commit_id)
+        return commit_id
 
 
 def job_of(folder: Path, url: str, token: str | None = TOKEN, ref: str = "main") -> Job:
@@ -57,5 +57,5 @@ def job_of(folder: Path, url: str, token: str | None = TOKEN, ref: str = "main")
 
 
 def site(server: GitServer) -> str:
-    """The repository `team/site`, with two files; returns its URL."""
+    """Create the repository `team/site` with two files, and return its URL."""
     return server.create("team/site", {"README.md": b"# Site\n", "src/page.md": b"old\n"})

@@ -1,4 +1,4 @@
-"""A real git server for tests: `git http-backend` behind HTTP, with tokens, and with the faults that hosts have.
+"""Real git server for tests: `git http-backend` behind an HTTP server with tokens and configurable faults.
 
 The protocol is https://git-scm.com/docs/http-protocol and the CGI https://git-scm.com/docs/git-http-backend.
 """
@@ -36,29 +36,29 @@ Entry = tuple[str, bytes]
 
 @dataclass
 class GitServer:
-    """Repositories under `folder`, at `url/<name>.git`. Whoever has no token of `tokens` gets 401, as at every host."""
+    """Server of the repositories in `folder`, at `url/<name>.git`. A request without a token of `tokens` gets 401."""
 
     folder: Path
     tokens: dict[str, Right] = field(default_factory=lambda: {"git-token": "write"})
     public: bool = False
     user: str = ""
-    """Whose the tokens are, if that is looked at: to any other name they are none."""
+    """User that the tokens belong to; with another user name they are refused. Empty accepts any user name."""
     url: str = ""
     statuses: list[int] = field(default_factory=list)
-    """Answers given, one a request, before any is looked at."""
+    """Statuses of the responses to the next requests, which are not processed."""
     redirects: dict[str, str] = field(default_factory=dict)
-    """From a repository's path to another URL of a repository."""
+    """URL that a repository's path redirects to."""
     requests: list[tuple[str, str]] = field(default_factory=list)
-    """Each request: its path with its query, and the token that came with it."""
+    """Path with query, and token, of each request."""
     redirects_after_token: bool = False
     on_request: Callable[[], object] = lambda: None
     cuts: int = 0
-    """So many answers to a push are cut off after the push was done."""
+    """Number of pushes that succeed but whose response is lost."""
     echoes: bool = False
-    """Whether a refused push is told the token back, as a careless proxy may."""
+    """Whether the response to a refused push repeats the token, as a careless proxy may do."""
 
     def create(self, name: str, files: dict[str, bytes | Entry] | None = None, branch: str = "main") -> str:
-        """A repository with one commit of the files; without files it is empty. Returns its URL."""
+        """Create a repository with one commit, or an empty one without files, and return its URL."""
         path = self.path(name)
         git("init", "--quiet", "--bare", f"--initial-branch={branch}", str(path))
         if files is not None:
@@ -66,7 +66,7 @@ class GitServer:
         return f"{self.url}/{name}.git"
 
     def commit(self, name: str, files: dict[str, bytes | Entry], branch: str = "main", message: str = "First") -> str:
-        """One more commit on a branch, by somebody else; files that are not named stay. Returns its id."""
+        """Add a commit by another author to a branch, and return its id. Other files of the branch stay."""
         stream = [b"commit refs/heads/%b\ncommitter Owner <owner@example.com> 1700000000 +0000\n" % branch.encode()]
         stream.append(b"data %d\n%b\n" % (len(message), message.encode()))
         if self.tip(name, branch):
@@ -85,7 +85,7 @@ class GitServer:
         return self.folder / f"{name}.git"
 
     def tip(self, name: str, branch: str) -> str:
-        """The commit that a branch is at, or nothing."""
+        """Return the id of the branch's latest commit, or an empty text without the branch."""
         return (
             git("-C", str(self.path(name)), "for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}")
             .decode()
@@ -98,12 +98,12 @@ class GitServer:
         )
 
     def log(self, name: str, branch: str, form: str = "%s") -> list[str]:
-        """Its commits, the newest first."""
+        """Return the commits of a branch, from newest to oldest."""
         return git("-C", str(self.path(name)), "log", f"--format={form}", branch).decode().splitlines()
 
     def read(self, name: str, branch: str) -> dict[str, Entry]:
-        """Every file of a branch: mode and content; of a submodule, its commit."""
-        found = {}
+        """Return mode and content of each file of a branch; the content of a submodule is its commit."""
+        files = {}
         for line in git("-C", str(self.path(name)), "ls-tree", "-r", "-z", branch).split(b"\0")[:-1]:
             described, _, file = line.partition(b"\t")
             mode, kind, object_id = described.decode().split()
@@ -112,11 +112,11 @@ class GitServer:
                 if kind == "commit"
                 else git("-C", str(self.path(name)), "cat-file", "blob", object_id)
             )
-            found[os.fsdecode(file)] = (mode, content)
-        return found
+            files[os.fsdecode(file)] = (mode, content)
+        return files
 
     def hook(self, name: str, script: str, kind: str = "pre-receive") -> None:
-        """A program of the server's owner, which can refuse a push."""
+        """Install a hook, which can refuse a push."""
         path = self.path(name) / "hooks" / kind
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"#!/bin/sh\n{script}\n")
@@ -143,7 +143,7 @@ def serving(folder: Path) -> Iterator[GitServer]:
 
 
 def git(*arguments: str, stdin: bytes = b"") -> bytes:
-    """The owner's git, of which no configuration of this machine's counts."""
+    """Run git without the configuration of this machine, and return its output."""
     require("git")
     done = subprocess.run(["git", *arguments], input=stdin, capture_output=True, env=CLEAN, timeout=60, check=False)
     assert done.returncode == 0, done.stderr.decode()
@@ -155,42 +155,42 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        self._answer(b"")
+        self._respond(b"")
 
     def do_POST(self) -> None:
-        self._answer(self._body())
+        self._respond(self._body())
 
     def log_message(self, *arguments: object) -> None:
         """Tests read `requests`."""
 
-    def _answer(self, body: bytes) -> None:
+    def _respond(self, body: bytes) -> None:
         server = self.git_server
         token = self._token()
         server.requests.append((self.path, token))
         server.on_request()
         if server.statuses:
-            self._say(server.statuses.pop(0), "text/plain", b"out of order")
+            self._send(server.statuses.pop(0), "text/plain", b"out of order")
             return
         parts = urlsplit(self.path)
         repository, _, service = parts.path.partition(".git/")
         if repository in server.redirects and (token or not server.redirects_after_token):
-            self._say(301, "text/plain", b"", Location=f"{server.redirects[repository]}/{service}?{parts.query}")
+            self._send(301, "text/plain", b"", Location=f"{server.redirects[repository]}/{service}?{parts.query}")
             return
         right = server.tokens.get(token, "read" if server.public and not token else None)
         is_push = "git-receive-pack" in self.path
         if right is None or (is_push and not token):
-            self._say(401, "text/plain", b"who are you?", **{"WWW-Authenticate": 'Basic realm="git"'})
+            self._send(401, "text/plain", b"who are you?", **{"WWW-Authenticate": 'Basic realm="git"'})
         elif not server.path(repository.lstrip("/")).is_dir():
-            self._say(404, "text/plain", b"not found")
+            self._send(404, "text/plain", b"not found")
         elif is_push and right != "write":
-            told = f" Sent: {self.headers['Authorization']} and {token}." if server.echoes else ""
-            self._say(403, "text/plain", f"Write access to repository not granted.{told}".encode())
+            echo = f" Sent: {self.headers['Authorization']} and {token}." if server.echoes else ""
+            self._send(403, "text/plain", f"Write access to repository not granted.{echo}".encode())
         else:
             self._run(parts.path, parts.query, body)
 
     def _token(self) -> str:
-        scheme, _, given = self.headers.get("Authorization", "").partition(" ")
-        user, _, token = base64.b64decode(given).decode().partition(":")
+        scheme, _, encoded = self.headers.get("Authorization", "").partition(" ")
+        user, _, token = base64.b64decode(encoded).decode().partition(":")
         return token if scheme == "Basic" and self.git_server.user in ("", user) else ""
 
     def _body(self) -> bytes:
@@ -204,7 +204,7 @@ class _Handler(BaseHTTPRequestHandler):
         return b"".join(pieces)
 
     def _run(self, path: str, query: str, body: bytes) -> None:
-        """The CGI, and its answer."""
+        """Run the CGI program and send its response."""
         environ = {
             **CLEAN,
             "GIT_PROJECT_ROOT": str(self.git_server.folder),
@@ -229,9 +229,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.git_server.cuts -= 1
             self.close_connection = True
             return
-        self._say(status, headers.pop("Content-Type", "text/plain"), content, **headers)
+        self._send(status, headers.pop("Content-Type", "text/plain"), content, **headers)
 
-    def _say(self, status: int, content_type: str, content: bytes, **headers: str) -> None:
+    def _send(self, status: int, content_type: str, content: bytes, **headers: str) -> None:
         self.send_response(status)
         for name, value in {"Content-Type": content_type, "Content-Length": str(len(content)), **headers}.items():
             self.send_header(name, value)

@@ -1,10 +1,10 @@
-"""A model server on loopback that says what a test wrote for it: OpenAI's streaming chat completions and responses.
+"""Scripted model server on loopback, with the streaming chat completions and responses of OpenAI's API.
 
     with ModelServer([Call("write", {"filePath": "/work/a.txt", "content": "a"}), Text("Done.")]) as server:
         ...  # run an agent at server.url with the key server.key
 
-An answer is taken for each request that offers tools, in order; the last one is repeated. Requests without tools (an
-agent asks for a title) are answered by the side. A wrong key is answered with 401, as OpenAI does.
+Each request with tools gets the next answer; the last answer is repeated. A request without tools, with which an agent
+asks for a title, gets a fixed answer. A wrong key gets status 401, as from OpenAI.
 """
 
 import json
@@ -19,14 +19,14 @@ KEY = "sk-the-real-model-key-0123456789"
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The model says this and ends its turn."""
+    """Text of the model that ends its turn."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The model calls a tool of the agent."""
+    """Call of one of the agent's tools."""
 
     tool: str
     arguments: dict[str, object]
@@ -34,12 +34,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """The model server takes the request and never answers."""
+    """Request that the model server never answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The model server answers with an error."""
+    """Error response of the model server."""
 
     status: int
     message: str
@@ -50,7 +50,7 @@ Answer = Text | Call | Silence | Fault
 
 @dataclass(slots=True)
 class ModelServer:
-    """What it was asked is in `requests`: path, headers and the decoded body of each."""
+    """Server with scripted answers. `requests` has path, headers and decoded body of each request."""
 
     answers: Sequence[Answer]
     key: str = KEY
@@ -79,7 +79,7 @@ class ModelServer:
 
     @property
     def prompts(self) -> list[str]:
-        """All that was sent, as one text for each request that offers tools."""
+        """JSON of each request with tools."""
         return [json.dumps(body) for _, _, body in self.requests if body.get("tools")]
 
     def answer(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> Answer:
@@ -165,7 +165,7 @@ def _chat_whole(answer: Text | Call) -> dict[str, Any]:
 
 
 def _responses(answer: Text | Call) -> Iterator[str]:
-    """https://platform.openai.com/docs/api-reference/responses-streaming, as much of it as an agent needs."""
+    """https://platform.openai.com/docs/api-reference/responses-streaming, with the events that agents need."""
     if isinstance(answer, Text):
         content = [{"type": "output_text", "text": answer.text, "annotations": []}]
         item: dict[str, Any] = {"type": "message", "id": "msg_1", "role": "assistant", "content": content}

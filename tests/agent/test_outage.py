@@ -10,8 +10,6 @@ import sqlalchemy as sa
 
 from agent import retry
 from agent.jobs import journal, store
-from agent.jobs.queue import Lease
-from agent.worker import turn
 from agent.worker.worker import Worker, WorkerConfig
 from tests.agent.clock import SECOND_US
 from tests.agent.site import SECRETS, Site, make_site, store_configuration
@@ -168,22 +166,24 @@ def test_worker_that_closes_during_an_outage_logs_no_error(
     assert status(sqlite.direct, id) == "active"
 
 
-def test_turn_that_meets_an_outage_begins_again_and_does_not_fail(
-    sqlite: Database, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_turn_that_meets_an_outage_at_its_start_begins_again_and_does_not_fail(
+    sqlite: Database, site: Site, tmp_path: Path
 ) -> None:
-    perform, errors = turn.perform, [sa.exc.OperationalError("SELECT 1", {}, Exception("the server is down"))]
+    errors = [sa.exc.OperationalError("SELECT 1", {}, Exception("the server is down"))]
 
-    def perform_later(lease: Lease, context: turn.TurnContext) -> str | None:
-        if errors:
+    def fail_once(connection: object, cursor: object, statement: str, *arguments: object) -> None:
+        if errors and "FROM agent_configurations" in statement:
             raise errors.pop()
-        return perform(lease, context)
 
-    monkeypatch.setattr(turn, "perform", perform_later)
     store_configuration(sqlite.direct, site, "sh", "-c", "cat > page.md")
     id = create(sqlite.direct)
+    sa.event.listen(sqlite.engine, "before_cursor_execute", fail_once)
     with working(sqlite.engine, tmp_path, lease_s=2):
         until(lambda: status(sqlite.direct, id) != "active")
     assert (status(sqlite.direct, id), errors) == ("completed", [])
+    assert "begins again, attempt 2: its lease had expired" in [
+        entry.text for entry in journal.read(sqlite.direct, id).entries
+    ]
 
 
 def test_turn_is_stopped_before_another_worker_can_claim_it(

@@ -1,4 +1,4 @@
-"""The box holds for a service that is no root, too. Where the tests are none themselves, all of the others show it."""
+"""Sandbox of a service that does not run as root. If the tests do not run as root, the other tests cover this."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import agent
 from agent.sandbox.bubblewrap import AGENT_UID
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
-SOMEBODY = AGENT_UID + 1
+OTHER_USER = AGENT_UID + 1
 SCRIPT = """
 import json, os, subprocess, sys
 from pathlib import Path
@@ -26,8 +26,8 @@ limits = bubblewrap.Limits(processes=40)
 box = bubblewrap.Box(folder / "tree", folder / "home", folder / "run", {"HOME": "/home/agent"}, 60, limits)
 attack = '''
 import json, os, time
-told = {"uid": os.getuid(), "caps": [line.split()[1] for line in open("/proc/self/status") if line[:3] == "Cap"]}
-told["secret"] = os.path.exists(SECRET)
+report = {"uid": os.getuid(), "caps": [line.split()[1] for line in open("/proc/self/status") if line[:3] == "Cap"]}
+report["secret"] = os.path.exists(SECRET)
 forks = 0
 try:
     while forks < 300:
@@ -36,23 +36,23 @@ try:
         forks += 1
 except OSError:
     pass
-print(json.dumps({**told, "forks": forks}))
+print(json.dumps({**report, "forks": forks}))
 '''.replace("SECRET", repr(str(folder / "secret")))
 (folder / "secret").write_text("secret")
 others = [subprocess.Popen(["sleep", "1000"]) for _ in range(50)]
 argv = bubblewrap.command(box, ["/usr/bin/python3", "-c", attack])
 try:
-    told = subprocess.run(argv, env={"PATH": bubblewrap.PATH}, capture_output=True, text=True)
-finally:  # the test waits until no process has its output open
+    done = subprocess.run(argv, env={"PATH": bubblewrap.PATH}, capture_output=True, text=True)
+finally:  # the test waits until every process has closed its output
     for other in others:
         other.kill()
-print(json.dumps([os.getuid(), bubblewrap.missing(), told.stdout and json.loads(told.stdout), told.stderr]))
+print(json.dumps([os.getuid(), bubblewrap.missing(), done.stdout and json.loads(done.stdout), done.stderr]))
 """
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Where another user may read our modules and write: pytest's own folders are closed to it."""
+    """Return a folder in which another user can read our modules and write; pytest's folders are closed to it."""
     with tempfile.TemporaryDirectory(prefix="readership-test-") as name:
         path = Path(name)
         path.chmod(0o755)
@@ -60,18 +60,18 @@ def folder() -> Iterator[Path]:
         for module in ("__init__.py", "errors.py", "sandbox/__init__.py", "sandbox/bubblewrap.py"):
             shutil.copy(Path(agent.__file__).parent / module, path / "agent" / module)
         (path / "job").mkdir()
-        os.chown(path / "job", SOMEBODY, SOMEBODY)
+        os.chown(path / "job", OTHER_USER, OTHER_USER)
         yield path
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-@pytest.mark.skipif(not SYSTEM_PYTHON.exists(), reason="our own interpreter may be closed to other users")
+@pytest.mark.skipif(not SYSTEM_PYTHON.exists(), reason="other users may not be able to run our interpreter")
 @pytest.mark.needs("bwrap", "prlimit", "setpriv")
-def test_an_ordinary_user_makes_the_same_box(folder: Path) -> None:
-    """Fifty processes of the same user outside do not count among the forty that the box may have."""
+def test_sandbox_of_another_user_has_the_same_limits(folder: Path) -> None:
+    """Run fifty processes of the same user outside; they do not count against the sandbox's limit of forty."""
     done = subprocess.run(
         [
-            *("setpriv", f"--reuid={SOMEBODY}", f"--regid={SOMEBODY}", "--clear-groups"),
+            *("setpriv", f"--reuid={OTHER_USER}", f"--regid={OTHER_USER}", "--clear-groups"),
             *(SYSTEM_PYTHON, "-c", SCRIPT, folder / "job"),
         ],
         cwd=folder,
@@ -81,9 +81,9 @@ def test_an_ordinary_user_makes_the_same_box(folder: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    uid, reason, told, said = json.loads(done.stdout)
-    assert (uid, reason, said) == (SOMEBODY, None, "")
-    assert told["uid"] == 1000
-    assert told["caps"] == ["0" * 16] * 5
-    assert not told["secret"]
-    assert 20 < told["forks"] < 40
+    uid, reason, report, errors = json.loads(done.stdout)
+    assert (uid, reason, errors) == (OTHER_USER, None, "")
+    assert report["uid"] == 1000
+    assert report["caps"] == ["0" * 16] * 5
+    assert not report["secret"]
+    assert 20 < report["forks"] < 40

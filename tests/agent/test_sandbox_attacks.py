@@ -1,4 +1,4 @@
-"""An agent that does its worst from within its box, as the agent preset `command`. Each attempt fails."""
+"""Attacks of a coding agent from within its sandbox, with the preset `command`. Each attack fails."""
 
 import os
 import signal
@@ -21,11 +21,8 @@ from tests.waiting import until
 TOKEN = "ghp_the_git_token_of_the_project"
 
 
-# --- Secrets
-
-
-def test_it_finds_the_model_key_nowhere(job: Job) -> None:
-    """Not in its environment or any it can see, not in a file it can read, not in what the gateway answers."""
+def test_agent_cannot_find_the_model_key(job: Job) -> None:
+    """Search every visible environment, every readable file, and the responses of the gateway."""
     ask = """
 import os, urllib.error, urllib.request
 request = urllib.request.Request(os.environ["MODEL_SERVER"] + "/chat/completions", b"{}")
@@ -34,50 +31,50 @@ print(answer.status, answer.headers, answer.read())
 """
     search = "env; cat /proc/*/environ /proc/*/cmdline | tr '\\0' '\\n'; grep -rs sk- /run /home /tmp /etc /work"
     with ModelServer([Text("Hello.")]) as server:
-        written = job.python(ask, upstream=server.url, model_key=KEY)
-        written += job.shell(search, upstream=server.url, model_key=KEY)
+        output = job.python(ask, upstream=server.url, model_key=KEY)
+        output += job.shell(search, upstream=server.url, model_key=KEY)
         assert server.requests[0][1]["authorization"] == f"Bearer {KEY}"
-    assert "200" in written
-    assert "MODEL_SERVER" in written
-    assert KEY not in written
+    assert "200" in output
+    assert "MODEL_SERVER" in output
+    assert KEY not in output
 
 
-def test_it_reads_no_environment_but_its_own(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agent_cannot_read_the_environment_of_the_service(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_TOKEN", TOKEN)
-    written = job.shell(f"env; cat /proc/*/environ /proc/{os.getpid()}/environ | tr '\\0' '\\n'")
-    assert "HOME=/home/agent" in written
-    assert TOKEN not in written
+    output = job.shell(f"env; cat /proc/*/environ /proc/{os.getpid()}/environ | tr '\\0' '\\n'")
+    assert "HOME=/home/agent" in output
+    assert TOKEN not in output
 
 
-def test_it_sees_no_process_of_the_machine(job: Job) -> None:
-    """The box's first process, the one that started the agent, the agent, and the listing itself."""
+def test_agent_cannot_see_the_processes_of_the_machine(job: Job) -> None:
+    """Count the processes: init, the starter of the agent, the agent, and those of the listing itself."""
     seen = job.shell("for each in /proc/[0-9]*; do echo ${each#/proc/}; done").split()
     assert len(seen) <= 5
     assert str(os.getpid()) not in seen
 
 
-def test_it_reads_neither_the_services_data_nor_another_job(job: Job) -> None:
+def test_agent_cannot_read_the_data_of_the_service_or_of_another_job(job: Job) -> None:
     others = [job.data / "control.db", job.data / "jobs/2/tree/secret", job.git / "config", job.data, Path.home()]
-    written = job.shell("; ".join(f"cat '{path}' || ls '{path}'" for path in others))
+    output = job.shell("; ".join(f"cat '{path}' || ls '{path}'" for path in others))
     pruned = f"-path /usr -prune -o -path '{sys.base_prefix}' -prune"
-    written += job.shell(f"find / {pruned} -o -name control.db -print; cat /proc/1/root/etc/shadow /etc/shadow")
-    assert SECRET not in written
-    assert "control.db" not in written.replace(f"{job.data}/control.db", "")
-    assert "root:x" not in written
-    assert "root:*" not in written
+    output += job.shell(f"find / {pruned} -o -name control.db -print; cat /proc/1/root/etc/shadow /etc/shadow")
+    assert SECRET not in output
+    assert "control.db" not in output.replace(f"{job.data}/control.db", "")
+    assert "root:x" not in output
+    assert "root:*" not in output
 
 
-def test_a_link_leads_nowhere(job: Job) -> None:
-    written = job.shell(
+def test_symbolic_link_does_not_lead_out_of_the_sandbox(job: Job) -> None:
+    output = job.shell(
         f"ln -s {job.data} up; ln -s {job.data}/control.db file; ln -s ../../.. out; cat file up/control.db; ls out/"
     )
-    assert SECRET not in written
-    assert written.count("No such file") == 2
-    assert "control.db" not in written.replace(f"{job.data}/control.db", "").replace("up/control.db", "")
+    assert SECRET not in output
+    assert output.count("No such file") == 2
+    assert "control.db" not in output.replace(f"{job.data}/control.db", "").replace("up/control.db", "")
 
 
-def test_a_link_of_an_earlier_turn_gives_nothing_away(job: Job) -> None:
-    """What is handed to the agent before a turn is the link, not what it points to."""
+def test_symbolic_link_of_an_earlier_turn_does_not_change_its_target(job: Job) -> None:
+    """Plant links to secrets; before the next turn, the owner of the links changes, but not that of their targets."""
     secret = job.data / "control.db"
     secret.chmod(0o600)
     job.shell(f"ln -s {secret} file; ln -s {job.data} ~/.config; ln -s {job.data} ~/.local")
@@ -86,39 +83,36 @@ def test_a_link_of_an_earlier_turn_gives_nothing_away(job: Job) -> None:
     assert sorted(path.name for path in job.data.iterdir()) == ["control.db", "jobs"]
 
 
-def test_it_cannot_plant_anything_in_the_git_directory(job: Job) -> None:
-    """That of the job is outside; one it makes itself is a folder of its tree, which the service never uses as one."""
+def test_agent_cannot_write_to_the_git_directory(job: Job) -> None:
+    """Write to the job's git directory, which is outside the sandbox, and create another one in the work tree."""
     before = sorted(job.git.rglob("*"))
-    written = job.shell(
+    output = job.shell(
         f"echo evil > {job.git}/hooks/pre-commit; git config core.fsmonitor evil; git config alias.commit '!evil';"
         " git rev-parse --git-dir; git config --system core.hooksPath /work"
     )
     assert sorted(job.git.rglob("*")) == before
     assert (job.git / "config").read_text() == SECRET
     assert not (job.tree / ".git").exists()
-    assert "not a git repository" in written or "not in a git directory" in written
+    assert "not a git repository" in output or "not in a git directory" in output
 
 
-def test_a_folder_that_holds_the_job_cannot_be_shown(job: Job) -> None:
+def test_folder_that_contains_the_job_cannot_be_made_readable(job: Job) -> None:
     for folder in (job.data, job.tree, Path("/"), Path("/etc"), Path("/root")):
         with pytest.raises(TurnFailed, match="cannot be shown to the agent"):
             job.shell("true", read_only=(folder,))
 
 
-def test_what_is_to_be_hidden_is_hidden_in_a_shown_folder_too(job: Job, tmp_path: Path) -> None:
+def test_hidden_folder_in_a_readable_folder_stays_hidden(job: Job, tmp_path: Path) -> None:
     (tmp_path / "tools/keys").mkdir(parents=True)
     (tmp_path / "tools/keys/key").write_text(SECRET)
     (tmp_path / "tools/program").write_text("there")
     shown = {"read_only": (tmp_path / "tools",), "hidden": (tmp_path / "tools/keys",)}
-    written = job.shell(
+    output = job.shell(
         f"cat {tmp_path}/tools/program {tmp_path}/tools/keys/key; touch {tmp_path}/tools/keys/x", **shown
     )
-    assert "there" in written
-    assert SECRET not in written
-    assert "Read-only" in written
-
-
-# --- Network
+    assert "there" in output
+    assert SECRET not in output
+    assert "Read-only" in output
 
 
 REACH = """
@@ -137,8 +131,8 @@ def attempt(name, family, kind, address):
 """
 
 
-def test_it_reaches_no_network(job: Job) -> None:
-    """Not the machine's loopback by TCP, UDP or an abstract Unix socket, nor anything beyond, nor a name server."""
+def test_agent_cannot_reach_any_network(job: Job) -> None:
+    """Try the loopback of the machine by TCP, UDP and an abstract Unix socket, other addresses, and a name server."""
     abstract = f"\0readership-{os.getpid()}"
     with (
         socket.create_server(("127.0.0.1", 0)) as tcp,
@@ -153,7 +147,7 @@ def test_it_reaches_no_network(job: Job) -> None:
         unix.setblocking(False)
         own = socket.gethostbyname(socket.gethostname())
         port = tcp.getsockname()[1]
-        written = job.python(
+        output = job.python(
             f"{REACH}\n"
             f"attempt('tcp', socket.AF_INET, socket.SOCK_STREAM, ('127.0.0.1', {port}))\n"
             f"attempt('own address', socket.AF_INET, socket.SOCK_STREAM, ('{own}', {port}))\n"
@@ -169,39 +163,36 @@ def test_it_reaches_no_network(job: Job) -> None:
                 end.accept()
         with pytest.raises(BlockingIOError):
             udp.recv(1)
-    assert written.count("not ") == 7 or "reached udp" in written
-    assert "reached tcp" not in written
-    assert "reached own" not in written
-    assert "reached abstract" not in written
-    assert "beyond" not in "".join(line for line in written.splitlines() if line.startswith("reached"))
+    assert output.count("not ") == 7 or "reached udp" in output
+    assert "reached tcp" not in output
+    assert "reached own" not in output
+    assert "reached abstract" not in output
+    assert "beyond" not in "".join(line for line in output.splitlines() if line.startswith("reached"))
 
 
-# --- Privileges
-
-
-def test_it_has_no_privilege_and_gets_none(job: Job) -> None:
-    written = job.shell("id -u; grep -E '^(Cap|NoNewPrivs)' /proc/self/status; unshare -U true; mount -t tmpfs x /work")
-    lines = written.splitlines()
+def test_agent_has_no_privileges_and_cannot_gain_any(job: Job) -> None:
+    output = job.shell("id -u; grep -E '^(Cap|NoNewPrivs)' /proc/self/status; unshare -U true; mount -t tmpfs x /work")
+    lines = output.splitlines()
     assert lines[0] == "1000"
     capabilities = [line.split()[1] for line in lines if line.startswith("Cap")]
     assert capabilities == ["0" * 16] * 5
     assert "NoNewPrivs:\t1" in lines
-    assert "unshare failed" in written
-    assert "mount:" in written
+    assert "unshare failed" in output
+    assert "mount:" in output
 
 
-def test_nothing_but_its_own_places_can_be_written(job: Job) -> None:
+def test_agent_can_write_only_to_its_own_folders(job: Job) -> None:
     script = (
         "for each in / /usr /etc /bin /dev /run /run/agent /proc/sys/kernel; do touch $each/x && echo wrote $each; done"
     )
-    written = job.shell(
+    output = job.shell(
         f"{script}; for each in /work /home/agent /tmp /dev/shm; do touch $each/x && echo may $each; done"
     )
-    assert "wrote" not in written
-    assert written.count("may ") == 4
+    assert "wrote" not in output
+    assert output.count("may ") == 4
 
 
-def test_outside_it_is_no_root(job: Job, tmp_path: Path) -> None:
+def test_agent_is_not_root_outside_the_sandbox(job: Job, tmp_path: Path) -> None:
     marker = sleeper()
     seen: list[int] = []
 
@@ -212,9 +203,6 @@ def test_outside_it_is_no_root(job: Job, tmp_path: Path) -> None:
     with pytest.raises(TurnFailed):
         job.run(command=["sleep", marker], is_stopped=look)
     assert 0 not in seen
-
-
-# --- Exhaustion
 
 
 FORKS = """
@@ -235,20 +223,20 @@ while True:
 """
 
 
-def test_a_fork_bomb_stops_at_the_limit_and_leaves_nothing(job: Job) -> None:
-    written = job.python(FORKS, limits=Limits(processes=60))
-    assert "stopped at 5" in written
+def test_fork_bomb_stops_at_the_limit_and_leaves_no_process(job: Job) -> None:
+    output = job.python(FORKS, limits=Limits(processes=60))
+    assert "stopped at 5" in output
     assert not processes(PYTHON, "-c", FORKS)
 
 
-def test_one_process_cannot_take_more_memory_than_the_limit(job: Job) -> None:
+def test_one_process_cannot_use_more_memory_than_the_limit(job: Job) -> None:
     script = "try:\n    bytearray(600 * 1024 * 1024)\n    print('took it')\nexcept MemoryError:\n    print('refused')"
     assert job.python(script, limits=Limits(memory_bytes=300 * MIB)) == "refused\n"
 
 
 @pytest.mark.parametrize("kind", ["bytearray(80 * MIB)", "mmap.mmap(-1, 80 * MIB)"])
-def test_nor_can_many_processes_together(job: Job, kind: str) -> None:
-    """Memory of their own, and memory that they could share."""
+def test_several_processes_together_cannot_use_more_memory_than_the_limit(job: Job, kind: str) -> None:
+    """Use private memory, and memory that processes could share."""
     script = f"""
 import mmap, os, time
 MIB = 1024 * 1024
@@ -264,71 +252,68 @@ time.sleep(1000)
         job.python(script, limits=Limits(memory_bytes=300 * MIB))
 
 
-def test_it_cannot_fill_the_disk_with_many_files(job: Job) -> None:
+def test_agent_cannot_fill_the_disk_with_many_files(job: Job) -> None:
     script = "i=0; while :; do i=$((i+1)); head -c 10000000 /dev/zero > ~/$i; sleep 0.01; done"
     with pytest.raises(TurnFailed, match=r"wrote more than 0\.048\d+ GiB to its work tree and home"):
         job.shell(script, limits=Limits(disk_bytes=50 * MIB))
     assert sum(path.stat().st_size for path in job.home.iterdir()) < 2_000 * MIB
 
 
-def test_it_cannot_fill_the_disk_with_empty_files(job: Job) -> None:
+def test_agent_cannot_fill_the_disk_with_empty_files(job: Job) -> None:
     script = "import itertools\nfor n in itertools.count():\n    open(str(n), 'w').close()"
     with pytest.raises(TurnFailed, match="wrote more than"):
         job.python(script, limits=Limits(disk_bytes=20 * MIB))
 
 
-def test_it_cannot_write_a_file_past_the_limit(job: Job) -> None:
-    written = job.shell("head -c 3000000 /dev/zero > large; wc -c < large", limits=Limits(file_bytes=MIB))
-    assert written.split()[-1] == str(MIB)
+def test_agent_cannot_write_a_file_larger_than_the_limit(job: Job) -> None:
+    output = job.shell("head -c 3000000 /dev/zero > large; wc -c < large", limits=Limits(file_bytes=MIB))
+    assert output.split()[-1] == str(MIB)
 
 
-def test_its_own_tmp_has_a_size(job: Job) -> None:
+def test_temporary_folders_of_the_sandbox_have_a_maximum_size(job: Job) -> None:
     fill = "head -c 9000000 /dev/zero > /tmp/large; wc -c < /tmp/large; head -c 9000000 /dev/zero > /dev/shm/large"
-    written = job.shell(f"{fill}; wc -c < /dev/shm/large", limits=Limits(tmp_bytes=MIB))
-    assert written.count("No space left on device") == 2
-    assert [word for word in written.split() if word.isdigit()] == [str(MIB)] * 2
+    output = job.shell(f"{fill}; wc -c < /dev/shm/large", limits=Limits(tmp_bytes=MIB))
+    assert output.count("No space left on device") == 2
+    assert [word for word in output.split() if word.isdigit()] == [str(MIB)] * 2
 
 
-def test_a_folder_too_deep_to_measure_ends_the_turn(job: Job) -> None:
+def test_folder_that_is_too_deep_to_measure_fails_the_turn(job: Job) -> None:
     script = "import os, time\nfor _ in range(50):\n    os.mkdir('d' * 200)\n    os.chdir('d' * 200)\ntime.sleep(1000)"
     with pytest.raises(TurnFailed, match="cannot be measured: File name too long"):
         job.python(script)
 
 
-def test_what_an_earlier_turn_left_in_its_home_does_no_harm(job: Job) -> None:
-    """A chain of folders deeper than Python recurses, which the next turn neither walks nor fails at."""
+def test_deep_folders_of_an_earlier_turn_do_not_fail_the_next_one(job: Job) -> None:
+    """Nest folders deeper than Python's recursion limit in the home folder."""
     script = "import os\nos.chdir('/home/agent')\nfor _ in range(1500):\n    os.mkdir('d')\n    os.chdir('d')"
     try:
         job.python(script)
         assert job.shell("echo works") == "works\n"
     finally:
-        subprocess.run(["rm", "-r", job.home / "d"], check=True)  # pytest's own clearing away would recurse
+        subprocess.run(["rm", "-r", job.home / "d"], check=True)  # pytest's clean-up would recurse
 
 
-# --- Outliving
-
-
-def test_nothing_outlives_its_turn(job: Job) -> None:
-    """Sent to the background, to another session, forked twice, deaf to signals: gone when the turn has ended."""
+def test_no_process_outlives_its_turn(job: Job) -> None:
+    """Start processes in the background, in another session, after a double fork, and with ignored signals."""
     marker = sleeper()
-    written = job.shell(f"""
+    output = job.shell(f"""
 nohup sleep {marker} &
 setsid sleep {marker} &
 (setsid sh -c 'trap "" TERM HUP; sleep {marker}; sleep {marker}' &)
 while [ $(pgrep -cx sleep) -lt 3 ]; do :; done
 echo ready""")
-    assert "ready" in written
+    assert "ready" in output
     assert not processes("sleep", marker)
 
 
-def test_nothing_outlives_the_time_limit(job: Job) -> None:
+def test_no_process_outlives_the_time_limit(job: Job) -> None:
     marker = sleeper()
     with pytest.raises(ProgramTimedOut, match="did not end within 1 s"):
         job.shell(f"trap '' TERM; setsid sleep {marker} & sleep {marker}; sleep {marker}", limit_s=1)
     assert not processes("sleep", marker)
 
 
-def test_nothing_outlives_a_killed_worker(job: Job) -> None:
+def test_no_process_outlives_a_killed_worker(job: Job) -> None:
     marker = sleeper()
     script = f"""
 import sys
@@ -345,4 +330,4 @@ run(RunRequest("command", "{marker}", tree, home, 100, lambda: False, command=co
     job.shell("true")
     folders = Path(tempfile.gettempdir()).glob(f"{scratch.PREFIX}*")
     left = subprocess.run(["grep", "-rls", marker, "/dev/null", *folders], capture_output=True, check=False)
-    assert left.stdout == b"", "the prompt of the killed worker is left"
+    assert left.stdout == b"", "the prompt of the killed worker was left on disk"

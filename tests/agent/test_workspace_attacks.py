@@ -1,4 +1,4 @@
-"""What an agent leaves in its tree is data: none of it runs, nothing outside of it is read, and the token stays in."""
+"""Attacks by files in the work tree: none of them runs, reads files outside, or gets the token."""
 
 import base64
 import os
@@ -80,7 +80,7 @@ def job(server: GitServer, tmp_path: Path) -> Job:
 
 
 def hostile_repository(path: Path, ran: Path) -> None:
-    """A git directory in which everything that git can be made to run is set to make the file `ran`."""
+    """Create a git directory whose configuration and hooks create the file `ran` when git runs them."""
     program = path.parent / f"{path.name}-program"
     path.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\necho $0 $* >> {ran}\ncat\n")
@@ -119,7 +119,7 @@ def plant_other_case(tree: Path, ran: Path) -> None:
 
 
 def plant_bare_repository(tree: Path, ran: Path) -> None:
-    """git takes a folder with HEAD, objects and refs for one, wherever it stands in it."""
+    """Create HEAD, objects and refs in the work tree itself: git recognises such a folder as a repository."""
     hostile_repository(tree / "bare", ran)
     for each in (tree / "bare").iterdir():
         each.rename(tree / each.name)
@@ -128,7 +128,7 @@ def plant_bare_repository(tree: Path, ran: Path) -> None:
 @pytest.mark.parametrize(
     "plant", [plant_folder, plant_nested_folder, plant_file, plant_link, plant_other_case, plant_bare_repository]
 )
-def test_a_repository_in_the_tree_runs_nothing(
+def test_repository_in_the_work_tree_runs_nothing(
     server: GitServer, job: Job, tmp_path: Path, plant: Callable[[Path, Path], None]
 ) -> None:
     ran = tmp_path / "ran"
@@ -143,7 +143,7 @@ def test_a_repository_in_the_tree_runs_nothing(
     assert not ran.exists()
 
 
-def test_our_own_surroundings_count_for_nothing(
+def test_environment_of_the_service_is_not_used(
     server: GitServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran, home = tmp_path / "ran", tmp_path / "home"
@@ -174,7 +174,7 @@ def test_our_own_surroundings_count_for_nothing(
     assert not (tmp_path / "trace").exists()
 
 
-def test_a_configuration_in_the_agents_home_counts_for_nothing(server: GitServer, job: Job, tmp_path: Path) -> None:
+def test_configuration_in_the_agents_home_is_not_used(server: GitServer, job: Job, tmp_path: Path) -> None:
     ran, home = tmp_path / "ran", job.workspace.home
     hostile_repository(home / "repository", ran)
     (home / "repository" / "config").rename(home / ".gitconfig")
@@ -185,7 +185,7 @@ def test_a_configuration_in_the_agents_home_counts_for_nothing(server: GitServer
     assert not ran.exists()
 
 
-def test_hostile_submodules_are_text(server: GitServer, tmp_path: Path) -> None:
+def test_hostile_submodules_run_nothing(server: GitServer, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     hostile = (
         f'[submodule "sub"]\n\tpath = sub\n\turl = ext::sh -c "touch% {ran}"\n\tupdate = !touch {ran}\n'
@@ -204,7 +204,7 @@ def test_hostile_submodules_are_text(server: GitServer, tmp_path: Path) -> None:
     assert not ran.exists()
 
 
-def test_links_are_committed_as_links_and_never_followed(server: GitServer, job: Job, tmp_path: Path) -> None:
+def test_symbolic_links_are_committed_as_links_and_not_followed(server: GitServer, job: Job, tmp_path: Path) -> None:
     (job.tree / "passwd").symlink_to("/etc/passwd")
     (job.tree / "secret").symlink_to(tmp_path / "secret")
     (job.tree / "git").symlink_to(job.workspace.git)
@@ -233,7 +233,7 @@ def test_links_are_committed_as_links_and_never_followed(server: GitServer, job:
     assert (outside / "page.md").read_bytes() == SECRET
 
 
-def test_a_folder_that_became_a_file_or_a_loop_is_committed_as_that(server: GitServer, job: Job) -> None:
+def test_folder_that_became_a_file_or_a_loop_is_committed_as_such(server: GitServer, job: Job) -> None:
     (job.tree / "src" / "page.md").unlink()
     (job.tree / "src").rmdir()
     (job.tree / "src").write_text("a file")
@@ -245,7 +245,7 @@ def test_a_folder_that_became_a_file_or_a_loop_is_committed_as_that(server: GitS
     assert server.read("team/site", BRANCH)["src"] == (LINK, b"src")
 
 
-def test_the_permissions_of_what_a_link_leads_to_stay(job: Job, tmp_path: Path) -> None:
+def test_permissions_of_a_links_target_do_not_change(job: Job, tmp_path: Path) -> None:
     (tmp_path / "secret").chmod(0o400)
     (job.tree / "secret").symlink_to(tmp_path / "secret")
     job.commit()
@@ -253,7 +253,7 @@ def test_the_permissions_of_what_a_link_leads_to_stay(job: Job, tmp_path: Path) 
     assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o400
 
 
-def test_a_tree_that_is_replaced_by_a_link_is_refused(job: Job, tmp_path: Path) -> None:
+def test_work_tree_that_was_replaced_by_a_link_is_refused(job: Job, tmp_path: Path) -> None:
     job.tree.rename(tmp_path / "elsewhere")
     job.tree.symlink_to(tmp_path)
     for step in (job.commit, job.check_out):
@@ -262,7 +262,9 @@ def test_a_tree_that_is_replaced_by_a_link_is_refused(job: Job, tmp_path: Path) 
     assert (tmp_path / "secret").read_bytes() == SECRET
 
 
-def test_names_that_look_like_more_are_names(server: GitServer, job: Job, tmp_path: Path) -> None:
+def test_file_names_that_look_like_options_or_commands_are_only_names(
+    server: GitServer, job: Job, tmp_path: Path
+) -> None:
     names = {
         "--upload-pack=touch ran",
         "-rf",
@@ -283,7 +285,7 @@ def test_names_that_look_like_more_are_names(server: GitServer, job: Job, tmp_pa
     assert not list(tmp_path.rglob("ran"))
 
 
-def test_a_name_that_is_dot_git_elsewhere_fails_the_turn(job: Job) -> None:
+def test_name_that_is_dot_git_on_another_system_fails_the_turn(job: Job) -> None:
     for name in ("git~1", ".git ", ".git::$INDEX_ALLOCATION", ".g\u200cit", ".git."):
         (job.tree / name).mkdir()
         (job.tree / name / "config").write_text("x")
@@ -292,7 +294,7 @@ def test_a_name_that_is_dot_git_elsewhere_fails_the_turn(job: Job) -> None:
         shutil.rmtree(job.tree / name)
 
 
-def test_pipes_and_sockets_are_passed_over(server: GitServer, job: Job) -> None:
+def test_pipes_and_sockets_are_not_committed(server: GitServer, job: Job) -> None:
     os.mkfifo(job.tree / "pipe")
     os.mkfifo(job.tree / "src" / ".gitignore")
     os.mkfifo(job.tree / ".gitattributes")
@@ -300,7 +302,7 @@ def test_pipes_and_sockets_are_passed_over(server: GitServer, job: Job) -> None:
     os.mkfifo(job.tree / "README.md")
     listening = socket.socket(socket.AF_UNIX)
     here = Path.cwd()
-    os.chdir(job.tree)  # a socket's path is short
+    os.chdir(job.tree)  # the path of a socket has a maximum length
     listening.bind("socket")
     os.chdir(here)
     listening.close()
@@ -308,14 +310,14 @@ def test_pipes_and_sockets_are_passed_over(server: GitServer, job: Job) -> None:
     assert server.read("team/site", BRANCH).keys() == {"src/page.md"}
 
 
-def test_a_huge_file_is_refused_before_it_is_read(job: Job) -> None:
+def test_huge_file_is_refused_before_it_is_read(job: Job) -> None:
     with (job.tree / "huge").open("wb") as file:
         file.truncate(2**40)
     with pytest.raises(WorkspaceUnusable, match="'huge' of 1048576 MiB: files over 100 MiB are not committed"):
         job.commit()
 
 
-def test_more_files_than_a_commit_takes_are_refused(job: Job) -> None:
+def test_more_files_than_the_limit_of_a_commit_are_refused(job: Job) -> None:
     for folder in range(101):
         (job.tree / f"{folder}").mkdir()
         for file in range(1000):
@@ -324,8 +326,8 @@ def test_more_files_than_a_commit_takes_are_refused(job: Job) -> None:
         job.commit()
 
 
-def test_the_names_of_a_hostile_tree_are_not_collected_in_memory(job: Job) -> None:
-    """20,000 names of 4 KiB: 76 MiB, of which not even the limit's 32 MiB are in memory at once."""
+def test_file_names_of_a_hostile_tree_are_not_collected_in_memory(job: Job) -> None:
+    """Create 20,000 names of 4 KiB, together 76 MiB; the limit is 32 MiB, and less than 8 MiB are in memory at once."""
     deep = "/".join(["x" * 250] * 14)
     (job.tree / deep).mkdir(parents=True)
     for number in range(20_000):
@@ -338,21 +340,21 @@ def test_the_names_of_a_hostile_tree_are_not_collected_in_memory(job: Job) -> No
     assert peak_bytes < 8 * 1024**2
 
 
-def test_a_file_that_makes_git_take_any_amount_of_memory_fails_the_turn(job: Job) -> None:
-    """git reads a .gitignore as a whole; later versions than 2.45 do not read one this large."""
+def test_file_that_makes_git_use_too_much_memory_fails_the_turn(job: Job) -> None:
+    """Create a large .gitignore, which git reads as a whole; versions after 2.45 do not read one of this size."""
     with (job.tree / ".gitignore").open("wb") as file:
         file.truncate(commands.MEMORY_BYTES + 1024**3)
     with pytest.raises(WorkspaceUnusable, match="git needs more than 2 GiB of memory|over 100 MiB are not committed"):
         job.commit()
 
 
-def test_every_command_of_a_job_has_a_limit_of_memory(job: Job) -> None:
+def test_every_command_of_a_job_has_a_memory_limit(job: Job) -> None:
     limited = Git(job.workspace.folder, None, time.monotonic() + 60, lambda: False, job.lines.append)
     shown = limited.run_program("prlimit", "--data", "--output", "SOFT", "--noheadings", "--raw", environ={})
     assert shown == str(commands.MEMORY_BYTES)
 
 
-def test_a_program_that_writes_without_end_fails_the_turn_without_filling_memory(job: Job) -> None:
+def test_endless_output_of_a_program_fails_the_turn_without_filling_memory(job: Job) -> None:
     limited = Git(job.workspace.folder, None, time.monotonic() + 60, lambda: False, job.lines.append)
     with pytest.raises(GitFailed, match="yes answered more than 1 MiB"):
         limited.run_program("yes", environ={})
@@ -364,7 +366,7 @@ def test_a_program_that_writes_without_end_fails_the_turn_without_filling_memory
     assert job.lines[-1].endswith("fatal")
 
 
-def test_a_huge_file_that_is_ignored_does_not_matter(server: GitServer, job: Job) -> None:
+def test_huge_ignored_file_does_not_fail_the_turn(server: GitServer, job: Job) -> None:
     (job.tree / ".gitignore").write_text("huge\n")
     with (job.tree / "huge").open("wb") as file:
         file.truncate(2**40)
@@ -372,16 +374,16 @@ def test_a_huge_file_that_is_ignored_does_not_matter(server: GitServer, job: Job
     assert "huge" not in server.read("team/site", BRANCH)
 
 
-def test_a_folder_deeper_than_any_path_does_not_last(server: GitServer, job: Job) -> None:
-    where = os.open(job.tree, os.O_DIRECTORY)
+def test_folder_deeper_than_any_path_is_removed(server: GitServer, job: Job) -> None:
+    parent = os.open(job.tree, os.O_DIRECTORY)
     for _ in range(60):
-        os.mkdir("d" * 200, dir_fd=where)
-        deeper = os.open("d" * 200, os.O_DIRECTORY, dir_fd=where)
-        os.close(where)
-        where = deeper
-    os.mkdir(".git", dir_fd=where)
-    os.close(os.open("too-deep", os.O_CREAT, dir_fd=where))
-    os.close(where)
+        os.mkdir("d" * 200, dir_fd=parent)
+        deeper = os.open("d" * 200, os.O_DIRECTORY, dir_fd=parent)
+        os.close(parent)
+        parent = deeper
+    os.mkdir(".git", dir_fd=parent)
+    os.close(os.open("too-deep", os.O_CREAT, dir_fd=parent))
+    os.close(parent)
     (job.tree / "honest").write_text("work")
     job.send()
     job.check_out()
@@ -399,7 +401,7 @@ def test_files_without_permissions_are_committed_and_removed(server: GitServer, 
     job.check_out()
 
 
-def test_the_token_is_in_no_file_argument_or_environment(server: GitServer, job: Job, tmp_path: Path) -> None:
+def test_token_is_not_in_a_file_an_argument_or_an_environment(server: GitServer, job: Job, tmp_path: Path) -> None:
     seen: list[bytes] = []
 
     def look() -> None:
@@ -419,7 +421,7 @@ def test_the_token_is_in_no_file_argument_or_environment(server: GitServer, job:
 
 
 @pytest.mark.parametrize("after_token", [False, True])
-def test_a_redirect_to_another_host_never_gets_the_token(server: GitServer, tmp_path: Path, after_token: bool) -> None:
+def test_redirect_to_another_host_does_not_get_the_token(server: GitServer, tmp_path: Path, after_token: bool) -> None:
     site(server)
     with serving(tmp_path / "other") as other:
         other.create("team/site", {"a": b""})
@@ -432,7 +434,7 @@ def test_a_redirect_to_another_host_never_gets_the_token(server: GitServer, tmp_
         assert {token for _, token in other.requests} == {""}
 
 
-def test_a_repository_that_was_renamed_is_found(server: GitServer, tmp_path: Path) -> None:
+def test_renamed_repository_is_found_by_its_redirect(server: GitServer, tmp_path: Path) -> None:
     server.redirects = {"/team/old": f"{site(server)}"}
     job = job_of(tmp_path / "job", f"{server.url}/team/old.git")
     job.check_out()
@@ -441,9 +443,7 @@ def test_a_repository_that_was_renamed_is_found(server: GitServer, tmp_path: Pat
 
 
 @pytest.mark.parametrize("user", [USERNAME, "robot"])
-def test_a_server_that_says_the_token_back_does_not_get_it_into_the_log(
-    server: GitServer, tmp_path: Path, user: str
-) -> None:
+def test_token_in_a_response_is_not_in_the_log(server: GitServer, tmp_path: Path, user: str) -> None:
     server.tokens["read-token"] = "read"
     server.echoes, server.user = True, user
     job = job_of(tmp_path / "job", site(server), "read-token")
@@ -452,13 +452,13 @@ def test_a_server_that_says_the_token_back_does_not_get_it_into_the_log(
     (job.tree / "a").write_text("1")
     with pytest.raises(RepositoryUnreadable, match=r"Sent: Basic \[token\] and \[token\]") as raised:
         job.send()
-    said = str(raised.value) + "".join(job.lines)
-    assert "read-token" not in said
-    assert base64.b64encode(f"{user}:read-token".encode()).decode() not in said
+    text = str(raised.value) + "".join(job.lines)
+    assert "read-token" not in text
+    assert base64.b64encode(f"{user}:read-token".encode()).decode() not in text
     assert any("[token]" in line for line in job.lines)
 
 
-def test_what_a_server_says_cannot_command_a_terminal(server: GitServer, job: Job) -> None:
+def test_control_characters_of_a_server_are_not_in_the_log(server: GitServer, job: Job) -> None:
     server.hook("team/site", r"printf 'hello \033[2J\007\n' >&2")
     (job.tree / "a").write_text("1")
     job.send()

@@ -1,4 +1,4 @@
-"""A worker that is killed at any step leaves what another one can go on with."""
+"""SIGKILL of a worker at each git step: another worker can continue."""
 
 import signal
 import subprocess
@@ -19,10 +19,10 @@ from tests.agent.git_job import job_of
 job = job_of(Path(sys.argv[1]), sys.argv[2])
 job.check_out()
 (job.tree / "a").write_text("1")
-made = job.commit()
-Path(sys.argv[3]).write_text(made)
+commit_id = job.commit()
+Path(sys.argv[3]).write_text(commit_id)
 if sys.argv[4] == "push":
-    job.push(made)
+    job.push(commit_id)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -33,48 +33,48 @@ def server(tmp_path: Path) -> Iterator[GitServer]:
         yield running
 
 
-def start(job: Job, made: Path, step: str) -> subprocess.Popen[bytes]:
-    """A worker that takes the job to a step, and is killed or kills itself."""
-    return subprocess.Popen([sys.executable, "-c", KILLED, job.workspace.folder, job.remote.url, made, step])
+def start(job: Job, commit_file: Path, step: str) -> subprocess.Popen[bytes]:
+    """Start a process that runs the job's git steps up to `step` and then kills itself."""
+    return subprocess.Popen([sys.executable, "-c", KILLED, job.workspace.folder, job.remote.url, commit_file, step])
 
 
-def test_between_commit_and_push(server: GitServer, tmp_path: Path) -> None:
+def test_commit_of_a_killed_worker_can_be_pushed(server: GitServer, tmp_path: Path) -> None:
     job = job_of(tmp_path / "job", site(server))
-    with start(job, tmp_path / "made", "commit") as worker:
+    with start(job, tmp_path / "commit", "commit") as worker:
         assert worker.wait(60) == -signal.SIGKILL
-    made = (tmp_path / "made").read_text()
-    assert not job.is_pushed(made)
-    assert job.commit() == made
-    job.push(made)
+    commit_id = (tmp_path / "commit").read_text()
+    assert not job.is_pushed(commit_id)
+    assert job.commit() == commit_id
+    job.push(commit_id)
     assert server.log("team/site", BRANCH) == ["Do it", "First"]
 
 
-def test_after_the_push_and_before_it_is_noted(server: GitServer, tmp_path: Path) -> None:
+def test_push_of_a_killed_worker_is_recognised_and_can_be_repeated(server: GitServer, tmp_path: Path) -> None:
     job = job_of(tmp_path / "job", site(server))
-    with start(job, tmp_path / "made", "push") as worker:
+    with start(job, tmp_path / "commit", "push") as worker:
         assert worker.wait(60) == -signal.SIGKILL
-    made = (tmp_path / "made").read_text()
-    assert job.is_pushed(made)
-    job.push(made)
+    commit_id = (tmp_path / "commit").read_text()
+    assert job.is_pushed(commit_id)
+    job.push(commit_id)
     assert server.log("team/site", BRANCH) == ["Do it", "First"]
 
 
-def test_during_the_push(server: GitServer, tmp_path: Path) -> None:
+def test_push_can_be_repeated_while_the_server_still_runs_the_first_one(server: GitServer, tmp_path: Path) -> None:
     job = job_of(tmp_path / "job", site(server))
-    began, go_on = tmp_path / "began", tmp_path / "go-on"
-    server.hook("team/site", f"touch {began}; until [ -e {go_on} ]; do sleep 0.05; done")
-    with start(job, tmp_path / "made", "push") as worker:
+    began, may_end = tmp_path / "began", tmp_path / "may-end"
+    server.hook("team/site", f"touch {began}; until [ -e {may_end} ]; do sleep 0.05; done")
+    with start(job, tmp_path / "commit", "push") as worker:
         until(began.exists, within_s=60)
         worker.kill()
         worker.wait(60)
-    go_on.touch()
-    made = (tmp_path / "made").read_text()
-    job.push(made)
-    assert server.tip("team/site", BRANCH) == made
+    may_end.touch()
+    commit_id = (tmp_path / "commit").read_text()
+    job.push(commit_id)
+    assert server.tip("team/site", BRANCH) == commit_id
     assert server.log("team/site", BRANCH) == ["Do it", "First"]
 
 
-def test_during_the_commit_and_the_check_out(server: GitServer, tmp_path: Path) -> None:
+def test_lock_files_of_a_killed_git_do_not_stop_a_commit_or_a_check_out(server: GitServer, tmp_path: Path) -> None:
     job = job_of(tmp_path / "job", site(server))
     job.check_out()
     (job.tree / "a").write_text("1")

@@ -143,7 +143,7 @@ def test_job_fails_after_its_worker_died_three_times(engine: sa.Engine, clock: C
     assert claim(engine, clock) is None
     job = store.find(engine, PROJECT, id)
     assert job.status == "failed"
-    assert "its worker died during the turn 3 times" in str(job.reason)
+    assert "in each of 3 attempts" in str(job.reason)
 
 
 def test_released_turn_does_not_count_as_an_attempt(engine: sa.Engine, clock: Clock) -> None:
@@ -167,7 +167,7 @@ def test_finished_steps_are_in_the_lease_of_the_next_worker(engine: sa.Engine, c
 
 
 def test_turn_that_version_0_1_0_left_continues_at_its_next_step(engine: sa.Engine, clock: Clock) -> None:
-    """The row of a turn whose worker died after the commit, as version 0.1.0 wrote it."""
+    """Write the row of a turn whose worker died after the commit, in the form of version 0.1.0."""
     create(engine, clock)
     claimed(engine, clock)
     stored = (

@@ -121,7 +121,7 @@ def test_attempt_ends_at_its_deadline_and_does_not_wait_for_a_body(
 def test_dns_lookup_counts_towards_the_deadline(
     engine: sa.Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A resolver waits longer than the deadline for a name server that does not answer, and cannot be interrupted."""
+    """Block the DNS lookup for longer than the deadline; a lookup cannot be interrupted."""
     set_webhook(engine, "http://hook.example/x")
     end_job(engine, clock, Outcome(None))
     may_end, ended = threading.Event(), threading.Event()
