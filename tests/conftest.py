@@ -1,4 +1,4 @@
-"""Fixtures that several tests share. Everything is real: files, SQLite, Delta, DuckDB, processes and sockets."""
+"""Shared fixtures, with real files, SQLite, Delta, DuckDB, processes and sockets."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """One running service for tests that can share it: each uses paths, days or projects of its own."""
+    """Yield one running service for tests that can share it: each uses paths, days or projects of its own."""
     environ = {"READERSHIP_BEACONS_PER_MINUTE": "1000000", "READERSHIP_JOBS_AT_ONCE": "0"}
     running = Running(tmp_path_factory.mktemp("shared") / "data", environ=environ)
     running.start()
@@ -49,7 +49,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[str]:
-    """The folder of a PostgreSQL server's socket."""
+    """Yield the folder of a PostgreSQL server's socket."""
     require("initdb", "setpriv")
     with postgresql_server.server() as folder:
         yield folder
@@ -57,7 +57,7 @@ def postgresql() -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty control database, of each kind in turn."""
+    """Return the URL of an empty control database, on SQLite and on PostgreSQL in turn."""
     if request.param == "sqlite":
         return sqlite_url(tmp_path / "control.sqlite")
     return postgresql_server.new_database(request.getfixturevalue("postgresql"))
@@ -65,7 +65,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
-    """Starts a service of its own for a test: `start(workers=4, READERSHIP_LOAD_EVERY_S="1")`."""
+    """Yield a function that starts a service for one test: `start(workers=4, READERSHIP_LOAD_EVERY_S="1")`."""
     started: list[Running] = []
 
     def make(workers: int = 1, **environ: str) -> Running:
@@ -81,7 +81,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[SmallDisk]:
-    """A file system of 48 MiB, or of as many MiB as the test's indirect parameter."""
+    """Yield a file system of 48 MiB, or of the number of MiB in the test's indirect parameter."""
     if not may_mount():
         skip("the right to mount", "run the tests as root")
     with mounted(tmp_path / "disk", getattr(request, "param", 48)) as disk:
@@ -90,7 +90,7 @@ def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Small
 
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
-    """The files and folders that were waited for until they were on the disk."""
+    """Return a list to which each fsync of the test's process appends its file or folder."""
     seen: set[Path] = set()
     fsync = os.fsync
 

@@ -1,4 +1,4 @@
-"""A data folder whose stores a test loses, or replaces by older copies."""
+"""A data folder whose stores a test removes, or replaces by older copies."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""A way to the tests' PostgreSQL server that can be cut, or fall silent."""
+"""A proxy to the tests' PostgreSQL server that can close its connections or stop forwarding."""
 
 import socket
 import tempfile
@@ -14,7 +14,7 @@ PIECE_BYTES = 65_536
 
 
 class Way:
-    """A socket that leads to the server's, as long as it is not cut. A silent one is connected, and nothing comes."""
+    """A socket that forwards to the server's socket until `cut`. After `silence` it accepts and forwards nothing."""
 
     def __init__(self, server: Path, folder: Path) -> None:
         self._server, self._here = str(server / SOCKET), folder / SOCKET
@@ -25,7 +25,7 @@ class Way:
         self._threads: list[threading.Thread] = []
 
     def cut(self) -> None:
-        """Every connection ends, and new ones are refused."""
+        """Close every connection and refuse new ones."""
         if self._listener is None:
             return
         self._here.unlink()
@@ -40,8 +40,8 @@ class Way:
             each.close()
         self._listener, self._ends, self._threads = None, [], []
 
-    def mend(self) -> None:
-        """As it was before `cut` or `silence`."""
+    def restore(self) -> None:
+        """Undo `cut` or `silence`."""
         self._flowing.set()
         if self._listener is None:
             self._listener = socket.socket(socket.AF_UNIX)
@@ -51,7 +51,7 @@ class Way:
             self._begin(self._accept, self._listener)
 
     def silence(self) -> None:
-        """What is sent does not arrive, in either direction, until the way is mended or cut."""
+        """Forward nothing, in either direction, until `restore` or `cut`."""
         self._flowing.clear()
 
     def _begin(self, do: Callable[..., None], *arguments: socket.socket) -> None:
@@ -85,11 +85,11 @@ def _shut(each: socket.socket) -> None:
 
 @contextmanager
 def way_to(server: str) -> Iterator[tuple[Way, str, str]]:
-    """A way, and the URL of a new database: over it, and past it."""
+    """Yield a proxy to a new database, with the URL of that database through the proxy and its direct URL."""
     url = new_database(server)
     with tempfile.TemporaryDirectory(prefix="readership-way-") as folder:
         way = Way(Path(server), Path(folder))
-        way.mend()
+        way.restore()
         try:
             yield way, url.replace(server, folder), url
         finally:

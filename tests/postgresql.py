@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own, on a Unix socket, without a disk to wait for."""
+"""A PostgreSQL server for tests, on a Unix socket, with fsync off."""
 
 import os
 import pwd
@@ -22,7 +22,7 @@ OPTIONS = "-c listen_addresses= -c fsync=off -c shared_buffers=16MB -c max_conne
 
 @contextmanager
 def server() -> Iterator[str]:
-    """The folder of its socket, while it runs."""
+    """Run a server, and yield the folder of its socket."""
     initdb = find("initdb")
     assert initdb is not None
     programs = initdb.parent
@@ -50,7 +50,7 @@ def _answers(programs: Path, folder: Path) -> bool:
 
 
 def new_database(folder: str) -> str:
-    """The SQLAlchemy URL of an empty database."""
+    """Create an empty database, and return its SQLAlchemy URL."""
     name = f"test_{uuid.uuid4().hex}"
     engine = sa.create_engine(url(folder, ACCOUNT), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:

@@ -1,8 +1,8 @@
-"""Power losses, simulated from outside: a child process runs under strace, and what it never synced is removed.
+"""Simulated power losses: a child process runs under strace, and everything that it never synced is removed.
 
 The model is the worst case that POSIX allows. A file has its content only if it was synced after the last write to it.
 A name is in its folder only if the folder was synced after the name was added. A deletion takes effect at once.
-Files of SQLite are copied as they are: SQLite syncs each commit, and finds by itself what it has not committed.
+Files of SQLite are copied unchanged: SQLite syncs each commit, and recognises uncommitted data by itself.
 """
 
 import os
@@ -32,7 +32,7 @@ _FLAGS = re.compile(r"O_\w+")
 
 @dataclass(frozen=True)
 class Event:
-    """One system call that succeeded: its name and the paths that it was given. `STEP` events have their step."""
+    """One successful system call: its name and its paths. An event `STEP` has the name of the step."""
 
     call: str
     paths: tuple[str, ...]
@@ -41,7 +41,7 @@ class Event:
 
 @dataclass
 class PowerLoss:
-    """What is on the disk of a folder, by the traces of the processes that wrote there. All is synced at first."""
+    """The synced content of a folder, by the traces of its writers. Initially every file is synced."""
 
     folder: Path
     unsynced: set[str] = field(default_factory=set)
@@ -155,5 +155,5 @@ def _event(line: str) -> Event | None:
 
 
 def _path(folder: str, name: str, bare: str) -> str:
-    """The path that an argument names: a descriptor, a name relative to a descriptor, or a bare name."""
+    """Return the path of an argument: of a descriptor, of a name relative to a descriptor, or of a bare name."""
     return bare or (str(Path(folder, name)) if name else folder)

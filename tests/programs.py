@@ -53,7 +53,7 @@ def require(*programs: str) -> None:
 
 
 def skip(need: str, remedy: str) -> NoReturn:
-    """Skip the test for want of `need`, or fail it if $CI is set. `remedy` is a command or a reason."""
+    """Skip the test because `need` is missing, or fail it if $CI is set. `remedy` is a command or a reason."""
     reason = f"needs {need}: {remedy}"
     if os.environ.get("CI"):
         pytest.fail(reason, pytrace=False)
@@ -83,7 +83,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
-    """Print the line of `shortfall` after everything that pytest prints. The workers of pytest-xdist print nothing."""
+    """Print the line of `shortfall` after everything that pytest prints. Workers of pytest-xdist print nothing."""
     yield
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
     if terminal is None:

@@ -1,4 +1,4 @@
-"""The tables as any other reader sees them: by deltalake and pyarrow alone, without the warehouse."""
+"""The tables as read by deltalake and pyarrow alone, without the package `warehouse`."""
 
 from collections import Counter
 from pathlib import Path
@@ -8,17 +8,17 @@ from deltalake import DeltaTable
 
 
 def table(data: Path, name: str) -> pa.Table:
-    """A table of the lake at its newest version, without the hot rows."""
+    """Return a table of the lake at its newest version, without the rows of the hot log."""
     return DeltaTable(str(data / "lake" / name)).to_pyarrow_table()
 
 
 def hits(data: Path) -> Counter[str]:
-    """Rows of `hits` by path."""
+    """Return the number of rows of `hits` by path."""
     return Counter(table(data, "hits")["path"].to_pylist())
 
 
 def daily_views(data: Path) -> Counter[str]:
-    """Views of `daily_views` by path."""
+    """Return the views of `daily_views` by path."""
     counted: Counter[str] = Counter()
     rows = table(data, "daily_views")
     for path, views in zip(rows["path"].to_pylist(), rows["views"].to_pylist(), strict=True):

@@ -1,4 +1,4 @@
-"""A real service in processes of its own, for tests."""
+"""A service in its own processes, and commands, for tests."""
 
 import os
 import re
@@ -29,7 +29,7 @@ SERVING = {"serve", "worker", "demo"}
 
 @dataclass
 class Running:
-    """`readership serve` over a data folder, with the project `site` and a key of it; it can be started again."""
+    """The command `readership serve` over a data folder with the project `site` and a key. It can be restarted."""
 
     data: Path
     workers: int = 1
@@ -55,7 +55,7 @@ class Running:
         return {"Authorization": f"Bearer {self.key}"}
 
     def start(self) -> "Running":
-        """Start it on a free port, and wait until it answers."""
+        """Start the service on a free port, and wait until it answers."""
         if not self.key:
             self.key = new_key(self.data, environ=self.environ)
         self.log.write_text("")
@@ -70,23 +70,23 @@ class Running:
         return self
 
     def get(self, query: str = "") -> Any:
-        """The views export."""
+        """Return the views export."""
         answer = httpx.get(f"{self.views}?{query}", headers=self.auth, timeout=60)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     def post(self, content: Any, **headers: str) -> httpx.Response:
-        """A server's post of JSON."""
+        """Post JSON with the key."""
         return httpx.post(self.hits, json=content, headers={**self.auth, **headers}, timeout=60)
 
     def stop(self) -> int:
-        """End it in good order; returns its exit status."""
+        """Stop the service with SIGTERM, and return its exit status."""
         assert self.process is not None
         self.process.terminate()
         return self.process.wait(READY_S)
 
     def kill(self) -> None:
-        """SIGKILL to all its processes at once."""
+        """Send SIGKILL to all processes of the service at once."""
         assert self.process is not None
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(READY_S)
@@ -112,7 +112,7 @@ class Running:
 def new_key(
     data: Path, project: str = PROJECT, scope: keys.Scope = "write", environ: Mapping[str, str] | None = None
 ) -> str:
-    """A key of a project, which is made, with any origin, if it is not there."""
+    """Create a key of a project. A missing project is created; it allows every origin."""
     chosen = settings.read(environ or {}, data)
     data_folder.prepare(chosen)
     engine = database.connect(chosen.database_url)
@@ -124,7 +124,7 @@ def new_key(
 
 
 def new_job(data: Path, project: str = PROJECT) -> str:
-    """An active job of a project, which is given a repository if it has none; too old to count against its limit."""
+    """Create an active job in a project, and configure a repository if needed. The job is too old to use quota."""
     engine = database.connect(settings.read({}, data).database_url)
     given = {"repository": "https://git.example/docs", "preset": "command", "command": ("true",)}
     chosen = configuration.changed(Configuration(repository=""), given)

@@ -17,7 +17,7 @@ class SmallDisk:
     folder: Path
 
     def fill(self, leave_bytes: int = 0) -> None:
-        """Take all of its space but `leave_bytes`. Repeated, it takes what became free since."""
+        """Use all free space but `leave_bytes`. A repeated call uses the space that has become free since."""
         filling = self.folder / "filling"
         with filling.open("ab", buffering=0) as file:
             try:
@@ -28,7 +28,7 @@ class SmallDisk:
         os.truncate(filling, filling.stat().st_size - leave_bytes)
 
     def free(self) -> None:
-        """Give back what `fill` took."""
+        """Free the space that `fill` used."""
         (self.folder / "filling").unlink()
 
 

@@ -1,4 +1,4 @@
-"""A 202 means stored, and counted exactly once, whatever is killed and however many workers there are."""
+"""A 202 means stored and counted exactly once, with any process killed and any number of workers."""
 
 import csv
 import io
@@ -30,7 +30,7 @@ WORKER_SEARCH_ROUNDS = 50
 
 @dataclass
 class Senders:
-    """Clients that post until told to stop. Those with an event id send a hit again until it is acknowledged."""
+    """Clients that post until `stopping` is set. Clients with event ids repeat each hit until it is acknowledged."""
 
     running: Running
     acknowledged: set[str] = field(default_factory=set)
@@ -39,7 +39,7 @@ class Senders:
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def send(self, with_event_id: bool, stopping: threading.Event, pending: list[str]) -> list[str]:
-        """Post hits, one after the other, until told to stop; returns what must be sent again."""
+        """Post hits one after the other until `stopping` is set; return the hits that must be sent again."""
         with httpx.Client(headers=self.running.auth, timeout=30) as client:
             while not stopping.is_set():
                 path = pending.pop() if pending else f"/{'e' if with_event_id else 'p'}/{next(self.numbers)}"
@@ -56,7 +56,7 @@ class Senders:
         return pending
 
     def wait_for(self, more: int, within_s: float = WAIT_S) -> None:
-        """Return as soon as so many more are acknowledged."""
+        """Wait until this many more hits are acknowledged."""
         with self.changed:
             target = len(self.acknowledged) + more
             came = self.changed.wait_for(lambda: len(self.acknowledged) >= target, timeout=within_s)
@@ -65,7 +65,7 @@ class Senders:
             )
 
     def _log(self) -> str:
-        """The end of what the service has said since its last start."""
+        """Return the end of the service's log since its last start."""
         return self.running.log.read_text()[-LOG_CHARACTERS_SHOWN:]
 
     def _note(self, group: set[str], path: str) -> None:
@@ -88,7 +88,7 @@ def test_thirty_kills_under_load_lose_and_repeat_no_acknowledged_hit(start: Call
                 senders.wait_for(chance.randrange(1, 400))
                 running.kill()
             finally:
-                stopping.set()  # else the pool would wait for its senders for ever, and tell nothing
+                stopping.set()  # without it the thread pool would wait for its senders for ever
             again = [each.result() for each in sending]
         running.workers = 2 if kill % 3 == 0 else 1
         running.start()
@@ -107,7 +107,7 @@ def test_thirty_kills_under_load_lose_and_repeat_no_acknowledged_hit(start: Call
     assert running.run("doctor").returncode == 0
 
 
-def test_wait_that_is_in_vain_shows_what_the_service_said(tmp_path: Path) -> None:
+def test_wait_that_times_out_shows_the_log_of_the_service(tmp_path: Path) -> None:
     running = Running(tmp_path / "data")
     running.log.write_text("the disk is full")
     with pytest.raises(AssertionError, match=r"1 of 1 are missing after 0 s; its log:\n\s*the disk is full"):
@@ -135,7 +135,7 @@ def test_four_workers_give_the_same_and_complete_numbers_straight_after(start: C
 
 
 def _from_each_worker(running: Running, workers: int) -> dict[str, dict[str, object]]:
-    """An export from each worker, told apart by the part of a request's id that is the process's own."""
+    """Return an export from each worker. The first part of a request's id identifies the process."""
     answers: dict[str, dict[str, object]] = {}
     for _ in range(WORKER_SEARCH_ROUNDS):
         with ThreadPoolExecutor(16) as pool:

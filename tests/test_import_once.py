@@ -1,4 +1,4 @@
-"""An import that is killed and run again counts each line once, with a service beside it or without."""
+"""An import that is killed and repeated counts each line once, with and without a running service."""
 
 import csv
 import gzip
@@ -39,7 +39,7 @@ SEEN = re.compile(rb'"GET (/[a-z0-9]+) HTTP/1\.1" (?:200|304) ', re.MULTILINE)
 
 
 def written(folder: Path, chance: random.Random) -> list[Path]:
-    """Rotated logs, every third packed, the newest of several stretches, and a copy of the oldest."""
+    """Write rotated logs, every third compressed and the newest of several chunks, and a copy of the oldest."""
     lines = []
     for number in range(LINES):
         target = f"/p{chance.randrange(500)}" if number % 10 else "/style.css"
@@ -75,9 +75,9 @@ def expected(files: list[Path]) -> Counter[str]:
 
 
 def killed_until_done(data: Path, files: list[Path], chance: random.Random, kills: int) -> int:
-    """Run one import again and again; kill it so many times, then let it end. How many found it halfway.
+    """Repeat one import, kill it this many times, then let it end; return how many kills interrupted its reading.
 
-    Each at a random moment after it has come further, or, once all is read, after it began.
+    Each kill is at a random moment after the import has made progress or, once all lines are read, has started.
     """
     command = [COMMAND, "--data", str(data), "import", PROJECT, *map(str, files)]
     whole = sum(len(content_of(file)) for file in files[:-1])
@@ -105,12 +105,12 @@ def killed_until_done(data: Path, files: list[Path], chance: random.Random, kill
 
 
 def known(hot: sqlite3.Connection) -> int:
-    """Bytes of logs that are in the ledger."""
+    """Return the number of bytes of logs in the ledger."""
     return int(hot.execute("SELECT coalesce(sum(bytes), 0) FROM read_logs").fetchone()[0])
 
 
 def exported(running: Running) -> Counter[str]:
-    """By path; bots count in no export, and these logs have none."""
+    """Return the exported views by path. These logs contain no bots."""
     answer = httpx.get(running.views, headers={**running.auth, "Accept": "text/csv"}, timeout=60)
     return Counter({row["path"]: int(row["total"]) for row in csv.DictReader(io.StringIO(answer.text))})
 

@@ -1,4 +1,4 @@
-"""What `make` tells the programs that it runs."""
+"""The environment variables and commands of `make`."""
 
 import os
 import subprocess
@@ -10,13 +10,15 @@ ROOT = Path(__file__).parent.parent
 SHOW = 'show: ; @echo "$$UV_SYSTEM_CERTS"'
 
 
-@pytest.mark.parametrize(("chosen", "told"), [({}, "1"), ({"UV_SYSTEM_CERTS": "0"}, "0")])
-def test_uv_trusts_the_certificates_of_the_system_unless_told_otherwise(chosen: dict[str, str], told: str) -> None:
+@pytest.mark.parametrize(("chosen", "expected"), [({}, "1"), ({"UV_SYSTEM_CERTS": "0"}, "0")])
+def test_uv_trusts_the_certificates_of_the_system_unless_the_variable_is_set(
+    chosen: dict[str, str], expected: str
+) -> None:
     command = ["make", "--no-print-directory", f"--eval={SHOW}", "show"]
     environ = {"PATH": os.environ["PATH"], **chosen}
     assert (
         subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True).stdout.strip()
-        == told
+        == expected
     )
 
 

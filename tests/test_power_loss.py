@@ -1,6 +1,6 @@
-"""A power loss after any delete loses nothing: what replaces the deleted files is synced, with its folders.
+"""A power loss after any deletion loses nothing, because the replacements of deleted files are synced before.
 
-`tests.power_loss` has the model of a power loss. Each case runs real code in a traced process.
+`tests.power_loss` has the model of a power loss. Each case runs the real code in a traced process.
 """
 
 import json
@@ -75,7 +75,7 @@ OTHERS = [view(project_id="other", event_id=f"other-{number}") for number in ran
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterable[Site]:
-    """Two files in each partition, dropped files and a checkpoint past the grace, and rows in the hot log."""
+    """Yield a folder of two files per partition, with removed files and a checkpoint past the grace, and hot rows."""
     made = Site(tmp_path / "data")
     made.post(*STORED[:5])
     made.load()
@@ -94,7 +94,7 @@ def site(tmp_path: Path) -> Iterable[Site]:
 
 
 def after_power_loss(power: PowerLoss, copy: Path, *, empty: bool) -> Site:
-    """The data folder after a power loss, prepared and loaded as at a start of the service."""
+    """Return the data folder after a power loss, prepared and loaded as at a start of the service."""
     power.lose(copy, empty=empty)
     found = Site(copy, is_new=False)
     durability.prepare(found.hot, found.root)
@@ -167,14 +167,14 @@ def steps(events: Sequence[Event]) -> list[str]:
 
 
 def log_files(power: PowerLoss, table: str) -> list[Path]:
-    """The log of a table as it was at this point of the trace."""
+    """Return the log files of a table at this point of the trace."""
     return [
         path for path in power.present() if path.parent.parts[-2:] == (table, "_delta_log") and "#" not in path.name
     ]
 
 
 def unsafe_files(power: PowerLoss) -> list[Path]:
-    """Files of both tables that a power loss would take, except the commits of a vacuum, which change nothing."""
+    """Return the files of both tables that a power loss would remove, except the commits of a vacuum."""
     tables = [power.folder / "lake" / spec.name for spec in delta_table.TABLES]
     present = [path for path in power.present() if any(path.is_relative_to(table) for table in tables)]
     return [path for path in present if not power.is_safe(path) and "#" not in path.name and not is_vacuum(path)]
@@ -188,7 +188,7 @@ def is_vacuum(path: Path) -> bool:
 
 
 def kind_of(path: str) -> str | None:
-    """What an unlinked file of the lake was; None for the temporary names of delta-rs."""
+    """Return the kind of an unlinked file of the lake, or None for a temporary file of delta-rs."""
     if match := re.search(r"/lake/(?:hits|daily_views)/(_delta_log/)?[^/]+(?:/[^/#]+)?$", path):
         return None if "#" in path else "commit" if match[1] else "rows"
     return None

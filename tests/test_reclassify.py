@@ -1,4 +1,4 @@
-"""New rules reach the stored hits while the service takes posts and answers exports, and no answer is ever wrong."""
+"""Reclassification of stored hits while the service accepts posts and answers exports, each with exact numbers."""
 
 import json
 import os
@@ -31,10 +31,10 @@ DAYS = 8
 
 
 def old(day: int, path: str, traffic: str, user_agent: str, **columns: Any) -> dict[str, Any]:
-    """A hit as an older version of the rules stored it."""
+    """Return a hit as an older version of the rules stored it."""
     ts = FIRST + timedelta(days=day)
-    said = {"project_id": PROJECT, "traffic": traffic, "rule": "old", "ruleset": "old", "source": "server"}
-    return {**dict.fromkeys(HOT.names), **said, "ts": ts, "received_at": ts, "path": path, **columns} | {
+    defaults = {"project_id": PROJECT, "traffic": traffic, "rule": "old", "ruleset": "old", "source": "server"}
+    return {**dict.fromkeys(HOT.names), **defaults, "ts": ts, "received_at": ts, "path": path, **columns} | {
         "user_agent": user_agent
     }
 
@@ -52,13 +52,13 @@ ROWS = [
 
 
 def store(running: Running) -> None:
-    """As a service with older rules would have: in several batches."""
+    """Store rows in several batches, as a service with older rules did."""
     with closing(batches.connect(running.data / "hot.sqlite")) as hot:
         for first in range(0, len(ROWS), 50):
             batches.append(hot, pa.RecordBatch.from_pylist(ROWS[first : first + 50], HOT), 0)
 
 
-def said(done: subprocess.CompletedProcess[str]) -> Any:
+def output(done: subprocess.CompletedProcess[str]) -> Any:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return json.loads(done.stdout)
@@ -70,10 +70,10 @@ def numbers(running: Running, query: str = "dateTo=2025-04-01") -> tuple[int, in
     return totals["human"], totals["ai"]
 
 
-def test_dry_run_tells_what_would_move_and_moves_nothing(start: Callable[..., Running]) -> None:
+def test_dry_run_reports_the_moves_and_changes_nothing(start: Callable[..., Running]) -> None:
     running = start()
     store(running)
-    dry = said(running.run("reclassify", "--dry-run"))
+    dry = output(running.run("reclassify", "--dry-run"))
     assert (dry["dry_run"], dry["ruleset"], dry["days"], dry["hits"]) == (True, RULESET, DAYS, len(ROWS))
     assert (dry["user_agents"], dry["moves"]["hits"], dry["moves"]["paths"]) == (3, 60 * DAYS, 7)
     moves = {(m["old_traffic"], m["new_traffic"]): (m["hits"], m["paths"]) for m in dry["moves"]["by_rule"]}
@@ -86,7 +86,7 @@ def test_dry_run_tells_what_would_move_and_moves_nothing(start: Callable[..., Ru
     changes = {each["traffic"]: each["hits"] for each in dry["moves"]["by_traffic"]}
     assert changes == {"human": -25 * DAYS, "ai": 26 * DAYS, "bot": -1 * DAYS}
     assert numbers(running) == (40 * DAYS, 17 * DAYS)
-    assert said(running.run("reclassify"))["moves"] == dry["moves"]
+    assert output(running.run("reclassify"))["moves"] == dry["moves"]
     assert numbers(running) == (15 * DAYS, 43 * DAYS)
 
 
@@ -97,7 +97,7 @@ def test_exports_are_exact_while_stored_hits_are_reclassified(start: Callable[..
     posted, ended = Counter[str](), threading.Event()
 
     def post() -> None:
-        """One hit of today, and one into a day that is being rewritten, each by today's rules."""
+        """Post a hit of today and a hit of a day that is being rewritten; both are classified by the current rules."""
         hit = {"path": "/new", "userAgent": GPTBOT}
         late = {"path": "/late", "userAgent": GPTBOT, "timestamp": (FIRST + timedelta(days=3)).isoformat()}
         with httpx.Client(headers=running.auth, timeout=60) as client:
@@ -107,7 +107,7 @@ def test_exports_are_exact_while_stored_hits_are_reclassified(start: Callable[..
                 posted["stored"] += 1
 
     def export() -> set[tuple[int, int]]:
-        """In each day the old answer or the new one, and the posts made meanwhile."""
+        """Check that each day has either the old or the new counts, plus the hits posted meanwhile."""
         seen = set()
         while not ended.is_set():
             at_least = posted["stored"]
@@ -123,7 +123,7 @@ def test_exports_are_exact_while_stored_hits_are_reclassified(start: Callable[..
         working = [pool.submit(post), pool.submit(export), pool.submit(export)]
         until(lambda: posted["stored"] > 5, within_s=30)
         try:
-            done = said(running.run("reclassify"))
+            done = output(running.run("reclassify"))
             until(lambda: posted["stored"] > 20, within_s=30)
         finally:
             ended.set()
@@ -131,7 +131,7 @@ def test_exports_are_exact_while_stored_hits_are_reclassified(start: Callable[..
     assert (done["dry_run"], done["days"], done["moves"]["hits"]) == (False, DAYS, 60 * DAYS)
     assert posted["sent"] == posted["stored"]
     assert numbers(running, "") == (15 * DAYS, 43 * DAYS + 2 * posted["stored"])
-    again = said(running.run("reclassify"))
+    again = output(running.run("reclassify"))
     assert (again["days"], again["moves"]["hits"]) == (0, 0)
     assert running.run("doctor").returncode == 0
     assert running.stop() == 0
@@ -155,7 +155,7 @@ def test_day_that_a_killed_process_left_uncounted_is_counted_by_an_idle_service(
     assert running.run("doctor").returncode == 0
 
 
-def test_daily_views_spoilt_are_found_and_rebuilt_beside_a_running_service(start: Callable[..., Running]) -> None:
+def test_wrong_daily_views_are_detected_and_rebuilt_beside_a_running_service(start: Callable[..., Running]) -> None:
     running = start(READERSHIP_LOAD_EVERY_S="3600")
     store(running)
     running.run("flush")
@@ -163,25 +163,30 @@ def test_daily_views_spoilt_are_found_and_rebuilt_beside_a_running_service(start
     found = running.run("doctor")
     assert found.returncode == 1
     assert "readership rebuild" in found.stdout
-    rebuilt = said(running.run("rebuild"))
+    rebuilt = output(running.run("rebuild"))
     assert (rebuilt["months"], rebuilt["views"]) == (2, len(ROWS))
     assert running.run("doctor").returncode == 0
     assert numbers(running) == (40 * DAYS, 17 * DAYS)
 
 
-def test_project_deleted_takes_what_was_remembered_of_it_along(start: Callable[..., Running]) -> None:
+def test_deletion_of_a_project_deletes_its_event_ids_and_ledger(start: Callable[..., Running]) -> None:
     running = start()
     assert (
         running.post([{"path": "/of-the-project", "eventId": "e"}], **{"Idempotency-Key": "a-key"}).status_code == 202
     )
     files = [running.data / "hot.sqlite", running.data / "hot.sqlite-wal"]
     assert all(any(word in file.read_bytes() for file in files) for word in (b"/of-the-project", b"a-key"))
-    assert said(running.run("project", "delete", PROJECT, "--yes"))["hits"] == 1
+    assert output(running.run("project", "delete", PROJECT, "--yes"))["hits"] == 1
     assert not any(word in file.read_bytes() for file in files for word in (b"/of-the-project", b"a-key"))
     with closing(batches.connect(running.data / "hot.sqlite")) as hot:
         tables = [name for (name,) in hot.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         rows = {name: hot.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables}
-    of_no_project = {"node", "sqlite_sequence", "synced_tables", "refusals"}  # the last: an id that nobody else has
+    of_no_project = {
+        "node",
+        "sqlite_sequence",
+        "synced_tables",
+        "refusals",
+    }  # the last has its internal id
     assert {name for name, count in rows.items() if count} <= of_no_project
 
 

@@ -92,13 +92,13 @@ def test_lines_newer_than_the_loss_are_imported_without_being_asked(folder: Fold
     assert folder.counts() == (39, 39)
 
 
-def test_hot_log_that_was_given_up_is_refused_when_it_comes_back(folder: Folder) -> None:
+def test_hot_log_whose_loss_was_accepted_is_refused_when_it_is_restored(folder: Folder) -> None:
     folder.copy("hot.sqlite")
     lose(folder)
     folder.json("recover", "--accept-loss")
     folder.restore("hot.sqlite")
     assert "was replaced by another hot log" in folder.refused("flush")
-    folder.json("recover", "--accept-loss")  # this one again, and the other given up
+    folder.json("recover", "--accept-loss")  # accepts this hot log again, and the loss of the other
     assert folder.counts() == (33, 33)
 
 

@@ -55,7 +55,7 @@ def test_folder_has_at_most_twelve_modules(folder: str) -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_rooms_import_in_one_direction(package: str) -> None:
-    """No room of a package imports a room that imports it, directly or through others."""
+    """Check that no room imports a room that imports it, directly or through others."""
     places = {f"{package}.{name}" for name in modules(package)}
     graph: dict[str, set[str]] = {place: set() for place in places}
     for file in (ROOT / package).rglob("*.py"):

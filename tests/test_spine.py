@@ -1,4 +1,4 @@
-"""A hit posted is stored, classified, counted and exported."""
+"""The whole way of a posted hit: it is stored, classified, counted and exported."""
 
 import json
 import shutil

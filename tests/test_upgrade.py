@@ -1,4 +1,4 @@
-"""A data folder of an older release is opened by today's code with all that is in it; a newer one is refused."""
+"""A data folder of an older release is opened completely by this release; that of a newer release is refused."""
 
 import json
 import re
@@ -21,7 +21,7 @@ ARCHIVES = sorted((Path(__file__).parent / "fixtures").glob("data-*.tar.gz"))
 
 @dataclass
 class Older:
-    """A data folder of an older release, and what must be found in it."""
+    """A data folder of an older release, and its expected content."""
 
     folder: Path
     expected: dict[str, Any]
@@ -37,7 +37,7 @@ class Older:
         return json.loads(ran.stdout)
 
     def human(self) -> int:
-        """Return the views by people, of files and of waiting hits."""
+        """Return the views by people in files and in waiting hits."""
         return int(self.run("sql", "SELECT sum(views) AS human FROM daily_views")["human"])
 
 

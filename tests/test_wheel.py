@@ -20,7 +20,7 @@ RUN = "from api.cli.main import run; run()"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the contents of the wheel."""
+    """Return a folder with the contents of the wheel."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Other processes: waiting for what one is about to do, and letting one of several workers answer alone."""
+"""Waiting for other processes, and letting a chosen worker of several answer alone."""
 
 import os
 import signal
@@ -19,19 +19,20 @@ Found = TypeVar("Found")
 
 
 def until(condition: Callable[[], Found], within_s: float = 30) -> Found:
-    """The first true answer of `condition`, which is asked again and again. Raises AssertionError after `within_s`."""
+    """Call `condition` until its result is true, and return that result. Raise AssertionError after `within_s`."""
     deadline = time.monotonic() + within_s
     while True:
         if found := condition():
             return found
-        assert time.monotonic() < deadline, f"not so within {within_s:g} s; the last answer was {found!r}"
+        assert time.monotonic() < deadline, f"not true within {within_s:g} s; the last result was {found!r}"
         time.sleep(POLL_S)
 
 
 def each_alone(service: Running) -> Iterator[None]:
-    """A turn for each worker, in which it takes every new connection: chance may give all of them to one.
+    """Yield once for each worker, while that worker accepts every new connection and the others are stopped.
 
-    The others stand still meanwhile. A turn must be short: a worker that is silent for a minute is replaced.
+    Otherwise one worker may get all connections by chance. Each step must be short: a worker without a heartbeat for
+    a minute is replaced.
     """
     workers = started_workers(service)
     for worker in workers:
@@ -48,19 +49,19 @@ def started_workers(service: Running) -> list[int]:
 
 
 def workers_of(service: Running) -> list[int]:
-    """The process ids of the workers, also of those that have only begun to start."""
+    """Return the process ids of the workers, including those that have only begun to start."""
     assert service.process is not None
     return worker_processes(service.process.pid)
 
 
 def worker_processes(parent: int) -> list[int]:
-    """The process ids of a supervisor's workers."""
+    """Return the process ids of a supervisor's workers."""
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     return [int(child) for child in children if b"spawn_main" in _command_line(child)]
 
 
 def _command_line(pid: str) -> bytes:
-    """Empty for a process that is gone."""
+    """Return the command line of a process, empty if the process has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -68,13 +69,13 @@ def _command_line(pid: str) -> bytes:
 
 
 def _all_workers_of(service: Running) -> list[int]:
-    """The workers, once each is a process of its own; none until then."""
+    """Return the process ids of all workers, or an empty list until each worker has its process."""
     workers = workers_of(service)
     return workers if len(workers) == service.workers else []
 
 
 def _answers_alone(worker: int, workers: list[int], url: str) -> bool:
-    """Whether the worker has started."""
+    """Return whether the worker answers while the others are stopped."""
     with _alone(worker, workers):
         try:
             return httpx.get(f"{url}/healthz", timeout=0.5).status_code == 200

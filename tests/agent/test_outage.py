@@ -61,7 +61,7 @@ def sqlite(tmp_path: Path) -> Iterator[Database]:
 def postgresql_way(postgresql: str) -> Iterator[Database]:
     with way_to(postgresql) as (way, url, direct_url):
         engine, direct = control.connect(url), control.connect(direct_url)
-        yield Database(engine, direct, way.cut, way.mend, way.silence)
+        yield Database(engine, direct, way.cut, way.restore, way.silence)
         way.cut()
         engine.dispose()
         direct.dispose()

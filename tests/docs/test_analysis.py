@@ -1,4 +1,4 @@
-"""docs/analysis.md: each question and each snippet is run, and answers what the page says."""
+"""The questions and snippets of docs/analysis.md, run on the sample data and compared with the page."""
 
 import csv
 import io
@@ -48,7 +48,7 @@ Cells = list[list[str]]
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample log, imported as the page says, into `data` of a new folder."""
+    """Return a new data folder with the sample log, imported by the commands of the page."""
     return _imported(tmp_path_factory.mktemp("analysis") / "data", "demo")
 
 
@@ -71,7 +71,7 @@ def _shown(table: str) -> Cells:
 
 
 def _answer(title: str) -> list[dict[str, str]]:
-    """The answer that the page gives to a question."""
+    """Return the answer of the page to a question, one dictionary per row."""
     [table] = [table for heading, _, table in QUESTIONS if title in heading]
     names, *rows = _shown(table)
     return [dict(zip(names, row, strict=True)) for row in rows]
@@ -87,7 +87,7 @@ def test_the_answer_on_the_page_is_the_answer(data: Path, sql: str, table: str) 
     assert list(csv.reader(io.StringIO(printed))) == _shown(table)
 
 
-def test_missing_pages_that_a_server_posts_are_answered_as_the_page_says(start: Callable[..., Running]) -> None:
+def test_posted_missing_pages_have_the_answer_of_the_page(start: Callable[..., Running]) -> None:
     running = start()
     headers = {"Authorization": f"Bearer {new_key(running.data, 'missing')}", "Content-Type": "application/x-ndjson"}
     url = f"{running.url}/v1/analytics/missing/hits"
@@ -98,8 +98,8 @@ def test_missing_pages_that_a_server_posts_are_answered_as_the_page_says(start: 
 
 
 def test_who_reads_us_is_what_the_sample_was_made_of() -> None:
-    said = {row["traffic"]: int(row["views"]) for row in _answer("Who reads us")}
-    assert said == {"human": EXPECTED["totals"]["human"], "ai": EXPECTED["totals"]["ai"], "bot": EXPECTED["bots"]}
+    answer = {row["traffic"]: int(row["views"]) for row in _answer("Who reads us")}
+    assert answer == {"human": EXPECTED["totals"]["human"], "ai": EXPECTED["totals"]["ai"], "bot": EXPECTED["bots"]}
 
 
 def test_the_operators_are_those_of_the_agents_in_the_sample() -> None:
@@ -109,10 +109,10 @@ def test_the_operators_are_those_of_the_agents_in_the_sample() -> None:
         views = EXPECTED["by_agent"].get(agent["name"], 0)
         operators[agent["operator"]] += views
         purposes[agent["operator"], agent["purpose"]] += views
-    said = _answer("Whose AI")
-    assert {row["operator"]: int(row["views"]) for row in said} == +operators
+    answer = _answer("Whose AI")
+    assert {row["operator"]: int(row["views"]) for row in answer} == +operators
     for purpose in ("training", "search", "assistant", "agent"):
-        assert all(int(row[purpose]) == purposes[row["operator"], purpose] for row in said)
+        assert all(int(row[purpose]) == purposes[row["operator"], purpose] for row in answer)
 
 
 def test_the_pages_of_ai_alone_are_those_that_no_person_has_in_the_sample() -> None:
@@ -126,9 +126,9 @@ def test_the_weeks_add_up_the_days_of_the_sample() -> None:
         day = date.fromisoformat(text)
         week = weeks.setdefault(str(day - timedelta(days=day.weekday())), Counter())
         week.update(days=1, **views)
-    said = _answer("share of AI")
+    answer = _answer("share of AI")
     assert {
-        row["week"]: Counter(days=int(row["days"]), human=int(row["human"]), ai=int(row["ai"])) for row in said
+        row["week"]: Counter(days=int(row["days"]), human=int(row["human"]), ai=int(row["ai"])) for row in answer
     } == weeks
 
 
@@ -202,7 +202,7 @@ def test_the_snippets_of_the_page_see_the_sample(data: Path) -> None:
 
 @pytest.mark.parametrize("snippet", [each for each in SNIPPETS if "polars" not in each and "to_pandas" not in each])
 def test_a_snippet_runs_without_the_packages_that_only_tests_install(data: Path, snippet: str) -> None:
-    """`make run` installs none of them, and the page says so only of the sections on pandas and Polars."""
+    """Only the sections on pandas and Polars need packages that `make run` does not install."""
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_TEST_PACKAGES + snippet],
         cwd=data.parent,
@@ -214,7 +214,7 @@ def test_a_snippet_runs_without_the_packages_that_only_tests_install(data: Path,
     assert done.returncode == 0, done.stderr
 
 
-def test_each_way_sees_the_rows_that_the_page_says(tmp_path: Path) -> None:
+def test_each_way_of_reading_sees_the_rows_that_the_page_names(tmp_path: Path) -> None:
     """Two imports, compacted: every day has two replaced files; then a hit that waits in the hot log."""
     folder = _imported(tmp_path / "data", "demo", "other")
     _run(folder, "compact")

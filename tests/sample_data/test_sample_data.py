@@ -1,4 +1,4 @@
-"""The committed log is what the generator writes, and awk reads out of it what the expected answer says."""
+"""The committed log is the generator's output, and awk counts in it what `expected_views.json` contains."""
 
 import json
 import os

@@ -340,7 +340,7 @@ def test_while_the_database_is_away_a_client_is_told_to_come_back_and_nothing_is
                     assert kind(answer) == (503, "overloaded")
                     assert int(answer.headers["retry-after"]) > 0
                     assert answer.json()["detail"] == "the control database does not answer"
-                way.mend()
+                way.restore()
                 assert agent.get(f"/job/{id}").json()["status"] == "active"
             assert len(agent.get("/jobs").json()["jobs"]) == 1
             create(agent)
