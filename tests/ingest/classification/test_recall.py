@@ -1,4 +1,4 @@
-"""The rules find people, AI agents and bots on user agents that were not used to write them."""
+"""The rules classify people, AI agents and bots, also on user agents that were not used to write the rules."""
 
 from collections import Counter
 
@@ -9,7 +9,7 @@ from ingest.classification.classifier import Traffic, classify
 
 ROWS = labelled()
 FLOORS: dict[Traffic, float] = {"human": 99.8, "ai": 97.0, "bot": 98.0}
-"""Smallest recall of a class, in percent; docs/classification.md has the present figures."""
+"""Minimum recall of each class, in percent; docs/classification.md has the measured recall."""
 
 
 def of_class(traffic: Traffic) -> list[Labelled]:
@@ -24,13 +24,13 @@ def test_recall_of_a_class_is_at_least_its_floor(traffic: Traffic) -> None:
 
 
 @pytest.mark.parametrize("traffic", FLOORS)
-def test_recall_of_the_held_out_rows_is_within_a_point_and_a_half_of_the_others(traffic: Traffic) -> None:
+def test_recall_of_the_held_out_rows_is_at_most_1_5_points_lower(traffic: Traffic) -> None:
     held_out = recall(row for row in of_class(traffic) if row.held_out)
     seen = recall(row for row in of_class(traffic) if not row.held_out)
     assert held_out.percent >= seen.percent - 1.5
 
 
-def test_people_of_measured_traffic_are_all_found() -> None:
+def test_all_people_of_measured_traffic_are_people() -> None:
     assert [row.user_agent for row, _ in misses(row for row in ROWS if row.group == "measured traffic")] == []
 
 

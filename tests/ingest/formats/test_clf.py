@@ -1,4 +1,4 @@
-"""A line of the text formats is the request that its server wrote of, or is malformed; no bytes break the parser."""
+"""A line with quoted fields is the request that the server logged, or is malformed; no bytes break a parser."""
 
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -35,16 +35,16 @@ def line(
     return b'%s - %s [%s] "%s" %s %s "%s" "%s"' % (host, user, time, request, status, size, referrer, user_agent)
 
 
-def asked_by(said: bytes) -> Request:
-    request = parse(said)
+def parsed(log_line: bytes) -> Request:
+    request = parse(log_line)
     assert request is not None
     return request
 
 
-def test_line_says_what_its_server_wrote() -> None:
-    said = line(b"GET /a/?utm_source=news HTTP/2.0", referrer=b"https://example.org/?q=1", status=b"304", size=b"-")
+def test_line_has_the_request_that_the_server_logged() -> None:
+    log_line = line(b"GET /a/?utm_source=news HTTP/2.0", referrer=b"https://example.org/?q=1", status=b"304", size=b"-")
     request = Request(microseconds(TS), "GET", "/a/?utm_source=news", 304, "https://example.org/?q=1", FIREFOX)
-    assert parse(said) == request
+    assert parse(log_line) == request
     assert page_view(request) == Hit(
         path="/a",
         ts_us=microseconds(TS),
@@ -57,24 +57,24 @@ def test_line_says_what_its_server_wrote() -> None:
     )
 
 
-def test_dash_is_nothing() -> None:
-    request = asked_by(line(referrer=b"-", user_agent=b"-", size=b"-"))
+def test_dash_is_an_empty_value() -> None:
+    request = parsed(line(referrer=b"-", user_agent=b"-", size=b"-"))
     assert (request.referrer, request.user_agent) == ("", "")
-    found = page_view(request)
-    assert isinstance(found, Hit)
-    assert (found.referrer, found.user_agent) == (None, "")
+    hit = page_view(request)
+    assert isinstance(hit, Hit)
+    assert (hit.referrer, hit.user_agent) == (None, "")
 
 
-# Forms of a line
+# Forms of lines
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n", b"\r"])
-def test_line_end_is_no_part_of_the_line(end: bytes) -> None:
-    assert asked_by(line() + end).user_agent == FIREFOX
+def test_line_end_is_ignored(end: bytes) -> None:
+    assert parsed(line() + end).user_agent == FIREFOX
 
 
 @pytest.mark.parametrize(
-    "said",
+    "log_line",
     [
         line(host=b"2001:db8::1"),
         line(host=b"::ffff:192.0.2.1"),
@@ -90,13 +90,13 @@ def test_line_end_is_no_part_of_the_line(end: bytes) -> None:
         line() + b" -",
     ],
 )
-def test_line_of_combined_format_is_read_whatever_its_other_fields_are(said: bytes) -> None:
-    request = asked_by(said)
+def test_line_of_combined_format_is_parsed_whatever_its_other_fields_are(log_line: bytes) -> None:
+    request = parsed(log_line)
     assert (request.target, request.user_agent, request.ts_us) == ("/a", FIREFOX, microseconds(TS))
 
 
 @pytest.mark.parametrize(
-    "said",
+    "log_line",
     [
         b"",
         b" ",
@@ -122,9 +122,9 @@ def test_line_of_combined_format_is_read_whatever_its_other_fields_are(said: byt
         b"\0" * 100,
     ],
 )
-def test_line_of_another_form_is_malformed(said: bytes) -> None:
+def test_line_of_another_form_is_malformed(log_line: bytes) -> None:
     with pytest.raises(InvalidLine):
-        parse(said)
+        parse(log_line)
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_line_of_another_form_is_malformed(said: bytes) -> None:
         b"SSH-2.0-OpenSSH_9.9",
     ],
 )
-def test_line_whose_request_is_none_of_http_tells_of_no_request(request_: bytes) -> None:
-    for said in (line(request_), line(request_, status=b"400", size=b"-", user_agent=b"-")):
-        assert parse(said) is None
+def test_line_whose_request_is_not_http_records_no_request(request_: bytes) -> None:
+    for log_line in (line(request_), line(request_, status=b"400", size=b"-", user_agent=b"-")):
+        assert parse(log_line) is None
     assert parse_common(common(request=request_)) is None
     assert parse_vhost_combined(vhost(request=request_)) is None
 
@@ -171,8 +171,8 @@ def test_line_whose_request_is_none_of_http_tells_of_no_request(request_: bytes)
         (b"01/Jan/0001:00:00:00 +0000", datetime(1, 1, 1, tzinfo=UTC)),
     ],
 )
-def test_time_is_read_in_its_zone(written: bytes, instant: datetime) -> None:
-    assert asked_by(line(time=written)).ts_us == microseconds(instant)
+def test_time_is_parsed_in_its_zone(written: bytes, instant: datetime) -> None:
+    assert parsed(line(time=written)).ts_us == microseconds(instant)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_time_is_read_in_its_zone(written: bytes, instant: datetime) -> None:
         b"",
     ],
 )
-def test_time_that_there_is_not_is_malformed(written: bytes) -> None:
+def test_time_that_does_not_exist_is_malformed(written: bytes) -> None:
     with pytest.raises(InvalidLine):
         parse(line(time=written))
 
@@ -214,13 +214,13 @@ zones = st.timedeltas(timedelta(hours=-23, minutes=-59), timedelta(hours=23, min
 
 @settings(deadline=None, derandomize=True, max_examples=300)
 @given(st.datetimes(timezones=st.just(UTC)), zones)
-def test_every_time_is_read_to_the_second(utc: datetime, offset: timedelta) -> None:
+def test_any_time_is_parsed_to_the_second(utc: datetime, offset: timedelta) -> None:
     assume(1 < utc.year < 9999)
     local, minutes = utc + offset, abs(offset) // timedelta(minutes=1)
     day = f"{local.day:02}/{months[local.month]}/{local.year:04}"
     zone = f"{'-' if offset < timedelta() else '+'}{minutes // 60:02}{minutes % 60:02}"
     written = f"{day}:{local:%H:%M:%S} {zone}"
-    assert asked_by(line(time=written.encode())).ts_us == microseconds(utc.replace(microsecond=0))
+    assert parsed(line(time=written.encode())).ts_us == microseconds(utc.replace(microsecond=0))
 
 
 # Escapes and encodings
@@ -254,19 +254,19 @@ def test_every_time_is_read_to_the_second(utc: datetime, offset: timedelta) -> N
     ],
 )
 def test_escapes_and_encodings_are_undone(written: bytes, read: str) -> None:
-    request = asked_by(line(referrer=written, user_agent=written))
+    request = parsed(line(referrer=written, user_agent=written))
     assert (request.referrer, request.user_agent) == (read, read)
 
 
-# The other text formats
+# The other formats with quoted fields
 
 
-def common(**said: bytes) -> bytes:
-    return line(**said).rpartition(b' "-" ')[0]  # type: ignore[arg-type]
+def common(**fields: bytes) -> bytes:
+    return line(**fields).rpartition(b' "-" ')[0]  # type: ignore[arg-type]
 
 
-def vhost(server: bytes = b"example.com:443", **said: bytes) -> bytes:
-    return server + b" " + line(**said)  # type: ignore[arg-type]
+def vhost(server: bytes = b"example.com:443", **fields: bytes) -> bytes:
+    return server + b" " + line(**fields)  # type: ignore[arg-type]
 
 
 ASKED = Request(microseconds(TS), "GET", "/a", 200, "", FIREFOX)
@@ -274,25 +274,27 @@ UNNAMED = ASKED._replace(user_agent="")
 
 
 @pytest.mark.parametrize(
-    "said",
+    "log_line",
     [
         b'192.0.2.1 - - [15/Sep/2026:12:34:56 +0000] "GET /a HTTP/1.1" 200 1234',
         b'192.0.2.1 - - [15/Sep/2026:14:34:56 +0200] "GET /a HTTP/2.0" 200 -\r\n',
         b'2001:db8::1 - Ana Maria [15/Sep/2026:12:34:56 +0000] "GET /a HTTP/3" 200 0 0.003 -',
     ],
 )
-def test_common_format_is_combined_without_who_asked(said: bytes) -> None:
-    assert parse_common(said) == UNNAMED
-
-
-@pytest.mark.parametrize("said", [line(), common()[:-5], common() + b' "-', common() + b' "-" "-"', vhost(), b"", b"-"])
-def test_line_with_further_quotes_is_not_of_common_format(said: bytes) -> None:
-    with pytest.raises(InvalidLine):
-        parse_common(said)
+def test_common_format_is_combined_without_referrer_and_user_agent(log_line: bytes) -> None:
+    assert parse_common(log_line) == UNNAMED
 
 
 @pytest.mark.parametrize(
-    "said",
+    "log_line", [line(), common()[:-5], common() + b' "-', common() + b' "-" "-"', vhost(), b"", b"-"]
+)
+def test_line_with_more_quotes_is_not_of_common_format(log_line: bytes) -> None:
+    with pytest.raises(InvalidLine):
+        parse_common(log_line)
+
+
+@pytest.mark.parametrize(
+    "log_line",
     [
         vhost(),
         vhost(b"127.0.1.1:80"),
@@ -303,12 +305,12 @@ def test_line_with_further_quotes_is_not_of_common_format(said: bytes) -> None:
         vhost() + b" 0.003",
     ],
 )
-def test_vhost_combined_format_is_combined_after_a_host_and_port(said: bytes) -> None:
-    assert parse_vhost_combined(said) == ASKED
+def test_vhost_combined_format_is_combined_after_a_host_and_port(log_line: bytes) -> None:
+    assert parse_vhost_combined(log_line) == ASKED
 
 
 @pytest.mark.parametrize(
-    "said",
+    "log_line",
     [
         line(),
         line(host=b"2001:db8::1"),
@@ -321,9 +323,9 @@ def test_vhost_combined_format_is_combined_after_a_host_and_port(said: bytes) ->
         vhost()[:-1],
     ],
 )
-def test_line_without_a_host_and_port_before_it_is_not_of_vhost_combined_format(said: bytes) -> None:
+def test_line_without_a_leading_host_and_port_is_not_of_vhost_combined_format(log_line: bytes) -> None:
     with pytest.raises(InvalidLine):
-        parse_vhost_combined(said)
+        parse_vhost_combined(log_line)
 
 
 # Laws
@@ -351,13 +353,13 @@ near_lines = st.builds(
 )
 
 
-def hit_or_not(said: bytes) -> None:
+def check_hit(log_line: bytes) -> None:
     with suppress(InvalidLine):
-        request = parse(said)
-        found = page_view(request) if request else None
-        if isinstance(found, Hit):
-            assert found.path.isascii()
-            for text in (found.path, found.user_agent, found.referrer or "", found.utm_source or ""):
+        request = parse(log_line)
+        hit = page_view(request) if request else None
+        if isinstance(hit, Hit):
+            assert hit.path.isascii()
+            for text in (hit.path, hit.user_agent, hit.referrer or "", hit.utm_source or ""):
                 text.encode()
                 assert not set(text) & {"\n", "\0", "\x7f"}
 
@@ -367,17 +369,17 @@ def hit_or_not(said: bytes) -> None:
 @example(b'"' * 10_000)
 @example(b"\\" * 10_001)
 @example(b"a " * 10_000 + b"[" * 10_000)
-def test_any_bytes_are_a_page_view_or_skipped_or_malformed(said: bytes) -> None:
-    hit_or_not(said)
+def test_any_bytes_are_a_page_view_or_skipped_or_malformed(log_line: bytes) -> None:
+    check_hit(log_line)
 
 
 @settings(deadline=None, derandomize=True, max_examples=300)
-@given(junk | near_lines | near_lines.map(lambda said: b"example.com:443 " + said))
+@given(junk | near_lines | near_lines.map(lambda log_line: b"example.com:443 " + log_line))
 @example(b"a:1 " + b"a " * 10_000 + b"[" * 10_000)
-def test_any_bytes_are_a_request_or_malformed_in_the_other_text_formats(said: bytes) -> None:
+def test_any_bytes_are_a_request_or_malformed_in_the_other_formats(log_line: bytes) -> None:
     for parser in (parse_common, parse_vhost_combined):
         with suppress(InvalidLine):
-            parser(said)
+            parser(log_line)
 
 
 fields = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -385,13 +387,13 @@ fields = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 @settings(deadline=None, derandomize=True, max_examples=500)
 @given(fields, fields, st.sampled_from(["apache", "nginx"]))
-def test_fields_that_a_server_wrote_come_back(referrer: str, user_agent: str, server: str) -> None:
-    read = asked_by(line(referrer=escaped(referrer, server), user_agent=escaped(user_agent, server)))
-    assert (read.referrer, read.user_agent) == (shown(referrer), shown(user_agent))
+def test_fields_escaped_by_a_server_are_parsed_unchanged(referrer: str, user_agent: str, server: str) -> None:
+    request = parsed(line(referrer=escaped(referrer, server), user_agent=escaped(user_agent, server)))
+    assert (request.referrer, request.user_agent) == (shown(referrer), shown(user_agent))
 
 
 def escaped(text: str, server: str) -> bytes:
-    """As Apache and nginx write it: control characters, bytes past ASCII, quotes and backslashes escaped."""
+    """Return the text as Apache or nginx writes it: with escapes, except for printable ASCII without `"` and `\\`."""
 
     def write(byte: int) -> bytes:
         if byte in b'"\\' and server == "apache":
@@ -406,11 +408,11 @@ def escaped(text: str, server: str) -> bytes:
 
 
 APACHE = {0x08: rb"\b", 0x09: rb"\t", 0x0A: rb"\n", 0x0B: rb"\v", 0x0D: rb"\r"}
-"""https://httpd.apache.org/docs/2.4/mod/mod_log_config.html#format-notes"""
+"""Escapes of Apache: https://httpd.apache.org/docs/2.4/mod/mod_log_config.html#format-notes"""
 
 
 def shown(text: str) -> str:
-    """As it is kept: no control character, and a dash is nothing."""
+    """Return the text as it is stored: without control characters, and empty if it is a dash."""
     return (
         ""
         if text == "-"

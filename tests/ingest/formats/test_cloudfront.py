@@ -1,4 +1,4 @@
-"""A CloudFront log is read by the columns that its headers name."""
+"""Lines of a CloudFront log are parsed by the columns that its headers name."""
 
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.
 ASKED = Request(NOON_US, "GET", "/a?utm_source=x", 200, "https://example.org/", FIREFOX)
 
 
-def row(*columns: str, **said: str) -> bytes:
+def row(*columns: str, **fields: str) -> bytes:
     values = {
         "date": "2026-09-15",
         "time": "12:00:00",
@@ -38,19 +38,19 @@ def row(*columns: str, **said: str) -> bytes:
         "agent": "Mozilla/5.0%20(X11;%20Linux%20x86_64;%20rv:140.0)%20Gecko/20100101%20Firefox/140.0",
         "query": "utm_source=x",
         "cs-protocol-version": "HTTP/2.0",
-    } | said
+    } | fields
     short = {"cs-uri-stem": "stem", "sc-status": "status", "cs(Referer)": "referrer", "cs(User-Agent)": "agent"}
     short["cs-uri-query"] = "query"
     return "\t".join(values.get(short.get(name, name), "-") for name in columns or COLUMNS).encode("latin-1")
 
 
-def read(**said: str) -> Request:
-    request = Parser([HEADER])(row(**said))
+def read(**fields: str) -> Request:
+    request = Parser([HEADER])(row(**fields))
     assert request is not None
     return request
 
 
-def test_log_is_read_by_its_header() -> None:
+def test_log_is_parsed_by_its_header() -> None:
     log = [b"#Version: 1.0\n", HEADER + b"\n", row() + b"\n", row() + b"\r\n", row()]
     parse = Parser()
     assert [parse(line) for line in log] == [None, None, ASKED, ASKED, ASKED]
@@ -68,7 +68,7 @@ def test_later_header_changes_the_columns() -> None:
     assert parse(row()) == ASKED
 
 
-def test_parsers_of_two_logs_keep_their_own_columns() -> None:
+def test_parsers_of_two_logs_have_separate_columns() -> None:
     one, two = Parser([HEADER]), Parser()
     assert one(row()) == ASKED
     with pytest.raises(InvalidLine, match="no #Fields line"):
@@ -95,12 +95,12 @@ def test_values_are_percent_encoded_once(agent: str, read_as: str) -> None:
     assert (request.user_agent, request.referrer) == (read_as, read_as)
 
 
-def test_target_is_what_was_asked() -> None:
+def test_target_is_the_stem_with_the_query() -> None:
     assert read(stem="/caf%25C3%25A9", query="a=b%2520c").target == "/caf%C3%A9?a=b%20c"
     assert read(query="-").target == "/a"
 
 
-def test_status_of_an_answer_that_was_never_sent_is_zero() -> None:
+def test_status_of_a_response_that_was_never_sent_is_zero() -> None:
     assert read(status="000").status == 0
 
 
@@ -116,13 +116,13 @@ def test_status_of_an_answer_that_was_never_sent_is_zero() -> None:
         b"\xff",
     ],
 )
-def test_line_that_is_not_of_the_columns_is_malformed(line: bytes) -> None:
+def test_line_that_does_not_match_the_columns_is_malformed(line: bytes) -> None:
     with pytest.raises(InvalidLine):
         Parser([HEADER])(line)
 
 
 @pytest.mark.parametrize("name", ["date", "time", "cs-method", "cs-uri-stem", "sc-status", "cs(User-Agent)"])
-def test_header_without_a_needed_column_makes_each_line_malformed_by_its_name(name: str) -> None:
+def test_header_without_a_required_column_makes_each_line_malformed_with_the_name_of_the_column(name: str) -> None:
     columns = [column for column in COLUMNS if column != name]
     with pytest.raises(InvalidLine) as error:
         Parser([b"#Fields: " + " ".join(columns).encode()])(row(*columns))
@@ -148,7 +148,7 @@ texts = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=30).fil
 
 @settings(deadline=None, derandomize=True, max_examples=200)
 @given(st.integers(0, 4_102_444_800), texts, texts, texts)
-def test_values_that_cloudfront_wrote_come_back(second: int, path: str, referrer: str, agent: str) -> None:
+def test_values_encoded_by_cloudfront_are_parsed_unchanged(second: int, path: str, referrer: str, agent: str) -> None:
     at = datetime.fromtimestamp(second, UTC)
     line = row(
         date=f"{at:%Y-%m-%d}",

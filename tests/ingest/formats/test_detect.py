@@ -1,4 +1,4 @@
-"""A log's format is told from its first lines, and a format that is named is that one."""
+"""The format of a log is detected from its first lines, or is the one with a given name."""
 
 import re
 from contextlib import suppress
@@ -42,11 +42,11 @@ def log(name: str, lines: int = 3) -> list[bytes]:
 
 
 def counts(format: Format, lines: list[bytes]) -> tuple[int, int, int]:
-    """How many lines are requests, tell of none, are malformed."""
+    """Return how many lines are requests, how many record no request, and how many are malformed."""
     requests = nothing = malformed = 0
-    for said in lines:
+    for each in lines:
         try:
-            request = format.parse(said)
+            request = format.parse(each)
         except InvalidLine:
             malformed += 1
         else:
@@ -60,12 +60,12 @@ def test_every_format_has_a_sample() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
-def test_every_format_is_detected_and_reads_its_log(name: str, end: bytes) -> None:
-    lines = [said + end for said in log(name)]
-    found = detect(lines)
-    assert found.name == name
+def test_every_format_is_detected_and_parses_its_log(name: str, end: bytes) -> None:
+    lines = [each + end for each in log(name)]
+    format = detect(lines)
+    assert format.name == name
     expected = (1, len(lines) - 1, 0) if name == "vercel" else (3, len(lines) - 3, 0)  # three lines of one request
-    assert counts(found, lines) == expected
+    assert counts(format, lines) == expected
     assert counts(named(name, lines), lines) == expected
 
 
@@ -100,11 +100,11 @@ def test_format_is_detected_between_lines_of_another_form(
         [line(user_agent=b'a"b'), common(), line(), line(), line()],
     ],
 )
-def test_combined_is_not_taken_for_common_or_vhost_combined(lines: list[bytes]) -> None:
+def test_combined_is_not_detected_as_common_or_vhost_combined(lines: list[bytes]) -> None:
     assert detect(lines).name == "combined"
 
 
-def test_truncated_lines_of_combined_do_not_make_it_common() -> None:
+def test_log_with_truncated_lines_of_combined_is_not_common() -> None:
     assert detect([line()[:-n] for n in range(40)] + [line()] * 40).name == "combined"
 
 
@@ -114,7 +114,7 @@ def test_log_without_a_line_is_combined(head: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ASKED_NOTHING))
-def test_lines_that_tell_of_no_request_do_not_hide_the_format(name: str) -> None:
+def test_lines_that_record_no_request_do_not_hide_the_format(name: str) -> None:
     assert detect([ASKED_NOTHING[name]] * 50 + [SAMPLES[name]]).name == name
     assert detect([ASKED_NOTHING[name]] * 50).name == name
 
@@ -123,7 +123,7 @@ def test_cloudfront_log_with_headers_alone_is_detected() -> None:
     assert detect(HEADERS["cloudfront"]).name == "cloudfront"
 
 
-def test_cloudfront_format_knows_the_columns_of_the_head_and_of_its_log_alone() -> None:
+def test_cloudfront_format_has_the_columns_of_the_head_and_of_its_own_log() -> None:
     lines = log("cloudfront")
     later = named("cloudfront", lines)
     assert counts(later, [SAMPLES["cloudfront"]]) == (1, 0, 0)
@@ -131,9 +131,9 @@ def test_cloudfront_format_knows_the_columns_of_the_head_and_of_its_log_alone() 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_blank_line_tells_of_no_request(name: str) -> None:
+def test_blank_line_records_no_request(name: str) -> None:
     format = named(name, [])
-    assert [format.parse(said) for said in (b"", b"\n", b" \t\r\n")] == [None, None, None]
+    assert [format.parse(each) for each in (b"", b"\n", b" \t\r\n")] == [None, None, None]
 
 
 @pytest.mark.parametrize(
@@ -147,12 +147,12 @@ def test_blank_line_tells_of_no_request(name: str) -> None:
         [b"\0" * 100],
     ],
 )
-def test_log_that_no_format_reads_more_than_half_of_is_unknown(lines: list[bytes]) -> None:
+def test_log_with_no_format_for_more_than_half_of_its_lines_is_unknown(lines: list[bytes]) -> None:
     with pytest.raises(UnknownFormat):
         detect(lines)
 
 
-def test_unknown_log_is_shown_by_its_first_line_and_the_names_are_listed() -> None:
+def test_error_of_an_unknown_log_has_its_first_line_and_the_names_of_the_formats() -> None:
     with pytest.raises(UnknownFormat) as error:
         detect([b"\n", b"begins\x1b[31m\xff " + b"a" * 200 + b"\n", b"next"])
     message = str(error.value)
@@ -164,19 +164,19 @@ def test_unknown_log_is_shown_by_its_first_line_and_the_names_are_listed() -> No
     assert "next" not in message
 
 
-def test_short_first_line_is_shown_whole() -> None:
+def test_short_first_line_is_shown_without_truncation() -> None:
     with pytest.raises(UnknownFormat, match="begins with hello; give"):
         detect([b"hello\r\n"])
 
 
 @pytest.mark.parametrize("name", ["", "Combined", "auto", "nginx"])
-def test_name_of_no_format_is_told_with_the_names_there_are(name: str) -> None:
+def test_error_of_an_unknown_name_has_the_names_of_the_formats(name: str) -> None:
     with pytest.raises(UnknownFormat) as error:
         named(name, [])
     assert all(known in str(error.value) for known in NAMES)
 
 
-def test_log_format_of_nginx_is_told_by_its_dollar() -> None:
+def test_name_with_a_dollar_is_a_log_format_of_nginx() -> None:
     format = named(
         '$remote_addr - $remote_user [$time_local] "$request" $status $bytes_sent "$http_referer" "$http_user_agent"',
         [],
@@ -189,7 +189,7 @@ def test_log_format_of_nginx_is_told_by_its_dollar() -> None:
 
 @settings(deadline=None, derandomize=True, max_examples=100)
 @given(st.lists(st.binary(max_size=40), max_size=5))
-def test_any_lines_are_of_a_format_or_unknown(lines: list[bytes]) -> None:
+def test_any_lines_have_a_format_or_are_unknown(lines: list[bytes]) -> None:
     with suppress(UnknownFormat):
         assert detect(lines).name in NAMES
 

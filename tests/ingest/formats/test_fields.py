@@ -1,4 +1,4 @@
-"""A time is read in whatever form a log writes it, and text in whatever bytes."""
+"""Times are parsed in every form that logs use, and texts are decoded from any bytes."""
 
 from datetime import datetime, timedelta
 
@@ -38,7 +38,7 @@ NOON_US = 1_789_473_600_000_000  # 2026-09-15T12:00:00Z, by `date -u -d @1789473
         ("15/Sep/2026:17:30:00 +0530", NOON_US),
     ],
 )
-def test_time_is_read_in_any_form(written: float | str, us: int) -> None:
+def test_time_is_parsed_in_any_form(written: float | str, us: int) -> None:
     assert time_us(written) == us
 
 
@@ -62,14 +62,14 @@ def test_time_is_read_in_any_form(written: float | str, us: int) -> None:
         1e300,
     ],
 )
-def test_time_that_there_is_not_is_malformed(written: float | str) -> None:
+def test_time_that_does_not_exist_is_malformed(written: float | str) -> None:
     with pytest.raises(InvalidLine):
         time_us(written)
 
 
 @settings(deadline=None, derandomize=True)
 @given(st.integers(124_416_000_000_000, 7_258_118_400_000_000).map(lambda us: EPOCH + timedelta(microseconds=us)))
-def test_every_time_is_read_alike_in_every_unit(instant: datetime) -> None:
+def test_any_time_is_the_same_in_every_unit(instant: datetime) -> None:
     us = (instant - EPOCH) // timedelta(microseconds=1)
     assert iso_us(instant.isoformat()) == us
     assert time_us(us) == us
@@ -78,12 +78,12 @@ def test_every_time_is_read_alike_in_every_unit(instant: datetime) -> None:
     assert time_us(us // 1_000_000) == us // 1_000_000 * 1_000_000
 
 
-def test_bytes_that_are_not_utf_8_are_latin_1() -> None:
+def test_bytes_that_are_not_utf_8_are_decoded_as_latin_1() -> None:
     assert decode("é".encode()) == "é"
     assert decode("é".encode("latin-1")) == "é"
 
 
-def test_characters_that_no_field_may_hold_are_replaced() -> None:
+def test_characters_that_cannot_be_stored_are_replaced() -> None:
     assert storable("a\x00b\nc\x7fd\ud800") == "a�b�c�d�"
     assert storable("a b\u00a0é") == "a b\u00a0é"
 

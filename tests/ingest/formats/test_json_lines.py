@@ -1,4 +1,4 @@
-"""A JSON line is the request that a server or an edge wrote of, or tells of none, or is malformed."""
+"""A JSON line is the request that a server or an edge network logged, or records no request, or is malformed."""
 
 import json
 from contextlib import suppress
@@ -117,7 +117,7 @@ NETLIFY: dict[str, Any] = {
 
 
 def vercel(line: bytes) -> Request | None:
-    """One line, of a drain of its own."""
+    """Parse one line of a new Vercel log drain."""
     return VercelParser()(line)
 
 
@@ -147,26 +147,26 @@ PATHS = {
     ),
     "netlify": ("timestamp", "method", "path", "status_code", "referrer", "user_agent"),
 }
-"""Where each product writes the six of a Request."""
+"""Paths of the six fields of a Request in the line of each product."""
 LISTED = {"caddy": (4, 5), "vercel": (5,)}
-"""Which of them it writes as lists."""
+"""Fields of each product that are lists."""
 
 products = pytest.mark.parametrize("product", list(SAMPLES))
 
 
 def line(product: str, **changed: Any) -> bytes:
-    """The product's line; a change's name is a dotted path, and Ellipsis takes the field out."""
-    said = json.loads(json.dumps(SAMPLES[product][1]))
+    """Return the line of a product with changes, by dotted path; Ellipsis removes a field."""
+    fields = json.loads(json.dumps(SAMPLES[product][1]))
     for path, value in changed.items():
         *parents, name = path.split(".")
-        parent = said
+        parent = fields
         for key in parents:
             parent = parent[key]
         if value is ...:
             del parent[name]
         else:
             parent[name] = value
-    return json.dumps(said, ensure_ascii=False).encode()
+    return json.dumps(fields, ensure_ascii=False).encode()
 
 
 def read(product: str, **changed: Any) -> Request | None:
@@ -174,7 +174,7 @@ def read(product: str, **changed: Any) -> Request | None:
 
 
 @products
-def test_line_says_what_its_product_wrote(product: str) -> None:
+def test_line_has_the_request_that_the_product_logged(product: str) -> None:
     assert read(product) == ASKED
     assert SAMPLES[product][0](line(product) + b"\r\n") == ASKED
     assert SAMPLES[product][0](json.dumps(SAMPLES[product][1]).encode()) == ASKED
@@ -197,24 +197,24 @@ def test_time_may_be_in_any_unit(product: str, time: Any) -> None:
         ("15/Sep/2026:12:00:00 +0000", 0),
     ],
 )
-def test_caddy_may_write_its_time_in_any_of_its_formats(written: Any, us: int) -> None:
+def test_time_of_caddy_may_be_in_any_of_its_formats(written: Any, us: int) -> None:
     assert read("caddy", ts=written) == ASKED._replace(ts_us=NOON_US + us)
 
 
 @products
-def test_status_may_be_a_text(product: str) -> None:
+def test_status_may_be_a_string(product: str) -> None:
     assert read(product, **{PATHS[product][3]: "404"}) == ASKED._replace(status=404)
 
 
 @products
 def test_bytes_that_are_not_utf_8_are_latin_1(product: str) -> None:
-    said = line(product, **{PATHS[product][2]: "/café"})
+    log_line = line(product, **{PATHS[product][2]: "/café"})
     parse = SAMPLES[product][0]
-    assert parse(said) == parse(said.decode().encode("latin-1")) == ASKED._replace(target="/café")
+    assert parse(log_line) == parse(log_line.decode().encode("latin-1")) == ASKED._replace(target="/café")
 
 
 @products
-def test_log_without_user_agents_is_malformed_and_says_so(product: str) -> None:
+def test_line_without_a_user_agent_field_is_malformed_with_the_reason(product: str) -> None:
     left_out = {"caddy": "request.headers"}.get(product, PATHS[product][5])
     with pytest.raises(InvalidLine, match=left_out.rpartition(".")[2]):
         read(product, **{left_out: ...})
@@ -252,19 +252,19 @@ def test_request_without_a_user_agent_or_referrer_has_empty_ones(product: str, c
         ("netlify", {"log_type": "waf"}),
     ],
 )
-def test_line_that_tells_of_no_visitors_request_is_none(product: str, changed: dict[str, Any]) -> None:
+def test_line_of_no_visitor_records_no_request(product: str, changed: dict[str, Any]) -> None:
     assert read(product, **changed) is None
 
 
-def test_vercel_request_that_several_lines_tell_of_counts_once() -> None:
+def test_vercel_request_in_several_lines_counts_once() -> None:
     parse = VercelParser()
     lines = [line("vercel", source="edge"), line("vercel", source="lambda"), line("vercel", requestId="other")]
-    assert [parse(said) for said in lines] == [ASKED, None, ASKED]
+    assert [parse(log_line) for log_line in lines] == [ASKED, None, ASKED]
     unnamed = line("vercel", requestId=...)
     assert [parse(unnamed), parse(unnamed)] == [ASKED, ASKED]
 
 
-def test_vercel_parser_remembers_only_so_many_requests() -> None:
+def test_vercel_parser_remembers_a_limited_number_of_requests() -> None:
     parse = VercelParser()
     for number in range(VERCEL_REQUEST_IDS_MAX + 1):
         parse(line("vercel", requestId="first" if number == 0 else str(number)))
@@ -272,7 +272,7 @@ def test_vercel_parser_remembers_only_so_many_requests() -> None:
     assert parse(line("vercel", requestId="first")) == ASKED
 
 
-def test_vercel_status_is_the_proxys_or_the_functions() -> None:
+def test_vercel_status_is_that_of_the_proxy_or_of_the_function() -> None:
     assert read("vercel", statusCode=500) == ASKED
     assert read("vercel", **{"proxy.statusCode": ..., "statusCode": 404}) == ASKED._replace(status=404)
     assert read("vercel", **{"proxy.statusCode": ..., "statusCode": ...}) == ASKED._replace(status=0)
@@ -280,7 +280,7 @@ def test_vercel_status_is_the_proxys_or_the_functions() -> None:
 
 @products
 @pytest.mark.parametrize(
-    "said",
+    "log_line",
     [
         b"",
         b"{}",
@@ -295,9 +295,9 @@ def test_vercel_status_is_the_proxys_or_the_functions() -> None:
         b'{"a":' + b"[" * 65_000,
     ],
 )
-def test_line_of_another_form_is_malformed(product: str, said: bytes) -> None:
+def test_line_of_another_form_is_malformed(product: str, log_line: bytes) -> None:
     with pytest.raises(InvalidLine):
-        SAMPLES[product][0](said)
+        SAMPLES[product][0](log_line)
 
 
 @products
@@ -309,11 +309,11 @@ def test_line_of_another_product_is_malformed(product: str, other: str) -> None:
 
 
 @products
-def test_line_cut_short_is_malformed(product: str) -> None:
-    said = line(product)
-    for end in range(1, len(said), 7):
+def test_truncated_line_is_malformed(product: str) -> None:
+    log_line = line(product)
+    for end in range(1, len(log_line), 7):
         with pytest.raises(InvalidLine):
-            SAMPLES[product][0](said[:end])
+            SAMPLES[product][0](log_line[:end])
 
 
 values = st.recursive(
@@ -335,10 +335,10 @@ def test_any_bytes_are_a_request_or_none_or_malformed(product: str, junk: bytes,
     for key in parents:
         parent = parent[key]
     parent[name] = "@@"
-    said = json.dumps(changed).encode().replace(b'"@@"', _dumped(value))
-    for given_line in (junk, said):
+    log_line = json.dumps(changed).encode().replace(b'"@@"', _dumped(value))
+    for each in (junk, log_line):
         with suppress(InvalidLine):
-            parse(given_line)
+            parse(each)
 
 
 def _dumped(value: Any) -> bytes:
@@ -358,7 +358,7 @@ texts = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=30)
     texts,
     texts,
 )
-def test_values_that_a_product_wrote_come_back(
+def test_values_logged_by_a_product_are_parsed_unchanged(
     product: str, second: int, method: str, target: str, status: int, referrer: str, user_agent: str
 ) -> None:
     written: list[Any] = [second, method, target, status, referrer, user_agent]

@@ -1,4 +1,4 @@
-"""Lines of any log_format are read as nginx wrote them; a log_format that cannot tell a page view is refused."""
+"""Lines of any log_format are parsed as nginx wrote them; a log_format without a required variable is refused."""
 
 import time
 from contextlib import suppress
@@ -16,7 +16,7 @@ NOON_US = 1_789_473_600_000_000  # 2026-09-15T12:00:00Z
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 ASKED = Request(NOON_US, "GET", "/a?b=c", 200, "https://example.org/", FIREFOX)
 
-# https://nginx.org/en/docs/http/ngx_http_log_module.html: what `combined` is, and its directive's way to write it
+# Text of `combined`, and its directive: https://nginx.org/en/docs/http/ngx_http_log_module.html
 COMBINED = (
     '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"'
 )
@@ -76,11 +76,11 @@ def tail(referrer: bytes = b"https://example.org/", user_agent: bytes = FIREFOX.
         ),
     ],
 )
-def test_line_says_what_its_log_format_says(log_format: str, line: bytes) -> None:
+def test_line_has_the_request_of_its_log_format(log_format: str, line: bytes) -> None:
     assert compile_format(log_format)(line) == ASKED
 
 
-def said(line: bytes, log_format: str = '$msec "$request" $status "$http_referer" "$http_user_agent"') -> Request:
+def parsed(line: bytes, log_format: str = '$msec "$request" $status "$http_referer" "$http_user_agent"') -> Request:
     request = compile_format(log_format)(line)
     assert request is not None
     return request
@@ -104,14 +104,14 @@ def said(line: bytes, log_format: str = '$msec "$request" $status "$http_referer
         (rb"\ud800", "?"),
     ],
 )
-def test_escapes_of_both_kinds_are_undone(written: bytes, read: str) -> None:
-    request = said(b'1789473600.000 "GET /a HTTP/1.1" 200 ' + tail(written, written))
+def test_default_and_json_escapes_are_undone(written: bytes, read: str) -> None:
+    request = parsed(b'1789473600.000 "GET /a HTTP/1.1" 200 ' + tail(written, written))
     assert (request.referrer, request.user_agent) == (read, read)
 
 
-def test_decoded_uri_is_a_path_whatever_it_holds() -> None:
+def test_decoded_uri_is_a_path_with_any_characters() -> None:
     log_format = '$msec $request_method "$uri" $status "$http_user_agent"'
-    assert said(b'1789473600.000 GET "/100%?#" 200 "x"', log_format).target == "/100%25%3F%23"
+    assert parsed(b'1789473600.000 GET "/100%?#" 200 "x"', log_format).target == "/100%25%3F%23"
 
 
 @pytest.mark.parametrize(
@@ -130,11 +130,11 @@ def test_decoded_uri_is_a_path_whatever_it_holds() -> None:
 )
 def test_line_of_another_form_is_malformed(line: bytes) -> None:
     with pytest.raises(InvalidLine):
-        said(line)
+        parsed(line)
 
 
 @pytest.mark.parametrize("request_", [b"", b"-", rb"\x16\x03\x01", b"GET /a", b"SSH-2.0-Go"])
-def test_line_whose_request_is_none_of_http_tells_of_no_request(request_: bytes) -> None:
+def test_line_whose_request_is_not_http_records_no_request(request_: bytes) -> None:
     parse = compile_format('$time_local "$request" $status "$http_referer" "$http_user_agent"')
     assert parse(b'15/Sep/2026:12:00:00 +0000 "%s" 400 "-" "x"' % request_) is None
     with pytest.raises(InvalidLine):
@@ -153,10 +153,10 @@ def test_line_whose_request_is_none_of_http_tells_of_no_request(request_: bytes)
         ("", ["a time", "a request", "a status", "a user agent"]),
     ],
 )
-def test_log_format_that_lacks_something_is_refused_by_its_name(log_format: str, missing: list[str]) -> None:
+def test_log_format_without_a_required_variable_is_refused_with_its_name(log_format: str, missing: list[str]) -> None:
     with pytest.raises(InvalidFormat) as error:
         compile_format(log_format)
-    assert all(what in str(error.value) for what in missing)
+    assert all(part in str(error.value) for part in missing)
     assert str(error.value).count("(add") == len(missing)
 
 
@@ -175,7 +175,7 @@ def test_log_format_that_lacks_something_is_refused_by_its_name(log_format: str,
     ],
     ids=["quotes", "brackets", "backslashes", "spaces", "lines", "keys"],
 )
-def test_hostile_line_costs_bounded_time(log_format: str, line: bytes) -> None:
+def test_hostile_line_takes_bounded_time(log_format: str, line: bytes) -> None:
     parse = compile_format(log_format)
     started = time.process_time()
     with suppress(InvalidLine):
@@ -208,7 +208,10 @@ targets = st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"]), max_size=
 
 
 def default_escaped(text: str) -> bytes:
-    """https://nginx.org/en/docs/http/ngx_http_log_module.html: quotes, backslashes, below 32 and above 126 as \\xXX."""
+    """Return the text with quotes, backslashes, and bytes below 32 and above 126 as \\xXX.
+
+    Source: https://nginx.org/en/docs/http/ngx_http_log_module.html
+    """
     escaped = b"".join(b"\\x%02X" % b if b in b'"\\' or b < 32 or b > 126 else bytes([b]) for b in text.encode())
     return escaped or b"-"
 
@@ -219,7 +222,7 @@ def json_escaped(text: str) -> bytes:
 
 @settings(deadline=None, derandomize=True, max_examples=200)
 @given(st.integers(0, 4_102_444_800).map(lambda s: datetime.fromtimestamp(s, UTC)), targets, texts, texts)
-def test_values_that_nginx_wrote_come_back(instant: datetime, target: str, referrer: str, user_agent: str) -> None:
+def test_values_escaped_by_nginx_are_unescaped(instant: datetime, target: str, referrer: str, user_agent: str) -> None:
     asked = Request(
         int(instant.timestamp()) * 1_000_000,
         "GET",

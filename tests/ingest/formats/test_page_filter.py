@@ -15,17 +15,17 @@ from tests.ingest.formats.test_clf import line
 from tests.warehouse.site import ROOT
 
 
-def skipped(**said: Any) -> str:
-    """Why a line is no page view."""
-    found = page_view(parse(line(**said)))
-    assert isinstance(found, str), found
-    return found
+def skipped(**fields: Any) -> str:
+    """Return the reason why a line is not a page view."""
+    result = page_view(parse(line(**fields)))
+    assert isinstance(result, str), result
+    return result
 
 
 def path(request: bytes) -> str:
-    found = page_view(parse(line(request)))
-    assert isinstance(found, Hit), found
-    return found.path
+    result = page_view(parse(line(request)))
+    assert isinstance(result, Hit), result
+    return result.path
 
 
 @pytest.mark.parametrize(
@@ -102,12 +102,12 @@ def test_target_of_a_page_counts_under_its_path(target: bytes, normalised: str) 
         b"https://example.com/a.css",
     ],
 )
-def test_target_of_no_page_is_skipped(target: bytes) -> None:
+def test_target_that_is_not_a_page_is_skipped(target: bytes) -> None:
     assert skipped(request=b"GET %s HTTP/1.1" % target) == "not_a_page"
 
 
 @pytest.mark.parametrize("extension", sorted(NOT_PAGES))
-def test_every_extension_of_no_page_is_skipped_in_any_case(extension: str) -> None:
+def test_extension_that_is_not_of_a_page_is_skipped_in_any_case(extension: str) -> None:
     for written in (extension, extension.upper()):
         assert skipped(request=b"GET /a/b.%s HTTP/1.1" % written.encode()) == "not_a_page"
 
@@ -119,7 +119,7 @@ def test_other_methods_than_get_are_skipped(method: bytes) -> None:
     assert skipped(request=method + b" /a HTTP/1.1") == "method"
 
 
-def test_targets_that_only_other_methods_have_are_skipped_for_their_method() -> None:
+def test_targets_of_other_methods_are_skipped_for_the_method() -> None:
     assert skipped(request=b"OPTIONS * HTTP/1.1") == "method"
     assert skipped(request=b"CONNECT example.com:443 HTTP/1.1") == "method"
 
@@ -127,25 +127,25 @@ def test_targets_that_only_other_methods_have_are_skipped_for_their_method() -> 
 @pytest.mark.parametrize(
     "status", [b"000", b"100", b"199", b"300", b"301", b"302", b"303", b"307", b"400", b"404", b"499", b"500", b"999"]
 )
-def test_answers_that_show_no_page_are_skipped(status: bytes) -> None:
+def test_responses_without_a_page_are_skipped(status: bytes) -> None:
     assert skipped(status=status) == "status"
 
 
 @pytest.mark.parametrize("status", [b"200", b"201", b"204", b"206", b"299", b"304"])
-def test_answers_that_show_a_page_are_page_views(status: bytes) -> None:
-    found = page_view(parse(line(status=status)))
-    assert isinstance(found, Hit)
-    assert found.status == int(status)
+def test_responses_with_a_page_are_page_views(status: bytes) -> None:
+    result = page_view(parse(line(status=status)))
+    assert isinstance(result, Hit)
+    assert result.status == int(status)
 
 
-def test_first_of_several_reasons_is_told() -> None:
+def test_first_of_several_reasons_is_returned() -> None:
     assert skipped(request=b"POST /a.css HTTP/1.1", status=b"404") == "method"
     assert skipped(request=b"GET /a.css HTTP/1.1", status=b"404") == "status"
     assert skipped(request=b"GET /a.css HTTP/1.1", status=b"200") == "not_a_page"
 
 
 @pytest.mark.parametrize(
-    "said",
+    "fields",
     [
         {"request": b"GET /" + b"a" * 2_048 + b" HTTP/1.1"},
         {"request": b"GET /?" + b"a" * URL_CHARACTERS_MAX + b" HTTP/1.1"},
@@ -155,38 +155,38 @@ def test_first_of_several_reasons_is_told() -> None:
     ],
     ids=["path", "target", "no host", "user agent", "referrer"],
 )
-def test_field_over_its_limit_makes_the_line_malformed(said: dict[str, bytes]) -> None:
-    request = parse(line(**said))  # type: ignore[arg-type]
+def test_field_over_its_limit_makes_the_line_malformed(fields: dict[str, bytes]) -> None:
+    request = parse(line(**fields))  # type: ignore[arg-type]
     with pytest.raises(InvalidLine):
         page_view(request)
 
 
 def documented(list_name: str) -> list[str]:
-    """The names between the list's marks in docs/access-logs.md."""
+    """Return the names between the marks of a list in docs/access-logs.md."""
     text = (ROOT / "docs" / "access-logs.md").read_text()
     return re.findall("`([^`]+)`", text.partition(f"<!-- {list_name} -->")[2].partition(f"<!-- /{list_name} -->")[0])
 
 
-def test_docs_list_what_is_no_page() -> None:
+def test_docs_list_the_extensions_and_paths_that_are_not_pages() -> None:
     extensions = documented("extensions")
     assert sorted(extensions) == sorted(NOT_PAGES)
     assert sorted(documented("paths")) == sorted({*NOT_PAGE_PATHS, NOT_PAGE_FOLDER})
 
 
-def test_docs_explain_every_reason_in_its_order() -> None:
+def test_docs_explain_the_reasons_in_their_order() -> None:
     text = (
         (ROOT / "docs" / "access-logs.md").read_text().partition("## Lines that are skipped")[2].partition("\n## ")[0]
     )
     assert tuple(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == get_args(Skip)
 
 
-# What an owner says of pages
+# The owner's globs
 
 
 def of(target: str, pages: Pages) -> str:
-    """The path of a view of the target, or why there is none."""
-    found = page_view(Request(0, "GET", target, 200, "", ""), pages)
-    return found if isinstance(found, str) else found.path
+    """Return the path of a view of the target, or the reason why it is not a page view."""
+    result = page_view(Request(0, "GET", target, 200, "", ""), pages)
+    return result if isinstance(result, str) else result.path
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def of(target: str, pages: Pages) -> str:
         ("/caf%C3%A9.xml", "/caf\xe9.xml"),
     ],
 )
-def test_path_of_no_page_that_is_included_is_a_page(glob: str, target: str) -> None:
+def test_included_path_is_a_page_whatever_its_extension(glob: str, target: str) -> None:
     assert of(target, Pages()) == "not_a_page"
     assert of(target, Pages(include=("/other", glob))).startswith("/")
 
@@ -222,11 +222,11 @@ def test_path_of_no_page_that_is_included_is_a_page(glob: str, target: str) -> N
         ("", "/a.css"),
     ],
 )
-def test_glob_is_of_the_whole_path_in_its_case(glob: str, target: str) -> None:
+def test_glob_is_compared_with_the_whole_path_case_sensitively(glob: str, target: str) -> None:
     assert of(target, Pages(include=(glob,))) == "not_a_page"
 
 
-def test_excluded_path_is_no_page_whatever_includes_it() -> None:
+def test_excluded_path_is_not_a_page_even_if_it_is_included() -> None:
     pages = Pages(include=("*.xml",), exclude=("/admin*", "/private/*"))
     assert of("/admin", pages) == "excluded"
     assert of("/admin/a", pages) == "excluded"
@@ -236,12 +236,12 @@ def test_excluded_path_is_no_page_whatever_includes_it() -> None:
     assert of("/a.css", Pages(exclude=("/a.css",))) == "excluded"
 
 
-def test_glob_sees_the_path_under_which_views_count() -> None:
+def test_glob_is_compared_with_the_normalised_path() -> None:
     assert of("/a/index.html?b", Pages(exclude=("/a",))) == "excluded"
     assert of("https://example.com/a/", Pages(exclude=("/a",))) == "excluded"
 
 
-def test_method_and_status_are_told_before_the_path_is_looked_at() -> None:
+def test_method_and_status_come_before_the_path() -> None:
     pages = Pages(exclude=("*",))
     assert page_view(Request(0, "POST", "/a", 404, "", ""), pages) == "method"
     assert page_view(Request(0, "GET", "/a", 404, "", ""), pages) == "status"
