@@ -1,13 +1,16 @@
-"""What the service reaches on this machine, each number as a ratio of two things measured in one run.
+"""Benchmarks of the service. Most figures are a ratio of two measurements in the same run.
 
-- `server`: the service in a process of its own, with one empty endpoint more.
-- `client`: requests over kept connections, as fast as they are answered.
-- `generate`: a lake of generated hits.
-- `start`: from the command to the first accepted hit.
-- `classify`: hostile user agents.
+- `measure`: medians, ratios and the record of a run.
+- `client`: an HTTP client that is faster than the server.
+- `server`: the service in a process of its own, with an additional empty endpoint.
+- `generate`, `generate_log`: a lake and an access log of generated hits.
+- `start`: seconds from the command to the first accepted hit.
+- `classify`: time to classify hostile user agents.
+- `recall`: recall of the classification on the labelled user agents.
 - `single`: one hit a request, against the empty endpoint.
-- `batch`: NDJSON, against decoding and writing the same rows as Parquet.
-- `export`: the views export on ten million hits, against DuckDB over the raw rows.
-- `memory`: the server's memory while ten million hits come in.
-- `measure`: medians, ratios and the record.
+- `batch`: NDJSON posts, against decoding and writing the same rows as Parquet.
+- `import_log`: the import of a log, against GoAccess.
+- `export`: the views report over HTTP on 10 million hits, against DuckDB over the raw rows.
+- `jobs`: start and take-over of agent jobs.
+- `memory`: resident memory of the server while 10 million hits arrive.
 """

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME...]`: all of them, or those named."""
+"""Run benchmarks: `python -m benchmarks [NAME...]`, all of them without a name."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""NDJSON of 1,000 hits a request: hits/s, against decoding the same rows and writing them as Parquet in one process.
+"""NDJSON posts of 1,000 hits, in hits/s, against decoding the same rows and writing them as Parquet in one process.
 
 Goal: 100,000 hits/s on one core, or half of decode-and-write.
 """
@@ -49,7 +49,7 @@ def body(number: int) -> bytes:
 
 
 def _decode_and_write(bodies: list[bytes]) -> float:
-    """Hits/s of msgspec and pyarrow alone, in one thread, without classification, checks or durability."""
+    """Return the hits/s of msgspec and pyarrow in one thread, without classification, validation or durability."""
     decoder = msgspec.json.Decoder(ServerHit)
     began = time.perf_counter()
     for body in bodies:

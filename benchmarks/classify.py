@@ -1,4 +1,4 @@
-"""Milliseconds to classify a user agent: ordinary ones, repeats, and hostile ones of 10 kB; goal under 5 ms each."""
+"""Milliseconds to classify a user agent: ordinary, repeated, and hostile ones of 10 kB. The goal is under 5 ms each."""
 
 import json
 import random
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _slowest(agents: list[str]) -> float:
-    """The longest that one of them takes on its whole way into a row."""
+    """Return the longest time from a hit with one of the user agents to its row, in ms."""
     longest = 0.0
     for agent in agents:
         hit = Hit("/", 0, agent, None, None, None, None, None)

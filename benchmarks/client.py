@@ -1,4 +1,4 @@
-"""Requests over kept connections, each sent as soon as the last is answered."""
+"""HTTP client over persistent connections. Each connection sends a request as soon as it has the last response."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ LENGTH = b"content-length: "
 
 @dataclass(slots=True)
 class Outcome:
-    """Requests answered with the status asked for, others by status line, and how long it took."""
+    """Number and latencies of the expected responses, the other responses, and the duration of the whole run."""
 
     seconds: float = 0.0
     answered: int = 0
@@ -27,33 +27,33 @@ class Outcome:
 
 
 def request(method: str, target: str, headers: dict[str, str], body: bytes = b"") -> bytes:
-    """The bytes of an HTTP/1.1 request."""
+    """Return the bytes of an HTTP/1.1 request."""
     lines = [f"{method} {target} HTTP/1.1", "Host: bench", f"Content-Length: {len(body)}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join(lines).encode() + HEAD_END + body
 
 
 def drive(host: str, port: int, requests: list[bytes], clients: int, status: int) -> Outcome:
-    """Send every request, shared out among `clients` connections; each waits for its answer before the next."""
+    """Send the requests over `clients` connections and return the outcome. `status` is the expected status."""
     return uvloop.run(_drive(host, port, requests, clients, status))
 
 
 async def _drive(host: str, port: int, requests: list[bytes], clients: int, status: int) -> Outcome:
     loop = asyncio.get_running_loop()
     outcome, queue, expected = Outcome(), iter(requests), f"HTTP/1.1 {status} ".encode()
-    made = [_Connection(queue, expected, outcome, loop.create_future()) for _ in range(clients)]
-    for connection in made:
+    connections = [_Connection(queue, expected, outcome, loop.create_future()) for _ in range(clients)]
+    for connection in connections:
         await loop.create_connection(lambda connection=connection: connection, host, port)  # type: ignore[misc]
     began = time.perf_counter()
-    for connection in made:
+    for connection in connections:
         connection.send()
-    await asyncio.gather(*(connection.done for connection in made))
+    await asyncio.gather(*(connection.done for connection in connections))
     outcome.seconds = time.perf_counter() - began
     return outcome
 
 
 class _Connection(asyncio.Protocol):
-    """One client: a protocol and not a stream, which would take more processor time than the server it measures."""
+    """One client connection. An asyncio stream would use more CPU time than the server under test."""
 
     def __init__(self, queue: Iterator[bytes], expected: bytes, outcome: Outcome, done: "asyncio.Future[None]") -> None:
         self._queue, self._expected, self._outcome = queue, expected, outcome

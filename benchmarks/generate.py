@@ -1,4 +1,4 @@
-"""A lake of generated hits: days before 2026-10-01, paths by a power law, people, AI agents and bots."""
+"""Generate a lake: hits on days before 2026-10-01, paths by a power law, people, AI agents and bots."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,17 +30,17 @@ FROM (SELECT n, (random() * 10)::INTEGER AS kind FROM range($rows) numbers(n))
 
 
 def fill(data: Path, project: str, rows: int, days: int, paths: int) -> None:
-    """Append `rows` hits over `days` days to both tables, a commit a day, and compact them."""
-    chosen = settings.read({}, data)
-    data_folder.prepare(chosen)
-    database = engine.connect(chosen.run / "spill")
-    hot = batches.connect(chosen.hot_log)
+    """Append `rows` hits over `days` days to both tables, one load a day, and compact them."""
+    config = settings.read({}, data)
+    data_folder.prepare(config)
+    database = engine.connect(config.run / "spill")
+    hot = batches.connect(config.hot_log)
     for day in range(days):
         values = {"project": project, "start": END - timedelta(days=day + 1), "rows": rows // days, "paths": paths}
-        made = database.sql(_ROWS, params=values).to_arrow_table().cast(HOT)
-        for piece in made.to_batches(max_chunksize=100_000):
-            batches.append(hot, pa.RecordBatch.from_arrays(piece.columns, schema=HOT), 0.0)
-        load.load(hot, chosen.lake, wait_s=60)
-    compact.compact(hot, chosen.lake, database, 1, wait_s=60)
+        hits = database.sql(_ROWS, params=values).to_arrow_table().cast(HOT)
+        for batch in hits.to_batches(max_chunksize=100_000):
+            batches.append(hot, pa.RecordBatch.from_arrays(batch.columns, schema=HOT), 0.0)
+        load.load(hot, config.lake, wait_s=60)
+    compact.compact(hot, config.lake, database, 1, wait_s=60)
     hot.close()
     database.close()

@@ -1,4 +1,4 @@
-"""An access log in combined format: a month, paths by a power law, people, AI agents and bots, half of it pages."""
+"""Generate an access log in combined format: one month of people, AI agents and bots; about half are page views."""
 
 import random
 import re
@@ -11,7 +11,7 @@ FIRST = datetime(2026, 9, 1, tzinfo=UTC)
 DAYS = 30
 PATHS = 2_000
 ADDRESSES = 20_000
-LINES_AT_ONCE = 10_000
+LINES_A_WRITE = 10_000
 ASSETS = ("css", "js", "png", "woff2", "svg", "jpg")
 REFERRERS = (
     "-",
@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def write(file: Path, lines: int, user_agents: int) -> None:
-    """`lines` lines with `user_agents` distinct user agents, the same for the same numbers."""
+    """Write `lines` lines with `user_agents` distinct user agents. Equal arguments write equal files."""
     chance = random.Random(1)
     agents = _user_agents(chance, user_agents)
     paths = [f"/docs/section-{n % 40}/page-{n}" for n in range(PATHS)]
@@ -33,10 +33,10 @@ def write(file: Path, lines: int, user_agents: int) -> None:
     addresses = [f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}" for n in chance.sample(range(1 << 24), ADDRESSES)]
     step = timedelta(days=DAYS) / lines
     with file.open("w") as log:
-        for first in range(0, lines, LINES_AT_ONCE):
+        for first in range(0, lines, LINES_A_WRITE):
             log.writelines(
                 _line(chance, FIRST + step * n, addresses, paths, assets, agents[n % user_agents])
-                for n in range(first, min(first + LINES_AT_ONCE, lines))
+                for n in range(first, min(first + LINES_A_WRITE, lines))
             )
 
 
@@ -57,12 +57,12 @@ def _line(
     )
 
 
-def _user_agents(chance: random.Random, many: int) -> list[str]:
-    """Those of the sample data, and as many with other numbers in them, in no order."""
+def _user_agents(chance: random.Random, count: int) -> list[str]:
+    """Return the user agents of the sample data, and variants of them with other numbers, in random order."""
     known = [row["user_agent"] for row in tomllib.loads(TRAFFIC.read_text())["readers"]]
-    made = dict.fromkeys(known[:many])
-    while len(made) < many:
-        made[_NUMBER.sub(lambda found: str(chance.randrange(int(found[0]) + 100)), chance.choice(known))] = None
-    agents = list(made)
+    distinct = dict.fromkeys(known[:count])
+    while len(distinct) < count:
+        distinct[_NUMBER.sub(lambda found: str(chance.randrange(int(found[0]) + 100)), chance.choice(known))] = None
+    agents = list(distinct)
     chance.shuffle(agents)
     return agents

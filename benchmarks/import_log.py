@@ -1,10 +1,10 @@
-"""Lines/s of `readership import` as a whole process, against GoAccess on the same log; goal 10 times as many.
+"""Lines/s of the command `readership import` against GoAccess on the same log. The goal is 10 times as many.
 
-Also with 100,000 distinct user agents, goal half of that; and the memory of 10,000,000 lines, goal under 1 GiB. What
-the first log's import says is compared with what awk counts.
+Also measured: a log with 100,000 distinct user agents (goal: half of the first figure), and the memory for 10,000,000
+lines (goal: under 1 GiB). The result of the first log's import is compared with the counts of awk.
 
-Each is run once before it is timed: while the other one ran, for a quarter of a minute, a system may have let its
-program and its log go, which then come from the disk.
+Each command runs once before it is timed, because the page cache may have evicted its program and log while the other
+command ran.
 """
 
 import json
@@ -17,9 +17,9 @@ from pathlib import Path
 
 from benchmarks import generate_log
 from benchmarks.measure import RUNS, Measured, ratio, record
-from benchmarks.start import COMMAND as OF_THE_TESTS
+from benchmarks.start import COMMAND as TEST_COMMAND
 
-COMMAND = os.environ.get("READERSHIP_TEST_COMMAND", OF_THE_TESTS)
+COMMAND = os.environ.get("READERSHIP_TEST_COMMAND", TEST_COMMAND)
 """The command of an installation without pandas and NumPy, which pyarrow imports wherever they are installed."""
 LINES = 1_000_000
 MANY_LINES = 10_000_000
@@ -45,16 +45,16 @@ def main() -> None:
         generate_log.write(ordinary, LINES, USER_AGENTS)
         generate_log.write(varied, LINES, MANY_USER_AGENTS)
         _check(ordinary)
-        ours, theirs, of_varied = [], [], []
+        import_rates, goaccess_rates, varied_rates = [], [], []
         for _ in range(RUNS):
-            ours.append(LINES / _import(ordinary)[0])
-            of_varied.append(LINES / _import(varied)[0])
-            theirs.append(LINES / _goaccess(ordinary))
+            import_rates.append(LINES / _import(ordinary)[0])
+            varied_rates.append(LINES / _import(varied)[0])
+            goaccess_rates.append(LINES / _goaccess(ordinary))
         generate_log.write(long, MANY_LINES, USER_AGENTS)
         many = [_import(long) for _ in range(RUNS)]
-    imported = Measured(f"import, {USER_AGENTS:,} user agents", "lines/s", ours)
-    goaccess = Measured("GoAccess", "lines/s", theirs)
-    from_varied = Measured(f"import, {MANY_USER_AGENTS:,} user agents", "lines/s", of_varied)
+    imported = Measured(f"import, {USER_AGENTS:,} user agents", "lines/s", import_rates)
+    goaccess = Measured("GoAccess", "lines/s", goaccess_rates)
+    from_varied = Measured(f"import, {MANY_USER_AGENTS:,} user agents", "lines/s", varied_rates)
     record(
         "import",
         [
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def _import(log: Path) -> tuple[float, float]:
-    """Seconds, and MiB of memory at most, of an import into an empty folder."""
+    """Return the seconds and the peak memory in MiB of an import into an empty folder."""
     for _ in range(2):
         with tempfile.TemporaryDirectory(prefix="readership-bench-", dir=log.parent) as data:
             subprocess.run([COMMAND, "--data", data, "project", "create", PROJECT], check=True, capture_output=True)
@@ -84,9 +84,9 @@ def _goaccess(log: Path) -> float:
     if command is None:
         raise SystemExit("GoAccess is not installed (Debian, Ubuntu: apt-get install goaccess)")
     report = log.with_suffix(".json")
-    asked = [command, str(log), "--log-format=COMBINED", "--no-progress", "-o", str(report)]
-    _timed(asked)
-    return _timed(asked)[0]
+    arguments = [command, str(log), "--log-format=COMBINED", "--no-progress", "-o", str(report)]
+    _timed(arguments)
+    return _timed(arguments)[0]
 
 
 def _timed(command: list[str]) -> tuple[float, float]:
@@ -101,17 +101,17 @@ def _timed(command: list[str]) -> tuple[float, float]:
 
 
 def _check(log: Path) -> None:
-    """What the import says of a log is what awk counts."""
+    """Check that the result of an import equals the counts of awk."""
     counted = json.loads(subprocess.run(["awk", AWK, str(log)], check=True, capture_output=True, text=True).stdout)
     with tempfile.TemporaryDirectory(prefix="readership-bench-") as data:
         subprocess.run([COMMAND, "--data", data, "project", "create", PROJECT], check=True, capture_output=True)
         done = subprocess.run(
             [COMMAND, "--data", data, "import", PROJECT, str(log)], check=True, capture_output=True, text=True
         )
-    said = json.loads(done.stdout)
+    result = json.loads(done.stdout)
     found = {
-        **{name: said[name] for name in ("lines", "page_views")},
-        **said["skipped"],
-        "GPTBot": said["agents"]["GPTBot"],
+        **{name: result[name] for name in ("lines", "page_views")},
+        **result["skipped"],
+        "GPTBot": result["agents"]["GPTBot"],
     }
-    assert found == counted, f"the import says {found}, awk {counted}"
+    assert found == counted, f"the import counts {found}, awk {counted}"

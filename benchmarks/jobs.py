@@ -1,4 +1,4 @@
-"""Agent jobs: milliseconds from a create to the worker's start, goal 100; leases until another takes over, goal 2."""
+"""Agent jobs: time from a create to the start of its turn (goal: 100 ms), and to a take-over (goal: 2 leases)."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ from warehouse.control import database
 
 COMMAND = str(Path(sys.executable).parent / "readership")
 JOBS = 15
-"""Of a run; the limit of an hour is 100."""
+"""Jobs of a run. The quota is 100 an hour."""
 LEASE_S = settings.Settings.job_lease_s
 POLL_S = 0.01
 
@@ -35,10 +35,10 @@ Found = TypeVar("Found")
 
 
 def main() -> None:
-    silent = serve.listen("127.0.0.1", 0)  # a repository's server that never answers: a turn lasts until it is ended
-    with server.running() as made:
-        engine = _engine(made.data, serve.url(silent))
-        starts = [statistics.median(_start_ms(made, engine) for _ in range(JOBS)) for _ in range(RUNS)]
+    silent = serve.listen("127.0.0.1", 0)  # a repository host that never responds: a turn lasts until it is cancelled
+    with server.running() as running:
+        engine = _engine(running.data, serve.url(silent))
+        starts = [statistics.median(_start_ms(running, engine) for _ in range(JOBS)) for _ in range(RUNS)]
         engine.dispose()
     with tempfile.TemporaryDirectory(prefix="readership-bench-") as scratch:
         take_overs = _take_overs(Path(scratch) / "data", serve.url(silent))
@@ -53,25 +53,25 @@ def main() -> None:
 
 def _engine(data: Path, repository: str) -> sa.Engine:
     engine = database.connect(settings.read({}, data).database_url)
-    given = {"repository": f"{repository}/silent.git", "preset": "command", "command": ("true",)}
-    configuration.store(engine, PROJECT, configuration.changed(Configuration(repository=""), given))
+    settings_of_jobs = {"repository": f"{repository}/silent.git", "preset": "command", "command": ("true",)}
+    configuration.store(engine, PROJECT, configuration.changed(Configuration(repository=""), settings_of_jobs))
     return engine
 
 
-def _start_ms(made: Server, engine: sa.Engine) -> float:
-    """From before the request was sent to what the worker noted as its start."""
-    jobs = f"{made.url}/v2/agent/{PROJECT}/job"
+def _start_ms(running: Server, engine: sa.Engine) -> float:
+    """Return the time from before the request to the start of the turn that the worker recorded, in ms."""
+    jobs = f"{running.url}/v2/agent/{PROJECT}/job"
     began_us = time.time_ns() // 1_000
-    id = httpx.post(jobs, json={"prompt": "x"}, headers=made.auth).json()["id"]
-    started_us = _once(lambda: _turn(engine, id).started_us)
-    httpx.post(f"{jobs}/{id}/cancel", headers=made.auth)
-    time.sleep(2)  # until the worker, which learns of it by its heartbeat, is free again
+    id = httpx.post(jobs, json={"prompt": "x"}, headers=running.auth).json()["id"]
+    started_us = _wait_for(lambda: _turn(engine, id).started_us)
+    httpx.post(f"{jobs}/{id}/cancel", headers=running.auth)
+    time.sleep(2)  # the worker learns of the cancellation by its next heartbeat
     return float(started_us - began_us) / 1_000
 
 
 def _take_overs(data: Path, repository: str) -> list[float]:
-    """Of a turn whose worker is killed, and which another takes over; a new job each time."""
-    server.key_of(data)
+    """Return the time from the kill of a worker to the take-over of its turn, in leases, for each of RUNS new jobs."""
+    server.create_key(data)
     engine = _engine(data, repository)
     found = [_take_over(data, engine) for _ in range(RUNS)]
     engine.dispose()
@@ -81,11 +81,11 @@ def _take_overs(data: Path, repository: str) -> list[float]:
 def _take_over(data: Path, engine: sa.Engine) -> float:
     with _worker(data) as one, _worker(data) as other:
         id = store.create(engine, PROJECT, "x", None, time.time_ns() // 1_000).job.id
-        owner = _once(lambda: _turn(engine, id).owner)
+        owner = _wait_for(lambda: _turn(engine, id).owner)
         victim = one if f"-{one.pid}-" in owner else other
         killed_s = time.time()
         os.killpg(victim.pid, signal.SIGKILL)
-        _once(lambda: _turn(engine, id).attempt == 2)
+        _wait_for(lambda: _turn(engine, id).attempt == 2)
         took_s = time.time() - killed_s
         store.cancel(engine, PROJECT, id, time.time_ns() // 1_000)
         return took_s / LEASE_S
@@ -96,7 +96,7 @@ def _worker(data: Path) -> Iterator[subprocess.Popen[bytes]]:
     command = [COMMAND, "--data", str(data), "worker"]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True) as process:
         try:
-            time.sleep(3)  # until it looks at the queue
+            time.sleep(3)  # until the worker polls the queue
             yield process
         finally:
             if process.poll() is None:
@@ -108,8 +108,8 @@ def _turn(engine: sa.Engine, job: str) -> sa.Row[Any]:
         return connection.execute(TURNS.select().where(TURNS.c.job_id == job)).one()
 
 
-def _once(condition: Callable[[], Found]) -> Found:
-    """Its first true answer."""
+def _wait_for(condition: Callable[[], Found]) -> Found:
+    """Wait for the first true result of `condition`, and return it."""
     while not (found := condition()):
         time.sleep(POLL_S)
     return found

@@ -19,7 +19,7 @@ RESULTS = Path(__file__).parent / "results"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One figure: its runs in the order they were made."""
+    """One figure, with the results of its runs in order."""
 
     name: str
     unit: str
@@ -31,7 +31,7 @@ class Measured:
 
 
 def ratio(name: str, above: Measured, below: Measured) -> Measured:
-    """Run by run, so that a drift of the machine's speed cancels out."""
+    """Return the ratio of each pair of runs, so that a drift of the machine's speed cancels out."""
     return Measured(name, "ratio", [a / b for a, b in zip(above.runs, below.runs, strict=True)])
 
 

@@ -1,4 +1,4 @@
-"""Resident memory of the server while ten million hits come in by NDJSON: goal flat, under 600 MiB."""
+"""Resident memory of the server while 10 million hits arrive as NDJSON. The goal is a constant size under 600 MiB."""
 
 import httpx
 

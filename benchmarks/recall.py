@@ -1,7 +1,7 @@
-"""Recall of the classification on the labelled set: the share of each class and group that the rules find.
+"""Recall of the classification on the labelled user agents, by class and group.
 
-Half of the set was held out: nobody read it while the rules were written. docs/classification.md says how the set was
-made and what it cannot show.
+Half of the set was not read by the authors of the rules (`held_out`). docs/classification.md describes the origin and
+the limits of the set.
 """
 
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""The service in a process of its own, with one empty endpoint more: what the server itself can do at most."""
+"""The service in a process of its own, with an empty endpoint that shows the upper bound of the HTTP server."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ READY_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where it listens, its key, its process and its data."""
+    """A running service: its address, API key, process id and data folder."""
 
     host: str
     port: int
@@ -48,19 +48,19 @@ class Server:
         return {"Authorization": f"Bearer {self.key}"}
 
     def resident_mib(self) -> float:
-        """Resident memory of the process now."""
+        """Return the resident memory of the process, in MiB."""
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) / 1024
         raise AssertionError("no VmRSS")
 
     def cpu_s(self) -> float:
-        """Processor seconds the process has used, in all its threads."""
+        """Return the CPU time of the process in all its threads, in seconds."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def wait_until_loaded(self) -> None:
-        """Return when fewer hits wait in the hot log than one load takes, so that none is turned away."""
+        """Wait until fewer hits wait in the hot log than are due for a load, so that no post is refused."""
         while True:
             text = httpx.get(f"{self.url}/metrics", timeout=READY_S).text
             if float(text.rpartition("readership_waiting_hits ")[2].split()[0]) < settings.Settings.load_rows:
@@ -73,41 +73,41 @@ async def empty(request: Request) -> Response:
 
 
 def main(data: str, fileno: str) -> None:
-    """The process: `python -m benchmarks.server DATA FILENO`."""
+    """Run the service: `python -m benchmarks.server DATA FILENO`."""
     os.environ["READERSHIP_DATA"] = data
     serve.run(with_empty, socket.socket(fileno=int(fileno)), settings.read(os.environ))
 
 
 def with_empty() -> ASGIApp:
-    chosen = settings.read(os.environ)
-    serve.settle(chosen.log_level)
-    return app.create(chosen, (*app.ROUTES, Route(EMPTY, empty, methods=["POST"])))
+    config = settings.read(os.environ)
+    serve.settle(config.log_level)
+    return app.create(config, (*app.ROUTES, Route(EMPTY, empty, methods=["POST"])))
 
 
 @contextmanager
 def running(data: Path | None = None) -> Iterator[Server]:
-    """A service over `data`, or over a new folder that is removed at the end."""
+    """Yield a service with the folder `data`, or with a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="readership-bench-") as scratch:
         folder = data or Path(scratch) / "data"
-        key = key_of(folder)
+        key = create_key(folder)
         listener = serve.listen("127.0.0.1", 0)
         host, port = listener.getsockname()
         command = [sys.executable, "-m", "benchmarks.server", str(folder), str(listener.fileno())]
         with subprocess.Popen(command, pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL) as process:
             listener.close()
-            made = Server(host, port, key, process.pid, folder)
+            server = Server(host, port, key, process.pid, folder)
             try:
-                httpx.get(f"{made.url}/readyz", timeout=READY_S).raise_for_status()
-                yield made
+                httpx.get(f"{server.url}/readyz", timeout=READY_S).raise_for_status()
+                yield server
             finally:
                 process.send_signal(signal.SIGTERM)
                 process.wait(READY_S)
 
 
-def key_of(data: Path) -> str:
-    chosen = settings.read({}, data)
-    data_folder.prepare(chosen)
-    engine = database.connect(chosen.database_url)
+def create_key(data: Path) -> str:
+    config = settings.read({}, data)
+    data_folder.prepare(config)
+    engine = database.connect(config.database_url)
     if not projects.list_all(engine):
         projects.create(engine, PROJECT, (), int(time.time()))
     token = keys.create(engine, PROJECT, "benchmark", "write", None, int(time.time()))[1]

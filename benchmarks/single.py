@@ -1,4 +1,4 @@
-"""One hit a request, durable, with a key, against an empty 202 endpoint of the same server: goal 0.6."""
+"""Durable posts of one hit with a key, against an empty 202 endpoint of the same server. The goal is a ratio of 0.6."""
 
 from benchmarks import client, server
 from benchmarks.measure import RUNS, Measured, ratio, record

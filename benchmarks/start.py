@@ -1,4 +1,4 @@
-"""Seconds from the command to the first accepted hit: goal 2."""
+"""Seconds from the start of the command to the first accepted hit. The goal is 2 s."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ DEADLINE_S = 60
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="readership-bench-") as scratch:
         data = Path(scratch) / "data"
-        key = server.key_of(data)
+        key = server.create_key(data)
         record("start", [Measured("start to first accepted hit", "s", [_start(data, key) for _ in range(RUNS)])])
 
 
