@@ -1,7 +1,8 @@
 """The ASGI app: its routes and its lifespan."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, closing
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.routing import Route
@@ -11,11 +12,12 @@ from agent.worker.child_process import ChildProcess
 from api import agent_worker
 from api.http import problems
 from api.http.middleware import RequestMiddleware
+from api.http.operation import Operation
 from api.http.rate_limit import RateLimit
 from api.keys import Keyring
 from api.maintenance import Maintenance
-from api.reference import page
-from api.routes import beacon, classify, health, hits, jobs, views
+from api.reference.reference import Reference
+from api.routes import beacon, classify, health, hits, job_log, jobs, prompts, reference, script, views
 from api.settings import Settings
 from api.state import State
 from ingest.hotlog.writer import HotLog
@@ -23,26 +25,30 @@ from warehouse.control import database
 from warehouse.query.report import HOT_COLUMNS, Reports
 from warehouse.query.snapshot import SnapshotReader
 
-ROUTES = (
-    Route("/v1/analytics/{projectId}/hits", hits.Endpoint(), methods=["POST", "OPTIONS"]),
-    Route("/v1/analytics/{projectId}/pixel.gif", hits.pixel, methods=["GET"]),
-    Route("/v1/analytics/{projectId}/views", views.export, methods=["GET"]),
-    Route("/v2/agent/{projectId}/job", jobs.create, methods=["POST"]),
-    Route("/v2/agent/{projectId}/jobs", jobs.every, methods=["GET"]),
-    Route("/v2/agent/{projectId}/job/{id}", jobs.read, methods=["GET"]),
-    Route("/v2/agent/{projectId}/job/{id}/message", jobs.message, methods=["POST"]),
-    Route("/v2/agent/{projectId}/job/{id}/cancel", jobs.cancel, methods=["POST"]),
-    Route("/v2/agent/{projectId}/job/{id}/archive", jobs.archive, methods=["POST"]),
-    Route("/v2/agent/{projectId}/job/{id}/log", jobs.log, methods=["GET"]),
-    Route("/v1/classify", classify.classify_user_agent, methods=["GET"]),
-    Route("/beacon.js", beacon.beacon, methods=["GET"]),
-    Route("/healthz", health.alive, methods=["GET"]),
-    Route("/readyz", health.ready, methods=["GET"]),
-    Route("/metrics", health.metrics_text, methods=["GET"]),
-    Route("/openapi.json", page.openapi, methods=["GET"]),
-    Route("/", page.home, methods=["GET"]),
-    Route("/docs", page.page, methods=["GET"]),
+OPERATIONS: tuple[Operation, ...] = (
+    *hits.OPERATIONS,
+    *beacon.OPERATIONS,
+    *script.OPERATIONS,
+    *views.OPERATIONS,
+    *classify.OPERATIONS,
+    *prompts.OPERATIONS,
+    *jobs.OPERATIONS,
+    *job_log.OPERATIONS,
+    *health.OPERATIONS,
+    *reference.OPERATIONS,
 )
+"""All operations, in the order of the reference."""
+
+
+def _routes() -> tuple[Route, ...]:
+    """Return one route per path. All methods of a path have the same handler."""
+    methods: dict[tuple[str, Callable[..., Any]], list[str]] = {}
+    for operation in OPERATIONS:
+        methods.setdefault((operation.path, operation.handler), []).append(operation.method)
+    return tuple(Route(path, handler, methods=names) for (path, handler), names in methods.items())
+
+
+ROUTES = _routes()
 
 
 def create(settings: Settings, routes: tuple[Route, ...] = ROUTES) -> ASGIApp:
@@ -64,21 +70,31 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, State]]:
-        with ExitStack() as ending:
+        with ExitStack() as stack:
             engine = database.connect(settings.database_url)
-            ending.callback(engine.dispose)
-            spill = settings.run / "spill"
+            stack.callback(engine.dispose)
             reader = SnapshotReader(settings.hot_log, settings.lake, HOT_COLUMNS)
-            reports = ending.enter_context(closing(Reports(reader, spill, settings.cache_bytes)))
-            rate_limit = ending.enter_context(
+            reports = stack.enter_context(closing(Reports(reader, settings.run / "spill", settings.cache_bytes)))
+            rate_limit = stack.enter_context(
                 closing(RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret))
             )
-            maintenance = ending.enter_context(closing(Maintenance(settings)))
-            hotlog = ending.enter_context(closing(HotLog(settings.hot_log, settings.backlog_rows_max)))
-            agents = ending.enter_context(closing(ChildProcess(agent_worker.config(settings, engine))))
+            maintenance = stack.enter_context(closing(Maintenance(settings)))
+            hotlog = stack.enter_context(closing(HotLog(settings.hot_log, settings.backlog_rows_max)))
+            agents = stack.enter_context(closing(ChildProcess(agent_worker.config(settings, engine))))
             maintenance.start()
             agents.start()
-            keyring = Keyring(engine)
-            yield {"running": State(settings, engine, keyring, hotlog, reports, rate_limit, maintenance, agents)}
+            yield {
+                "running": State(
+                    settings=settings,
+                    reference=Reference(OPERATIONS, settings.base_url),
+                    control=engine,
+                    keyring=Keyring(engine),
+                    hotlog=hotlog,
+                    reports=reports,
+                    rate_limit=rate_limit,
+                    maintenance=maintenance,
+                    agents=agents,
+                )
+            }
 
     return lifespan

@@ -11,6 +11,7 @@ from api.cache import Cache
 from api.http.rate_limit import RateLimit
 from api.keys import Keyring
 from api.maintenance import Maintenance
+from api.reference.reference import Reference
 from api.settings import Settings
 from ingest.hotlog.writer import HotLog
 from warehouse.control import projects
@@ -23,6 +24,7 @@ class State:
     """The shared objects. The app's lifespan creates and closes them."""
 
     settings: Settings
+    reference: Reference
     control: sa.Engine
     keyring: Keyring
     hotlog: HotLog

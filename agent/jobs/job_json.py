@@ -1,7 +1,7 @@
 """An agent job as the API and the webhooks represent it."""
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -11,20 +11,30 @@ from agent.jobs.job import Job, Status
 class Source(msgspec.Struct, frozen=True):
     """Repository and branch that the job starts from."""
 
-    repository: str
-    ref: str
+    repository: Annotated[str, msgspec.Meta(description="URL of the repository.")]
+    ref: Annotated[str, msgspec.Meta(description="Branch that the pull request is for.")]
 
 
 class AgentJob(msgspec.Struct, frozen=True, rename="camel"):
     """A job, with the field names of the HTTP contract."""
 
-    id: str
-    status: Literal["active", "completed", "archived", "failed"]
-    source: Source
-    model: str
-    pr_link: str | None
-    created_at: str
-    archived_at: str | None
+    id: Annotated[str, msgspec.Meta(description="Identifier of the job.")]
+    status: Annotated[
+        Literal["active", "completed", "archived", "failed"],
+        msgspec.Meta(
+            description="`active`: the agent works, or will soon; `completed`; `failed`: see the log; `archived`."
+        ),
+    ]
+    source: Annotated[Source, msgspec.Meta(description="Repository and branch that the job starts from.")]
+    model: Annotated[str, msgspec.Meta(description="AI model of the job.")]
+    pr_link: Annotated[
+        str | None,
+        msgspec.Meta(
+            description="URL of the job's pull request. Null while the job is active, and if no files were changed."
+        ),
+    ]
+    created_at: Annotated[str, msgspec.Meta(description="Time of the job's creation.")]
+    archived_at: Annotated[str | None, msgspec.Meta(description="Time of the job's archiving.")]
 
 
 def from_job(job: Job) -> AgentJob:

@@ -1,13 +1,14 @@
-"""What every HTTP request passes: problems, authentication, body, parameters, negotiation and the access log.
+"""The stages of each HTTP request, and the records that describe an operation.
 
-- `negotiation`: The media type to answer with: https://www.rfc-editor.org/rfc/rfc9110#section-12.5.1
-- `auth`: Whose request it is: the bearer's key, checked before anything else of the request is looked at.
-- `body`: A request's body, within its limits.
-- `headers`: What a header of a request says, found without decoding the others: the way in is busy enough for that to
-  tell.
-- `parameters`: Query parameters, checked: every fault of a request is told at once.
-- `problems`: Every error as an RFC 9457 problem (https://www.rfc-editor.org/rfc/rfc9457), from one table.
 - `middleware`: request ids, metrics and the response to an uncaught error, around the whole app.
+- `headers`: request headers, ETags and Idempotency-Keys.
+- `auth`: the API key of a request, checked before the rest of the request is read.
+- `cors`: the origins whose pages may send beacons.
+- `rate_limit`: the limit on beacons per address and minute.
+- `parameters`: query parameters.
+- `body`: the request body, with its media type, limits and timeouts.
+- `negotiation`: the media type of the response.
+- `problems`: errors as RFC 9457 problems.
 - `access_log`: the access log, one line per request.
-- `rate_limit`: Beacons of one address within a minute, counted over all workers.
+- `operation`: the record of an operation, beside its handler.
 """

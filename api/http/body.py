@@ -18,6 +18,9 @@ PIECE_S = 30
 TOTAL_S, BYTES_PER_S_MIN = 60, 16 * 1024
 """Deadline for a whole body: TOTAL_S, plus a second for each BYTES_PER_S_MIN that arrived."""
 SLOW = f"the body did not arrive within {TOTAL_S} s and a second for each {BYTES_PER_S_MIN // 1024} KiB of it"
+RECHECK_AFTER_S = 1.0
+"""Duration of an upload, in seconds, past which its key and project are checked again. The hot log rejects the rows of
+a deleted project in any case. A revoked key works at most for this time and `cache.TTL_S`."""
 _STALLED = "stalled"
 
 

@@ -1,18 +1,26 @@
-"""Beacons of one address within a minute, counted over all workers.
+"""The limit on beacons per address and minute, counted over all HTTP processes.
 
-The counts live in a SQLite file that needs no durability and goes with the service. No address is stored: a row is a
-hash, keyed by a secret that only the running processes know.
+The counts are in a SQLite file that is not synced to disk and is removed with the service. A row has no address, but a
+hash that is keyed with a secret of the running processes.
 """
 
+import asyncio
 import hashlib
 import ipaddress
 import math
 import sqlite3
+import time
 from pathlib import Path
+
+from ingest.errors import Overloaded
+from ingest.hotlog.writer import RETRY_AFTER_S
 
 WINDOW_S = 60
 WINDOW_US = WINDOW_S * 1_000_000
 OPEN_TIMEOUT_S = 5
+RETRY_DELAYS_S = (0, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256)
+"""Delays before the attempts to count a beacon while another process counts: 0.5 s in all, without blocking the event
+loop. SQLite's own busy timeout would block it, and a thread would add 0.1 ms to each beacon."""
 
 _CREATE = """
 CREATE TABLE IF NOT EXISTS uses (who BLOB, at_us INTEGER, n INTEGER, PRIMARY KEY (who, at_us)) WITHOUT ROWID;
@@ -27,10 +35,10 @@ _OLDEST = "SELECT min(at_us) FROM uses WHERE who = :who AND at_us > :now_us - :w
 
 
 class RateLimit:
-    """At most `most` uses by one address in any 60 seconds."""
+    """A limit of `uses_max` uses per address in any 60 seconds."""
 
-    def __init__(self, path: Path, most: int, secret: bytes) -> None:
-        self._most = most
+    def __init__(self, path: Path, uses_max: int, secret: bytes) -> None:
+        self._uses_max = uses_max
         self._secret = secret
         self._connection = sqlite3.connect(path, timeout=OPEN_TIMEOUT_S, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA journal_mode=WAL")
@@ -39,17 +47,33 @@ class RateLimit:
         self._connection.execute("PRAGMA busy_timeout=0")
         self._swept_us = 0
 
-    def use(self, address: str, now_s: float) -> int | None:
-        """Count one use; None if it is within the limit, else the whole seconds until the next one can be.
-
-        It waits for nobody, because it is called on the event loop.
+    async def count(self, address: str) -> int | None:
+        """Count one use now, as `use`, with retries while another process counts.
 
         Raises:
-            sqlite3.OperationalError: another worker counts at this moment, or the disk is full; nothing is counted.
+            Overloaded: other processes or a full disk prevent the count.
+        """
+        error: sqlite3.OperationalError | None = None
+        for delay_s in RETRY_DELAYS_S:
+            if delay_s:
+                await asyncio.sleep(delay_s)
+            try:
+                return self.use(address, time.time())
+            except sqlite3.OperationalError as busy:
+                error = busy
+        raise Overloaded(f"beacons cannot be counted: {error}", RETRY_AFTER_S)
+
+    def use(self, address: str, now_s: float) -> int | None:
+        """Count one use and return None, or return the seconds until the next use is within the limit.
+
+        The method never waits, because it runs on the event loop.
+
+        Raises:
+            sqlite3.OperationalError: another process counts at this moment, or the disk is full.
         """
         who = hashlib.blake2b(_network(address).encode(), digest_size=16, key=self._secret).digest()
         now_us = int(now_s * 1_000_000)
-        values = {"who": who, "now_us": now_us, "most": self._most, "window_us": WINDOW_US}
+        values = {"who": who, "now_us": now_us, "most": self._uses_max, "window_us": WINDOW_US}
         self._sweep(now_us)
         if self._connection.execute(_USE, values).rowcount == 1:
             return None
@@ -60,6 +84,7 @@ class RateLimit:
         self._connection.close()
 
     def _sweep(self, now_us: int) -> None:
+        """Delete the uses outside the window, once per window."""
         if abs(now_us - self._swept_us) >= WINDOW_US:
             self._connection.execute(
                 "DELETE FROM uses WHERE at_us <= ? OR at_us > ?", (now_us - WINDOW_US, now_us + WINDOW_US)
@@ -68,7 +93,7 @@ class RateLimit:
 
 
 def _network(address: str) -> str:
-    """An IPv6 address stands for its /64: one household or machine has all of that."""
+    """Return the /64 network of an IPv6 address, because one machine can use all addresses of its /64."""
     if ":" not in address:
         return address
     try:

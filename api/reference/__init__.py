@@ -1,10 +1,8 @@
-"""The OpenAPI description of the HTTP API and its page.
+"""The reference: the operations of `api.routes` as an OpenAPI document and as an HTML page.
 
-- `schemas`: What the description's answers and bodies are made of: schemas of the structs, headers, problems, and
-  their words.
-- `openapi`: The OpenAPI 3.1 description of every route. Limits are the constants that are enforced, bodies the
-  structs.
-- `openapi_jobs`: The part of the OpenAPI description that is about agent jobs.
-- `samples`: Lines to paste, for each operation.
-- `page`: The description as JSON for programs, and as a page for people.
+- `components`: response headers and JSON schemas.
+- `openapi`: the OpenAPI document.
+- `html`: HTML of texts, code and tables.
+- `page`: the HTML page of the document.
+- `reference`: the document and the page of one service, with its address.
 """

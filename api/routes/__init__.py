@@ -1,9 +1,13 @@
-"""The routes of the HTTP API, one module for each resource.
+"""The routes of the HTTP API: handlers, and an `Operation` record of each for the reference.
 
-- `hits`: Page views in: a server's post with a key, a page's beacon without one, and the pixel.
-- `views`: The page-view report out: a page of it as JSON, or every path as CSV or Parquet.
-- `jobs`: Agent jobs over HTTP: create, follow up, read, list, cancel, archive, and a job's log.
-- `classify`: What the rules say of a user agent, over HTTP.
-- `beacon`: The script that a site's pages load to send beacons.
-- `health`: Whether the service lives, whether it can take and count hits, and what it has counted.
+- `hits`: posts of page views, by a server with an API key.
+- `beacon`: page views from pages, without an API key.
+- `script`: the script that sends beacons.
+- `views`: the export of page views.
+- `classify`: the classification of a user agent.
+- `prompts`: prompts that create or continue an agent job.
+- `jobs`: get, list, cancel and archive agent jobs.
+- `job_log`: the log of an agent job.
+- `health`: liveness, readiness and metrics.
+- `reference`: the OpenAPI document and its page.
 """

@@ -1,29 +1,143 @@
-"""The script that a site's pages load to send beacons."""
+"""Page views from pages, without an API key: the beacon, its preflight request and the pixel."""
 
-import gzip
-import hashlib
-from pathlib import Path
+import time
+from datetime import UTC, datetime
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.http.headers import knows
+from api import metrics
+from api.http import body, cors, parameters
+from api.http.headers import header
+from api.http.operation import ADDRESS, JSON, TEXT, Content, Operation, Success, field_parameters
+from api.http.problems import Fault, Problem
+from api.state import State, state_of
+from ingest.errors import InvalidField
+from ingest.hits import body as post
+from ingest.hits import hit
+from ingest.hits.hit import BeaconHit, Hit
+from ingest.hits.row import row
+from ingest.hits.url import UNSTORABLE
+from ingest.hotlog.deduplication import Post, Receipt
+from warehouse.control.projects import Project
+from warehouse.errors import ProjectNotFound
 
-_SCRIPT = (Path(__file__).parent / "beacon.js").read_bytes()
-_PACKED = gzip.compress(_SCRIPT, mtime=0)
-_HEADERS = {
-    "Cache-Control": "public, max-age=86400",
-    "Cross-Origin-Resource-Policy": "cross-origin",
-    "ETag": f'"{hashlib.blake2b(_SCRIPT, digest_size=8).hexdigest()}"',
-    "Vary": "Accept-Encoding",
-    "X-Content-Type-Options": "nosniff",
-}
+PIXEL = bytes.fromhex("47494638396101000100800000ffffff00000021f90401000000002c00000000010001000002024401003b")
+"""A transparent GIF of 1 x 1 pixel."""
 
 
-async def beacon(request: Request) -> Response:
-    """GET /beacon.js"""
-    if knows(request, _HEADERS["ETag"]):
-        return Response(status_code=304, headers=_HEADERS)
-    if "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(_PACKED, 200, {**_HEADERS, "Content-Encoding": "gzip"}, "text/javascript")
-    return Response(_SCRIPT, 200, _HEADERS, "text/javascript")
+async def preflight(request: Request) -> Response:
+    """Respond to a browser that asks whether a page of an origin may post JSON."""
+    project = await state_of(request).project(request.path_params["projectId"])
+    return Response(status_code=204, headers={"Allow": "POST, OPTIONS", **cors.preflight(request, project)})
+
+
+async def receive(request: Request) -> Response:
+    """Store the page view of a beacon."""
+    state = state_of(request)
+    request.state.headers = cors.readable(request)
+    project = await state.project(request.path_params["projectId"])
+    headers = cors.allowed(request, project)
+    await _limit_rate(request, state)
+    body.media_type(request, (JSON, TEXT))
+    began_s = time.monotonic()
+    content = await body.read(request, post.BEACON_BYTES_MAX)
+    if time.monotonic() - began_s > body.RECHECK_AFTER_S:
+        await _require_unchanged(state, project)
+    view = post.parse_beacon(content, _user_agent(request), datetime.now(UTC))
+    receipt = await _store(state, _beacon_post(project, view))
+    return Response(msgspec.json.encode(receipt), 202, headers, JSON)
+
+
+async def pixel(request: Request) -> Response:
+    """Respond to GET .../pixel.gif, the beacon of a page without JavaScript. A HEAD request counts nothing."""
+    state = state_of(request)
+    project = await state.project(request.path_params["projectId"])
+    request.state.headers = headers = cors.allowed(request, project)
+    query = parameters.single(request, ("path", "url", "referrer", "eventId"))
+    if request.method == "GET":
+        await _limit_rate(request, state)
+        sent = BeaconHit(query.get("url"), query.get("path"), query.get("referrer"), query.get("eventId"))
+        try:
+            view = hit.beacon_hit(sent, _user_agent(request), datetime.now(UTC))
+        except InvalidField as error:
+            fault = Fault(error.reason, parameter=error.field)
+            raise Problem("invalid-parameter", str(error), [fault]) from None
+        await _store(state, _beacon_post(project, view))
+    return Response(PIXEL, media_type="image/gif", headers={"Cache-Control": "no-store", **headers})
+
+
+async def _require_unchanged(state: State, project: Project) -> None:
+    """Raise ProjectNotFound if the project was deleted, also if it was created again."""
+    now = await state.project(project.id)
+    if now.internal_id != project.internal_id:
+        raise ProjectNotFound(project.id)
+
+
+def _beacon_post(project: Project, view: Hit) -> Post:
+    """Return the post of one beacon."""
+    rows = [row(project.id, view, "beacon", time.time_ns() // 1_000)]
+    return Post(project.id, rows, [], internal_id=project.internal_id)
+
+
+async def _store(state: State, parsed: Post) -> Receipt:
+    """Wait until the rows are on disk."""
+    receipt = await state.hotlog.post(parsed)
+    metrics.count_hits("beacon", receipt)
+    return receipt
+
+
+async def _limit_rate(request: Request, state: State) -> None:
+    """Count a beacon of the client's address.
+
+    Raises:
+        Problem: `rate-limited`.
+        Overloaded: see `RateLimit.count`.
+    """
+    retry_after_s = await state.rate_limit.count(request.client.host if request.client else "")
+    if retry_after_s is not None:
+        detail = f"more than {state.settings.beacons_per_minute} beacons in a minute from one address"
+        raise Problem("rate-limited", detail, headers={"Retry-After": str(retry_after_s)})
+
+
+def _user_agent(request: Request) -> str:
+    """Return the request's user agent, with U+FFFD for characters that cannot be stored, such as a tab.
+
+    Raises:
+        Problem: `invalid-header`, if it is too long.
+    """
+    user_agent = header(request, b"user-agent") or ""
+    if len(user_agent) > hit.USER_AGENT_CHARACTERS_MAX:
+        detail = f"the User-Agent has {len(user_agent)} characters; the limit is {hit.USER_AGENT_CHARACTERS_MAX}"
+        raise Problem("invalid-header", detail)
+    return user_agent if user_agent.isprintable() else UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", user_agent)
+
+
+OPERATIONS = (
+    Operation(
+        id="sendPixel",
+        method="GET",
+        path="/v1/analytics/{projectId}/pixel.gif",
+        handler=pixel,
+        tag="Send",
+        summary="Send a page view as an image",
+        description="""\
+A beacon for pages without JavaScript, as the source of an `img` tag. The response is sent once the view is on disk. The
+request counts as a beacon of its address. A HEAD request counts nothing. Browsers send the `Origin` of an image only if
+the tag has `crossorigin`; then it must be one of the project's.
+""",
+        samples={"": f'curl -o pixel.gif "{ADDRESS}/v1/analytics/demo/pixel.gif?path=/docs/hello"'},
+        parameters=field_parameters(BeaconHit, path="/docs/hello"),
+        responses=(
+            Success(
+                200,
+                "One transparent pixel; the view is stored.",
+                {"image/gif": Content({"type": "string", "contentMediaType": "image/gif"})},
+                ("Cache-Control",),
+            ),
+        ),
+        problems="invalid-parameter origin-not-allowed not-found rate-limited overloaded",
+        key="none",
+    ),
+)

@@ -1,10 +1,13 @@
-"""What the rules say of a user agent, over HTTP."""
+"""The classification of a user agent over HTTP."""
+
+from typing import Annotated
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from api.http import auth, parameters
+from api.http.operation import ADDRESS, JSON, KEY_OPTION, Operation, Parameter, Success, json_content
 from api.http.problems import Fault, Problem
 from api.state import state_of
 from ingest.classification.classifier import classify
@@ -12,26 +15,64 @@ from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX
 
 
 class Classified(msgspec.Struct, frozen=True, rename="camel"):
-    """A user agent and its classification; also what `readership classify` prints."""
+    """A user agent and its classification. `readership classify` prints it, too."""
 
-    user_agent: str
-    traffic: str
-    agent: str | None
-    operator: str | None
-    purpose: str | None
-    rule: str
+    user_agent: Annotated[str, msgspec.Meta(description="The User-Agent header of the request.")]
+    traffic: Annotated[str, msgspec.Meta(description="`human`, `ai` or `bot`.")]
+    agent: Annotated[str | None, msgspec.Meta(description="Name of the AI agent or bot.")]
+    operator: Annotated[str | None, msgspec.Meta(description="Operator of the AI agent.")]
+    purpose: Annotated[
+        str | None,
+        msgspec.Meta(
+            description="Purpose of the AI agent: `training`, `search`, `assistant` (a person asked for the page),"
+            " `agent` (it acts by itself) or `data` (it resells pages)."
+        ),
+    ]
+    rule: Annotated[str, msgspec.Meta(description="The rule that matched.")]
 
 
 async def classify_user_agent(request: Request) -> Response:
-    """GET /v1/classify?userAgent=; without the parameter, of an empty user agent."""
+    """Respond to GET /v1/classify."""
     auth.require_scope(await auth.key_of(request, state_of(request).keyring), "read")
     user_agent = parameters.single(request, ("userAgent",)).get("userAgent", "")
     if len(user_agent) > USER_AGENT_CHARACTERS_MAX:
-        detail = f"has {len(user_agent)} characters; at most {USER_AGENT_CHARACTERS_MAX} are taken"
+        detail = f"has {len(user_agent)} characters; the limit is {USER_AGENT_CHARACTERS_MAX}"
         raise Problem("invalid-parameter", f"userAgent {detail}", [Fault(detail, parameter="userAgent")])
-    return Response(msgspec.json.encode(classified(user_agent)), media_type="application/json")
+    return Response(msgspec.json.encode(classified(user_agent)), media_type=JSON)
 
 
 def classified(user_agent: str) -> Classified:
-    found = classify(user_agent)
-    return Classified(user_agent, found.traffic, found.agent, found.operator, found.purpose, found.rule)
+    """Return a user agent with its classification."""
+    result = classify(user_agent)
+    return Classified(user_agent, result.traffic, result.agent, result.operator, result.purpose, result.rule)
+
+
+OPERATIONS = (
+    Operation(
+        id="classify",
+        method="GET",
+        path="/v1/classify",
+        handler=classify_user_agent,
+        tag="Read",
+        summary="Classify a user agent",
+        description="The classification of a hit with this user agent, and the rule that matches. Any project's key"
+        " with the scope `read` or `write` is accepted.",
+        samples={"": f'curl -G {ADDRESS}/v1/classify {KEY_OPTION} --data-urlencode "userAgent=GPTBot/1.3"'},
+        parameters=(
+            Parameter(
+                "userAgent",
+                "A User-Agent header; the default is an empty one.",
+                {"maxLength": USER_AGENT_CHARACTERS_MAX},
+                example="GPTBot/1.3",
+            ),
+        ),
+        responses=(
+            Success(
+                200,
+                "The classification.",
+                json_content(Classified("GPTBot/1.3", "ai", "GPTBot", "OpenAI", "training", "ai:GPTBot")),
+            ),
+        ),
+        problems="invalid-parameter unauthenticated forbidden",
+    ),
+)

@@ -1,9 +1,11 @@
-"""Whether the service lives, whether it can take and count hits, and what it has counted."""
+"""Liveness, readiness and metrics of the service."""
 
 import logging
 import sqlite3
 import time
+from typing import Annotated, Literal
 
+import msgspec
 import sqlalchemy as sa
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.concurrency import run_in_threadpool
@@ -12,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from agent.jobs.queue import queue_stats
 from api import metrics
+from api.http.operation import ADDRESS, JSON, TEXT, Content, Operation, Success, json_content
 from api.state import State, state_of
 from warehouse import clock
 from warehouse.control import database
@@ -19,29 +22,40 @@ from warehouse.database_errors import reason_of, status_of
 
 LOG = logging.getLogger("readership.health")
 STALE_LOADS = 5
-"""A hot log whose oldest batch has waited this many load intervals is not being loaded."""
+"""Number of load intervals after which a batch that still waits in the hot log is a fault."""
+
+
+class Readiness(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The result of all checks of the service."""
+
+    status: Annotated[Literal["ok", "failed"], msgspec.Meta(description="`failed` if any check fails.")]
+    checks: Annotated[dict[str, str], msgspec.Meta(description="`ok` or the fault, by check.")]
+    warnings: Annotated[
+        dict[str, str],
+        msgspec.Meta(description="Faults that the operator should look at, although the service works."),
+    ] = msgspec.field(default_factory=dict)
 
 
 async def alive(request: Request) -> Response:
-    """GET /healthz: the process answers."""
-    return JSONResponse({"status": "ok"})
+    """Respond to GET /healthz."""
+    return JSONResponse(_ALIVE)
 
 
 async def ready(request: Request) -> Response:
-    """GET /readyz: 200 if every check passes, else 503; the body has each check and its fault, and warnings."""
-    checks = await run_in_threadpool(_checks, state_of(request))
-    failed = any(fault for fault in checks.values())
-    body: dict[str, object] = {
-        "status": "failed" if failed else "ok",
-        "checks": {name: fault or "ok" for name, fault in checks.items()},
-    }
-    if warning := await run_in_threadpool(clock.warning, state_of(request).settings.lake):
-        body["warnings"] = {"clock": warning}
-    return JSONResponse(body, 503 if failed else 200)
+    """Respond to GET /readyz: 200 if every check passes, otherwise 503."""
+    state = state_of(request)
+    faults = await run_in_threadpool(_faults, state)
+    warning = await run_in_threadpool(clock.warning, state.settings.lake)
+    readiness = Readiness(
+        "failed" if any(faults.values()) else "ok",
+        {check: fault or "ok" for check, fault in faults.items()},
+        {"clock": warning} if warning else {},
+    )
+    return Response(msgspec.json.encode(readiness), 503 if any(faults.values()) else 200, media_type=JSON)
 
 
 async def metrics_text(request: Request) -> Response:
-    """GET /metrics"""
+    """Respond to GET /metrics."""
     state = state_of(request)
     text = await run_in_threadpool(
         lambda: metrics.exposition(
@@ -51,16 +65,17 @@ async def metrics_text(request: Request) -> Response:
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
-def _checks(state: State) -> dict[str, str | None]:
+def _faults(state: State) -> dict[str, str | None]:
+    """Return the fault of each check, or None."""
     return {
-        "controlDatabase": _control(state),
-        "hotLog": _hot_log(state),
-        "lake": _lake(state),
+        "controlDatabase": _control_database_fault(state),
+        "hotLog": _hot_log_fault(state),
+        "lake": _lake_fault(state),
         "upkeep": state.maintenance.fault,
     }
 
 
-def _control(state: State) -> str | None:
+def _control_database_fault(state: State) -> str | None:
     try:
         database.probe(state.control)
     except sa.exc.SQLAlchemyError as error:
@@ -69,7 +84,7 @@ def _control(state: State) -> str | None:
     return None
 
 
-def _hot_log(state: State) -> str | None:
+def _hot_log_fault(state: State) -> str | None:
     if state.hotlog.shortage is not None:
         return state.hotlog.shortage
     if state.hotlog.fault is not None:
@@ -79,14 +94,61 @@ def _hot_log(state: State) -> str | None:
     except sqlite3.DatabaseError as error:
         return status_of(error)
     if backlog.rows >= state.settings.backlog_rows_max:
-        return f"{backlog.rows} hits wait to be loaded, and no more are taken"
+        return f"{backlog.rows} hits wait to be loaded, and no more are accepted"
     if backlog.age_s(time.time()) > STALE_LOADS * max(state.settings.load_every_s, 60):
         return "hits have waited too long to be loaded"
     return state.reports.fault()
 
 
-def _lake(state: State) -> str | None:
+def _lake_fault(state: State) -> str | None:
     try:
         return state.maintenance.lake_fault()
     except sqlite3.DatabaseError:
         return "cannot be compared with the hot log, which cannot be read"
+
+
+_ALIVE = {"status": "ok"}
+_READY = Readiness("ok", {"controlDatabase": "ok", "hotLog": "ok", "lake": "ok", "upkeep": "ok"})
+_NOT_READY = Readiness("failed", {**_READY.checks, "hotLog": "hits have waited too long to be loaded"})
+OPERATIONS = (
+    Operation(
+        id="alive",
+        method="GET",
+        path="/healthz",
+        handler=alive,
+        tag="Service",
+        summary="Liveness",
+        description="The process responds.",
+        samples={"": f"curl {ADDRESS}/healthz"},
+        responses=(Success(200, "The process is alive.", {JSON: Content({"const": _ALIVE}, _ALIVE)}),),
+        key="none",
+    ),
+    Operation(
+        id="ready",
+        method="GET",
+        path="/readyz",
+        handler=ready,
+        tag="Service",
+        summary="Readiness",
+        description="Whether the service can accept and count hits: each check, with its fault if it fails.",
+        samples={"": f"curl {ADDRESS}/readyz"},
+        responses=(
+            Success(200, "Every check passes.", json_content(_READY)),
+            Success(503, "A check fails.", json_content(_NOT_READY)),
+        ),
+        key="none",
+    ),
+    Operation(
+        id="metrics",
+        method="GET",
+        path="/metrics",
+        handler=metrics_text,
+        tag="Service",
+        summary="Metrics",
+        description="Metrics for Prometheus. `/healthz`, `/readyz` and `/metrics` need no key: close these paths in"
+        " your proxy if they should not be public.",
+        samples={"": f"curl {ADDRESS}/metrics"},
+        responses=(Success(200, "Prometheus text format.", {TEXT: Content()}),),
+        key="none",
+    ),
+)

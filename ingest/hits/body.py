@@ -7,7 +7,7 @@ import json
 import math
 import zlib
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -28,11 +28,11 @@ DIGITS_MAX = 400
 
 
 class Rejection(msgspec.Struct, frozen=True):
-    """A rejected row of a post. `index` counts from 0; `field` is null if the row as a whole is not a hit."""
+    """A rejected row of a post."""
 
-    index: int
-    field: str | None
-    reason: str
+    index: Annotated[int, msgspec.Meta(description="Index of the hit in the body, from 0.")]
+    field: Annotated[str | None, msgspec.Meta(description="The invalid field; null if the whole row is not a hit.")]
+    reason: Annotated[str, msgspec.Meta(description="Why the hit was rejected.")]
 
 
 class Parsed(NamedTuple):

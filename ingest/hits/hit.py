@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from ingest.errors import InvalidField
-from ingest.hits.url import UNSTORABLE, URL_CHARACTERS_MAX, normalize_path, path_of_url
+from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, URL_CHARACTERS_MAX, normalize_path, path_of_url
 
 USER_AGENT_CHARACTERS_MAX = 16_384
 EVENT_ID_CHARACTERS_MAX = 128
@@ -15,6 +15,8 @@ UTM_SOURCE_CHARACTERS_MAX = 256
 """Maximum length of a stored `utm_source`; a longer one is truncated."""
 FUTURE_MAX = timedelta(minutes=5)
 """Maximum time by which a hit's timestamp may be ahead of this machine's clock."""
+DEDUPLICATION_DAYS = 7
+"""Days within which an event id or an Idempotency-Key is recognised."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -25,24 +27,57 @@ Status = Annotated[int, msgspec.Meta(ge=100, le=599)]
 Format = Annotated[
     str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9.+/-]{0,63}(?!\n)$")
 ]  # `$` also matches before a newline
+_TEXT_PATTERN = r"^[^\x00-\x1f\x7f]*$"
+_URL_PATTERN = r"^[Hh][Tt][Tt][Pp][Ss]?://[^/?#\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
+
+
+def _described(description: str, characters_max: int = URL_CHARACTERS_MAX, **limits: object) -> msgspec.Meta:
+    """Return a field's part of the JSON schema. `_hit` enforces these limits, with messages of its own."""
+    text = {"pattern": _TEXT_PATTERN, "maxLength": characters_max}
+    return msgspec.Meta(description=description, extra_json_schema=text | limits)
 
 
 class BeaconHit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", gc=False):
     """Fields that a page may send of its own view. Exactly one of `url` and `path` is required."""
 
-    url: str | None = None
-    path: str | None = None
-    referrer: str | None = None
-    event_id: EventId | None = None
+    url: Annotated[
+        str | None,
+        _described("The page's absolute http or https URL. Send either `url` or `path`.", pattern=_URL_PATTERN),
+    ] = None
+    path: Annotated[
+        str | None,
+        _described(
+            "The page's path. Its query, fragment, trailing `/` and `index.html` are removed; at most"
+            f" {PATH_CHARACTERS_MAX:,} characters may remain.",
+            minLength=1,
+        ),
+    ] = None
+    referrer: Annotated[str | None, _described("URL of the page that links here.")] = None
+    event_id: Annotated[
+        EventId | None,
+        _described(
+            f"Unique to the view, which is counted once within {DEDUPLICATION_DAYS} days.", EVENT_ID_CHARACTERS_MAX
+        ),
+    ] = None
 
 
 class ServerHit(BeaconHit, frozen=True, forbid_unknown_fields=True, rename="camel", gc=False):
     """Fields that a server or an edge network may send of a view that it served."""
 
-    user_agent: str | None = None
-    timestamp: datetime | None = None
-    status: Status | None = None
-    format: Format | None = None
+    user_agent: Annotated[str | None, _described("The visitor's User-Agent header.", USER_AGENT_CHARACTERS_MAX)] = None
+    timestamp: Annotated[
+        datetime | None,
+        msgspec.Meta(
+            description=f"Time of the view, at most {FUTURE_MAX.seconds // 60} minutes in the future; UTC if it has no"
+            " zone. The default is now.",
+            extra_json_schema={"format": "date-time"},
+        ),
+    ] = None
+    status: Annotated[Status | None, msgspec.Meta(description="HTTP status of your server's response.")] = None
+    format: Annotated[
+        Format | None,
+        msgspec.Meta(description="Media type of your server's response, such as `text/html` or `text/markdown`."),
+    ] = None
 
 
 class Hit(NamedTuple):

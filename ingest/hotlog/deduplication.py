@@ -8,15 +8,17 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Annotated
 
 import msgspec
 
 from ingest.errors import IdempotencyMismatch
 from ingest.hits.body import Rejection
+from ingest.hits.hit import DEDUPLICATION_DAYS
 from warehouse.schema import EVENT_ID, Row
 from warehouse.transaction import transaction
 
-REMEMBERED_S = 7 * 24 * 3600
+REMEMBERED_S = DEDUPLICATION_DAYS * 24 * 3600
 """Time in seconds for which event ids and Idempotency-Keys are remembered."""
 DELETED_AT_ONCE = 10_000
 """Number of rows that one statement deletes."""
@@ -38,9 +40,9 @@ ON CONFLICT (id) DO UPDATE SET seen_s = excluded.seen_s WHERE seen_s <= excluded
 class Receipt(msgspec.Struct, frozen=True):
     """Numbers of accepted and duplicate rows of a post, and its rejected rows."""
 
-    accepted: int
-    duplicates: int
-    rejected: list[Rejection]
+    accepted: Annotated[int, msgspec.Meta(description="Hits stored.")]
+    duplicates: Annotated[int, msgspec.Meta(description="Hits whose `eventId` was stored before.")]
+    rejected: Annotated[list[Rejection], msgspec.Meta(description="Hits not stored.")]
 
 
 @dataclass(frozen=True, slots=True)

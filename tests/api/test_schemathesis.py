@@ -1,4 +1,4 @@
-"""Requests that Schemathesis makes up from the description: the service answers as the description says."""
+"""Requests that Schemathesis generates from the OpenAPI document: the responses match it."""
 
 import itertools
 from collections import Counter, defaultdict
@@ -16,13 +16,14 @@ from schemathesis.specs.openapi import checks
 from agent.jobs import tables
 from agent.jobs.job import Status
 from api import settings
+from api.app import OPERATIONS
 from api.reference.openapi import description
 from tests.running import Running, new_job, new_key
 from warehouse.control import database, projects
 
 PROJECT = "fuzzed"
 URL_BYTES_MAX = 60_000
-"""A longer URL, like a header with a control character, is no HTTP to the server, and never comes to the app."""
+"""Maximum length of a URL. The server rejects a longer one, like a header with a control character, before the app."""
 CONTROL_CHARACTERS = "".join(map(chr, [*range(32), 127]))
 CHECKS = [
     not_a_server_error,
@@ -39,21 +40,21 @@ Seen = dict[str, Counter[int]]
 NUMBERS = itertools.count()
 
 
-def schema(makes_up_keys: bool) -> Any:
-    made_up = {
+def schema(generates_keys: bool) -> Any:
+    generation = {
         "deterministic": True,
         "max-examples": 50,
-        "with-security-parameters": makes_up_keys,
+        "with-security-parameters": generates_keys,
         "exclude-header-characters": CONTROL_CHARACTERS,
     }
-    refused = {"expected-statuses": [400, 401, 403, 404, 405, 406, 413, 415]}
-    config = {"generation": made_up, "checks": {"negative_data_rejection": refused}}
-    return schemathesis.openapi.from_dict(description(), config=schemathesis.Config.from_dict(config))
+    rejection = {"expected-statuses": [400, 401, 403, 404, 405, 406, 413, 415]}
+    config = {"generation": generation, "checks": {"negative_data_rejection": rejection}}
+    return schemathesis.openapi.from_dict(description(OPERATIONS), config=schemathesis.Config.from_dict(config))
 
 
 @schemathesis.serializer("application/x-ndjson")
 def ndjson(context: schemathesis.SerializationContext, value: Any) -> bytes:
-    """To Schemathesis NDJSON is a string, which may be none."""
+    """Return the bytes of NDJSON, which is a string or None in Schemathesis."""
     return str(value).encode(errors="replace")
 
 
@@ -71,13 +72,13 @@ def engine(service: Running) -> Iterator[sa.Engine]:
 
 @pytest.fixture(scope="module")
 def job(key: str, service: Running) -> str:
-    """The job that all requests about one are about."""
+    """Return the id of the job in the paths."""
     return new_job(service.data, PROJECT)
 
 
 @pytest.fixture(scope="module")
 def seen() -> Iterator[Seen]:
-    """The answers by operation. Each that was tried has also succeeded, so that there was something to check."""
+    """Count the responses by operation and status, and assert that each operation has succeeded at least once."""
     seen: Seen = defaultdict(Counter)
     yield seen
     for operation, statuses in seen.items():
@@ -85,8 +86,8 @@ def seen() -> Iterator[Seen]:
         assert any(status in success for status in statuses), (operation, statuses)
 
 
-@schema(makes_up_keys=False).parametrize()  # type: ignore[untyped-decorator]  # ships no types for it
-def test_with_a_key_every_answer_is_as_described_and_wrong_data_is_refused(
+@schema(generates_keys=False).parametrize()  # type: ignore[untyped-decorator]  # ships no types for it
+def test_with_a_key_each_response_matches_the_document_and_invalid_data_is_rejected(
     case: Case, service: Running, key: str, job: str, engine: sa.Engine, seen: Seen
 ) -> None:
     status = {"cancel": Status.ACTIVE, "archive": Status.FAILED, "message": Status.COMPLETED}.get(
@@ -97,27 +98,27 @@ def test_with_a_key_every_answer_is_as_described_and_wrong_data_is_refused(
             connection.execute(tables.JOBS.update().values(status=status))
     if "id" in case.path_parameters:
         case.path_parameters["id"] = job
-    answer = call(case, service, {"Authorization": f"Bearer {key}"})
-    seen[case.operation.label][answer.status_code] += 1
-    rejects = [] if is_rejected_in_part(answer) else [checks.negative_data_rejection]
-    case.validate_response(answer, checks=[*CHECKS, *rejects])
+    response = call(case, service, {"Authorization": f"Bearer {key}"})
+    seen[case.operation.label][response.status_code] += 1
+    rejects = [] if is_partly_rejected(response) else [checks.negative_data_rejection]
+    case.validate_response(response, checks=[*CHECKS, *rejects])
 
 
-@schema(makes_up_keys=True).parametrize()  # type: ignore[untyped-decorator]  # the same
-def test_without_a_key_every_answer_is_as_described(case: Case, service: Running, key: str) -> None:
+@schema(generates_keys=True).parametrize()  # type: ignore[untyped-decorator]  # the same
+def test_without_a_key_each_response_matches_the_document(case: Case, service: Running, key: str) -> None:
     case.validate_response(call(case, service, {}), checks=CHECKS)
 
 
 def call(case: Case, service: Running, headers: dict[str, str]) -> schemathesis.Response:
-    """Send it, to a project that is there if its id could be one, and with an Idempotency-Key of its own."""
+    """Send the request, to the project of the test if the id is valid, and with a unique Idempotency-Key."""
     assume(len(urlencode(case.query)) < URL_BYTES_MAX)
     if projects.ID.fullmatch(str(case.path_parameters.get("projectId", ""))):
         case.path_parameters["projectId"] = PROJECT
-    if given := case.headers.get("Idempotency-Key"):
-        case.headers["Idempotency-Key"] = f"{next(NUMBERS)} {given}"
+    if key_header := case.headers.get("Idempotency-Key"):
+        case.headers["Idempotency-Key"] = f"{next(NUMBERS)} {key_header}"
     return case.call(base_url=service.url, headers=headers)
 
 
-def is_rejected_in_part(answer: schemathesis.Response) -> bool:
-    """Whether a post was taken without those of its hits that are not as described."""
-    return answer.status_code == 202 and bool(answer.json()["rejected"])
+def is_partly_rejected(response: schemathesis.Response) -> bool:
+    """Return whether a post was accepted without its invalid hits."""
+    return response.status_code == 202 and bool(response.json()["rejected"])

@@ -1,0 +1,130 @@
+"""The record of an operation, beside its handler in `api.routes`; `api.reference` assembles the OpenAPI description.
+
+Limits and texts of JSON fields are on the msgspec types of the bodies.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from api.http.headers import IDEMPOTENCY_KEY_CHARACTERS_MAX
+from api.http.parameters import LIMIT_DEFAULT, LIMIT_MAX
+
+JSON, NDJSON, TEXT = "application/json", "application/x-ndjson", "text/plain"
+ADDRESS = "http://127.0.0.1:8000"
+"""Address in the samples. The HTML page shows the service's own address instead."""
+KEY_OPTION = '-H "Authorization: Bearer $KEY"'
+"""Option of curl that sends the API key, for the samples."""
+
+Json = dict[str, Any]
+Tag = Literal["Send", "Read", "Jobs", "Service"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An optional parameter of the query or a header."""
+
+    name: str
+    description: str
+    schema: Json = field(default_factory=dict)
+    """JSON schema; a schema without a type is one of a string."""
+    place: Literal["query", "header"] = "query"
+    example: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A body in one media type."""
+
+    schema: Any = str
+    """A type that msgspec describes, a tuple of alternative types, or a JSON schema, in which a value may be a type."""
+    example: object = None
+    examples: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
+    """A response that is no error. `content` maps media types to bodies."""
+
+    status: int
+    description: str
+    content: Mapping[str, Content] = field(default_factory=dict)
+    headers: tuple[str, ...] = ()
+    """Names of headers beside X-Request-Id; `api.reference.components` describes them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One method of one path, with its handler and its part of the reference."""
+
+    id: str
+    method: Literal["GET", "POST", "OPTIONS"]
+    path: str
+    handler: Callable[..., Any]
+    tag: Tag
+    summary: str
+    description: str
+    samples: Mapping[str, str]
+    """Shell commands by the text above each."""
+    responses: tuple[Success, ...]
+    problems: str = ""
+    """Kinds of problem, separated by spaces, beside `internal`, which any operation can return."""
+    problem_schemas: Mapping[int, str] = field(default_factory=dict)
+    """Names of the schemas of problems that are not `Problem`, by status."""
+    problem_headers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """Names of further headers of problems, by status."""
+    parameters: tuple[Parameter, ...] = ()
+    body: Mapping[str, Content] = field(default_factory=dict)
+    key: Literal["required", "optional", "none"] = "required"
+
+
+def json_content(example: msgspec.Struct) -> dict[str, Content]:
+    """Return the content of a JSON body that has the type of the example."""
+    return {JSON: Content(type(example), msgspec.to_builtins(example))}
+
+
+def field_parameters(struct: type[msgspec.Struct], **examples: str) -> tuple[Parameter, ...]:
+    """Return the descriptions of query parameters that are the fields of a struct."""
+    _, components = msgspec.json.schema_components([struct])
+    fields = components[struct.__name__]["properties"].items()
+    return tuple(_field_parameter(name, nullable(field), examples.get(name)) for name, field in fields)
+
+
+def _field_parameter(name: str, schema: Json, example: str | None) -> Parameter:
+    limits = {key: value for key, value in schema.items() if key not in ("type", "description")}
+    return Parameter(name, schema["description"], limits, example=example)
+
+
+def nullable(field: Json) -> Json:
+    """Return the schema of an optional field with `null` as one of its types, not as an alternative schema."""
+    if "anyOf" not in field:
+        return field
+    value, null = field["anyOf"]
+    rest = {key: each for key, each in field.items() if key not in ("anyOf", "default")}
+    return {**rest, **value, "type": [value["type"], null["type"]]}
+
+
+def idempotency_key(what: str) -> Parameter:
+    """Return the description of the Idempotency-Key of a request that stores `what`."""
+    schema = {"minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARACTERS_MAX}
+    return Parameter("Idempotency-Key", f"Unique to the {what}, which is then stored once.", schema, "header")
+
+
+def paging(items: str, limit_max: int = LIMIT_MAX, limit: int = LIMIT_DEFAULT, **offset: int) -> tuple[Parameter, ...]:
+    """Return the descriptions of `limit` and `offset` for pages of `items`; `offset` has further limits of it."""
+    return (
+        Parameter(
+            "limit",
+            f"{items} per page.",
+            {"type": "integer", "minimum": 1, "maximum": limit_max, "default": limit},
+        ),
+        Parameter("offset", f"{items} to skip.", {"type": "integer", "minimum": 0, "default": 0, **offset}),
+    )
+
+
+IF_NONE_MATCH = Parameter("If-None-Match", "The `ETag` of an earlier response.", place="header")
+NOT_MODIFIED = Success(304, "The response with this `ETag` is still current.", headers=("ETag", "Cache-Control"))
+HasMore = Annotated[bool, msgspec.Meta(description="Whether more items follow this page.")]
+"""Type of a field that all paged responses have."""

@@ -1,0 +1,55 @@
+"""The reference of a service: its OpenAPI document as JSON and as an HTML page."""
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from html import escape
+
+import msgspec
+
+from api.http.operation import ADDRESS, Json, Operation
+from api.reference import page
+from api.reference.openapi import description
+
+ANCHOR = '"/docs#'
+"""Beginning of a problem type; a base URL is inserted after the quote."""
+SNIPPET = '<script defer src=".../beacon.js"'
+"""Beginning of the script tag in the description; the page shows the service's address in place of the dots."""
+_PLAIN_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]/_~-]+")
+"""An address that a shell command can contain without quotes."""
+
+
+class Reference:
+    """The OpenAPI document of the operations, in both forms. Each form is rendered once."""
+
+    def __init__(self, operations: Sequence[Operation], base_url: str = "") -> None:
+        self._operations = operations
+        self._base_url = base_url
+
+    @cached_property
+    def document(self) -> Json:
+        """The OpenAPI document, without the base URL."""
+        return description(self._operations)
+
+    @cached_property
+    def json(self) -> bytes:
+        """The OpenAPI document as JSON, with the server and the problem types of the base URL."""
+        if not self._base_url:
+            return msgspec.json.encode(self.document)
+        encoded = msgspec.json.encode({**self.document, "servers": [{"url": self._base_url}]})
+        return encoded.replace(ANCHOR.encode(), self._anchor.encode())
+
+    def html(self, address: str) -> str:
+        """Return the HTML page. Its samples use the base URL, or `address` if there is no base URL."""
+        address = self._base_url or address
+        address = address if _PLAIN_ADDRESS.fullmatch(address) else ADDRESS
+        html = self._html.replace(ADDRESS, address).replace(escape(SNIPPET), escape(SNIPPET.replace("...", address)))
+        return html.replace(escape(ANCHOR), escape(self._anchor))
+
+    @cached_property
+    def _html(self) -> str:
+        return page.render(self.document, self._operations)
+
+    @property
+    def _anchor(self) -> str:
+        return f'"{self._base_url}/docs#'

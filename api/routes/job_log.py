@@ -1,0 +1,116 @@
+"""The log of an agent job over HTTP, as text, NDJSON or JSON."""
+
+from typing import Annotated
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agent.jobs import job_json, journal, store
+from api.http import parameters
+from api.http.negotiation import accepted
+from api.http.operation import (
+    JSON,
+    KEY_OPTION,
+    NDJSON,
+    TEXT,
+    Content,
+    HasMore,
+    Operation,
+    Success,
+    json_content,
+    paging,
+)
+from api.routes import jobs
+from api.state import state_of
+
+
+class LogEntry(msgspec.Struct, frozen=True):
+    """One entry of a job's log."""
+
+    at: Annotated[str, msgspec.Meta(description="Time of the entry.")]
+    turn: Annotated[int, msgspec.Meta(description="Number of the prompt within the job, from 1.")]
+    kind: Annotated[
+        journal.EntryKind,
+        msgspec.Meta(
+            description="`turn`, `step`, `output` (the end of the agent's output) or `failure` (why the turn failed)."
+        ),
+    ]
+    text: Annotated[str, msgspec.Meta(description="Text of the entry.")]
+
+
+class LogPage(msgspec.Struct, frozen=True, rename="camel"):
+    """One page of a job's log."""
+
+    entries: Annotated[list[LogEntry], msgspec.Meta(description="The entries, oldest first.")]
+    has_more: HasMore
+
+
+async def read(request: Request) -> Response:
+    """Respond to GET /v2/agent/{projectId}/job/{id}/log."""
+    project, engine = await jobs.authorise(request, "read"), state_of(request).control
+    query = parameters.log_query(request)
+    media_type = accepted(request, (TEXT, NDJSON, JSON), "the log")
+    job = await run_in_threadpool(store.find, engine, project, jobs.job_id(request))
+    page = await run_in_threadpool(journal.read, engine, job.id, query.limit, query.offset)
+    entries = [LogEntry(job_json.timestamp(each.at_us), each.turn, each.kind, each.text) for each in page.entries]
+    headers = {**await jobs.all_quota_headers(request, project), "Vary": "Accept, Authorization"}
+    next_page = f"?limit={query.limit}&offset={query.offset + query.limit}" if page.has_more else None
+    if next_page is not None:
+        headers["Link"] = f'<{next_page}>; rel="next"'
+    content_type = f"{TEXT}; charset=utf-8" if media_type == TEXT else media_type
+    return Response(_content(media_type, entries, next_page), 200, headers, content_type)
+
+
+def _content(media_type: str, entries: list[LogEntry], next_page: str | None) -> bytes:
+    """Return a page of a log in one of its media types; `next_page` is the query of the next page."""
+    if media_type == NDJSON:
+        return msgspec.json.Encoder().encode_lines(entries)
+    if media_type == JSON:
+        return msgspec.json.encode(LogPage(entries, next_page is not None))
+    more = f"more entries: {next_page}\n" if next_page is not None else ""
+    return ("".join(map(_text, entries)) + more).encode()
+
+
+def _text(entry: LogEntry) -> str:
+    """Return an entry for a person. Each line of an output is indented."""
+    if entry.kind == "output":
+        return "".join(f"  | {line}\n" for line in entry.text.splitlines())
+    text = "\n    ".join(entry.text.splitlines())
+    return f"{entry.at} turn {entry.turn} {entry.kind}: {text}\n"
+
+
+_EXAMPLE = LogEntry("2026-09-01T12:00:04.210Z", 1, "step", "checked out main at 1c2f9d0")
+OPERATIONS = (
+    Operation(
+        id="getLog",
+        method="GET",
+        path=f"{jobs.PATH}/{{id}}/log",
+        handler=read,
+        tag="Jobs",
+        summary="Read a job's log",
+        description="""\
+For each prompt: its steps, the end of the agent's output, and the reason of a failure; the oldest entry is first. The
+default is text. With `Accept: application/x-ndjson` the response has one entry per line, and with
+`Accept: application/json` it is an object with `hasMore`.
+
+A response has at most `limit` entries. If more entries follow, the header `Link` has the URL of the next page.
+""",
+        samples={"": f"curl {jobs.SAMPLE}/$JOB/log {KEY_OPTION}"},
+        parameters=paging("Entries", journal.PAGE_ENTRIES, journal.PAGE_ENTRIES, maximum=parameters.OFFSET_MAX),
+        responses=(
+            Success(
+                200,
+                "A page of the log.",
+                {
+                    TEXT: Content(example=_text(_EXAMPLE)),
+                    NDJSON: Content(example=msgspec.json.encode(_EXAMPLE).decode() + "\n"),
+                    **json_content(LogPage([_EXAMPLE], has_more=False)),
+                },
+                (*jobs.QUOTA_HEADERS, "Link"),
+            ),
+        ),
+        problems=f"{jobs.REQUEST_PROBLEMS} not-found not-acceptable",
+    ),
+)

@@ -1,0 +1,76 @@
+"""The reference over HTTP: the OpenAPI document, its HTML page, and the redirect of the root."""
+
+import base64
+import hashlib
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from api.http.operation import ADDRESS, JSON, Content, Operation, Success
+from api.reference.page import TEMPLATE
+from api.state import state_of
+
+_STYLE = TEMPLATE.partition("<style>")[2].partition("</style>")[0]
+_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+_HEADERS = {
+    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-cache",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+async def home(request: Request) -> Response:
+    """Respond to GET / with a redirect to the page. The Location is relative: a proxy may add a prefix to the path."""
+    return RedirectResponse("docs", headers={"Cache-Control": "no-cache"})
+
+
+async def openapi(request: Request) -> Response:
+    """Respond to GET /openapi.json."""
+    return Response(state_of(request).reference.json, media_type=JSON)
+
+
+async def page(request: Request) -> Response:
+    """Respond to GET /docs."""
+    return HTMLResponse(state_of(request).reference.html(str(request.base_url).rstrip("/")), headers=_HEADERS)
+
+
+OPERATIONS = (
+    Operation(
+        id="home",
+        method="GET",
+        path="/",
+        handler=home,
+        tag="Service",
+        summary="Redirect to the reference",
+        description="For people.",
+        samples={"": f"curl -L {ADDRESS}/"},
+        responses=(Success(307, "The reference is at `/docs`.", headers=("Location", "Cache-Control")),),
+        key="none",
+    ),
+    Operation(
+        id="description",
+        method="GET",
+        path="/openapi.json",
+        handler=openapi,
+        tag="Service",
+        summary="OpenAPI description",
+        description="This reference for programs.",
+        samples={"": f"curl {ADDRESS}/openapi.json"},
+        responses=(Success(200, "OpenAPI 3.1.", {JSON: Content({"required": ["openapi", "info", "paths"]})}),),
+        key="none",
+    ),
+    Operation(
+        id="reference",
+        method="GET",
+        path="/docs",
+        handler=page,
+        tag="Service",
+        summary="Reference",
+        description="This page, for people.",
+        samples={"": f"curl {ADDRESS}/docs"},
+        responses=(Success(200, "HTML.", {"text/html": Content()}),),
+        key="none",
+    ),
+)

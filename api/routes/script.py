@@ -1,0 +1,53 @@
+"""The script that the pages of a site load to send beacons."""
+
+import gzip
+import hashlib
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.http.headers import matches_etag
+from api.http.operation import ADDRESS, IF_NONE_MATCH, NOT_MODIFIED, Content, Operation, Success
+
+_SCRIPT = (Path(__file__).parent / "beacon.js").read_bytes()
+_GZIPPED = gzip.compress(_SCRIPT, mtime=0)
+_HEADERS = {
+    "Cache-Control": "public, max-age=86400",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    "ETag": f'"{hashlib.blake2b(_SCRIPT, digest_size=8).hexdigest()}"',
+    "Vary": "Accept-Encoding",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+async def beacon(request: Request) -> Response:
+    """Respond to GET /beacon.js."""
+    if matches_etag(request, _HEADERS["ETag"]):
+        return Response(status_code=304, headers=_HEADERS)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(_GZIPPED, 200, {**_HEADERS, "Content-Encoding": "gzip"}, "text/javascript")
+    return Response(_SCRIPT, 200, _HEADERS, "text/javascript")
+
+
+OPERATIONS = (
+    Operation(
+        id="script",
+        method="GET",
+        path="/beacon.js",
+        handler=beacon,
+        tag="Send",
+        summary="The script for a site's pages",
+        description="""\
+A page that loads it sends a beacon for each view, also in single-page applications:
+`<script defer src=".../beacon.js" data-project="demo"></script>`. The page's origin must be one of the project's.
+""",
+        samples={"": f"curl {ADDRESS}/beacon.js"},
+        parameters=(IF_NONE_MATCH,),
+        responses=(
+            Success(200, "JavaScript.", {"text/javascript": Content()}, ("ETag", "Cache-Control")),
+            NOT_MODIFIED,
+        ),
+        key="none",
+    ),
+)
