@@ -191,10 +191,10 @@ def _open_pull_requests(api: _ForgeApi, branch: str) -> Iterator[PullRequest]:
         response = api.request("GET", str(url))
         if response.status_code != 200:
             raise api.refusal(response)
-        found = _decode(api, api.forge.read_all, response)
-        if not found:  # a short page is not the last one: an installation may have a smaller maximum than requested
+        pull_requests = _decode(api, api.forge.read_all, response)
+        if not pull_requests:  # a short page may be followed by others: installations have a maximum page size
             return
-        yield from found
+        yield from pull_requests
 
 
 def _create(api: _ForgeApi, proposal: Proposal) -> str:

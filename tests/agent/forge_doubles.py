@@ -127,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._respond()
 
     def log_message(self, *arguments: object) -> None:
-        """Tests read `requests`."""
+        """Print nothing; tests read `requests`."""
 
     def _respond(self) -> None:
         content = self.rfile.read(int(self.headers.get("Content-Length", "0")))

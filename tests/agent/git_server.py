@@ -161,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._respond(self._body())
 
     def log_message(self, *arguments: object) -> None:
-        """Tests read `requests`."""
+        """Print nothing; tests read `requests`."""
 
     def _respond(self, body: bytes) -> None:
         server = self.git_server

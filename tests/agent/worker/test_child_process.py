@@ -33,13 +33,13 @@ def site(start: Start, tmp_path: Path) -> Iterator[Site]:
 
 
 def children(parent: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     for task in Path(f"/proc/{parent}/task").glob("*/children"):
         try:
-            found += map(int, task.read_text().split())
+            pids += map(int, task.read_text().split())
         except OSError:  # the thread has ended
             continue
-    return found
+    return pids
 
 
 def workers(running: Running) -> list[int]:
