@@ -24,7 +24,7 @@ class Folder:
         self.log.write_text("".join(LINE.format(number, number) for number in range(30)))
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        run = readership_process if SERVING & {*arguments} else readership
+        run = readership_process if arguments[0] in SERVING else readership
         return run("--data", str(self.data), *arguments)
 
     def json(self, *arguments: str) -> Any:
