@@ -52,7 +52,7 @@ data_folder.prepare_lake(chosen)
 asyncio.run(post())
 """
 OPEN = """
-hot, database = batches.connect(folder / 'hot.sqlite'), query.connect(folder / 'spill')
+hot, database = batches.connect(folder / 'hot.sqlite'), engine.connect(folder / 'spill')
 """
 LOAD = """
 load(hot, root, 60, step)
