@@ -64,3 +64,13 @@ def test_rooms_import_in_one_direction(package: str) -> None:
             targets = {".".join(name.split(".")[:2]) for name in imports(file)}
             graph[place] |= targets & places - {place}
     TopologicalSorter(graph).prepare()
+
+
+def test_modules_and_files_that_the_docs_name_exist() -> None:
+    pages = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    dotted = {
+        name.replace(".", "/") + ".py" for name in re.findall(r"`((?:api|ingest|agent|warehouse)(?:\.\w+){2,})`", text)
+    }
+    files = set(re.findall(r"`((?:api|ingest|agent|warehouse|tests|benchmarks)/[\w/]+\.\w+)`", text))
+    assert not [name for name in (dotted | files) - {"api/github/com.py"} if not (ROOT / name).exists()]
