@@ -77,17 +77,17 @@ def _answer(title: str) -> list[dict[str, str]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def test_there_are_ten_questions_and_one_for_a_server_that_posts() -> None:
+def test_page_has_ten_questions_and_one_for_a_server_that_posts() -> None:
     assert (len(QUESTIONS), PAGE.count("```sql")) == (10, 11)
 
 
 @pytest.mark.parametrize(("sql", "table"), [(sql, table) for _, sql, table in QUESTIONS], ids=[q[0] for q in QUESTIONS])
-def test_the_answer_on_the_page_is_the_answer(data: Path, sql: str, table: str) -> None:
+def test_query_returns_the_table_on_the_page(data: Path, sql: str, table: str) -> None:
     printed = _run(data, "sql", sql, "--format", "csv")
     assert list(csv.reader(io.StringIO(printed))) == _shown(table)
 
 
-def test_posted_missing_pages_have_the_answer_of_the_page(start: Callable[..., Running]) -> None:
+def test_query_for_missing_pages_returns_the_table_on_the_page(start: Callable[..., Running]) -> None:
     running = start()
     headers = {"Authorization": f"Bearer {new_key(running.data, 'missing')}", "Content-Type": "application/x-ndjson"}
     url = f"{running.url}/v1/analytics/missing/hits"
@@ -97,12 +97,12 @@ def test_posted_missing_pages_have_the_answer_of_the_page(start: Callable[..., R
     assert list(csv.reader(io.StringIO(printed))) == _shown(ANSWERED)
 
 
-def test_who_reads_us_is_what_the_sample_was_made_of() -> None:
+def test_views_by_traffic_are_those_of_the_generated_sample() -> None:
     answer = {row["traffic"]: int(row["views"]) for row in _answer("Who reads us")}
     assert answer == {"human": EXPECTED["totals"]["human"], "ai": EXPECTED["totals"]["ai"], "bot": EXPECTED["bots"]}
 
 
-def test_the_operators_are_those_of_the_agents_in_the_sample() -> None:
+def test_views_by_operator_are_those_of_the_agents_in_the_sample() -> None:
     agents = tomllib.loads((ROOT / "ingest" / "classification" / "agents.toml").read_text(encoding="utf-8"))["agent"]
     operators, purposes = Counter[str](), Counter[tuple[str, str]]()
     for agent in agents:
@@ -115,12 +115,12 @@ def test_the_operators_are_those_of_the_agents_in_the_sample() -> None:
         assert all(int(row[purpose]) == purposes[row["operator"], purpose] for row in answer)
 
 
-def test_the_pages_of_ai_alone_are_those_that_no_person_has_in_the_sample() -> None:
+def test_pages_that_only_ai_reads_have_no_human_view_in_the_sample() -> None:
     alone = {row["path"]: row["ai"] for row in EXPECTED["views"] if row["human"] == 0}
     assert {row["path"]: int(row["ai"]) for row in _answer("only AI")} == alone
 
 
-def test_the_weeks_add_up_the_days_of_the_sample() -> None:
+def test_weeks_add_up_the_days_of_the_sample() -> None:
     weeks: dict[str, Counter[str]] = {}
     for text, views in EXPECTED["by_day"].items():
         day = date.fromisoformat(text)
@@ -132,7 +132,7 @@ def test_the_weeks_add_up_the_days_of_the_sample() -> None:
     } == weeks
 
 
-def test_the_phone_that_ends_in_bot_is_counted_from_the_log() -> None:
+def test_views_of_the_phone_whose_name_ends_in_bot_are_those_of_the_log() -> None:
     lines = [
         line
         for line in LOG.read_bytes().split(b"\n")
@@ -143,8 +143,8 @@ def test_the_phone_that_ends_in_bot_is_counted_from_the_log() -> None:
     assert int(phone["views"]) == len(pages)
 
 
-def test_people_sent_by_perplexity_are_counted_from_the_log() -> None:
-    """Its links all go to pages, from browsers."""
+def test_visits_from_perplexity_are_those_of_the_log() -> None:
+    """All referrals from Perplexity in the sample are page views in browsers."""
     answered = re.compile(rb'"GET [^"]+" (2\d\d|304) (\d+|-) "https://www\.perplexity\.ai/')
     sent = sum(1 for line in LOG.read_bytes().split(b"\n") if answered.search(line))
     [perplexity] = [row for row in _answer("send back") if row["operator"] == "Perplexity"]
@@ -172,10 +172,10 @@ results = {
 notebook["connection"].close()
 print(json.dumps(results))
 """
-"""A program that runs the snippets of its standard input, and prints what they leave."""
+"""Program that runs the snippets of its standard input, and prints their variables."""
 
 
-def test_the_snippets_of_the_page_see_the_sample(data: Path) -> None:
+def test_snippets_return_the_counts_of_the_sample(data: Path) -> None:
     """They run in a process of its own: pandas is in a folder beside the environment, see the Makefile."""
     done = subprocess.run(
         [sys.executable, "-c", RESULTS],
@@ -201,7 +201,7 @@ def test_the_snippets_of_the_page_see_the_sample(data: Path) -> None:
 
 
 @pytest.mark.parametrize("snippet", [each for each in SNIPPETS if "polars" not in each and "to_pandas" not in each])
-def test_a_snippet_runs_without_the_packages_that_only_tests_install(data: Path, snippet: str) -> None:
+def test_snippet_runs_without_the_packages_that_only_tests_install(data: Path, snippet: str) -> None:
     """Only the sections on pandas and Polars need packages that `make run` does not install."""
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_TEST_PACKAGES + snippet],
@@ -214,8 +214,8 @@ def test_a_snippet_runs_without_the_packages_that_only_tests_install(data: Path,
     assert done.returncode == 0, done.stderr
 
 
-def test_each_way_of_reading_sees_the_rows_that_the_page_names(tmp_path: Path) -> None:
-    """Two imports, compacted: every day has two replaced files; then a hit that waits in the hot log."""
+def test_each_way_of_reading_returns_the_rows_that_the_page_claims(tmp_path: Path) -> None:
+    """Compact two imports, so that each day has two replaced files, then post a hit that waits in the hot log."""
     folder = _imported(tmp_path / "data", "demo", "other")
     _run(folder, "compact")
     with closing(batches.connect(folder / "hot.sqlite")) as hot:
