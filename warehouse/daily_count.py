@@ -1,7 +1,7 @@
 """The daily count: `daily_views` is `hits`, grouped by project, day, path, traffic and agent.
 
-One definition in SQL, for rows in files, and one in Arrow, for rows in memory. `warehouse.doctor` has its own, to check
-these two.
+There is one definition in SQL, for rows in files, and one in Arrow, for rows in memory. Two modules have their own:
+`warehouse.lake.staging`, which groups dictionary codes for speed, and `warehouse.doctor`, which checks the others.
 """
 
 import pyarrow as pa

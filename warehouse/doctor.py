@@ -50,8 +50,8 @@ WHERE apart < INTERVAL 7 DAY - INTERVAL 1 MINUTE
 
 
 MEMORY = Path("/dev/shm")  # noqa: S108  # a temporary folder is created in it
-AHEAD = "the tables have no batch that the hot log never had"
-OPENS = "the log of both tables can be read"
+NOT_AHEAD = "the tables have no batch that the hot log never had"
+OPENED = "the log of both tables can be read"
 COMPLETE = "both tables have all that was stored in them"
 
 
@@ -126,25 +126,25 @@ def _check_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterat
     try:
         opened = SnapshotReader(hot, root)
     except HotLogBehind as error:
-        yield Finding(AHEAD, str(error))
+        yield Finding(NOT_AHEAD, str(error))
         return
     except (DeltaError, DataIncomplete) as error:
-        yield Finding(OPENS, str(error))
+        yield Finding(OPENED, str(error))
         return
-    yield Finding(OPENS, None)
+    yield Finding(OPENED, None)
     with closing(opened) as reader, closing(batches.connect(hot)) as connection:
         try:
             with durable_writes(connection, root, wait_s):
-                unfinished = _unfinished(connection, root)
+                recount_fault = _recount_fault(connection, root)
                 snapshot = reader.take()
         except DataIncomplete as error:
             yield Finding(COMPLETE, str(error))
             return
         yield Finding(COMPLETE, None)
-        yield Finding("no day of daily_views waits to be recounted", unfinished)
+        yield Finding("no day of daily_views waits to be recounted", recount_fault)
         yield Finding("every file of the tables exists, with its size", _missing_file(snapshot))
-        yield Finding(AHEAD, None)
-        yield Finding("every batch that left the hot log is in the tables", _dropped(connection, snapshot))
+        yield Finding(NOT_AHEAD, None)
+        yield Finding("every batch that left the hot log is in the tables", _deleted_too_early(connection, snapshot))
     with closing(engine.connect(spill)) as database:
         for invariant, sql in (
             ("daily_views equals hits grouped", _DAILY_DIFFERS),
@@ -154,7 +154,7 @@ def _check_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterat
             yield Finding(invariant, _counterexamples(database, snapshot, sql))
 
 
-def _unfinished(connection: sqlite3.Connection, root: Path) -> str | None:
+def _recount_fault(connection: sqlite3.Connection, root: Path) -> str | None:
     """Recount dirty days as the next load would, and return why that failed; None if it did not."""
     if not dirty_days.list_dirty(connection):
         return None
@@ -209,7 +209,7 @@ def _validated_rows(message: bytes) -> int:
     return int(rows.num_rows)
 
 
-def _dropped(connection: sqlite3.Connection, snapshot: Snapshot) -> str | None:
+def _deleted_too_early(connection: sqlite3.Connection, snapshot: Snapshot) -> str | None:
     """Return the table that lacks batches deleted from the hot log, unless their loss was accepted."""
     deleted, recorded = batches.deleted_through(connection), synced.recorded(connection)
     for name, state in (("hits", snapshot.hits), ("daily_views", snapshot.daily_views)):
