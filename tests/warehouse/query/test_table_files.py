@@ -1,0 +1,63 @@
+"""The files of a table are those of one snapshot, with the rows and days that the files lack."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.warehouse.site import DAY, NOON, Site, view
+from warehouse.hotlog import dirty_days
+from warehouse.query import engine, table_files
+from warehouse.query.table_files import TableFiles
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterable[Site]:
+    site = Site(tmp_path / "data")
+    yield site
+    site.close()
+
+
+def count(listed: TableFiles, number: str) -> int:
+    """Return a number that plain DuckDB computes over the files."""
+    [(value,)] = duckdb.sql(f"SELECT {number} FROM {engine.parquet(listed.files)}").fetchall()
+    return int(value)
+
+
+def test_files_have_the_loaded_rows_and_waiting_is_the_number_of_hot_ones(site: Site) -> None:
+    site.post(view(), view(), view(ts=NOON + DAY))
+    site.load()
+    site.post(view(), view())
+    hits = table_files.read(site.hot_log, site.root, "hits")
+    daily_views = table_files.read(site.hot_log, site.root, "daily_views")
+    assert (count(hits, "count(*)"), hits.waiting) == (3, 2)
+    assert (count(daily_views, "sum(views)"), daily_views.waiting) == (3, 2)
+
+
+def test_replaced_files_are_not_listed(site: Site) -> None:
+    for _ in range(3):
+        site.post(view())
+        site.load()
+    site.compact()
+    [file] = table_files.read(site.hot_log, site.root, "hits").files
+    assert len(list((site.root / "hits").glob("*/*.parquet"))) == 4
+    assert file.rows == 3
+
+
+def test_staged_files_are_listed_before_they_are_loaded(site: Site) -> None:
+    site.stage([view(), view()])
+    hits = table_files.read(site.hot_log, site.root, "hits")
+    assert (count(hits, "count(*)"), hits.waiting) == (2, 0)
+
+
+def test_dirty_days_are_stale_days_of_daily_views_only(site: Site) -> None:
+    site.post(view())
+    site.load()
+    dirty_days.mark_dirty(site.hot, ["2026-09-15", "2026-08-31"])
+    assert table_files.read(site.hot_log, site.root, "daily_views").stale_days == ("2026-08-31", "2026-09-15")
+    assert table_files.read(site.hot_log, site.root, "hits").stale_days == ()
+
+
+def test_empty_lake_has_no_files(site: Site) -> None:
+    assert table_files.read(site.hot_log, site.root, "hits") == TableFiles((), 0, ())
