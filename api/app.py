@@ -58,7 +58,7 @@ def create(settings: Settings, routes: tuple[Route, ...] = ROUTES) -> ASGIApp:
     """
     app = Starlette(
         routes=list(routes),
-        exception_handlers=dict.fromkeys(problems.TABLE, problems.answer),
+        exception_handlers=dict.fromkeys(problems.TABLE, problems.handle),
         lifespan=_lifespan(settings),
     )
     app.router.redirect_slashes = False

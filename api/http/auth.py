@@ -1,4 +1,4 @@
-"""Whose request it is: the bearer's key, checked before anything else of the request is looked at."""
+"""Authentication and authorisation by API key, before the rest of the request is read."""
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -13,22 +13,22 @@ _REJECTED = {"WWW-Authenticate": 'Bearer realm="readership", error="invalid_toke
 
 
 async def key_of(request: Request, keyring: Keyring) -> BearerKey:
-    """The good key that the request bears.
+    """Return the valid key of the request.
 
     Raises:
         Problem: `unauthenticated`.
     """
-    given = header(request, b"authorization")
-    if given is None:
+    authorization = header(request, b"authorization")
+    if authorization is None:
         raise Problem("unauthenticated", "the request has no Authorization header", headers=_CHALLENGE)
-    scheme, _, token = given.partition(" ")
+    scheme, _, token = authorization.partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token:
         raise Problem("unauthenticated", "the Authorization header is not `Bearer <API key>`", headers=_CHALLENGE)
     if (key := keyring.cached(token)) is not None:
         return key
     if not is_well_formed(token):
-        detail = "the API key is not whole: its prefix, length or checksum is wrong; copy it again"
+        detail = "the API key is malformed: its prefix, length or checksum is wrong; copy it again"
         raise Problem("unauthenticated", detail, headers=_REJECTED)
     try:
         return await run_in_threadpool(keyring.look_up, token)
@@ -37,22 +37,22 @@ async def key_of(request: Request, keyring: Keyring) -> BearerKey:
 
 
 async def key_for(request: Request, keyring: Keyring, project: str, scope: Scope) -> BearerKey:
-    """The request's key, good for this project and scope.
+    """Return the key of the request, if it is valid for this project and scope.
 
-    A foreign project and one that does not exist get the same answer.
+    The error is the same for a project of others and for a project that does not exist.
 
     Raises:
         Problem: `unauthenticated` or `forbidden`.
     """
     key = await key_of(request, keyring)
     if key.project != project:
-        raise Problem("forbidden", "the API key is of another project")
+        raise Problem("forbidden", "the API key belongs to another project")
     require_scope(key, scope)
     return key
 
 
 def require_scope(key: BearerKey, needed: Scope) -> None:
-    """Raise Problem `forbidden` if the key's scope does not include what is needed."""
+    """Raise Problem `forbidden` if the key's scope does not include the needed one."""
     if not key.allows(needed):
-        enough = "`write`" if needed == "write" else f"`{needed}` or `write`"
-        raise Problem("forbidden", f"the API key has the scope `{key.scope}`; this needs {enough}")
+        scopes = "`write`" if needed == "write" else f"`{needed}` or `write`"
+        raise Problem("forbidden", f"the API key has the scope `{key.scope}`; this operation needs {scopes}")

@@ -1,4 +1,4 @@
-"""The media type to answer with: https://www.rfc-editor.org/rfc/rfc9110#section-12.5.1"""
+"""Content negotiation: the media type of a response (https://www.rfc-editor.org/rfc/rfc9110#section-12.5.1)."""
 
 import re
 from collections.abc import Sequence
@@ -10,30 +10,31 @@ from api.http.problems import Problem
 _QUALITY = re.compile(r"[01](\.\d{0,3})?")
 
 
-def accepted(request: Request, kinds: Sequence[str], what: str) -> str:
-    """The one of `kinds` that the client wants most, the first among equals.
+def accepted(request: Request, media_types: Sequence[str], resource: str) -> str:
+    """Return the media type with the highest quality in the Accept header; of several, the first in `media_types`.
 
     Raises:
-        Problem: `not-acceptable`, naming all of them.
+        Problem: `not-acceptable`, with all media types of the resource.
     """
     header = ", ".join(request.headers.getlist("accept")) or "*/*"
-    best, best_weight = "", 0.0
-    for kind in kinds:
-        if (weight := _weight(kind, header)) > best_weight:
-            best, best_weight = kind, weight
+    best, best_quality = "", 0.0
+    for media_type in media_types:
+        if (quality := _quality_of(media_type, header)) > best_quality:
+            best, best_quality = media_type, quality
     if not best:
-        raise Problem("not-acceptable", f"{what} can be had as {', '.join(kinds[:-1])} or {kinds[-1]}")
+        available = f"{', '.join(media_types[:-1])} or {media_types[-1]}"
+        raise Problem("not-acceptable", f"{resource} is available as {available}")
     return best
 
 
-def _weight(kind: str, header: str) -> float:
-    """The quality that an Accept header gives a media type; the most exact range that matches it decides."""
-    group = kind.split("/", maxsplit=1)[0]
-    found = (-1, 0.0)
+def _quality_of(media_type: str, header: str) -> float:
+    """Return the quality of a media type in an Accept header, which the most specific matching range decides."""
+    group = media_type.split("/", maxsplit=1)[0]
+    best = (-1, 0.0)
     for each in header.split(","):
         name, *parameters = (part.strip().lower() for part in each.split(";"))
-        exactness = {kind: 2, f"{group}/*": 1, "*/*": 0}.get(name)
-        if exactness is not None:
+        specificity = {media_type: 2, f"{group}/*": 1, "*/*": 0}.get(name)
+        if specificity is not None:
             quality = next((part[2:] for part in parameters if part.startswith("q=")), "1")
-            found = max(found, (exactness, float(quality) if _QUALITY.fullmatch(quality) else 1.0))
-    return found[1]
+            best = max(best, (specificity, float(quality) if _QUALITY.fullmatch(quality) else 1.0))
+    return best[1]

@@ -1,4 +1,4 @@
-"""Query parameters, checked: every fault of a request is told at once."""
+"""Query parameters. An error names every invalid parameter of the request."""
 
 import difflib
 import re
@@ -17,8 +17,8 @@ from warehouse.query.time_range import FIRST, LAST
 PARAMETERS_MAX = 20
 LIMIT_DEFAULT, LIMIT_MAX = 50, 250
 OFFSET_MAX = 2**31
-"""Of jobs and of entries of a log, which the database skips."""
-_INSTANT = re.compile(
+"""Maximum offset of jobs and of log entries, which the database has to skip."""
+_TIME = re.compile(
     r"""
       (\d{4}-\d\d-\d\d | \d{4}-W\d\d-\d) (T\d\d(:\d\d(:\d\d([.,]\d{1,9})?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?
     | (\d{8}         | \d{4}W\d{3}    ) (T\d\d( \d\d( \d\d([.,]\d{1,9})?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?
@@ -26,15 +26,15 @@ _INSTANT = re.compile(
     """,
     re.ASCII | re.IGNORECASE | re.VERBOSE,
 )
-"""ISO 8601 in its extended and its basic form, and RFC 3339 with its space. `datetime.fromisoformat` alone takes any
-character for the T, so that 2026-10-01-02:00 is 02:00 UTC. After a space the seconds are asked for: 2026-10-01 02:00 is
-also what 2026-10-01+02:00 becomes on its way."""
+"""ISO 8601 in its extended and its basic form, and RFC 3339 with a space. `datetime.fromisoformat` accepts any
+character in place of the T: it would read 2026-10-01-02:00 as 02:00 UTC. After a space the seconds are required:
+2026-10-01+02:00 in a URL is decoded to 2026-10-01 02:00."""
 _NUMBER = re.compile(r"[0-9]+")
 _NUMBER_DIGITS_MAX = 18
 
 
 class ViewsQuery(NamedTuple):
-    """What a views export asks for. `start` and `end` are aware UTC; None is "to now"."""
+    """Parameters of the export of page views. `start` and `end` are aware datetimes in UTC; an end of None is now."""
 
     start: datetime
     end: datetime | None
@@ -43,27 +43,27 @@ class ViewsQuery(NamedTuple):
 
 
 def single(request: Request, known: Iterable[str]) -> dict[str, str]:
-    """The query's parameters, each given once and known.
+    """Return the parameters of the query.
 
     Raises:
-        Problem: `invalid-parameter`, naming each that is not.
+        Problem: `invalid-parameter`, for unknown and repeated parameters.
     """
-    given, faults = _given(request, tuple(known))
+    values, faults = _read(request, tuple(known))
     _raise(faults)
-    return given
+    return values
 
 
 def views_query(request: Request) -> ViewsQuery:
-    """The parameters of the views export.
+    """Return the parameters of the export of page views.
 
     Raises:
-        Problem: `invalid-parameter`, naming each that is at fault.
+        Problem: `invalid-parameter`.
     """
-    given, faults = _given(request, ("dateFrom", "dateTo", "limit", "offset"))
-    start = _instant(given, "dateFrom", faults)
-    end = _instant(given, "dateTo", faults)
-    limit = _whole(given, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX, faults)
-    offset = _whole(given, "offset", 0, 0, None, faults)
+    values, faults = _read(request, ("dateFrom", "dateTo", "limit", "offset"))
+    start = _time(values, "dateFrom", faults)
+    end = _time(values, "dateTo", faults)
+    limit = _integer(values, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX, faults)
+    offset = _integer(values, "offset", 0, 0, None, faults)
     if start and end and start > end:
         faults.append(Fault("is after dateTo", parameter="dateFrom"))
     _raise(faults)
@@ -71,7 +71,7 @@ def views_query(request: Request) -> ViewsQuery:
 
 
 class JobsQuery(NamedTuple):
-    """Which page of a project's jobs is asked for; of one state, if one is given."""
+    """Parameters of the list of jobs. A status of None is any status."""
 
     status: Status | None
     limit: int
@@ -79,15 +79,15 @@ class JobsQuery(NamedTuple):
 
 
 def jobs_query(request: Request) -> JobsQuery:
-    """The parameters of the list of jobs.
+    """Return the parameters of the list of jobs.
 
     Raises:
-        Problem: `invalid-parameter`, naming each that is at fault.
+        Problem: `invalid-parameter`.
     """
-    given, faults = _given(request, ("status", "limit", "offset"))
-    limit = _whole(given, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX, faults)
-    offset = _whole(given, "offset", 0, 0, OFFSET_MAX, faults)
-    status = given.get("status")
+    values, faults = _read(request, ("status", "limit", "offset"))
+    limit = _integer(values, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX, faults)
+    offset = _integer(values, "offset", 0, 0, OFFSET_MAX, faults)
+    status = values.get("status")
     if status is not None and status not in tuple(Status):
         faults.append(Fault(f"must be one of {', '.join(Status)}", parameter="status"))
     _raise(faults)
@@ -95,7 +95,7 @@ def jobs_query(request: Request) -> JobsQuery:
 
 
 class LogQuery(NamedTuple):
-    """Which page of a job's log is asked for."""
+    """Parameters of a job's log."""
 
     limit: int
     offset: int
@@ -105,67 +105,76 @@ def log_query(request: Request) -> LogQuery:
     """Return the parameters of a job's log.
 
     Raises:
-        Problem: `invalid-parameter`, naming each that is at fault.
+        Problem: `invalid-parameter`.
     """
-    given, faults = _given(request, ("limit", "offset"))
-    limit = _whole(given, "limit", PAGE_ENTRIES, 1, PAGE_ENTRIES, faults)
-    offset = _whole(given, "offset", 0, 0, OFFSET_MAX, faults)
+    values, faults = _read(request, ("limit", "offset"))
+    limit = _integer(values, "limit", PAGE_ENTRIES, 1, PAGE_ENTRIES, faults)
+    offset = _integer(values, "offset", 0, 0, OFFSET_MAX, faults)
     _raise(faults)
     return LogQuery(limit, offset)
 
 
-def _given(request: Request, known: tuple[str, ...]) -> tuple[dict[str, str], list[Fault]]:
+def _read(request: Request, known: tuple[str, ...]) -> tuple[dict[str, str], list[Fault]]:
+    """Return the values by name, and the faults of the names."""
     pairs = request.query_params.multi_items()
     if len(pairs) > PARAMETERS_MAX:
-        raise Problem("invalid-parameter", f"the query has {len(pairs)} parameters; at most {PARAMETERS_MAX} are taken")
+        raise Problem(
+            "invalid-parameter", f"the query has {len(pairs)} parameters; at most {PARAMETERS_MAX} are accepted"
+        )
     times = Counter(name for name, _ in pairs)
-    faults = [Fault("is given more than once", parameter=name[:100]) for name, given in times.items() if given > 1]
+    faults = [Fault("is repeated", parameter=name[:100]) for name, count in times.items() if count > 1]
     faults += [_unknown(name, known) for name in times if name not in known]
     return dict(pairs), faults
 
 
 def _unknown(name: str, known: tuple[str, ...]) -> Fault:
     close = difflib.get_close_matches(name[:100].lower(), [each.lower() for each in known], n=1)
-    meant = next((each for each in known if close and each.lower() == close[0]), None)
-    hint = f"did you mean {meant}?" if meant else f"known are {', '.join(known)}"
-    return Fault(f"is no parameter of this operation; {hint}", parameter=name[:100])
+    similar = next((each for each in known if close and each.lower() == close[0]), None)
+    hint = f"did you mean {similar}?" if similar else f"its parameters are {', '.join(known)}"
+    return Fault(f"is not a parameter of this operation; {hint}", parameter=name[:100])
 
 
 def _raise(faults: list[Fault]) -> None:
     if faults:
-        told = "; ".join(f"{fault.parameter} {fault.detail}" for fault in faults)
-        raise Problem("invalid-parameter", told, faults)
+        detail = "; ".join(f"{fault.parameter} {fault.detail}" for fault in faults)
+        raise Problem("invalid-parameter", detail, faults)
 
 
-def _whole(given: dict[str, str], name: str, default: int, least: int, most: int | None, faults: list[Fault]) -> int:
-    text = given.get(name, str(default))
+def _integer(values: dict[str, str], name: str, default: int, least: int, most: int | None, faults: list[Fault]) -> int:
+    """Return the integer, or append a fault and return the default."""
+    text = values.get(name, str(default))
     if _NUMBER.fullmatch(text):
-        # Past so many digits the exact number is of no matter: it is over every limit, and past every row.
+        # A longer number is beyond every limit and every offset; its exact value does not matter.
         number = int(text) if len(text) <= _NUMBER_DIGITS_MAX else 10**_NUMBER_DIGITS_MAX
         if number >= least and (most is None or number <= most):
             return number
-    bounds = f"from {least} to {most}" if most is not None else f"of at least {least}"
-    faults.append(Fault(f"must be a whole number {bounds}, not {text[:40]!r}", parameter=name))
+    bounds = f"from {least} to {most}" if most is not None else f"of {least} or more"
+    faults.append(Fault(f"must be an integer {bounds}, not {text[:40]!r}", parameter=name))
     return default
 
 
-def _instant(given: dict[str, str], name: str, faults: list[Fault]) -> datetime | None:
-    """A date is its midnight; a time without a zone is UTC."""
-    text = given.get(name)
+def _time(values: dict[str, str], name: str, faults: list[Fault]) -> datetime | None:
+    """Return the time in UTC: midnight for a date. Append a fault if the text is invalid."""
+    text = values.get(name)
     if text is None:
         return None
     try:
-        return min(_of_iso(text), LAST)
+        return min(_from_iso(text), LAST)
     except (ValueError, OverflowError):
-        zone = "; write the + of a zone as %2B" if re.search(r"\d \d\d:?\d\d$", text) else ""
+        zone = "; encode the + of a zone as %2B" if re.search(r"\d \d\d:?\d\d$", text) else ""
         detail = f"must be a date (2026-09-01) or an ISO 8601 time (2026-09-01T12:00:00Z), not {text[:40]!r}{zone}"
         faults.append(Fault(detail, parameter=name))
         return None
 
 
-def _of_iso(text: str) -> datetime:
-    """Raises ValueError, and OverflowError for a time that is out of its range in UTC."""
-    if _INSTANT.fullmatch(text) is None:
+def _from_iso(text: str) -> datetime:
+    """Return the time in UTC; without a zone it is UTC already.
+
+    Raises:
+        ValueError: the text is invalid.
+        OverflowError: the time is out of range in UTC.
+    """
+    if _TIME.fullmatch(text) is None:
         raise ValueError(text)
-    read = datetime.fromisoformat(text.upper())
-    return read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
+    time = datetime.fromisoformat(text.upper())
+    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)

@@ -1,13 +1,13 @@
-"""Every error as an RFC 9457 problem (https://www.rfc-editor.org/rfc/rfc9457), from one table.
+"""Errors as RFC 9457 problems (https://www.rfc-editor.org/rfc/rfc9457): the only module that maps errors to statuses.
 
-An exception that is not in the table is a bare 500 with the request's id: its text is for the log alone.
+An exception that is not in TABLE is a 500 with the request's id; its text is only in the log.
 """
 
 import logging
 import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import sqlalchemy as sa
@@ -22,21 +22,21 @@ from warehouse.database_errors import Cause, cause_of, is_temporary, reason_of
 
 RETRY_AFTER_S = 5
 MEDIA_TYPE = "application/problem+json"
-INTERNAL = "an error of ours"
+INTERNAL = "an error of the service"
 LOG = logging.getLogger("readership.error")
 
 
 class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     """One fault of a request: in a query parameter, or at a JSON pointer of its body."""
 
-    detail: str
-    parameter: str | None = None
-    pointer: str | None = None
+    detail: Annotated[str, msgspec.Meta(description="The fault.")]
+    parameter: Annotated[str | None, msgspec.Meta(description="The invalid query parameter.")] = None
+    pointer: Annotated[str | None, msgspec.Meta(description="JSON pointer to the place in the body.")] = None
 
 
 @dataclass
 class Problem(Exception):
-    """An error with its kind from KINDS, for the person who sent the request."""
+    """An error response. `kind` is a key of KINDS, and `detail` is for the sender of the request."""
 
     kind: str
     detail: str
@@ -47,7 +47,7 @@ class Problem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A status, a title, and the sentence of the reference that says what to do."""
+    """A kind of problem: its status, title and advice."""
 
     status: int
     title: str
@@ -55,31 +55,33 @@ class Kind:
 
 
 KINDS = {
-    "invalid-parameter": Kind(400, "Invalid parameter", "Mend the query parameters that `errors` names."),
-    "invalid-body": Kind(400, "Invalid body", "Mend the body as `detail` and `errors` say; nothing was kept."),
-    "invalid-header": Kind(400, "Invalid header", "Mend the header that `detail` names; nothing was kept."),
-    "unauthenticated": Kind(401, "API key needed", "Send `Authorization: Bearer <API key>` with a key that is good."),
-    "forbidden": Kind(403, "Not allowed", "Use a key of this project with the scope that the operation needs."),
+    "invalid-parameter": Kind(400, "Invalid parameter", "Correct the query parameters in `errors`."),
+    "invalid-body": Kind(
+        400, "Invalid body", "Correct the body as `detail` and `errors` describe; nothing was stored."
+    ),
+    "invalid-header": Kind(400, "Invalid header", "Correct the header in `detail`; nothing was stored."),
+    "unauthenticated": Kind(401, "API key required", "Send `Authorization: Bearer <API key>` with a valid key."),
+    "forbidden": Kind(403, "Not allowed", "Use a key of this project with the scope that the operation requires."),
     "origin-not-allowed": Kind(403, "Origin not allowed", "Allow it: `readership project origins PROJECT ORIGIN...`."),
-    "not-found": Kind(404, "Not found", "See the reference for the paths there are."),
-    "method-not-allowed": Kind(405, "Method not allowed", "Use a method that the `Allow` header names."),
-    "not-acceptable": Kind(406, "Not acceptable", "Accept one of the media types that `detail` names."),
+    "not-found": Kind(404, "Not found", "See the reference for all paths."),
+    "method-not-allowed": Kind(405, "Method not allowed", "Use a method in the `Allow` header."),
+    "not-acceptable": Kind(406, "Not acceptable", "Accept one of the media types in `detail`."),
     "body-too-slow": Kind(408, "Body too slow", "Send the body faster and without long pauses; nothing was stored."),
-    "body-too-large": Kind(413, "Body too large", "Send fewer hits at once; nothing was kept."),
-    "unsupported-media-type": Kind(415, "Unsupported media type", "Send a media type that `detail` names."),
+    "body-too-large": Kind(413, "Body too large", "Send fewer hits per request; nothing was stored."),
+    "unsupported-media-type": Kind(415, "Unsupported media type", "Send a media type in `detail`."),
     "idempotency-mismatch": Kind(422, "Idempotency-Key reused", "Send a new key with a new body."),
-    "not-configured": Kind(409, "Not configured", "Have the operator set what `detail` names."),
+    "not-configured": Kind(409, "Not configured", "The operator must configure the setting in `detail`."),
     "job-archived": Kind(409, "Job archived", "Create another job."),
     "job-not-idle": Kind(409, "Job active", "Cancel the job, or wait until it has ended."),
     "job-not-active": Kind(409, "Job not active", "Only an active job can be cancelled."),
-    "rate-limited": Kind(429, "Too many requests", "Wait as long as `Retry-After` says."),
-    "overloaded": Kind(503, "Overloaded", "Nothing was kept: send it again after `Retry-After` seconds."),
+    "rate-limited": Kind(429, "Too many requests", "Wait for `Retry-After` seconds."),
+    "overloaded": Kind(503, "Overloaded", "Nothing was stored: send the request again after `Retry-After` seconds."),
     "data-incomplete": Kind(
         503,
         "Data incomplete",
-        "Do not retry: the operator must restore what `detail` names. `readership doctor` lists every fault.",
+        "Do not retry: the operator must restore the data in `detail`. `readership doctor` lists every fault.",
     ),
-    "internal": Kind(500, "Internal error", "Tell the operator the `requestId`; the log has the rest."),
+    "internal": Kind(500, "Internal error", "Report the `requestId` to the operator; the log has the details."),
 }
 
 
@@ -87,28 +89,28 @@ DETAILS_LOGGED = frozenset(
     "origin-not-allowed not-found body-too-slow body-too-large invalid-header rate-limited overloaded data-incomplete"
     " internal".split()
 )
-"""Kinds whose detail the access log has. Those of other kinds may quote a query, a body or a header."""
+"""Kinds whose detail is in the access log. The details of other kinds may quote a query, a body or a header."""
 
 
 def pointer(*names: str | int) -> str:
-    """The JSON pointer (https://www.rfc-editor.org/rfc/rfc6901) to a place in the body."""
+    """Return the JSON pointer (https://www.rfc-editor.org/rfc/rfc6901) of a place in the body."""
     return "".join("/" + str(name).replace("~", "~0").replace("/", "~1") for name in names)
 
 
-def of_invalid_body(error: Exception) -> Problem:
+def _from_invalid_body(error: Exception) -> Problem:
     return Problem("invalid-body", str(error))
 
 
-def of_invalid_field(error: ingest.InvalidField) -> Problem:
+def _from_invalid_field(error: ingest.InvalidField) -> Problem:
     fault = Fault(error.reason, pointer=pointer(error.field))
     return Problem("invalid-body", str(error), [fault])
 
 
-def of_overload(error: ingest.Overloaded) -> Problem:
+def _from_overload(error: ingest.Overloaded) -> Problem:
     return Problem("overloaded", str(error), headers={"Retry-After": str(error.retry_after_s)})
 
 
-def of_database_error(error: sa.exc.SQLAlchemyError | sqlite3.Error) -> Problem:
+def _from_database_error(error: sa.exc.SQLAlchemyError | sqlite3.Error) -> Problem:
     database = "hot log" if isinstance(error, sqlite3.Error) else "control database"
     details = {
         Cause.UNAVAILABLE: f"the {database} does not answer",
@@ -120,10 +122,10 @@ def of_database_error(error: sa.exc.SQLAlchemyError | sqlite3.Error) -> Problem:
     return Problem("overloaded", detail, headers={"Retry-After": str(RETRY_AFTER_S)})
 
 
-def of_http_exception(error: HTTPException) -> Problem:
-    """Starlette's own: no such path, or not with this method."""
+def _from_http_exception(error: HTTPException) -> Problem:
+    """Return the problem of an error of Starlette: an unknown path, or an unknown method of a path."""
     kinds = {404: "not-found", 405: "method-not-allowed", 400: "invalid-body"}
-    detail = {404: "there is nothing at this path", 405: "the path does not take this method"}
+    detail = {404: "there is nothing at this path", 405: "the path does not support this method"}
     return Problem(
         kinds.get(error.status_code, "internal"),
         detail.get(error.status_code, error.detail),
@@ -133,14 +135,14 @@ def of_http_exception(error: HTTPException) -> Problem:
 
 TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
     Problem: lambda error: error,
-    ingest.InvalidBody: of_invalid_body,
-    ingest.InvalidField: of_invalid_field,
+    ingest.InvalidBody: _from_invalid_body,
+    ingest.InvalidField: _from_invalid_field,
     ingest.BodyTooLarge: lambda error: Problem("body-too-large", str(error)),
     ingest.IdempotencyMismatch: lambda error: Problem("idempotency-mismatch", str(error)),
-    ingest.Overloaded: of_overload,
-    sa.exc.DBAPIError: of_database_error,
-    sa.exc.TimeoutError: of_database_error,  # of waiting for a connection of the pool
-    sqlite3.Error: of_database_error,
+    ingest.Overloaded: _from_overload,
+    sa.exc.DBAPIError: _from_database_error,
+    sa.exc.TimeoutError: _from_database_error,  # no connection of the pool became free
+    sqlite3.Error: _from_database_error,
     warehouse.DataIncomplete: lambda error: Problem("data-incomplete", str(error)),
     warehouse.ProjectNotFound: lambda error: Problem("not-found", str(error)),
     agent.JobNotFound: lambda error: Problem("not-found", str(error)),
@@ -149,20 +151,20 @@ TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
     agent.JobStillActive: lambda error: Problem("job-not-idle", str(error)),
     agent.JobNotActive: lambda error: Problem("job-not-active", str(error)),
     agent.IdempotencyMismatch: lambda error: Problem("idempotency-mismatch", str(error)),
-    HTTPException: of_http_exception,
+    HTTPException: _from_http_exception,
     Exception: lambda error: Problem("internal", INTERNAL),
 }
 
 
-async def answer(request: Request, error: Exception) -> Response:
-    """The response to a request that ended in an exception of TABLE."""
-    made = next(TABLE[kind] for kind in type(error).__mro__ if kind in TABLE)
-    if made is of_database_error:
+async def handle(request: Request, error: Exception) -> Response:
+    """Return the response to a request that raised an exception of TABLE."""
+    convert = next(TABLE[kind] for kind in type(error).__mro__ if kind in TABLE)
+    if convert is _from_database_error:
         _log(error, request.state.request_id)
-    problem = request.state.problem = made(error)
-    answered = response(problem, request.state.request_id, getattr(request.state, "base_url", ""))
-    answered.headers.update(getattr(request.state, "headers", {}))
-    return answered
+    problem = request.state.problem = convert(error)
+    result = response(problem, request.state.request_id, getattr(request.state, "base_url", ""))
+    result.headers.update(getattr(request.state, "headers", {}))
+    return result
 
 
 def _log(error: Exception, request_id: str) -> None:
@@ -173,6 +175,7 @@ def _log(error: Exception, request_id: str) -> None:
 
 
 def response(problem: Problem, request_id: str, base_url: str = "") -> Response:
+    """Return a problem as a response. `base_url` is the prefix of its type."""
     kind = KINDS[problem.kind]
     body: dict[str, object] = {
         "type": f"{base_url}/docs#{problem.kind}",

@@ -28,12 +28,12 @@ class Reference:
 
     @cached_property
     def document(self) -> Json:
-        """The OpenAPI document, without the base URL."""
+        """Return the OpenAPI document, without the base URL."""
         return description(self._operations)
 
     @cached_property
     def json(self) -> bytes:
-        """The OpenAPI document as JSON, with the server and the problem types of the base URL."""
+        """Return the OpenAPI document as JSON, with the server and the problem types of the base URL."""
         if not self._base_url:
             return msgspec.json.encode(self.document)
         encoded = msgspec.json.encode({**self.document, "servers": [{"url": self._base_url}]})

@@ -1,5 +1,5 @@
-// Counts the pages a visitor sees: <script defer src=".../beacon.js" data-project="docs"></script>
-// data-local: also on localhost and file:. readership.view(url): also a page it cannot notice.
+// Sends a beacon for each page view: <script defer src=".../beacon.js" data-project="docs"></script>
+// data-local: also on localhost and file: pages. readership.view(url): count a view by hand.
 (() => {
   if (window.readership && readership.view) return; // Turbo runs body scripts at each visit
   const script = document.currentScript;
@@ -9,10 +9,10 @@
 
   let firstUrl, firstPage, url, counted;
   const warn = reason => console.warn('Readership:', reason);
-  const explain = async answer => answer.ok || warn(answer.status + ' ' + (await answer.text()));
+  const explain = async response => response.ok || warn(response.status + ' ' + (await response.text()));
   const withoutHash = href => href.split('#')[0];
 
-  // The canonical link, with the campaign it hides.
+  // The canonical link, with the utm_ parameters that it lacks.
   const canonical = () => {
     const link = document.querySelector('link[rel=canonical]');
     if (!link || !link.href.startsWith(location.origin + '/')) return url;
@@ -23,7 +23,7 @@
     return page.href;
   };
 
-  // After a navigation the link may still be the last page's: it speaks for the first only.
+  // After a navigation in the page the canonical link may be that of the page before.
   const current = () => (url === firstUrl ? firstPage : url);
 
   const count = (page, referrer) => {
@@ -36,9 +36,9 @@
       const hits = new URL(`v1/analytics/${encodeURIComponent(project)}/hits`, script.src).href;
       if ('keepalive' in Request.prototype)
         fetch(hits, { method: 'POST', body, keepalive: true, credentials: 'omit' }).then(explain).catch(warn);
-      else navigator.sendBeacon(hits, body); // without an answer
+      else navigator.sendBeacon(hits, body); // gives no response
     } catch (error) {
-      warn(error); // never into the page
+      warn(error); // an error must not reach the page
     }
   };
 
@@ -64,7 +64,7 @@
     addEventListener('popstate', () => moved());
     addEventListener('pageshow', event => event.persisted && count(current(), document.referrer));
     watch('pushState');
-    watch('replaceState', '?'); // on the same path it keeps a filter or a scroll position
+    watch('replaceState', '?'); // on the same path it only stores a filter or a scroll position
   };
 
   if (!project) warn('add data-project="<project id>" to the script tag');

@@ -1,4 +1,4 @@
-"""The script that the pages of a site load to send beacons."""
+"""The script that a site's pages load to send beacons."""
 
 import gzip
 import hashlib

@@ -216,7 +216,7 @@ def test_a_beacon_of_an_allowed_origin_or_of_none_is_taken(shop: Page, origin: s
 def test_a_beacon_of_another_origin_is_refused_and_not_kept(shop: Page, origin: str) -> None:
     before = shop.export()
     answer = shop.send(GOOD, Origin=origin)
-    assert "takes no beacons from the origin" in problem(answer, 403)["detail"]
+    assert "does not accept beacons from the origin" in problem(answer, 403)["detail"]
     assert answer.headers.get("access-control-allow-origin", "") == origin, "the page cannot read why"
     assert shop.export() == before
 

@@ -333,7 +333,7 @@ def test_reason_of_a_failed_beacon_is_in_the_console_and_in_the_log(
     running = start()
     assert running.run("project", "create", "shop", "--origin", "https://shop.example").returncode == 0
     for project, status, reason in (
-        ("shop", 403, "project 'shop' takes no beacons from the origin"),
+        ("shop", 403, "project 'shop' does not accept beacons from the origin"),
         ("nobody", 404, "'nobody'"),
     ):
         site.head = f'<script defer src="{running.url}/beacon.js" data-project="{project}" data-local></script>'

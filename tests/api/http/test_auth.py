@@ -1,4 +1,4 @@
-"""Whose key opens what, what the others are told, and that no key is ever seen again."""
+"""API keys over HTTP: which requests a key allows, the errors of the others, and no trace of a key."""
 
 import re
 import secrets
@@ -18,7 +18,7 @@ from tests.running import PROJECT, Running, new_key
 from tests.waiting import each_alone, until
 from warehouse.control import database
 
-NO_TLS = False  # `verify`: a client that would verify reads all certificates first, for 20 ms
+NO_TLS = False  # value of `verify`; True reads all certificates, which takes 20 ms
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 HIT = {"path": "/auth", "userAgent": FIREFOX}
 REVOKED_WITHIN_S = 5
@@ -26,7 +26,7 @@ REVOKED_WITHIN_S = 5
 
 @dataclass(frozen=True)
 class Owner:
-    """Who asks for a project's things with whatever key a test gives."""
+    """A client of one project, with the Authorization header of each test."""
 
     client: httpx.Client
     project: str
@@ -53,48 +53,48 @@ def bearing(authorization: str | None) -> dict[str, bytes]:
 
 @pytest.fixture
 def owner(service: Running) -> Iterator[Owner]:
-    """Of a project of its own."""
+    """Return a client of a new project."""
     with httpx.Client(base_url=service.url, timeout=60, verify=NO_TLS) as client:
-        made = Owner(client, f"auth-{secrets.token_hex(6)}", service.data)
-        made.key()
-        yield made
+        owner = Owner(client, f"auth-{secrets.token_hex(6)}", service.data)
+        owner.key()
+        yield owner
 
 
 def expiring(data: Path, project: str, expires_s: float) -> str:
-    """A key that ends at a time; the command line knows whole days alone."""
+    """Create a key that expires at a time; the command line only supports whole days."""
     engine = database.connect(settings.read({}, data).database_url)
     token = keys.create(engine, project, "expiring", "write", int(expires_s), int(time.time()))[1]
     engine.dispose()
     return token
 
 
-def problem(answer: httpx.Response, status: int) -> Any:
-    """The body of an RFC 9457 problem, of the status expected."""
-    assert answer.status_code == status, answer.text[:500]
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert answer.json()["status"] == status
-    return answer.json()
+def problem(response: httpx.Response, status: int) -> Any:
+    """Assert that a response is an RFC 9457 problem with this status, and return its body."""
+    assert response.status_code == status, response.text[:500]
+    assert response.headers["content-type"] == "application/problem+json"
+    assert response.json()["status"] == status
+    return response.json()
 
 
-def refused(answer: httpx.Response) -> str:
-    """What a 401 says."""
-    detail: str = problem(answer, 401)["detail"]
-    assert answer.headers["www-authenticate"].startswith("Bearer")
+def unauthenticated(response: httpx.Response) -> str:
+    """Assert that a response is a 401, and return its detail."""
+    detail: str = problem(response, 401)["detail"]
+    assert response.headers["www-authenticate"].startswith("Bearer")
     return detail
 
 
 def typo(token: str) -> str:
-    """The token with one character of its secret changed."""
+    """Return the token with one changed character."""
     return token[:20] + ("a" if token[20] != "a" else "b") + token[21:]
 
 
-def test_a_key_is_its_prefix_and_38_base62_characters(owner: Owner) -> None:
-    made = {owner.key() for _ in range(5)}
-    assert len(made) == 5
-    assert all(re.fullmatch(r"rdr_admin_[0-9A-Za-z]{38}", token) for token in made)
+def test_key_is_its_prefix_and_38_base62_characters(owner: Owner) -> None:
+    tokens = {owner.key() for _ in range(5)}
+    assert len(tokens) == 5
+    assert all(re.fullmatch(r"rdr_admin_[0-9A-Za-z]{38}", token) for token in tokens)
 
 
-def test_a_good_key_opens_and_the_schemes_case_does_not_matter(owner: Owner) -> None:
+def test_valid_key_is_accepted_with_any_case_of_the_scheme(owner: Owner) -> None:
     token = owner.key()
     for scheme in ("Bearer", "bearer", "BEARER"):
         assert owner.export(f"{scheme} {token}").status_code == 200
@@ -127,40 +127,40 @@ def test_a_good_key_opens_and_the_schemes_case_does_not_matter(owner: Owner) -> 
         "Bearer null",
     ],
 )
-def test_a_header_that_is_no_whole_key_is_refused(owner: Owner, form: str) -> None:
+def test_malformed_authorization_is_rejected(owner: Owner, form: str) -> None:
     token = owner.key()
     secret = token.removeprefix("rdr_admin_")
     upper = "rdr_admin_" + secret.swapcase()
-    given = form.format(token=token, short=token[:-1], secret=secret, typo=typo(token), upper=upper)
-    for answer in (owner.export(given), owner.post(given), owner.classify(given)):
-        detail = refused(answer)
-        assert secret[:20] not in answer.text + str(answer.headers)
+    authorization = form.format(token=token, short=token[:-1], secret=secret, typo=typo(token), upper=upper)
+    for response in (owner.export(authorization), owner.post(authorization), owner.classify(authorization)):
+        detail = unauthenticated(response)
+        assert secret[:20] not in response.text + str(response.headers)
         assert detail
     assert owner.export(f"Bearer {token}").json()["totals"]["total"] == 0
 
 
-def test_no_key_is_refused_but_for_beacons(owner: Owner) -> None:
-    refused(owner.export(None))
-    refused(owner.classify(None))
+def test_request_without_a_key_is_rejected_unless_it_is_a_beacon(owner: Owner) -> None:
+    unauthenticated(owner.export(None))
+    unauthenticated(owner.classify(None))
     assert owner.post(None, hit={"path": "/a"}).status_code == 202
     assert owner.post(None, hit=HIT).status_code == 400
 
 
-def test_a_typing_error_is_told_from_an_unknown_key(owner: Owner, tmp_path: Path) -> None:
+def test_detail_distinguishes_a_typing_error_from_an_unknown_key(owner: Owner, tmp_path: Path) -> None:
     elsewhere = new_key(tmp_path / "data", owner.project)
-    unknown = refused(owner.export(f"Bearer {elsewhere}"))
-    refused(owner.post(f"Bearer {elsewhere}"))
-    refused(owner.classify(f"Bearer {elsewhere}"))
-    assert refused(owner.export(f"Bearer {typo(owner.key())}")) != unknown
+    unknown = unauthenticated(owner.export(f"Bearer {elsewhere}"))
+    unauthenticated(owner.post(f"Bearer {elsewhere}"))
+    unauthenticated(owner.classify(f"Bearer {elsewhere}"))
+    assert unauthenticated(owner.export(f"Bearer {typo(owner.key())}")) != unknown
 
 
-def test_an_expired_key_is_refused(owner: Owner) -> None:
+def test_expired_key_is_rejected(owner: Owner) -> None:
     past = expiring(owner.data, owner.project, time.time() - 1)
-    for answer in (owner.export(f"Bearer {past}"), owner.post(f"Bearer {past}"), owner.classify(f"Bearer {past}")):
-        refused(answer)
+    for response in (owner.export(f"Bearer {past}"), owner.post(f"Bearer {past}"), owner.classify(f"Bearer {past}")):
+        unauthenticated(response)
 
 
-def test_a_key_stops_when_it_expires(owner: Owner) -> None:
+def test_key_is_rejected_once_it_expires(owner: Owner) -> None:
     soon = int(time.time()) + 2
     token = expiring(owner.data, owner.project, soon)
     assert owner.export(f"Bearer {token}").status_code == 200
@@ -168,42 +168,42 @@ def test_a_key_stops_when_it_expires(owner: Owner) -> None:
     assert soon <= time.time() < soon + REVOKED_WITHIN_S
 
 
-def test_a_revoked_key_stops_within_five_seconds_in_every_worker(start: Callable[..., Running]) -> None:
+def test_revoked_key_is_rejected_within_five_seconds_in_every_worker(start: Callable[..., Running]) -> None:
     service = start(workers=2)
-    leaked, kept = new_key(service.data), new_key(service.data)
+    leaked, other = new_key(service.data), new_key(service.data)
 
     def statuses(token: str) -> list[int]:
-        """Of a request to each worker."""
+        """Return the status of a request to each worker."""
         headers = {"Authorization": f"Bearer {token}"}
         return [httpx.get(service.views, headers=headers, verify=NO_TLS).status_code for _ in each_alone(service)]
 
-    assert statuses(leaked) == statuses(kept) == [200, 200]
+    assert statuses(leaked) == statuses(other) == [200, 200]
     assert CliRunner().invoke(main, ["--data", str(service.data), "key", "revoke", leaked]).exit_code == 0
     until(lambda: statuses(leaked) == [401, 401], REVOKED_WITHIN_S)
     assert statuses(leaked) == [401, 401]
-    assert statuses(kept) == [200, 200]
+    assert statuses(other) == [200, 200]
 
 
-def test_another_project_and_none_are_refused_in_the_same_words(service: Running, owner: Owner) -> None:
+def test_errors_do_not_reveal_whether_another_project_exists(service: Running, owner: Owner) -> None:
     token = f"Bearer {owner.key()}"
 
-    def told(answer: httpx.Response) -> tuple[dict[str, Any], dict[str, str]]:
-        body = problem(answer, 403)
-        assert body.pop("requestId") == answer.headers["x-request-id"]
+    def content(response: httpx.Response) -> tuple[dict[str, Any], dict[str, str]]:
+        body = problem(response, 403)
+        assert body.pop("requestId") == response.headers["x-request-id"]
         own = ("x-request-id", "date", "content-length")
-        return body, {name: value for name, value in answer.headers.items() if name not in own}
+        return body, {name: value for name, value in response.headers.items() if name not in own}
 
-    for ask in (owner.export, owner.post):
-        assert told(ask(token, PROJECT)) == told(ask(token, "nobody")) == told(ask(token, "No-Slug"))
+    for send in (owner.export, owner.post):
+        assert content(send(token, PROJECT)) == content(send(token, "nobody")) == content(send(token, "No-Slug"))
 
 
-def test_a_key_of_another_project_keeps_nothing(service: Running, owner: Owner) -> None:
+def test_post_with_a_key_of_another_project_stores_nothing(service: Running, owner: Owner) -> None:
     before = service.get("limit=250")
     problem(owner.post(f"Bearer {owner.key()}", PROJECT), 403)
     assert service.get("limit=250") == before
 
 
-def test_a_read_key_reads_and_does_not_write(owner: Owner) -> None:
+def test_read_key_does_not_post_hits(owner: Owner) -> None:
     token = f"Bearer {owner.key('read')}"
     assert owner.export(token).status_code == 200
     assert owner.classify(token).status_code == 200
@@ -211,63 +211,63 @@ def test_a_read_key_reads_and_does_not_write(owner: Owner) -> None:
     assert owner.export(token).json()["totals"]["total"] == 0
 
 
-def test_the_key_is_asked_for_before_anything_else(owner: Owner) -> None:
-    """Who has no key learns nothing of what is there, or of what is wrong with the request."""
+def test_key_is_checked_before_the_rest_of_the_request(owner: Owner) -> None:
+    """Without a key, a response reveals neither whether a project exists nor the faults of the request."""
     for authorization in (None, "Bearer x", "Basic eDp5"):
         for query in ("limit=0", "colour=red", "dateFrom=x"):
-            refused(owner.export(authorization, query=query))
-        refused(owner.export(authorization, "nobody"))
-        refused(owner.classify(authorization, query="colour=red"))
+            unauthenticated(owner.export(authorization, query=query))
+        unauthenticated(owner.export(authorization, "nobody"))
+        unauthenticated(owner.classify(authorization, query="colour=red"))
     hits = f"/v1/analytics/{owner.project}/hits"
     for kind, body in (("text/html", b"x"), ("application/json", b"["), ("application/json", 9_000_000 * b" ")):
         headers = {"Authorization": "Bearer x", "Content-Type": kind, "Content-Encoding": "br", "Idempotency-Key": ""}
-        refused(owner.client.post(hits, content=body, headers=headers))
-        refused(owner.client.post("/v1/analytics/nobody/hits", content=body, headers=headers))
+        unauthenticated(owner.client.post(hits, content=body, headers=headers))
+        unauthenticated(owner.client.post("/v1/analytics/nobody/hits", content=body, headers=headers))
 
 
-def test_what_a_key_may_not_do_is_told_before_what_is_wrong_with_the_request(owner: Owner) -> None:
+def test_scope_is_checked_before_the_rest_of_the_request(owner: Owner) -> None:
     read = f"Bearer {owner.key('read')}"
     problem(owner.export(read, "nobody", query="limit=0"), 403)
     problem(owner.client.post(f"/v1/analytics/{owner.project}/hits", content=b"[", headers=bearing(read)), 403)
 
 
-def test_a_classification_is_answered_to_a_key_of_any_project(owner: Owner) -> None:
-    answer = owner.classify(f"Bearer {owner.key('read')}")
-    found = answer.json()
-    assert (found["userAgent"], found["traffic"], found["agent"]) == ("GPTBot/1.3", "ai", "GPTBot")
-    assert (found["operator"], found["purpose"]) == ("OpenAI", "training")
-    assert found["rule"]
+def test_key_of_any_project_may_classify(owner: Owner) -> None:
+    response = owner.classify(f"Bearer {owner.key('read')}")
+    body = response.json()
+    assert (body["userAgent"], body["traffic"], body["agent"]) == ("GPTBot/1.3", "ai", "GPTBot")
+    assert (body["operator"], body["purpose"]) == ("OpenAI", "training")
+    assert body["rule"]
 
 
-def test_a_key_is_never_in_the_log_nor_in_an_error_nor_on_disk(service: Running, owner: Owner) -> None:
-    good, read, expired = owner.key(), owner.key("read"), expiring(owner.data, owner.project, time.time() - 1)
-    answers = []
-    for token in (good, read, expired, typo(good), good + "x"):
+def test_key_is_not_in_the_log_in_a_response_or_on_disk(service: Running, owner: Owner) -> None:
+    valid, read, expired = owner.key(), owner.key("read"), expiring(owner.data, owner.project, time.time() - 1)
+    responses = []
+    for token in (valid, read, expired, typo(valid), valid + "x"):
         for form in (f"Bearer {token}", token, f"Basic {token}"):
-            answers += [owner.export(form), owner.export(form, "nobody"), owner.post(form), owner.classify(form)]
-            answers += [owner.post(form, hit={"colour": "red"}), owner.export(form, query="limit=0")]
-        answers.append(
+            responses += [owner.export(form), owner.export(form, "nobody"), owner.post(form), owner.classify(form)]
+            responses += [owner.post(form, hit={"colour": "red"}), owner.export(form, query="limit=0")]
+        responses.append(
             owner.client.get(f"/v1/analytics/{owner.project}/views", params={"key": token, "access_token": token})
         )
-        answers.append(
+        responses.append(
             owner.client.get(f"/v1/analytics/{owner.project}/views", headers={"X-Api-Key": token, "Cookie": token})
         )
-    assert {answer.status_code for answer in answers} == {200, 202, 400, 401, 403}
-    last = answers[-1].headers["x-request-id"]
+    assert {response.status_code for response in responses} == {200, 202, 400, 401, 403}
+    last = responses[-1].headers["x-request-id"]
     until(lambda: last in service.log.read_text())
 
-    said = service.log.read_text() + "".join(answer.text + str(answer.headers) for answer in answers)
+    text = service.log.read_text() + "".join(response.text + str(response.headers) for response in responses)
     files = [file.read_bytes() for file in service.data.rglob("*") if file.is_file()]
-    for token in (good, read, expired):
+    for token in (valid, read, expired):
         secret = token.removeprefix("rdr_admin_")[:20]
-        assert secret not in said
+        assert secret not in text
         assert not any(secret.encode() in content for content in files)
 
 
-def test_a_key_of_the_scope_ingest_posts_hits_and_nothing_else(owner: Owner) -> None:
+def test_ingest_key_only_posts_hits(owner: Owner) -> None:
     token = f"Bearer {owner.key('ingest')}"
     assert owner.post(token).status_code == 202
-    refused_by = [owner.export(token), owner.classify(token)]
+    rejections = [owner.export(token), owner.classify(token)]
     jobs = f"/v2/agent/{owner.project}/job"
     for method, path in (
         ("POST", jobs),
@@ -278,13 +278,15 @@ def test_a_key_of_the_scope_ingest_posts_hits_and_nothing_else(owner: Owner) -> 
         ("POST", f"{jobs}/1/archive"),
         ("GET", f"{jobs}/1/log"),
     ):
-        refused_by.append(owner.client.request(method, path, json={"prompt": "x"}, headers=bearing(token)))
-    for answer in refused_by:
-        detail = problem(answer, 403)["detail"]
-        assert re.fullmatch(r"the API key has the scope `ingest`; this needs `(read` or `write|write)`", detail)
+        rejections.append(owner.client.request(method, path, json={"prompt": "x"}, headers=bearing(token)))
+    for response in rejections:
+        detail = problem(response, 403)["detail"]
+        assert re.fullmatch(
+            r"the API key has the scope `ingest`; this operation needs `(read` or `write|write)`", detail
+        )
     assert owner.client.get(f"{jobs}s", headers=bearing(f"Bearer {owner.key('write')}")).json()["jobs"] == []
 
 
-def test_a_key_of_the_scope_read_posts_no_hits(owner: Owner) -> None:
+def test_read_key_gets_the_required_scopes(owner: Owner) -> None:
     detail = problem(owner.post(f"Bearer {owner.key('read')}"), 403)["detail"]
-    assert detail == "the API key has the scope `read`; this needs `ingest` or `write`"
+    assert detail == "the API key has the scope `read`; this operation needs `ingest` or `write`"

@@ -1,4 +1,4 @@
-"""What a query asks for is read exactly, or every fault of it is named; no query breaks it."""
+"""Query parameters: parsed exactly, or an error with every fault."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -21,21 +21,21 @@ def request(query: str) -> Request:
     return Request({"type": "http", "query_string": query.encode("latin-1"), "headers": []})
 
 
-def asked(**parameters: Any) -> ViewsQuery:
+def parsed(**parameters: Any) -> ViewsQuery:
     return views_query(request(urlencode(parameters)))
 
 
 def faults(query: str) -> list[str | None]:
-    """The parameters that are named as at fault."""
-    with pytest.raises(Problem) as told:
+    """Return the names of the invalid parameters."""
+    with pytest.raises(Problem) as raised:
         views_query(request(query))
-    assert told.value.kind == "invalid-parameter"
-    assert all(fault.detail for fault in told.value.faults)
-    return [fault.parameter for fault in told.value.faults]
+    assert raised.value.kind == "invalid-parameter"
+    assert all(fault.detail for fault in raised.value.faults)
+    return [fault.parameter for fault in raised.value.faults]
 
 
-def test_nothing_asked_is_the_first_page_from_the_first_hit_to_now() -> None:
-    assert asked() == ViewsQuery(FIRST, None, LIMIT_DEFAULT, 0)
+def test_defaults_are_the_first_page_from_the_first_hit_to_now() -> None:
+    assert parsed() == ViewsQuery(FIRST, None, LIMIT_DEFAULT, 0)
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_nothing_asked_is_the_first_page_from_the_first_hit_to_now() -> None:
         ("9999-12-31T23:59:59.999999Z", LAST),
     ],
 )
-def test_date_is_its_midnight_and_a_time_is_exact(text: str, instant: datetime) -> None:
-    assert asked(dateFrom=text).start == instant
-    assert asked(dateTo=text).end == instant
+def test_date_is_midnight_and_a_time_is_exact(text: str, instant: datetime) -> None:
+    assert parsed(dateFrom=text).start == instant
+    assert parsed(dateTo=text).end == instant
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,12 @@ def test_date_is_its_midnight_and_a_time_is_exact(text: str, instant: datetime) 
         "2026-09-15\x00",
     ],
 )
-def test_date_that_there_is_not_is_named(text: str) -> None:
+def test_invalid_date_is_a_fault(text: str) -> None:
     assert faults(urlencode({"dateFrom": text})) == ["dateFrom"]
     assert faults(urlencode({"dateTo": text})) == ["dateTo"]
 
 
-def test_plus_of_a_zone_that_became_a_space_is_explained() -> None:
+def test_plus_of_a_zone_that_was_decoded_to_a_space_is_explained() -> None:
     for text in ("2026-09-15T14:00:00+02:00", "2026-09-15+02:00"):
         with pytest.raises(Problem, match="%2B"):
             views_query(request(f"dateFrom={text}"))
@@ -125,59 +125,59 @@ def test_plus_of_a_zone_that_became_a_space_is_explained() -> None:
         ({"offset": 10**17}, 50, 10**17),
     ],
 )
-def test_page_is_taken_as_asked(parameters: dict[str, Any], limit: int, offset: int) -> None:
-    found = asked(**parameters)
-    assert (found.limit, found.offset) == (limit, offset)
+def test_limit_and_offset_are_parsed(parameters: dict[str, Any], limit: int, offset: int) -> None:
+    query = parsed(**parameters)
+    assert (query.limit, query.offset) == (limit, offset)
 
 
-def test_offset_of_any_length_is_past_every_row() -> None:
-    assert asked(offset="9" * 5_000).offset >= 10**17
+def test_offset_of_any_length_is_accepted() -> None:
+    assert parsed(offset="9" * 5_000).offset >= 10**17
 
 
 @pytest.mark.parametrize(
     "text", ["", "0", "251", "-1", "+5", "1.0", "1e2", "0x10", "ten", "1_0", " 5", "\u0665", "9" * 5_000]
 )
-def test_limit_that_is_none_is_named(text: str) -> None:
+def test_invalid_limit_is_a_fault(text: str) -> None:
     assert faults(urlencode({"limit": text})) == ["limit"]
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5", "x", "\u00b2"])
-def test_offset_that_is_none_is_named(text: str) -> None:
+def test_invalid_offset_is_a_fault(text: str) -> None:
     assert faults(urlencode({"offset": text})) == ["offset"]
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_error_has_every_fault() -> None:
     assert sorted(map(str, faults("dateFrom=x&dateTo=y&limit=0&offset=-1&more=1"))) == sorted([*NAMES, "more"])
 
 
-def test_range_that_ends_before_it_starts_is_named_and_an_empty_one_is_taken() -> None:
+def test_range_may_be_empty_but_not_end_before_its_start() -> None:
     assert faults("dateFrom=2026-09-16&dateTo=2026-09-15") == ["dateFrom"]
     assert faults("dateFrom=2026-09-15T00:00:00.000001&dateTo=2026-09-15") == ["dateFrom"]
-    empty = asked(dateFrom="2026-09-15", dateTo="2026-09-15")
+    empty = parsed(dateFrom="2026-09-15", dateTo="2026-09-15")
     assert empty.start == empty.end
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_parameter_given_twice_is_named(name: str) -> None:
+def test_repeated_parameter_is_a_fault(name: str) -> None:
     value = "2026-09-15" if name.startswith("date") else "1"
     assert faults(f"{name}={value}&{name}={value}") == [name]
 
 
 @pytest.mark.parametrize("name", ["datefrom", "from", "LIMIT", "", "a" * 200])
-def test_unknown_parameter_is_named(name: str) -> None:
+def test_unknown_parameter_is_a_fault(name: str) -> None:
     assert faults(urlencode({name: "1"})) == [name[:100]]
 
 
-def test_likely_parameter_is_proposed() -> None:
+def test_similar_parameter_is_suggested() -> None:
     with pytest.raises(Problem, match="did you mean dateFrom"):
         views_query(request("datefrom=2026-09-15"))
 
 
-def test_single_parameters_are_those_known() -> None:
+def test_single_rejects_unknown_and_repeated_parameters() -> None:
     assert single(request("a=1&b=%C3%A9+x"), ("a", "b", "c")) == {"a": "1", "b": "\xe9 x"}
-    with pytest.raises(Problem) as told:
+    with pytest.raises(Problem) as raised:
         single(request("a=1&a=2&d=3"), ("a", "b", "c"))
-    assert [fault.parameter for fault in told.value.faults] == ["a", "d"]
+    assert [fault.parameter for fault in raised.value.faults] == ["a", "d"]
 
 
 offsets = st.timedeltas(timedelta(hours=-14), timedelta(hours=14)).map(
@@ -188,11 +188,11 @@ aware = st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=offse
 
 @settings(deadline=None, derandomize=True, max_examples=200)
 @given(aware, aware)
-def test_time_comes_back_to_the_microsecond_whatever_its_zone(one: datetime, other: datetime) -> None:
+def test_time_with_any_zone_is_exact_to_the_microsecond(one: datetime, other: datetime) -> None:
     start, end = sorted((one, other))
-    found = asked(dateFrom=start.isoformat(), dateTo=end.isoformat())
-    assert (found.start, found.end) == (start, end)
-    assert found.start.tzinfo is UTC
+    query = parsed(dateFrom=start.isoformat(), dateTo=end.isoformat())
+    assert (query.start, query.end) == (start, end)
+    assert query.start.tzinfo is UTC
 
 
 values = st.text(max_size=30) | st.sampled_from(
@@ -205,15 +205,15 @@ queries = st.lists(st.tuples(st.sampled_from(NAMES) | st.text(max_size=5), value
 
 @settings(deadline=None, derandomize=True, max_examples=500)
 @given(queries | st.binary(max_size=60).map(lambda query: query.decode("latin-1")))
-def test_any_query_is_read_or_its_faults_are_named(query: str) -> None:
+def test_any_query_is_parsed_or_rejected_with_its_faults(query: str) -> None:
     try:
-        found = views_query(request(query))
+        parameters = views_query(request(query))
     except Problem as problem:
-        told = problem
+        error = problem
     else:
-        assert FIRST <= found.start <= (found.end or LAST) <= LAST
-        assert 1 <= found.limit <= LIMIT_MAX
-        assert found.offset >= 0
+        assert FIRST <= parameters.start <= (parameters.end or LAST) <= LAST
+        assert 1 <= parameters.limit <= LIMIT_MAX
+        assert parameters.offset >= 0
         return
-    assert told.kind == "invalid-parameter"
-    assert told.faults
+    assert error.kind == "invalid-parameter"
+    assert error.faults

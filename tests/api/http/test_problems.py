@@ -1,4 +1,4 @@
-"""Errors become problems with the right status and headers."""
+"""Status and headers of problems."""
 
 import asyncio
 import json
@@ -16,11 +16,11 @@ from warehouse.errors import DataIncomplete
 
 def test_incomplete_data_is_503_without_retry_after() -> None:
     request = Request({"type": "http", "headers": [], "state": {"request_id": "1"}})
-    answer = asyncio.run(problems.answer(request, DataIncomplete("lake/hits is at version 3, not 4")))
-    body = json.loads(bytes(answer.body))
-    assert (answer.status_code, body["type"]) == (503, "/docs#data-incomplete")
+    response = asyncio.run(problems.handle(request, DataIncomplete("lake/hits is at version 3, not 4")))
+    body = json.loads(bytes(response.body))
+    assert (response.status_code, body["type"]) == (503, "/docs#data-incomplete")
     assert body["detail"] == "lake/hits is at version 3, not 4"
-    assert "retry-after" not in answer.headers
+    assert "retry-after" not in response.headers
 
 
 def test_permanent_database_error_is_500_with_a_traceback_in_the_log_and_a_failed_readiness(
@@ -30,12 +30,12 @@ def test_permanent_database_error_is_500_with_a_traceback_in_the_log_and_a_faile
     engine = sa.create_engine(database_url)
     with engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE keys RENAME COLUMN name TO other"))
-    answer = httpx.get(service.views, headers=service.auth)
-    assert (answer.status_code, answer.json()["type"]) == (500, "/docs#internal")
-    assert "retry-after" not in answer.headers
+    response = httpx.get(service.views, headers=service.auth)
+    assert (response.status_code, response.json()["type"]) == (500, "/docs#internal")
+    assert "retry-after" not in response.headers
     lines = until(lambda: [line for line in service.log.read_text().splitlines() if "traceback" in line])
     logged = json.loads(lines[0])
-    assert (logged["level"], logged["requestId"]) == ("error", answer.json()["requestId"])
+    assert (logged["level"], logged["requestId"]) == ("error", response.json()["requestId"])
     assert "keys.name" in logged["message"]
     ready = httpx.get(f"{service.url}/readyz")
     assert ready.status_code == 503

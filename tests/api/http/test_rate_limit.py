@@ -1,4 +1,4 @@
-"""Beacons of an address are counted over all workers in a window that slides, and no address is stored."""
+"""The limit on beacons per address: a sliding window over all processes, without stored addresses."""
 
 import sqlite3
 import threading
@@ -25,23 +25,23 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def limit(file: Path) -> Iterator[RateLimit]:
-    made = RateLimit(file, 3, SECRET)
-    yield made
-    made.close()
+    limit = RateLimit(file, 3, SECRET)
+    yield limit
+    limit.close()
 
 
-def test_as_many_uses_as_the_limit_pass_and_the_next_is_told_how_long_to_wait(limit: RateLimit) -> None:
+def test_uses_above_the_limit_are_rejected_with_a_delay(limit: RateLimit) -> None:
     assert [limit.use(ADDRESS, NOW_S + second) for second in (0, 10, 20)] == [None] * 3
     assert limit.use(ADDRESS, NOW_S + 20) is not None
 
 
-def test_each_address_has_a_limit_of_its_own(limit: RateLimit) -> None:
+def test_each_address_has_its_own_limit(limit: RateLimit) -> None:
     for address in (ADDRESS, "192.0.2.18", "2001:db8::1", ""):
         assert [limit.use(address, NOW_S) for _ in range(3)] == [None] * 3
         assert limit.use(address, NOW_S) is not None
 
 
-def test_use_that_was_turned_away_counts_for_nothing(limit: RateLimit) -> None:
+def test_rejected_use_is_not_counted(limit: RateLimit) -> None:
     assert [limit.use(ADDRESS, NOW_S) for _ in range(3)] == [None] * 3
     for second in range(WINDOW_S):
         assert limit.use(ADDRESS, NOW_S + second) is not None
@@ -57,7 +57,7 @@ def test_window_slides(limit: RateLimit) -> None:
         assert limit.use(ADDRESS, NOW_S + second + 1) is not None
 
 
-def test_workers_share_what_they_count(file: Path, limit: RateLimit) -> None:
+def test_processes_share_their_counts(file: Path, limit: RateLimit) -> None:
     other = RateLimit(file, 3, SECRET)
     assert [each.use(ADDRESS, NOW_S) for each in (limit, other, limit)] == [None] * 3
     assert other.use(ADDRESS, NOW_S) is not None
@@ -73,7 +73,7 @@ def use_at_last(limit: RateLimit) -> int | None:
             return limit.use(ADDRESS, NOW_S)
 
 
-def test_use_waits_for_no_other_worker(file: Path, limit: RateLimit) -> None:
+def test_use_does_not_wait_for_another_process(file: Path, limit: RateLimit) -> None:
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         began = time.monotonic()
@@ -84,7 +84,7 @@ def test_use_waits_for_no_other_worker(file: Path, limit: RateLimit) -> None:
     assert [limit.use(ADDRESS, NOW_S) for _ in range(3)] == [None] * 3
 
 
-def test_workers_at_one_time_let_no_more_through_than_the_limit(file: Path) -> None:
+def test_concurrent_processes_accept_no_more_uses_than_the_limit(file: Path) -> None:
     passed: list[bool] = []
 
     def work() -> None:
@@ -101,7 +101,7 @@ def test_workers_at_one_time_let_no_more_through_than_the_limit(file: Path) -> N
     assert (len(passed), sum(passed)) == (160, 50)
 
 
-def test_no_address_is_in_the_files(file: Path, limit: RateLimit) -> None:
+def test_files_have_no_address(file: Path, limit: RateLimit) -> None:
     for number in range(200):
         limit.use(f"198.51.100.{number}", NOW_S)
         limit.use(f"2001:db8::{number:x}", NOW_S)
@@ -112,7 +112,7 @@ def test_no_address_is_in_the_files(file: Path, limit: RateLimit) -> None:
     assert bytes([198, 51, 100]) not in stored
 
 
-def test_file_does_not_grow_with_the_days(file: Path, limit: RateLimit) -> None:
+def test_file_does_not_grow_over_time(file: Path, limit: RateLimit) -> None:
     for minute in range(5):
         for number in range(1_000):
             limit.use(f"{number}", NOW_S + minute * (WINDOW_S + 1))
@@ -126,7 +126,7 @@ steps = st.lists(st.floats(0, 40, allow_nan=False), min_size=1, max_size=40)
 
 @settings(deadline=None, derandomize=True, max_examples=100)
 @given(steps, st.integers(1, 4))
-def test_no_window_of_sixty_seconds_holds_more_than_the_limit(waits: list[float], most: int) -> None:
+def test_no_window_of_sixty_seconds_has_more_uses_than_the_limit(waits: list[float], most: int) -> None:
     limit, now_s = RateLimit(Path(":memory:"), most, SECRET), NOW_S
     passed = []
     for wait_s in waits:
@@ -139,7 +139,7 @@ def test_no_window_of_sixty_seconds_holds_more_than_the_limit(waits: list[float]
 
 @settings(deadline=None, derandomize=True, max_examples=100)
 @given(steps, st.integers(1, 4))
-def test_who_waits_as_long_as_was_told_is_let_through(waits: list[float], most: int) -> None:
+def test_use_after_the_returned_delay_is_accepted(waits: list[float], most: int) -> None:
     limit, now_s = RateLimit(Path(":memory:"), most, SECRET), NOW_S
     for wait_s in waits:
         now_s += wait_s
@@ -153,7 +153,7 @@ def test_who_waits_as_long_as_was_told_is_let_through(waits: list[float], most: 
 
 @settings(deadline=None, derandomize=True, max_examples=100)
 @given(st.lists(st.floats(21, 90, allow_nan=False), min_size=1, max_size=30))
-def test_who_keeps_to_the_limit_is_never_turned_away(waits: list[float]) -> None:
+def test_uses_within_the_limit_are_never_rejected(waits: list[float]) -> None:
     limit, now_s = RateLimit(Path(":memory:"), 3, SECRET), NOW_S
     for wait_s in waits:  # three in more than 60 seconds
         now_s += wait_s

@@ -138,6 +138,6 @@ def test_root_redirects_to_the_reference(service: Running) -> None:
 
 
 def test_root_redirects_to_the_reference_behind_a_proxy_with_a_prefix(service: Running) -> None:
-    """A proxy that removes `/stats/` from the path passes the Location on unchanged."""
+    """Resolve the Location as a browser does behind a proxy that removes `/stats/` from the path."""
     location = httpx.get(f"{service.url}/").headers["location"]
     assert urljoin("https://example.com/stats/", location) == "https://example.com/stats/docs"
