@@ -35,13 +35,16 @@ def test_slow_receiver_delays_only_its_own_project_and_gets_one_message_at_a_tim
         for project in ("slow", "slow", PROJECT, PROJECT):
             end_job(engine, clock, Outcome(None), project)
             clock.advance(1)
-        for _ in range(2):
+        sender.send_due()
+        until(lambda: slow.messages and outcomes == ["delivered"] * 2)
+        for delivered in (3, 4):
+            end_job(engine, clock, Outcome(None))
             sender.send_due()
-            until(lambda: slow.messages and outcomes == ["delivered"] * 2)
-        assert (len(slow.messages), len(quick.messages)) == (1, 2)
+            until(lambda delivered=delivered: outcomes == ["delivered"] * delivered)
+        assert (len(slow.messages), len(quick.messages)) == (1, 4)
         slow.may_respond.set()
-        until(lambda: outcomes == ["delivered"] * 4)
-    assert (len(slow.messages), len(quick.messages)) == (2, 2)
+        until(lambda: outcomes == ["delivered"] * 6)
+    assert (len(slow.messages), len(quick.messages)) == (2, 4)
 
 
 def test_failed_message_is_reported_once_and_not_repeated_before_it_is_due(engine: sa.Engine, clock: Clock) -> None:
