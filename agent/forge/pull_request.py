@@ -45,7 +45,7 @@ def default_api_base(forge: ForgeName, repository_url: str) -> str:
 
 
 def check_api_base(api_base: str) -> str:
-    """Return the API base unchanged.
+    """Return the API base unchanged if it is valid.
 
     Raises:
         InvalidConfiguration: it is not an http or https URL, or it contains a user or a query.
@@ -63,7 +63,7 @@ def open_pull_request(
     proposal: Proposal,
     is_stopped: Callable[[], bool],
 ) -> str:
-    """Return the URL of the branch's open pull request; create it if there is none. Repeated calls create only one.
+    """Return the URL of the branch's open pull request; create it if necessary. Repeated calls create only one.
 
     `api_base` is None if it follows from the repository's URL. If the forge is unavailable, the whole operation is
     retried, beginning with the search: a lost response may be that of a created pull request.

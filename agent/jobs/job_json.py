@@ -16,7 +16,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class AgentJob(msgspec.Struct, frozen=True, rename="camel"):
-    """A job, with the field names of the HTTP contract."""
+    """Job with the field names of the HTTP contract."""
 
     id: Annotated[str, msgspec.Meta(description="Identifier of the job.")]
     status: Annotated[

@@ -20,7 +20,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Entry of a job's log. `turn` counts the job's turns from 1. The entry of an output has the end of the output."""
+    """Entry of a job's log. `turn` counts the job's turns from 1. A long output is truncated to its end."""
 
     at_us: int
     turn: int
@@ -34,7 +34,7 @@ def clean(text: str) -> str:
 
 
 def append(connection: sa.Connection, job: str, turn: int, kind: EntryKind, text: str, now_us: int) -> None:
-    """Append an entry to the log. A turn has one entry for its output, which each call replaces."""
+    """Append an entry to the log. An output replaces the earlier output of its turn."""
     text = clean(text)
     if kind == "output":
         is_output = (LOG.c.turn_id == turn) & (LOG.c.kind == "output")
@@ -52,7 +52,7 @@ class Page:
 
 
 def read(engine: sa.Engine, job: str, limit: int = PAGE_ENTRIES, offset: int = 0) -> Page:
-    """Return at most `limit` entries of a job's log, without the first `offset` ones."""
+    """Skip the first `offset` entries of a job's log, and return at most `limit` of the next ones."""
     query = LOG.select().where(LOG.c.job_id == job).order_by(LOG.c.id).limit(limit + 1).offset(offset)
     with engine.connect() as connection:  # entries before turns: the turn of each entry is then among those read
         rows = connection.execute(query).all()
@@ -86,7 +86,10 @@ class Tail:
         return f"[...]\n{text.partition(chr(10))[2]}" if self._is_truncated else text
 
     def unwritten(self, now_s: float, *, is_last: bool) -> str | None:
-        """Return the text if it differs from the log and may be written at `now_s`; the last text may always be."""
+        """Return the text to write to the log at `now_s`.
+
+        None: the log has the text already, or the pause after the last write has not passed. `is_last` skips the pause.
+        """
         if not is_last and now_s < self._next_write_s:
             return None
         text = self.text()

@@ -58,7 +58,7 @@ class Outcome:
 
 
 def claim(engine: sa.Engine, owner: str, now_us: int, lease_us: int) -> Lease | None:
-    """Claim the turn that has waited longest for `owner`, or return None if no turn waits.
+    """Claim the turn that has waited longest, with `owner` as its owner; return None if no turn waits.
 
     A turn waits while it is queued, or running with an expired lease. It never waits before the job's earlier turns
     have ended. A turn that was claimed ATTEMPTS_MAX times fails instead.
@@ -82,8 +82,10 @@ def claim(engine: sa.Engine, owner: str, now_us: int, lease_us: int) -> Lease | 
 
 
 def _take(connection: sa.Connection, row: sa.Row[Any], lease: Lease, until_us: int) -> bool:
-    """Write the lease into the turn's row. Return False if the row has changed since it was read, as on PostgreSQL,
-    where another transaction may have claimed, renewed or ended the turn."""
+    """Write the lease into the turn's row; return False if the row has changed since it was read.
+
+    On PostgreSQL, another transaction may have claimed, renewed or ended the turn in between.
+    """
     is_same = (TURNS.c.id == row.id) & (TURNS.c.state == row.state) & (TURNS.c.attempt == row.attempt)
     is_same &= TURNS.c.lease_until_us.is_not_distinct_from(row.lease_until_us)
     values = {"state": "running", "owner": lease.owner, "attempt": lease.attempt, "lease_until_us": until_us}
@@ -102,7 +104,7 @@ def renew(engine: sa.Engine, lease: Lease, now_us: int, lease_us: int, output: s
 
 
 def finish_step(engine: sa.Engine, lease: Lease, step: Step, text: str, now_us: int) -> Lease:
-    """Store a finished step, which is then not repeated, log `text`, and return the new lease. Idempotent.
+    """Store a finished step, log `text`, and return the new lease. A repeated call changes nothing.
 
     Raises:
         LeaseLost: the turn has ended, or another worker has claimed it.
@@ -139,7 +141,7 @@ def clear_steps(engine: sa.Engine, lease: Lease) -> Lease:
 
 
 def finish(engine: sa.Engine, lease: Lease, outcome: Outcome, now_us: int) -> None:
-    """End the turn, and the activity of its job if no other turn of the job waits. Raises LeaseLost."""
+    """End the turn. If the job has no other turn to run, it becomes completed or failed. Raises LeaseLost."""
     with transaction(engine) as connection:
         _lock_job(connection, lease)
         _update_turn(connection, lease, {})

@@ -152,7 +152,7 @@ def archive_idle(engine: sa.Engine, now_us: int) -> None:
 
 
 def remove_archived(engine: sa.Engine, before_us: int) -> bool:
-    """Remove the job that was archived first, if that was before `before_us`; return whether a job was removed.
+    """Remove the oldest job that was archived before `before_us`; return whether there was one.
 
     Its turns, log, webhook messages and stored responses are removed with it. The transaction is limited to one job, so
     that other processes can write in between.

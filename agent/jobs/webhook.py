@@ -79,7 +79,7 @@ def _next_id(connection: sa.Connection, job: Job, now_us: int) -> str:
 
 
 def due(engine: sa.Engine, now_us: int) -> list[str]:
-    """Return the projects with a due message, in the order of their oldest one."""
+    """Return the projects with a due message; the project with the oldest message is first."""
     projects = _due(now_us).with_only_columns(DELIVERIES.c.project_id).group_by(DELIVERIES.c.project_id)
     with engine.connect() as connection:
         return list(connection.execute(projects.order_by(None).order_by(sa.func.min(DELIVERIES.c.due_us))).scalars())

@@ -18,7 +18,7 @@ from agent.worker.worker import Worker, WorkerConfig
 from warehouse.control import database
 
 POLL_S = 0.2
-"""Seconds between two looks for a received signal."""
+"""Seconds between two checks for a received signal."""
 COMMANDS_BYTES = 4096
 """Maximum size of one read from the command pipe, in bytes."""
 

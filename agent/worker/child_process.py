@@ -26,7 +26,7 @@ from warehouse.database_errors import is_temporary, reason_of
 WAKE, STOP_CLAIMING = b"w", b"s"
 """Commands to the child, one byte each; see the methods of `agent.worker.worker.Worker`."""
 POLL_S = 1.0
-"""Seconds between two looks for the first job."""
+"""Seconds between two polls for the first job."""
 END_S = 20.0
 """Seconds that the child has to put its turns back before it is killed."""
 LOG = logging.getLogger("readership.agent")

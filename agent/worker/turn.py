@@ -54,7 +54,7 @@ class TurnContext:
 
 
 def perform(lease: Lease, context: TurnContext) -> str | None:
-    """Perform the unfinished steps of the turn; return the URL of the job's pull request, or None if there is none.
+    """Perform the unfinished steps of the turn; return the URL of the job's pull request, or None if it has none.
 
     Raises:
         TurnFailed: the message is the reason.
@@ -170,7 +170,7 @@ class _Turn:
         self._finish(step, f"checked out {name} at {checked_out.commit[:SHORT]}")
 
     def run(self) -> None:
-        """Run the coding agent, with its session of an earlier turn if that is in the job's home folder."""
+        """Run the coding agent. It resumes the session of an earlier turn if the job's home folder has that session."""
         if self._lease.steps.run:
             return
         config, job = self._config, self._lease.job

@@ -30,7 +30,7 @@ from warehouse import clock
 from warehouse.database_errors import is_temporary
 
 POLL_S = 0.1
-"""Seconds between two looks for a turn in the queue."""
+"""Seconds between two polls of the queue."""
 WEBHOOK_POLL_S = 1.0
 CLEAN_UP_INTERVAL_S = 3600.0
 DAY_US = 24 * 3_600_000_000
@@ -45,7 +45,7 @@ LOG = logging.getLogger("readership.agent")
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """Settings of a worker. `environ` is where references to secrets of the form `env:NAME` are resolved."""
+    """Settings of a worker. References to secrets of the form `env:NAME` are resolved in `environ`."""
 
     engine: sa.Engine
     folder: Path
@@ -209,7 +209,7 @@ class Worker:
 
 
 def _remove_folders(config: WorkerConfig, stopping: threading.Event) -> None:
-    """Remove the folders of jobs that are archived or deleted. After `stopping` is set, the next process continues."""
+    """Remove the folders of archived and deleted jobs. Once `stopping` is set, the rest is left to the next process."""
     folders = list(config.folder.iterdir()) if config.folder.is_dir() else []
     unarchived = store.unarchived_ids(config.engine)  # after the folders: a job created in between keeps its folder
     for folder in folders:
