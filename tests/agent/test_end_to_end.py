@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from agent.jobs.tables import JOBS, TURNS
-from tests.agent.forge_doubles import ForgeKind
+from tests.agent.forge_doubles.double import ForgeKind
 from tests.agent.git_server import serving
 from tests.agent.job_folder import processes, sleeper
 from tests.agent.model_server import Call, ModelServer, Silence, Text
