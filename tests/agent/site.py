@@ -13,7 +13,8 @@ import sqlalchemy as sa
 
 from agent.jobs import configuration
 from agent.jobs.configuration import Configuration
-from tests.agent.forge_doubles.double import ForgeDouble, ForgeKind, Pull, forge_double
+from tests.agent.forge_doubles.double import ForgeDouble, ForgeKind, Pull
+from tests.agent.forge_doubles.server import forge_double
 from tests.agent.git_server import GitServer, serving
 from tests.running import PROJECT, Running, new_key
 from tests.waiting import until

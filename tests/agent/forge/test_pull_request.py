@@ -11,7 +11,8 @@ from agent.errors import ForgeUnavailable, InvalidConfiguration, PullRequestRefu
 from agent.forge import forges, pull_request
 from agent.forge.forges import Proposal
 from tests.agent.dripping import dripping
-from tests.agent.forge_doubles.double import ForgeDouble, ForgeKind, forge_double
+from tests.agent.forge_doubles.double import ForgeDouble, ForgeKind
+from tests.agent.forge_doubles.server import forge_double
 
 BRANCH = "readership/j1"
 TOKEN = "forge-token"
