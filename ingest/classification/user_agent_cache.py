@@ -32,8 +32,10 @@ class UserAgentCache:
     def columns(self, user_agent: str) -> Columns:
         """Return the columns of one user agent."""
         with self._lock:
-            cached = self._cached.get(user_agent)
-            return self._classify([user_agent])[user_agent] if cached is None else cached
+            try:
+                return self._cached[user_agent]
+            except KeyError:
+                return self._classify([user_agent])[user_agent]
 
     def columns_of_all(self, user_agents: Sequence[str]) -> list[Columns]:
         """Return the columns of each user agent; those that are not cached are classified in one call."""
