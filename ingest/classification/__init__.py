@@ -8,5 +8,6 @@
 - `user_agent`: Attributes of user agents: the module that joins the answers of the rules and of the parsers.
 - `pool`: User agents told apart by processes of their own: in threads the parsers would take turns at the
   interpreter.
-- `user_agent_cache`: The cache of the columns that user agents decide, for posted hits and for imported logs.
+- `user_agent_cache`: Cache of the columns of a hit that depend only on its user agent, for posted hits and for imported
+  logs.
 """

@@ -1,4 +1,4 @@
-"""The cache of the columns that user agents decide, for posted hits and for imported logs."""
+"""Cache of the columns of a hit that depend only on its user agent, for posted hits and for imported logs."""
 
 from collections.abc import Sequence
 from sys import getsizeof
@@ -10,7 +10,7 @@ from ingest.classification.pool import Attributes, Classifier, classify_many
 from warehouse.schema import CLASSIFICATION
 
 Columns = tuple[str | None, ...]
-"""The columns of `warehouse.schema.CLASSIFICATION`, of which the user agent is one, in the order of the schema."""
+"""Values of the columns of `warehouse.schema.CLASSIFICATION`, in the order of the schema: one is the user agent."""
 CACHE_BYTES_MAX = 64 * 1024 * 1024
 """Maximum size of the cached user agents and their columns, in bytes: some 190,000 user agents of 130 characters."""
 _USER_AGENT, _BROWSER = (CLASSIFICATION.names.index(name) for name in ("user_agent", "browser"))

@@ -1,4 +1,4 @@
-"""Rows of the lake (schema `warehouse.schema.HOT`), from hits and the columns that their user agents decide."""
+"""Rows of the lake (`warehouse.schema.HOT`): a hit, with the columns derived from its user agent and referrer."""
 
 import pyarrow as pa
 
