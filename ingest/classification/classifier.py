@@ -135,6 +135,8 @@ _USER_AGENTS = _answer("bot", "user-agents")
 # One pass over a set takes as long as one pattern, until the states of the set outgrow the 8 MB that RE2 allows. Over
 # 20,000 user agents of many sorts, one set of habits and people takes 28 µs per user agent; two sets, with the first
 # row of people searched alone, take 2 µs.
+#
+# _FIRST_SET has the named bots, then one pattern for the first words of all AI agents, then the screens.
 _FIRST_WORD = len(_NAMED)
 _SCREENS = tuple(enumerate(SCREENS, start=_FIRST_WORD + 1))
 _FIRST_SET = PatternSet((*_patterns(RULES.named_bot), agents.FIRST_WORDS, *SCREENS.values()))
