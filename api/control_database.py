@@ -1,4 +1,4 @@
-"""The control database of a command."""
+"""The control database, open until the command ends."""
 
 import click
 import sqlalchemy as sa
@@ -9,16 +9,16 @@ from warehouse.control import database
 
 
 def created(settings: Settings) -> sa.Engine:
-    """Return an engine for the time of the command; create the data folder and the database if they are missing."""
+    """Return an engine of the control database; create the data folder and the database if they are missing."""
     data_folder.prepare(settings)
     return _engine(settings)
 
 
 def opened(settings: Settings) -> sa.Engine:
-    """Return an engine for the time of the command.
+    """Return an engine of an existing control database.
 
     Raises:
-        NoData: there is no database. None is created.
+        NoData: there is no control database.
         DataIncomplete: see `data_folder.require_whole_control`.
     """
     data_folder.require_control_database(settings)

@@ -263,4 +263,4 @@ def test_hot_log_with_a_damaged_page_is_named_by_recover(folder: Folder, name: s
     assert line.startswith(f"Error: {file} cannot be read ("), line
     assert "move it out of the folder and run readership recover" in line
     if name == "batches":
-        assert folder.refused("flush").endswith("malformed; readership recover names the file if it is the hot log\n")
+        assert folder.refused("flush").endswith("malformed; readership recover checks whether the hot log is damaged\n")

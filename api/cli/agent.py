@@ -1,4 +1,4 @@
-"""The command `project agent`: what a project's agent jobs need to know."""
+"""The command `project agent`: the configuration of a project's agent jobs."""
 
 import shlex
 from typing import Any
@@ -16,13 +16,13 @@ from api.control_database import opened
 from api.settings import Settings
 from warehouse.control import projects
 
-_NAMED = "where it is: env:NAME or file:/path."
+_REFERENCE = "env:NAME for an environment variable of the service, or file:/path."
 
 
-def options(command: Any) -> Any:
-    """The options that `project create` has, too."""
+def repository_options(command: Any) -> Any:
+    """Add the options that `project create` and `project agent` share."""
     for option in (
-        click.option("--ref", help="Branch that jobs start from and pull requests are for. [default: main]"),
+        click.option("--ref", help="Branch that jobs start from, and that pull requests are for. [default: main]"),
         click.option("--repository", metavar="URL", help="https URL of the repository that agents work on."),
     ):
         command = option(command)
@@ -31,64 +31,76 @@ def options(command: Any) -> Any:
 
 @click.command("agent")
 @click.argument("id", metavar="PROJECT")
-@options
+@repository_options
 @click.option("--host", "forge", type=click.Choice(FORGE_NAMES), help="Kind of forge. [default: github]")
-@click.option("--api-base", metavar="URL", help="Of the code host's API; told by the repository's URL if not given.")
-@click.option("--git-token", metavar="WHERE", help=f"Token that may push and open pull requests: {_NAMED}")
-@click.option("--git-user", metavar="NAME", help="Whose the token is, at a code host that asks: pagure.")
-@click.option("--preset", type=click.Choice(AGENTS), help="The coding agent. [default: opencode]")
-@click.option("--command", metavar="COMMAND", help="Any other coding agent; the prompt is its input.")
-@click.option("--model", help="Name of the model, as the coding agent takes it.")
-@click.option("--model-base", metavar="URL", help="Base URL of the model server; the preset's own if not given.")
-@click.option("--model-key", metavar="WHERE", help=f"Key of the model server: {_NAMED}")
-@click.option("--time-limit-s", type=int, help="Of one turn's coding agent. [default: 3600]")
+@click.option("--api-base", metavar="URL", help="URL of the forge's API. [default: derived from the repository's URL]")
+@click.option("--git-token", metavar="SECRET", help=f"Token that may push and open pull requests: {_REFERENCE}")
+@click.option("--git-user", metavar="NAME", help="User name that belongs to the token; only pagure needs it.")
+@click.option("--preset", type=click.Choice(AGENTS), help="Coding agent. [default: opencode]")
+@click.option("--command", metavar="COMMAND", help="Command of another coding agent; it reads the prompt from stdin.")
+@click.option("--model", help="Name of the model, in the form that the coding agent expects.")
+@click.option("--model-base", metavar="URL", help="Base URL of the model server. [default: that of the preset]")
+@click.option("--model-key", metavar="SECRET", help=f"Key of the model server: {_REFERENCE}")
+@click.option("--time-limit-s", type=int, help="Timeout of the coding agent in each turn, in seconds. [default: 3600]")
 @click.option(
-    "--readable", multiple=True, metavar="FOLDER", help="One more that the coding agent may read; empty: none."
+    "--readable",
+    multiple=True,
+    metavar="FOLDER",
+    help='Folder that the coding agent may read, beside the checkout; may be repeated; "" for none.',
 )
-@click.option("--sandbox/--no-sandbox", "is_sandboxed", default=None, help="Whether it is kept in bubblewrap.")
-@click.option("--webhook", metavar="URL", help="Told when a job has completed or failed; empty for none.")
-@click.option("--webhook-secret", metavar="WHERE", help=f"Key of its signature: {_NAMED}")
+@click.option(
+    "--sandbox/--no-sandbox", "is_sandboxed", default=None, help="Run the coding agent in bubblewrap. [default: yes]"
+)
+@click.option("--webhook", metavar="URL", help='URL to notify when a job has completed or failed; "" for none.')
+@click.option("--webhook-secret", metavar="SECRET", help=f"Key that signs the notifications: {_REFERENCE}")
 @click.pass_obj
-def agent_(settings: Settings, /, id: str, **given: Any) -> None:
-    """Set what a project's agent jobs need; without an option, show it. Secrets are named, never given."""
+def agent_(settings: Settings, /, id: str, **options: Any) -> None:
+    """Show or change how agent jobs of a project run.
+
+    Without an option the configuration is shown; options change only what they name. A secret is never an argument:
+    SECRET names the environment variable or the file that contains it.
+    """
     engine = opened(settings)
     projects.find(engine, id)
-    known = _known(engine, id)
-    chosen = _asked(given)
-    made = changed(known or Configuration(repository=""), chosen) if chosen else known
-    if made is None:
+    current = _current(engine, id)
+    changes = _changes(options)
+    result = changed(current or Configuration(repository=""), changes) if changes else current
+    if result is None:
         raise click.ClickException(f"project {id} has no repository; set one with --repository URL")
-    if chosen:
-        configuration.store(engine, id, made)
-    show(
-        made,
-        table(
-            ("setting", "value"),
-            ((name.replace("_", "-"), _shown(value)) for name, value in msgspec.to_builtins(made).items()),
-        ),
-    )
+    if changes:
+        configuration.store(engine, id, result)
+    rows = ((name.replace("_", "-"), _cell(value)) for name, value in msgspec.to_builtins(result).items())
+    show(result, table(("setting", "value"), rows))
 
 
-def asked(given: dict[str, Any]) -> Configuration | None:
-    """The configuration of a project that is to be made, if there is to be one. Raises InvalidConfiguration."""
-    chosen = _asked(given)
-    return changed(Configuration(repository=""), chosen) if chosen else None
+def new_configuration(options: dict[str, Any]) -> Configuration | None:
+    """Return the configuration that options of a new project describe; None if there is no option.
+
+    Raises:
+        InvalidConfiguration: an option is not valid.
+    """
+    changes = _changes(options)
+    return changed(Configuration(repository=""), changes) if changes else None
 
 
-def _asked(given: dict[str, Any]) -> dict[str, Any]:
-    """The options that were given."""
-    chosen = {name: value for name, value in given.items() if value is not None and value != ()}
-    if chosen.get("readable") == ("",):
-        chosen["readable"] = ()
-    if "command" in chosen:
-        chosen = {"preset": COMMAND, **chosen, "command": _words(chosen["command"])}
-    if chosen.get("preset", COMMAND) != COMMAND:
-        chosen.setdefault("command", ())
-    return chosen
+def _changes(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a configuration that options change."""
+    changes = {name: value for name, value in options.items() if value is not None and value != ()}
+    if changes.get("readable") == ("",):
+        changes["readable"] = ()
+    if "command" in changes:
+        changes = {"preset": COMMAND, **changes, "command": _words(changes["command"])}
+    if changes.get("preset", COMMAND) != COMMAND:
+        changes.setdefault("command", ())
+    return changes
 
 
 def _words(command: str) -> tuple[str, ...]:
-    """Split a command line as a shell does. Raises InvalidConfiguration."""
+    """Split a command line as a shell does.
+
+    Raises:
+        InvalidConfiguration: a quotation is not closed.
+    """
     try:
         return tuple(shlex.split(command))
     except ValueError as error:
@@ -98,7 +110,7 @@ def _words(command: str) -> tuple[str, ...]:
         ) from None
 
 
-def _known(engine: sa.Engine, id: str) -> Configuration | None:
+def _current(engine: sa.Engine, id: str) -> Configuration | None:
     try:
         with engine.connect() as connection:
             return configuration.load(connection, id)
@@ -106,7 +118,7 @@ def _known(engine: sa.Engine, id: str) -> Configuration | None:
         return None
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, tuple):
+def _cell(value: object) -> str:
+    if isinstance(value, list | tuple):
         return shlex.join(value)
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

@@ -32,11 +32,16 @@ from warehouse.plural import counted
 from warehouse.query import engine
 
 LOCK_WAIT_S = 300.0
+"""Timeout for the lock of the lake, in seconds."""
 RULES = Rules(RULESET, classify_user_agents)
 
 
 def _prepare(settings: Settings) -> None:
-    """Add what an existing data folder lacks. Raises NoData for any other folder."""
+    """Create missing parts of a data folder.
+
+    Raises:
+        NoData: the folder has no data.
+    """
     data_folder.require(settings)
     data_folder.prepare(settings)
 
@@ -44,7 +49,7 @@ def _prepare(settings: Settings) -> None:
 @click.command()
 @click.pass_obj
 def flush(settings: Settings) -> None:
-    """Load the hot log into the lake now."""
+    """Load the hits that wait in the hot log into the lake."""
     _prepare(settings)
     with closing(batches.connect(settings.hot_log)) as hot:
         loaded = load(hot, settings.lake, LOCK_WAIT_S)
@@ -54,7 +59,10 @@ def flush(settings: Settings) -> None:
 @click.command("compact")
 @click.pass_obj
 def compact_(settings: Settings) -> None:
-    """Rewrite small files into large ones, sorted, and remove what no reader needs any more."""
+    """Merge small files of the lake, and delete unused ones.
+
+    Rows are sorted, and partial counts of daily_views are added up. It may run beside a service.
+    """
     _prepare(settings)
     with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
         between = partial(_load_due, hot, settings)
@@ -65,7 +73,10 @@ def compact_(settings: Settings) -> None:
 
 
 def _load_due(hot: sqlite3.Connection, settings: Settings) -> None:
-    """As a service beside would, whose loader does not wait for the lake and so seldom finds it free."""
+    """Load the hot log if that is due.
+
+    The loader of a service does not wait for the lock of the lake, and rarely gets the lock during a compaction.
+    """
     if is_due(hot, settings.load_rows, settings.load_every_s, time.time()):
         load(hot, settings.lake, LOCK_WAIT_S)
 
@@ -73,19 +84,20 @@ def _load_due(hot: sqlite3.Connection, settings: Settings) -> None:
 @click.command("rebuild")
 @click.pass_obj
 def rebuild_(settings: Settings) -> None:
-    """Count daily_views anew from hits, month by month, while the service runs.
+    """Recompute daily_views from hits.
 
-    For when the doctor finds that they differ. It may be cut short and repeated.
+    Run it if doctor finds that the two tables differ. It works month by month, and may run beside a service. If it is
+    interrupted, run it again.
     """
     _prepare(settings)
-    began = time.monotonic()
+    start_s = time.monotonic()
     with (
         _progress("months") as on_month,
         closing(batches.connect(settings.hot_log)) as hot,
         closing(engine.connect(settings.run / "spill")) as database,
     ):
         done = rebuild(hot, settings.lake, database, LOCK_WAIT_S, on_month)
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - start_s
     show(
         {**msgspec.to_builtins(done), "seconds": round(seconds, 1)},
         f"{counted(done.months, 'month')} rebuilt in {seconds:.1f} s: {counted(done.views, 'view')};"
@@ -94,77 +106,84 @@ def rebuild_(settings: Settings) -> None:
 
 
 @click.command("reclassify")
-@click.option("--dry-run", is_flag=True, help="Show what would move; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show which hits would change; change nothing.")
 @click.pass_obj
 def reclassify_(settings: Settings, dry_run: bool) -> None:
-    """Give stored hits the traffic and rule that today's rules give their user agents, while the service runs.
+    """Apply the current classification rules to stored hits.
 
-    Day by day, only where another version of the rules was at work; what waits in the hot log is loaded first. It may
-    be cut short and repeated. A service that was not restarted since the rules changed still stores by the old ones.
+    It loads the hot log, and then rewrites each day that has hits of another version of the rules. It may run beside a
+    service, but restart the service first: until then new hits are classified by the old rules. If it is interrupted,
+    run it again.
     """
     _prepare(settings)
-    began = time.monotonic()
+    start_s = time.monotonic()
     with (
         _progress("days") as on_day,
         closing(batches.connect(settings.hot_log)) as hot,
         closing(engine.connect(settings.run / "spill")) as database,
     ):
-        call = preview if dry_run else reclassify
-        done = call(hot, settings.lake, database, RULES, LOCK_WAIT_S, on_day)
-    seconds = time.monotonic() - began
+        run = preview if dry_run else reclassify
+        done = run(hot, settings.lake, database, RULES, LOCK_WAIT_S, on_day)
+    seconds = time.monotonic() - start_s
     if sys.stdout.isatty():
         for each in _moves_tables(done.moves):
             OUT.print(each)
     show(
         {"dry_run": dry_run, "ruleset": RULESET, **msgspec.to_builtins(done), "seconds": round(seconds, 1)},
-        _said(done, seconds, dry_run),
+        _summary(done, seconds, dry_run),
     )
 
 
-def _said(done: Reclassified, seconds: float, dry_run: bool) -> str:
+def _summary(done: Reclassified, seconds: float, dry_run: bool) -> str:
     if not done.days:
-        return f"all hits stand under today's rules ({RULESET}): nothing to do"
+        return f"all hits have the current rules ({RULESET}): nothing to do"
     changes = ", ".join(f"{each.hits:+,} {each.traffic}" for each in done.moves.by_traffic) or "no change of traffic"
-    looked = (
-        f"{counted(done.hits, 'hit')} of older rules on {counted(done.days, 'day')},"
+    examined = (
+        f"{counted(done.hits, 'hit')} of other rules on {counted(done.days, 'day')},"
         f" {counted(done.user_agents, 'user agent')}"
     )
-    moves = f"{counted(done.moves.hits, 'hit')} {'would move' if dry_run else 'moved'}"
-    moved = f"{changes}; {moves} on {counted(done.moves.paths, 'path')}"
-    following = "readership reclassify" if dry_run else "readership doctor"
-    return f"{looked}: {moved}, in {seconds:.1f} s; next: {following}"
+    changed = f"{counted(done.moves.hits, 'hit')} {'would change' if dry_run else 'changed'}"
+    next_command = "readership reclassify" if dry_run else "readership doctor"
+    return (
+        f"{examined}: {changes}; {changed} on {counted(done.moves.paths, 'path')}, in {seconds:.1f} s;"
+        f" next: {next_command}"
+    )
 
 
 @click.command()
-@click.option("--yes", is_flag=True, help="Confirm that the clock is right, although it jumped.")
+@click.option("--yes", is_flag=True, help="Confirm that the clock is right, and trust it again.")
 @click.pass_obj
 def retention(settings: Settings, yes: bool) -> None:
-    """Remove hits that are older than READERSHIP_RETENTION_DAYS now, while the service runs.
+    """Delete hits older than READERSHIP_RETENTION_DAYS days.
 
-    A service does this each hour, but removes nothing for a day after the clock jumped by more than a week.
+    A service does so every hour, except in the 24 hours after its clock jumped by more than 7 days. --yes confirms the
+    new time, also if no retention is set. The command may run beside a service.
     """
     days = settings.retention_days
     if not (days or yes):
-        raise click.ClickException("READERSHIP_RETENTION_DAYS is not set: hits of any age are stored")
-    data_folder.require(settings)
-    data_folder.prepare(settings)
+        raise click.ClickException("READERSHIP_RETENTION_DAYS is not set: set it to a number of days")
+    _prepare(settings)
     now = datetime.fromtimestamp(time.time(), UTC)
     with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
         if yes:
             clock.record(settings.lake, clock.Clock(now.timestamp()))
         else:
-            load(hot, settings.lake, LOCK_WAIT_S)  # the clock of a new folder is compared with its newest hit
+            # Loaded first, because the clock of a new folder is compared with the newest hit in the lake.
+            load(hot, settings.lake, LOCK_WAIT_S)
             newest_s = partial(first_trusted_s, settings.lake, database, now.timestamp())
             if not clock.observe(settings.lake, now.timestamp(), newest_s).is_trusted:
                 raise click.ClickException(str(clock.warning(settings.lake)))
         removed = erase_before(hot, settings.lake, now.date(), days, LOCK_WAIT_S) if days else 0
-    show({"removed": removed}, f"{counted(removed, 'hit')} removed")
+    show({"removed": removed}, f"{counted(removed, 'hit')} deleted")
 
 
 @click.command("doctor")
 @click.pass_obj
 def doctor_(settings: Settings) -> None:
-    """Check every invariant of the data. Exit status 1 if one does not hold."""
+    """Check the data, and list each invariant that is violated.
+
+    The exit status is 1 if there is one. The command may run beside a service.
+    """
     data_folder.require_hot_log(settings)
     findings = list(doctor.examine(settings.hot_log, settings.lake, settings.run / "spill", LOCK_WAIT_S))
     show(findings, _findings_table(findings))
@@ -174,7 +193,7 @@ def doctor_(settings: Settings) -> None:
 
 @contextmanager
 def _progress(unit: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, told how many are done of how many."""
+    """Show a progress bar on a terminal; yield a function that takes the number of finished units and the total."""
     columns = TextColumn(unit), MofNCompleteColumn(), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=ERR, transient=True, disable=not ERR.is_terminal) as progress:
         task = progress.add_task(unit, total=None)
@@ -182,11 +201,11 @@ def _progress(unit: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _findings_table(findings: list[Finding]) -> Table:
-    return table(("invariant", "finding"), ((finding.invariant, finding.fault or "holds") for finding in findings))
+    return table(("invariant", "finding"), ((finding.invariant, finding.fault or "ok") for finding in findings))
 
 
 def _moves_tables(moves: Diff) -> list[Table]:
-    """Which hits moved from one rule to another, and by how many each kind of traffic and each agent grew."""
+    """Return the hits that changed from one rule to another, and the changes of each kind of traffic and each agent."""
     if not moves.hits:
         return []
     by_rule = (

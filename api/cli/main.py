@@ -1,4 +1,4 @@
-"""The command line: `readership`. Results go to standard output, everything else to standard error."""
+"""The program `readership`: it loads the module of the command that is called, and prints errors."""
 
 import errno
 import os
@@ -37,8 +37,8 @@ COMMANDS: Mapping[str, str] = {
     "retention": "api.cli.lake:retention",
     "recover": "api.cli.recover:recover",
 }
-"""Where each is: only the one that is called is loaded, which halves the time until it begins."""
-TOLD = (
+"""Module and function of each command. Only the called command is imported, which halves the start time."""
+EXPECTED_ERRORS = (
     InvalidSetting,
     AddressInUse,
     FolderInUse,
@@ -49,10 +49,10 @@ TOLD = (
     OSError,
     sqlite3.DatabaseError,
 )
-"""Errors that a person can act on: one line, exit status 1, as for a control database that does not answer. Any other
-is a fault of ours, with its traceback."""
+"""Errors that an operator can act on: printed as one line, with exit status 1. Any other error is a bug, and prints its
+traceback."""
 
-_WITH_PATH = {
+_MESSAGES_WITH_PATH = {
     errno.EACCES: "this user has no permission to open {path}",
     errno.EEXIST: "{path} is a file, not a folder",
     errno.EIO: "the disk cannot read or write {path}",
@@ -63,27 +63,29 @@ _WITH_PATH = {
     errno.EPERM: "this user has no permission to change {path}",
     errno.EROFS: "{path} is on a read-only file system",
 }
-_WITHOUT_PATH = {
+_MESSAGES = {
     errno.EIO: "the disk cannot be read or written",
     errno.EMFILE: "too many files are open; raise the limit with ulimit -n",
     errno.ENOSPC: "the disk is full",
 }
 _NUMBER = re.compile(r"\[errno -?[0-9]+\] ?", re.IGNORECASE)
-"""Number of an error in its text: Python prints "[Errno 2] No such file or directory: '/x'"."""
-DATA_HELP = "The data folder. [default: $READERSHIP_DATA, or ./data, or ./data-demo for demo]"
+"""Number of an error in the text that Python prints: "[Errno 2] No such file or directory: '/x'"."""
+DATA_HELP = "Data folder. [default: $READERSHIP_DATA, else ./data, or ./data-demo for demo]"
 
 
-def sentence(error: OSError) -> str:
-    """Return what happened to which path, without the number of the error."""
-    if error.filename is not None and error.errno in _WITH_PATH:
-        return _WITH_PATH[error.errno].format(path=error.filename)
-    if error.errno in _WITHOUT_PATH:
-        return _WITHOUT_PATH[error.errno]
+def os_error_message(error: OSError) -> str:
+    """Return the cause and the path of an error, without the error's number."""
+    if error.filename is not None and error.errno in _MESSAGES_WITH_PATH:
+        return _MESSAGES_WITH_PATH[error.errno].format(path=error.filename)
+    if error.errno in _MESSAGES:
+        return _MESSAGES[error.errno]
     text = _NUMBER.sub("", error.strerror or str(error))
     return text if error.filename is None else f"{error.filename}: {text}"
 
 
 class Commands(click.Group):
+    """The commands of the program; an expected error of a command becomes one line."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -98,19 +100,19 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except (BrokenPipeError, click.ClickException, click.exceptions.Exit, click.Abort):
-            raise  # click tells these itself, and ends without a word when who read our output has gone
-        except TOLD as error:
-            text = sentence(error) if isinstance(error, OSError) else str(error)
+            raise  # click prints these itself, and ends silently if the reader of standard output is gone
+        except EXPECTED_ERRORS as error:
+            text = os_error_message(error) if isinstance(error, OSError) else str(error)
             if is_damage(error):
-                text += "; readership recover names the file if it is the hot log"
+                text += "; readership recover checks whether the hot log is damaged"
             raise click.ClickException("; ".join([text, *getattr(error, "__notes__", [])])) from None
         except control_errors() as error:
             if cause_of(error) is Cause.PROGRAM:
                 raise
             raise click.ClickException(f"the control database: {reason_of(error)}") from None
         except engine_errors() as error:
-            said = str(error).partition("\n")[0]
-            raise click.ClickException(f"{said}; if it comes again, run readership doctor") from None
+            first_line = str(error).partition("\n")[0]
+            raise click.ClickException(f"{first_line}; if it happens again, run readership doctor") from None
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -118,14 +120,17 @@ class Commands(click.Group):
 @click.version_option(package_name="readership")
 @click.pass_context
 def main(ctx: click.Context, data: Path | None) -> None:
-    """Page-view analytics that tell who reads a site: people, or AI."""
+    """Page-view analytics that distinguish people, AI agents and other bots.
+
+    Results go to standard output: a table on a terminal, JSON when piped. Everything else goes to standard error.
+    """
     ctx.obj = read(os.environ, data, DEMO_DATA if ctx.invoked_subcommand == "demo" else DATA)
 
 
 def run() -> NoReturn:
-    """`main` as a process, which ends at once when all is done and said.
+    """Run `main`, and exit without finalising the interpreter and its libraries.
 
-    To take the interpreter and its libraries down first takes 0.1 s, and 0.2 after an import.
+    Finalisation takes 0.1 s, and 0.2 s after an import.
     """
     try:
         main()

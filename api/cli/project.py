@@ -24,13 +24,14 @@ from warehouse.plural import counted
 from warehouse.query import engine as query
 
 LOCK_WAIT_S = 300.0
+"""Timeout for the lock of the lake, in seconds."""
 DAY_S = 86_400
-SCOPES_HELP = "read: exports. ingest: posts hits and nothing else. write: everything, agent jobs too."
+SCOPES_HELP = "read: exports and job states. ingest: posts of hits only. write: everything, also agent jobs."
 
 
 @click.group()
 def project() -> None:
-    """Sites whose views are kept apart."""
+    """Create, list, configure and delete projects; a project is a site."""
 
 
 @project.command("create")
@@ -40,20 +41,23 @@ def project() -> None:
     "origins",
     multiple=True,
     metavar="URL",
-    help="Origin of its pages, such as https://example.com; * for any.",
+    help="Origin of the site's pages, such as https://example.com; may be repeated; * for any.",
 )
-@agent.options
+@agent.repository_options
 @click.pass_obj
 def create_project(
     settings: Settings, id: str, origins: tuple[str, ...], repository: str | None, ref: str | None
 ) -> None:
-    """Add a project; without an origin it takes no beacons from pages of browsers."""
+    """Create a project.
+
+    Without an origin, the project accepts no beacons from browsers: see project origins.
+    """
     engine = created(settings)
-    chosen = agent.asked({"repository": repository, "ref": ref})
-    made = projects.create(engine, id, origins, int(time.time()))
-    if chosen:
-        configuration.store(engine, id, chosen)
-    show(_public(made), f"project {made.id} created; next: readership key create {made.id}")
+    configured = agent.new_configuration({"repository": repository, "ref": ref})
+    new_project = projects.create(engine, id, origins, int(time.time()))
+    if configured:
+        configuration.store(engine, id, configured)
+    show(_public(new_project), f"project {id} created; next: readership key create {id}")
 
 
 @project.command("origins")
@@ -61,55 +65,57 @@ def create_project(
 @click.argument("origins", metavar="ORIGIN...", nargs=-1)
 @click.pass_obj
 def set_origins(settings: Settings, id: str, origins: tuple[str, ...]) -> None:
-    """Replace the origins whose pages may send beacons."""
+    """Replace the list of origins whose pages may send beacons."""
     engine = opened(settings)
     projects.set_origins(engine, id, origins)
-    made = projects.find(engine, id)
-    show(_public(made), f"project {id} takes beacons from {', '.join(made.origins) or 'no page'}")
+    changed = projects.find(engine, id)
+    show(_public(changed), f"project {id} accepts beacons from {', '.join(changed.origins) or 'no origin'}")
 
 
 @project.command("list")
 @click.pass_obj
 def list_projects(settings: Settings) -> None:
-    """Show all projects."""
-    found = projects.list_all(opened(settings))
-    rows = ((each.id, ", ".join(each.origins), _day(each.created_s)) for each in found)
-    show([_public(each) for each in found], table(("project", "origins", "created"), rows))
+    """List all projects."""
+    listed = projects.list_all(opened(settings))
+    rows = ((each.id, ", ".join(each.origins), _day(each.created_s)) for each in listed)
+    show([_public(each) for each in listed], table(("project", "origins", "created"), rows))
 
 
-def _public(found: Project) -> dict[str, object]:
-    """Return a project as JSON has it, without the internal id."""
-    return {"id": found.id, "origins": found.origins, "created_s": found.created_s}
+def _public(project: Project) -> dict[str, object]:
+    """Return the JSON object of a project, without the internal id."""
+    return {"id": project.id, "origins": project.origins, "created_s": project.created_s}
 
 
 @project.command("delete")
 @click.argument("id")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_obj
 def delete_project(settings: Settings, id: str, yes: bool) -> None:
-    """Remove a project, its keys, its agent jobs and its views. It may be repeated if it was cut short.
+    """Delete a project with its keys, agent jobs and views.
 
-    The files that held them leave the disk within two hours of a running service, or by `readership compact`.
+    Files that contained the views are deleted by a running service within two hours, or by readership compact. If the
+    command is interrupted, run it again.
     """
     engine = opened(settings)
     data_folder.require(settings)
     data_folder.prepare_lake(settings)
     if not yes:
-        click.confirm(f"Remove project {id} and all its views?", abort=True, err=True)
+        click.confirm(f"Delete project {id} and all its views?", abort=True, err=True)
     internal_id = projects.begin_deletion(engine, id)
     keys.revoke_all(engine, id, int(time.time()))
-    jobs = store.remove(engine, id)  # at once: those who work on them learn of it by their next heartbeat
-    time.sleep(cache.TTL_S)  # HTTP processes have the project in their cache until then
+    jobs = store.remove(engine, id)  # a worker ends the turn of a removed job at its next heartbeat
+    time.sleep(cache.TTL_S)  # HTTP workers have the project and its keys in their caches until then
     for job in jobs:
         workspace.discard(settings.jobs / job)
     with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
-        refusals.add(hot, internal_id)  # from here on nothing of the project is stored, whenever its request began
+        # From now on no hit of the project is stored, not even of a request that is in progress.
+        refusals.add(hot, internal_id)
         removed = erase_project(hot, settings.lake, database, id, LOCK_WAIT_S)
         deduplication.delete_project(hot, id)
         ledger.forget_project(hot, id)
         wal.empty(hot)
     projects.delete(engine, id)
-    show({"id": id, "hits": removed}, f"project {id} removed, with {counted(removed, 'hit')}")
+    show({"id": id, "hits": removed}, f"project {id} deleted, with {counted(removed, 'hit')}")
 
 
 project.add_command(agent.agent_)
@@ -117,21 +123,24 @@ project.add_command(agent.agent_)
 
 @click.group()
 def key() -> None:
-    """API keys."""
+    """Create, list and revoke API keys."""
 
 
 @key.command("create")
 @click.argument("project_id", metavar="PROJECT")
-@click.option("--name", default="", help="What it is for.")
+@click.option("--name", default="", help="Purpose of the key, shown by key list.")
 @click.option("--scope", type=click.Choice(keys.SCOPES), default="write", show_default=True, help=SCOPES_HELP)
-@click.option("--expires-days", type=click.IntRange(1, 36_500), help="Ends by itself after so many days.")
+@click.option("--expires-days", type=click.IntRange(1, 36_500), help="Days until the key expires. [default: never]")
 @click.pass_obj
 def create_key(settings: Settings, project_id: str, name: str, scope: Scope, expires_days: int | None) -> None:
-    """Make a key and print it, alone, on standard output. It is shown this once."""
+    """Create a key, and print it.
+
+    Standard output gets the key and nothing else. The key cannot be shown again.
+    """
     now_s = int(time.time())
     expires_s = now_s + expires_days * DAY_S if expires_days else None
-    made, token = keys.create(opened(settings), project_id, name, scope, expires_s, now_s)
-    ERR.print(f"key {made.id} of project {project_id}, scope {scope}; it is not shown again:", highlight=False)
+    new_key, token = keys.create(opened(settings), project_id, name, scope, expires_s, now_s)
+    ERR.print(f"key {new_key.id} of project {project_id}, scope {scope}; the key is shown only once:", highlight=False)
     click.echo(token)
 
 
@@ -139,11 +148,11 @@ def create_key(settings: Settings, project_id: str, name: str, scope: Scope, exp
 @click.argument("project_id", metavar="[PROJECT]", required=False)
 @click.pass_obj
 def list_keys(settings: Settings, project_id: str | None) -> None:
-    """Show the keys, of all projects or of one."""
+    """List the keys of one project, or of all."""
     engine = opened(settings)
     if project_id is not None:
         projects.find(engine, project_id)
-    found = keys.list_all(engine, project_id)
+    listed = keys.list_all(engine, project_id)
     rows = (
         (
             each.id,
@@ -155,26 +164,29 @@ def list_keys(settings: Settings, project_id: str | None) -> None:
             _day(each.last_used_s),
             _state(each),
         )
-        for each in found
+        for each in listed
     )
-    show(found, table(("id", "project", "name", "scope", "created", "expires", "last used", "state"), rows))
+    show(listed, table(("id", "project", "name", "scope", "created", "expires", "last used", "state"), rows))
 
 
 @key.command("revoke")
-@click.argument("which", metavar="ID")
+@click.argument("name", metavar="ID|NAME|KEY")
 @click.pass_obj
-def revoke_key(settings: Settings, which: str) -> None:
-    """End a key for good, named by its id, its name, or the key itself. It stops within 5 seconds everywhere."""
+def revoke_key(settings: Settings, name: str) -> None:
+    """Revoke a key for good.
+
+    Names the key by its id, its name, or the key itself. All processes refuse it within 5 seconds.
+    """
     engine = opened(settings)
-    found = keys.find(engine, which)
-    keys.revoke(engine, found.id, int(time.time()))
-    show({"id": found.id, "revoked": True}, f"key {found.id} of project {found.project} revoked")
+    revoked = keys.find(engine, name)
+    keys.revoke(engine, revoked.id, int(time.time()))
+    show({"id": revoked.id, "revoked": True}, f"key {revoked.id} of project {revoked.project} revoked")
 
 
-def _state(each: Key) -> str:
-    if each.revoked_s is not None:
+def _state(key: Key) -> str:
+    if key.revoked_s is not None:
         return "revoked"
-    return "good" if each.is_valid(time.time()) else "expired"
+    return "valid" if key.is_valid(time.time()) else "expired"
 
 
 def _day(instant_s: int | None) -> str:

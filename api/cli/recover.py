@@ -22,35 +22,40 @@ from warehouse.maintenance.recovery import Loss
 from warehouse.query import engine
 
 LOCK_WAIT_S = 300.0
+"""Timeout for the lock of the lake, in seconds."""
 
 
 @click.command("recover")
-@click.option("--accept-loss", is_flag=True, help="Go on without what is listed as lost.")
-@click.option("--another-node", is_flag=True, help="This is one more machine beside those that write into the lake.")
+@click.option("--accept-loss", is_flag=True, help="Go on without the listed data.")
+@click.option("--another-node", is_flag=True, help="Add this machine to those that write into the lake.")
 @click.pass_obj
 def recover(settings: Settings, accept_loss: bool, another_node: bool) -> None:
-    """List what is lost where a store or a part of the lake is missing, damaged or older than the rest.
+    """List lost data after a store was lost or damaged.
 
-    Nothing is changed without --accept-loss. Stop the service first, restore the newest copies there are, and keep a
-    copy of the folder.
+    A store is the hot log, the control database or a table of the lake; one that is older than the others counts as
+    damaged. Without --accept-loss nothing is changed. Before you use it, stop the service, restore the newest backup of
+    each store, and copy the data folder.
     """
     data_folder.require(settings)
     losses = recovery.losses(settings.hot_log, settings.lake, settings.database_url)
     if not losses:
-        show([], "nothing is lost: nothing to do")
+        show([], "nothing is lost")
         return
     show(losses, _losses_table(losses))
     if not accept_loss:
-        ERR.print("nothing was changed; readership recover --accept-loss goes on without what is lost", soft_wrap=True)
+        ERR.print(
+            "nothing was changed; to go on without the lost data, run readership recover --accept-loss", soft_wrap=True
+        )
         return
     data_folder.make(settings)
     lock = service_lock.acquire(settings.data, settings.run, lambda text: ERR.print(text, soft_wrap=True))
     _accept(settings, losses, another_node)
     lock.release()
-    ERR.print("accepted; next: readership recover once more, then readership doctor", soft_wrap=True)
+    ERR.print("accepted; next: run readership recover again, then readership doctor", soft_wrap=True)
 
 
 def _accept(settings: Settings, losses: Sequence[Loss], another_node: bool) -> None:
+    """Accept the losses of the tables, or else those of the hot log and the control database."""
     stores = {loss.store for loss in losses}
     if stores & {str(settings.lake / spec.name) for spec in delta_table.TABLES}:
         with closing(batches.connect(settings.hot_log)) as hot:
@@ -64,12 +69,13 @@ def _accept(settings: Settings, losses: Sequence[Loss], another_node: bool) -> N
 
 
 def _accept_hot_log(settings: Settings, another_node: bool) -> None:
+    """Create or repair the hot log, with the recent event ids of the lake, and load it."""
     now = datetime.now(UTC)
     with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
         deduplication.create(hot)
         ledger.create(hot)
-        for some in recovery.event_ids(settings.lake, database, now - timedelta(seconds=deduplication.REMEMBERED_S)):
-            deduplication.add_event_ids(hot, some)
+        for ids in recovery.event_ids(settings.lake, database, now - timedelta(seconds=deduplication.REMEMBERED_S)):
+            deduplication.add_event_ids(hot, ids)
         with durability.durable_writes(hot, settings.lake, LOCK_WAIT_S):
             recovery.accept_hot_log(hot, settings.lake, database, now, another_node)
         load(hot, settings.lake, LOCK_WAIT_S)

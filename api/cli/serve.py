@@ -28,11 +28,11 @@ from warehouse.query.time_range import FIRST
 
 LOG = logging.getLogger("readership.service")
 PORT, DEMO_PORT = 8000, 8001
-"""Default ports; a demo runs beside a service."""
-PROJECT = "demo"
+"""Default ports of `serve` and `demo`; they differ so that a demo can run beside a service."""
+DEMO_PROJECT = "demo"
 SAMPLE = Path(__file__).parents[2] / "sample_data" / "access.log"
-SHOWN_PATHS = 10
-COMMANDS = """\
+PATHS_SHOWN = 10
+DEMO_COMMANDS = """\
 # an AI agent reads a page
 curl -w "\\n" -X POST {url}/v1/analytics/demo/hits -H "Authorization: Bearer {key}" \\
   -H "Content-Type: application/json" \\
@@ -43,22 +43,40 @@ curl -w "\\n" -X POST {url}/v1/analytics/demo/hits -H "Content-Type: application
   -A "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0" \\
   -d '{{"url": "https://example.com/docs/hello"}}'
 
-# both are in the export at once
+# the export has both at once
 curl -w "\\n" "{url}/v1/analytics/demo/views?dateFrom={today}" -H "Authorization: Bearer {key}"
 
-# and why
+# why GPTBot is an AI agent
 curl -w "\\n" -G {url}/v1/classify --data-urlencode "userAgent=GPTBot/1.3" -H "Authorization: Bearer {key}"
 """
 
 
-def _serving(port: int) -> Callable[[Any], Any]:
-    """Return a decorator that adds the options of the commands that serve; `port` is the default."""
+def _server_options(port: int) -> Callable[[Any], Any]:
+    """Return a decorator that adds the options of a command that serves HTTP; `port` is the default."""
 
     def add(command: Any) -> Any:
         for option in (
-            click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="HTTP processes."),
-            click.option("--port", type=click.IntRange(0, 65535), default=port, show_default=True),
-            click.option("--host", default="127.0.0.1", show_default=True),
+            click.option(
+                "--workers",
+                type=click.IntRange(1, 64),
+                default=1,
+                show_default=True,
+                help="Number of processes that answer HTTP requests.",
+            ),
+            click.option(
+                "--port",
+                type=click.IntRange(0, 65535),
+                default=port,
+                show_default=True,
+                help="Port to listen on; 0 for any free port.",
+            ),
+            click.option(
+                "--host",
+                default="127.0.0.1",
+                show_default=True,
+                metavar="ADDRESS",
+                help="Address to listen on; 0.0.0.0 or :: for all interfaces.",
+            ),
         ):
             command = option(command)
         return command
@@ -67,12 +85,15 @@ def _serving(port: int) -> Callable[[Any], Any]:
 
 
 @click.command("serve")
-@_serving(PORT)
+@_server_options(PORT)
 @click.pass_obj
 def serve_(settings: Settings, host: str, port: int, workers: int) -> None:
-    """Serve HTTP, load the hot log into the lake and keep the lake in order."""
+    """Run the service until SIGTERM or Ctrl-C.
+
+    It serves HTTP, loads the hot log into the lake, maintains the lake and runs agent jobs.
+    """
     logs.configure(settings.log_level)
-    lock = _sole_service(settings)
+    lock = _lock_data_folder(settings)
     listener = serve.listen(host, port)
     public = f", for visitors at {settings.base_url}" if settings.base_url else ""
     LOG.info("Readership listens at %s%s, data in %s", serve.place(listener), public, settings.data)
@@ -80,25 +101,26 @@ def serve_(settings: Settings, host: str, port: int, workers: int) -> None:
 
 
 @click.command("demo")
-@_serving(DEMO_PORT)
+@_server_options(DEMO_PORT)
 @click.pass_obj
 def demo_(settings: Settings, host: str, port: int, workers: int) -> None:
-    """Fill an empty data folder with the sample log, show who reads it, and serve.
+    """Serve a sample site, with its traffic of some weeks.
 
-    It has its own data folder and port, so that it runs beside a service. Each start prints a new key.
+    Imports the sample log into an empty data folder, prints the site's readers and commands to try with a new key, and
+    then serves. The defaults of data folder and port differ from those of serve: a demo can run beside a service.
     """
     logs.configure(settings.log_level)
-    lock = _sole_service(settings)
+    lock = _lock_data_folder(settings)
     listener = serve.listen(host, port)
     show_demo(settings, serve.url(listener), serve.place(listener))
     serve.serve(settings, listener, workers, lock)
 
 
-def _sole_service(settings: Settings) -> ServiceLock:
+def _lock_data_folder(settings: Settings) -> ServiceLock:
     """Take the lock of the service and prepare the data folder.
 
     Raises:
-        FolderInUse: another service runs on it.
+        FolderInUse: another service runs on the data folder.
     """
     data_folder.make(settings)
     lock = service_lock.acquire(settings.data, settings.run, LOG.warning)
@@ -108,21 +130,24 @@ def _sole_service(settings: Settings) -> ServiceLock:
 
 
 def show_demo(settings: Settings, url: str, place: str) -> None:
-    """Fill an empty data folder, then print what is in it and what to try."""
+    """Fill an empty data folder; print its export, and commands to try.
+
+    `place` is the service's address for a message: see `serve.place`.
+    """
     now = datetime.now(UTC)
     engine = database.connect(settings.database_url)
     _fill(engine, settings, int(now.timestamp()))
-    # The token of an earlier demo's key is not stored: that key stays valid, and this run has its own.
-    key = keys.create(engine, PROJECT, PROJECT, "write", None, int(now.timestamp()))[1]
+    # The token of an earlier demo's key is not stored. That key stays valid, and this run creates another one.
+    key = keys.create(engine, DEMO_PROJECT, DEMO_PROJECT, "write", None, int(now.timestamp()))[1]
     engine.dispose()
     _show_export(settings, now)
     ERR.print(
-        f"\nReadership listens at {place}, data in {settings.data}; its reference is {url}/docs.\n"
-        "Try, in another terminal:\n",
+        f"\nReadership listens at {place}, data in {settings.data}; API reference: {url}/docs\n"
+        "Try in another terminal:\n",
         soft_wrap=True,
     )
     OUT.print(
-        COMMANDS.format(url=url, key=key, today=now.date().isoformat()),
+        DEMO_COMMANDS.format(url=url, key=key, today=now.date().isoformat()),
         markup=False,
         highlight=False,
         soft_wrap=True,
@@ -130,21 +155,21 @@ def show_demo(settings: Settings, url: str, place: str) -> None:
 
 
 def _fill(engine: sa.Engine, settings: Settings, now_s: int) -> None:
-    """The project, with the sample log in it, if it is not there yet."""
+    """Create the project and import the sample log, unless the project exists."""
     try:
-        projects.find(engine, PROJECT)
+        projects.find(engine, DEMO_PROJECT)
     except ProjectNotFound:
         ERR.print(f"Importing the sample log, {SAMPLE.name} ...", highlight=False)
         with closing(batches.connect(settings.hot_log)) as hot:
             options = Options(ledger_from_us=ledger_from_us(settings))
-            import_logs(hot, settings.lake, PROJECT, [str(SAMPLE)], time.time, options)
-        projects.create(engine, PROJECT, (projects.ANY_ORIGIN,), now_s)
+            import_logs(hot, settings.lake, DEMO_PROJECT, [str(SAMPLE)], time.time, options)
+        projects.create(engine, DEMO_PROJECT, (projects.ANY_ORIGIN,), now_s)
 
 
 def _show_export(settings: Settings, now: datetime) -> None:
     views = Reports(SnapshotReader(settings.hot_log, settings.lake, HOT_COLUMNS), settings.run / "spill")
-    found = report(views.ranking(PROJECT, FIRST, None, now), SHOWN_PATHS, 0)
+    page = report(views.ranking(DEMO_PROJECT, FIRST, None, now), PATHS_SHOWN, 0)
     views.close()
-    rows = [(row.path, row.human, row.ai, row.total) for row in found.views]
-    total = ("all paths", found.totals.human, found.totals.ai, found.totals.total)
+    rows = [(row.path, row.human, row.ai, row.total) for row in page.views]
+    total = ("all paths", page.totals.human, page.totals.ai, page.totals.total)
     OUT.print(table(("path", "human", "AI", "total"), [*rows, total], title="Who reads the sample site"))

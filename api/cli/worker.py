@@ -20,14 +20,17 @@ LOG = logging.getLogger("readership.service")
 
 
 @click.command()
-@click.option("--metrics-port", type=click.IntRange(1, 65_535), help="Where this machine finds what it counts.")
+@click.option("--metrics-port", type=click.IntRange(1, 65_535), help="Port of /metrics on 127.0.0.1. [default: none]")
 @click.pass_obj
 def worker(settings: Settings, metrics_port: int | None) -> None:
-    """Load the hot log, keep the lake in order and work on agent jobs, without HTTP, until SIGTERM."""
+    """Run a service without HTTP until SIGTERM or Ctrl-C.
+
+    It loads the hot log into the lake, maintains the lake and runs agent jobs. It may run beside a service.
+    """
     logs.configure(settings.log_level)
     data_folder.prepare(settings)
     if metrics_port is not None:
-        _show_metrics(metrics_port)
+        _serve_metrics(metrics_port)
     signals: list[int] = []  # not an Event: a signal handler must not wait for the lock of one
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: signals.append(number))
@@ -42,7 +45,7 @@ def worker(settings: Settings, metrics_port: int | None) -> None:
     maintenance.close()
 
 
-def _show_metrics(port: int) -> None:
+def _serve_metrics(port: int) -> None:
     try:
         start_http_server(port, "127.0.0.1")
     except OSError as error:

@@ -77,7 +77,7 @@ def test_hits_that_wait_in_the_hot_log_are_counted_on_standard_error(compacted: 
         batches.append(hot, pa.RecordBatch.from_pylist([view()], HOT), NOON.timestamp())
     for table in ("hits", "daily_views"):
         out, err = run(data, "files", table)
-        assert err == "1 hit waits in the hot log and in no file; `readership flush` loads what waits\n"
+        assert err == "1 hit is in the hot log and in no file yet; to load the hot log, run readership flush\n"
     run(data, "flush")
     out, err = run(data, "files", "hits")
     assert (rows(f"read_parquet({out.splitlines()})"), err) == (2 * VIEWS + 1, "")
@@ -87,7 +87,11 @@ def test_a_table_without_files_has_no_paths_and_no_sql(tmp_path: Path) -> None:
     new_key(tmp_path / "data")
     assert run(tmp_path / "data", "files", "hits") == ("", "")
     done = readership("--data", str(tmp_path / "data"), "files", "hits", "--sql")
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "Error: table hits has no files yet\n")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        "Error: table hits has no files yet; run readership flush if hits wait in the hot log\n",
+    )
 
 
 def test_the_readme_of_the_lake_explains_how_to_read_it(compacted: Path) -> None:

@@ -136,7 +136,7 @@ def test_parquet_is_not_poured_into_a_terminal(service: Running) -> None:
 def test_what_a_form_cannot_hold_is_said_with_a_way_out(service: Running) -> None:
     refused = service.run("sql", "SELECT to_days(1) AS apart", "--format", "parquet")
     assert refused.returncode == 1
-    assert "parquet cannot hold this" in refused.stderr
+    assert "parquet cannot represent the result" in refused.stderr
     assert "CAST the column AS VARCHAR" in refused.stderr
 
 
@@ -154,7 +154,7 @@ def test_what_a_form_cannot_hold_is_said_with_a_way_out(service: Running) -> Non
 def test_a_time_that_no_calendar_of_ours_has_is_refused_in_one_line(service: Running, time: str, form: str) -> None:
     refused = service.run("sql", f"SELECT {time} AS far", "--format", form)
     assert refused.returncode == 1
-    assert refused.stderr.startswith(f"Error: {form} cannot hold this: a time in column far is outside")
+    assert refused.stderr.startswith(f"Error: {form} cannot represent the result: a time in column far is outside")
     assert refused.stderr.endswith("CAST the column AS VARCHAR\n")
     assert refused.stderr.count("\n") == 1
 

@@ -54,7 +54,7 @@ def test_the_demo_has_its_own_folder_unless_one_is_given(tmp_path: Path, monkeyp
 def test_the_demo_has_its_own_port() -> None:
     ports = {
         command: re.search(
-            r"--port .*?\[default: (\d+)", CliRunner().invoke(main, [command, "--help"]).stdout, re.DOTALL
+            r"--port .*?\[default:\s+(\d+)", CliRunner().invoke(main, [command, "--help"]).stdout, re.DOTALL
         )
         for command in ("serve", "demo")
     }
