@@ -13,7 +13,7 @@
 - `cache`: the cache of keys and projects.
 - `routes`: one module for each resource.
 - `reference`: the OpenAPI description and its page.
-- `maintenance`: the thread that loads and compacts the lake.
+- `maintenance`: the thread that loads, compacts and vacuums the lake.
 - `metrics`: the metrics of the service.
 - `errors`: errors of this package.
 """

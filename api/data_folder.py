@@ -1,4 +1,4 @@
-"""A data folder with all that the service and the commands need."""
+"""The data folder: creation, permissions and checks before a command uses it."""
 
 import logging
 import stat
@@ -22,18 +22,18 @@ from warehouse.lake.lock import write_lock
 LOG = logging.getLogger("readership.data")
 OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
 OURS = frozenset((HOT_LOG, LAKE, RUN, JOBS, CONTROL, ".lock", "lost+found"))
-"""Names in a data folder, and the folder that a new file system begins with."""
+"""Names of files in a data folder; `lost+found` is in the root of each new file system."""
 
 
 def prepare(settings: Settings) -> None:
-    """Make what the service needs in its data folder; safe to repeat, and beside a running service.
+    """Create the missing parts of a data folder; safe to repeat, and beside a running service.
 
     Raises:
         StoreTooNew: a newer release wrote a store; no store is changed.
-        DataIncomplete: the hot log or the control database is missing or older than the lake; the same.
+        DataIncomplete: the hot log or the control database is missing or older than the lake; no store is changed.
         ControlUnreadable: the control database is damaged.
     """
-    from warehouse.control import database  # noqa: PLC0415  # SQLAlchemy: see `warehouse.standing`
+    from warehouse.control import database  # noqa: PLC0415  # SQLAlchemy takes half of a command's start time
 
     require_whole_control(settings)
     prepare_lake(settings)
@@ -44,18 +44,18 @@ def prepare(settings: Settings) -> None:
 
 
 def make(settings: Settings) -> None:
-    """Make the folders that every command expects."""
+    """Create the folders that every command expects."""
     _make_private(settings.data)
     for each in (settings.run, settings.lake):
         disk.make_folder(each)
 
 
 def prepare_lake(settings: Settings) -> None:
-    """Make what hits are stored in.
+    """Create the missing parts of the hot log and the lake.
 
     Raises:
         StoreTooNew: a newer release wrote a store; no store is changed.
-        DataIncomplete: the hot log is missing or older than the lake, or the lake lacks what was stored in it.
+        DataIncomplete: the hot log is missing or older than the lake, or the lake lacks commits that it had.
     """
     completeness.require_identity(settings.hot_log, settings.lake)
     delta_table.refuse_newer(settings.lake)
@@ -79,10 +79,9 @@ def write_lake_files(settings: Settings) -> None:
 
 
 def _make_private(folder: Path) -> None:
-    """Create the folder with mode 0700, or remove the permissions of group and others from an existing one.
+    """Create a folder with mode 0700, or remove the permissions of group and others from an existing one.
 
-    A folder that also contains files of other programs, such as /tmp, keeps its mode: the warning is the operator's to
-    act on.
+    A folder that also contains files of other programs, such as /tmp, keeps its mode, and a warning is logged.
     """
     disk.make_folder(folder, 0o700)
     mode = stat.S_IMODE(folder.stat().st_mode)
@@ -97,7 +96,7 @@ def _make_private(folder: Path) -> None:
 
 @cache
 def _warn(text: str) -> None:
-    """Log a warning once in a process: a service makes its folders twice. A command without a log prints it."""
+    """Log a warning once per process, because a service creates its folders twice."""
     LOG.warning("%s", text)
 
 
@@ -107,7 +106,7 @@ def _is_ours(name: str) -> bool:
 
 def require_whole_control(settings: Settings) -> None:
     """Raise DataIncomplete if the control database is missing or empty beside hits, or is another one."""
-    from warehouse.control import database  # noqa: PLC0415  # SQLAlchemy: see `warehouse.standing`
+    from warehouse.control import database  # noqa: PLC0415  # SQLAlchemy takes half of a command's start time
 
     completeness.require_control(lambda: database.read_identity(settings.database_url), settings.hot_log, settings.lake)
 
@@ -131,16 +130,18 @@ def require_control_database(settings: Settings) -> None:
     if settings.database_url == sqlite_url(file):
         require(settings)
     else:
-        import sqlalchemy as sa  # noqa: PLC0415  # see `warehouse.standing`
+        import sqlalchemy as sa  # noqa: PLC0415  # takes half of a command's start time
 
         url = sa.make_url(settings.database_url)
         if url.get_backend_name() != "sqlite" or not url.database:
             return
         file = Path(url.database.removeprefix("file:"))  # SQLite also takes a URI
     if not file.exists():
-        raise NoData(f"there is no control database at {file}; restore it from a backup, or name another")
+        raise NoData(
+            f"there is no control database at {file}; restore it from a backup, or set READERSHIP_DATABASE_URL"
+        )
 
 
 def _locked(settings: Settings) -> AbstractContextManager[None]:
-    """Two that make a SQLite file at one time get "database is locked"."""
+    """Lock the folder: two processes that create a SQLite file at once get "database is locked"."""
     return write_lock(settings.data, wait_s=60)

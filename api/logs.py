@@ -13,7 +13,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a record: time, level, logger, message, the record's `fields`, and the traceback if any."""
+    """One JSON object per record: time, level, logger, message, the record's `fields`, and the traceback if any."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -28,18 +28,20 @@ class JsonLines(logging.Formatter):
         return _ENCODER.encode(line).decode()
 
 
-class Plain(logging.Formatter):
-    """The same for a person: time, message, and the traceback if any."""
+class ShortText(logging.Formatter):
+    """One line of text per record: time and message, followed by the traceback if any."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
 
 
 def configure(level: str = "info") -> None:
-    """Send the service's records of a level of settings.LOG_LEVELS or above to standard error, and those of libraries
-    from warnings up. Warnings and uncaught errors of Python become records too."""
+    """Log to standard error: this program's records from `level` up, one of settings.LOG_LEVELS.
+
+    Records of libraries are logged from warnings up. Python's warnings and uncaught errors become records, too.
+    """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Plain() if IS_TERMINAL else JsonLines())
+    handler.setFormatter(ShortText() if IS_TERMINAL else JsonLines())
     least = logging.getLevelNamesMapping()[level.upper()]
     logging.basicConfig(handlers=[handler], level=max(least, logging.WARNING), force=True)
     logging.getLogger("readership").setLevel(least)

@@ -1,4 +1,4 @@
-"""What is counted, for Prometheus; over all workers where `shared_counters.join` was called before the import."""
+"""Metrics for Prometheus. They are sums over all workers if `shared_counters.join` was called before the import."""
 
 import os
 from collections import Counter as Counted
@@ -17,12 +17,12 @@ from ingest.hotlog.deduplication import Receipt
 
 FIELDS = frozenset({"path", "url", "referrer", "eventId", "userAgent", "timestamp", "status", "format"})
 
-HITS = Counter("readership_hits", "Hits of posts, by what became of them", ["source", "outcome"])
-REJECTED = Counter("readership_rejected_hits", "Hits rejected, by the field at fault", ["field"])
+HITS = Counter("readership_hits", "Hits in posts, by outcome", ["source", "outcome"])
+REJECTED = Counter("readership_rejected_hits", "Hits rejected, by the invalid field", ["field"])
 REQUESTS = Counter("readership_requests", "HTTP requests", ["route", "method", "status"])
 SECONDS = Histogram(
     "readership_request_seconds",
-    "Seconds from a request to the end of its answer",
+    "Seconds from a request to the end of its response",
     ["route"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
@@ -30,38 +30,39 @@ LOADS = Counter("readership_loads", "Loads of the hot log into the lake", ["outc
 LOADED = Counter("readership_loaded_hits", "Hits moved into the lake")
 TURN_SECONDS = Histogram(
     "readership_job_turn_seconds",
-    "Seconds that a turn of an agent job took",
+    "Duration of a turn of an agent job, in seconds",
     ["outcome"],
     buckets=(1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200),
 )
-DELIVERIES = Counter("readership_webhook_deliveries", "Attempts to tell a webhook of an agent job", ["outcome"])
+DELIVERIES = Counter("readership_webhook_deliveries", "Attempts to notify a webhook of an agent job", ["outcome"])
 
 _ACCEPTED = {source: HITS.labels(source, "accepted") for source in ("beacon", "server")}
 _DUPLICATES = {source: HITS.labels(source, "duplicate") for source in ("beacon", "server")}
 
 
 def count_hits(source: str, receipt: Receipt) -> None:
+    """Count the accepted and the duplicate hits of a post."""
     _ACCEPTED[source].inc(receipt.accepted)
     if receipt.duplicates:
         _DUPLICATES[source].inc(receipt.duplicates)
 
 
 @lru_cache(1_000)
-def _of_route(route: str, method: str, status: int) -> tuple[Counter, Histogram]:
-    """A look-up of labels costs more than the count itself."""
+def _route_metrics(route: str, method: str, status: int) -> tuple[Counter, Histogram]:
+    """Return the counter and the histogram of a route. Cached: the look-up of labels takes longer than the count."""
     return REQUESTS.labels(route, method, status), SECONDS.labels(route)
 
 
 def count_request(route: str, method: str, status: int, seconds: float) -> None:
-    requests, took = _of_route(route, method, status)
+    requests, took = _route_metrics(route, method, status)
     requests.inc()
     took.observe(seconds)
 
 
 def count_rejected(rejected: Iterable[Rejection]) -> None:
     fields = Counted(rejection.field if rejection.field in FIELDS else "other" for rejection in rejected)
-    for field, times in fields.items():
-        REJECTED.labels(field).inc(times)
+    for field, count in fields.items():
+        REJECTED.labels(field).inc(count)
 
 
 def count_turn(seconds: float, succeeded: bool) -> None:
@@ -73,24 +74,28 @@ def count_delivery(outcome: Outcome) -> None:
 
 
 class _Waiting(Collector):
-    """Gauges of what waits now, computed for one answer. prometheus_client's own Gauge would be shared as the workers'
-    counters are: a second time, for each process, also after its death."""
+    """Gauges of waiting hits and agent jobs, computed for one response.
+
+    A Gauge of prometheus_client would have one value per process in the shared files, also after a process has died.
+    """
 
     def __init__(self, rows: int, stats: QueueStats) -> None:
         self._rows, self._stats = rows, stats
 
     def collect(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily("readership_waiting_hits", "Hits in the hot log, not in the lake yet", self._rows)
+        yield GaugeMetricFamily(
+            "readership_waiting_hits", "Hits in the hot log that are not in the lake yet", self._rows
+        )
         jobs = GaugeMetricFamily("readership_jobs", "Agent jobs, by status", labels=["status"])
         for status in Status:
             jobs.add_metric([status], self._stats.jobs.get(status, 0))
         yield jobs
-        waits = "Seconds that the turn which has waited longest has waited for a worker"
-        yield GaugeMetricFamily("readership_job_queue_age_seconds", waits, self._stats.waiting_s)
+        age = "Waiting time of the oldest queued turn of an agent job, in seconds"
+        yield GaugeMetricFamily("readership_job_queue_age_seconds", age, self._stats.waiting_s)
 
 
 def exposition(waiting_rows: int, stats: QueueStats) -> bytes:
-    """Return the text format: the counts of every worker if they share a folder, and what waits now."""
+    """Return the text format: the counters, of all workers if they share a folder, and the gauges."""
     registry = REGISTRY
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         registry = CollectorRegistry()

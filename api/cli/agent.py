@@ -119,6 +119,6 @@ def _current(engine: sa.Engine, id: str) -> Configuration | None:
 
 
 def _cell(value: object) -> str:
-    if isinstance(value, list | tuple):
+    if isinstance(value, tuple):
         return shlex.join(value)
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

@@ -96,7 +96,7 @@ def serve_(settings: Settings, host: str, port: int, workers: int) -> None:
     lock = _lock_data_folder(settings)
     listener = serve.listen(host, port)
     public = f", for visitors at {settings.base_url}" if settings.base_url else ""
-    LOG.info("Readership listens at %s%s, data in %s", serve.place(listener), public, settings.data)
+    LOG.info("Readership listens at %s%s, data in %s", serve.described_url(listener), public, settings.data)
     serve.serve(settings, listener, workers, lock)
 
 
@@ -112,7 +112,7 @@ def demo_(settings: Settings, host: str, port: int, workers: int) -> None:
     logs.configure(settings.log_level)
     lock = _lock_data_folder(settings)
     listener = serve.listen(host, port)
-    show_demo(settings, serve.url(listener), serve.place(listener))
+    show_demo(settings, serve.url(listener), serve.described_url(listener))
     serve.serve(settings, listener, workers, lock)
 
 
@@ -129,10 +129,10 @@ def _lock_data_folder(settings: Settings) -> ServiceLock:
     return lock
 
 
-def show_demo(settings: Settings, url: str, place: str) -> None:
+def show_demo(settings: Settings, url: str, described_url: str) -> None:
     """Fill an empty data folder; print its export, and commands to try.
 
-    `place` is the service's address for a message: see `serve.place`.
+    `described_url` is the URL for a message: see `serve.described_url`.
     """
     now = datetime.now(UTC)
     engine = database.connect(settings.database_url)
@@ -142,7 +142,7 @@ def show_demo(settings: Settings, url: str, place: str) -> None:
     engine.dispose()
     _show_export(settings, now)
     ERR.print(
-        f"\nReadership listens at {place}, data in {settings.data}; API reference: {url}/docs\n"
+        f"\nReadership listens at {described_url}, data in {settings.data}; API reference: {url}/docs\n"
         "Try in another terminal:\n",
         soft_wrap=True,
     )

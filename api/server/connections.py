@@ -21,15 +21,15 @@ from api.http.problems import RETRY_AFTER_S, Problem
 HEAD_S = 30.0
 """Timeout for the whole head of a request, in seconds, from the connection's start or the last response."""
 CONNECTIONS_MAX = 10_000
-"""Maximum number of connections of one process; an idle one takes some 7 KiB."""
+"""Maximum number of connections of one process; an idle connection takes about 7 KiB."""
 DESCRIPTORS_MAX = 16_384
-"""Soft limit of file descriptors that a process asks for, as far as its hard limit allows."""
+"""Soft limit of file descriptors that a process sets, if its hard limit allows."""
 DESCRIPTORS_RESERVED = 256
 """File descriptors for everything but connections: databases, Parquet files, threads, agent jobs."""
 
 
 def raise_descriptor_limit() -> None:
-    """Raise the soft limit of open files of this process, which its children inherit, towards the hard limit."""
+    """Raise the soft limit of open files of this process towards the hard limit. Child processes inherit the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = DESCRIPTORS_MAX if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_MAX)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -37,7 +37,7 @@ def raise_descriptor_limit() -> None:
 
 
 def connections_max() -> int:
-    """Return how many connections this process may have under its soft limit of open files."""
+    """Return the maximum number of connections under the soft limit of open files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return CONNECTIONS_MAX
@@ -54,8 +54,8 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
 class Connection(HttpToolsProtocol):
     """An HTTP connection with a timeout for the head of each request.
 
-    Past the maximum, a new connection takes the place of the one that has waited longest for a request. If none waits,
-    its request is answered 503.
+    Above the maximum number, a new connection replaces the one that has waited longest for a request. If no connection
+    waits for a request, the request of the new one is answered 503.
     """
 
     head_s: ClassVar[float] = HEAD_S
@@ -105,7 +105,10 @@ class Connection(HttpToolsProtocol):
         self.transport.abort()
 
     def _check(self) -> None:
-        """Close the connection if the head of its request is late. One timer per connection costs requests nothing."""
+        """Close the connection if the head of its request is late.
+
+        One timer runs for the whole connection, so that requests neither start nor stop timers.
+        """
         now_s = self.loop.time()
         left_s = self._waiting.get(self, now_s) + self.head_s - now_s
         if left_s <= 0:
@@ -115,7 +118,7 @@ class Connection(HttpToolsProtocol):
 
 
 def with_base_url(base_url: str) -> type[Connection]:
-    """Return the class of connections whose refusals have problem types below a base URL."""
+    """Return a class of connections whose 503 responses have problem types that begin with `base_url`."""
 
     class WithBaseUrl(Connection):
         refusal = RequestMiddleware(_refuse, {}, base_url)

@@ -14,15 +14,15 @@ from api.settings import Settings
 def work(
     number: int, counters: Path, listener: socket.socket, lock: ServiceLock, reports: Connection, settings: Settings
 ) -> None:
-    """Serve HTTP until a signal ends the process, whose share of the lock ends with it.
+    """Serve HTTP until SIGTERM. The share of the lock ends with the process.
 
-    Write a message to `reports`, which does not block, once the worker has started.
+    `reports` is a non-blocking pipe. The worker sends one message when it has started.
     """
     shared_counters.join(counters, number)
     from api.server import serve  # noqa: PLC0415  # it imports `api.metrics`: see `join`
 
     def report() -> None:
-        with suppress(BlockingIOError):  # the pipe is full of the reports of earlier workers
+        with suppress(BlockingIOError):  # the pipe is full of messages of earlier workers
             reports.send_bytes(b".")
 
     serve.run(partial(serve.worker_app, settings), listener, settings, on_start=report)

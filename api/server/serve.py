@@ -1,4 +1,4 @@
-"""The processes of a running service: one, or a supervisor with several workers behind one socket."""
+"""The processes of a running service: one, or a supervisor with several workers that share a socket."""
 
 import gc
 import multiprocessing
@@ -26,23 +26,25 @@ from api.server.supervisor import Supervisor
 from api.settings import Settings
 
 DRAIN_S = 10
-"""For how long a stopping worker lets requests in flight end. Supervisors wait for 10 s (Docker) to 90 s (systemd), and
-kill then."""
+"""Time that a stopping worker gives to requests in flight, in seconds. By default Docker kills after 10 s, and systemd
+after 90 s."""
 BACKLOG = 2048
-ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  # compared, not bound
-"""Hosts that mean all interfaces, each with its address on this machine."""
+"""Maximum number of connections that wait to be accepted."""
+ALL_INTERFACES = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  # compared, not bound
+"""Addresses that mean all interfaces, each with the address that a browser on this machine uses."""
 GC_THRESHOLD = (10_000, 20, 50)
+"""Thresholds of Python's garbage collector, above its defaults because requests create few cyclic objects."""
 
 
 def serve(settings: Settings, listener: socket.socket, workers: int, lock: ServiceLock) -> None:
-    """Serve until SIGTERM or SIGINT; requests in flight are answered and the hot log is loaded before this returns.
+    """Serve until SIGTERM or SIGINT, answer the requests in flight, load the hot log, and return.
 
     Raises:
-        SystemExit: no worker could start, or one had to be killed at the end.
+        SystemExit: no worker could start, or a worker did not end and was killed.
     """
     connections.raise_descriptor_limit()
     _forget_limits(settings.limits)
-    # Made here: of two workers that make a SQLite file at one time one is told that it is locked, and cannot start.
+    # Created before the workers start: two processes that create a SQLite file at once get "database is locked".
     RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret).close()
     if workers == 1:
         run(partial(worker_app, settings), listener, settings, lock.mark_ending)
@@ -68,20 +70,21 @@ def run(
 ) -> None:
     """Serve the app that `factory` creates in this process, until a signal ends the process.
 
-    Call `on_start` once the server accepts connections, and `on_end` at the signal.
+    `on_start` is called once the server accepts connections, and `on_end` by the signal's handler.
     """
     server = _Server(_config(factory, settings), on_end, on_start)
     for number in (signal.SIGTERM, signal.SIGINT):
-        # A signal that comes before uvicorn handles it counts. uvicorn raises it once more at its end: status 0.
+        # Handles a signal that arrives before uvicorn sets the same handler. uvicorn raises the signal again at its
+        # end, and because of this handler the exit status is 0.
         signal.signal(number, server.handle_exit)
     try:
         server.run(sockets=[listener])
     finally:
-        gc.unfreeze()  # else DuckDB's bindings take what `settle` froze for leaks, and say so at the exit
+        gc.unfreeze()  # else DuckDB's bindings print the objects that `settle` froze as leaks
 
 
 class _Server(uvicorn.Server):
-    """A server that reports its start and the signal that ends it."""
+    """A server that calls a function at its start, and another one at the signal that ends it."""
 
     def __init__(self, config: uvicorn.Config, on_end: Callable[[], None], on_start: Callable[[], None]) -> None:
         super().__init__(config)
@@ -92,8 +95,10 @@ class _Server(uvicorn.Server):
         self._on_start()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Leave queued turns of agent jobs to other processes at once: the app's lifespan ends only after the last
-        response."""
+        """End the server; leave queued turns of agent jobs to other processes already now.
+
+        The app's lifespan, which stops its worker of agent jobs, ends only after the last response.
+        """
         self._on_end()
         if self.started and (state := self.lifespan.state.get("running")):
             state.agents.stop_claiming()
@@ -117,7 +122,11 @@ def _config(factory: Callable[[], ASGIApp], settings: Settings) -> uvicorn.Confi
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens at host and port; port 0 takes a free one. Raises AddressInUse."""
+    """Return a socket that listens at host and port; port 0 is any free port.
+
+    Raises:
+        AddressInUse: the address cannot be bound.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -125,24 +134,28 @@ def listen(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        raise AddressInUse(f"cannot listen at {host}:{port}: {error.strerror}; name another with --port") from None
+        raise AddressInUse(
+            f"cannot listen at {host}:{port}: {error.strerror}; choose another with --host and --port"
+        ) from None
     listener.listen(BACKLOG)
     listener.set_inheritable(True)
     return listener
 
 
 def url(listener: socket.socket) -> str:
-    """Where a browser on this machine finds the listener."""
+    """Return the URL of the listener for a browser on this machine."""
     host, port = listener.getsockname()[:2]
-    shown = ANYWHERE.get(host, f"[{host}]" if ":" in host else host)
+    shown = ALL_INTERFACES.get(host, f"[{host}]" if ":" in host else host)
     return f"http://{shown}:{port}"
 
 
-def place(listener: socket.socket) -> str:
-    """Return the URL of the listener, for a message. A listener on all interfaces is named by an address that other
-    machines can use, if this machine has one."""
+def described_url(listener: socket.socket) -> str:
+    """Return the URL of the listener for a message.
+
+    For a listener on all interfaces the message has an address that other machines can use, if there is one.
+    """
     host, port = listener.getsockname()[:2]
-    if host not in ANYWHERE:
+    if host not in ALL_INTERFACES:
         return url(listener)
     address = _outward_address(listener.family)
     if address is None:
@@ -154,7 +167,7 @@ def place(listener: socket.socket) -> str:
 def _outward_address(family: int) -> str | None:
     """Return the address from which this machine would send to other networks, or None without a route.
 
-    Nothing is sent: to connect a UDP socket only chooses the route.
+    No packet is sent: connecting a UDP socket only selects the route.
     """
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
@@ -175,10 +188,10 @@ def worker_app(settings: Settings) -> ASGIApp:
 
 
 def settle(log_level: str) -> None:
-    """Turn this process into a worker: its log, and its garbage collection.
+    """Configure the log and the garbage collection of a worker process.
 
-    What was imported stays for good and is no longer looked through; of what requests make, little is garbage that only
-    the collector finds. With Python's defaults it took a third of the time of a small post.
+    Imported objects live as long as the process, so they are frozen: the collector does not visit them. With Python's
+    defaults the collector took a third of the time of a small post.
     """
     logs.configure(log_level)
     gc.collect()
@@ -187,12 +200,12 @@ def settle(log_level: str) -> None:
 
 
 def _end_with(sentinel: int) -> None:
-    """Stop this worker, in good order, when the process that started it is gone, however it went."""
+    """Wait until the parent process has ended, also by SIGKILL, and then send SIGTERM to this process."""
     wait([sentinel])
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _forget_limits(file: Path) -> None:
-    """The counts of addresses are of one run of the service, like the secret of their hashes."""
+    """Delete the counts of beacons: their keys are hashes with the run secret, which another run does not have."""
     for each in (file, file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")):
         each.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""The lock that makes a service the only one on its data folder.
+"""The lock that lets one service at a time use a data folder.
 
-The lock is the kernel's (flock) on a file in the run folder. The supervisor and its workers share it, so it is free
-once the last of them has ended, also after SIGKILL. The text of the file only serves messages.
+It is a kernel lock (flock) on a file in the run folder. The supervisor and its workers share the lock, so the lock is
+free once the last of them has ended, also after SIGKILL. The text of the file is only for messages.
 """
 
 import fcntl
@@ -17,13 +17,13 @@ from api.errors import FolderInUse
 
 FILE = "service.lock"
 ENDING_WAIT_S = 30.0
-"""How long a new service waits for one that is ending. The supervisor kills what has not ended after 25 s."""
+"""Time that a new service waits for one that is ending, in seconds. A supervisor kills its workers after 25 s."""
 POLL_S = 0.05
 _TEXT_BYTES = 32
 
 
 class ServiceLock:
-    """A share of the lock. A child process that gets it as an argument has a share of its own."""
+    """A share of the lock. A child process that gets a share as an argument has one of its own."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -33,7 +33,7 @@ class ServiceLock:
 
     def mark_ending(self) -> None:
         """Record that this service is ending: a new one then waits for it. Safe in a signal handler."""
-        with suppress(OSError):  # a full disk must not stop the end, and the mark is for messages
+        with suppress(OSError):  # a full disk must not prevent the end, and the text is only for messages
             _write(self._descriptor, "ending")
 
     def release(self) -> None:
@@ -43,8 +43,8 @@ class ServiceLock:
 def acquire(data: Path, run: Path, on_wait: Callable[[str], None], ending_wait_s: float = ENDING_WAIT_S) -> ServiceLock:
     """Return the lock of a data folder, whose run folder exists.
 
-    A service that is ending, or whose workers outlive their killed parent for a moment, is waited for; `on_wait` is
-    called once with a message before the wait.
+    It waits for a service that is ending, or whose workers still run after their supervisor was killed. `on_wait` is
+    called once before the wait, with a message.
 
     Raises:
         FolderInUse: another service runs on the folder.
@@ -56,8 +56,8 @@ def acquire(data: Path, run: Path, on_wait: Callable[[str], None], ending_wait_s
         if state == "serving" and _is_alive(pid):
             os.close(descriptor)
             raise FolderInUse(
-                f"another service (process {pid}) runs on the data folder {data}: end it first, or name another folder"
-                " with --data"
+                f"another service (process {pid}) runs on the data folder {data}: stop it first, or choose another"
+                " folder with --data"
             )
         if not deadline_s:
             deadline_s = time.monotonic() + ending_wait_s
@@ -66,7 +66,7 @@ def acquire(data: Path, run: Path, on_wait: Callable[[str], None], ending_wait_s
             os.close(descriptor)
             raise FolderInUse(
                 f"a process of the last service (process {pid}) still runs on the data folder {data} after"
-                f" {ending_wait_s:g} s: end it, then try again"
+                f" {ending_wait_s:g} s: stop it, then try again"
             )
         time.sleep(POLL_S)
     _write(descriptor, "serving")
@@ -81,7 +81,7 @@ def _received(descriptor: Any) -> ServiceLock:
 
 
 def _is_locked(descriptor: int) -> bool:
-    """Take the lock if it is free; return whether this process has it."""
+    """Take the lock if it is free; return whether this process has the lock."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -94,7 +94,7 @@ def _write(descriptor: int, state: str) -> None:
 
 
 def _read(descriptor: int) -> tuple[int, str]:
-    """Return the process id and the state that the owner wrote; 0 and an empty state before it wrote them."""
+    """Return the process id and the state that the owner of the lock wrote; 0 and an empty string if there are none."""
     pid, _, state = os.pread(descriptor, _TEXT_BYTES, 0).decode("ascii", "replace").strip().partition(" ")
     return (int(pid), state) if pid.isdigit() else (0, "")
 

@@ -1,8 +1,8 @@
-"""Counters in files that all workers of a service read, so that each can answer `/metrics` for all of them.
+"""Counters in files that all workers of a service read, so that each worker answers `/metrics` for all.
 
 prometheus_client writes these files through mmap. A write to a block that a full disk cannot provide kills the process
-(SIGBUS), so each file has all its blocks from the start. A file belongs to a worker's number, not to its process: a
-restarted worker continues the counts of the dead one, and the number of files is constant.
+(SIGBUS), so all blocks of each file are allocated at the start. A file belongs to a worker's number, not to its
+process: a restarted worker continues the counts of the dead one, and the number of files is constant.
 """
 
 import os
@@ -10,16 +10,16 @@ import shutil
 from pathlib import Path
 
 TYPES = ("counter", "histogram")
-"""Types of metrics that workers count with. A gauge has no meaning past its process, and is computed at each scrape."""
+"""Types of metrics in the files. Gauges are computed at each scrape: that of a dead process would have no meaning."""
 FILE_BYTES = 1 << 20
-"""Size of a file. A series takes about 200 bytes, and all routes, methods and statuses together are under 4,000."""
+"""Size of a file, in bytes. A series takes about 200 bytes, and there are fewer than 4,000 series."""
 
 
 def create(folder: Path, workers: int) -> None:
-    """Create the files, empty, in place of those of an earlier service.
+    """Create empty files, and delete those of an earlier service.
 
     Raises:
-        OSError: the disk has no space for them.
+        OSError: the disk has no space for the files.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -30,8 +30,8 @@ def create(folder: Path, workers: int) -> None:
 
 
 def join(folder: Path, number: int) -> None:
-    """Make this process count in the files of a worker's number. Call it before `api.metrics` is imported."""
+    """Make this process count in the files of worker `number`. Must be called before `api.metrics` is imported."""
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
-    from prometheus_client import values  # noqa: PLC0415  # it reads the variable when it is imported
+    from prometheus_client import values  # noqa: PLC0415  # the module reads the variable when it is imported
 
     values.ValueClass = values.MultiProcessValue(lambda: number)  # type: ignore[no-untyped-call]  # has no types

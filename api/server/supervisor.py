@@ -1,7 +1,7 @@
 """The supervisor of worker processes: it starts them, restarts those that die, and ends all of them.
 
-It waits on the kernel's notice of a process's death (a sentinel) and on signals, never on an answer from a worker, so
-that a worker in any state delays neither the restart of another one nor the end of the service.
+It waits for signals and for the sentinels of processes, by which the kernel reports a death. It never waits for a
+response of a worker, so a worker in any state delays neither the restart of another one nor the end of the service.
 """
 
 import logging
@@ -22,9 +22,9 @@ from uvicorn.config import STARTUP_FAILURE
 
 LOG = logging.getLogger("readership.supervisor")
 HEARTBEATS = 12
-"""Heartbeats of a worker in `Timeouts.silent_s`."""
+"""Number of heartbeats of a worker in `Timeouts.silent_s`."""
 RESTART_DELAYS_S = (0.0, 0.5, 1.0, 2.0, 4.0)
-"""Delay before a restart, by the number of deaths in a row before it; the last one repeats."""
+"""Delays before a restart, in seconds, by the number of deaths in a row; the last delay repeats."""
 _SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -35,15 +35,15 @@ class Timeouts:
     silent_s: float = 60
     """A worker without a heartbeat for this long is killed and replaced: it is stopped or deadlocked."""
     end_s: float = 25
-    """From the signal that ends the service to the SIGKILL of each worker that is still running. It exceeds the 10 s of
-    draining, and is below the 30 s after which the operator's own supervisor kills."""
+    """From the signal that ends the service to SIGKILL for each worker that still runs. It is longer than the 10 s for
+    requests in flight, and shorter than the 30 s after which systemd or Docker should be set to kill."""
     settled_s: float = 10
     """A worker that ran this long resets the restart delay."""
 
 
 @dataclass(slots=True)
 class _Worker:
-    """One numbered place for a worker process, and the process in it. Times are of the monotonic clock."""
+    """State of one worker number, and the process that has the number now. Times are of the monotonic clock."""
 
     number: int
     process: SpawnProcess | None = None
@@ -58,8 +58,8 @@ class _Worker:
 class Supervisor:
     """A fixed number of processes that each call `target(number, *arguments)`; numbers count from 0.
 
-    A number is in use by one process at a time. Each start pickles the arguments again. `has_started` returns whether a
-    worker has ever completed its start.
+    One process at a time has a number. Each start pickles the arguments again. `has_started` returns whether any worker
+    has completed its start.
     """
 
     def __init__(
@@ -77,8 +77,10 @@ class Supervisor:
         self._status: int | None = None
 
     def run(self, on_end: Callable[[], None] = lambda: None) -> int:
-        """Run until SIGTERM, SIGINT or a first start that fails before any worker has started; return the exit status.
-        Call `on_end` as soon as the end begins."""
+        """Run until SIGTERM, SIGINT, or a failed first start before any worker has started; return the exit status.
+
+        `on_end` is called when the end begins.
+        """
         try:
             with self._signals() as wakeup:
                 while self._status is None:
@@ -89,7 +91,7 @@ class Supervisor:
                 on_end()
                 return self._end(wakeup)
         finally:
-            for worker in self._workers:  # only after an error in this loop: Python waits for processes that still run
+            for worker in self._workers:  # some run only after an error: Python would wait for them
                 if worker.process:
                     worker.process.kill()
 
@@ -99,7 +101,7 @@ class Supervisor:
         wakeup, writer = socket.socketpair()
         with wakeup, writer:
             for end in (wakeup, writer):
-                end.setblocking(False)  # noqa: FBT003  # it takes no keyword
+                end.setblocking(False)  # noqa: FBT003  # takes no keyword
             handlers = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
             signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
             try:
@@ -126,7 +128,7 @@ class Supervisor:
             process = _SPAWN.Process(target=_work, args=arguments, name=f"worker {worker.number}")
             try:
                 process.start()
-            except OSError as error:  # no memory, no process or no descriptor is free at this moment
+            except OSError as error:  # no memory, process or file descriptor is free
                 heartbeat.close()
                 _plan_restart(worker, f"could not be started: {error}", {})
                 return
@@ -148,28 +150,28 @@ class Supervisor:
             if each is wakeup:
                 wakeup.recv(4096)
             elif isinstance(each, Connection):
-                with suppress(EOFError, OSError):  # the process is dead, and its sentinel reports it
+                with suppress(EOFError, OSError):  # the process is dead, which its sentinel reports
                     each.recv_bytes()
                     by_connection[each].heard_s = time.monotonic()
 
     def _kill_silent(self) -> None:
         for worker in self._workers:
             if worker.process and time.monotonic() - worker.heard_s >= self._timeouts.silent_s:
-                LOG.error("worker %d: no heartbeat for %g s", worker.number, self._timeouts.silent_s)
+                LOG.error("worker %d is killed: no heartbeat for %g s", worker.number, self._timeouts.silent_s)
                 worker.process.kill()
                 worker.process.join()
 
     def _reap(self) -> None:
         """Plan the restart of each worker that has died, or end the service if no worker can start.
 
-        A first start that fails beside a started worker has a cause that may pass, such as a full disk.
+        If another worker has started, the cause of a failed first start may be temporary, such as a full disk.
         """
         for worker in self._workers:
             if worker.process is None or worker.process.is_alive() or self._status is not None:
                 continue
             status, lived_s = worker.process.exitcode or 0, time.monotonic() - worker.started_s
             if worker.is_first and status == STARTUP_FAILURE and not self._has_started():
-                LOG.error("worker %d could not start: the service ends", worker.number)
+                LOG.error("worker %d could not start; the service ends", worker.number)
                 self._status = STARTUP_FAILURE
                 return
             worker.deaths = 0 if lived_s >= self._timeouts.settled_s else worker.deaths
@@ -181,7 +183,7 @@ class Supervisor:
             _clear(worker)
 
     def _end(self, wakeup: socket.socket) -> int:
-        """Forward the signal, wait until every worker has ended or `end_s` is over, and kill the rest."""
+        """Send SIGTERM to the workers, wait until all have ended or `end_s` is over, and kill the rest."""
         deadline_s = time.monotonic() + self._timeouts.end_s
         for worker in self._workers:
             if worker.process:
@@ -195,7 +197,7 @@ class Supervisor:
                     _clear(worker)
         killed = [worker for worker in self._workers if worker.process and worker.process.is_alive()]
         for worker in killed:
-            LOG.error("worker %d did not end within %g s: it is killed", worker.number, self._timeouts.end_s)
+            LOG.error("worker %d is killed: it did not end within %g s", worker.number, self._timeouts.end_s)
             assert worker.process
             worker.process.kill()
             worker.process.join()
@@ -219,7 +221,7 @@ def _plan_restart(worker: _Worker, cause: str, fields: dict[str, object]) -> Non
 
 
 def _name(number: int) -> str:
-    """Return the name of a signal; Python knows no name of most real-time signals."""
+    """Return the name of a signal; Python has no names for most real-time signals."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -231,7 +233,7 @@ def _work(
 ) -> None:
     """Run `target` in a worker process, with a thread that sends heartbeats.
 
-    Until `target` handles signals, a signal ends the process without a traceback.
+    Until `target` sets a handler, SIGINT ends the process without a traceback.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_beat, args=(heartbeat, beat_s), daemon=True, name="heartbeat").start()
@@ -243,7 +245,7 @@ def _work(
 
 
 def _beat(heartbeat: Connection, every_s: float) -> None:
-    with suppress(OSError):  # the parent is dead, and the worker ends by itself
+    with suppress(OSError):  # the parent is dead, and this worker ends by itself
         while True:
             heartbeat.send_bytes(b".")
             time.sleep(every_s)

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from api import data_folder, settings
-from api.maintenance import VACUUM_AGAIN_S, Maintenance
+from api.maintenance import VACUUM_RETRY_S, Maintenance
 from api.settings import Settings
 from tests.small_disk import SmallDisk
 from tests.waiting import until
@@ -50,7 +50,7 @@ def test_end_that_cannot_load_what_waits_is_told_and_closes_all_the_same(
     maintenance.start()
     site.hot.execute("ALTER TABLE staged RENAME TO lost")
     maintenance.close()
-    assert "what waits in the hot log could not be loaded; it is at the next start" in caplog.messages
+    assert "the hits that wait in the hot log could not be loaded; the next start tries again" in caplog.messages
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         maintenance.backlog()
 
@@ -98,9 +98,9 @@ def test_step_that_fails_keeps_no_other_from_its_turn_and_is_tried_again_a_minut
         maintenance.vacuum(NOW)
     assert days_old(site) == [1]
     site.hot.execute("ALTER TABLE lost RENAME TO answers")
-    maintenance.vacuum(NOW + timedelta(seconds=VACUUM_AGAIN_S - 1))
+    maintenance.vacuum(NOW + timedelta(seconds=VACUUM_RETRY_S - 1))
     assert not is_vacuumed(site)
-    maintenance.vacuum(NOW + timedelta(seconds=VACUUM_AGAIN_S))
+    maintenance.vacuum(NOW + timedelta(seconds=VACUUM_RETRY_S))
     assert is_vacuumed(site)
 
 

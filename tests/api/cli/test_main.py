@@ -520,7 +520,7 @@ ERRORS: dict[str, tuple[list[str], dict[str, str], str]] = {
     "backlog below a post": (
         ["serve"],
         {"READERSHIP_BACKLOG_ROWS_MAX": "9999"},
-        "READERSHIP_BACKLOG_ROWS_MAX is a whole number of at least 10000",
+        "READERSHIP_BACKLOG_ROWS_MAX must be a whole number of at least 10000",
     ),
     "negative number": (["doctor"], {"READERSHIP_RETENTION_DAYS": "-1"}, "READERSHIP_RETENTION_DAYS"),
     "bad database": (["project", "list"], {"READERSHIP_DATABASE_URL": "nonsense"}, "READERSHIP_DATABASE_URL"),
