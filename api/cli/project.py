@@ -31,7 +31,7 @@ SCOPES_HELP = "read: exports and job states. ingest: posts of hits only. write: 
 
 @click.group()
 def project() -> None:
-    """Create, list, configure and delete projects; a project is a site."""
+    """Create, configure, list and delete projects (sites)."""
 
 
 @project.command("create")

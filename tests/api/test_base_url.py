@@ -1,4 +1,4 @@
-"""A service behind a proxy that removes a path prefix: its links lead visitors to it."""
+"""The links of a service behind a proxy that removes a path prefix lead to the service."""
 
 import re
 import subprocess
@@ -76,7 +76,7 @@ def proxy(start: Callable[..., Running]) -> Iterator[tuple[Proxy, Running]]:
 
 
 @pytest.mark.needs("curl")
-def test_addresses_that_the_service_names_work_behind_a_prefix(proxy: tuple[Proxy, Running]) -> None:
+def test_urls_in_responses_work_behind_a_prefix(proxy: tuple[Proxy, Running]) -> None:
     prefixed, service = proxy
     page = httpx.get(f"{prefixed.url}/docs").text
     assert f"curl {prefixed.url}/healthz" in page
@@ -114,7 +114,7 @@ def test_without_the_setting_the_reference_still_links_within_its_prefix(start: 
         assert httpx.get(httpx.URL(f"{prefixed.url}/docs").join(link)).json()["openapi"] == "3.1.0"
 
 
-def test_documented_proxy_closes_what_asks_for_no_key() -> None:
+def test_documented_proxy_closes_the_paths_that_need_no_key() -> None:
     snippet = DOCS.read_text().partition("For nginx:")[2].partition("\n\nPages")[0]
     closed = re.findall(rf"location = {PREFIX}(/\w+) {{ return 404; }}", snippet)
     assert tuple(closed) == CLOSED

@@ -46,7 +46,7 @@ def run(*arguments: str | Path, **environ: str) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("command", WITHOUT_DATA, ids=" ".join)
 @pytest.mark.parametrize("exists", [False, True], ids=["missing", "empty"])
-def test_a_command_on_a_folder_without_data_is_refused_and_nothing_is_created(
+def test_command_on_a_folder_without_data_fails_and_creates_nothing(
     tmp_path: Path, command: tuple[str, ...], exists: bool
 ) -> None:
     folder = tmp_path / "typo"
@@ -59,7 +59,7 @@ def test_a_command_on_a_folder_without_data_is_refused_and_nothing_is_created(
     assert folder.exists() == exists
 
 
-def test_a_control_database_that_is_missing_is_named_and_not_created(tmp_path: Path) -> None:
+def test_missing_control_database_is_named_and_not_created(tmp_path: Path) -> None:
     new_key(tmp_path / "data")
     (tmp_path / "data" / "control.sqlite").unlink()
     elsewhere = tmp_path / "elsewhere.sqlite"
@@ -73,7 +73,7 @@ def test_a_control_database_that_is_missing_is_named_and_not_created(tmp_path: P
         assert not file.exists()
 
 
-def test_a_command_on_the_control_database_alone_needs_no_data_folder(tmp_path: Path) -> None:
+def test_command_on_an_external_control_database_needs_no_data_folder(tmp_path: Path) -> None:
     database = tmp_path / "control.sqlite"
     new_key(tmp_path / "data", environ={"READERSHIP_DATABASE_URL": sqlite_url(database)})
     status, out, _ = run("--data", tmp_path / "none", "key", "list", READERSHIP_DATABASE_URL=sqlite_url(database))
@@ -82,14 +82,14 @@ def test_a_command_on_the_control_database_alone_needs_no_data_folder(tmp_path: 
     assert not (tmp_path / "none").exists()
 
 
-def test_a_control_database_given_as_a_uri_of_sqlite_is_found(tmp_path: Path) -> None:
+def test_control_database_may_be_a_uri_of_sqlite(tmp_path: Path) -> None:
     new_key(tmp_path / "data")
     url = f"sqlite:///file:{tmp_path / 'data' / 'control.sqlite'}?mode=ro&uri=true"
     status, out, _ = run("--data", tmp_path / "data", "key", "list", READERSHIP_DATABASE_URL=url)
     assert (status, len(json.loads(out))) == (0, 1)
 
 
-def test_a_user_agent_is_classified_without_a_data_folder(tmp_path: Path) -> None:
+def test_classify_needs_no_data_folder(tmp_path: Path) -> None:
     status, out, _ = run("--data", tmp_path / "none", "classify", "GPTBot/1.3")
     assert (status, json.loads(out)["agent"]) == (0, "GPTBot")
     assert list(tmp_path.iterdir()) == []
@@ -107,7 +107,7 @@ def test_only_the_owner_has_access_to_a_new_data_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "command", [("project", "create", "other"), ("flush",), ("import", PROJECT, LOG)], ids=" ".join
 )
-def test_a_data_folder_that_other_users_can_read_is_closed_to_them(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_command_that_writes_removes_the_permissions_of_other_users(tmp_path: Path, command: tuple[str, ...]) -> None:
     data = tmp_path / "data"
     new_key(data)
     data.chmod(0o2755)
@@ -115,14 +115,14 @@ def test_a_data_folder_that_other_users_can_read_is_closed_to_them(tmp_path: Pat
     assert mode_of(data) == "2700"
 
 
-def test_an_empty_folder_that_is_given_as_data_folder_is_closed_to_other_users(tmp_path: Path) -> None:
+def test_empty_folder_used_as_data_folder_is_closed_to_other_users(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o755)
     (tmp_path / "data" / "lost+found").mkdir()
     assert run("--data", tmp_path / "data", "project", "create", PROJECT)[0] == 0
     assert mode_of(tmp_path / "data") == "0700"
 
 
-def test_a_folder_with_files_of_other_programs_keeps_its_mode_and_a_warning_is_printed(tmp_path: Path) -> None:
+def test_folder_with_files_of_other_programs_keeps_its_mode_and_a_warning_is_printed(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     (tmp_path / "mail.txt").touch()
     done = readership_process("--data", str(tmp_path), "project", "create", PROJECT)

@@ -1,4 +1,4 @@
-"""A service on a full disk: it refuses what it cannot store, answers everything else, and recovers with the space."""
+"""A service on a full disk refuses posts, answers all other requests, and recovers when there is space."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ TOTALS = {"human": 0, "ai": 3, "total": 3}
 
 @pytest.fixture
 def service(small_disk: SmallDisk, workers: int) -> Iterator[Running]:
-    """A service whose data and log are on the small disk."""
+    """Yield a service whose data and log are on the small disk."""
     environ = {"READERSHIP_LOAD_EVERY_S": "1", "READERSHIP_JOBS_AT_ONCE": "0"}
     running = Running(small_disk.folder / "data", workers, environ).start()
     for _ in range(3):
@@ -39,7 +39,7 @@ def checks(service: Running) -> dict[str, str]:
 
 
 def is_known_full(disk: SmallDisk, service: Running) -> bool:
-    disk.fill()  # what a load freed
+    disk.fill()  # also the space that a load has freed
     return "disk full" in checks(service)["hotLog"]
 
 
@@ -61,7 +61,7 @@ def stopped_supervisor(service: Running) -> Iterator[None]:
 
 
 def recovers(disk: SmallDisk, service: Running) -> None:
-    """Give the space back; exactly what was answered 202 is in the export."""
+    """Free the space, and check that the export has exactly the hits that were answered 202."""
     disk.free()
     until(lambda: service.post(HIT).status_code == 202)
     until(lambda: set(checks(service).values()) == {"ok"})
@@ -128,7 +128,7 @@ def test_workers_that_cannot_start_on_a_full_disk_start_once_it_has_space(
     first = until(lambda: set(workers_of(service)))
     until(lambda: not first & set(workers_of(service)))
     small_disk.fill(LEFT_BYTES)
-    kill_workers(service)  # those that met the full disk
+    kill_workers(service)  # those that started on the full disk
     for _ in each_alone(service):
         assert service.get()["totals"] == TOTALS
     recovers(small_disk, service)

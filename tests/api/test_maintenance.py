@@ -1,4 +1,4 @@
-"""What is due is done, wherever a data folder comes from and whatever failed before."""
+"""The maintenance thread runs each step that is due, also after an error of an earlier one."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ from warehouse import clock
 from warehouse.lake import delta_table
 
 NOW = datetime.now(UTC).replace(hour=12)
-"""Of today: the mark that says when the lake was tidied bears the file system's time."""
+"""A time of today, because the file that records the last vacuum has the file system's time."""
 
 
 @pytest.fixture
 def chosen(tmp_path: Path) -> Settings:
-    """Of a folder as `worker` or an import finds it: prepared, and never served."""
+    """Return the settings of a prepared data folder that no service has used."""
     made = settings.read({"READERSHIP_RETENTION_DAYS": "10"}, tmp_path)
     data_folder.prepare(made)
     return made
@@ -32,7 +32,7 @@ def chosen(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def site(chosen: Settings) -> Iterator[Site]:
-    """What a test does to the same folder."""
+    """Return direct access to the same data folder."""
     with closing(Site(chosen.data)) as made:
         yield made
 
@@ -43,7 +43,7 @@ def maintenance(chosen: Settings) -> Iterator[Maintenance]:
         yield made
 
 
-def test_end_that_cannot_load_what_waits_is_told_and_closes_all_the_same(
+def test_last_load_that_fails_is_logged_and_everything_is_closed(
     chosen: Settings, site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     maintenance = Maintenance(chosen)
@@ -55,7 +55,9 @@ def test_end_that_cannot_load_what_waits_is_told_and_closes_all_the_same(
         maintenance.backlog()
 
 
-def test_full_disk_is_named_and_logged_once_and_passes(small_disk: SmallDisk, caplog: pytest.LogCaptureFixture) -> None:
+def test_full_disk_is_logged_once_and_loading_continues_with_free_space(
+    small_disk: SmallDisk, caplog: pytest.LogCaptureFixture
+) -> None:
     def failures() -> float:
         return REGISTRY.get_sample_value("readership_loads_total", {"outcome": "failed"}) or 0
 
@@ -82,16 +84,14 @@ def is_vacuumed(site: Site) -> bool:
     return (site.root / ".tidied").exists()
 
 
-def test_retention_runs_on_a_folder_that_was_never_served(site: Site, maintenance: Maintenance) -> None:
+def test_retention_runs_on_a_folder_that_no_service_has_used(site: Site, maintenance: Maintenance) -> None:
     site.post(view(ts=NOW - 20 * DAY), view(ts=NOW - DAY))
     maintenance.vacuum(NOW)
     assert days_old(site) == [1]
     assert is_vacuumed(site)
 
 
-def test_step_that_fails_keeps_no_other_from_its_turn_and_is_tried_again_a_minute_later(
-    site: Site, maintenance: Maintenance
-) -> None:
+def test_failed_step_stops_no_other_and_is_retried_a_minute_later(site: Site, maintenance: Maintenance) -> None:
     site.post(view(ts=NOW - 20 * DAY), view(ts=NOW - DAY))
     site.hot.execute("ALTER TABLE answers RENAME TO lost")
     with pytest.raises(Exception, match="no such table: answers"):
@@ -108,7 +108,7 @@ def views_of_30_days(site: Site) -> None:
     site.post(*(view(ts=NOW - day * DAY, path=f"/{day}") for day in range(1, 10)))
 
 
-def test_one_start_with_the_clock_400_days_ahead_erases_nothing_and_forgets_no_event_id(
+def test_clock_400_days_ahead_deletes_no_hit_and_no_event_id(
     site: Site, maintenance: Maintenance, caplog: pytest.LogCaptureFixture
 ) -> None:
     maintenance.vacuum(NOW)
@@ -123,7 +123,7 @@ def test_one_start_with_the_clock_400_days_ahead_erases_nothing_and_forgets_no_e
     assert site.hot.execute("SELECT count(*) FROM event_ids").fetchone() == (1,)
 
 
-def test_service_that_was_off_for_400_days_erases_after_a_day_of_use(site: Site, maintenance: Maintenance) -> None:
+def test_service_that_was_off_for_400_days_deletes_after_a_day_of_use(site: Site, maintenance: Maintenance) -> None:
     maintenance.vacuum(NOW)
     views_of_30_days(site)
     for hour in range(24):
@@ -134,7 +134,7 @@ def test_service_that_was_off_for_400_days_erases_after_a_day_of_use(site: Site,
     assert clock.warning(site.root) is None
 
 
-def test_folder_of_an_older_release_has_the_time_of_its_last_upkeep(site: Site, maintenance: Maintenance) -> None:
+def test_folder_of_an_older_release_trusts_the_time_of_its_last_vacuum(site: Site, maintenance: Maintenance) -> None:
     views_of_30_days(site)
     (site.root / ".tidied").touch()
     maintenance.vacuum(NOW + 400 * DAY)
@@ -151,9 +151,7 @@ def test_lake_is_vacuumed_once_an_hour(site: Site, maintenance: Maintenance) -> 
     assert (site.waiting(), days_old(site)) == (0, [])
 
 
-def test_hits_that_are_due_are_loaded_between_two_partitions_that_upkeep_compacts(
-    site: Site, maintenance: Maintenance
-) -> None:
+def test_due_hits_are_loaded_between_the_compactions_of_two_partitions(site: Site, maintenance: Maintenance) -> None:
     for _ in range(2):
         site.post(*(view(ts=NOW - day * DAY) for day in (1, 2, 3)))
         site.load()

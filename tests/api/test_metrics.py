@@ -1,4 +1,4 @@
-"""The metrics of a service: valid for Prometheus, and the same whichever worker answers, also after one has died."""
+"""The metrics are valid for Prometheus, and the same from each worker, also after one has died."""
 
 import os
 import signal
@@ -62,7 +62,7 @@ def test_metrics_are_valid_and_complete_after_a_worker_was_killed(start: Callabl
     assert sums(scraped(service), "readership_hits_total", outcome="accepted") == 8
 
 
-def test_gauge_has_one_value_whatever_processes_there_were(start: Callable[..., Running]) -> None:
+def test_gauge_has_one_value_after_a_worker_was_replaced(start: Callable[..., Running]) -> None:
     service = start(workers=2)
     for _ in each_alone(service):
         scraped(service)
@@ -73,7 +73,7 @@ def test_gauge_has_one_value_whatever_processes_there_were(start: Callable[..., 
             assert len({str(sample.labels) for sample in family.samples}) == len(family.samples)
 
 
-def test_every_block_of_the_counters_is_on_the_disk_from_the_start(start: Callable[..., Running]) -> None:
+def test_all_blocks_of_the_counter_files_are_allocated_at_the_start(start: Callable[..., Running]) -> None:
     service = start(workers=2)
     kill_a_worker(service)
     scraped(service)

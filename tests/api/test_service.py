@@ -1,4 +1,4 @@
-"""The running process: its health, counts and log, its answers to what is not there, and how it starts and ends."""
+"""A running service: health, metrics, log, responses to unknown paths, start and end."""
 
 import json
 import re
@@ -25,7 +25,7 @@ from tests.running import COMMAND, Running, new_job, new_key, readership_process
 from tests.waiting import each_alone, until
 from warehouse.control import database
 
-NO_TLS = False  # `verify`: a client that would verify reads all certificates first, for 20 ms
+NO_TLS = False  # for `verify`: otherwise each client reads all certificates first, which takes 20 ms
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 GIF = "/v1/analytics/site/pixel.gif"
 HITS, VIEWS = "/v1/analytics/site/hits", "/v1/analytics/site/views"
@@ -33,18 +33,18 @@ HITS, VIEWS = "/v1/analytics/site/hits", "/v1/analytics/site/views"
 
 @pytest.fixture
 def client(service: Running) -> Iterator[httpx.Client]:
-    """A client with a key of the project `site`."""
+    """Return a client with a key of the project `site`."""
     with httpx.Client(base_url=service.url, headers=service.auth, timeout=60, verify=NO_TLS) as made:
         yield made
 
 
 def view(path: str, **fields: Any) -> dict[str, Any]:
-    """A hit that counts as a person's."""
+    """Return a hit of a person."""
     return {"path": path, "userAgent": FIREFOX, **fields}
 
 
 def problem(answer: httpx.Response, status: int) -> Any:
-    """The body of an RFC 9457 problem, of the status expected."""
+    """Return the body of an RFC 9457 problem with the expected status."""
     assert answer.status_code == status, answer.text[:500]
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["status"] == status
@@ -52,21 +52,21 @@ def problem(answer: httpx.Response, status: int) -> Any:
 
 
 def counted(url: str, name: str, **labels: str) -> float:
-    """The sum of a metric's samples with these labels, asked for over a connection of its own."""
+    """Return the sum of a metric's samples with these labels, read over a new connection."""
     families = text_string_to_metric_families(httpx.get(f"{url}/metrics", verify=NO_TLS).text)
     samples = [sample for family in families for sample in family.samples if sample.name == name]
     return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
 
 
 def logged(service: Running, request_id: str) -> dict[str, Any]:
-    """The line of the access log with this request id."""
+    """Return the line of the access log with this request id."""
     found = until(lambda: [line for line in service.log.read_bytes().splitlines() if request_id.encode() in line])
     assert len(found) == 1
     line: dict[str, Any] = json.loads(found[0])
     return line
 
 
-def test_health_and_readiness_are_told_without_a_key(service: Running) -> None:
+def test_health_and_readiness_need_no_key(service: Running) -> None:
     alive = httpx.get(f"{service.url}/healthz")
     assert (alive.status_code, alive.json()) == (200, {"status": "ok"})
     ready = httpx.get(f"{service.url}/readyz")
@@ -74,7 +74,7 @@ def test_health_and_readiness_are_told_without_a_key(service: Running) -> None:
     assert set(ready.json()["checks"].values()) == {"ok"}
 
 
-def test_metrics_go_up_by_what_happened(service: Running, client: httpx.Client) -> None:
+def test_metrics_count_hits_rejections_and_requests(service: Running, client: httpx.Client) -> None:
     def hits(outcome: str, source: str = "server") -> float:
         return counted(service.url, "readership_hits_total", source=source, outcome=outcome)
 
@@ -97,7 +97,7 @@ def test_metrics_go_up_by_what_happened(service: Running, client: httpx.Client) 
     assert counted(service.url, "readership_waiting_hits") >= 3
 
 
-def test_what_a_client_makes_up_is_no_label_of_a_metric(service: Running, client: httpx.Client) -> None:
+def test_text_chosen_by_a_client_is_no_label_of_a_metric(service: Running, client: httpx.Client) -> None:
     made_up = f"x{secrets.token_hex(8)}"
     client.get(f"/{made_up}")
     client.get(f"/v1/analytics/{made_up}/views")
@@ -107,7 +107,7 @@ def test_what_a_client_makes_up_is_no_label_of_a_metric(service: Running, client
     assert "PROPFIND" not in client.get("/metrics").text
 
 
-def test_metrics_are_those_of_all_workers_whichever_answers(start: Callable[..., Running]) -> None:
+def test_each_worker_answers_with_the_metrics_of_all_workers(start: Callable[..., Running]) -> None:
     service = start(workers=2)
     for hits, _ in enumerate(each_alone(service), start=1):
         assert service.post(hits * [view("/a")]).status_code == 202
@@ -117,7 +117,7 @@ def test_metrics_are_those_of_all_workers_whichever_answers(start: Callable[...,
 
 
 @pytest.mark.parametrize("given", ["a", "0f8fad5b-d9cb-469f-a165-70867728950e", "A.b_c-9", 64 * "x"])
-def test_a_request_id_given_is_kept(service: Running, client: httpx.Client, given: str) -> None:
+def test_request_id_of_the_client_is_returned(service: Running, client: httpx.Client, given: str) -> None:
     asked = f"{given[:40]}{secrets.token_hex(8)}"
     for path, status in (("/healthz", 200), (f"{VIEWS}?limit=0", 400), ("/nowhere", 404)):
         answer = client.get(path, headers={"X-Request-Id": given})
@@ -127,7 +127,7 @@ def test_a_request_id_given_is_kept(service: Running, client: httpx.Client, give
 
 
 @pytest.mark.parametrize("given", [None, "", 65 * "x", "a b", "a\tb", "a,b", 'a"b', "é", "<b>", "a/b", "{}"])
-def test_an_odd_request_id_is_replaced_by_a_new_one(client: httpx.Client, given: str | None) -> None:
+def test_invalid_request_id_is_replaced(client: httpx.Client, given: str | None) -> None:
     headers = {} if given is None else {"X-Request-Id": given.encode("latin-1")}
     answers = [client.get("/nowhere", headers=headers) for _ in range(3)]
     made = {answer.headers["x-request-id"] for answer in answers}
@@ -140,7 +140,7 @@ def test_an_odd_request_id_is_replaced_by_a_new_one(client: httpx.Client, given:
     "path", ["/v1", "/v1/analytics", "/v1/analytics/site", "/v3/analytics/site/views", "/hits", "/%00"]
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-def test_what_is_not_there_is_answered_404(client: httpx.Client, method: str, path: str) -> None:
+def test_unknown_path_is_answered_404(client: httpx.Client, method: str, path: str) -> None:
     problem(client.request(method, path), 404)
 
 
@@ -156,7 +156,7 @@ def test_what_is_not_there_is_answered_404(client: httpx.Client, method: str, pa
         ("/metrics", {"GET", "HEAD"}),
     ],
 )
-def test_another_method_is_answered_405_with_those_there_are(client: httpx.Client, path: str, there: set[str]) -> None:
+def test_other_method_is_answered_405_with_the_allowed_ones(client: httpx.Client, path: str, there: set[str]) -> None:
     for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - there:
         answer = client.request(method, path)
         problem(answer, 405)
@@ -166,7 +166,7 @@ def test_another_method_is_answered_405_with_those_there_are(client: httpx.Clien
 @pytest.mark.parametrize(
     "path", ["/healthz", "/readyz", "/beacon.js", VIEWS, "/v1/classify?userAgent=x", "/nowhere", f"{VIEWS}?limit=0"]
 )
-def test_a_head_is_a_get_without_its_body(client: httpx.Client, path: str) -> None:
+def test_head_is_a_get_without_its_body(client: httpx.Client, path: str) -> None:
     own = ("date", "x-request-id", "content-length")
     get, head = (client.request(method, path) for method in ("GET", "HEAD"))
     assert (head.status_code, head.content) == (get.status_code, b"")
@@ -175,7 +175,7 @@ def test_a_head_is_a_get_without_its_body(client: httpx.Client, path: str) -> No
     }
 
 
-def test_the_access_log_is_a_json_line_a_request_without_its_query(service: Running, client: httpx.Client) -> None:
+def test_access_log_has_one_json_line_per_request_without_its_query(service: Running, client: httpx.Client) -> None:
     private = secrets.token_hex(8)
     asked = [
         ("GET", f"{VIEWS}?dateFrom={private}", 400),
@@ -222,7 +222,7 @@ def test_access_log_names_the_problem_and_no_text_that_the_client_chose(service:
 
 
 def open_post(service: Running, body: bytes) -> socket.socket:
-    """A post in chunks whose first half is sent, once the service reads it."""
+    """Start a post in chunks, wait until the service reads the body, and send its first half."""
     url = httpx.URL(service.url)
     connection = socket.create_connection((url.host, url.port), timeout=30)
     headers = {
@@ -244,7 +244,7 @@ def chunk(piece: bytes) -> bytes:
 
 
 def close_post(connection: socket.socket, body: bytes) -> bytes:
-    """Send the other half; returns the answer."""
+    """Send the second half; return the response."""
     connection.sendall(chunk(body[len(body) // 2 :]) + chunk(b""))
     answer = b""
     while piece := connection.recv(65_536):
@@ -261,7 +261,7 @@ def takes_requests(service: Running) -> bool:
 
 
 @pytest.mark.parametrize(("workers", "number"), [(1, signal.SIGTERM), (2, signal.SIGTERM), (1, signal.SIGINT)])
-def test_a_signal_ends_it_after_the_request_in_flight_is_answered(
+def test_signal_ends_the_service_after_the_response_to_the_request_in_flight(
     start: Callable[..., Running], workers: int, number: signal.Signals
 ) -> None:
     service = start(workers=workers)
@@ -278,7 +278,7 @@ def test_a_signal_ends_it_after_the_request_in_flight_is_answered(
     assert "Traceback" not in service.log.read_text()
 
 
-def test_while_the_last_requests_are_answered_no_agent_job_is_begun(start: Callable[..., Running]) -> None:
+def test_no_agent_job_starts_while_the_last_requests_are_answered(start: Callable[..., Running]) -> None:
     service = start()
     body = json.dumps(view("/slow")).encode()
     slow = open_post(service, body)
@@ -286,7 +286,7 @@ def test_while_the_last_requests_are_answered_no_agent_job_is_begun(start: Calla
     service.process.terminate()
     until(lambda: not takes_requests(service))
     id = new_job(service.data)
-    threading.Event().wait(10 * worker.POLL_S)  # for whoever would take it
+    threading.Event().wait(10 * worker.POLL_S)  # long enough for a worker to start the turn
     assert close_post(slow, body).startswith(b"HTTP/1.1 202 ")
     assert service.process.wait(30) == 0
     engine = database.connect(settings.read({}, service.data).database_url)
@@ -296,7 +296,7 @@ def test_while_the_last_requests_are_answered_no_agent_job_is_begun(start: Calla
     assert (turn.state, turn.started_us) == ("queued", None)
 
 
-def test_a_worker_without_http_tells_what_it_counts_if_it_is_asked_to(tmp_path: Path) -> None:
+def test_worker_serves_its_metrics_at_the_chosen_port(tmp_path: Path) -> None:
     service = Running(tmp_path / "data")
     new_key(service.data)
     new_job(service.data)
@@ -321,9 +321,7 @@ def metrics_at(port: str) -> str:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_client_that_stalls_within_its_body_does_not_hold_up_the_end(
-    start: Callable[..., Running], workers: int
-) -> None:
+def test_client_that_stalls_within_its_body_does_not_delay_the_end(start: Callable[..., Running], workers: int) -> None:
     service = start(workers=workers)
     with open_post(service, json.dumps(view("/stalled")).encode()) as stalled:
         assert service.process is not None
@@ -333,7 +331,7 @@ def test_a_client_that_stalls_within_its_body_does_not_hold_up_the_end(
     assert "traceback" not in service.log.read_text().lower()
 
 
-def test_a_client_that_hangs_up_is_no_error(service: Running) -> None:
+def test_client_that_disconnects_is_no_error(service: Running) -> None:
     before = counted(service.url, "readership_requests_total", method="POST")
     for _ in range(3):
         open_post(service, json.dumps(view("/hung-up")).encode()).close()
@@ -343,7 +341,7 @@ def test_a_client_that_hangs_up_is_no_error(service: Running) -> None:
     assert "/hung-up" not in str(service.get("limit=250"))
 
 
-def test_past_its_backlog_it_takes_nothing_says_so_and_recovers(start: Callable[..., Running]) -> None:
+def test_full_backlog_refuses_posts_until_the_hot_log_is_loaded(start: Callable[..., Running]) -> None:
     service = start(READERSHIP_BACKLOG_ROWS_MAX="10000", READERSHIP_LOAD_EVERY_S="3600")
     assert service.post(9_995 * [view("/a")]).status_code == 202
     refused = service.post(6 * [view("/a")])
@@ -354,14 +352,14 @@ def test_past_its_backlog_it_takes_nothing_says_so_and_recovers(start: Callable[
     ready = until(lambda: answer if (answer := httpx.get(f"{service.url}/readyz")).status_code == 503 else None)
     assert ready.json()["status"] == "failed"
     problem(until(lambda: answer if (answer := service.post(view("/b"))).status_code == 503 else None), 503)
-    held = service.get()["totals"]["total"]
+    stored = service.get()["totals"]["total"]
     assert CliRunner().invoke(main, ["--data", str(service.data), "flush"]).exit_code == 0
     until(lambda: httpx.get(f"{service.url}/readyz").status_code == 200)
     until(lambda: service.post(view("/c")).status_code == 202)
-    assert service.get()["totals"]["total"] == held + 1
+    assert service.get()["totals"]["total"] == stored + 1
 
 
-def test_a_port_in_use_is_told_and_the_one_who_has_it_goes_on(service: Running, tmp_path: Path) -> None:
+def test_port_in_use_is_an_error_and_the_running_service_goes_on(service: Running, tmp_path: Path) -> None:
     port = str(httpx.URL(service.url).port)
     done = readership_process("--data", str(tmp_path / "data"), "serve", "--port", port)
     assert (done.returncode, done.stdout) == (1, "")
@@ -369,7 +367,7 @@ def test_a_port_in_use_is_told_and_the_one_who_has_it_goes_on(service: Running, 
     assert takes_requests(service)
 
 
-def test_a_data_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_data_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = readership_process("--data", str(tmp_path / "file" / "data"), "serve")
     assert (done.returncode, done.stdout) == (1, "")

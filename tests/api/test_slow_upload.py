@@ -1,4 +1,4 @@
-"""A project is deleted, and its id used again, while a request's body arrives: nothing of the request is stored."""
+"""If a project is deleted and created again while the body of a request arrives, nothing of the request is stored."""
 
 import json
 import socket
@@ -15,7 +15,7 @@ from tests.waiting import until
 
 
 def begin(service: Running, path: str, body: bytes, **headers: str) -> socket.socket:
-    """Send the head and the first half of a body, once the service reads it."""
+    """Send the head, wait until the service reads the body, and send its first half."""
     url = httpx.URL(service.url)
     connection = socket.create_connection((url.host, url.port), timeout=60)
     sent = {"Host": url.host, "Content-Type": "application/json", "Content-Length": str(len(body)), **headers}
@@ -27,7 +27,7 @@ def begin(service: Running, path: str, body: bytes, **headers: str) -> socket.so
 
 
 def end(connection: socket.socket, body: bytes) -> tuple[int, Any]:
-    """Send the other half; return the status and the JSON of the answer."""
+    """Send the second half; return the status and the JSON of the response."""
     connection.sendall(body[len(body) // 2 :])
     answer = b""
     while piece := connection.recv(65_536):
@@ -38,7 +38,7 @@ def end(connection: socket.socket, body: bytes) -> tuple[int, Any]:
 
 
 def replace_project(service: Running) -> None:
-    """Delete the project and create another one under its id."""
+    """Delete the project and create another one with the same id."""
     assert service.run("project", "delete", PROJECT, "--yes").returncode == 0
     service.key = new_key(service.data)
 

@@ -1,4 +1,4 @@
-"""A process that stops inside a commit holds SQLite's write lock: posts get a quick 503, the export still answers."""
+"""While a stopped process holds SQLite's write lock, posts are soon answered 503, and exports are answered."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from tests.running import Running
 from tests.waiting import until
 
 QUICK_S = 20
-"""Far more than LOCK_WAIT_S, far less than the 30 s for which loader and maintenance wait for the lock."""
+"""Timeout of a request, in seconds: well above LOCK_WAIT_S, and below the 30 s of the loader's wait for the lock."""
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 IN_A_COMMIT = """
 import sys, time
@@ -64,6 +64,8 @@ def test_post_is_answered_503_and_the_export_answers_while_a_stopped_writer_hold
         assert "database is locked" in ready(service).json()["checks"]["hotLog"]
         exported = httpx.get(service.views, headers=service.auth, timeout=QUICK_S).json()
         assert exported["views"] == [{"path": "/before", "human": 1, "ai": 0, "total": 1}]
-    until(lambda: ready(service).status_code == 200)  # without a post: a load balancer sends none before
+    until(
+        lambda: ready(service).status_code == 200
+    )  # without a post: a load balancer sends requests only to a ready service
     assert post(service, "/after", eventId="e").status_code == 202
     assert service.get()["totals"] == {"human": 2, "ai": 0, "total": 2}

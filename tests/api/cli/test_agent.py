@@ -1,4 +1,4 @@
-"""`project agent`: what a project's jobs need, set by the command line."""
+"""`project agent` shows and changes the configuration of a project's agent jobs."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def run(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """In this process: a start costs a second each."""
+    """Run a command in this process: a process of its own takes a second to start."""
     done = CliRunner().invoke(main, ["--data", str(data), *arguments])
     return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
@@ -38,7 +38,7 @@ def refused(data: Path, *options: str) -> str:
     return str(done.stderr)
 
 
-def test_each_option_is_kept_and_may_be_set_anew_by_itself(data: Path) -> None:
+def test_option_changes_only_the_setting_that_it_names(data: Path) -> None:
     agent(data, "--repository", URL, "--git-token", "env:GIT_TOKEN", "--model", "gpt-5", "--time-limit-s", "600")
     found = agent(data, "--ref", "trunk")
     assert agent(data) == found
@@ -47,20 +47,20 @@ def test_each_option_is_kept_and_may_be_set_anew_by_itself(data: Path) -> None:
     assert (found["host"], found["preset"], found["is_sandboxed"]) == ("github", "opencode", True)
 
 
-def test_a_project_may_be_made_with_its_repository(tmp_path: Path) -> None:
+def test_project_is_created_with_its_repository(tmp_path: Path) -> None:
     done = run(tmp_path / "data", "project", "create", "docs", "--repository", URL, "--ref", "trunk")
     assert done.returncode == 0, done.stderr
     assert (agent(tmp_path / "data")["repository"], agent(tmp_path / "data")["ref"]) == (URL, "trunk")
 
 
-def test_a_bad_repository_makes_no_project(tmp_path: Path) -> None:
+def test_invalid_repository_creates_no_project(tmp_path: Path) -> None:
     done = run(tmp_path / "data", "project", "create", "docs", "--repository", "git@github.com:example/docs")
     assert done.returncode == 1
     assert "repository: an http or https URL" in done.stderr
     assert run(tmp_path / "data", "project", "list").stdout.strip() == "[]"
 
 
-def test_a_command_is_a_preset_of_its_own_and_goes_with_another(data: Path) -> None:
+def test_command_selects_the_preset_command_and_another_preset_removes_it(data: Path) -> None:
     found = agent(data, "--repository", URL, "--command", "my-agent --flag 'two words'")
     assert (found["preset"], found["command"]) == ("command", ["my-agent", "--flag", "two words"])
     found = agent(data, "--preset", "codex")
@@ -70,37 +70,37 @@ def test_a_command_is_a_preset_of_its_own_and_goes_with_another(data: Path) -> N
 @pytest.mark.parametrize(
     ("given", "fault"), [("sh -c 'cat", "no closing quotation"), ("my-agent \\", "no escaped character")]
 )
-def test_a_command_that_cannot_be_split_is_refused_in_one_line(data: Path, given: str, fault: str) -> None:
+def test_command_with_an_open_quotation_is_refused_in_one_line(data: Path, given: str, fault: str) -> None:
     error = refused(data, "--repository", URL, "--command", given)
     assert f"--command cannot be split into words: {fault};" in error
     assert error.count("\n") == 1
 
 
-def test_folders_that_may_be_read_are_taken_away_again(data: Path) -> None:
+def test_empty_readable_removes_the_folders(data: Path) -> None:
     found = agent(data, "--repository", URL, "--readable", "/srv/a", "--readable", "/srv/b")
     assert found["readable"] == ["/srv/a", "/srv/b"]
     assert agent(data, "--readable", "")["readable"] == []
 
 
-def test_a_repository_at_another_host_needs_its_own_token_and_api(data: Path) -> None:
-    """The token of one host is never sent to another."""
+def test_repository_on_another_host_needs_its_own_token_and_api(data: Path) -> None:
+    """Check that the token of one host is never sent to another."""
     given = ("--git-token", "env:TOKEN", "--api-base", "https://api.example.com")
     before = agent(data, "--repository", "https://git.example.com/docs", *given)
     moved = ("--repository", "https://git.example.org/docs")
-    told = "git_token: set one for git.example.org; the current token is for git.example.com"
-    assert told in refused(data, *moved)
+    message = "git_token: set one for git.example.org; the current token is for git.example.com"
+    assert message in refused(data, *moved)
     assert agent(data) == before
     found = agent(data, *moved, "--git-token", "env:TOKEN")
     assert (found["repository"], found["git_token"], found["api_base"]) == (moved[1], "env:TOKEN", "")
     assert agent(data, "--repository", "https://git.example.org/more")["git_token"] == "env:TOKEN"
 
 
-def test_without_a_repository_it_says_how_to_set_one(data: Path) -> None:
+def test_project_without_a_repository_is_an_error_that_names_the_option(data: Path) -> None:
     assert "set one with --repository URL" in refused(data)
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--repository", "https://user:pw@github.com/example/docs"), "repository: an http or https URL"),
         (("--ref", "--upload-pack"), "ref: the name of a branch"),
@@ -116,14 +116,16 @@ def test_without_a_repository_it_says_how_to_set_one(data: Path) -> None:
         (("--webhook", "ftp://example.com", "--webhook-secret", "env:HOOK"), "webhook: an http or https URL"),
     ],
 )
-def test_what_is_not_of_its_form_is_named_and_changes_nothing(data: Path, options: tuple[str, ...], told: str) -> None:
+def test_invalid_value_is_an_error_that_names_the_setting_and_changes_nothing(
+    data: Path, options: tuple[str, ...], message: str
+) -> None:
     before = agent(data, "--repository", URL)
-    said = refused(data, *options)
-    assert told in said
-    assert options[-1] not in said or options[-1] in ("0", "command", "agents", "pagure")
+    error = refused(data, *options)
+    assert message in error
+    assert options[-1] not in error or options[-1] in ("0", "command", "agents", "pagure")
     assert agent(data) == before
 
 
-def test_an_unknown_project_is_told(data: Path) -> None:
+def test_unknown_project_is_an_error(data: Path) -> None:
     done = run(data, "project", "agent", "blog", "--repository", URL)
     assert (done.returncode, "there is no project 'blog'" in done.stderr) == (1, True)

@@ -1,27 +1,27 @@
-"""The demo has its own folder and port, and runs beside a site of one's own."""
+"""`demo` fills its own data folder, serves at its own port, and runs beside a service."""
 
 import re
 import socket
 import subprocess
 from pathlib import Path
 
+import httpx
 import pytest
 from click.testing import CliRunner
 
 from api import data_folder, keys, settings
 from api.cli.main import main
 from api.cli.serve import show_demo
+from tests.api.cli.console import EXPECTED, KEY, in_background
 from tests.running import COMMAND
+from tests.waiting import until
 from tests.warehouse.site import ROOT
 from warehouse.control import database
 
-KEY = re.compile(r"rdr_admin_[0-9A-Za-z]{38}")
 [OWN_SITE] = re.findall(r"## Your own site\n\n((?:    .+\n)+)", (ROOT / "README.md").read_text(encoding="utf-8"))
 
 
-def test_a_second_demo_on_a_folder_leaves_the_first_key_valid(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_second_demo_on_a_folder_leaves_the_first_key_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chosen = settings.read({}, tmp_path / "data")
     data_folder.prepare(chosen)
     tokens = []
@@ -35,8 +35,8 @@ def test_a_second_demo_on_a_folder_leaves_the_first_key_valid(
     engine.dispose()
 
 
-def test_the_demo_has_its_own_folder_unless_one_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A port in use ends the command after it has created its folder."""
+def test_demo_has_its_own_data_folder_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port in use ends the command after the data folder is created."""
     monkeypatch.chdir(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -51,7 +51,7 @@ def test_the_demo_has_its_own_folder_unless_one_is_given(tmp_path: Path, monkeyp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data-demo", "elsewhere", "given"]
 
 
-def test_the_demo_has_its_own_port() -> None:
+def test_demo_has_its_own_port() -> None:
     ports = {
         command: re.search(
             r"--port .*?\[default:\s+(\d+)", CliRunner().invoke(main, [command, "--help"]).stdout, re.DOTALL
@@ -61,8 +61,8 @@ def test_the_demo_has_its_own_port() -> None:
     assert {command: found and found[1] for command, found in ports.items()} == {"serve": "8000", "demo": "8001"}
 
 
-def test_the_commands_for_your_own_site_work_beside_a_demo_as_pasted(tmp_path: Path) -> None:
-    """On the demo's folder, which a running demo locks, `serve` would be refused."""
+def test_commands_of_the_readme_work_beside_a_demo_when_pasted(tmp_path: Path) -> None:
+    """They must not use the demo's data folder, which a running demo locks."""
     chosen = settings.read({}, tmp_path / "data-demo")
     data_folder.prepare(chosen)
     show_demo(chosen, "http://127.0.0.1:8001", "http://127.0.0.1:8001")
@@ -74,3 +74,31 @@ def test_the_commands_for_your_own_site_work_beside_a_demo_as_pasted(tmp_path: P
     assert re.fullmatch(rf"{re.escape(COMMAND)} serve --workers \d+", serve)
     listed = subprocess.run([COMMAND, "project", "list"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert re.findall(r'"id":"([^"]+)"', listed.stdout) == ["docs"]
+
+
+@pytest.mark.needs("curl")
+def test_demo_prints_an_export_and_commands_that_work_when_pasted(tmp_path: Path) -> None:
+    shown = tmp_path / "shown"
+    address = re.compile(r"http://127\.0\.0\.1:\d+(?=/v1/classify)")
+    with (
+        shown.open("wb") as output,
+        in_background("--data", tmp_path / "data", "demo", "--port", "0", stdout=output) as runs,
+    ):
+        url = until(lambda: runs() and address.search(shown.read_text()), within_s=60)[0]
+        until(lambda: runs() and _is_up(url), within_s=30)
+        text = shown.read_text()
+        pasted = subprocess.run(
+            ["bash"], check=False, input=text[text.index("# ") :], capture_output=True, text=True, timeout=60
+        )
+    assert all(str(row["path"]) in text for row in EXPECTED["views"][:5])
+    assert f"{EXPECTED['totals']['total']:,}" in text
+    assert pasted.stdout.count('"accepted":1') == 2
+    assert '"path":"/docs/hello","human":1,"ai":1,"total":2' in pasted.stdout
+    assert '"agent":"GPTBot"' in pasted.stdout
+
+
+def _is_up(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz").status_code == 200
+    except httpx.TransportError:
+        return False

@@ -1,4 +1,4 @@
-"""`readership retention` removes old days at once, and asks for `--yes` where the clock jumped."""
+"""`retention` deletes old days, and requires `--yes` after the clock jumped."""
 
 import json
 import os

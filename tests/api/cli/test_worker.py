@@ -4,9 +4,11 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from tests.running import COMMAND, new_key
+from tests.api.cli.console import FIREFOX, in_background
+from tests.running import COMMAND, Running, new_key
 from tests.waiting import until
 
 IMPORT = re.compile(r"^import time: .*\| +(\w+)", re.MULTILINE)
@@ -24,3 +26,16 @@ def test_worker_imports_neither_the_app_nor_its_server(tmp_path: Path) -> None:
     imported = set(IMPORT.findall(log.read_text()))
     assert {"duckdb", "sqlalchemy", "click"} <= imported
     assert not imported & {"starlette", "uvicorn", "httptools"}
+
+
+def test_worker_loads_the_hot_log_of_a_killed_service(start: Callable[..., Running]) -> None:
+    service = start()
+    assert service.post({"path": "/a", "userAgent": FIREFOX, "timestamp": "2025-03-01T12:00:00Z"}).status_code == 202
+    service.kill()
+    day = service.data / "lake" / "hits" / "date=2025-03-01"
+    assert not day.exists()
+    environ = {**os.environ, "READERSHIP_LOAD_EVERY_S": "1"}
+    with in_background("--data", service.data, "worker", env=environ) as runs:
+        until(lambda: runs() and list(day.glob("*.parquet")), within_s=30)
+    service.start()
+    assert service.get()["totals"]["total"] == 1

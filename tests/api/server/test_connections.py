@@ -1,4 +1,4 @@
-"""Idle connections, also more than a process has file descriptors, do not keep others from being served."""
+"""Idle connections, also more than a process has file descriptors, do not block other connections."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ USUAL = 1_024
 """The soft limit of open files that most systems give a process."""
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 END_S = 30
-"""Deadline of a test for what must happen; nothing is asserted about time."""
+"""Timeout of a test, in seconds; no test asserts a duration."""
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def soft_limit(descriptors: int) -> Iterator[None]:
 
 @pytest.fixture
 def usual(start: Callable[..., Running]) -> Iterator[Running]:
-    """A service that began with the usual soft limit, and room for IDLE connections in this process."""
+    """Yield a service that was started with the usual soft limit; this process may open IDLE connections."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard < IDLE * 2:
         assert not os.environ.get("CI"), "CI must allow more open files"
@@ -98,7 +98,7 @@ class Narrow(Connection):
 async def served(
     protocol: type[Connection], app: App
 ) -> AsyncIterator[Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]]:
-    """Serve an app on a free port; yields a function that opens a connection to it."""
+    """Serve an app on a free port; yield a function that opens a connection."""
     config = uvicorn.Config(app, http=protocol, lifespan="off", log_config=None)
     config.load()
     state = ServerState()
@@ -122,7 +122,7 @@ async def hello(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def rest(reader: asyncio.StreamReader) -> bytes:
-    """Return what comes until the server closes or resets the connection."""
+    """Return the bytes that arrive until the server closes or resets the connection."""
     try:
         return await reader.read()
     except ConnectionResetError:

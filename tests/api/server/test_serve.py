@@ -23,7 +23,7 @@ def test_worker_has_neither_settings_nor_the_run_secret_in_its_environment(start
 
 
 def test_restarted_worker_has_the_run_secret_of_the_service(start: Callable[..., Running]) -> None:
-    """The secret keys the hashes of addresses, so all workers count the beacons of an address together."""
+    """Check that all workers count the beacons of an address together: the secret keys the hashes of addresses."""
     service = start(workers=2, READERSHIP_BEACONS_PER_MINUTE="3")
 
     def beacon() -> int:

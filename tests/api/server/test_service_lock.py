@@ -1,4 +1,4 @@
-"""One service on a data folder: the second is refused, and the first one notices nothing."""
+"""A second service on a data folder is refused, and does not affect the first one."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ SAMPLE = Path(__file__).parents[3] / "sample_data" / "access.log"
 
 
 def accepted(service: Running) -> float:
-    """Hits that the metrics count as accepted."""
+    """Return the number of accepted hits in the metrics."""
     families = text_string_to_metric_families(httpx.get(f"{service.url}/metrics").text)
     samples = [sample for family in families for sample in family.samples if sample.name == "readership_hits_total"]
     return sum(sample.value for sample in samples if sample.labels["outcome"] == "accepted")
@@ -69,7 +69,7 @@ def test_killed_service_leaves_no_lock(start: Callable[..., Running]) -> None:
     assert service.start().get()["totals"]["total"] == 0
 
 
-def test_service_whose_supervisor_is_killed_is_followed_by_another(start: Callable[..., Running]) -> None:
+def test_service_starts_after_the_supervisor_of_another_was_killed(start: Callable[..., Running]) -> None:
     service = start(workers=2)
     assert service.process is not None
     os.kill(service.process.pid, signal.SIGKILL)
@@ -77,7 +77,7 @@ def test_service_whose_supervisor_is_killed_is_followed_by_another(start: Callab
     assert service.start().get()["totals"]["total"] == 0
 
 
-def test_ending_service_is_waited_for(tmp_path: Path) -> None:
+def test_new_service_waits_for_one_that_is_ending(tmp_path: Path) -> None:
     first = service_lock.acquire(tmp_path, tmp_path, lambda text: None)
     first.mark_ending()
     messages: list[str] = []
@@ -90,7 +90,7 @@ def test_ending_service_is_waited_for(tmp_path: Path) -> None:
     assert messages == [f"waiting up to 30 s for the service of process {os.getpid()} on {tmp_path} to end"]
 
 
-def test_service_that_does_not_end_is_waited_for_a_bounded_time(tmp_path: Path) -> None:
+def test_wait_for_a_service_that_does_not_end_has_a_timeout(tmp_path: Path) -> None:
     first = service_lock.acquire(tmp_path, tmp_path, lambda text: None)
     assert f"another service (process {os.getpid()})" in refused(tmp_path, tmp_path)
     first.mark_ending()
@@ -98,7 +98,7 @@ def test_service_that_does_not_end_is_waited_for_a_bounded_time(tmp_path: Path) 
     first.release()
 
 
-def test_service_that_has_its_end_signal_marks_its_lock(start: Callable[..., Running]) -> None:
+def test_service_marks_its_lock_at_the_signal_that_ends_it(start: Callable[..., Running]) -> None:
     service = start()
     lock = service.data / "run" / service_lock.FILE
     assert lock.read_text().split()[1] == "serving"

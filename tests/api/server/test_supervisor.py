@@ -1,4 +1,4 @@
-"""Worker processes: replaced when they die, whatever they were doing, and ended with the service."""
+"""Workers are replaced when they die in any state, and end with the service."""
 
 import json
 import os
@@ -23,11 +23,11 @@ from tests.running import COMMAND, Running, new_key
 from tests.waiting import until, worker_processes
 
 REPLACED_S = 8
-"""How long a dead worker may be missing."""
+"""Maximum time until a dead worker is replaced, in seconds."""
 ENDED_S = 20
-"""How long the service may take to end."""
+"""Maximum time until the service has ended, in seconds."""
 NEWER_VERSION = 999
-"""Schema version of a hot log that no worker opens."""
+"""Schema version that no worker opens."""
 
 
 def restarts(log: Path) -> list[dict[str, Any]]:
@@ -37,7 +37,7 @@ def restarts(log: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def starting(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """A service with two workers that starts at this moment, and its log."""
+    """Yield a service with two workers that has just been started, and its log."""
     data, log = tmp_path / "data", tmp_path / "log"
     new_key(data)
     argv = [COMMAND, "--data", data, "serve", "--port", "0", "--workers", "2"]
@@ -98,7 +98,7 @@ def set_schema_version(hot_log: Path, version: int) -> int:
         return int(found)
 
 
-def test_first_start_that_fails_beside_a_started_worker_is_tried_again(
+def test_first_start_that_fails_beside_a_started_worker_is_retried(
     starting: tuple[subprocess.Popen[bytes], Path],
 ) -> None:
     process, log = starting
@@ -152,7 +152,7 @@ def ends_at_once(number: int, folder: Path) -> None:
 def stops_itself(number: int, folder: Path) -> None:
     record(folder, number)
     if len(started(folder)) == 1:
-        os.kill(os.getpid(), signal.SIGSTOP)  # this thread may run on until another one has taken the signal
+        os.kill(os.getpid(), signal.SIGSTOP)  # this thread may continue until another one has received the signal
     else:
         os.kill(os.getppid(), signal.SIGTERM)
     threading.Event().wait()

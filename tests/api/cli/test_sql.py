@@ -1,4 +1,4 @@
-"""What `readership sql` prints, and a notebook's connection beside a running service."""
+"""`sql` and `classify` print results, and a notebook reads the data beside a running service."""
 
 import json
 import os
@@ -11,20 +11,21 @@ import pytest
 
 import warehouse
 from ingest.classification.agents import rows as known_agents
+from tests.api.cli.console import FIREFOX, call, result
 from tests.running import COMMAND, Running
 
 PEAK = (
     "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
     "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)"
 )
-"""Runs a command, and says how many KiB of memory it had at most. By a process that is small: one that pytest began
-itself would be said to have had as much as pytest has."""
+"""Program that runs a command and prints its peak memory in KiB. A direct child of pytest would start with the memory
+of pytest."""
 WIDE = "SELECT * FROM hits WHERE path = '/wide'"
 
 
 @pytest.fixture(scope="module")
 def filled(service: Running) -> Running:
-    """A service with one hit on `/wide`."""
+    """Return a service with one hit on `/wide`."""
     assert service.post({"path": "/wide", "userAgent": "GPTBot/1.3", "eventId": "[red]w"}).status_code == 202
     return service
 
@@ -36,7 +37,7 @@ def printed(service: Running, question: str, form: str = "table", columns: int |
     return answer.stdout
 
 
-def test_a_notebook_sees_each_acknowledged_hit_of_a_running_service(service: Running) -> None:
+def test_notebook_sees_each_acknowledged_hit_of_a_running_service(service: Running) -> None:
     sent = [
         {"path": "/notebook", "userAgent": agent}
         for agent in ("GPTBot/1.3", "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0")
@@ -51,12 +52,12 @@ def test_a_notebook_sees_each_acknowledged_hit_of_a_running_service(service: Run
         assert later.sql("SELECT sum(views) FROM daily_views WHERE path = '/notebook'").fetchall() == [(4,)]
 
 
-def test_the_agents_are_those_of_the_classifier(service: Running) -> None:
+def test_agents_are_those_of_the_classifier(service: Running) -> None:
     assert [json.loads(line) for line in printed(service, "FROM agents", "json").splitlines()] == known_agents()
     assert pq.read_table(service.data / "lake" / "agents.parquet").to_pylist() == known_agents()
 
 
-def test_a_table_is_as_wide_as_its_cells_and_shows_nulls(service: Running) -> None:
+def test_table_is_as_wide_as_its_cells_and_shows_nulls(service: Running) -> None:
     table = printed(
         service, "SELECT 2026 AS year, 'a' AS text, '' AS nothing, NULL AS missing, true AS yes, [1] AS list"
     )
@@ -65,7 +66,7 @@ def test_a_table_is_as_wide_as_its_cells_and_shows_nulls(service: Running) -> No
     ]
 
 
-def test_an_answer_too_wide_for_the_terminal_is_shown_a_column_a_line(filled: Running) -> None:
+def test_result_too_wide_for_the_terminal_has_one_line_per_value(filled: Running) -> None:
     lines = printed(filled, WIDE).splitlines()
     assert max(map(len, lines)) <= 100
     pairs = [line.strip("│").split("│") for line in lines if line.startswith("│")]
@@ -77,29 +78,29 @@ def test_an_answer_too_wide_for_the_terminal_is_shown_a_column_a_line(filled: Ru
     assert len(shown) == 22
 
 
-def test_a_long_cell_is_folded_and_not_cut(service: Running) -> None:
+def test_long_cell_is_wrapped(service: Running) -> None:
     table = printed(service, "SELECT repeat('abcdefgh', 30) AS long, 1 AS short", columns=60)
     assert max(map(len, table.splitlines())) <= 60
     assert "".join(line.split("│")[1].strip() for line in table.splitlines() if "│" in line) == "abcdefgh" * 30
 
 
-def test_a_terminal_is_not_sent_the_control_characters_of_a_value(service: Running) -> None:
+def test_control_characters_of_a_value_are_replaced(service: Running) -> None:
     table = printed(service, "SELECT chr(27) || '[2J' || chr(155) || chr(13) || chr(127) AS text")
     assert "│ ␛[2J\ufffd␍\ufffd │" in table
 
 
-def test_an_answer_of_no_rows_says_so(service: Running) -> None:
+def test_result_without_rows_is_printed_as_no_rows(service: Running) -> None:
     assert printed(service, "SELECT * FROM hits WHERE false") == "no rows\n"
     assert printed(service, "SELECT * FROM agents WHERE false", "csv") == '"name","operator","purpose","pattern"\n'
 
 
-def test_csv_and_json_tell_a_null_from_an_empty_text(service: Running) -> None:
+def test_csv_and_json_distinguish_null_from_an_empty_string(service: Running) -> None:
     question = "SELECT '' AS e, NULL AS n, [1, 2] AS l, to_days(2) + to_seconds(3661) AS i, 2.50::DECIMAL(9, 2) AS d"
     assert printed(service, question, "csv").splitlines()[1] == '"",,"[1,2]","2 days 1:01:01",2.50'
     assert printed(service, question, "json") == '{"e":"","n":null,"l":[1,2],"i":"2 days 1:01:01","d":2.50}\n'
 
 
-def test_parquet_is_a_file_with_the_types_of_the_answer(service: Running, tmp_path: Path) -> None:
+def test_parquet_has_the_types_of_the_result(service: Running, tmp_path: Path) -> None:
     file = tmp_path / "agents.parquet"
     question = "SELECT name, 1::BIGINT AS n FROM agents"
     command = [COMMAND, "--data", service.data, "sql", question, "--format", "parquet"]
@@ -109,8 +110,8 @@ def test_parquet_is_a_file_with_the_types_of_the_answer(service: Running, tmp_pa
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "parquet"])
-def test_a_long_answer_is_not_held_in_memory(service: Running, tmp_path: Path, form: str) -> None:
-    """576 MB of text, by a command that may take 250 MB more than a question of one row does."""
+def test_long_result_is_written_in_batches(service: Running, tmp_path: Path, form: str) -> None:
+    """Write 576 MB of text with at most 250 MB more memory than one row needs."""
     question = "SELECT i, repeat(md5(i::VARCHAR), 60) AS text FROM range({}) AS t (i)"
     peaks = []
     for rows in (1, 300_000):
@@ -123,7 +124,7 @@ def test_a_long_answer_is_not_held_in_memory(service: Running, tmp_path: Path, f
     assert peaks[1] - peaks[0] < 250, peaks
 
 
-def test_parquet_is_not_poured_into_a_terminal(service: Running) -> None:
+def test_parquet_is_not_written_to_a_terminal(service: Running) -> None:
     terminal, end = os.openpty()
     command = [COMMAND, "--data", service.data, "sql", "SELECT 1", "--format", "parquet"]
     refused = subprocess.run(command, stdout=end, stderr=subprocess.PIPE, text=True, check=False)
@@ -133,7 +134,7 @@ def test_parquet_is_not_poured_into_a_terminal(service: Running) -> None:
     assert "send it to a file" in refused.stderr
 
 
-def test_what_a_form_cannot_hold_is_said_with_a_way_out(service: Running) -> None:
+def test_type_that_parquet_lacks_is_an_error_that_names_the_cast(service: Running) -> None:
     refused = service.run("sql", "SELECT to_days(1) AS apart", "--format", "parquet")
     assert refused.returncode == 1
     assert "parquet cannot represent the result" in refused.stderr
@@ -151,7 +152,7 @@ def test_what_a_form_cannot_hold_is_said_with_a_way_out(service: Running) -> Non
         "['infinity'::DATE]",
     ],
 )
-def test_a_time_that_no_calendar_of_ours_has_is_refused_in_one_line(service: Running, time: str, form: str) -> None:
+def test_time_outside_the_years_1_to_9999_is_refused_in_one_line(service: Running, time: str, form: str) -> None:
     refused = service.run("sql", f"SELECT {time} AS far", "--format", form)
     assert refused.returncode == 1
     assert refused.stderr.startswith(f"Error: {form} cannot represent the result: a time in column far is outside")
@@ -159,13 +160,13 @@ def test_a_time_that_no_calendar_of_ours_has_is_refused_in_one_line(service: Run
     assert refused.stderr.count("\n") == 1
 
 
-def test_a_time_in_nanoseconds_keeps_them(service: Running) -> None:
+def test_time_is_printed_in_nanoseconds(service: Running) -> None:
     question = "SELECT '2020-01-01 00:00:00.123456789'::TIMESTAMP_NS AS fine"
     for form in ("table", "csv", "json"):
         assert "2020-01-01 00:00:00.123456789" in printed(service, question, form)
 
 
-def test_two_columns_of_one_name_are_refused_where_one_would_be_lost(service: Running) -> None:
+def test_two_columns_of_one_name_are_refused_if_one_would_be_lost(service: Running) -> None:
     for form in ("json", "parquet"):
         refused = service.run("sql", "SELECT 1 AS a, 2 AS a", "--format", form)
         assert (refused.returncode, refused.stdout) == (1, "")
@@ -174,15 +175,32 @@ def test_two_columns_of_one_name_are_refused_where_one_would_be_lost(service: Ru
     assert "│ 1 │ 2 │" in printed(service, "SELECT 1 AS a, 2 AS a")
 
 
-def test_an_unknown_table_is_told_the_names_of_the_views(service: Running) -> None:
+def test_unknown_table_is_an_error_that_lists_the_views(service: Running) -> None:
     refused = service.run("sql", "FROM visits")
     assert refused.returncode == 1
     assert "visits does not exist" in refused.stderr
     assert "The views are hits, daily_views, agents." in refused.stderr
 
 
-def test_a_folder_without_data_is_named_and_not_made(service: Running, tmp_path: Path) -> None:
+def test_folder_without_data_is_named_and_not_created(service: Running, tmp_path: Path) -> None:
     refused = service.run("--data", str(tmp_path / "typo"), "sql", "SELECT 1")
     assert refused.returncode == 1
     assert f"there is no data in {tmp_path / 'typo'}" in refused.stderr
     assert not (tmp_path / "typo").exists()
+
+
+def test_classify_takes_an_argument_or_lines_of_standard_input(data: Path) -> None:
+    gptbot = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"
+    one = result(call(data, "classify", gptbot))
+    assert set(one) == {"userAgent", "traffic", "agent", "operator", "purpose", "rule"}
+    assert (one["userAgent"], one["traffic"], one["agent"]) == (gptbot, "ai", "GPTBot")
+    assert (one["operator"], one["purpose"]) == ("OpenAI", "training")
+    assert one["rule"]
+
+    lines = f"{gptbot}\n{FIREFOX}\r\n\ncurl/8.5.0".encode() + b"\n\xff\xfe"
+    done = subprocess.run([COMMAND, "classify"], input=lines, capture_output=True, timeout=60, check=True)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["userAgent"] for each in found[:4]] == [gptbot, FIREFOX, "", "curl/8.5.0"]
+    assert [each["traffic"] for each in found[:4]] == ["ai", "human", "bot", "bot"]
+    assert len(found) == 5
+    assert found[0] == one

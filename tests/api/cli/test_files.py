@@ -1,4 +1,4 @@
-"""`readership files` lists the files that are a table, and none that compaction has replaced."""
+"""`files` lists the Parquet files of a table, and none that compaction has replaced."""
 
 import json
 import shutil
@@ -27,7 +27,7 @@ def run(data: Path, *arguments: str) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def compacted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample log in two projects, compacted: each day has replaced files."""
+    """Return a data folder with the sample log in two projects, compacted: each day has replaced files."""
     data = tmp_path_factory.mktemp("files") / "data"
     for project in ("one", "two"):
         new_key(data, project)
@@ -42,21 +42,21 @@ def rows(source: str) -> int:
     return int(count)
 
 
-def test_the_files_of_hits_contain_each_hit_once(compacted: Path) -> None:
+def test_files_of_hits_contain_each_hit_once(compacted: Path) -> None:
     out, err = run(compacted, "files", "hits")
     assert err == ""
     assert rows(f"read_parquet({out.splitlines()})") == 2 * VIEWS
     assert rows(f"read_parquet('{compacted}/lake/hits/**/*.parquet')") > 3 * VIEWS  # replaced files count too
 
 
-def test_the_sql_of_hits_is_read_by_duckdb_with_its_partition(compacted: Path) -> None:
+def test_sql_of_hits_has_the_partition_column_in_duckdb(compacted: Path) -> None:
     out, _ = run(compacted, "files", "hits", "--sql")
     assert out.startswith("read_parquet([")
     assert rows(out) == 2 * VIEWS
     assert rows(f"{out.strip()} WHERE date = DATE '2026-09-10'") > 0
 
 
-def test_the_sql_of_daily_views_adds_up_to_the_hits(compacted: Path) -> None:
+def test_sql_of_daily_views_adds_up_to_the_hits(compacted: Path) -> None:
     out, _ = run(compacted, "files", "daily_views", "--sql")
     with duckdb.connect() as database:
         assert database.sql(f"SELECT sum(views) FROM {out}").fetchall() == [(2 * VIEWS,)]
@@ -83,7 +83,7 @@ def test_hits_that_wait_in_the_hot_log_are_counted_on_standard_error(compacted: 
     assert (rows(f"read_parquet({out.splitlines()})"), err) == (2 * VIEWS + 1, "")
 
 
-def test_a_table_without_files_has_no_paths_and_no_sql(tmp_path: Path) -> None:
+def test_table_without_files_has_no_paths_and_no_sql(tmp_path: Path) -> None:
     new_key(tmp_path / "data")
     assert run(tmp_path / "data", "files", "hits") == ("", "")
     done = readership("--data", str(tmp_path / "data"), "files", "hits", "--sql")
@@ -94,13 +94,13 @@ def test_a_table_without_files_has_no_paths_and_no_sql(tmp_path: Path) -> None:
     )
 
 
-def test_the_readme_of_the_lake_explains_how_to_read_it(compacted: Path) -> None:
+def test_readme_of_the_lake_explains_how_to_read_it(compacted: Path) -> None:
     text = (compacted / "lake" / "README.md").read_text()
     assert "readership files hits --sql" in text
     assert "Never read all Parquet files" in text
 
 
-def test_an_outdated_readme_of_the_lake_is_replaced(tmp_path: Path) -> None:
+def test_outdated_readme_of_the_lake_is_replaced(tmp_path: Path) -> None:
     new_key(tmp_path / "data")
     readme = tmp_path / "data" / "lake" / "README.md"
     text = readme.read_text()

@@ -1,0 +1,113 @@
+"""`flush`, `compact` and `doctor`, and commands over a damaged lake."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.api.cli.console import FIREFOX, Imported, call, complaint, result
+from tests.running import PROJECT, Running
+from tests.waiting import until
+
+
+def test_flush_and_compact_print_counts_and_change_no_export(start: Callable[..., Running]) -> None:
+    service = start()
+    until((service.data / "lake" / ".tidied").exists)  # a service vacuums at its start, and loads its hot log before
+    for i in range(3):
+        hit = {"path": f"/{i}", "userAgent": FIREFOX, "timestamp": "2025-03-01T12:00:00Z"}
+        assert service.post(hit).status_code == 202
+        assert result(call(service.data, "flush"))["rows"] == 1
+    before = service.get()
+    assert result(call(service.data, "flush"))["rows"] == 0
+    done = result(call(service.data, "compact"))
+    assert (done["partitions"], done["files_before"], done["files_after"]) == (2, 6, 2)
+    assert service.get() == before
+    assert all(finding["fault"] is None for finding in result(call(service.data, "doctor")))
+
+
+def test_doctor_finds_no_fault_in_intact_data(imported: Imported) -> None:
+    findings = result(call(imported.data, "doctor"))
+    assert len(findings) >= 4
+    assert all(finding["invariant"] and finding["fault"] is None for finding in findings)
+
+
+def faults(data: Path) -> list[str]:
+    """Return the faults that doctor prints, with exit status 1 and nothing on standard error."""
+    done = call(data, "doctor")
+    assert (done.status, done.err) == (1, "")
+    return [finding["fault"] for finding in json.loads(done.out) if finding["fault"]]
+
+
+@pytest.mark.parametrize("table", ["hits", "daily_views"])
+def test_doctor_names_a_missing_parquet_file(imported: Imported, tmp_path: Path, table: str) -> None:
+    data = imported.copy(tmp_path)
+    gone = next((data / "lake" / table).glob("*=2026-*/*.parquet"))
+    gone.unlink()
+    assert any(gone.name in fault for fault in faults(data))
+
+
+def test_doctor_names_a_truncated_parquet_file(imported: Imported, tmp_path: Path) -> None:
+    data = imported.copy(tmp_path)
+    cut = next((data / "lake" / "hits").glob("*=2026-*/*.parquet"))
+    cut.write_bytes(cut.read_bytes()[:100])
+    assert any(cut.name in fault for fault in faults(data))
+
+
+COMMANDS_OVER_FILES = (
+    ("sql", "SELECT count(DISTINCT user_agent) AS n FROM hits"),
+    ("reclassify", "--dry-run"),
+    ("rebuild",),
+    ("project", "delete", PROJECT, "--yes"),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS_OVER_FILES, ids=" ".join)
+def test_command_names_a_missing_parquet_file_in_one_line(
+    imported: Imported, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    data = imported.copy(tmp_path)
+    hits = DeltaTable(str(data / "lake" / "hits"))
+    hits.update(updates={"ruleset": "'older'"})
+    assert (
+        call(data, "flush").status == 0
+    )  # records the commit; an unrecorded one would be renamed, like that of a killed process
+    gone = Path(hits.file_uris()[0])
+    gone.unlink()
+    message = complaint(call(data, *command))
+    assert gone.name in message
+    assert "run readership doctor" in message
+
+
+def test_command_names_a_truncated_parquet_file_in_one_line(imported: Imported, tmp_path: Path) -> None:
+    data = imported.copy(tmp_path)
+    cut = Path(DeltaTable(str(data / "lake" / "hits")).file_uris()[0])
+    cut.write_bytes(cut.read_bytes()[:100])
+    assert cut.name in complaint(call(data, "rebuild"))
+
+
+def test_doctor_finds_a_changed_count(imported: Imported, tmp_path: Path) -> None:
+    data = imported.copy(tmp_path)
+    counted = DeltaTable(str(data / "lake" / "daily_views"))
+    one_row = "path = '/blog' AND date = '2026-09-07' AND traffic = 'human'"
+    assert counted.update(updates={"views": "views + 1"}, predicate=one_row)["num_updated_rows"] == 1
+    (fault,) = faults(data)
+    assert "/blog" in fault
+
+
+def test_doctor_finds_a_deleted_hit(imported: Imported, tmp_path: Path) -> None:
+    data = imported.copy(tmp_path)
+    removed = DeltaTable(str(data / "lake" / "hits")).delete("path = '/docs' AND date = '2026-09-07'")
+    assert removed["num_deleted_rows"] > 0
+    (fault,) = faults(data)
+    assert "/docs" in fault
+
+
+def test_doctor_finds_a_hot_log_that_is_no_database(imported: Imported, tmp_path: Path) -> None:
+    data = imported.copy(tmp_path)
+    for name in ("hot.sqlite-wal", "hot.sqlite-shm"):
+        (data / name).unlink(missing_ok=True)
+    (data / "hot.sqlite").write_bytes(1000 * b"no database")
+    (fault,) = faults(data)
+    assert "database" in fault

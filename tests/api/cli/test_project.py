@@ -1,0 +1,80 @@
+"""`project` and `key` change the control database, and a deleted project leaves nothing."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+
+from tests.api.cli.console import DAY_S, FIREFOX, KEY, call, result
+from tests.running import PROJECT, Running, new_key
+
+
+def test_projects_are_created_and_listed_with_their_origins(data: Path) -> None:
+    origins = ("--origin", "https://docs.example", "--origin", "HTTP://LocalHost:80/")
+    created = result(call(data, "project", "create", "docs", *origins))
+    assert (created["id"], created["origins"]) == ("docs", ["https://docs.example", "http://localhost"])
+    assert created.keys() == {"id", "origins", "created_s"}
+    assert result(call(data, "project", "create", "blog"))["origins"] == []
+    assert [(each["id"], each["origins"]) for each in result(call(data, "project", "list"))] == [
+        ("blog", []),
+        ("docs", ["https://docs.example", "http://localhost"]),
+        (PROJECT, ["*"]),
+    ]
+    assert result(call(data, "project", "origins", "docs", "https://new.example"))["origins"] == ["https://new.example"]
+
+
+def test_key_is_printed_alone_listed_without_its_secret_and_revoked(data: Path) -> None:
+    created = call(data, "key", "create", PROJECT, "--name", "ci", "--scope", "read", "--expires-days", "30")
+    assert created.status == 0
+    assert KEY.fullmatch(created.out.removesuffix("\n"))
+    assert created.out.endswith("\n")
+    assert "rdr_admin_" not in created.err
+
+    listed = call(data, "key", "list", PROJECT)
+    key = next(each for each in result(listed) if each["name"] == "ci")
+    assert (key["project"], key["scope"]) == (PROJECT, "read")
+    assert key["expires_s"] - key["created_s"] == 30 * DAY_S
+    assert key["revoked_s"] is None
+    assert "rdr_admin_" not in listed.out
+
+    assert result(call(data, "key", "revoke", "ci"))["id"] == key["id"]
+    again = next(each for each in result(call(data, "key", "list")) if each["name"] == "ci")
+    assert abs(again["revoked_s"] - time.time()) < 60
+
+
+def test_key_has_the_scope_write_and_no_expiry_by_default(data: Path) -> None:
+    result(call(data, "project", "create", "docs"))
+    assert call(data, "key", "create", "docs").status == 0
+    (key,) = result(call(data, "key", "list", "docs"))
+    assert (key["scope"], key["expires_s"]) == ("write", None)
+
+
+def test_deleted_project_leaves_no_hit_key_or_record_of_imported_logs(
+    start: Callable[..., Running], tmp_path: Path
+) -> None:
+    service = start()
+    other = {"Authorization": f"Bearer {new_key(service.data, 'other')}"}
+    url = service.views.replace(f"/{PROJECT}/", "/other/")
+    hit = {"path": "/a", "userAgent": FIREFOX, "eventId": "e1"}
+    assert service.post(hit).status_code == 202
+    log = tmp_path / "access.log"
+    log.write_text(f'192.0.2.1 - - [01/Mar/1999:12:00:00 +0000] "GET /b HTTP/1.1" 200 5 "-" "{FIREFOX}"\n')
+    assert result(call(service.data, "import", PROJECT, str(log)))["page_views"] == 1
+    assert service.post({**hit, "eventId": "e2"}).status_code == 202
+    httpx.post(url.replace("/views", "/hits"), json=hit, headers=other)
+
+    refused = call(service.data, "project", "delete", PROJECT, stdin="n\n")
+    assert (refused.status, refused.out) == (1, "")
+    assert service.get()["totals"]["total"] == 3
+    assert result(call(service.data, "project", "delete", PROJECT, "--yes"))["id"] == PROJECT
+    assert httpx.get(service.views, headers=service.auth).status_code == 401
+    assert [each["id"] for each in result(call(service.data, "project", "list"))] == ["other"]
+
+    service.key = new_key(service.data)
+    assert service.get() == {"totals": {"human": 0, "ai": 0, "total": 0}, "views": [], "hasMore": False}
+    assert service.post(hit).json() == {"accepted": 1, "duplicates": 0, "rejected": []}
+    assert result(call(service.data, "import", PROJECT, str(log)))["page_views"] == 1
+    assert service.get()["totals"] == {"human": 2, "ai": 0, "total": 2}
+    assert httpx.get(url, headers=other).json()["totals"]["human"] == 1
+    assert all(finding["fault"] is None for finding in result(call(service.data, "doctor")))
