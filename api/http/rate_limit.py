@@ -71,9 +71,9 @@ class RateLimit:
         Raises:
             sqlite3.OperationalError: another process counts at this moment, or the disk is full.
         """
-        who = hashlib.blake2b(_network(address).encode(), digest_size=16, key=self._secret).digest()
+        client = hashlib.blake2b(_network(address).encode(), digest_size=16, key=self._secret).digest()
         now_us = int(now_s * 1_000_000)
-        values = {"who": who, "now_us": now_us, "most": self._uses_max, "window_us": WINDOW_US}
+        values = {"who": client, "now_us": now_us, "most": self._uses_max, "window_us": WINDOW_US}
         self._sweep(now_us)
         if self._connection.execute(_USE, values).rowcount == 1:
             return None

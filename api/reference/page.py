@@ -148,19 +148,12 @@ def _limits(schema: Json) -> str:
 
 
 def _responses(responses: Json, schemas: Json) -> str:
-    rows = [
-        [
-            f'<span class="{"bad" if status >= "400" else "good"}">{status}</span>',
-            _meaning(response),
-            _carried(response),
-        ]
-        for status, response in responses.items()
-    ]
+    rows = [[_status(status), _meaning(response), _carried(response)] for status, response in responses.items()]
     content = next(iter(responses.values())).get("content", {})
     example = next((each["example"] for each in content.values() if "example" in each), None)
     text = example if isinstance(example, str) else json.dumps(example, indent=2)
-    shown = f"<p>For example:</p>{pre(text)}" if example else ""
-    return f"<h4>Responses</h4>{table('Status', 'Meaning', 'Content', rows=rows)}{_fields(content, schemas)}{shown}"
+    sample = f"<p>For example:</p>{pre(text)}" if example else ""
+    return f"<h4>Responses</h4>{table('Status', 'Meaning', 'Content', rows=rows)}{_fields(content, schemas)}{sample}"
 
 
 def _status(status: str) -> str:

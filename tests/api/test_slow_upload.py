@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.routes.hits import CHECK_AGAIN_S
+from api.http.body import RECHECK_AFTER_S
 from tests.running import PROJECT, Running, new_job, new_key
 from tests.waiting import until
 
@@ -92,7 +92,7 @@ def test_slow_upload_with_a_key_of_the_scope_ingest_is_stored(start: Callable[..
     service = start(READERSHIP_JOBS_AT_ONCE="0")
     began_s = time.monotonic()
     slow = begin(service, HITS, HIT, Authorization=f"Bearer {new_key(service.data, scope='ingest')}")
-    until(lambda: time.monotonic() - began_s > 2 * CHECK_AGAIN_S)  # the key is then checked again
+    until(lambda: time.monotonic() - began_s > 2 * RECHECK_AFTER_S)  # the key is then checked again
     assert end(slow, HIT) == (202, {"accepted": 1, "duplicates": 0, "rejected": []})
     assert service.get()["totals"]["total"] == 1
     assert service.stop() == 0

@@ -1,4 +1,4 @@
-"""What a server may post, what becomes of it, and that a hostile body is answered 4xx and leaves nothing behind."""
+"""Posts of servers: formats, limits, rejections, de-duplication, and hostile bodies."""
 
 import gzip
 import json
@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from api.cli.main import main
 from tests.running import Running, new_key
 
-NO_TLS = False  # `verify`: a client that would verify reads all certificates first, for 20 ms
+NO_TLS = False  # value of `verify`; True reads all certificates, which takes 20 ms
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"
 JSON, NDJSON = {"Content-Type": "application/json"}, {"Content-Type": "application/x-ndjson"}
@@ -28,7 +28,7 @@ NOTHING = {"totals": {"human": 0, "ai": 0, "total": 0}, "views": [], "hasMore": 
 
 @pytest.fixture
 def site(service: Running) -> Iterator[httpx.Client]:
-    """A client of a project of its own, with a key that may write; `hits` and `views` are relative to it."""
+    """Return a client of a new project with a write key; `hits` and `views` are relative to its URL."""
     with client_of(service, f"hits-{secrets.token_hex(6)}") as client:
         yield client
 
@@ -39,7 +39,7 @@ def client_of(service: Running, project: str) -> httpx.Client:
 
 
 def view(path: str, **fields: Any) -> dict[str, Any]:
-    """A hit that counts as a person's."""
+    """Return a hit that counts as human."""
     return {"path": path, "userAgent": FIREFOX, **fields}
 
 
@@ -48,24 +48,24 @@ def lines(*rows: Any) -> bytes:
 
 
 def export(site: httpx.Client, **parameters: str) -> Any:
-    """Every view of the site up to the end of time, unless a parameter says otherwise."""
-    answer = site.get("views", params={"limit": "250", "dateTo": "9999-01-01", **parameters})
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    """Return the export, by default up to the last supported time."""
+    response = site.get("views", params={"limit": "250", "dateTo": "9999-01-01", **parameters})
+    assert response.status_code == 200, response.text
+    return response.json()
 
 
 def counts(site: httpx.Client, **parameters: str) -> dict[str, tuple[int, int]]:
-    """Human and AI views by path."""
+    """Return the human and AI views by path."""
     return {row["path"]: (row["human"], row["ai"]) for row in export(site, **parameters)["views"]}
 
 
-def problem(answer: httpx.Response, status: int) -> Any:
-    """The body of an RFC 9457 problem, of the status expected."""
-    assert answer.status_code == status, answer.text[:500]
-    assert answer.headers["content-type"] == "application/problem+json"
-    body = answer.json()
+def problem(response: httpx.Response, status: int) -> Any:
+    """Assert that a response is an RFC 9457 problem with this status, and return its body."""
+    assert response.status_code == status, response.text[:500]
+    assert response.headers["content-type"] == "application/problem+json"
+    body = response.json()
     assert body["status"] == status
-    assert body["requestId"] == answer.headers["x-request-id"]
+    assert body["requestId"] == response.headers["x-request-id"]
     assert body["type"]
     assert body["title"]
     assert body["detail"]
@@ -89,21 +89,21 @@ ROWS = [view("/a"), {"path": "/a", "userAgent": GPTBOT}, view("/b")]
     ],
     ids=["object", "array", "ndjson"],
 )
-def test_object_array_and_ndjson_are_stored_packed_or_not(
+def test_object_array_and_ndjson_are_stored_with_and_without_gzip(
     site: httpx.Client, headers: dict[str, str], body: bytes, stored: dict[str, tuple[int, int]], packing: str
 ) -> None:
     if packing == "gzip":
         headers, body = {**headers, **GZIP}, gzip.compress(body)
     elif packing != "plain":
         headers, body = {**headers, **GZIP}, b"".join(gzip.compress(body[i : i + 50]) for i in range(0, len(body), 50))
-    answer = site.post("hits", content=body, headers=headers)
-    assert (answer.status_code, answer.json()) == (202, receipt(sum(map(sum, stored.values()))))
-    assert answer.headers["content-type"] == "application/json"
+    response = site.post("hits", content=body, headers=headers)
+    assert (response.status_code, response.json()) == (202, receipt(sum(map(sum, stored.values()))))
+    assert response.headers["content-type"] == "application/json"
     assert counts(site) == stored
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\n\n", b""])
-def test_ndjson_lines_may_end_in_any_way(site: httpx.Client, end: bytes) -> None:
+def test_ndjson_lines_may_have_any_line_ending(site: httpx.Client, end: bytes) -> None:
     body = b"\n".join([*lines(*ROWS).split(b"\n")[:2], b"", json.dumps(ROWS[2]).encode()]).replace(b"\n", end or b"\n")
     assert site.post("hits", content=body + end, headers=NDJSON).json() == receipt(3)
 
@@ -115,7 +115,7 @@ def test_media_type_may_have_a_charset_and_any_case(site: httpx.Client, kind: st
     assert site.post("hits", content=json.dumps(view("/a")), headers={"Content-Type": kind}).json() == receipt(1)
 
 
-def test_every_field_of_a_server_post_is_taken(site: httpx.Client) -> None:
+def test_every_field_of_a_server_post_is_accepted(site: httpx.Client) -> None:
     full = {
         "url": "https://example.com/full?utm_source=news#top",
         "referrer": "https://www.google.com/",
@@ -129,7 +129,7 @@ def test_every_field_of_a_server_post_is_taken(site: httpx.Client) -> None:
     assert counts(site, dateFrom="2025-03-01", dateTo="2025-03-02") == {"/full": (1, 0)}
 
 
-def test_spellings_of_one_path_count_as_one(site: httpx.Client) -> None:
+def test_spellings_of_one_path_are_counted_together(site: httpx.Client) -> None:
     spellings = [
         "/d/~x/é",
         "d/~x/é",
@@ -164,13 +164,13 @@ BAD_ROWS: list[tuple[Any, str | None]] = [
 
 
 @pytest.mark.parametrize("as_lines", [False, True])
-def test_good_rows_are_kept_and_bad_ones_told_by_index_field_and_reason(site: httpx.Client, as_lines: bool) -> None:
+def test_invalid_rows_are_reported_and_the_others_stored(site: httpx.Client, as_lines: bool) -> None:
     rows = [view("/good"), *(row for row, _ in BAD_ROWS), view("/good")]
-    answer = site.post(
+    response = site.post(
         "hits", content=lines(*rows) if as_lines else json.dumps(rows), headers=NDJSON if as_lines else JSON
     )
-    assert answer.status_code == 202
-    body = answer.json()
+    assert response.status_code == 202
+    body = response.json()
     assert (body["accepted"], body["duplicates"]) == (2, 0)
     assert [(each["index"], each["field"]) for each in body["rejected"]] == [
         (index, field) for index, (_, field) in enumerate(BAD_ROWS, start=1)
@@ -179,10 +179,10 @@ def test_good_rows_are_kept_and_bad_ones_told_by_index_field_and_reason(site: ht
     assert counts(site) == {"/good": (2, 0)}
 
 
-def test_line_that_is_not_json_is_rejected_alone(site: httpx.Client) -> None:
+def test_line_that_is_not_json_does_not_affect_other_lines(site: httpx.Client) -> None:
     body = lines(view("/a")) + b"{oops\n" + lines(view("/b"))
-    answer = site.post("hits", content=body, headers=NDJSON).json()
-    assert (answer["accepted"], [each["index"] for each in answer["rejected"]]) == (2, [1])
+    response = site.post("hits", content=body, headers=NDJSON).json()
+    assert (response["accepted"], [each["index"] for each in response["rejected"]]) == (2, [1])
     assert counts(site) == {"/a": (1, 0), "/b": (1, 0)}
 
 
@@ -197,18 +197,18 @@ def test_line_that_is_not_json_is_rejected_alone(site: httpx.Client) -> None:
     ],
     ids=["array", "ndjson", "no object", "one object", "escaped"],
 )
-def test_when_all_rows_are_bad_a_problem_points_at_each(
+def test_problem_points_at_each_row_if_all_are_invalid(
     site: httpx.Client, headers: dict[str, str], body: bytes, pointers: list[str]
 ) -> None:
-    found = problem(site.post("hits", content=body, headers=headers), 400)
-    assert [each["pointer"] for each in found["errors"]] == pointers
-    assert all(each["detail"] for each in found["errors"])
+    error = problem(site.post("hits", content=body, headers=headers), 400)
+    assert [each["pointer"] for each in error["errors"]] == pointers
+    assert all(each["detail"] for each in error["errors"])
     assert export(site) == NOTHING
 
 
-def test_unknown_field_is_named(site: httpx.Client) -> None:
-    found = problem(site.post("hits", json=[view("/a", user_agent="x"), {"ipAddress": "192.0.2.1"}]), 400)
-    assert [each["pointer"] for each in found["errors"]] == ["/0/user_agent", "/1/ipAddress"]
+def test_unknown_field_is_rejected_by_name(site: httpx.Client) -> None:
+    error = problem(site.post("hits", json=[view("/a", user_agent="x"), {"ipAddress": "192.0.2.1"}]), 400)
+    assert [each["pointer"] for each in error["errors"]] == ["/0/user_agent", "/1/ipAddress"]
 
 
 WRONG: list[tuple[str, Any]] = [
@@ -227,19 +227,19 @@ WRONG: list[tuple[str, Any]] = [
 ]
 
 
-def test_a_field_of_a_wrong_type_or_value_is_rejected_by_its_name(site: httpx.Client) -> None:
+def test_invalid_field_is_rejected_by_name(site: httpx.Client) -> None:
     rows = [
         {"url" if field == "url" else "path": "/unused", "userAgent": FIREFOX, field: value} for field, value in WRONG
     ]
-    answer = site.post("hits", json=[*rows, view("/good")])
-    assert answer.status_code == 202, answer.text
-    assert [(each["index"], each["field"]) for each in answer.json()["rejected"]] == [
+    response = site.post("hits", json=[*rows, view("/good")])
+    assert response.status_code == 202, response.text
+    assert [(each["index"], each["field"]) for each in response.json()["rejected"]] == [
         (index, field) for index, (field, _) in enumerate(WRONG)
     ]
     assert counts(site) == {"/good": (1, 0)}
 
 
-def test_the_bounds_themselves_are_taken(site: httpx.Client) -> None:
+def test_values_at_the_limits_are_accepted(site: httpx.Client) -> None:
     rows = [
         view("/" + 2047 * "a"),
         *(view("/s", status=status) for status in (100, 200, 304, 599)),
@@ -252,13 +252,13 @@ def test_the_bounds_themselves_are_taken(site: httpx.Client) -> None:
 
 def test_url_and_path_together_or_neither_are_rejected(site: httpx.Client) -> None:
     rows = [view("/a", url="https://example.com/a"), {"userAgent": FIREFOX}, {}]
-    found = problem(site.post("hits", json=rows), 400)
-    assert [each["index"] for each in found["rejected"]] == [0, 1, 2]
+    error = problem(site.post("hits", json=rows), 400)
+    assert [each["index"] for each in error["rejected"]] == [0, 1, 2]
     assert export(site) == NOTHING
 
 
 @pytest.mark.parametrize("as_lines", [False, True])
-def test_ten_thousand_hits_are_taken_and_one_more_is_too_large(site: httpx.Client, as_lines: bool) -> None:
+def test_ten_thousand_hits_are_accepted_and_one_more_is_too_large(site: httpx.Client, as_lines: bool) -> None:
     def post(hits: int) -> httpx.Response:
         rows = hits * [view("/a")]
         return site.post(
@@ -272,18 +272,18 @@ def test_ten_thousand_hits_are_taken_and_one_more_is_too_large(site: httpx.Clien
 
 
 def padded(size: int) -> bytes:
-    """One good hit in a body of exactly so many bytes."""
+    """Return a body of this size with one valid hit."""
     return json.dumps(view("/padded")).encode().ljust(size)
 
 
 def chunked(body: bytes) -> Iterator[bytes]:
-    """The body without a Content-Length."""
+    """Yield the body in two chunks, which httpx sends without a Content-Length."""
     for start in range(0, len(body), 64 * 1024):
         yield body[start : start + 64 * 1024]
 
 
 @pytest.mark.parametrize("send", [bytes, chunked])
-def test_eight_mib_are_taken_and_one_more_byte_is_too_large(site: httpx.Client, send: Any) -> None:
+def test_eight_mib_are_accepted_and_one_more_byte_is_too_large(site: httpx.Client, send: Any) -> None:
     problem(site.post("hits", content=send(padded(8 * MIB + 1)), headers=JSON), 413)
     assert export(site) == NOTHING
     assert site.post("hits", content=send(padded(8 * MIB)), headers=JSON).json() == receipt(1)
@@ -303,19 +303,19 @@ def test_gzip_bomb_is_too_large(site: httpx.Client, bomb: bytes) -> None:
     assert export(site) == NOTHING
 
 
-def test_gzip_of_exactly_eight_mib_is_taken(site: httpx.Client) -> None:
+def test_gzip_of_exactly_eight_mib_is_accepted(site: httpx.Client) -> None:
     body = gzip.compress(padded(4 * MIB)) + gzip.compress(4 * MIB * b" ")
     assert site.post("hits", content=body, headers={**JSON, **GZIP}).json() == receipt(1)
 
 
-def test_a_body_of_empty_gzip_members_does_not_hold_the_service(site: httpx.Client) -> None:
+def test_body_of_empty_gzip_members_does_not_block_the_service(site: httpx.Client) -> None:
     empty = gzip.compress(b"")
     body = (8 * MIB // len(empty)) * empty
     problem(site.post("hits", content=body, headers={**JSON, **GZIP}, timeout=20), 400)
 
 
 @pytest.mark.parametrize("characters", [0, 750])
-def test_others_are_answered_while_many_user_agents_of_one_post_are_classified(
+def test_classification_of_a_large_post_does_not_delay_other_requests(
     site: httpx.Client, service: Running, characters: int
 ) -> None:
     tail = characters * "x"
@@ -333,20 +333,20 @@ def test_others_are_answered_while_many_user_agents_of_one_post_are_classified(
             began = time.perf_counter()
             other.get("healthz")
             waits.append(time.perf_counter() - began)
-    answer, took = sent.result()
-    assert answer == receipt(9_000)
+    response, took = sent.result()
+    assert response == receipt(9_000)
     assert max(waits) < took / 3, (max(waits), took)
 
 
 @pytest.mark.parametrize("keep", [1, 9, 10, 40, -8, -4, -1])
-def test_truncated_gzip_is_refused_whole(site: httpx.Client, keep: int) -> None:
+def test_truncated_gzip_is_rejected(site: httpx.Client, keep: int) -> None:
     body = gzip.compress(json.dumps([view(f"/{i}") for i in range(20)]).encode())
     problem(site.post("hits", content=body[:keep], headers={**JSON, **GZIP}), 400)
     problem(site.post("hits", content=gzip.compress(lines(view("/a"))) + body[:keep], headers={**NDJSON, **GZIP}), 400)
     assert export(site) == NOTHING
 
 
-def test_gzip_with_a_wrong_checksum_or_none_at_all_is_refused(site: httpx.Client) -> None:
+def test_gzip_with_a_wrong_or_missing_checksum_is_rejected(site: httpx.Client) -> None:
     plain = json.dumps(view("/a")).encode()
     packed = bytearray(gzip.compress(plain))
     packed[-8] ^= 1
@@ -360,28 +360,28 @@ def test_gzip_with_a_wrong_checksum_or_none_at_all_is_refused(site: httpx.Client
     "kind",
     ["", "text/plain", "text/html", "application/xml", "multipart/form-data; boundary=x", "application/jsonx", "json"],
 )
-def test_another_media_type_is_refused(site: httpx.Client, kind: str) -> None:
-    answer = site.post("hits", content=json.dumps(view("/a")), headers={"Content-Type": kind} if kind else {})
-    assert "application/json" in problem(answer, 415)["detail"]
+def test_other_media_type_is_rejected(site: httpx.Client, kind: str) -> None:
+    response = site.post("hits", content=json.dumps(view("/a")), headers={"Content-Type": kind} if kind else {})
+    assert "application/json" in problem(response, 415)["detail"]
     assert export(site) == NOTHING
 
 
 @pytest.mark.parametrize("charset", ["latin-1", "utf-16", "ISO-8859-1"])
-def test_another_charset_is_refused(site: httpx.Client, charset: str) -> None:
+def test_other_charset_is_rejected(site: httpx.Client, charset: str) -> None:
     kind = {"Content-Type": f"application/json; charset={charset}"}
     problem(site.post("hits", content=json.dumps(view("/a")), headers=kind), 415)
     assert export(site) == NOTHING
 
 
 @pytest.mark.parametrize("encoding", ["br", "deflate", "zstd", "gzip, gzip", "x"])
-def test_another_content_encoding_is_refused(site: httpx.Client, encoding: str) -> None:
+def test_other_content_encoding_is_rejected(site: httpx.Client, encoding: str) -> None:
     body = gzip.compress(json.dumps(view("/a")).encode())
     problem(site.post("hits", content=body, headers={**JSON, "Content-Encoding": encoding}), 415)
     assert export(site) == NOTHING
 
 
 def field(name: str, literal: str) -> bytes:
-    """A body of one hit that would count, but for the JSON written as a field's value."""
+    """Return the body of a valid hit with this JSON as a field's value."""
     good = {"path": '"/hostile"', "userAgent": json.dumps(FIREFOX), name: literal}
     if name == "url":
         del good["path"]
@@ -393,7 +393,7 @@ START = {"path": "/", "url": "https://example.com/"}
 
 
 def text(name: str, escape: str) -> bytes:
-    """A body of one hit with a JSON escape in the text of a field."""
+    """Return the body of a hit with a JSON escape in the text of a field."""
     return field(name, f'"{START.get(name, "")}a{escape}b"')
 
 
@@ -453,7 +453,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_body_is_answered_400_and_leaves_nothing(site: httpx.Client, body: bytes) -> None:
+def test_hostile_body_is_a_400_and_stores_nothing(site: httpx.Client, body: bytes) -> None:
     problem(site.post("hits", content=body, headers=JSON), 400)
     assert export(site) == NOTHING
 
@@ -462,22 +462,22 @@ OF_LINES = {name: body for name, body in HOSTILE.items() if name != "array in an
 
 
 @pytest.mark.parametrize("body", OF_LINES.values(), ids=OF_LINES)
-def test_hostile_lines_are_answered_400_and_leave_nothing(site: httpx.Client, body: bytes) -> None:
+def test_hostile_lines_are_a_400_and_store_nothing(site: httpx.Client, body: bytes) -> None:
     problem(site.post("hits", content=body, headers=NDJSON), 400)
     assert export(site) == NOTHING
 
 
-def test_a_hostile_line_does_not_spoil_the_others(site: httpx.Client) -> None:
+def test_hostile_line_does_not_affect_other_lines(site: httpx.Client) -> None:
     hostile = [body for body in HOSTILE.values() if body.strip() and b"\n" not in body]
     body = b"\n".join([lines(view("/good")).strip(), *hostile, lines(view("/good")).strip()])
-    answer = site.post("hits", content=body, headers=NDJSON)
-    assert answer.status_code == 202, answer.text[:500]
-    assert answer.json()["accepted"] == 2
-    assert [each["index"] for each in answer.json()["rejected"]] == list(range(1, len(hostile) + 1))
+    response = site.post("hits", content=body, headers=NDJSON)
+    assert response.status_code == 202, response.text[:500]
+    assert response.json()["accepted"] == 2
+    assert [each["index"] for each in response.json()["rejected"]] == list(range(1, len(hostile) + 1))
     assert counts(site) == {"/good": (2, 0)}
 
 
-def test_a_pair_of_surrogates_is_one_character(site: httpx.Client) -> None:
+def test_pair_of_surrogates_is_one_character(site: httpx.Client) -> None:
     assert site.post("hits", content=text("path", r"\ud83d\ude00"), headers=JSON).json() == receipt(1)
     assert counts(site) == {"/a%F0%9F%98%80b": (1, 0)}
 
@@ -496,9 +496,7 @@ INSTANTS = {
 }
 
 
-def test_each_instant_is_counted_on_its_utc_day_before_and_after_it_is_loaded(
-    service: Running, site: httpx.Client
-) -> None:
+def test_each_time_is_counted_on_its_utc_day_before_and_after_the_load(service: Running, site: httpx.Client) -> None:
     rows = [view(f"/{index}", timestamp=instant) for index, instant in enumerate(INSTANTS)]
     assert site.post("hits", json=rows).json() == receipt(len(rows))
 
@@ -511,30 +509,30 @@ def test_each_instant_is_counted_on_its_utc_day_before_and_after_it_is_loaded(
     assert by_day() == expected
 
 
-def test_a_timestamp_may_be_five_minutes_ahead_and_not_six(site: httpx.Client) -> None:
+def test_timestamp_may_be_five_minutes_in_the_future_and_not_six(site: httpx.Client) -> None:
     now = datetime.now(UTC)
     ahead = [(now + timedelta(minutes=minutes)).isoformat() for minutes in (5, 6, 60 * 24 * 365)]
-    answer = site.post("hits", json=[view("/ahead", timestamp=instant) for instant in ahead]).json()
-    assert answer["accepted"] == 1
-    assert [(each["index"], each["field"]) for each in answer["rejected"]] == [(1, "timestamp"), (2, "timestamp")]
+    response = site.post("hits", json=[view("/ahead", timestamp=instant) for instant in ahead]).json()
+    assert response["accepted"] == 1
+    assert [(each["index"], each["field"]) for each in response["rejected"]] == [(1, "timestamp"), (2, "timestamp")]
     assert counts(site) == {"/ahead": (1, 0)}
 
 
 @pytest.mark.parametrize("instant", ["0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00", "9999-12-31T23:59:59Z"])
-def test_a_timestamp_outside_of_all_years_or_in_the_last_is_rejected(site: httpx.Client, instant: str) -> None:
-    found = problem(site.post("hits", json=[view("/a", timestamp=instant)]), 400)
-    assert found["rejected"][0]["field"] == "timestamp"
+def test_timestamp_out_of_range_is_rejected(site: httpx.Client, instant: str) -> None:
+    error = problem(site.post("hits", json=[view("/a", timestamp=instant)]), 400)
+    assert error["rejected"][0]["field"] == "timestamp"
     assert export(site) == NOTHING
 
 
-def test_a_hit_without_a_timestamp_is_of_now(site: httpx.Client) -> None:
+def test_hit_without_a_timestamp_has_the_time_of_its_post(site: httpx.Client) -> None:
     before = datetime.now(UTC)
     site.post("hits", json=view("/now"))
     after = datetime.now(UTC)
     assert counts(site, dateFrom=before.isoformat(), dateTo=after.isoformat()) == {"/now": (1, 0)}
 
 
-def test_an_event_id_is_counted_once_in_a_post_and_in_later_ones(site: httpx.Client) -> None:
+def test_event_id_is_counted_once_in_a_post_and_in_later_ones(site: httpx.Client) -> None:
     first = site.post("hits", json=[view("/a", eventId="e1"), view("/a", eventId="e1"), view("/a", eventId="e2")])
     assert (first.status_code, first.json()) == (202, receipt(2, duplicates=1))
     again = site.post("hits", json=[view("/a", eventId="e1"), view("/b", eventId="e2"), view("/a", eventId="e3")])
@@ -544,33 +542,33 @@ def test_an_event_id_is_counted_once_in_a_post_and_in_later_ones(site: httpx.Cli
     assert counts(site) == {"/a": (4, 0)}
 
 
-def test_a_post_of_nothing_but_duplicates_is_no_error(site: httpx.Client) -> None:
+def test_post_of_duplicates_only_succeeds(site: httpx.Client) -> None:
     site.post("hits", json=view("/a", eventId="e1"))
     again = site.post("hits", json=view("/a", eventId="e1"))
     assert (again.status_code, again.json()) == (202, receipt(0, duplicates=1))
     assert counts(site) == {"/a": (1, 0)}
 
 
-def test_an_event_id_counts_anew_in_another_project(service: Running, site: httpx.Client) -> None:
+def test_event_id_is_counted_once_in_each_project(service: Running, site: httpx.Client) -> None:
     with client_of(service, f"hits-{secrets.token_hex(6)}") as other:
         for each in (site, other):
             assert each.post("hits", json=view("/a", eventId="e1")).json() == receipt(1)
 
 
-def test_a_rejected_hit_does_not_use_up_its_event_id(site: httpx.Client) -> None:
+def test_rejected_hit_does_not_use_up_its_event_id(site: httpx.Client) -> None:
     problem(site.post("hits", json=[view("/a", eventId="e1", status=0)]), 400)
     assert site.post("hits", json=view("/a", eventId="e1")).json() == receipt(1)
 
 
-def test_an_event_id_sent_by_many_at_once_is_counted_once(site: httpx.Client) -> None:
+def test_event_id_of_concurrent_posts_is_counted_once(site: httpx.Client) -> None:
     with ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(lambda _: site.post("hits", json=view("/a", eventId="e1")).json(), range(24)))
-    assert sum(answer["accepted"] for answer in answers) == 1
-    assert sum(answer["duplicates"] for answer in answers) == 23
+        responses = list(threads.map(lambda _: site.post("hits", json=view("/a", eventId="e1")).json(), range(24)))
+    assert sum(response["accepted"] for response in responses) == 1
+    assert sum(response["duplicates"] for response in responses) == 23
     assert counts(site) == {"/a": (1, 0)}
 
 
-def test_an_idempotency_key_answers_the_first_answer_again(site: httpx.Client) -> None:
+def test_repeated_idempotency_key_gets_the_first_response(site: httpx.Client) -> None:
     rows = [view("/a"), view("/a", status=0), view("/b", eventId="e1"), view("/b", eventId="e1")]
     first, again = (site.post("hits", json=rows, headers={"Idempotency-Key": "k1"}) for _ in range(2))
     assert first.status_code == again.status_code == 202
@@ -579,13 +577,13 @@ def test_an_idempotency_key_answers_the_first_answer_again(site: httpx.Client) -
     assert counts(site) == {"/a": (1, 0), "/b": (1, 0)}
 
 
-def test_posts_with_different_idempotency_keys_or_none_are_counted_each(site: httpx.Client) -> None:
+def test_posts_with_different_idempotency_keys_or_none_are_all_counted(site: httpx.Client) -> None:
     for headers in ({"Idempotency-Key": "k1"}, {"Idempotency-Key": "k2"}, {}, {}):
         assert site.post("hits", json=view("/a"), headers=headers).json() == receipt(1)
     assert counts(site) == {"/a": (4, 0)}
 
 
-def test_an_idempotency_key_with_another_body_is_refused(site: httpx.Client) -> None:
+def test_idempotency_key_with_another_body_is_rejected(site: httpx.Client) -> None:
     key = {"Idempotency-Key": "k1"}
     site.post("hits", json=view("/a"), headers=key)
     problem(site.post("hits", json=view("/b"), headers=key), 422)
@@ -593,7 +591,7 @@ def test_an_idempotency_key_with_another_body_is_refused(site: httpx.Client) -> 
     assert counts(site) == {"/a": (1, 0)}
 
 
-def test_an_idempotency_key_is_of_its_project(service: Running, site: httpx.Client) -> None:
+def test_idempotency_keys_of_two_projects_are_independent(service: Running, site: httpx.Client) -> None:
     with client_of(service, f"hits-{secrets.token_hex(6)}") as other:
         for each, path in ((site, "/a"), (other, "/b")):
             assert each.post("hits", json=view(path), headers={"Idempotency-Key": "k1"}).json() == receipt(1)
@@ -601,7 +599,7 @@ def test_an_idempotency_key_is_of_its_project(service: Running, site: httpx.Clie
 
 
 @pytest.mark.parametrize("key", [256 * "k", ""])
-def test_an_idempotency_key_too_long_or_empty_is_refused(site: httpx.Client, key: str) -> None:
+def test_long_or_empty_idempotency_key_is_rejected(site: httpx.Client, key: str) -> None:
     assert (
         "Idempotency-Key"
         in problem(site.post("hits", json=view("/a"), headers={"Idempotency-Key": key}), 400)["detail"]
@@ -609,23 +607,23 @@ def test_an_idempotency_key_too_long_or_empty_is_refused(site: httpx.Client, key
     assert export(site) == NOTHING
 
 
-def test_an_idempotency_key_of_255_characters_is_taken(site: httpx.Client) -> None:
+def test_idempotency_key_of_255_characters_is_accepted(site: httpx.Client) -> None:
     for _ in range(2):
         assert site.post("hits", json=view("/a"), headers={"Idempotency-Key": 255 * "k"}).json() == receipt(1)
     assert counts(site) == {"/a": (1, 0)}
 
 
-def test_an_idempotency_key_sent_by_many_at_once_is_counted_once(site: httpx.Client) -> None:
+def test_idempotency_key_of_concurrent_posts_is_counted_once(site: httpx.Client) -> None:
     rows = [view("/a"), view("/b")]
     with ThreadPoolExecutor(8) as threads:
-        answers = list(
+        responses = list(
             threads.map(lambda _: site.post("hits", json=rows, headers={"Idempotency-Key": "k1"}).json(), range(24))
         )
-    assert answers == 24 * [receipt(2)]
+    assert responses == 24 * [receipt(2)]
     assert counts(site) == {"/a": (1, 0), "/b": (1, 0)}
 
 
-def test_the_senders_own_user_agent_says_nothing_of_the_reader(site: httpx.Client) -> None:
+def test_user_agent_of_the_sender_is_not_classified(site: httpx.Client) -> None:
     site.post("hits", json=[view("/person"), {"path": "/ai", "userAgent": GPTBOT}], headers={"User-Agent": GPTBOT})
     site.post("hits", json={"path": "/ai", "userAgent": GPTBOT}, headers={"User-Agent": FIREFOX})
     assert counts(site) == {"/person": (1, 0), "/ai": (0, 2)}
@@ -633,7 +631,7 @@ def test_the_senders_own_user_agent_says_nothing_of_the_reader(site: httpx.Clien
 
 @pytest.mark.parametrize("sender", [FIREFOX, GPTBOT])
 @pytest.mark.parametrize("agent", [{}, {"userAgent": ""}, {"userAgent": None}])
-def test_a_hit_without_a_user_agent_is_a_bots(site: httpx.Client, sender: str, agent: dict[str, Any]) -> None:
-    answer = site.post("hits", json={"path": "/unknown", **agent}, headers={"User-Agent": sender})
-    assert (answer.status_code, answer.json()) == (202, receipt(1))
+def test_hit_without_a_user_agent_counts_as_a_bot(site: httpx.Client, sender: str, agent: dict[str, Any]) -> None:
+    response = site.post("hits", json={"path": "/unknown", **agent}, headers={"User-Agent": sender})
+    assert (response.status_code, response.json()) == (202, receipt(1))
     assert export(site) == NOTHING

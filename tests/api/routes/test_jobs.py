@@ -1,4 +1,4 @@
-"""Agent jobs over HTTP, as a client meets them. No worker runs here: a job stays active."""
+"""Agent jobs over HTTP. No worker runs here: a job stays active."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ from warehouse.control import database, projects
 
 PROJECT = "jobs"
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""Reading the system's certificates for each client takes longer than a request."""
+"""TLS context without certificates: to read the system's certificates takes longer than a request."""
 NOW_US = 1_780_000_000_000_000
 FIELDS = {"id", "status", "source", "model", "prLink", "createdAt", "archivedAt"}
 
@@ -38,7 +38,7 @@ def engine(service: Running) -> Iterator[sa.Engine]:
 
 @pytest.fixture
 def agent(service: Running, engine: sa.Engine) -> Iterator[httpx.Client]:
-    """A client of a project that has a repository, and no jobs."""
+    """Return a client of a project with a repository and without jobs."""
     key = new_key(service.data, PROJECT)
     new_job(service.data, PROJECT)
     with engine.begin() as connection:
@@ -49,41 +49,41 @@ def agent(service: Running, engine: sa.Engine) -> Iterator[httpx.Client]:
     projects.delete(engine, PROJECT)
 
 
-def create(agent: httpx.Client, prompt: str = "Mend it") -> str:
-    answer = agent.post("/job", json={"prompt": prompt})
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["id"])
+def create(agent: httpx.Client, prompt: str = "Fix it") -> str:
+    response = agent.post("/job", json={"prompt": prompt})
+    assert response.status_code == 201, response.text
+    return str(response.json()["id"])
 
 
 def end(engine: sa.Engine, id: str, outcome: Outcome) -> None:
-    """The job's turns, as a worker would end them."""
+    """Finish all queued turns, that of the job with this outcome."""
     while (lease := queue.claim(engine, "test", NOW_US, 1)) is not None:
         queue.finish(engine, lease, outcome if lease.job.id == id else Outcome("another"), NOW_US)
 
 
-def kind(answer: httpx.Response) -> tuple[int, str]:
-    assert answer.headers["content-type"] == "application/problem+json"
-    return answer.status_code, answer.json()["type"].removeprefix("/docs#")
+def kind(response: httpx.Response) -> tuple[int, str]:
+    assert response.headers["content-type"] == "application/problem+json"
+    return response.status_code, response.json()["type"].removeprefix("/docs#")
 
 
-def test_a_new_job_has_the_contracts_fields_and_a_location(agent: httpx.Client) -> None:
-    answer = agent.post("/job", json={"prompt": "x"})
-    made = answer.json()
-    assert answer.status_code == 201
-    assert set(made) == FIELDS
-    assert answer.headers["location"] == f"/v2/agent/{PROJECT}/job/{made['id']}"
-    assert made["status"] == "active"
-    assert made["source"] == {"repository": "https://git.example/docs", "ref": "main"}
-    assert (made["prLink"], made["archivedAt"]) == (None, None)
-    assert agent.get(f"/job/{made['id']}").json() == made
+def test_new_job_has_the_fields_of_the_contract_and_a_location(agent: httpx.Client) -> None:
+    response = agent.post("/job", json={"prompt": "x"})
+    job = response.json()
+    assert response.status_code == 201
+    assert set(job) == FIELDS
+    assert response.headers["location"] == f"/v2/agent/{PROJECT}/job/{job['id']}"
+    assert job["status"] == "active"
+    assert job["source"] == {"repository": "https://git.example/docs", "ref": "main"}
+    assert (job["prLink"], job["archivedAt"]) == (None, None)
+    assert agent.get(f"/job/{job['id']}").json() == job
 
 
-def test_the_pull_request_is_told_once_the_job_is_not_active(agent: httpx.Client, engine: sa.Engine) -> None:
+def test_pull_request_is_in_the_job_unless_the_job_is_active(agent: httpx.Client, engine: sa.Engine) -> None:
     id, url = create(agent), "https://git.example/docs/pull/1"
     end(engine, id, Outcome(None, url))
     assert [agent.get(f"/job/{id}").json()[name] for name in ("status", "prLink")] == ["completed", url]
-    answer = agent.post(f"/job/{id}/message", json={"prompt": "More"})
-    assert (answer.status_code, answer.json()["status"], answer.json()["prLink"]) == (200, "active", None)
+    response = agent.post(f"/job/{id}/message", json={"prompt": "More"})
+    assert (response.status_code, response.json()["status"], response.json()["prLink"]) == (200, "active", None)
     assert agent.get(f"/job/{id}").json()["prLink"] is None
 
 
@@ -107,17 +107,15 @@ def test_the_pull_request_is_told_once_the_job_is_not_active(agent: httpx.Client
     ],
 )
 @pytest.mark.parametrize("to", ["/job", "/job/any/message"])
-def test_a_body_that_is_no_prompt_is_told_what_is_wrong(
-    agent: httpx.Client, to: str, body: str, field: str | None
-) -> None:
-    answer = agent.post(to, content=body, headers={"Content-Type": "application/json"})
-    assert kind(answer) == (400, "invalid-body")
+def test_invalid_prompt_is_rejected_with_its_field(agent: httpx.Client, to: str, body: str, field: str | None) -> None:
+    response = agent.post(to, content=body, headers={"Content-Type": "application/json"})
+    assert kind(response) == (400, "invalid-body")
     if field is not None:
-        assert [fault["pointer"] for fault in answer.json()["errors"]] == [f"/{field}"]
+        assert [fault["pointer"] for fault in response.json()["errors"]] == [f"/{field}"]
     assert agent.get("/jobs").json()["jobs"] == []
 
 
-def test_bad_utf8_another_type_and_a_large_body_are_refused(agent: httpx.Client) -> None:
+def test_invalid_utf8_another_media_type_and_a_large_body_are_rejected(agent: httpx.Client) -> None:
     as_json = {"Content-Type": "application/json"}
     assert kind(agent.post("/job", content=b'{"prompt": "\xff"}', headers=as_json)) == (400, "invalid-body")
     text = {"Content-Type": "text/plain"}
@@ -125,12 +123,12 @@ def test_bad_utf8_another_type_and_a_large_body_are_refused(agent: httpx.Client)
     assert kind(agent.post("/job", content=b" " * (512 * 1024 + 1), headers=as_json)) == (413, "body-too-large")
 
 
-def test_a_prompt_of_64_kib_is_taken(agent: httpx.Client) -> None:
+def test_prompt_of_64_kib_is_accepted(agent: httpx.Client) -> None:
     assert agent.post("/job", json={"prompt": "é" * 32_768}).status_code == 201
 
 
-def test_an_unknown_job_is_not_found(agent: httpx.Client) -> None:
-    for answer in (
+def test_unknown_job_is_not_found(agent: httpx.Client) -> None:
+    for response in (
         agent.get("/job/%00"),
         agent.get("/job/0123456789abcdef01234567"),
         agent.get("/job/unknown"),
@@ -139,10 +137,10 @@ def test_an_unknown_job_is_not_found(agent: httpx.Client) -> None:
         agent.post("/job/unknown/cancel"),
         agent.post("/job/unknown/archive"),
     ):
-        assert kind(answer) == (404, "not-found")
+        assert kind(response) == (404, "not-found")
 
 
-def test_a_foreign_key_and_one_that_may_only_read_are_refused(agent: httpx.Client, service: Running) -> None:
+def test_key_of_another_project_and_a_read_key_are_rejected(agent: httpx.Client, service: Running) -> None:
     id = create(agent)
     writes = ("/job", f"/job/{id}/message", f"/job/{id}/cancel", f"/job/{id}/archive")
     reads = ("/jobs", f"/job/{id}", f"/job/{id}/log")
@@ -158,16 +156,16 @@ def test_a_foreign_key_and_one_that_may_only_read_are_refused(agent: httpx.Clien
         assert agent.get(path, headers=reader).status_code == 200
 
 
-def test_a_project_without_a_repository_is_told_what_to_do(service: Running) -> None:
+def test_detail_has_the_command_that_sets_the_repository(service: Running) -> None:
     key = new_key(service.data, "bare")
-    answer = httpx.post(
+    response = httpx.post(
         f"{service.url}/v2/agent/bare/job", json={"prompt": "x"}, headers={"Authorization": f"Bearer {key}"}
     )
-    assert kind(answer) == (409, "not-configured")
-    assert "readership project agent bare --repository URL" in answer.json()["detail"]
+    assert kind(response) == (409, "not-configured")
+    assert "readership project agent bare --repository URL" in response.json()["detail"]
 
 
-def test_an_archived_job_takes_no_message(agent: httpx.Client, engine: sa.Engine) -> None:
+def test_archived_job_accepts_no_message(agent: httpx.Client, engine: sa.Engine) -> None:
     id = create(agent)
     assert kind(agent.post(f"/job/{id}/archive")) == (409, "job-not-idle")
     end(engine, id, Outcome(None))
@@ -178,7 +176,7 @@ def test_an_archived_job_takes_no_message(agent: httpx.Client, engine: sa.Engine
     assert kind(agent.post(f"/job/{id}/cancel")) == (409, "job-not-active")
 
 
-def test_a_cancelled_job_has_failed_and_says_so_in_its_log(agent: httpx.Client) -> None:
+def test_cancelled_job_is_failed_with_the_reason_in_its_log(agent: httpx.Client) -> None:
     id = create(agent)
     assert agent.post(f"/job/{id}/cancel").json()["status"] == "failed"
     assert kind(agent.post(f"/job/{id}/cancel")) == (409, "job-not-active")
@@ -186,7 +184,7 @@ def test_a_cancelled_job_has_failed_and_says_so_in_its_log(agent: httpx.Client) 
     assert agent.post(f"/job/{id}/message", json={"prompt": "Go on"}).json()["status"] == "active"
 
 
-def test_each_success_says_what_is_left_of_the_hour(agent: httpx.Client) -> None:
+def test_each_success_has_the_rest_of_the_quota(agent: httpx.Client) -> None:
     first = agent.post("/job", json={"prompt": "x"})
     assert first.headers["ratelimit-policy"] == '"create";q=100;w=3600'
     assert first.headers["ratelimit"] == '"create";r=99;t=3600'
@@ -198,20 +196,20 @@ def test_each_success_says_what_is_left_of_the_hour(agent: httpx.Client) -> None
     assert read.headers["ratelimit"].startswith('"create";r=99;t=')
 
 
-def test_past_the_limit_it_waits_and_is_told_how_long(agent: httpx.Client) -> None:
+def test_exhausted_quota_is_a_429_with_a_delay(agent: httpx.Client) -> None:
     id = create(agent)
     for _ in range(99):
         create(agent)
-    answer = agent.post("/job", json={"prompt": "x"})
-    assert kind(answer) == (429, "rate-limited")
-    wait_s = int(answer.headers["retry-after"])
+    response = agent.post("/job", json={"prompt": "x"})
+    assert kind(response) == (429, "rate-limited")
+    wait_s = int(response.headers["retry-after"])
     assert 3500 < wait_s <= 3600
-    assert answer.headers["ratelimit"] == f'"create";r=0;t={wait_s}'
-    assert answer.headers["ratelimit-policy"] == '"create";q=100;w=3600'
+    assert response.headers["ratelimit"] == f'"create";r=0;t={wait_s}'
+    assert response.headers["ratelimit-policy"] == '"create";q=100;w=3600'
     assert agent.post(f"/job/{id}/message", json={"prompt": "x"}).status_code == 200
 
 
-def test_the_same_idempotency_key_gives_the_first_answer_again(agent: httpx.Client) -> None:
+def test_repeated_idempotency_key_gets_the_first_response(agent: httpx.Client) -> None:
     key = {"Idempotency-Key": "one"}
     first = agent.post("/job", json={"prompt": "x"}, headers=key)
     again = agent.post("/job", json={"prompt": "x"}, headers=key)
@@ -228,25 +226,25 @@ def test_the_same_idempotency_key_gives_the_first_answer_again(agent: httpx.Clie
     )
 
 
-def test_jobs_are_listed_in_pages_and_by_state(agent: httpx.Client, engine: sa.Engine) -> None:
-    made = [create(agent) for _ in range(3)]
-    agent.post(f"/job/{made[0]}/cancel")
+def test_jobs_are_listed_in_pages_and_by_status(agent: httpx.Client, engine: sa.Engine) -> None:
+    ids = [create(agent) for _ in range(3)]
+    agent.post(f"/job/{ids[0]}/cancel")
     page = agent.get("/jobs?limit=2").json()
-    assert ([job["id"] for job in page["jobs"]], page["hasMore"]) == ([made[2], made[1]], True)
+    assert ([job["id"] for job in page["jobs"]], page["hasMore"]) == ([ids[2], ids[1]], True)
     page = agent.get("/jobs?limit=2&offset=2").json()
-    assert ([job["id"] for job in page["jobs"]], page["hasMore"]) == ([made[0]], False)
-    assert [job["id"] for job in agent.get("/jobs?status=failed").json()["jobs"]] == [made[0]]
+    assert ([job["id"] for job in page["jobs"]], page["hasMore"]) == ([ids[0]], False)
+    assert [job["id"] for job in agent.get("/jobs?status=failed").json()["jobs"]] == [ids[0]]
     assert set(page["jobs"][0]) == FIELDS
 
 
 @pytest.mark.parametrize("query", ["status=done", "limit=0", "limit=251", "offset=-1", "page=2", "limit=1&limit=2"])
-def test_a_bad_parameter_of_the_list_is_named(agent: httpx.Client, query: str) -> None:
-    answer = agent.get(f"/jobs?{query}")
-    assert kind(answer) == (400, "invalid-parameter")
-    assert answer.json()["errors"][0]["parameter"] == query.partition("=")[0]
+def test_invalid_parameter_of_the_list_is_a_fault(agent: httpx.Client, query: str) -> None:
+    response = agent.get(f"/jobs?{query}")
+    assert kind(response) == (400, "invalid-parameter")
+    assert response.json()["errors"][0]["parameter"] == query.partition("=")[0]
 
 
-def test_the_log_is_text_or_an_entry_a_line(agent: httpx.Client, engine: sa.Engine) -> None:
+def test_log_is_text_or_one_entry_per_line(agent: httpx.Client, engine: sa.Engine) -> None:
     id = create(agent)
     lease = queue.claim(engine, "test", NOW_US, 1_000_000)
     assert lease is not None
@@ -267,7 +265,7 @@ def test_the_log_is_text_or_an_entry_a_line(agent: httpx.Client, engine: sa.Engi
     assert kind(agent.get(f"/job/{id}/log", headers={"Accept": "image/png"})) == (406, "not-acceptable")
 
 
-def test_a_long_log_is_read_in_pages(agent: httpx.Client, engine: sa.Engine) -> None:
+def test_long_log_has_pages(agent: httpx.Client, engine: sa.Engine) -> None:
     id = create(agent)
     texts = [f"line {number}" for number in range(251)]
     with engine.begin() as connection:
@@ -290,10 +288,10 @@ def _first_turn(connection: sa.Connection, id: str) -> int:
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=251", "offset=-1", "page=2", "offset=1&offset=2"])
-def test_a_bad_parameter_of_the_log_is_named(agent: httpx.Client, query: str) -> None:
-    answer = agent.get(f"/job/{create(agent)}/log?{query}")
-    assert kind(answer) == (400, "invalid-parameter")
-    assert answer.json()["errors"][0]["parameter"] == query.partition("=")[0]
+def test_invalid_parameter_of_the_log_is_a_fault(agent: httpx.Client, query: str) -> None:
+    response = agent.get(f"/job/{create(agent)}/log?{query}")
+    assert kind(response) == (400, "invalid-parameter")
+    assert response.json()["errors"][0]["parameter"] == query.partition("=")[0]
 
 
 def test_jobs_are_in_the_metrics(agent: httpx.Client, service: Running) -> None:
@@ -303,7 +301,7 @@ def test_jobs_are_in_the_metrics(agent: httpx.Client, service: Running) -> None:
     assert "readership_job_queue_age_seconds " in text
 
 
-def test_a_deleted_project_leaves_no_job_and_no_folder(tmp_path: Path) -> None:
+def test_deleted_project_leaves_no_job_and_no_folder(tmp_path: Path) -> None:
     running = Running(tmp_path / "data")
     new_key(running.data)
     id = new_job(running.data)
@@ -316,7 +314,7 @@ def test_a_deleted_project_leaves_no_job_and_no_folder(tmp_path: Path) -> None:
     engine.dispose()
 
 
-def test_while_the_database_is_away_a_client_is_told_to_come_back_and_nothing_is_kept(
+def test_unavailable_database_is_a_503_with_a_delay_and_nothing_is_stored(
     start: Callable[..., Running], postgresql: str
 ) -> None:
     with way_to(postgresql) as (way, url, past):
@@ -328,18 +326,18 @@ def test_while_the_database_is_away_a_client_is_told_to_come_back_and_nothing_is
         base = f"{service.url}/v2/agent/site"
         with httpx.Client(base_url=base, headers=service.auth, timeout=60, verify=NO_TLS) as agent:
             id = create(agent)
-            for _ in range(2):  # the first time, connections that were good are in use
+            for _ in range(2):  # in the first round the pool has connections that worked before
                 way.cut()
-                for answer in (
+                for response in (
                     agent.post("/job", json={"prompt": "x"}),
                     agent.post(f"/job/{id}/message", json={"prompt": "x"}),
                     agent.get(f"/job/{id}"),
                     agent.get("/jobs"),
                     agent.post(f"/job/{id}/cancel"),
                 ):
-                    assert kind(answer) == (503, "overloaded")
-                    assert int(answer.headers["retry-after"]) > 0
-                    assert answer.json()["detail"] == "the control database does not answer"
+                    assert kind(response) == (503, "overloaded")
+                    assert int(response.headers["retry-after"]) > 0
+                    assert response.json()["detail"] == "the control database does not response"
                 way.restore()
                 assert agent.get(f"/job/{id}").json()["status"] == "active"
             assert len(agent.get("/jobs").json()["jobs"]) == 1
@@ -349,29 +347,29 @@ def test_while_the_database_is_away_a_client_is_told_to_come_back_and_nothing_is
         assert service.stop() == 0
 
 
-def test_a_database_whose_connections_are_all_in_use_is_away_too() -> None:
+def test_database_without_a_free_connection_is_unavailable() -> None:
     engine = sa.create_engine("sqlite://", poolclass=sa.QueuePool, pool_size=1, max_overflow=0, pool_timeout=0)
     with engine.connect(), pytest.raises(sa.exc.TimeoutError) as raised:
         engine.connect()
     engine.dispose()
     request = Request({"type": "http", "state": {"request_id": "1"}})
-    answer = asyncio.run(problems.answer(request, raised.value))
-    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    response = asyncio.run(problems.handle(request, raised.value))
+    assert (response.status_code, response.headers["retry-after"]) == (503, "5")
 
 
-def test_the_hundred_and_first_create_waits_whichever_worker_it_meets_also_after_a_restart(
+def test_quota_is_shared_by_all_workers_and_survives_a_restart(
     start: Callable[..., Running],
 ) -> None:
     service = start(workers=2, READERSHIP_JOBS_AT_ONCE="0")
     new_job(service.data)
 
-    def ask() -> int:
-        """Over a connection of its own."""
+    def status() -> int:
+        """Create a job over a new connection, and return the status."""
         url = f"{service.url}/v2/agent/site/job"
         return httpx.post(url, json={"prompt": "x"}, headers=service.auth, timeout=60, verify=NO_TLS).status_code
 
-    assert [ask() for _ in each_alone(service) for _ in range(50)] == [201] * 100
-    assert [ask() for _ in each_alone(service)] == [429] * 2
+    assert [status() for _ in each_alone(service) for _ in range(50)] == [201] * 100
+    assert [status() for _ in each_alone(service)] == [429] * 2
     assert service.stop() == 0
     service.start()
-    assert ask() == 429
+    assert status() == 429

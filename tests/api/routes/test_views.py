@@ -1,4 +1,4 @@
-"""The page-view report: its order, pages, range, media types and ETag, before and after the hits are loaded."""
+"""The export of page views: order, pages, range, media types and ETag, before and after the hits are loaded."""
 
 import csv
 import io
@@ -17,7 +17,7 @@ from api.cli.main import main
 from tests.running import Running, new_key
 from tests.waiting import until
 
-NO_TLS = False  # `verify`: a client that would verify reads all certificates first, for 20 ms
+NO_TLS = False  # value of `verify`; True reads all certificates, which takes 20 ms
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"
 GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
@@ -27,7 +27,7 @@ NOTHING = {"totals": {"human": 0, "ai": 0, "total": 0}, "views": [], "hasMore": 
 
 @contextmanager
 def client_of(service: Running, project: str) -> Iterator[httpx.Client]:
-    """A client of a project; `hits` and `views` are relative to it."""
+    """Yield a client of a project; `hits` and `views` are relative to its URL."""
     headers = {"Authorization": f"Bearer {new_key(service.data, project)}"}
     url = f"{service.url}/v1/analytics/{project}"
     with httpx.Client(base_url=url, headers=headers, timeout=60, verify=NO_TLS) as client:
@@ -36,39 +36,39 @@ def client_of(service: Running, project: str) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def site(service: Running) -> Iterator[httpx.Client]:
-    """A client of a project of its own."""
+    """Return a client of a new project."""
     with client_of(service, f"views-{secrets.token_hex(6)}") as client:
         yield client
 
 
 def post(site: httpx.Client, *hits: tuple[str, str] | tuple[str, str, str]) -> None:
-    """Hits of a path, a user agent and perhaps a time."""
+    """Post hits, each a path, a user agent and optionally a time."""
     rows = [dict(zip(("path", "userAgent", "timestamp"), hit, strict=False)) for hit in hits]
-    answer = site.post("hits", json=rows)
-    assert (answer.status_code, answer.json()["accepted"]) == (202, len(rows)), answer.text
+    response = site.post("hits", json=rows)
+    assert (response.status_code, response.json()["accepted"]) == (202, len(rows)), response.text
 
 
 def get(site: httpx.Client, query: str = "") -> Any:
-    answer = site.get(f"views?{query}")
-    assert answer.status_code == 200, answer.text
-    assert answer.headers["content-type"] == "application/json"
-    return answer.json()
+    response = site.get(f"views?{query}")
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == "application/json"
+    return response.json()
 
 
 def paths(site: httpx.Client, query: str = "") -> str:
-    """The paths of an answer, without their slashes, in alphabetical order."""
+    """Return the paths of a report without their slashes, in alphabetical order."""
     return "".join(sorted(row["path"].removeprefix("/") for row in get(site, query)["views"]))
 
 
-def problem(answer: httpx.Response, status: int) -> Any:
-    """The body of an RFC 9457 problem, of the status expected."""
-    assert answer.status_code == status, answer.text[:500]
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert answer.json()["status"] == status
-    return answer.json()
+def problem(response: httpx.Response, status: int) -> Any:
+    """Assert that a response is an RFC 9457 problem with this status, and return its body."""
+    assert response.status_code == status, response.text[:500]
+    assert response.headers["content-type"] == "application/problem+json"
+    assert response.json()["status"] == status
+    return response.json()
 
 
-def test_human_and_ai_views_are_counted_apart_and_bots_not_at_all(site: httpx.Client) -> None:
+def test_human_and_ai_views_are_counted_separately_and_bots_not_at_all(site: httpx.Client) -> None:
     seen = [("/a", FIREFOX), ("/a", FIREFOX), ("/a", GPTBOT), ("/a", GOOGLEBOT), ("/b", GPTBOT), ("/bots", GOOGLEBOT)]
     post(site, *seen, ("/bots", ""), ("/bots", "curl/8.5.0"))
     assert get(site) == {
@@ -78,7 +78,7 @@ def test_human_and_ai_views_are_counted_apart_and_bots_not_at_all(site: httpx.Cl
     }
 
 
-def test_a_project_without_a_hit_has_an_empty_report(site: httpx.Client) -> None:
+def test_project_without_hits_has_an_empty_report(site: httpx.Client) -> None:
     assert get(site) == NOTHING
     assert get(site, "offset=10&dateFrom=2025-01-01") == NOTHING
 
@@ -90,7 +90,7 @@ def test_views_of_another_project_are_not_counted(service: Running, site: httpx.
     assert paths(site) == "b"
 
 
-def test_most_viewed_comes_first_and_equals_in_byte_order(site: httpx.Client) -> None:
+def test_most_viewed_paths_are_first_and_ties_in_byte_order(site: httpx.Client) -> None:
     in_bytes = [
         "/",
         "/%C3%84",
@@ -111,20 +111,20 @@ def test_most_viewed_comes_first_and_equals_in_byte_order(site: httpx.Client) ->
     as_sent = ["/~", "/é", "/b", "/", "/a.b", "/Z", "/€", "/a/b", "/_", "/aa", "/0", "/Ä", "/a", "/A", "/a-b"]
     many = [("/z-three", FIREFOX), ("/z-three", GPTBOT), ("/z-three", GPTBOT), ("/y-two", GPTBOT), ("/y-two", FIREFOX)]
     post(site, *((path, FIREFOX) for path in as_sent), *many, *12 * [("/a", GOOGLEBOT)])
-    found = get(site)["views"]
-    assert [row["path"] for row in found] == ["/z-three", "/y-two", *in_bytes]
-    assert [row["total"] for row in found] == [3, 2, *15 * [1]]
+    views = get(site)["views"]
+    assert [row["path"] for row in views] == ["/z-three", "/y-two", *in_bytes]
+    assert [row["total"] for row in views] == [3, 2, *15 * [1]]
 
 
 PATHS = 260
-"""Of the project whose report has several pages: /p000 to /p259, the first ten with an AI view besides."""
+"""Hits of the project with several pages: /p000 to /p259, the first ten also with an AI view."""
 RANKED = [{"path": f"/p{i:03}", "human": 1, "ai": int(i < 10), "total": 1 + int(i < 10)} for i in range(PATHS)]
 TOTALS = {"human": PATHS, "ai": 10, "total": PATHS + 10}
 
 
 @pytest.fixture(scope="module")
 def large(service: Running) -> Iterator[httpx.Client]:
-    """A client of the project with more paths than a page holds; tests only read it."""
+    """Return a client of the project with more paths than a page; tests only read it."""
     with client_of(service, "views-large") as client:
         post(client, *((f"/p{i:03}", FIREFOX) for i in range(PATHS)), *((f"/p{i:03}", GPTBOT) for i in range(10)))
         yield client
@@ -151,14 +151,14 @@ def large(service: Running) -> Iterator[httpx.Client]:
         ("offset=" + 1000 * "9", 0, 0, False),
     ],
 )
-def test_a_page_has_its_rows_and_the_totals_of_all(
+def test_page_has_its_rows_and_the_totals_of_all_paths(
     large: httpx.Client, query: str, first: int, rows: int, has_more: bool
 ) -> None:
     assert get(large, query) == {"totals": TOTALS, "views": RANKED[first : first + rows], "hasMore": has_more}
 
 
 @pytest.mark.parametrize("limit", [1, 7, 50, 130, 250])
-def test_following_has_more_reads_each_path_once(large: httpx.Client, limit: int) -> None:
+def test_pages_have_each_path_once(large: httpx.Client, limit: int) -> None:
     read: list[Any] = []
     has_more = True
     while has_more:
@@ -210,14 +210,14 @@ RANGES = {
 
 @pytest.fixture(scope="module")
 def edges(service: Running) -> Iterator[httpx.Client]:
-    """A client of the project with hits at the edges of days; tests only read it."""
+    """Return a client of the project with hits at the edges of days; tests only read it."""
     with client_of(service, "views-edges") as client:
         post(client, *EDGES)
         yield client
 
 
 @pytest.mark.parametrize(("query", "expected"), RANGES.items())
-def test_a_range_holds_its_start_and_not_its_end(edges: httpx.Client, query: str, expected: str) -> None:
+def test_range_includes_its_start_and_excludes_its_end(edges: httpx.Client, query: str, expected: str) -> None:
     assert paths(edges, query) == expected
     totals = get(edges, query)["totals"]
     assert (totals["ai"], totals["total"]) == (len(set(expected) & set("be")), len(expected))
@@ -256,9 +256,9 @@ def test_a_range_holds_its_start_and_not_its_end(edges: httpx.Client, query: str
         ("", ""),
     ],
 )
-def test_a_bad_or_unknown_parameter_is_named(edges: httpx.Client, parameter: str, value: str) -> None:
-    answer = edges.get("views", params={"dateFrom": "2025-01-01", "limit": "10", parameter: value})
-    assert [each["parameter"] for each in problem(answer, 400)["errors"]] == [parameter]
+def test_invalid_or_unknown_parameter_is_a_fault(edges: httpx.Client, parameter: str, value: str) -> None:
+    response = edges.get("views", params={"dateFrom": "2025-01-01", "limit": "10", parameter: value})
+    assert [each["parameter"] for each in problem(response, 400)["errors"]] == [parameter]
 
 
 @pytest.mark.parametrize(
@@ -269,27 +269,27 @@ def test_a_bad_or_unknown_parameter_is_named(edges: httpx.Client, parameter: str
         "dateFrom=2025-03-01T00:00:00Z&dateTo=2025-03-01T00:30:00%2B01:00",
     ],
 )
-def test_a_range_that_ends_before_it_starts_is_refused_by_name(edges: httpx.Client, query: str) -> None:
+def test_range_that_ends_before_its_start_is_a_fault(edges: httpx.Client, query: str) -> None:
     errors = problem(edges.get(f"views?{query}"), 400)["errors"]
     assert len(errors) == 1
     assert errors[0]["parameter"] in ("dateFrom", "dateTo")
 
 
 @pytest.mark.parametrize("name", ["dateFrom", "dateTo", "limit", "offset"])
-def test_a_repeated_parameter_is_named_though_both_are_the_same(edges: httpx.Client, name: str) -> None:
+def test_repeated_parameter_is_a_fault_even_with_equal_values(edges: httpx.Client, name: str) -> None:
     value = "2025-03-01" if name.startswith("date") else "1"
     errors = problem(edges.get(f"views?{name}={value}&{name}={value}"), 400)["errors"]
     assert [each["parameter"] for each in errors] == [name]
 
 
-def test_all_faults_are_told_at_once(edges: httpx.Client) -> None:
+def test_error_has_all_faults(edges: httpx.Client) -> None:
     query = "limit=0&offset=-1&dateFrom=x&dateTo=2025-02-30&colour=red&colour=blue"
     errors = problem(edges.get(f"views?{query}"), 400)["errors"]
     assert {each["parameter"] for each in errors} == {"limit", "offset", "dateFrom", "dateTo", "colour"}
     assert all(each["detail"] for each in errors)
 
 
-def test_without_an_end_a_view_ahead_of_time_counts_once_its_time_has_come(site: httpx.Client) -> None:
+def test_view_in_the_future_is_counted_from_its_time_on(site: httpx.Client) -> None:
     now = datetime.now(UTC)
     late, soon = now + timedelta(minutes=4), now + timedelta(seconds=2)
     post(site, ("/n", FIREFOX), ("/l", FIREFOX, late.isoformat()), ("/s", FIREFOX, soon.isoformat()))
@@ -324,25 +324,25 @@ def test_without_an_end_a_view_ahead_of_time_counts_once_its_time_has_come(site:
         ("text/csv;header=present", CSV),
     ],
 )
-def test_the_media_type_wanted_most_is_answered(edges: httpx.Client, accept: str, kind: str) -> None:
-    answer = edges.get("views", headers={"Accept": accept})
-    assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (200, kind)
-    assert "accept" in answer.headers["vary"].lower()
+def test_response_has_the_preferred_media_type(edges: httpx.Client, accept: str, kind: str) -> None:
+    response = edges.get("views", headers={"Accept": accept})
+    assert (response.status_code, response.headers["content-type"].partition(";")[0]) == (200, kind)
+    assert "accept" in response.headers["vary"].lower()
 
 
-def test_an_accept_header_may_come_in_several_lines(edges: httpx.Client) -> None:
-    answer = edges.get("views", headers=[("Accept", "text/html"), ("Accept", "text/csv")])
-    assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (200, CSV)
+def test_accept_header_may_have_several_lines(edges: httpx.Client) -> None:
+    response = edges.get("views", headers=[("Accept", "text/html"), ("Accept", "text/csv")])
+    assert (response.status_code, response.headers["content-type"].partition(";")[0]) == (200, CSV)
 
 
 @pytest.mark.parametrize("accept", ["text/html", "image/png", "text/csv;q=0", "*/*;q=0", "application/xml, text/plain"])
-def test_no_media_type_that_there_is_is_answered_406(edges: httpx.Client, accept: str) -> None:
+def test_unavailable_media_type_is_a_406(edges: httpx.Client, accept: str) -> None:
     detail = problem(edges.get("views", headers={"Accept": accept}), 406)["detail"]
     assert all(kind in detail for kind in ("application/json", CSV, PARQUET))
 
 
 @pytest.mark.parametrize("query", ["", "limit=1&offset=255"])
-def test_csv_and_parquet_hold_every_path_whatever_the_page(large: httpx.Client, query: str) -> None:
+def test_csv_and_parquet_have_every_path(large: httpx.Client, query: str) -> None:
     text = large.get(f"views?{query}", headers={"Accept": CSV})
     rows = list(csv.DictReader(io.StringIO(text.text, newline="")))
     assert [{**row, **{name: int(row[name]) for name in ("human", "ai", "total")}} for row in rows] == RANKED
@@ -351,7 +351,7 @@ def test_csv_and_parquet_hold_every_path_whatever_the_page(large: httpx.Client, 
     assert table.to_pylist() == RANKED
 
 
-def test_csv_and_parquet_are_of_the_range(edges: httpx.Client) -> None:
+def test_csv_and_parquet_are_limited_to_the_range(edges: httpx.Client) -> None:
     query = "views?dateFrom=2025-03-01&dateTo=2025-03-02"
     assert edges.get(query, headers={"Accept": CSV}).text.splitlines() == [
         "path,human,ai,total",
@@ -362,37 +362,36 @@ def test_csv_and_parquet_are_of_the_range(edges: httpx.Client) -> None:
     assert table["path"].to_pylist() == ["/b", "/c"]
 
 
-def test_csv_and_parquet_of_nothing_are_empty_tables(site: httpx.Client) -> None:
+def test_csv_and_parquet_without_views_are_empty_tables(site: httpx.Client) -> None:
     assert site.get("views", headers={"Accept": CSV}).text.splitlines() == ["path,human,ai,total"]
     table = pq.read_table(io.BytesIO(site.get("views", headers={"Accept": PARQUET}).content))
     assert (table.num_rows, table.column_names) == (0, ["path", "human", "ai", "total"])
 
 
-def test_csv_keeps_commas_and_quotes_of_a_path(site: httpx.Client) -> None:
+def test_csv_quotes_commas_and_quotes_of_a_path(site: httpx.Client) -> None:
     post(site, ("/a,b", FIREFOX), ("/it's", FIREFOX), ('/"quoted"', FIREFOX))
     text = site.get("views", headers={"Accept": CSV}).text
     assert [row["path"] for row in csv.DictReader(io.StringIO(text, newline=""))] == ["/%22quoted%22", "/a,b", "/it's"]
 
 
 @pytest.mark.parametrize("kind", ["application/json", CSV, PARQUET])
-def test_an_etag_stays_until_a_hit_arrives(site: httpx.Client, kind: str) -> None:
+def test_etag_changes_when_a_hit_arrives(site: httpx.Client, kind: str) -> None:
     post(site, ("/a", FIREFOX))
 
-    def ask(known: str = "", query: str = "") -> httpx.Response:
-        headers = {"Accept": kind, **({"If-None-Match": known} if known else {})}
-        return site.get(f"views?{query}", headers=headers)
+    def export(etag: str = "") -> httpx.Response:
+        return site.get("views", headers={"Accept": kind, **({"If-None-Match": etag} if etag else {})})
 
-    tag = ask().headers["etag"]
-    assert ask().headers["etag"] == tag
-    for known in (tag, f"W/{tag}", f'"other", {tag}', "*"):
-        answer = ask(known)
-        assert (answer.status_code, answer.content, answer.headers["etag"]) == (304, b"", tag)
-    assert ask('"other"').status_code == 200
+    tag = export().headers["etag"]
+    assert export().headers["etag"] == tag
+    for etag in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+        response = export(etag)
+        assert (response.status_code, response.content, response.headers["etag"]) == (304, b"", tag)
+    assert export('"other"').status_code == 200
 
     post(site, ("/bot", GOOGLEBOT))
-    assert ask(tag).status_code == 304
+    assert export(tag).status_code == 304
     post(site, ("/b", FIREFOX))
-    changed = ask(tag)
+    changed = export(tag)
     assert (changed.status_code, changed.headers["etag"] != tag) == (200, True)
     assert b"/b" in changed.content
 
@@ -407,28 +406,28 @@ def run(service: Running, command: str) -> None:
     assert CliRunner().invoke(main, ["--data", str(service.data), command]).exit_code == 0
 
 
-def test_the_report_and_its_etag_outlive_flush_compact_and_restart(start: Callable[..., Running]) -> None:
+def test_report_and_its_etag_survive_flush_compact_and_restart(start: Callable[..., Running]) -> None:
     service = start()
     queries = [*RANGES, "limit=2", "limit=2&offset=2", "offset=100"]
     ahead = datetime.now(UTC) + timedelta(minutes=4)
 
-    def answers() -> list[tuple[str, bytes]]:
+    def responses() -> list[tuple[str, bytes]]:
         with client_of(service, "site") as client:
             assert [paths(client, query) for query in RANGES] == list(RANGES.values())
             assert paths(client, "dateTo=9998-01-01") == "abcdez"
-            found = [client.get(f"views?{query}") for query in queries]
-            found += [client.get("views", headers={"Accept": kind}) for kind in (CSV, PARQUET)]
-            assert {answer.status_code for answer in found} == {200}
-            return [(answer.headers["etag"], answer.content) for answer in found]
+            exports = [client.get(f"views?{query}") for query in queries]
+            exports += [client.get("views", headers={"Accept": kind}) for kind in (CSV, PARQUET)]
+            assert {export.status_code for export in exports} == {200}
+            return [(export.headers["etag"], export.content) for export in exports]
 
     with client_of(service, "site") as client:
         post(client, *EDGES[:3], ("/z", FIREFOX, ahead.isoformat()))
         run(service, "flush")
         post(client, *EDGES[3:])
-    hot = answers()
+    hot = responses()
     for command in ("flush", "compact"):
         run(service, command)
-        assert answers() == hot
+        assert responses() == hot
     assert service.stop() == 0
     service.start()
-    assert answers() == hot
+    assert responses() == hot

@@ -1,4 +1,4 @@
-"""The beacon in real Chromium: a site on one origin, the service that takes its hits on another."""
+"""beacon.js in Chromium: a site on one origin, and the service that receives its hits on another."""
 
 import gzip
 import json
@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 from tests.programs import find, require
 from tests.running import Running
 
-BEACON = Path(__file__).parents[2] / "api" / "routes" / "beacon.js"
+BEACON = Path(__file__).parents[3] / "api" / "routes" / "beacon.js"
 CHROMIUM_ARGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -65,9 +65,9 @@ class Hit:
 
 
 class Service:
-    """Serves the beacon below any mount path and keeps the hits posted to it, in order of arrival.
+    """A server of beacon.js below any path, with a queue of the received hits.
 
-    Two hits under way at once may overtake each other: await one before causing the next.
+    Two concurrent hits may arrive in either order: wait for one before causing the next.
     """
 
     def __init__(self, origin: str, hits: Queue[Hit]) -> None:
@@ -75,11 +75,15 @@ class Service:
         self._hits = hits
 
     def next_hit(self) -> Hit:
-        """Raises: queue.Empty if none came in time."""
+        """Return the next hit.
+
+        Raises:
+            queue.Empty: no hit arrived in time.
+        """
         return self._hits.get(timeout=HIT_TIMEOUT_S)
 
     def urls_until(self, last: str) -> list[str]:
-        """The URLs of the hits up to and including the one of `last`."""
+        """Return the URLs of the hits up to and including the URL `last`."""
         urls = [self.next_hit().url]
         while urls[-1] != last:
             urls.append(self.next_hit().url)
@@ -87,7 +91,7 @@ class Service:
 
 
 class Site:
-    """Answers every path with one page, whose head a test may set."""
+    """A server with the same page on every path. Tests set the head of the page."""
 
     def __init__(self, origin: str, service: Service) -> None:
         self.origin = origin
@@ -101,7 +105,7 @@ class Site:
         return f'<!doctype html><html lang="en"><head><title>A page</title>{self.head}</head></html>'
 
 
-def _answer(request: BaseHTTPRequestHandler, content_type: str, body: bytes) -> None:
+def _respond(request: BaseHTTPRequestHandler, content_type: str, body: bytes) -> None:
     request.send_response(200)
     request.send_header("Content-Type", content_type)
     request.send_header("Content-Length", str(len(body)))
@@ -117,7 +121,7 @@ class _Quiet(BaseHTTPRequestHandler):
 
 @contextmanager
 def _serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """The origin at which the handler answers."""
+    """Serve with a handler, and yield the origin."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -134,12 +138,12 @@ def service() -> Iterator[Service]:
 
     class Handler(_Quiet):
         def do_GET(self) -> None:
-            _answer(self, "text/javascript", BEACON.read_bytes())
+            _respond(self, "text/javascript", BEACON.read_bytes())
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             hits.put(Hit(self.path, self.headers["Content-Type"], body))
-            _answer(self, "application/json", b"{}")
+            _respond(self, "application/json", b"{}")
 
     with _serving(Handler) as origin:
         yield Service(origin, hits)
@@ -149,11 +153,11 @@ def service() -> Iterator[Service]:
 def site(service: Service) -> Iterator[Site]:
     class Handler(_Quiet):
         def do_GET(self) -> None:
-            _answer(self, "text/html; charset=utf-8", made.html().encode())
+            _respond(self, "text/html; charset=utf-8", site.html().encode())
 
     with _serving(Handler) as origin:
-        made = Site(origin, service)
-        yield made
+        site = Site(origin, service)
+        yield site
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +192,7 @@ def push(page: Page) -> Callable[[str], None]:
 
 
 def _send_sentinel(page: Page, service: Service) -> str:
-    """A hit that does not come from the beacon; its URL."""
+    """Send a hit without the beacon, and return its URL."""
     url = "https://sentinel.test/"
     send = "([to, url]) => navigator.sendBeacon(to, JSON.stringify({url}))"
     page.evaluate(send, [f"{service.origin}/v1/analytics/docs/hits", url])
@@ -209,7 +213,7 @@ def test_first_load_sends_one_hit_as_text_plain(page: Page, site: Site, service:
     assert service.urls_until(sentinel) == [sentinel]
 
 
-def test_referrer_is_left_out_where_there_is_none(page: Page, site: Site, service: Service) -> None:
+def test_hit_without_a_referrer_lacks_the_field(page: Page, site: Site, service: Service) -> None:
     page.goto(site.origin)
     assert service.next_hit().body.keys() == {"url", "eventId"}
 
@@ -236,7 +240,7 @@ def test_push_state_sends_a_hit_referred_by_the_previous_page(
     assert len({hit.body["eventId"] for hit in (first, second, third)}) == 3
 
 
-def test_back_sends_a_hit_referred_by_the_page_left(
+def test_back_sends_a_hit_referred_by_the_previous_page(
     page: Page, site: Site, service: Service, push: Callable[[str], None]
 ) -> None:
     page.goto(f"{site.origin}/one")
@@ -268,7 +272,7 @@ def test_replace_state_to_another_path_sends_a_hit(page: Page, site: Site, servi
         "new Promise(back => { location.hash = 'a'; onpopstate = back; history.back() }).then(() => 0)",
     ],
 )
-def test_a_change_within_the_page_sends_nothing(
+def test_change_within_the_page_sends_nothing(
     page: Page, site: Site, service: Service, push: Callable[[str], None], script: str
 ) -> None:
     page.goto(f"{site.origin}/one")
@@ -280,7 +284,7 @@ def test_a_change_within_the_page_sends_nothing(
     assert service.next_hit().url == f"{site.origin}/sentinel"
 
 
-def test_canonical_link_wins_and_keeps_the_campaign(page: Page, site: Site, service: Service) -> None:
+def test_canonical_link_is_sent_with_the_utm_parameters_of_the_url(page: Page, site: Site, service: Service) -> None:
     site.head += '<link rel="canonical" href="/guide/#top">'
     page.goto(f"{site.origin}/old-guide?session=7&utm_source=news")
     assert service.next_hit().url == f"{site.origin}/guide/?utm_source=news"
@@ -292,7 +296,7 @@ def test_canonical_link_to_another_site_is_ignored(page: Page, site: Site, servi
     assert service.next_hit().url == f"{site.origin}/copy"
 
 
-def test_canonical_link_speaks_for_the_first_page_only(
+def test_canonical_link_is_used_for_the_first_page_only(
     page: Page, site: Site, service: Service, push: Callable[[str], None]
 ) -> None:
     site.head += '<link rel="canonical" href="/guide">'
@@ -306,7 +310,7 @@ def test_canonical_link_speaks_for_the_first_page_only(
     assert service.next_hit().url == f"{site.origin}/guide"
 
 
-def test_hit_is_sent_by_a_fetch_that_outlives_the_page(page: Page, site: Site, service: Service) -> None:
+def test_hit_is_sent_by_a_fetch_with_keepalive(page: Page, site: Site, service: Service) -> None:
     page.add_init_script(RECORD_FETCH)
 
     page.goto(f"{site.origin}/one")
@@ -315,7 +319,7 @@ def test_hit_is_sent_by_a_fetch_that_outlives_the_page(page: Page, site: Site, s
     assert page.evaluate("fetched") == [{"keepalive": True, "credentials": "omit"}]
 
 
-def test_beacon_replaces_a_fetch_that_would_end_with_the_page(page: Page, site: Site, service: Service) -> None:
+def test_hit_is_sent_by_send_beacon_if_fetch_has_no_keepalive(page: Page, site: Site, service: Service) -> None:
     page.add_init_script(NO_KEEPALIVE)
     page.add_init_script(RECORD_BEACONS)
 
@@ -350,7 +354,7 @@ def test_unreachable_service_is_reported_in_the_console(page: Page, site: Site) 
         page.goto(site.origin)
 
 
-def test_event_ids_differ_where_random_uuid_is_missing(
+def test_event_ids_differ_without_random_uuid(
     page: Page, site: Site, service: Service, push: Callable[[str], None]
 ) -> None:
     page.add_init_script(NO_RANDOM_UUID)
@@ -364,7 +368,7 @@ def test_event_ids_differ_where_random_uuid_is_missing(
     assert first.replace("-", "").isdigit()
 
 
-def test_an_automated_browser_sends_nothing(playwright: Playwright, site: Site, service: Service) -> None:
+def test_automated_browser_sends_nothing(playwright: Playwright, site: Site, service: Service) -> None:
     with _launch(playwright) as automated:
         page = automated.new_page()
         page.goto(site.origin)
@@ -373,7 +377,7 @@ def test_an_automated_browser_sends_nothing(playwright: Playwright, site: Site, 
         assert service.urls_until(sentinel) == [sentinel]
 
 
-def test_a_prerendered_page_is_counted_when_the_visitor_sees_it(page: Page, site: Site, service: Service) -> None:
+def test_prerendered_page_is_counted_when_it_is_shown(page: Page, site: Site, service: Service) -> None:
     page.add_init_script(FAKE_PRERENDERING)
     page.goto(f"{site.origin}/next")
     sentinel = _send_sentinel(page, service)
@@ -395,7 +399,7 @@ def test_return_from_the_back_forward_cache_sends_a_hit(page: Page, site: Site, 
     assert again.body["eventId"] != first.body["eventId"]
 
 
-def test_without_a_project_nothing_is_sent_and_the_console_says_why(page: Page, site: Site, service: Service) -> None:
+def test_script_without_a_project_sends_nothing_and_warns(page: Page, site: Site, service: Service) -> None:
     site.head = site.script_tag("data-local")
     with page.expect_console_message(lambda message: "data-project" in message.text) as warning:
         page.goto(site.origin)
@@ -404,7 +408,7 @@ def test_without_a_project_nothing_is_sent_and_the_console_says_why(page: Page, 
     assert service.urls_until(sentinel) == [sentinel]
 
 
-def test_a_local_page_sends_nothing_unless_asked(page: Page, site: Site, service: Service) -> None:
+def test_local_page_sends_nothing_without_data_local(page: Page, site: Site, service: Service) -> None:
     site.head = site.script_tag('data-project="docs"')
     with page.expect_console_message(lambda message: "data-local" in message.text):
         page.goto(site.origin)
@@ -412,7 +416,7 @@ def test_a_local_page_sends_nothing_unless_asked(page: Page, site: Site, service
     assert service.urls_until(sentinel) == [sentinel]
 
 
-def test_a_file_sends_nothing_unless_asked(page: Page, site: Site, service: Service, tmp_path: Path) -> None:
+def test_file_sends_nothing_without_data_local(page: Page, site: Site, service: Service, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     file.write_text(site.script_tag('data-project="docs"'))
     with page.expect_console_message(lambda message: "data-local" in message.text):
@@ -425,7 +429,7 @@ def test_a_file_sends_nothing_unless_asked(page: Page, site: Site, service: Serv
     assert service.next_hit().url == file.as_uri()
 
 
-def test_a_page_on_plain_http_is_counted(page: Page, site: Site, service: Service) -> None:
+def test_page_on_plain_http_is_counted(page: Page, site: Site, service: Service) -> None:
     site.head = site.script_tag('data-project="docs"')
     origin = site.origin.replace("127.0.0.1", "docs.test")
     page.goto(f"{origin}/one")
@@ -433,7 +437,7 @@ def test_a_page_on_plain_http_is_counted(page: Page, site: Site, service: Servic
     assert service.next_hit().url == f"{origin}/one"
 
 
-def test_a_script_included_twice_counts_once(page: Page, site: Site, service: Service) -> None:
+def test_script_that_is_included_twice_counts_once(page: Page, site: Site, service: Service) -> None:
     site.head += site.head
     page.goto(f"{site.origin}/one")
     assert service.next_hit().url == f"{site.origin}/one"
@@ -441,7 +445,7 @@ def test_a_script_included_twice_counts_once(page: Page, site: Site, service: Se
     assert service.urls_until(sentinel) == [sentinel]
 
 
-def test_a_page_may_count_a_view_by_hand(page: Page, site: Site, service: Service) -> None:
+def test_page_may_count_a_view_by_hand(page: Page, site: Site, service: Service) -> None:
     page.goto(f"{site.origin}/one")
     assert service.next_hit().url == f"{site.origin}/one"
 
@@ -455,7 +459,7 @@ def test_a_page_may_count_a_view_by_hand(page: Page, site: Site, service: Servic
     assert (after.url, after.body["referrer"]) == (f"{site.origin}/one", f"{site.origin}/step-2")
 
 
-def test_a_failing_hit_does_not_reach_the_page(page: Page, site: Site) -> None:
+def test_error_of_a_hit_does_not_reach_the_page(page: Page, site: Site) -> None:
     page.add_init_script("window.fetch = () => { throw new TypeError('refused') }")
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(error.message))
@@ -471,5 +475,5 @@ def test_no_cookie_and_no_storage_are_set(page: Page, site: Site, service: Servi
     assert page.evaluate("localStorage.length + sessionStorage.length") == 0
 
 
-def test_the_script_stays_under_1500_bytes_gzipped() -> None:
+def test_script_is_below_1500_bytes_with_gzip() -> None:
     assert len(gzip.compress(BEACON.read_bytes(), compresslevel=9, mtime=0)) < 1_500

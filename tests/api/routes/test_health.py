@@ -1,0 +1,68 @@
+"""Readiness: each check fails for its own fault and for no other."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from api import app, settings
+from api.settings import Settings
+from tests.running import PROJECT, new_key
+
+OK = {"controlDatabase": "ok", "hotLog": "ok", "lake": "ok", "upkeep": "ok"}
+
+
+@pytest.fixture
+def chosen(tmp_path: Path) -> Settings:
+    """Return settings under which nothing is loaded during a test."""
+    environ = {"READERSHIP_LOAD_EVERY_S": "1000", "READERSHIP_BACKLOG_ROWS_MAX": "10000"}
+    return settings.read(environ, tmp_path / "data")
+
+
+@contextmanager
+def running(chosen: Settings, hits: int) -> Iterator[TestClient]:
+    """Start the app, and store this number of hits in the hot log."""
+    key = new_key(chosen.data)
+    with TestClient(app.create(chosen)) as client:
+        headers = {"Authorization": f"Bearer {key}"}
+        response = client.post(f"/v1/analytics/{PROJECT}/hits", json=[{"path": "/a"}] * hits, headers=headers)
+        assert response.status_code == 202
+        yield client
+
+
+def failed(client: TestClient) -> Any:
+    """Assert that the service is not ready, and return the checks that fail."""
+    response = client.get("/readyz")
+    body = response.json()
+    assert (response.status_code, body["status"]) == (503, "failed")
+    assert body["checks"].keys() == OK.keys()
+    return {check: fault for check, fault in body["checks"].items() if fault != "ok"}
+
+
+def test_service_is_ready_if_every_check_passes(chosen: Settings) -> None:
+    with running(chosen, hits=1) as client:
+        response = client.get("/readyz")
+        assert (response.status_code, response.json()) == (200, {"status": "ok", "checks": OK})
+
+
+def test_full_backlog_fails_the_check_of_the_hot_log(chosen: Settings) -> None:
+    with running(chosen, hits=10_000) as client:
+        assert failed(client) == {"hotLog": "10000 hits wait to be loaded, and no more are accepted"}
+
+
+def test_lost_lake_fails_its_check(chosen: Settings) -> None:
+    with running(chosen, hits=1):
+        pass  # the end of the app loads the hit
+    with running(chosen, hits=1) as client:
+        shutil.rmtree(chosen.lake / "hits")
+        assert "hits" in failed(client)["lake"]
+
+
+def test_liveness_needs_no_check(chosen: Settings) -> None:
+    with running(chosen, hits=10_000) as client:
+        response = client.get("/healthz")
+        assert (response.status_code, response.json()) == (200, {"status": "ok"})

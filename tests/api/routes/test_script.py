@@ -1,0 +1,32 @@
+"""The script beacon.js over HTTP: size, compression and ETag."""
+
+import gzip
+
+import httpx
+
+from tests.running import Running
+
+
+def test_script_is_small_and_any_page_may_load_it(service: Running) -> None:
+    url = f"{service.url}/beacon.js"
+    plain = httpx.get(url, headers={"Accept-Encoding": "identity"})
+    assert plain.status_code == 200
+    assert plain.headers["content-type"].partition(";")[0] in ("text/javascript", "application/javascript")
+    assert "content-encoding" not in plain.headers
+    assert b"data-project" in plain.content
+    with httpx.stream("GET", url, headers={"Accept-Encoding": "gzip, br"}) as response:
+        compressed = b"".join(response.iter_raw())
+        assert response.headers["content-encoding"] == "gzip"
+    assert len(compressed) < 1_500
+    assert gzip.decompress(compressed) == plain.content
+    assert "accept-encoding" in plain.headers["vary"].lower()
+    assert plain.headers["cross-origin-resource-policy"] == "cross-origin"
+
+
+def test_script_that_the_browser_has_is_not_sent_again(service: Running) -> None:
+    url = f"{service.url}/beacon.js"
+    tag = httpx.get(url).headers["etag"]
+    for etag in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+        response = httpx.get(url, headers={"If-None-Match": etag})
+        assert (response.status_code, response.content, response.headers["etag"]) == (304, b"", tag)
+    assert httpx.get(url, headers={"If-None-Match": '"other"'}).status_code == 200
