@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.running import PROJECT, Running, readership
+from tests.running import PROJECT, Running, readership, readership_process
 from warehouse.lake import delta_table, table_schema
 
 ARCHIVES = sorted((Path(__file__).parent / "fixtures").glob("data-*.tar.gz"))
@@ -137,7 +137,8 @@ def test_newer_store_is_refused_in_one_line_and_nothing_is_written(
     commands = [["serve", "--port", "0"], ["flush"], ["import", "site", str(log)]]
     commands += [["project", "list"]] if change is newer_control else [["sql", "SELECT 1"], ["doctor"]]
     for command in commands:
-        ran = readership("--data", str(data), *command)
+        run = readership_process if command[0] == "serve" else readership
+        ran = run("--data", str(data), *command)
         assert ran.returncode == 1, command
         assert re.fullmatch(
             f"Error: {store} has schema version 99, and this Readership knows versions up to [0-9]+: "
