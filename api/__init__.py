@@ -5,14 +5,14 @@
 - `data_folder`, `control_database`: the data folder and the control database that a command opens.
 - `logs`: the log of a process, on standard error.
 - `server`: the processes of a running service.
-- `app`: the routes, and what starts and stops with them.
-- `state`: the objects that the requests of one worker share.
+- `app`: the ASGI app: its routes and its lifespan.
+- `state`: the objects that all requests of one HTTP process share.
 - `agent_worker`: the settings of a worker of agent jobs.
-- `http`: the stages that every request passes.
+- `http`: the stages of each request: key, parameters, body, media types, errors and the access log.
 - `keys`: API keys and their scopes.
 - `cache`: the cache of keys and projects.
-- `routes`: one module for each resource.
-- `reference`: the OpenAPI description and its page.
+- `routes`: the handlers, one module for each resource.
+- `reference`: the OpenAPI document and its HTML page.
 - `maintenance`: the thread that loads, compacts and vacuums the lake.
 - `metrics`: the metrics of the service.
 - `errors`: errors of this package.

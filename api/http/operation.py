@@ -1,6 +1,7 @@
-"""The record of an operation, beside its handler in `api.routes`; `api.reference` assembles the OpenAPI description.
+"""The record that describes an operation. Each is beside its handler in `api.routes`.
 
-Limits and texts of JSON fields are on the msgspec types of the bodies.
+`api.app` makes the routes of the records, and `api.reference` the OpenAPI document. The limits and descriptions of JSON
+fields are on the msgspec types of the bodies.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +30,7 @@ class Parameter:
     name: str
     description: str
     schema: Json = field(default_factory=dict)
-    """JSON schema; a schema without a type is one of a string."""
+    """JSON schema. The default type is a string."""
     place: Literal["query", "header"] = "query"
     example: str | None = None
 
@@ -46,13 +47,13 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Success:
-    """A response that is no error. `content` maps media types to bodies."""
+    """A response that is not an error. `content` maps media types to bodies."""
 
     status: int
     description: str
     content: Mapping[str, Content] = field(default_factory=dict)
     headers: tuple[str, ...] = ()
-    """Names of headers beside X-Request-Id; `api.reference.components` describes them."""
+    """Names of the headers in addition to X-Request-Id; `api.reference.components` describes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,26 +68,26 @@ class Operation:
     summary: str
     description: str
     samples: Mapping[str, str]
-    """Shell commands by the text above each."""
+    """Shell commands, by their titles; the title of an only command is empty."""
     responses: tuple[Success, ...]
     problems: str = ""
-    """Kinds of problem, separated by spaces, beside `internal`, which any operation can return."""
+    """Kinds of problem, separated by spaces. Every operation can also return `internal`."""
     problem_schemas: Mapping[int, str] = field(default_factory=dict)
-    """Names of the schemas of problems that are not `Problem`, by status."""
+    """Names of schemas for problems, by status, in place of `Problem`."""
     problem_headers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    """Names of further headers of problems, by status."""
+    """Names of additional headers of problems, by status."""
     parameters: tuple[Parameter, ...] = ()
     body: Mapping[str, Content] = field(default_factory=dict)
     key: Literal["required", "optional", "none"] = "required"
 
 
 def json_content(example: msgspec.Struct) -> dict[str, Content]:
-    """Return the content of a JSON body that has the type of the example."""
+    """Return the content of a JSON response. Its schema is that of the example's type."""
     return {JSON: Content(type(example), msgspec.to_builtins(example))}
 
 
 def field_parameters(struct: type[msgspec.Struct], **examples: str) -> tuple[Parameter, ...]:
-    """Return the descriptions of query parameters that are the fields of a struct."""
+    """Return a query parameter for each field of a struct, with its description and limits."""
     _, components = msgspec.json.schema_components([struct])
     fields = components[struct.__name__]["properties"].items()
     return tuple(_field_parameter(name, nullable(field), examples.get(name)) for name, field in fields)
@@ -106,21 +107,28 @@ def nullable(field: Json) -> Json:
     return {**rest, **value, "type": [value["type"], null["type"]]}
 
 
-def idempotency_key(what: str) -> Parameter:
-    """Return the description of the Idempotency-Key of a request that stores `what`."""
+def idempotency_key(item: str) -> Parameter:
+    """Return the Idempotency-Key of a request that stores an item."""
     schema = {"minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARACTERS_MAX}
-    return Parameter("Idempotency-Key", f"Unique to the {what}, which is then stored once.", schema, "header")
+    return Parameter(
+        "Idempotency-Key",
+        f"Unique to the {item}: the {item} is stored once, also if the request is repeated.",
+        schema,
+        "header",
+    )
 
 
-def paging(items: str, limit_max: int = LIMIT_MAX, limit: int = LIMIT_DEFAULT, **offset: int) -> tuple[Parameter, ...]:
-    """Return the descriptions of `limit` and `offset` for pages of `items`; `offset` has further limits of it."""
+def paging(
+    items: str, limit_max: int = LIMIT_MAX, limit: int = LIMIT_DEFAULT, **offset_limits: int
+) -> tuple[Parameter, ...]:
+    """Return the parameters `limit` and `offset` of pages of `items`; `offset_limits` extend the schema of `offset`."""
     return (
         Parameter(
             "limit",
             f"{items} per page.",
             {"type": "integer", "minimum": 1, "maximum": limit_max, "default": limit},
         ),
-        Parameter("offset", f"{items} to skip.", {"type": "integer", "minimum": 0, "default": 0, **offset}),
+        Parameter("offset", f"{items} to skip.", {"type": "integer", "minimum": 0, "default": 0, **offset_limits}),
     )
 
 

@@ -1,6 +1,6 @@
 """The components of the OpenAPI document: response headers, and JSON schemas of msgspec types and of problems."""
 
-from typing import Any, get_args, get_origin
+from typing import Any, get_origin
 
 import msgspec
 
@@ -45,7 +45,7 @@ class Schemas:
             return {"anyOf": [self.schema(each) for each in part]}
         if isinstance(part, dict):
             return {name: self.schema(each) for name, each in part.items()}
-        if not isinstance(part, type) and get_origin(part) is None and not get_args(part):
+        if not isinstance(part, type) and get_origin(part) is None:  # a value in a JSON schema
             return part
         (schema,), components = msgspec.json.schema_components([part], ref_template=_TEMPLATE)
         self.by_name |= {name: _readable(name, component) for name, component in components.items()}
@@ -53,7 +53,7 @@ class Schemas:
 
 
 def _readable(name: str, schema: Json) -> Json:
-    """Return the schema of a struct with optional fields in the short form, and with the rules between its fields."""
+    """Return the schema of a struct, with optional fields in the short form and the rules between fields."""
     properties = {field: nullable(each) for field, each in schema["properties"].items()}
     rules = {"oneOf": [_exactly("path", "url"), _exactly("url", "path")]} if name in ("BeaconHit", "ServerHit") else {}
     return {**schema, "properties": properties, **rules}

@@ -30,8 +30,8 @@ from ingest.hits.row import row
 from ingest.hotlog.deduplication import Post, Receipt
 
 ON_LOOP_BYTES_MAX, ON_LOOP_HITS_MAX = 64 * 1024, 50
-"""Limits of a body that is parsed on the event loop. A larger body is parsed in a thread, which takes 0.1 ms to start
-and return: as long as the classification of a new user agent."""
+"""Maximum size and number of hits of a body that is parsed on the event loop. A larger body is parsed in a thread. The
+switch to a thread and back takes 0.1 ms, as long as the classification of one new user agent."""
 
 
 class Endpoint:

@@ -32,7 +32,10 @@ _URL_PATTERN = r"^[Hh][Tt][Tt][Pp][Ss]?://[^/?#\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*
 
 
 def _described(description: str, characters_max: int = URL_CHARACTERS_MAX, **limits: object) -> msgspec.Meta:
-    """Return a field's part of the JSON schema. `_hit` enforces these limits, with messages of its own."""
+    """Return the description and the limits of a text field for the JSON schema.
+
+    msgspec does not enforce these limits; `_hit` does, with its own messages.
+    """
     text = {"pattern": _TEXT_PATTERN, "maxLength": characters_max}
     return msgspec.Meta(description=description, extra_json_schema=text | limits)
 

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from api import app, settings
 from api.settings import Settings
 from tests.running import PROJECT, new_key
+from tests.waiting import until
 
 CLAUDE_USER = "Mozilla/5.0 (compatible; Claude-User/1.0; +Claude-User@anthropic.com)"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"
@@ -49,16 +50,18 @@ def test_hits_survive_the_end_of_the_app(prepared: tuple[Settings, dict[str, str
     assert exported.json()["totals"] == {"human": 1, "ai": 0, "total": 1}
 
 
-def test_app_leaves_its_process_as_it_was(prepared: tuple[Settings, dict[str, str]]) -> None:
-    def of_process() -> tuple[object, ...]:
-        handlers = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
-        logs = [logging.getLogger().handlers[:], logging.getLogger("readership").level]
-        hooks = [sys.excepthook, threading.excepthook]
-        return handlers, logs, hooks, gc.get_freeze_count(), gc.get_threshold(), sorted(threading.enumerate(), key=id)
+def process_state() -> tuple[object, ...]:
+    """Return what an app could change in its process: signal handlers, logging, hooks and garbage collection."""
+    handlers = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    logs = [logging.getLogger().handlers[:], logging.getLogger("readership").level]
+    return handlers, logs, sys.excepthook, threading.excepthook, gc.get_freeze_count(), gc.get_threshold()
 
+
+def test_app_leaves_its_process_as_it_was(prepared: tuple[Settings, dict[str, str]]) -> None:
     chosen, _ = prepared
-    before = of_process()
+    before, threads = process_state(), set(threading.enumerate())
     with TestClient(app.create(chosen)) as client:
         assert client.get("/readyz").status_code == 200
-        assert of_process()[:-1] == before[:-1]
-    assert of_process() == before
+        assert process_state() == before
+    assert process_state() == before
+    until(lambda: set(threading.enumerate()) <= threads)  # idle threads of the event loop's pool end after the loop
