@@ -20,7 +20,7 @@ def test_worker_imports_neither_the_app_nor_its_server(tmp_path: Path) -> None:
     command = [sys.executable, "-X", "importtime", COMMAND, "--data", tmp_path / "data", "worker"]
     environ = {**os.environ, "READERSHIP_JOBS_AT_ONCE": "1"}
     with log.open("wb") as errors, subprocess.Popen(command, stderr=errors, env=environ) as process:
-        until(lambda: "The worker runs" in log.read_text())
+        until(lambda: "The worker runs" in log.read_text(), within_s=120)
         process.terminate()
         assert process.wait(60) == 0
     imported = set(IMPORT.findall(log.read_text()))
