@@ -18,7 +18,7 @@ from agent.deadline import run_with_deadline
 from agent.errors import ForgeUnavailable, InvalidConfiguration, PullRequestRefused, TurnStopped
 from agent.forge.forges import FORGES, Forge, ForgeName, Proposal, PullRequest
 from agent.forge.response import UNAVAILABLE, error_text, retry_after_s
-from agent.git.remote import HIDDEN
+from agent.git.remote import REDACTED
 
 TIMEOUT_S = 30.0
 """Deadline of a whole request, from the DNS lookup to the last byte of the response, in seconds."""
@@ -167,7 +167,7 @@ class _ForgeApi:
         return str(target)
 
     def _redact(self, text: str) -> str:
-        return text.replace(self.token, HIDDEN)
+        return text.replace(self.token, REDACTED)
 
 
 def _path_of(forge: Forge, base: str, repository_url: str) -> str:

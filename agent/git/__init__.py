@@ -1,8 +1,6 @@
-"""Git commands, remotes, and the checkout of a job.
+"""Clone, commit and push of a job.
 
-- `commands`: One git command that trusts nothing but us: no hook, no configuration and no credential that is not
-  given here.
-- `remote`: A repository at its host: where it is, the branch that work starts from, and the token that opens it.
-- `workspace`: The folder of one job: `git`, which the coding agent never sees, `tree`, which it works in, and `home`,
-  its own.
+- `remote`: URL, base branch and token of a repository.
+- `commands`: git commands without hooks, configuration files or credentials of the machine.
+- `workspace`: Folder of a job: checkout, commit and push.
 """

@@ -1,6 +1,6 @@
 #!/bin/sh
 # git asks "Username for 'https://host': " and "Password for 'https://user@host': ".
-# Only the repository's own host is answered: a redirect may lead git, and its question, to another.
+# Answer only for the repository's own host: after a redirect git may ask for another one.
 case "$1" in
 "Username for '$READERSHIP_USERNAME_FOR': ") echo "$READERSHIP_USERNAME" ;;
 "Password for '$READERSHIP_PASSWORD_FOR': ") cat "$READERSHIP_PASSWORD" ;;

@@ -1,4 +1,4 @@
-"""One git command that trusts nothing but us: no hook, no configuration and no credential that is not given here."""
+"""git commands without hooks, configuration files or credentials of the machine."""
 
 import re
 import signal
@@ -23,8 +23,8 @@ from agent.process import Stream
 PATH = "/usr/local/bin:/usr/bin:/bin"
 ENVIRONMENT = {
     "PATH": PATH,
-    "HOME": "/dev/null",  # curl looks for ~/.netrc, and without HOME asks the password file where home is
-    "LC_ALL": "C",  # its messages are read below
+    "HOME": "/dev/null",  # curl reads ~/.netrc, and without HOME looks the home up in /etc/passwd
+    "LC_ALL": "C",  # FAILURES matches the English messages
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_ATTR_NOSYSTEM": "1",
@@ -44,17 +44,17 @@ CONFIG = (
     "core.attributesFile=/dev/null",
     "core.excludesFile=/dev/null",
     "core.autocrlf=false",
-    "core.protectHFS=true",  # a name that is .git on a Mac or on Windows goes no further
+    "core.protectHFS=true",  # refuse names that are .git on macOS or Windows
     "core.protectNTFS=true",
     "core.quotePath=false",
-    "core.fsync=committed",  # a commit that the queue knows of survives power loss
+    "core.fsync=committed",  # a commit that is recorded in the queue survives a power loss
     "core.fsyncMethod=batch",
     "credential.helper=",
     "http.followRedirects=initial",
     "http.sslVerify=true",
     "submodule.recurse=false",
     "gc.auto=0",
-    "pack.threads=2",  # each takes its own share of MEMORY_BYTES
+    "pack.threads=2",  # each thread uses its own part of MEMORY_BYTES
     "pack.windowMemory=128m",
     "maintenance.auto=false",
     "advice.detachedHead=false",
@@ -63,17 +63,18 @@ CONFIG = (
 MEMORY_BYTES = 2 * 1024**3
 """Memory limit of each git process, in bytes. A hostile repository or work tree can make git need any amount."""
 LIMITED = ("prlimit", f"--data={MEMORY_BYTES}", "--core=0", "--")
-"""RLIMIT_DATA rather than RLIMIT_AS: git maps packs into its address space, which costs no memory."""
+"""Prefix of a command line. RLIMIT_DATA instead of RLIMIT_AS, because git maps whole packs into its address space."""
 TEXT_CHARS_MAX = 64 * 1024
-"""Characters of a command's messages that are logged; a server may send them without end."""
-MESSAGES_BYTES_MAX = 8 * TEXT_CHARS_MAX
-"""Bytes of messages in memory: twice what TEXT_CHARS_MAX can take, so that no part of a cut token is in the text."""
-ANSWER_BYTES_MAX = 1024 * 1024
+"""Maximum number of logged characters of a command's standard error. A server may send text without end."""
+STDERR_BYTES_MAX = 8 * TEXT_CHARS_MAX
+"""Maximum size of a command's standard error in memory, in bytes. It is twice the largest size of TEXT_CHARS_MAX
+characters, so that a token that is cut at its beginning is never in the logged part."""
+STDOUT_BYTES_MAX = 1024 * 1024
 """Maximum size of a command's standard output that is not streamed, in bytes."""
 NOT_FOUND_BY_SHELL = 127
 
 OnLine = Callable[[str], None]
-OnPiece = Callable[[bytes], None]
+OnChunk = Callable[[bytes], None]
 Failure = tuple[str, type[TurnFailed], str]
 
 UNREACHABLE = (
@@ -84,41 +85,45 @@ FAILURES: tuple[Failure, ...] = (
     (
         r"(?m)^(?:fatal|error): .*(?:[Oo]ut of memory|Cannot allocate memory)",
         WorkspaceUnusable,
-        f"git needs more than {MEMORY_BYTES // 1024**3} GiB of memory for this repository or work tree: {{words}}",
+        f"git needs more than {MEMORY_BYTES // 1024**3} GiB of memory for this repository or work tree: {{details}}",
     ),
-    (r"No space left on device|[Dd]isk quota exceeded", WorkspaceUnusable, "the disk is full: {words}"),
-    (r"repository '[^']*' not found", RepositoryUnreadable, "{url} was not found (404): {gone}"),
+    (r"No space left on device|[Dd]isk quota exceeded", WorkspaceUnusable, "the disk is full: {details}"),
+    (r"repository '[^']*' not found", RepositoryUnreadable, "{url} was not found (404): {hint}"),
     (
         r"Authentication failed",
         RepositoryUnreadable,
-        "{host} does not accept the token (401): is it {whose}right, and still valid?",
+        "{host} does not accept the token (401): is it {owner}correct, and still valid?",
     ),
-    (r"could not read Password", GitFailed, "the token could not be handed to git: {words}"),
-    (r"askpass response", RepositoryUnreadable, "{url} leads to another host, which is not given the token: {words}"),
-    (r"could not read Username", RepositoryUnreadable, "{url} asks for a token (401), and the project has none"),
+    (r"could not read Password", GitFailed, "git could not read the token: {details}"),
+    (
+        r"askpass response",
+        RepositoryUnreadable,
+        "{url} redirects to another host, and the token is not sent there: {details}",
+    ),
+    (r"could not read Username", RepositoryUnreadable, "{url} requires a token (401), and the project has no token"),
     (
         r"returned error: 403",
         RepositoryUnreadable,
-        "{host} forbids it (403): the token needs the right to {right}. {words}",
+        "{host} forbids it (403): the token needs permission to {permission}. {details}",
     ),
-    (r"returned error: 404", RepositoryUnreadable, "{url} was not found (404): {gone}"),
-    (r"not valid: is this a git repository", RepositoryUnreadable, "no git repository answers at {url}"),
-    (r"update url base from redirection", RepositoryUnreadable, "{url} leads somewhere else: {words}"),
+    (r"returned error: 404", RepositoryUnreadable, "{url} was not found (404): {hint}"),
+    (r"not valid: is this a git repository", RepositoryUnreadable, "there is no git repository at {url}"),
+    (r"update url base from redirection", RepositoryUnreadable, "{url} redirects to another place: {details}"),
     (
         r"(?i)SSL certificate|server certificate|certificate verif",
         RepositoryUnreadable,
-        "the certificate of {host} is not trusted on this machine: {words}",
+        "the certificate of {host} is not trusted on this machine: {details}",
     ),
-    (r"cannot lock ref|failed to update ref|reference already exists", ForgeUnavailable, "{host}: {words}"),
-    (r"\[(?:remote )?rejected\]", PushRefused, "{host} refused the branch: {words}"),
-    (UNREACHABLE, ForgeUnavailable, "{host} could not be reached: {words}"),
+    (r"cannot lock ref|failed to update ref|reference already exists", ForgeUnavailable, "{host}: {details}"),
+    (r"\[(?:remote )?rejected\]", PushRefused, "{host} refused the branch: {details}"),
+    (UNREACHABLE, ForgeUnavailable, "{host} could not be reached: {details}"),
 )
-"""What git says, the error it is, and what the owner of the project reads. The first that fits counts."""
+"""Rows of pattern in git's output, error class, and message for the owner of the project. The first match decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """git for one step of one job. All of the step's commands must end before `deadline` of the monotonic clock."""
+    """The git commands of one step of a job. All of them must end before `deadline`, a time of `time.monotonic`."""
 
     folder: Path
     remote: Remote | None
@@ -127,41 +132,45 @@ class Git:
     on_line: OnLine
 
     def run_local(self, *arguments: str, stdin: str | None = None, **environ: str) -> str:
-        """A command on the work tree; returns what it writes, without the last newline.
+        """Run a command on the work tree. Return its standard output without the last newline.
 
         Raises:
-            TurnFailed: it failed, and the message says why.
+            TurnFailed: the command failed; the message has the reason.
         """
         return self.run_program("git", *self._options(), *arguments, stdin=stdin, environ=environ)
 
-    def stream_local(self, on_piece: OnPiece, *arguments: str) -> None:
-        """Run a command on the work tree and hand on what it writes, as it comes. What `on_piece` raises ends it.
+    def stream_local(self, on_chunk: OnChunk, *arguments: str) -> None:
+        """Run a command on the work tree and call `on_chunk` with each chunk of its output.
+
+        An exception of `on_chunk` ends the command.
 
         Raises:
-            TurnFailed: the command failed, and the message says why.
+            TurnFailed: the command failed; the message has the reason.
         """
-        self.run_program("git", *self._options(), *arguments, environ={}, on_piece=on_piece)
+        self.run_program("git", *self._options(), *arguments, environ={}, on_chunk=on_chunk)
 
     def run_remote(self, *arguments: str) -> str:
-        """A command that speaks to the repository's host, thrice if it does not answer.
+        """Run a command that connects to the forge. Return its standard output.
+
+        The command is retried while the forge is unavailable: see `retry.forge_request`.
 
         Raises:
-            TurnFailed: it failed, and the message says why.
+            TurnFailed: the command failed; the message has the reason.
         """
         assert self.remote is not None
-        with self.remote.asking() as environ:
+        with self.remote.credentials() as environ:
             argv = ("git", *self._options(), *arguments)
             return retry.forge_request(lambda: self.run_program(*argv, environ=environ), self.is_stopped)
 
     def run_program(
-        self, *argv: str, environ: dict[str, str], stdin: str | None = None, on_piece: OnPiece | None = None
+        self, *argv: str, environ: dict[str, str], stdin: str | None = None, on_chunk: OnChunk | None = None
     ) -> str:
-        """A program in the job's folder. What it says beside its answer goes to the job's log, without the token.
+        """Run a program in the job's folder. Return its standard output; log its standard error without the token.
 
         Raises:
-            TurnFailed: it failed, and the message says why.
+            TurnFailed: the program failed; the message has the reason.
         """
-        written = _Written(self._name(argv), on_piece)
+        output = _Output(self._name(argv), on_chunk)
         try:
             status = process.run(
                 (*LIMITED, *argv),
@@ -169,81 +178,85 @@ class Git:
                 env=ENVIRONMENT | environ,
                 limit_s=max(0.0, self.deadline - time.monotonic()),
                 is_stopped=self.is_stopped,
-                on_output=written.take,
+                on_output=output.add,
                 stdin=None if stdin is None else stdin.encode(),
             )
         except ProgramTimedOut:
             raise ProgramTimedOut(f"{self._name(argv)} did not end within the step's time limit") from None
-        words = self._clean(written.messages)
-        for line in words.splitlines():
+        messages = self._text(output.stderr)
+        for line in messages.splitlines():
             self.on_line(line)
         if status != 0:
-            raise self._failure(argv, status, words + "\n" + self._clean(written.answer))
-        return written.answer.decode(errors="surrogateescape").removesuffix("\n")
+            raise self._failure(argv, status, messages + "\n" + self._text(output.stdout))
+        return output.stdout.decode(errors="surrogateescape").removesuffix("\n")
 
     def _options(self) -> list[str]:
-        configured = [part for each in CONFIG for part in ("-c", each)]
-        return [*configured, f"--git-dir={self.folder / 'git'}", f"--work-tree={self.folder / 'tree'}"]
+        config = [word for setting in CONFIG for word in ("-c", setting)]
+        return [*config, f"--git-dir={self.folder / 'git'}", f"--work-tree={self.folder / 'tree'}"]
 
-    def _clean(self, said: bytearray) -> str:
-        text = said.decode(errors="replace")
+    def _text(self, output: bytearray) -> str:
+        """Return the end of a program's output, printable and without the token."""
+        text = output.decode(errors="replace")
         if self.remote is not None:
-            text = self.remote.clean(text)
-        return "".join(each if each.isprintable() or each in "\n\t" else "?" for each in text[-TEXT_CHARS_MAX:])
+            text = self.remote.redact(text)
+        return "".join(char if char.isprintable() or char in "\n\t" else "?" for char in text[-TEXT_CHARS_MAX:])
 
     def _name(self, argv: tuple[str, ...]) -> str:
-        """`git push`, of all the options before it."""
+        """Return the name for messages: the program, or `git` and its command without the options."""
         return " ".join(("git", argv[len(self._options()) + 1])) if argv[0] == "git" else argv[0]
 
     def _failure(self, argv: tuple[str, ...], status: int, text: str) -> TurnFailed:
-        """The error of a command that failed."""
+        """Return the error for a command that failed: that of the first row of FAILURES that matches `text`."""
         name = self._name(argv)
         if status == NOT_FOUND_BY_SHELL:
-            return GitFailed(f"{argv[0]} is not installed where the worker runs")
-        told = {
+            return GitFailed(f"{argv[0]} is not installed on the machine of the worker")
+        has_token = self.remote is not None and self.remote.token is not None
+        fields = {
             "url": self.remote.url if self.remote else "",
             "host": self.remote.host if self.remote else "",
-            "gone": "it is gone, or the token may not see it"
-            if self.remote and self.remote.token
-            else "is it private?",
-            "whose": f"{self.remote.user}'s, " if self.remote and self.remote.user != USERNAME else "",
-            "right": "push to the repository" if name == "git push" else "read the repository",
-            "words": _words(text),
+            "hint": "it was removed, or the token cannot read it" if has_token else "is it private?",
+            "owner": f"{self.remote.user}'s, " if self.remote and self.remote.user != USERNAME else "",
+            "permission": "push to the repository" if name == "git push" else "read the repository",
+            "details": _details(text),
         }
         for pattern, error, reason in FAILURES:
             if re.search(pattern, text):
-                return error(reason.format_map(told))
-        how = status if status > 0 else signal.Signals(-status).name
-        return GitFailed(f"{name} failed ({how}): {told['words']}")
+                return error(reason.format_map(fields))
+        cause = status if status > 0 else signal.Signals(-status).name
+        return GitFailed(f"{name} failed ({cause}): {fields['details']}")
 
 
 @dataclass(slots=True)
-class _Written:
-    """What a program writes: the end of its messages, and its answer unless `on_piece` takes that."""
+class _Output:
+    """Output of a program: the end of its standard error, and its standard output unless `on_chunk` receives that."""
 
     name: str
-    on_piece: OnPiece | None
-    messages: bytearray = field(default_factory=bytearray)
-    answer: bytearray = field(default_factory=bytearray)
+    on_chunk: OnChunk | None
+    stderr: bytearray = field(default_factory=bytearray)
+    stdout: bytearray = field(default_factory=bytearray)
 
-    def take(self, stream: Stream, piece: bytes) -> None:
-        """Raises GitFailed for an answer that is too long."""
+    def add(self, stream: Stream, chunk: bytes) -> None:
+        """Add a chunk.
+
+        Raises:
+            GitFailed: the standard output is too long.
+        """
         if stream == "stderr":
-            self.messages += piece
-            del self.messages[:-MESSAGES_BYTES_MAX]
-        elif self.on_piece is not None:
-            self.on_piece(piece)
+            self.stderr += chunk
+            del self.stderr[:-STDERR_BYTES_MAX]
+        elif self.on_chunk is not None:
+            self.on_chunk(chunk)
         else:
-            self.answer += piece
-            if len(self.answer) > ANSWER_BYTES_MAX:
-                raise GitFailed(f"{self.name} answered more than {ANSWER_BYTES_MAX // 1024**2} MiB")
+            self.stdout += chunk
+            if len(self.stdout) > STDOUT_BYTES_MAX:
+                raise GitFailed(f"{self.name} printed more than {STDOUT_BYTES_MAX // 1024**2} MiB")
 
 
-def _words(text: str) -> str:
-    """The lines that say what went wrong: the server's own and git's, not its advice.
+def _details(text: str) -> str:
+    """Return the error lines of the server and of git, without git's advice.
 
-    The last of them: a hook that tells all that it does says at the end why it refuses.
+    At most the last 1,000 characters: a verbose hook on the server prints its reason at the end.
     """
-    telling = re.findall(r"(?m)^(?:remote:|fatal:|error:|!)\s*(.*\S)", text)
-    rejected = [line.split("\t")[-1] for line in telling]
-    return "; ".join(dict.fromkeys(rejected))[-1000:] or text.strip()[-1000:] or "it said nothing"
+    errors = re.findall(r"(?m)^(?:remote:|fatal:|error:|!)\s*(.*\S)", text)
+    reasons = [line.split("\t")[-1] for line in errors]
+    return "; ".join(dict.fromkeys(reasons))[-1000:] or text.strip()[-1000:] or "it printed no message"

@@ -1,4 +1,4 @@
-"""A repository at its host: where it is, the branch that work starts from, and the token that opens it."""
+"""URL, base branch and token of a repository."""
 
 import base64
 import os
@@ -12,26 +12,27 @@ from urllib.parse import quote, urlsplit
 from agent.errors import InvalidConfiguration
 
 USERNAME = "x-access-token"
-"""Beside a token GitHub, GitLab and Gitea take any name; GitHub's app tokens want this one:
+"""Default user name for a token. GitHub, GitLab and Gitea accept any; GitHub requires this one for app tokens:
 https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/authenticating-as-a-github-app-installation
 """
 ASKPASS = Path(__file__).with_name("askpass.sh")
-HIDDEN = "[token]"
+REDACTED = "[token]"
 
 _URL = re.compile(r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?/[^\s?#\\\x00-\x20\x7f]+")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _BAD_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|^[-./@]|\.lock(?:/|$)|[./]$")
-"""https://git-scm.com/docs/git-check-ref-format, and nothing that looks like an option."""
+"""Names that https://git-scm.com/docs/git-check-ref-format forbids, and names that look like an option."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """`ref` is the name of a branch, with or without `refs/heads/`. A repository that all may write to needs no token.
-    `user` is whom git says the token is of.
+    """A repository and the credentials for it.
+
+    `ref` is the name of a branch, with or without `refs/heads/`. `token` is None for a repository that anybody may
+    write to. `user` is the user name that git sends with the token.
 
     Raises:
-        InvalidConfiguration: the URL is not http(s) or has a user in it, the ref cannot be the name of a branch, or the
-            user that of a user.
+        InvalidConfiguration: the URL is not http(s) or contains a user, or `ref` or `user` is not a valid name.
     """
 
     url: str
@@ -41,37 +42,37 @@ class Remote:
 
     def __post_init__(self) -> None:
         if "@" in self.url.partition("//")[2].partition("/")[0]:
-            raise InvalidConfiguration("a repository's URL must not hold a user or a token: name the token by itself")
+            raise InvalidConfiguration("the repository's URL must not contain a user or a token: use --git-token")
         if not _URL.fullmatch(self.url):
-            raise InvalidConfiguration(f"a repository is told by its http or https URL, and {self.url!r} is none")
+            raise InvalidConfiguration(f"a repository needs an http or https URL, and {self.url!r} is not one")
         if not self.base or len(self.base) > 250 or _BAD_IN_REF.search(self.base):
-            raise InvalidConfiguration(f"{self.ref!r} cannot be the name of a branch")
+            raise InvalidConfiguration(f"{self.ref!r} is not a valid branch name")
         if not _USER.fullmatch(self.user):
-            raise InvalidConfiguration(f"{self.user!r} cannot be the name of a user")
+            raise InvalidConfiguration(f"{self.user!r} is not a valid user name")
 
     @property
     def base(self) -> str:
-        """The branch's short name."""
+        """The short name of the branch."""
         return self.ref.removeprefix("refs/heads/")
 
     @property
     def host(self) -> str:
         return urlsplit(self.url).netloc
 
-    def clean(self, text: str) -> str:
-        """The text without the token in any of the forms it travels in."""
+    def redact(self, text: str) -> str:
+        """Return the text with each form of the token replaced: plain, percent-encoded and Basic authorization."""
         if self.token:
             basic = base64.b64encode(f"{self.user}:{self.token}".encode()).decode()
             for secret in (basic, self.token, quote(self.token, safe="")):
-                text = text.replace(secret, HIDDEN)
+                text = text.replace(secret, REDACTED)
         return text
 
     @contextmanager
-    def asking(self) -> Iterator[dict[str, str]]:
-        """The environment in which git may ask for the token, as long as this lasts.
+    def credentials(self) -> Iterator[dict[str, str]]:
+        """Yield the environment variables with which git can ask for the token inside the `with` block.
 
-        The token is in the memory of this process alone, and read through /proc by a script that git runs: not in an
-        argument, an environment or a file, so that nothing of it is left behind by a crash.
+        The token is only in the memory of this process, and git's askpass script reads it through /proc. It is in no
+        argument, environment variable or file, so a crash leaves no copy of it.
         """
         if self.token is None:
             yield {}

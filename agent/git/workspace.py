@@ -1,6 +1,7 @@
-"""The folder of one job: `git`, which the coding agent never sees, `tree`, which it works in, and `home`, its own.
+"""Folder of a job: checkout, commit and push.
 
-Whatever the agent leaves in `tree` is data: no file of it configures or starts anything here.
+`git` is the git directory, which the coding agent never sees; `tree` is the work tree; `home` is the agent's home.
+Everything that the agent leaves in `tree` is data: no file in it configures git or is executed by it.
 """
 
 import os
@@ -18,10 +19,11 @@ from agent.git.commands import ENVIRONMENT, Git, OnLine
 from agent.git.remote import Remote
 
 FILE_BYTES_MAX = 100 * 1024 * 1024
-"""GitHub takes no larger file: https://docs.github.com/en/repositories/working-with-files/managing-large-files"""
+"""Maximum size of a committed file, in bytes; GitHub's limit: https://docs.github.com/en/repositories/working-with-files/managing-large-files"""
 CHANGED_MAX = 100_000
+"""Maximum number of changed files in one commit: git needs memory and time for each."""
 CHANGED_NAMES_BYTES_MAX = 32 * 1024 * 1024
-"""Files of one commit, and bytes of their names: git takes memory and time for each."""
+"""Maximum total size of their names, in bytes."""
 SUBJECT_CHARS_MAX = 72
 NO_SUBJECT = "Change what the prompt asked for"
 COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -31,7 +33,7 @@ IsStopped = Callable[[], bool]
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """No two processes work in one folder at a time: the queue's lease sees to that."""
+    """Paths of a job's folder. The lease of the turn ensures that only one process at a time works in it."""
 
     folder: Path
 
@@ -49,13 +51,13 @@ class Workspace:
 
     @property
     def home_id(self) -> Path:
-        """A word that no other home has, here or on another machine: the sessions in it are known by it."""
+        """File with the random id of `home`. A session is continued only in the home that it was started in."""
         return self.folder / ".home"
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedOut:
-    """`follows_up`: it is the job's own branch, and not the ref that the first turn starts from."""
+class Checkout:
+    """Result of `check_out`. `follows_up` is true for the job's own branch, false for the base branch."""
 
     commit: str
     follows_up: bool
@@ -63,19 +65,19 @@ class CheckedOut:
 
 def check_out(
     workspace: Workspace, remote: Remote, branch: str, *, limit_s: float, is_stopped: IsStopped, on_line: OnLine
-) -> CheckedOut:
-    """A fresh work tree: of the job's branch if the host has it, else of the ref. `home` stays as it is.
+) -> Checkout:
+    """Create a fresh work tree of the job's branch, or of the base branch before the first push. Do not change `home`.
 
-    Without the history: the agent sees no git directory, and a push from one commit works.
+    Fetch one commit without its history: the agent sees no git directory, and git can push from a shallow clone.
 
     Raises:
-        TurnFailed: it cannot be, and the message says why.
+        TurnFailed: a step failed; the message has the reason.
     """
     git = Git(workspace.folder, remote, time.monotonic() + limit_s, is_stopped, on_line)
-    _make_anew(workspace, git)
-    refs = _refs_of(git, remote, branch)
+    _reset(workspace, git)
+    refs = _remote_refs(git, remote, branch)
     follows_up = f"refs/heads/{branch}" in refs
-    name = branch if follows_up else _base_of(remote, refs)
+    name = branch if follows_up else _base_branch(remote, refs)
     tracking = f"refs/remotes/origin/{name}"
     git.run_local("init", "--quiet", "--template=")
     git.run_remote(
@@ -83,18 +85,18 @@ def check_out(
         *("--", remote.url, f"+refs/heads/{name}:{tracking}"),
     )
     git.run_local("checkout", "--quiet", "--force", "--detach", "--no-recurse-submodules", tracking)
-    return CheckedOut(git.run_local("rev-parse", "--verify", "HEAD"), follows_up)
+    return Checkout(git.run_local("rev-parse", "--verify", "HEAD"), follows_up)
 
 
 def commit(
     workspace: Workspace, prompt: str, at: datetime, *, limit_s: float, is_stopped: IsStopped, on_line: OnLine
 ) -> str | None:
-    """All that changed in the work tree as one commit on what was checked out; None if nothing did.
+    """Commit all changes of the work tree. Return the commit id, or None if nothing was changed.
 
-    The same changes, prompt and time make the same commit, so that it may be made again after a crash.
+    The same changes, prompt and time result in the same commit id, so the step can be repeated after a crash.
 
     Raises:
-        TurnFailed: it cannot be, and the message says why.
+        TurnFailed: a step failed; the message has the reason.
     """
     git = Git(workspace.folder, None, time.monotonic() + limit_s, is_stopped, on_line)
     _disarm(workspace, git)
@@ -122,26 +124,31 @@ def push(
     is_stopped: IsStopped,
     on_line: OnLine,
 ) -> None:
-    """The host's branch is at the commit when this returns; fine if it was before.
+    """Push the commit to the forge's branch. Succeed if the branch is at this commit already.
 
     Raises:
-        PushRefused: the host says no, or the branch is not what it was when it was checked out.
-        TurnFailed: it cannot be, and the message says why.
+        PushRefused: the forge refused the push, or the branch was changed after the checkout.
+        TurnFailed: a step failed; the message has the reason.
     """
     git = Git(workspace.folder, remote, time.monotonic() + limit_s, is_stopped, on_line)
-    found = git.run_local("for-each-ref", "--format=%(objectname)", f"refs/remotes/origin/{branch}")
+    known_id = git.run_local("for-each-ref", "--format=%(objectname)", f"refs/remotes/origin/{branch}")
     try:
         git.run_remote(
             *("push", "--porcelain", "--no-verify", "--no-signed", "--recurse-submodules=no"),
-            *(f"--force-with-lease=refs/heads/{branch}:{found}", "--", remote.url, f"{commit_id}:refs/heads/{branch}"),
+            *(
+                f"--force-with-lease=refs/heads/{branch}:{known_id}",
+                "--",
+                remote.url,
+                f"{commit_id}:refs/heads/{branch}",
+            ),
         )
     except (PushRefused, ForgeUnavailable) as error:
-        if _refs_of(git, remote, branch).get(f"refs/heads/{branch}") == commit_id:
-            return  # the answer was lost, or another push of the same was first
+        if _remote_refs(git, remote, branch).get(f"refs/heads/{branch}") == commit_id:
+            return  # the response was lost, or an earlier attempt pushed the same commit
         if "stale info" in str(error):
             raise PushRefused(
-                f"the branch {branch} was changed by somebody else during the turn, and is left as it is: "
-                "send the message again to work on what is there now"
+                f"the branch {branch} was changed by somebody else during the turn, and was not overwritten: "
+                "send the message again to work on the changed branch"
             ) from None
         raise
 
@@ -156,34 +163,37 @@ def is_pushed(
     is_stopped: IsStopped,
     on_line: OnLine,
 ) -> bool:
-    """Whether the host's branch is at the commit. Needs no work tree.
+    """Return whether the forge's branch is at the commit. The work tree is not needed.
 
     Raises:
-        TurnFailed: it cannot be told, and the message says why.
+        TurnFailed: the forge could not be asked; the message has the reason.
     """
     _make_folders(workspace)
     git = Git(workspace.folder, remote, time.monotonic() + limit_s, is_stopped, on_line)
-    return _refs_of(git, remote, branch).get(f"refs/heads/{branch}") == commit_id
+    return _remote_refs(git, remote, branch).get(f"refs/heads/{branch}") == commit_id
 
 
 def discard(folder: Path) -> None:
-    """Remove a job's folder, as far as that goes. By programs: an agent may nest folders deeper than Python follows."""
+    """Remove a job's folder as far as possible.
+
+    Use `rm`, because an agent may nest folders more deeply than Python's recursion limit.
+    """
     for argv in (("chmod", "-R", "u+rwX", "--", str(folder)), ("rm", "-rf", "--", str(folder))):
         subprocess.run(argv, env=ENVIRONMENT, capture_output=True, check=False)  # noqa: S603  # the folder is ours
 
 
-def _make_anew(workspace: Workspace, git: Git) -> None:
+def _reset(workspace: Workspace, git: Git) -> None:
     _make_folders(workspace)
-    if _holds(workspace.git) or _holds(workspace.tree):
-        git.run_program("chmod", "-R", "u+rwX", "--", "git", "tree", environ={})  # an agent may shut its folders
+    if _has_entries(workspace.git) or _has_entries(workspace.tree):
+        git.run_program("chmod", "-R", "u+rwX", "--", "git", "tree", environ={})  # undo a chmod of the agent
         git.run_program("find", "git", "tree", "-mindepth", "1", "-delete", environ={})
     if not (workspace.home.is_dir() and workspace.home_id.is_file()):
-        workspace.home_id.write_text(secrets.token_hex(8))  # first: a home never has the mark of one before it
+        workspace.home_id.write_text(secrets.token_hex(8))  # before the home: a new home never has the id of an old one
         workspace.home.mkdir(mode=0o700, exist_ok=True)
 
 
-def _holds(folder: Path) -> bool:
-    """Anything, or what cannot be told."""
+def _has_entries(folder: Path) -> bool:
+    """Return True also for a folder that cannot be listed."""
     try:
         return any(folder.iterdir())
     except PermissionError:
@@ -195,72 +205,82 @@ def _make_folders(workspace: Workspace) -> None:
         for each in (workspace.folder, workspace.git, workspace.tree):
             each.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise WorkspaceUnusable(f"the job's folder cannot be made: {error.strerror}") from None
+        raise WorkspaceUnusable(f"the job's folder cannot be created: {error.strerror}") from None
     if workspace.tree.is_symlink():
-        raise WorkspaceUnusable("the work tree is a link to somewhere else")
+        raise WorkspaceUnusable("the work tree is a symbolic link")
 
 
-def _refs_of(git: Git, remote: Remote, branch: str) -> dict[str, str]:
-    """The commits of the job's branch, and of all that the ref may be, as far as the host has them."""
-    asked = [f"refs/heads/{branch}", f"refs/heads/{remote.base}", f"refs/tags/{remote.base}", "HEAD"]
-    lines = git.run_remote("ls-remote", "--quiet", "--", remote.url, *asked).splitlines()
+def _remote_refs(git: Git, remote: Remote, branch: str) -> dict[str, str]:
+    """Return the commit ids by ref name: of the job's branch, and of every ref that the base can be."""
+    names = [f"refs/heads/{branch}", f"refs/heads/{remote.base}", f"refs/tags/{remote.base}", "HEAD"]
+    lines = git.run_remote("ls-remote", "--quiet", "--", remote.url, *names).splitlines()
     return {name: commit_id for commit_id, name in (line.split("\t", 1) for line in lines)}
 
 
-def _base_of(remote: Remote, refs: dict[str, str]) -> str:
-    """The base branch, which a pull request needs."""
+def _base_branch(remote: Remote, refs: dict[str, str]) -> str:
+    """Return the short name of the base branch.
+
+    Raises:
+        RefNotFound: the base is not a branch, which a pull request needs.
+    """
     if f"refs/heads/{remote.base}" in refs:
         return remote.base
     if not refs:
-        raise RefNotFound(f"{remote.url} has no branch {remote.base!r}; it looks empty, and needs a first commit")
+        raise RefNotFound(
+            f"{remote.url} has no branch {remote.base!r}: the repository seems to be empty and needs a first commit"
+        )
     if f"refs/tags/{remote.base}" in refs or COMMIT_ID.fullmatch(remote.base):
         kind = "commit" if COMMIT_ID.fullmatch(remote.base) else "tag"
         raise RefNotFound(
-            f"{remote.base!r} is a {kind}, and a pull request needs a branch to go to: set the ref to one"
+            f"{remote.base!r} is a {kind}, and a pull request needs a base branch: set the ref to a branch"
         )
     raise RefNotFound(f"{remote.url} has no branch {remote.base!r}")
 
 
 def _disarm(workspace: Workspace, git: Git) -> None:
-    """Take from the work tree what git must not meet: repositories of the agent's own, pipes, sockets and devices."""
+    """Remove nested git repositories, pipes, sockets and devices from the work tree before git reads it."""
     if workspace.tree.is_symlink() or not workspace.tree.is_dir():
         raise WorkspaceUnusable("the work tree is gone")
-    (workspace.git / "index.lock").unlink(missing_ok=True)  # of a worker that was killed
+    (workspace.git / "index.lock").unlink(missing_ok=True)  # left by a worker that was killed
     git.run_program("chmod", "-R", "u+rwX", "--", "tree", environ={})
-    odd = ("(", "-iname", ".git", "-o", "!", "(", "-type", "f", "-o", "-type", "d", "-o", "-type", "l", ")", ")")
+    unwanted = ("(", "-iname", ".git", "-o", "!", "(", "-type", "f", "-o", "-type", "d", "-o", "-type", "l", ")", ")")
     git.run_program(
-        *("find", "tree", "-mindepth", "1", *odd, "-prune", "-execdir", "rm", "-rf", "--", "{}", "+"), environ={}
+        *("find", "tree", "-mindepth", "1", *unwanted, "-prune", "-execdir", "rm", "-rf", "--", "{}", "+"), environ={}
     )
 
 
 def _refuse_large_files(workspace: Workspace, git: Git) -> None:
-    """Before git reads them: a file with holes costs an agent nothing, and us hours.
+    """Check the changed files before git reads them: a sparse file costs the agent nothing, but git hours to hash.
 
     Raises:
-        WorkspaceUnusable: a file that changed is too large, or too many did.
+        WorkspaceUnusable: a changed file is too large, or too many files were changed.
     """
-    changed = _Changed(os.fsencode(workspace.tree))
-    git.stream_local(changed.take, "ls-files", "-z", "--others", "--modified", "--exclude-standard", "--deduplicate")
+    changed = _ChangedFiles(os.fsencode(workspace.tree))
+    git.stream_local(changed.add, "ls-files", "-z", "--others", "--modified", "--exclude-standard", "--deduplicate")
 
 
 @dataclass(slots=True)
-class _Changed:
-    """The names of the files that changed, each checked as it comes and then forgotten."""
+class _ChangedFiles:
+    """Checks the NUL-separated names of the changed files, chunk by chunk, without storing them."""
 
     tree: bytes
-    _begun: bytes = b""
+    _incomplete: bytes = b""
     _count: int = 0
     _bytes: int = 0
 
-    def take(self, piece: bytes) -> None:
-        """Check the names that end in the piece. Raises WorkspaceUnusable."""
-        *names, self._begun = (self._begun + piece).split(b"\0")
+    def add(self, chunk: bytes) -> None:
+        """Check the names that end in the chunk.
+
+        Raises:
+            WorkspaceUnusable: a limit is exceeded.
+        """
+        *names, self._incomplete = (self._incomplete + chunk).split(b"\0")
         self._count += len(names)
-        self._bytes += len(piece)
+        self._bytes += len(chunk)
         if self._count > CHANGED_MAX or self._bytes > CHANGED_NAMES_BYTES_MAX:
             raise WorkspaceUnusable(
-                f"the agent changed more than {CHANGED_MAX} files, or their names have more than "
-                f"{CHANGED_NAMES_BYTES_MAX // 1024**2} MiB: too many to commit; does .gitignore lack a folder?"
+                f"the agent changed more than {CHANGED_MAX} files, or files whose names have more than "
+                f"{CHANGED_NAMES_BYTES_MAX // 1024**2} MiB: too many to commit; is a folder missing in .gitignore?"
             )
         for name in names:
             self._check(name)
@@ -269,18 +289,18 @@ class _Changed:
         try:
             size = os.lstat(os.path.join(self.tree, name)).st_size  # noqa: PTH118  # no Path takes bytes
         except OSError:
-            return  # deleted, or below what is no folder any more: git add sees it the same way
+            return  # deleted, or its folder was replaced by a file: `git add` treats both as a deletion
         if size > FILE_BYTES_MAX:
             raise WorkspaceUnusable(
-                f"the agent left {os.fsdecode(name)!r} of {size / 1024**2:.0f} MiB: "
+                f"{os.fsdecode(name)!r} in the work tree has {size / 1024**2:.0f} MiB: "
                 f"files over {FILE_BYTES_MAX // 1024**2} MiB are not committed"
             )
 
 
 def subject(prompt: str) -> str:
-    """The prompt's first line that says something, cut at a word."""
+    """Return the first line of the prompt that is not blank, cut at a word to SUBJECT_CHARS_MAX characters."""
     lines = (" ".join(line.split()) for line in prompt.splitlines())
-    line = "".join(each for each in next(filter(None, lines), NO_SUBJECT) if each.isprintable()) or NO_SUBJECT
+    line = "".join(char for char in next(filter(None, lines), NO_SUBJECT) if char.isprintable()) or NO_SUBJECT
     if len(line) <= SUBJECT_CHARS_MAX:
         return line
     return line[: SUBJECT_CHARS_MAX - 1].rsplit(" ", 1)[0] + "…"

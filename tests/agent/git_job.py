@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.git import workspace
 from agent.git.remote import Remote
-from agent.git.workspace import CheckedOut, Workspace
+from agent.git.workspace import Checkout, Workspace
 from tests.agent.git_server import GitServer
 
 BRANCH = "readership/j1"
@@ -32,7 +32,7 @@ class Job:
     def arguments(self) -> dict[str, Any]:
         return {"limit_s": 60, "is_stopped": lambda: False, "on_line": self.lines.append, **self.options}
 
-    def check_out(self) -> CheckedOut:
+    def check_out(self) -> Checkout:
         return workspace.check_out(self.workspace, self.remote, BRANCH, **self.arguments)
 
     def commit(self, prompt: str = "Do it", at: datetime = AT) -> str | None:

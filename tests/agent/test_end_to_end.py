@@ -161,7 +161,7 @@ def test_no_secret_is_in_any_file_of_the_service(ready: Site) -> None:
 def test_project_without_a_token_fails_at_the_push(ready: Site) -> None:
     ready.git.public = True
     ready.configure("--git-token", "")
-    assert "asks for a token (401), and the project has none" in ready.failed(ready.create())
+    assert "requires a token (401), and the project has no token" in ready.failed(ready.create())
 
 
 def test_coding_agent_without_a_sandbox_runs_in_the_work_tree(ready: Site) -> None:
