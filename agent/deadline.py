@@ -1,4 +1,4 @@
-"""A request to another host, with one limit for all of it: a timeout of httpx begins anew with each byte."""
+"""HTTP requests with a deadline for the whole request: a timeout of httpx starts again with each byte received."""
 
 import asyncio
 import time
@@ -9,41 +9,41 @@ from agent.errors import TurnStopped
 
 POLL_S = 0.2
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 def run_with_deadline(
-    limit_s: float, ask: Callable[[], Coroutine[Any, Any, Answer]], is_stopped: Callable[[], bool] = lambda: False
-) -> Answer:
-    """What `ask` answers, or raises. For a thread that has no event loop.
+    limit_s: float, request: Callable[[], Coroutine[Any, Any, Result]], is_stopped: Callable[[], bool] = lambda: False
+) -> Result:
+    """Return the result of `request`, or raise its error. The calling thread must have no event loop.
 
-    Not by `asyncio.run`: that waits for the thread that looks the host up, which nothing can end.
+    `asyncio.run` would wait for the thread that resolves the host name, and nothing can interrupt that thread.
 
     Raises:
-        TimeoutError: it does not within `limit_s`.
-        TurnStopped: `is_stopped` said so meanwhile.
+        TimeoutError: `limit_s` seconds have passed.
+        TurnStopped: `is_stopped` returned true.
     """
     loop = asyncio.new_event_loop()
     try:
-        return loop.run_until_complete(_watched(time.monotonic() + limit_s, ask, is_stopped))
+        return loop.run_until_complete(_run_until(time.monotonic() + limit_s, request, is_stopped))
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 
 
-async def _watched(
-    until_s: float, ask: Callable[[], Coroutine[Any, Any, Answer]], is_stopped: Callable[[], bool]
-) -> Answer:
-    asking = asyncio.create_task(ask())
+async def _run_until(
+    deadline: float, request: Callable[[], Coroutine[Any, Any, Result]], is_stopped: Callable[[], bool]
+) -> Result:
+    task = asyncio.create_task(request())
     try:
-        while not asking.done():
+        while not task.done():
             if is_stopped():
                 raise TurnStopped("the turn was stopped")
-            left_s = until_s - time.monotonic()
+            left_s = deadline - time.monotonic()
             if left_s <= 0:
                 raise TimeoutError
-            await asyncio.wait({asking}, timeout=min(POLL_S, left_s))
-        return asking.result()
+            await asyncio.wait({task}, timeout=min(POLL_S, left_s))
+        return task.result()
     finally:
-        asking.cancel()
-        await asyncio.wait({asking})
+        task.cancel()
+        await asyncio.wait({task})

@@ -1,36 +1,36 @@
-"""What can go wrong with agent jobs. Messages are for the caller, or for the one who reads a job's log."""
+"""Errors of agent jobs. Their messages are for the caller, or for the person who reads the log of a job."""
 
 
 class AgentError(Exception):
-    """Base of the errors of agent jobs."""
+    """Base class of the errors of agent jobs."""
 
 
 class JobNotFound(AgentError):
-    """The project has no job of that id."""
+    """The project has no job with this id."""
 
 
 class JobArchived(AgentError):
-    """The job is archived: it takes no message any more."""
+    """The job is archived and accepts no messages."""
 
 
 class JobNotActive(AgentError):
-    """The job is not active."""
+    """The job is not active and cannot be cancelled."""
 
 
 class JobStillActive(AgentError):
-    """The job is active: it cannot be archived."""
+    """The job is active and cannot be archived."""
 
 
 class NotConfigured(AgentError):
-    """The project has no repository, so that no agent can work on it."""
+    """The project has no repository, which an agent job needs."""
 
 
 class InvalidConfiguration(AgentError):
-    """What is said of a project's repository, code host or agent is not of the form asked for."""
+    """A setting of the project's repository, forge or coding agent has an invalid form."""
 
 
 class QuotaExceeded(AgentError):
-    """The project's limit of an hour is reached. The sender may try again after `reset_s` seconds."""
+    """The project's hourly quota of `operation` is used up. The caller may try again after `reset_s` seconds."""
 
     def __init__(self, reason: str, operation: str, reset_s: int) -> None:
         super().__init__(reason)
@@ -39,59 +39,59 @@ class QuotaExceeded(AgentError):
 
 
 class IdempotencyMismatch(AgentError):
-    """The Idempotency-Key was used before, for another prompt."""
+    """The Idempotency-Key was used before with another prompt."""
 
 
 class LeaseLost(AgentError):
-    """Another worker took the turn over: whatever this one does now must have no effect."""
+    """The turn was cancelled or taken over by another worker. This worker must write nothing more for it."""
 
 
 class TurnFailed(AgentError):
-    """A turn cannot go on. The message is the job's failure reason: what is wrong, and what to do about it."""
+    """A turn cannot continue. The message is the job's failure reason: the cause, and what to do about it."""
 
 
 class TurnStopped(TurnFailed):
-    """The turn was told to stop while a program of it ran."""
+    """The turn was cancelled, or its worker stops."""
 
 
 class ProgramTerminated(TurnFailed):
-    """A program of the turn was ended by somebody else's SIGTERM, as when the whole service is told to stop."""
+    """A program of the turn received a SIGTERM from outside, for example when the whole service is stopped."""
 
 
 class ProgramTimedOut(TurnFailed):
-    """A program of the turn did not end within its time."""
+    """A program of the turn exceeded its time limit."""
 
 
 class SecretUnreadable(TurnFailed):
-    """A secret is not where the project says. The message names the place and never what is there."""
+    """A secret cannot be read. The message names the place of the secret, never its content."""
 
 
 class WorkspaceUnusable(TurnFailed):
-    """The job's folder cannot be written, or what the agent left there cannot be committed."""
+    """The job's folder cannot be written, or the agent's changes cannot be committed."""
 
 
 class GitFailed(TurnFailed):
-    """git failed in a way that has no name here. The message has its words."""
+    """A git command failed for a reason without an error class of its own. The message quotes git."""
 
 
 class RepositoryUnreadable(TurnFailed):
-    """The repository is not there, or the token may not do with it what a job does."""
+    """The repository does not exist, or the token lacks a right that the job needs."""
 
 
 class RefNotFound(TurnFailed):
-    """The repository has no branch of the name that work should start from."""
+    """The repository has no branch of the configured name."""
 
 
 class PushRefused(TurnFailed):
-    """The host did not take the branch. The message has its words."""
+    """The forge refused the branch. The message quotes the forge."""
 
 
 class PullRequestRefused(TurnFailed):
-    """The code host did not open the pull request. The message has its words."""
+    """The forge refused the pull request. The message quotes the forge."""
 
 
 class ForgeUnavailable(TurnFailed):
-    """The host did not answer, or asked to be left alone for `retry_after_s`: the same may work in a moment."""
+    """The forge did not respond, or asked for a pause of `retry_after_s` seconds. A retry may succeed."""
 
     def __init__(self, reason: str, retry_after_s: float = 0) -> None:
         super().__init__(reason)

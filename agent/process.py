@@ -1,4 +1,4 @@
-"""A program that ends when it must: by itself, at its time limit, when its turn is stopped, or with this process."""
+"""Child programs with a time limit. They also end with their turn and with the worker process."""
 
 import os
 import selectors
@@ -15,15 +15,16 @@ from agent.errors import ProgramTerminated, ProgramTimedOut, TurnStopped
 
 POLL_S = 0.2
 TERMINATE_S = 2.0
-"""Between being asked to end and being killed."""
+"""Seconds between SIGTERM and SIGKILL."""
 CHUNK_BYTES = 64 * 1024
 DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
-"""From util-linux: a worker that is killed takes its programs along, before another worker begins again."""
+"""Prefix of a command line (util-linux): the kernel kills the program when its worker dies, before another worker takes
+the turn over."""
 
 READING_SHARE = 0.25
 """Share of one core that reading a program's output may take, over time."""
 READING_BURST_S = 1.0
-"""CPU seconds that reading may take at once."""
+"""Maximum credit for reading, in CPU seconds."""
 
 Stream = Literal["stdout", "stderr"]
 OnOutput = Callable[[Stream, bytes], None]
@@ -33,25 +34,25 @@ OnOutput = Callable[[Stream, bytes], None]
 class Pace:
     """Token bucket of CPU seconds for the thread that reads a program's output.
 
-    A program that prints without end is read more slowly, and waits for its pipe: it cannot use up a core of the
-    worker, whatever its output costs to parse. `now_s` and `cpu_s` are clocks, in seconds.
+    A program that prints without end is read more slowly and blocks on its full pipe. It cannot use up a core of the
+    worker, however expensive its output is to parse. `now_s` and `cpu_s` are clocks, in seconds.
     """
 
     now_s: Callable[[], float] = time.monotonic
     cpu_s: Callable[[], float] = time.thread_time
     _credit_s: float = READING_BURST_S
-    _looked_s: float = field(init=False)
+    _updated_s: float = field(init=False)
     _used_s: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self._looked_s, self._used_s = self.now_s(), self.cpu_s()
+        self._updated_s, self._used_s = self.now_s(), self.cpu_s()
 
     def pause_s(self) -> float:
         """Return how long to wait before the next read, in seconds; 0 if there is credit left."""
         now_s, used_s = self.now_s(), self.cpu_s()
-        earned_s = (now_s - self._looked_s) * READING_SHARE
+        earned_s = (now_s - self._updated_s) * READING_SHARE
         self._credit_s = min(READING_BURST_S, self._credit_s + earned_s) - (used_s - self._used_s)
-        self._looked_s, self._used_s = now_s, used_s
+        self._updated_s, self._used_s = now_s, used_s
         return max(0.0, -self._credit_s / READING_SHARE)
 
 
@@ -62,19 +63,20 @@ def run(
     env: Mapping[str, str],
     limit_s: float,
     is_stopped: Callable[[], bool],
-    on_output: OnOutput = lambda stream, piece: None,
+    on_output: OnOutput = lambda stream, chunk: None,
     stdin: bytes | None = None,
 ) -> int:
-    """Run a program to its end; returns its exit status, negative for the signal that ended it.
+    """Run a program to its end. Return its exit status, or the negative number of the signal that ended it.
 
-    Its environment is `env` alone. `on_output` is told what it writes, as it comes. `is_stopped` is asked every POLL_S.
-    When this returns or raises, the program and all of its process group are gone.
+    The program's environment is exactly `env`. `on_output` is called with each chunk that the program writes.
+    `is_stopped` is polled every POLL_S seconds. When `run` returns or raises, every process of the program's group has
+    ended.
 
     Raises:
-        ProgramTimedOut: it did not end within `limit_s` seconds.
-        TurnStopped: `is_stopped` said so.
-        ProgramTerminated: it was sent SIGTERM, and not by this.
-        OSError: it cannot be started.
+        ProgramTimedOut: the program did not end within `limit_s` seconds.
+        TurnStopped: `is_stopped` returned true.
+        ProgramTerminated: the program was ended by a SIGTERM that `run` did not send.
+        OSError: the program cannot be started.
     """
     process = subprocess.Popen(  # noqa: S603  # what to run is the caller's decision, and no shell reads it
         [*DIE_WITH_PARENT, *argv],
@@ -97,7 +99,7 @@ def run(
 
 
 def _feed(stdin: IO[bytes], content: bytes) -> None:
-    """What is given is small: a pipe takes 64 KiB at once."""
+    """Write the standard input at once: all inputs fit into the 64 KiB of a pipe."""
     with suppress(BrokenPipeError), stdin:
         stdin.write(content)
 
@@ -109,7 +111,7 @@ def _watch(
     is_stopped: Callable[[], bool],
     on_output: OnOutput,
 ) -> None:
-    """Hand on what it writes until it has ended; a grandchild may hold its pipes open for longer."""
+    """Pass the output on until the program itself has ended: its children may leave the pipes open for longer."""
     assert process.stdout is not None
     assert process.stderr is not None
     pace = Pace()
@@ -123,9 +125,9 @@ def _watch(
                 _wait(process, min(pause_s, POLL_S))
             ready = [] if pause_s else selector.select(0 if has_ended else POLL_S)
             for key, _ in ready:
-                piece = os.read(key.fd, CHUNK_BYTES)
-                if piece:
-                    on_output(key.data, piece)
+                chunk = os.read(key.fd, CHUNK_BYTES)
+                if chunk:
+                    on_output(key.data, chunk)
                 else:
                     selector.unregister(key.fileobj)
             if has_ended and not ready:
@@ -135,7 +137,7 @@ def _watch(
             if is_stopped():
                 raise TurnStopped("the turn was stopped")
             if time.monotonic() >= deadline:
-                raise ProgramTimedOut(f"it did not end within {limit_s:g} s")
+                raise ProgramTimedOut(f"the program did not end within {limit_s:g} s")
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
@@ -144,7 +146,7 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask its group to end if it has not, then kill whatever of the group is left."""
+    """End the process group: SIGTERM if the program still runs, then SIGKILL."""
     if process.poll() is None:
         _signal(process.pid, signal.SIGTERM)
         _wait(process, TERMINATE_S)
