@@ -1,25 +1,32 @@
-"""The coding agents that need no more than their name: how each is started, continued and believed.
+"""The known coding agents: their command line, environment and output format.
 
-Nothing is written into the home: an agent that ran before could have put a link there. What an agent must read is in
-its arguments, its environment or a read-only folder. Each reads its prompt from standard input, or from a file. What
-of an agent's own protections stands in the way of a box around it is off: the box is what protects.
+The service writes no file into the agent's home, because an earlier turn could have placed a link there. An agent's
+settings are in its arguments, its environment or the read-only scratch folder, and its prompt is its standard input or
+a file. The agents' own sandboxes and permission prompts are off, because the agents run in the service's sandbox.
 """
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agent.coding_agent.output import EventReader, read_claude, read_codex, read_mini, read_opencode
+from agent.coding_agent.output import (
+    EventParser,
+    parse_claude_event,
+    parse_codex_event,
+    parse_mini_event,
+    parse_opencode_event,
+)
 from agent.errors import TurnFailed
 
 DUMMY_KEY = "the-gateway-knows-it"
+"""Key that agents send to the gateway, which replaces it by the model key."""
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """One turn as an agent is told of it, with the paths that it sees. `session`: the one to go on with."""
+class TurnInput:
+    """Input of an agent's turn. `session` is continued if it is not None; paths are those inside the sandbox."""
 
     model: str
     base_url: str
@@ -30,8 +37,8 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """`files` are put into the folder `run`, by name."""
+class CommandLine:
+    """Command line of an agent. `files` are the contents of files in the scratch folder, by name."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
@@ -40,29 +47,29 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """`program` must be installed. `read` tells from its output how the turn went."""
+    """A coding agent that is configured by its name alone."""
 
     program: str
-    start: Callable[[Ask], Start]
-    read: EventReader | None
-    """None: its status alone does."""
+    command_line: Callable[[TurnInput], CommandLine]
+    parse: EventParser | None
+    """Parser of the events in its output; None if success depends on the exit status alone."""
     upstream: str | None = OPENAI
-    """Where its requests go if the project says nothing; None: nowhere."""
+    """URL of the model server unless the project sets another; None for an agent without a model server."""
     key_header: str = "authorization"
     """Name of the request header that carries the model key."""
     has_sessions: bool = True
 
 
-def _claude(ask: Ask) -> Start:
-    """https://docs.claude.com/en/docs/claude-code/headless; written from there and never tried: it is not free."""
-    return Start(
+def _claude(turn: TurnInput) -> CommandLine:
+    """Follow https://docs.claude.com/en/docs/claude-code/headless. Not tested with the program, which is not free."""
+    return CommandLine(
         argv=(
             *("claude", "--print", "--verbose", "--output-format", "stream-json", "--dangerously-skip-permissions"),
-            *("--model", ask.model),
-            *(("--resume", ask.session) if ask.session else ()),
+            *("--model", turn.model),
+            *(("--resume", turn.session) if turn.session else ()),
         ),
         env={
-            "ANTHROPIC_BASE_URL": ask.base_url,
+            "ANTHROPIC_BASE_URL": turn.base_url,
             "ANTHROPIC_API_KEY": DUMMY_KEY,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
@@ -70,28 +77,31 @@ def _claude(ask: Ask) -> Start:
     )
 
 
-def _codex(ask: Ask) -> Start:
-    """https://developers.openai.com/codex/noninteractive; tried with 0.169, which speaks the Responses API alone."""
-    provider = {"name": "gateway", "base_url": ask.base_url, "env_key": "GATEWAY_KEY", "wire_api": "responses"}
+def _codex(turn: TurnInput) -> CommandLine:
+    """Follow https://developers.openai.com/codex/noninteractive. Tested with 0.169, which needs the Responses API."""
+    provider = {"name": "gateway", "base_url": turn.base_url, "env_key": "GATEWAY_KEY", "wire_api": "responses"}
     settings = {f"model_providers.gateway.{name}": value for name, value in provider.items()}
     settings |= {"model_provider": "gateway", "web_search": "disabled"}
-    return Start(
+    return CommandLine(
         argv=(
-            *("codex", "exec", *(("resume",) if ask.session else ())),
-            *("--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--model", ask.model),
+            *("codex", "exec", *(("resume",) if turn.session else ())),
+            *("--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--model", turn.model),
             *(word for name, value in settings.items() for word in ("--config", f"{name}={json.dumps(value)}")),
-            *((ask.session,) if ask.session else ()),
+            *((turn.session,) if turn.session else ()),
             "-",
         ),
         env={"GATEWAY_KEY": DUMMY_KEY},
     )
 
 
-def _opencode(ask: Ask) -> Start:
-    """https://opencode.ai/docs/config; tried with 1.18. The inline configuration wins over one in the repository."""
-    options = {"baseURL": ask.base_url, "apiKey": DUMMY_KEY}
-    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {ask.model: {"name": ask.model}}}
-    model = f"gateway/{ask.model}"
+def _opencode(turn: TurnInput) -> CommandLine:
+    """Follow https://opencode.ai/docs/config. Tested with 1.18.
+
+    The inline configuration has precedence over a configuration in the repository.
+    """
+    options = {"baseURL": turn.base_url, "apiKey": DUMMY_KEY}
+    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {turn.model: {"name": turn.model}}}
+    model = f"gateway/{turn.model}"
     config = {
         "model": model,
         "small_model": model,
@@ -102,10 +112,10 @@ def _opencode(ask: Ask) -> Start:
         "autoupdate": False,
         "snapshot": False,
     }
-    return Start(
+    return CommandLine(
         argv=(
             *("opencode", "run", "--format", "json", "--auto", "--model", model),
-            *(("--session", ask.session) if ask.session else ()),
+            *(("--session", turn.session) if turn.session else ()),
         ),
         env={
             "OPENCODE_CONFIG_CONTENT": json.dumps(config),
@@ -116,23 +126,23 @@ def _opencode(ask: Ask) -> Start:
     )
 
 
-def _mini_swe_agent(ask: Ask) -> Start:
-    """https://mini-swe-agent.com; tried with 2.4.6. What tells how it went is a file: the shell prints it last."""
+def _mini_swe_agent(turn: TurnInput) -> CommandLine:
+    """Follow https://mini-swe-agent.com. Tested with 2.4.6. It writes its result to a file, which the shell prints."""
     config = {
-        "run": {"task": ask.prompt},
+        "run": {"task": turn.prompt},
         "model": {
-            "model_name": f"openai/{ask.model}",
-            "model_kwargs": {"api_base": ask.base_url, "api_key": DUMMY_KEY, "drop_params": True},
+            "model_name": f"openai/{turn.model}",
+            "model_kwargs": {"api_base": turn.base_url, "api_key": DUMMY_KEY, "drop_params": True},
             "cost_tracking": "ignore_errors",
         },
         "agent": {"cost_limit": 0},
     }
-    record = f"{ask.home}/.mini-swe-agent.traj.json"
+    record = f"{turn.home}/.mini-swe-agent.traj.json"
     script = 'rm -f "$0"; "$@"; status=$?; echo; [ -f "$0" ] && tr -d "\\n" < "$0"; echo; exit $status'
-    return Start(
+    return CommandLine(
         argv=(
             *("sh", "-c", script, record, "mini", "--yolo", "--exit-immediately"),
-            *("--config", "mini.yaml", "--config", f"{ask.run}/turn.yaml", "--output", record),
+            *("--config", "mini.yaml", "--config", f"{turn.run}/turn.yaml", "--output", record),
         ),
         env={"MSWEA_CONFIGURED": "true", "MSWEA_SILENT_STARTUP": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
         files={"turn.yaml": json.dumps(config)},
@@ -140,24 +150,26 @@ def _mini_swe_agent(ask: Ask) -> Start:
 
 
 PRESETS: Mapping[str, Preset] = {
-    "claude": Preset("claude", _claude, read_claude, upstream=ANTHROPIC, key_header="x-api-key"),
-    "codex": Preset("codex", _codex, read_codex),
-    "opencode": Preset("opencode", _opencode, read_opencode),
-    "mini-swe-agent": Preset("mini", _mini_swe_agent, read_mini, has_sessions=False),
+    "claude": Preset("claude", _claude, parse_claude_event, upstream=ANTHROPIC, key_header="x-api-key"),
+    "codex": Preset("codex", _codex, parse_codex_event),
+    "opencode": Preset("opencode", _opencode, parse_opencode_event),
+    "mini-swe-agent": Preset("mini", _mini_swe_agent, parse_mini_event, has_sessions=False),
 }
 COMMAND = "command"
 
 
-def preset(name: str, command: Sequence[str]) -> Preset:
-    """By its name; `command` is any other program, which reads the prompt from its standard input.
+def find_preset(name: str, command: Sequence[str]) -> Preset:
+    """Return a preset by its name. The preset `command` runs the program `command`, with the prompt as standard input.
 
     Raises:
-        TurnFailed: there is no such preset, or no command.
+        TurnFailed: there is no preset of this name, or `command` is empty.
     """
     if name == COMMAND and command:
-        return Preset(command[0], lambda ask: Start(tuple(command)), read=None, upstream=None, has_sessions=False)
+        return Preset(
+            command[0], lambda turn: CommandLine(tuple(command)), parse=None, upstream=None, has_sessions=False
+        )
     if name == COMMAND:
-        raise TurnFailed("the agent is `command`, and no command is set")
+        raise TurnFailed("the coding agent is `command`, and no command is set")
     if name not in PRESETS:
-        raise TurnFailed(f"there is no agent {name!r}: choose one of {', '.join((*PRESETS, COMMAND))}")
+        raise TurnFailed(f"there is no coding agent {name!r}: choose one of {', '.join((*PRESETS, COMMAND))}")
     return PRESETS[name]

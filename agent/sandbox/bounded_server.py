@@ -1,6 +1,6 @@
-"""An HTTP server on a Unix socket for a client that is not trusted: connections, bytes and time are bounded.
+"""HTTP server on a Unix socket for an untrusted client, with limits on connections, bytes and time.
 
-One client cannot use up the threads, descriptors or memory of the process that the server is in.
+The client cannot use up the threads, file descriptors or memory of the server's process.
 """
 
 import io
@@ -12,22 +12,25 @@ from socketserver import ThreadingMixIn, UnixStreamServer
 from typing import Any
 
 CONNECTIONS_MAX = 32
-"""Maximum number of connections at once. Each takes a thread and a descriptor; coding agents use one to ten."""
+"""Maximum number of connections at once. Each uses a thread and a file descriptor; coding agents open one to ten."""
 HEAD_BYTES_MAX = 64 * 1024
+"""Maximum size of the request line and headers, in bytes."""
 HEAD_S = 60.0
-"""Deadline for the head of a request, in seconds from the end of the previous one. It ends idle connections too."""
+"""Deadline for the head of a request, in seconds after the end of the previous request. It also closes idle
+connections."""
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
 UNQUOTED = str.maketrans({'"': "'", "\\": "/"})
 
 
-class TooMuch(Exception):
-    """More bytes came than are allowed."""
+class RequestTooLarge(Exception):
+    """A request exceeds its size limit."""
 
 
 class Incoming(io.RawIOBase):
-    """The reading side of a connected socket, with a limit of bytes and a deadline. Nothing is allowed at first.
+    """The reading side of a connection, with a byte limit and a deadline. Reading is refused before the first `allow`.
 
-    A socket's own timeout begins again with each byte: a client that sends one now and then would never meet it.
+    A timeout of the socket starts again with each byte, so a client that sends one byte at a time would never exceed
+    it.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -36,7 +39,7 @@ class Incoming(io.RawIOBase):
         self._deadline_s = 0.0
 
     def allow(self, size_bytes: int, limit_s: float) -> None:
-        """Allow so many bytes from now on, all of which must come within `limit_s` seconds."""
+        """Allow `size_bytes` more bytes, which must arrive within `limit_s` seconds."""
         self._left_bytes = size_bytes
         self._deadline_s = time.monotonic() + limit_s
 
@@ -44,25 +47,25 @@ class Incoming(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read what has come, at most as much as the buffer takes; 0 at the end.
+        """Read available bytes into the buffer. Return their number, 0 at the end of the connection.
 
         Raises:
-            TooMuch: more has come than is allowed.
-            TimeoutError: the deadline is over.
+            RequestTooLarge: more bytes arrived than are allowed.
+            TimeoutError: the deadline has passed.
         """
         left_s = self._deadline_s - time.monotonic()
         if left_s <= 0:
-            raise TimeoutError("the deadline is over")
+            raise TimeoutError("the deadline has passed")
         self._connection.settimeout(left_s)
         size = self._connection.recv_into(buffer)
         self._left_bytes -= size
         if self._left_bytes < 0:
-            raise TooMuch
+            raise RequestTooLarge
         return size
 
 
 class BoundedServer(ThreadingMixIn, UnixStreamServer):
-    """A thread for each connection, and at most CONNECTIONS_MAX of them; one more is answered 503 and closed."""
+    """Server with a thread for each connection. The response beyond CONNECTIONS_MAX connections is 503."""
 
     daemon_threads = True
     block_on_close = False
@@ -73,7 +76,7 @@ class BoundedServer(ThreadingMixIn, UnixStreamServer):
         self._open: set[socket.socket] = set()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if len(self._open) >= CONNECTIONS_MAX:  # no other thread adds to it
+        if len(self._open) >= CONNECTIONS_MAX:  # only this thread adds connections
             with suppress(OSError):
                 request.settimeout(0)
                 request.sendall(BUSY)
@@ -87,24 +90,23 @@ class BoundedServer(ThreadingMixIn, UnixStreamServer):
         super().shutdown_request(request)
 
     def server_close(self) -> None:
-        """Close the connections too: a process that an agent without a box left behind may have some."""
+        """Close all connections too: without a sandbox, a process that outlives the agent may have some."""
         super().server_close()
         for connection in list(self._open):
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Log nothing if a client disconnects in the middle of an answer."""
+        """Log nothing if a client disconnects during a response."""
 
 
 class BoundedHandler(BaseHTTPRequestHandler):
-    """A connection, whose requests a subclass answers in `forward`.
-
-    Call `incoming.allow` before a body is read.
+    """Handler of a connection. A subclass responds to each request in `forward`, and calls `incoming.allow` before it
+    reads the body.
     """
 
     protocol_version = "HTTP/1.1"
-    request_version, requestline = "HTTP/1.1", ""  # until a request line is read
+    request_version, requestline = "HTTP/1.1", ""  # until the request line is parsed
 
     def setup(self) -> None:
         super().setup()
@@ -113,12 +115,12 @@ class BoundedHandler(BaseHTTPRequestHandler):
         self.rfile = io.BufferedReader(self.incoming)
 
     def handle_one_request(self) -> None:
-        """Answer a request, or close a connection on which no head comes within HEAD_S."""
+        """Respond to a request, or close the connection if no complete head arrives within HEAD_S."""
         self.incoming.allow(HEAD_BYTES_MAX, HEAD_S)
         try:
             super().handle_one_request()
-        except TooMuch:
-            self.refuse(431, f"a request's head has at most {HEAD_BYTES_MAX} bytes")
+        except RequestTooLarge:
+            self.refuse(431, f"the head of a request is limited to {HEAD_BYTES_MAX} bytes")
 
     def do_GET(self) -> None:
         self.forward()
@@ -139,7 +141,7 @@ class BoundedHandler(BaseHTTPRequestHandler):
         return "client"
 
     def refuse(self, status: int, reason: str) -> None:
-        """Answer an error as the model servers do, and close the connection."""
+        """Respond with an error in the JSON form of model servers, and close the connection."""
         self.close_connection = True
         body = f'{{"error": {{"message": "{reason.translate(UNQUOTED)}"}}}}'.encode()
         self.send_response(status)

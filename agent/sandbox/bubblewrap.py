@@ -1,12 +1,14 @@
-"""A command in a box: it sees its work tree, its home and the system's programs, and nothing else of the machine.
+"""Command lines that run a program in the sandbox.
 
-Bubblewrap gives it namespaces of its own (user, mount, network, process, IPC, host name, cgroup), no capabilities and
-no network device but its own loopback; prlimit bounds each process. What must hold for all of its processes together
-(disk, memory) is in `agent.sandbox.watchdog`.
+A program in the sandbox sees its work tree, its home and the system's programs, and nothing else of the machine.
+Bubblewrap creates new namespaces (user, mount, network, process, IPC, host name, cgroup) without capabilities and
+without a network device except loopback. prlimit limits each process; `agent.sandbox.watchdog` limits the memory and
+disk space of all processes together.
 
-As root the box is made in two steps, because the limit on processes binds no root, and because an ordinary user cannot
-reach a work tree below /root: the first bubblewrap, still root, puts what the second needs into an empty root folder;
-then everything happens as the ordinary user AGENT_UID.
+A service that runs as root needs two steps, because the kernel does not limit the number of root's processes, and
+because an ordinary user cannot reach a work tree below /root. The outer bubblewrap runs as root and binds the needed
+folders into an empty root folder. Then setpriv switches to the ordinary user AGENT_UID, which runs the inner
+bubblewrap.
 """
 
 import os
@@ -24,14 +26,17 @@ from agent.errors import TurnFailed
 TREE = Path("/work")
 HOME = Path("/home/agent")
 RUN = Path("/run/agent")
-"""Where the box has its work tree, its home and what was given to it, whatever their places outside."""
+"""Paths of work tree, home and scratch folder in the sandbox."""
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 AGENT_UID = 60900
-"""Who the box is outside when the service is root. No Linux distribution gives it away: https://systemd.io/UIDS-GIDS."""
+"""User id of the sandbox outside of it if the service runs as root. No Linux distribution assigns this id:
+https://systemd.io/UIDS-GIDS"""
 UID_INSIDE = "1000"
 TRIAL_S = 10
+"""Time limit of the trial program of `unavailable_reason`, in seconds."""
 END_S = 10
+"""Time limit of `wait_for_end`, in seconds."""
 PROGRAMS = {"bwrap": "bubblewrap", "prlimit": "util-linux", "setpriv": "util-linux"}
 
 MIB = 1024 * 1024
@@ -47,7 +52,10 @@ NEVER_VISIBLE = tuple(Path(name) for name in ("/", "/dev", "/etc", "/home", "/pr
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one turn may use. `memory_bytes` binds each process at once, and all of them together within a second."""
+    """Limits of one turn.
+
+    `memory_bytes` is enforced at once for each process, and within a second for all processes together.
+    """
 
     processes: int = 1024
     memory_bytes: int = 8 * GIB
@@ -58,8 +66,12 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
-    """`run` is a folder of ours that it may read. `hidden` it must not see, should a folder that it sees hold it."""
+class Sandbox:
+    """Paths, environment and limits of a sandbox.
+
+    `run` is the scratch folder, which is read-only in the sandbox. `hidden` folders are covered if a visible folder
+    contains them.
+    """
 
     tree: Path
     home: Path
@@ -71,26 +83,28 @@ class Box:
     hidden: tuple[Path, ...] = ()
 
 
-def command(box: Box, argv: Sequence[str]) -> list[str]:
-    """What to run so that `argv` runs in the box; `argv` finds its own work tree as its folder.
+def command(sandbox: Sandbox, argv: Sequence[str]) -> list[str]:
+    """Return the command line that runs `argv` in the sandbox, with the work tree as its current folder.
 
     Raises:
-        TurnFailed: a folder of `read_only` would show what must stay hidden.
+        TurnFailed: a folder of `read_only` would make a hidden folder visible.
     """
-    for path in box.read_only:
-        _refuse_if_telling(path, box)
-    limited = [*_prlimit(box), "nice", "-n", "10", *argv]
+    for path in sandbox.read_only:
+        _require_safe_to_show(path, sandbox)
+    limited = [*_prlimit(sandbox), "nice", "-n", "10", *argv]
     if os.geteuid() != 0:
-        return [*_boxed(box, box.tree, box.home, box.run), *limited]
+        return [*_inner_bwrap(sandbox, sandbox.tree, sandbox.home, sandbox.run), *limited]
     job = Path("/job")
-    return [*_as_agent(box, job), *_boxed(box, job / "tree", job / "home", job / "run"), *limited]
+    return [*_outer_bwrap(sandbox, job), *_inner_bwrap(sandbox, job / "tree", job / "home", job / "run"), *limited]
 
 
-def give(*folders: Path) -> None:
-    """Let the agent write in these folders. As root they become its own; no process of it may run meanwhile.
+def grant_write(*folders: Path) -> None:
+    """Let the agent write in these folders: if the service runs as root, change their owner to AGENT_UID.
+
+    No process of the agent may run meanwhile.
 
     Raises:
-        TurnFailed: something in there cannot be given, as a path too long.
+        TurnFailed: an owner cannot be changed, for example because a path is too long.
     """
     if os.geteuid() != 0:
         return
@@ -106,16 +120,16 @@ def give(*folders: Path) -> None:
                     else:
                         os.chown(entry.path, AGENT_UID, AGENT_UID, follow_symlinks=False)
         except OSError as problem:
-            raise TurnFailed(f"the work tree cannot be handed to the agent: {problem.strerror}") from problem
+            raise TurnFailed(f"the agent cannot be made the owner of the work tree: {problem.strerror}") from problem
 
 
-def is_given(folder: Path) -> bool:
-    """Whether the agent may write there already, so that whatever is in there is its own too."""
+def is_write_granted(folder: Path) -> bool:
+    """Return whether the agent can write in the folder already."""
     return folder.stat().st_uid == (AGENT_UID if os.geteuid() == 0 else os.geteuid())
 
 
-def missing(path: str = PATH) -> str | None:
-    """Why no box can be made on this machine, found by making one; None if it can."""
+def unavailable_reason(path: str = PATH) -> str | None:
+    """Create a sandbox on trial. Return why this machine cannot create one, or None if it can."""
     for program, package in PROGRAMS.items():
         if shutil.which(program, path=path) is None:
             return f"{program} is not installed (Debian, Ubuntu: apt-get install {package})"
@@ -123,38 +137,38 @@ def missing(path: str = PATH) -> str | None:
         tree, home, run = (Path(folder) / name for name in ("tree", "home", "run"))
         for place in (tree, home, run):
             place.mkdir()
-        give(Path(folder))
-        box = Box(tree, home, run, env={}, cpu_s=TRIAL_S)
+        grant_write(Path(folder))
+        sandbox = Sandbox(tree, home, run, env={}, cpu_s=TRIAL_S)
         try:
-            trial = subprocess.run(  # noqa: S603  # no shell reads it, and none of it comes from outside
-                command(box, ["true"]), env={"PATH": path}, capture_output=True, timeout=TRIAL_S, check=False
+            trial = subprocess.run(  # noqa: S603  # no shell, and no argument comes from outside
+                command(sandbox, ["true"]), env={"PATH": path}, capture_output=True, timeout=TRIAL_S, check=False
             )
         except subprocess.TimeoutExpired:
             return f"bubblewrap did not start a program within {TRIAL_S} s"
     if trial.returncode == 0:
         return None
-    said = trial.stderr.decode(errors="replace").strip() or f"it ended with status {trial.returncode}"
-    return f"bubblewrap (0.8 or later) cannot make a box here: {said}"
+    message = trial.stderr.decode(errors="replace").strip() or f"it ended with status {trial.returncode}"
+    return f"bubblewrap (0.8 or later) cannot create a sandbox on this machine: {message}"
 
 
 def wait_for_end(run: Path) -> None:
-    """Wait until no process of the box is left; `run` is what makes it known, by a name that no other box has.
+    """Wait until no process of the sandbox is left. The unique name of the scratch folder `run` identifies them.
 
-    Bubblewrap tells the agent's status before it ends, and the rest of the box is killed after: for some milliseconds
-    a process in there could go on writing into a tree that is being committed.
+    Bubblewrap returns the agent's status before it kills the other processes of the sandbox. For some milliseconds such
+    a process could still write into the work tree while it is committed.
 
     Raises:
-        TurnFailed: a process could not be killed, as when its disk does not answer.
+        TurnFailed: a process could not be killed, for example because its disk does not respond.
     """
     deadline = time.monotonic() + END_S
-    while any(_is_in_box(process, run.name) for process in Path("/proc").glob("[0-9]*")):
+    while any(_is_in_sandbox(process, run.name) for process in Path("/proc").glob("[0-9]*")):
         if time.monotonic() > deadline:
-            raise TurnFailed("a process of the agent cannot be killed: look for a disk that does not answer")
+            raise TurnFailed("a process of the agent cannot be killed: check for a disk that does not respond")
         time.sleep(END_S / 1000)
 
 
-def _is_in_box(process: Path, name: str) -> bool:
-    """Whether `name` is mounted where it is. One that cannot write any more has no mounts left."""
+def _is_in_sandbox(process: Path, name: str) -> bool:
+    """Return whether the scratch folder `name` is mounted for the process. A process that is ending has no mounts."""
     try:
         return f"/{name} {RUN} " in (process / "mountinfo").read_text()
     except OSError:
@@ -162,55 +176,65 @@ def _is_in_box(process: Path, name: str) -> bool:
 
 
 def python() -> tuple[Path, Path | None]:
-    """The interpreter for the box, and the folder it needs to see beyond /usr: the one that runs this very program."""
+    """Return the running Python interpreter, and the folder outside of /usr that must be visible for it, if any."""
     executable = Path(sys.executable).resolve()
     prefix = Path(sys.base_prefix).resolve()
     return executable, None if prefix.is_relative_to("/usr") else prefix
 
 
-def _refuse_if_telling(path: Path, box: Box) -> None:
+def _require_safe_to_show(path: Path, sandbox: Sandbox) -> None:
     real = path.resolve()
-    holds_the_job = any(place.resolve().is_relative_to(real) for place in (box.tree, box.home))
-    is_hidden = any(real.is_relative_to(place.resolve()) for place in box.hidden)
-    if not path.is_absolute() or real in NEVER_VISIBLE or holds_the_job or is_hidden:
-        raise TurnFailed(f"{path} cannot be shown to the agent: name the folder of the program itself")
+    contains_job = any(place.resolve().is_relative_to(real) for place in (sandbox.tree, sandbox.home))
+    is_hidden = any(real.is_relative_to(place.resolve()) for place in sandbox.hidden)
+    if not path.is_absolute() or real in NEVER_VISIBLE or contains_job or is_hidden:
+        raise TurnFailed(f"{path} cannot be made visible to the agent: set the folder of the program itself")
 
 
-def _prlimit(box: Box) -> list[str]:
-    """RLIMIT_DATA rather than RLIMIT_AS: node and bun reserve far more address space than they use."""
-    limits = box.limits
+def _prlimit(sandbox: Sandbox) -> list[str]:
+    """Return the limits of each process. RLIMIT_DATA, because node and bun reserve more address space than they use."""
+    limits = sandbox.limits
     return [
         *("prlimit", f"--nproc={limits.processes}", f"--data={limits.memory_bytes}", f"--fsize={limits.file_bytes}"),
-        *(f"--cpu={box.cpu_s}", f"--nofile={limits.open_files}", "--core=0", "--memlock=65536", "--msgqueue=0", "--"),
+        *(
+            f"--cpu={sandbox.cpu_s}",
+            f"--nofile={limits.open_files}",
+            "--core=0",
+            "--memlock=65536",
+            "--msgqueue=0",
+            "--",
+        ),
     ]
 
 
-def _boxed(box: Box, tree: Path, home: Path, run: Path) -> list[str]:
-    """Every place it can write to is bounded: /tmp and /dev/shm by size, the tree and the home by the watchdog."""
-    size = str(box.limits.tmp_bytes)
-    covered = [path for path in map(Path.resolve, box.hidden) if any(map(path.is_relative_to, _shown(box)))]
+def _inner_bwrap(sandbox: Sandbox, tree: Path, home: Path, run: Path) -> list[str]:
+    """Return the bubblewrap command of the sandbox itself.
+
+    Every writable place is limited: /tmp and /dev/shm by their size, the work tree and the home by the watchdog.
+    """
+    size = str(sandbox.limits.tmp_bytes)
+    covered = [path for path in map(Path.resolve, sandbox.hidden) if any(map(path.is_relative_to, _visible(sandbox)))]
     return [
         *("bwrap", "--unshare-all", "--unshare-user", "--disable-userns", "--uid", UID_INSIDE, "--gid", UID_INSIDE),
         *("--cap-drop", "ALL", "--new-session", "--die-with-parent", "--hostname", "agent", "--clearenv"),
-        *("--proc", "/proc", "--dev", "/dev", "--size", size, "--tmpfs", "/tmp"),  # noqa: S108  # a place of its own
+        *("--proc", "/proc", "--dev", "/dev", "--size", size, "--tmpfs", "/tmp"),  # noqa: S108  # private to the sandbox
         *("--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108  # the same
-        *_system(box),
+        *_system(sandbox),
         *(word for path in covered for word in ("--tmpfs", str(path), "--remount-ro", str(path))),
         *("--bind", str(tree), str(TREE), "--bind", str(home), str(HOME), "--ro-bind", str(run), str(RUN)),
         *("--ro-bind-try", f"{run}/passwd", "/etc/passwd", "--ro-bind-try", f"{run}/hosts", "/etc/hosts"),
         *("--remount-ro", "/", "--chdir", str(TREE)),
-        *(word for name, value in box.env.items() for word in ("--setenv", name, value)),
+        *(word for name, value in sandbox.env.items() for word in ("--setenv", name, value)),
         "--",
     ]
 
 
-def _as_agent(box: Box, job: Path) -> list[str]:
-    """As root, all of what `_boxed` asks for, where the ordinary user can reach it; then become that user."""
-    places = {"tree": box.tree, "home": box.home, "run": box.run}
+def _outer_bwrap(sandbox: Sandbox, job: Path) -> list[str]:
+    """Return the command that root runs: bind the folders of `_inner_bwrap` below `job`, then become AGENT_UID."""
+    places = {"tree": sandbox.tree, "home": sandbox.home, "run": sandbox.run}
     return [
         *("bwrap", "--unshare-pid", "--die-with-parent", "--dev-bind", "/proc", "/proc", "--dev-bind", "/dev", "/dev"),
-        *_passable([job, Path("/tmp")]),  # noqa: S108  # bubblewrap begins from there
-        *_system(box),
+        *_traversable([job, Path("/tmp")]),  # noqa: S108  # bubblewrap starts in /tmp
+        *_system(sandbox),
         *(word for name, path in places.items() for word in ("--bind", str(path), str(job / name))),
         *("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP", "--"),
         *("setpriv", f"--reuid={AGENT_UID}", f"--regid={AGENT_UID}", "--clear-groups", "--inh-caps=-all"),
@@ -218,31 +242,31 @@ def _as_agent(box: Box, job: Path) -> list[str]:
     ]
 
 
-def _shown(box: Box) -> list[Path]:
-    """The folders it sees as they are: the system's, what our own interpreter needs, and those the operator named."""
-    beyond = python()[1]
-    return [Path("/usr"), *([beyond] if beyond else []), *box.read_only]
+def _visible(sandbox: Sandbox) -> list[Path]:
+    """Return the folders that are visible under their own path: /usr, the Python interpreter's, and `read_only`."""
+    interpreter = python()[1]
+    return [Path("/usr"), *([interpreter] if interpreter else []), *sandbox.read_only]
 
 
-def _system(box: Box) -> list[str]:
-    shown = _shown(box)
+def _system(sandbox: Sandbox) -> list[str]:
+    visible = _visible(sandbox)
     return [
-        *_passable([Path("/etc/ssl"), Path("/etc/pki/tls"), *(path.parent for path in shown)]),
-        *(word for path in shown for word in ("--ro-bind", str(path), str(path))),
+        *_traversable([Path("/etc/ssl"), Path("/etc/pki/tls"), *(path.parent for path in visible)]),
+        *(word for path in visible for word in ("--ro-bind", str(path), str(path))),
         *(word for path in SYSTEM for word in _linked(path)),
         *(word for name in ETC for word in ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")),
     ]
 
 
 def _linked(path: Path) -> tuple[str, ...]:
-    """/bin is a link into /usr on most machines, and a folder on others."""
+    """Return the options for a system folder: /bin is a link into /usr on most machines, and a folder on others."""
     if path.is_symlink():
         return ("--symlink", str(path.readlink()), str(path))
     return ("--ro-bind", str(path), str(path)) if path.is_dir() else ()
 
 
-def _passable(folders: Sequence[Path]) -> Iterator[str]:
-    """Folders that everybody may pass: those that bubblewrap makes on its own way are closed to all but root."""
+def _traversable(folders: Sequence[Path]) -> Iterator[str]:
+    """Return the options that create the folders with mode 0755: bubblewrap itself creates them for root only."""
     seen: set[Path] = set()
     for folder in folders:
         for path in reversed([folder, *folder.parents][:-1]):

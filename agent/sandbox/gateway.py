@@ -1,8 +1,8 @@
-"""The one way out of the box: a Unix socket whose requests go on to the model server, with the real key put in.
+"""HTTP proxy on a Unix socket that adds the model key: the only way out of the sandbox.
 
-The agent knows a key that opens nothing. The real one is added here and cut out of every answer, so it is nowhere in
-the box. Only what lies below the upstream URL can be asked for, no redirect is followed, and no setting of the
-environment (proxies, .netrc) is read.
+The agent has a dummy key. The gateway adds the real key to requests and redacts it in responses, so the key never
+enters the sandbox. Requests are limited to URLs below the upstream URL. The gateway follows no redirect and ignores the
+environment (proxies, .netrc).
 """
 
 import re
@@ -16,42 +16,50 @@ from pathlib import Path
 
 import httpx
 
-from agent.sandbox.bounded_server import BoundedHandler, BoundedServer, TooMuch
+from agent.sandbox.bounded_server import BoundedHandler, BoundedServer, RequestTooLarge
 
 REQUEST_BYTES_MAX = 64 * 1024 * 1024
+"""Maximum size of a request body, in bytes."""
 REQUESTS_AT_ONCE = 16
 CONNECT_S = 10
 READ_S = 600.0
-"""A model may think for minutes before its first word."""
+"""Timeout of a response, in seconds: a model may need minutes for its first token."""
 BODY_S = 600.0
 """Deadline for the whole body of a request, in seconds."""
-PATIENCE_S = 30.0
-"""For how long every request may fail before the turn is given up: some agents would try until its time is over."""
-SAID_BYTES = 300
-PIECE_BYTES = 64 * 1024
-REFUSED_KEY = (401, 403)
+FAILING_S_MAX = 30.0
+"""Seconds of failed requests after which the turn fails: some agents would retry until the time limit of the turn."""
+ERROR_BYTES = 300
+"""Length of the beginning of an error response that is in the job's failure reason, in bytes."""
+CHUNK_BYTES = 64 * 1024
+KEY_REFUSED = (401, 403)
 BUSY = 429
 
-NOT_PASSED_ON = re.compile(
+DROPPED_REQUEST_HEADERS = re.compile(
     r"host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|expect|accept-encoding"
     r"|cookie|authorization|.*api-key|forwarded|x-forwarded-.*"
 )
-PASSED_BACK = re.compile(r"content-type|retry-after(-ms)?|x-should-retry|(x-)?request-id|(x|anthropic)-ratelimit-.*")
-UPWARDS = re.compile(r"(^|/)(\.|%2e){1,2}(/|%2f|$)|%2f|%5c|\\", re.IGNORECASE)
+RESPONSE_HEADERS = re.compile(
+    r"content-type|retry-after(-ms)?|x-should-retry|(x-)?request-id|(x|anthropic)-ratelimit-.*"
+)
+PATH_TRAVERSAL = re.compile(r"(^|/)(\.|%2e){1,2}(/|%2f|$)|%2f|%5c|\\", re.IGNORECASE)
 
 
 @dataclass(slots=True)
 class Gateway:
-    """As a context: it listens at `socket_path`, and all it knows of the model server is told by `complaint`."""
+    """Gateway that listens at `socket_path` inside its `with` block.
+
+    `key_header` is the name of the header for the key: `authorization` (as a Bearer token) or another, such as
+    `x-api-key`.
+    """
 
     socket_path: Path
     upstream: str
     key: str | None = field(repr=False)
     key_header: str
-    patience_s: float = PATIENCE_S
+    failing_s_max: float = FAILING_S_MAX
     _fault: str | None = None
     _failing_since: float | None = None
-    _has_given_up: bool = False
+    _has_failed: bool = False
     _unanswered: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _slots: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(REQUESTS_AT_ONCE))
@@ -74,63 +82,72 @@ class Gateway:
         self._server.server_close()
         self._client.close()
 
-    def given_up(self) -> bool:
-        """Whether request after request has failed for so long that to go on is pointless."""
+    def has_failed(self) -> bool:
+        """Return whether every request of the last `failing_s_max` seconds failed."""
         with self._lock:
-            return self._has_given_up
+            return self._has_failed
 
-    def complaint(self) -> str | None:
-        """What is wrong with the model server now; None if nothing is."""
+    def fault(self) -> str | None:
+        """Return the current fault of the model server, or None."""
         with self._lock:
             if self._fault is None and self._unanswered:
-                return f"the model server at {self.upstream} has taken a request and not answered it"
+                return f"the model server at {self.upstream} has received a request and not responded"
             return self._fault
 
     def url_of(self, target: str) -> str | None:
-        """Where a request goes; None if it tries to leave what is below the upstream URL."""
-        if not target.startswith("/") or UPWARDS.search(target.partition("?")[0]):
+        """Return the URL of a request, or None if it would be outside of the upstream URL."""
+        if not target.startswith("/") or PATH_TRAVERSAL.search(target.partition("?")[0]):
             return None
         return self.upstream.rstrip("/") + target
 
     @contextmanager
-    def ask(self, method: str, url: str, headers: dict[str, str], body: Iterator[bytes]) -> Iterator[httpx.Response]:
-        """The model server's answer, once it has begun. Raises httpx.TransportError, and keeps the reason."""
+    def send(self, method: str, url: str, headers: dict[str, str], body: Iterator[bytes]) -> Iterator[httpx.Response]:
+        """Send a request with the key. Yield the response as soon as its headers have arrived.
+
+        Raises:
+            httpx.TransportError: the model server cannot be reached. `fault` returns the reason.
+        """
         assert self._client is not None
         if self.key is not None:
             headers[self.key_header] = f"Bearer {self.key}" if self.key_header == "authorization" else self.key
         request = self._client.build_request(method, url, headers=headers, content=body)
         with self._slots:
             try:
-                response = self._begin(request)
+                response = self._headers_of(request)
                 try:
                     yield response
                 finally:
                     response.close()
-            except httpx.TransportError as problem:
-                self._note(f"the model server at {self.upstream} cannot be reached: {problem}", counts=True)
+            except httpx.TransportError as error:
+                self._set_fault(f"the model server at {self.upstream} cannot be reached: {error}", counts=True)
                 raise
 
-    def judge(self, status: int, said: str) -> None:
-        """Keep what an answer says of the model server. A busy one (429) may be waited for; the agents do."""
+    def record_response(self, status: int, message: str) -> None:
+        """Record the fault that a response shows. 429 is not a failure of the turn: agents wait and retry."""
         if status < 300:
-            self._note(None, counts=False)
-        elif status in REFUSED_KEY:
-            self._note(f"the model server at {self.upstream} refuses the model key ({status}): {said}", counts=True)
+            self._set_fault(None, counts=False)
+        elif status in KEY_REFUSED:
+            self._set_fault(
+                f"the model server at {self.upstream} refuses the model key ({status}): {message}", counts=True
+            )
         else:
-            self._note(f"the model server at {self.upstream} answered {status}: {said}", counts=status != BUSY)
+            self._set_fault(f"the model server at {self.upstream} responded {status}: {message}", counts=status != BUSY)
 
-    def without_key(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """The same bytes as they come, but for the key, should the model server send it back."""
+    def redacted(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield the chunks of a response with the key replaced by `***`.
+
+        A possible beginning of the key at the end of a chunk is delayed until the next chunk.
+        """
         key = (self.key or "").encode()
-        held = b""
-        for piece in pieces:
-            whole = (held + piece).replace(key, b"***") if key else piece
-            keep = _begins_with_end(key, whole)
-            held = whole[len(whole) - keep :]
-            yield whole[: len(whole) - keep]
-        yield held
+        delayed = b""
+        for chunk in chunks:
+            text = (delayed + chunk).replace(key, b"***") if key else chunk
+            end = len(text) - _prefix_length(key, text)
+            delayed = text[end:]
+            yield text[:end]
+        yield delayed
 
-    def _begin(self, request: httpx.Request) -> httpx.Response:
+    def _headers_of(self, request: httpx.Request) -> httpx.Response:
         assert self._client is not None
         with self._lock:
             self._unanswered += 1
@@ -140,7 +157,7 @@ class Gateway:
             with self._lock:
                 self._unanswered -= 1
 
-    def _note(self, fault: str | None, *, counts: bool) -> None:
+    def _set_fault(self, fault: str | None, *, counts: bool) -> None:
         with self._lock:
             self._fault = fault.replace(self.key, "***") if fault and self.key else fault
             if fault is None:
@@ -148,12 +165,12 @@ class Gateway:
             elif counts and self._failing_since is None:
                 self._failing_since = time.monotonic()
             elif counts and self._failing_since is not None:
-                self._has_given_up = time.monotonic() - self._failing_since > self.patience_s
+                self._has_failed = time.monotonic() - self._failing_since > self.failing_s_max
 
 
-def _begins_with_end(key: bytes, piece: bytes) -> int:
-    """How many of the last bytes could be the key's first ones."""
-    return next((n for n in range(min(len(key) - 1, len(piece)), 0, -1) if piece.endswith(key[:n])), 0)
+def _prefix_length(key: bytes, chunk: bytes) -> int:
+    """Return the length of the longest prefix of the key at the end of the chunk."""
+    return next((n for n in range(min(len(key) - 1, len(chunk)), 0, -1) if chunk.endswith(key[:n])), 0)
 
 
 class _Server(BoundedServer):
@@ -167,75 +184,80 @@ class _Handler(BoundedHandler):
     _has_begun = False
 
     def forward(self) -> None:
+        """Send the request to the model server, and its response to the agent."""
         gateway = self.server.gateway
         self._has_begun = False
         url = gateway.url_of(self.path)
         if url is None:
-            self.refuse(403, "only what is below the model server's URL can be asked for")
+            self.refuse(403, "only URLs below the model server's URL are allowed")
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
-        passed = {name: value for name, value in headers.items() if not NOT_PASSED_ON.fullmatch(name)}
+        passed = {name: value for name, value in headers.items() if not DROPPED_REQUEST_HEADERS.fullmatch(name)}
         passed["accept-encoding"] = "identity"
         if "transfer-encoding" not in headers:
             passed["content-length"] = str(int(headers.get("content-length", "0")))
         try:
-            with gateway.ask(self.command, url, passed, self._body(headers)) as response:
-                self._answer(response)
-        except TooMuch:
-            self.refuse(413, f"a request has at most {REQUEST_BYTES_MAX} bytes")
+            with gateway.send(self.command, url, passed, self._body(headers)) as response:
+                self._respond(response)
+        except RequestTooLarge:
+            self.refuse(413, f"a request body is limited to {REQUEST_BYTES_MAX} bytes")
         except httpx.TransportError:
             if self._has_begun:
                 self.close_connection = True
                 return
-            self.refuse(502, gateway.complaint() or "the model server cannot be reached")
+            self.refuse(502, gateway.fault() or "the model server cannot be reached")
 
     def _body(self, headers: dict[str, str]) -> Iterator[bytes]:
-        """Yield the request's body as it comes. Raises TooMuch and TimeoutError."""
+        """Yield the request's body in chunks.
+
+        Raises:
+            RequestTooLarge: the body exceeds REQUEST_BYTES_MAX.
+            TimeoutError: the body did not arrive within BODY_S.
+        """
         self.incoming.allow(REQUEST_BYTES_MAX, BODY_S)
         total = 0
-        pieces = (
-            self._chunks() if "transfer-encoding" in headers else self._known(int(headers.get("content-length", "0")))
-        )
-        for piece in pieces:
-            total += len(piece)
+        is_chunked = "transfer-encoding" in headers
+        body = self._chunked() if is_chunked else self._sized(int(headers.get("content-length", "0")))
+        for chunk in body:
+            total += len(chunk)
             if total > REQUEST_BYTES_MAX:
-                raise TooMuch
-            yield piece
+                raise RequestTooLarge
+            yield chunk
 
-    def _known(self, length: int) -> Iterator[bytes]:
+    def _sized(self, length: int) -> Iterator[bytes]:
         if length > REQUEST_BYTES_MAX:
-            raise TooMuch
-        while length > 0 and (piece := self.rfile.read(min(length, PIECE_BYTES))):
-            length -= len(piece)
-            yield piece
+            raise RequestTooLarge
+        while length > 0 and (chunk := self.rfile.read(min(length, CHUNK_BYTES))):
+            length -= len(chunk)
+            yield chunk
 
-    def _chunks(self) -> Iterator[bytes]:
-        """https://www.rfc-editor.org/rfc/rfc9112#section-7.1"""
+    def _chunked(self) -> Iterator[bytes]:
+        """Decode a chunked body: https://www.rfc-editor.org/rfc/rfc9112#section-7.1."""
         while length := int(self.rfile.readline(1024).partition(b";")[0], 16):
-            yield from self._known(length)
+            yield from self._sized(length)
             self.rfile.readline(1024)
-        while self.rfile.readline(PIECE_BYTES).strip():
+        while self.rfile.readline(CHUNK_BYTES).strip():
             pass
 
-    def _answer(self, response: httpx.Response) -> None:
-        """Head and body as they come; of an error also its beginning, for the job's failure reason."""
+    def _respond(self, response: httpx.Response) -> None:
+        """Stream the response to the agent. Record the beginning of an error response for the job's failure reason."""
         gateway = self.server.gateway
         self.connection.settimeout(READ_S)
         self.send_response(response.status_code)
         for name, value in response.headers.items():
-            if PASSED_BACK.fullmatch(name.lower()) and not (gateway.key and gateway.key in value):
+            if RESPONSE_HEADERS.fullmatch(name.lower()) and not (gateway.key and gateway.key in value):
                 self.send_header(name, value)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         self._has_begun = True
-        said = b""
+        beginning = b""
         if response.is_success:
-            gateway.judge(response.status_code, "")
-        for piece in gateway.without_key(response.iter_bytes()):
-            said = (said + piece)[:SAID_BYTES]
-            if piece:
-                self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            gateway.record_response(response.status_code, "")
+        for chunk in gateway.redacted(response.iter_bytes()):
+            beginning = (beginning + chunk)[:ERROR_BYTES]
+            if chunk:
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
                 self.wfile.flush()
         self.wfile.write(b"0\r\n\r\n")
         if not response.is_success:
-            gateway.judge(response.status_code, " ".join(said.decode(errors="replace").split()))
+            gateway.record_response(response.status_code, " ".join(beginning.decode(errors="replace").split()))

@@ -1,10 +1,10 @@
-"""What runs first in the box: it starts the agent, and brings its model requests to the gateway's socket.
+"""First program in the sandbox: starts the agent and forwards its model requests to the gateway.
 
-    python -I inside.py PROMPT PORT SOCKET -- COMMAND...
+    python -I -S init.py PROMPT PORT SOCKET -- COMMAND...
 
-The agent reads the file PROMPT as its standard input and reaches its model server at 127.0.0.1:PORT: what connects
-there is piped to SOCKET (with PORT 0 nothing listens). The status is the agent's; 127 where it cannot be started.
-Standard library alone: nothing else is at hand in there.
+The file PROMPT is the agent's standard input. The agent's model server is 127.0.0.1:PORT: each connection is piped to
+the Unix socket SOCKET. With PORT 0 the program does not listen. The exit status is the agent's, or 127 if the agent
+cannot be started. The program imports only the standard library, because no other package is visible in the sandbox.
 """
 
 import asyncio
@@ -14,21 +14,23 @@ import subprocess
 import sys
 from pathlib import Path
 
-PIECE_BYTES = 64 * 1024
-OUT_OF_MEMORY_FIRST = "1000"
+CHUNK_BYTES = 64 * 1024
+OOM_SCORE_ADJ = "1000"
+"""Highest value: if the machine runs out of memory, the kernel kills the agent first."""
 CANNOT_START = 127
 
 
 def main(arguments: list[str]) -> int:
+    """Run the agent. Return its exit status."""
     prompt, port, gateway, separator, *command = arguments
     assert separator == "--"
     with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text(OUT_OF_MEMORY_FIRST)
+        Path("/proc/self/oom_score_adj").write_text(OOM_SCORE_ADJ)
     return asyncio.run(_run(Path(prompt), int(port), gateway, command))
 
 
 async def _run(prompt: Path, port: int, gateway: str, command: list[str]) -> int:
-    """Listen before the agent starts: one that finds nobody there may wait for long until it tries again."""
+    """Listen before the agent starts: an agent whose first connection is refused may wait long before it retries."""
     server = await asyncio.start_server(lambda *ends: _pipe(gateway, *ends), "127.0.0.1", port) if port else None
     try:
         with prompt.open("rb") as stdin:
@@ -38,8 +40,8 @@ async def _run(prompt: Path, port: int, gateway: str, command: list[str]) -> int
         return CANNOT_START
     loop = asyncio.get_running_loop()
     status = await loop.run_in_executor(None, process.wait)
-    # Connections that are open now are cancelled. asyncio in Python 3.11 would print a traceback into the job's log for
-    # each of them: https://github.com/python/cpython/issues/113538
+    # Open connections are cancelled now, and asyncio of Python 3.11 prints a traceback into the job's log for each:
+    # https://github.com/python/cpython/issues/113538
     loop.set_exception_handler(lambda *_: None)
     if server is not None:
         server.close()
@@ -54,10 +56,10 @@ async def _pipe(gateway: str, reader: asyncio.StreamReader, writer: asyncio.Stre
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """One direction to its end, which is passed on, so that the other end learns of it."""
+    """Copy one direction of a connection to its end, and then close that direction of the other connection."""
     try:
-        while piece := await reader.read(PIECE_BYTES):
-            writer.write(piece)
+        while chunk := await reader.read(CHUNK_BYTES):
+            writer.write(chunk)
             await writer.drain()
     finally:
         with contextlib.suppress(OSError, RuntimeError):
@@ -66,7 +68,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 def free_port() -> int:
-    """A port of this machine that nobody has now, for an agent without a box."""
+    """Return a port of this machine that is free now, for an agent that runs without a sandbox."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port

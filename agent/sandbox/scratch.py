@@ -1,7 +1,7 @@
-"""The folder of a turn that its agent may read: prompt, socket, small files. It goes with its turn, or the next one.
+"""Temporary folder of a turn: prompt, socket and small files that the agent may read.
 
-A worker that is killed cannot clear away. Each folder is locked for as long as its worker lives, and the kernel lets go
-of the lock: whoever makes a folder clears those that nobody holds.
+Each folder is locked while its worker lives. The kernel releases the lock of a worker that is killed, and the next turn
+removes every folder that is not locked.
 """
 
 import fcntl
@@ -19,8 +19,9 @@ PREFIX = "readership-turn-"
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    _clear()
-    path, lock = _make()
+    """Create a folder and remove it at the end of the `with` block."""
+    _remove_unlocked()
+    path, lock = _create()
     try:
         yield path
     finally:
@@ -28,8 +29,8 @@ def folder() -> Iterator[Path]:
         os.close(lock)
 
 
-def _make() -> tuple[Path, int]:
-    """Another worker may take a folder that is not locked yet for an old one: then once more."""
+def _create() -> tuple[Path, int]:
+    """Create and lock a folder. Repeat if another worker removed the folder before it was locked."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=PREFIX))
         lock = _lock(path)
@@ -37,7 +38,7 @@ def _make() -> tuple[Path, int]:
             return path, lock
 
 
-def _clear() -> None:
+def _remove_unlocked() -> None:
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         lock = _lock(path)
         if lock is not None:
@@ -46,7 +47,7 @@ def _clear() -> None:
 
 
 def _lock(path: Path) -> int | None:
-    """None if it is gone, another user's, or in use."""
+    """Lock a folder. Return None if the folder was removed, belongs to another user or is locked."""
     try:
         opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:

@@ -1,7 +1,7 @@
-"""What all processes of a turn use together, measured from outside while it runs: no limit of a process can bound that.
+"""Limits on the memory and disk space that all processes of a turn use together: limits of the kernel are per process.
 
-The tree and the home are measured again and again, with pauses that keep this under a tenth of a core; the free space
-of the disk and the memory of the processes are looked at several times a second.
+The watchdog measures from outside of the sandbox: memory and free disk space every POLL_S, the size of the work tree
+and the home every MEASURE_S or less often, so that it uses less than a tenth of a core.
 """
 
 import os
@@ -13,20 +13,21 @@ from pathlib import Path
 
 from agent.sandbox.bubblewrap import GIB, MIB, Limits
 
-LOOK_EVERY_S = 0.2
-MEASURE_EVERY_S = 1.0
+POLL_S = 0.2
+MEASURE_S = 1.0
 PAUSE_FACTOR = 10
-"""A measure that took a second is followed by a pause of ten."""
+"""Length of the pause after measuring the folders, as a multiple of the time that measuring took."""
 DISK_RESERVE_BYTES = 512 * MIB
 MEMORY_RESERVE_BYTES = 256 * MIB
-"""Below these of the whole machine, a turn is stopped whoever used it up: the service must go on."""
+"""Free disk space and memory of the machine below which a turn is stopped, whichever process used them: the service
+needs them."""
 ENTRY_BYTES = 4096
-"""What an entry counts at least: millions of empty files fill a disk too."""
+"""Minimum size that is counted for a file or folder: millions of empty files fill a disk too."""
 
 
 @dataclass(slots=True)
 class Watchdog:
-    """As a context: it watches what this thread starts."""
+    """Watchdog of all processes that the current thread starts inside the `with` block."""
 
     folders: Sequence[Path]
     limits: Limits
@@ -48,21 +49,21 @@ class Watchdog:
 
     @property
     def reason(self) -> str | None:
-        """Why the turn must stop, once it must. A watchdog that died watches nothing: that is a reason too."""
+        """The reason why the turn must stop, or None. A watchdog thread that has died is a reason too."""
         assert self._thread is not None
         if self._reason is None and not self._thread.is_alive() and not self._ends.is_set():
-            return "what it uses could not be measured any more"
+            return "the use of memory and disk could not be measured"
         return self._reason
 
     def _watch(self) -> None:
         measure_at = 0.0
-        while self._reason is None and not self._ends.wait(LOOK_EVERY_S):
+        while self._reason is None and not self._ends.wait(POLL_S):
             self._reason = self._memory() or self._space()
             began = time.monotonic()
             if self._reason is None and began >= measure_at:
                 self._reason = self._disk()
                 took = time.monotonic() - began
-                measure_at = time.monotonic() + max(MEASURE_EVERY_S, took * PAUSE_FACTOR)
+                measure_at = time.monotonic() + max(MEASURE_S, took * PAUSE_FACTOR)
 
     def _memory(self) -> str | None:
         if _available_bytes() < MEMORY_RESERVE_BYTES:
@@ -88,17 +89,17 @@ class Watchdog:
                 if self._ends.is_set():
                     return None
         except OSError as problem:
-            return f"the agent made a folder that cannot be measured: {problem.strerror}"
+            return f"the agent created a folder that cannot be measured: {problem.strerror}"
         return None
 
 
 def memory_bytes(parent: int) -> int:
-    """The memory of all that the thread `parent` started; what forked processes still share counts for each."""
+    """Return the memory of all descendants of the thread `parent`, in bytes. Shared memory counts for each process."""
     return sum(_resident_bytes(pid) for pid in _descendants(Path(f"/proc/self/task/{parent}/children")))
 
 
 def _descendants(children: Path) -> Iterator[int]:
-    """Orphans too: they become children of the box's first process, not of the machine's."""
+    """Yield the process ids, orphans included: an orphan becomes a child of the sandbox's first process."""
     pending = [children]
     while pending:
         try:
@@ -111,7 +112,7 @@ def _descendants(children: Path) -> Iterator[int]:
 
 
 def _children_files(pid: str) -> list[Path]:
-    """A list for each thread: a child belongs to the thread that made it."""
+    """Return the lists of children, one for each thread: a child belongs to the thread that created it."""
     try:
         return [thread / "children" for thread in Path(f"/proc/{pid}/task").iterdir()]
     except OSError:
@@ -119,7 +120,7 @@ def _children_files(pid: str) -> list[Path]:
 
 
 def _resident_bytes(pid: int) -> int:
-    """Without the pages of its program files, which cost nothing."""
+    """Return the resident memory without pages of program files, which the kernel can drop."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -129,16 +130,20 @@ def _resident_bytes(pid: int) -> int:
 
 
 def _available_bytes() -> int:
-    """What the machine can still give. It also tells of files in memory that no process has mapped."""
+    """Return the memory that is available on the machine. Unlike the sum over processes it includes files in tmpfs."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         name, _, rest = line.partition(":")
         if name == "MemAvailable":
             return int(rest.split()[0]) * 1024
-    raise AssertionError("Linux tells MemAvailable since 3.14")
+    raise AssertionError("Linux has MemAvailable since 3.14")
 
 
 def _sizes(folder: Path) -> Iterator[int]:
-    """The size of each entry below, no link followed. Raises OSError for a folder that hides what it holds."""
+    """Yield the size of each file and folder below `folder`, without following links.
+
+    Raises:
+        OSError: a folder cannot be listed.
+    """
     pending = [str(folder)]
     while pending:
         try:

@@ -23,7 +23,7 @@ folder = Path(sys.argv[1])
 for name in ("tree", "home", "run"):
     (folder / name).mkdir()
 limits = bubblewrap.Limits(processes=40)
-box = bubblewrap.Box(folder / "tree", folder / "home", folder / "run", {"HOME": "/home/agent"}, 60, limits)
+box = bubblewrap.Sandbox(folder / "tree", folder / "home", folder / "run", {"HOME": "/home/agent"}, 60, limits)
 attack = '''
 import json, os, time
 report = {"uid": os.getuid(), "caps": [line.split()[1] for line in open("/proc/self/status") if line[:3] == "Cap"]}
@@ -46,7 +46,7 @@ try:
 finally:  # the test waits until every process has closed its output
     for other in others:
         other.kill()
-print(json.dumps([os.getuid(), bubblewrap.missing(), done.stdout and json.loads(done.stdout), done.stderr]))
+print(json.dumps([os.getuid(), bubblewrap.unavailable_reason(), done.stdout and json.loads(done.stdout), done.stderr]))
 """
 
 

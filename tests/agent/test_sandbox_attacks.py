@@ -98,7 +98,7 @@ def test_agent_cannot_write_to_the_git_directory(job: Job) -> None:
 
 def test_folder_that_contains_the_job_cannot_be_made_readable(job: Job) -> None:
     for folder in (job.data, job.tree, Path("/"), Path("/etc"), Path("/root")):
-        with pytest.raises(TurnFailed, match="cannot be shown to the agent"):
+        with pytest.raises(TurnFailed, match="cannot be made visible to the agent"):
             job.shell("true", read_only=(folder,))
 
 

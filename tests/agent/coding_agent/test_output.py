@@ -1,4 +1,4 @@
-"""How each agent's output is read. Lines are what the agents wrote; Claude Code's are from its documentation alone."""
+"""Parsers of the agents' output. The agents printed these lines; Claude Code's are from its documentation."""
 
 import json
 import sys
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.coding_agent.output import EventReader, Output, Record
-from agent.coding_agent.presets import PRESETS, Ask, preset
+from agent.coding_agent.output import EventParser, Output, Record
+from agent.coding_agent.presets import PRESETS
 
 CLAUDE = {"type": "result", "subtype": "success", "is_error": False, "result": "Done.", "session_id": "s1"}
 CODEX = [
@@ -70,31 +70,31 @@ def trajectory(status: str, submission: str = "") -> dict[str, object]:
         ("mini-swe-agent", [trajectory("LimitsExceeded")], Record(None, "", False, "LimitsExceeded")),
     ],
 )
-def test_a_record_says_how_the_turn_went(name: str, events: list[dict[str, object]], expected: Record) -> None:
-    """Whatever the pieces that the output comes in, and whatever else is written between."""
+def test_record_of_each_agent(name: str, events: list[dict[str, object]], expected: Record) -> None:
+    """Parse the output in chunks of several sizes, with other lines between the events."""
     written = b"chatter\n" + b"".join(json.dumps(event).encode() + b"\n[1]\n" for event in events)
     for size in (1, 7, len(written)):
-        output = Output(PRESETS[name].read)
+        output = Output(PRESETS[name].parse)
         for start in range(0, len(written), size):
-            output.take("stderr", b'{"type": "result"}\n')
-            output.take("stdout", written[start : start + size])
+            output.add("stderr", b'{"type": "result"}\n')
+            output.add("stdout", written[start : start + size])
         assert output.record == expected
 
 
-def test_much_output_leaves_only_its_end() -> None:
-    output = Output(PRESETS["codex"].read)
+def test_only_the_end_of_the_output_is_stored() -> None:
+    output = Output(PRESETS["codex"].parse)
     for _ in range(200):
-        output.take("stdout", b"x" * 100_000)
-    output.take("stderr", b"the end")
+        output.add("stdout", b"x" * 100_000)
+    output.add("stderr", b"the end")
     assert len(output.tail) == 64 * 1024
-    assert output.last_words().endswith("xthe end")
+    assert output.last_lines().endswith("xthe end")
 
 
-def read_line_by_line(reader: EventReader | None, written: bytes) -> Record:
-    """The record of a whole output, each line of it parsed: slow, and plain."""
+def parse_line_by_line(parser: EventParser | None, written: bytes) -> Record:
+    """Return the record of a whole output by the slow reference implementation: parse each line."""
     record = Record()
     for line in written.split(b"\n")[:-1]:
-        if reader is None:
+        if parser is None:
             record = Record(summary=line.strip().decode(errors="replace") or record.summary)
             continue
         try:
@@ -102,7 +102,7 @@ def read_line_by_line(reader: EventReader | None, written: bytes) -> Record:
         except ValueError:
             continue
         if isinstance(event, dict):
-            record = reader(record, event)
+            record = parser(record, event)
     return record
 
 
@@ -117,24 +117,22 @@ LINE = st.one_of(
 @given(
     lines=st.lists(LINE),
     sizes=st.lists(st.integers(1, 60), min_size=1),
-    reader=st.sampled_from([None, PRESETS["opencode"].read]),
+    parser=st.sampled_from([None, PRESETS["opencode"].parse]),
 )
-def test_the_record_is_that_of_all_lines_whatever_pieces_they_come_in(
-    lines: list[bytes], sizes: list[int], reader: EventReader | None
-) -> None:
+def test_record_does_not_depend_on_the_chunks(lines: list[bytes], sizes: list[int], parser: EventParser | None) -> None:
     written = b"".join(line + b"\n" for line in lines)
-    output, rest, size = Output(reader), written, cycle(sizes)
+    output, rest, size = Output(parser), written, cycle(sizes)
     while rest:
-        piece = next(size)
-        output.take("stdout", rest[:piece])
-        rest = rest[piece:]
-    assert output.record == read_line_by_line(reader, written)
+        length = next(size)
+        output.add("stdout", rest[:length])
+        rest = rest[length:]
+    assert output.record == parse_line_by_line(parser, written)
 
 
 @pytest.mark.parametrize("name", [None, "codex"])
-def test_lines_that_cannot_change_the_record_are_not_parsed_one_by_one(name: str | None) -> None:
-    """Calls are counted, of Python's functions and of built-in ones: a piece has 32,768 lines."""
-    output, calls = Output(PRESETS[name].read if name else None), 0
+def test_lines_that_cannot_change_the_record_are_not_parsed(name: str | None) -> None:
+    """Count the calls of Python and built-in functions for a chunk of 32,768 lines."""
+    output, calls = Output(PRESETS[name].parse if name else None), 0
 
     def count(frame: object, event: str, argument: object) -> None:
         nonlocal calls
@@ -142,15 +140,7 @@ def test_lines_that_cannot_change_the_record_are_not_parsed_one_by_one(name: str
 
     sys.setprofile(count)
     try:
-        output.take("stdout", b"y\n" * 32_768)
+        output.add("stdout", b"y\n" * 32_768)
     finally:
         sys.setprofile(None)
     assert 0 < calls < 100
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_a_session_is_continued_where_the_agent_keeps_one(name: str) -> None:
-    agent = preset(name, ())
-    ask = Ask("m", "http://127.0.0.1:1", "Do it.", "the-session", "/home/agent", "/run/agent")
-    assert ("the-session" in agent.start(ask).argv) == agent.has_sessions
-    assert agent.has_sessions == (name != "mini-swe-agent")

@@ -1,4 +1,4 @@
-"""A turn of a coding agent: what it says it did, or a reason that a person can act on. opencode is a real one."""
+"""One turn of a coding agent, with the real opencode where it is installed."""
 
 import socket
 from pathlib import Path
@@ -15,14 +15,14 @@ WRITE = Call("write", {"filePath": "/work/greeting.txt", "content": "Hello.\n"})
 
 @pytest.fixture
 def agent(opencode: Path) -> dict[str, object]:
-    """What a request says of opencode."""
+    """Return the request arguments for opencode."""
     return {"preset": "opencode", "model": "scripted", "model_key": KEY, "read_only": (opencode,)}
 
 
 # --- opencode, driven by a scripted model server
 
 
-def test_it_changes_the_tree_and_a_follow_up_goes_on_in_its_session(job: Job, agent: dict[str, object]) -> None:
+def test_follow_up_continues_the_session_of_the_first_turn(job: Job, agent: dict[str, object]) -> None:
     with ModelServer([WRITE, Text("I wrote a greeting."), Text("It still greets.")]) as server:
         first = job.run(prompt="Write a greeting.", upstream=server.url, **agent)
         assert first.summary == "I wrote a greeting."
@@ -42,7 +42,7 @@ def test_it_changes_the_tree_and_a_follow_up_goes_on_in_its_session(job: Job, ag
     assert KEY.encode() not in job.output
 
 
-def test_a_wrong_key_is_told(job: Job, agent: dict[str, object]) -> None:
+def test_refused_model_key_is_the_failure_reason(job: Job, agent: dict[str, object]) -> None:
     with (
         ModelServer([Text("Done.")], key="another") as server,
         pytest.raises(TurnFailed, match=r"refuses the model key \(401\): .*Incorrect API key provided"),
@@ -50,14 +50,14 @@ def test_a_wrong_key_is_told(job: Job, agent: dict[str, object]) -> None:
         job.run(upstream=server.url, **agent)
 
 
-def test_a_dead_model_server_ends_the_turn_before_its_time(job: Job, agent: dict[str, object]) -> None:
+def test_unreachable_model_server_ends_the_turn_before_its_time_limit(job: Job, agent: dict[str, object]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with pytest.raises(TurnFailed, match=f"stopped: the model server at {url} cannot be reached: .*refused"):
-        job.run(upstream=url, limit_s=120, patience_s=0.5, **agent)
+        job.run(upstream=url, limit_s=120, failing_s_max=0.5, **agent)
 
 
-def test_an_agent_that_never_ends_is_ended_at_its_time(job: Job, agent: dict[str, object]) -> None:
+def test_agent_is_ended_at_the_time_limit(job: Job, agent: dict[str, object]) -> None:
     with ModelServer([Silence()]) as server, pytest.raises(ProgramTimedOut, match="the agent did not end within 8 s"):
         job.run(upstream=server.url, limit_s=8, **agent)
 
@@ -65,57 +65,63 @@ def test_an_agent_that_never_ends_is_ended_at_its_time(job: Job, agent: dict[str
 # --- Any agent
 
 
-def test_a_command_reads_the_prompt_and_its_last_line_is_the_summary(job: Job) -> None:
+def test_command_reads_the_prompt_and_its_last_line_is_the_summary(job: Job) -> None:
     result = job.run(command=["sh", "-c", "cat > prompt; pwd; echo 'All is well.'"], prompt="Grüße\n" * 50_000)
     assert (result.session, result.summary) == (None, "All is well.")
     assert (job.tree / "prompt").read_text() == "Grüße\n" * 50_000
     assert job.output == b"/work\nAll is well.\n"
 
 
-def test_an_agent_without_sessions_is_told_the_earlier_prompts(job: Job) -> None:
+def test_agent_without_sessions_receives_the_earlier_prompts(job: Job) -> None:
     job.run(command=["cat"], prompt="Now this.", session="of another agent", history=["First that.", "Then more."])
     assert job.output.decode() == (
-        "Earlier requests; what they led to is in the work tree:\n\nRequest 1:\nFirst that.\n\nRequest 2:\n"
+        "Earlier requests, whose changes are in the work tree:\n\nRequest 1:\nFirst that.\n\nRequest 2:\n"
         "Then more.\n\nThe request now:\nNow this."
     )
 
 
-def test_without_the_home_of_its_session_an_agent_is_told_them_too(job: Job, tmp_path: Path) -> None:
-    """The home is empty: another machine took over. A program of the preset's name shows what it is given."""
+def test_agent_with_an_empty_home_receives_the_earlier_prompts(job: Job, tmp_path: Path) -> None:
+    """The home is empty after another machine took over. A program of the preset's name records its input."""
     tools = _tool(tmp_path, "opencode", 'echo "$@" > arguments; cat > prompt')
-    given = {"preset": "opencode", "model": "m", "session": "ses_1", "history": ["First that."], "read_only": (tools,)}
-    for is_kept in (False, True):
-        with pytest.raises(TurnFailed, match="without saying that it is done"):
-            job.run(**given)
-        assert ("--session ses_1" in (job.tree / "arguments").read_text()) == is_kept
-        assert ("First that." in (job.tree / "prompt").read_text()) != is_kept
+    options = {
+        "preset": "opencode",
+        "model": "m",
+        "session": "ses_1",
+        "history": ["First that."],
+        "read_only": (tools,),
+    }
+    for has_session in (False, True):
+        with pytest.raises(TurnFailed, match="without a final record of success"):
+            job.run(**options)
+        assert ("--session ses_1" in (job.tree / "arguments").read_text()) == has_session
+        assert ("First that." in (job.tree / "prompt").read_text()) != has_session
         (job.home / "sessions").touch()
 
 
-def test_a_silent_model_server_is_told_of_at_the_time_limit(job: Job) -> None:
+def test_silent_model_server_is_named_at_the_time_limit(job: Job) -> None:
     ask = "import os, urllib.request as r; open('begun', 'w'); r.urlopen(os.environ['MODEL_SERVER'] + '/x', b'{}')"
     with (
         ModelServer([Silence()]) as server,
         pytest.raises(
-            ProgramTimedOut, match=r"did not end within 5 s; the model server at .* has taken a request and not"
+            ProgramTimedOut, match=r"did not end within 5 s; the model server at .* has received a request and not"
         ),
     ):
         job.python(ask.replace("b'{}'", "b'{\"tools\": [1]}'"), upstream=server.url, model_key=KEY, limit_s=5)
 
 
-def test_a_command_that_fails_is_quoted(job: Job) -> None:
+def test_failed_command_is_quoted(job: Job) -> None:
     with pytest.raises(TurnFailed, match="sh ended with status 3: no such thing"):
         job.run(command=["sh", "-c", "echo no such thing >&2; exit 3"])
 
 
-def test_a_command_may_ask_the_model_server_too(job: Job) -> None:
+def test_command_reaches_the_model_server(job: Job) -> None:
     with ModelServer([Text("Hello.")]) as server:
-        said = job.shell("echo $MODEL_SERVER $MODEL_NAME", upstream=server.url, model="scripted")
-    assert said == "http://127.0.0.1:8765 scripted\n"
+        output = job.shell("echo $MODEL_SERVER $MODEL_NAME", upstream=server.url, model="scripted")
+    assert output == "http://127.0.0.1:8765 scripted\n"
 
 
-def test_connections_that_are_open_when_the_agent_ends_leave_nothing_in_its_output(job: Job) -> None:
-    """Idle connections, and a request that the model server does not answer."""
+def test_connections_that_are_open_at_the_end_leave_no_traceback_in_the_output(job: Job) -> None:
+    """Leave idle connections, and a request without a response, open."""
     script = (
         "import os, socket; port = int(os.environ['MODEL_SERVER'].rpartition(':')[2])\n"
         "ends = [socket.create_connection(('127.0.0.1', port)) for _ in range(5)]\n"
@@ -127,59 +133,65 @@ def test_connections_that_are_open_when_the_agent_ends_leave_nothing_in_its_outp
         assert job.python(script, upstream=server.url, model_key=KEY) == "Done.\n"
 
 
-def test_an_agent_that_is_not_installed_is_named(job: Job) -> None:
+def test_agent_that_is_not_installed_is_named(job: Job) -> None:
     with pytest.raises(TurnFailed, match="no-such-agent is not installed: install it"):
         job.run(command=["no-such-agent"])
 
 
-def test_an_agent_that_the_box_does_not_show_is_told(job: Job, tmp_path: Path) -> None:
+def test_agent_in_an_invisible_folder_is_named(job: Job, tmp_path: Path) -> None:
     (tmp_path / "program").write_text("#!/bin/sh\n")
-    with pytest.raises(TurnFailed, match="cannot be started; is its folder one that the agent may read"):
+    with pytest.raises(TurnFailed, match="cannot be started; is its folder readable by the agent"):
         job.run(command=[str(tmp_path / "program")])
 
 
-def test_an_unknown_agent_is_refused(job: Job) -> None:
-    with pytest.raises(TurnFailed, match="no agent 'cursor': choose one of claude, codex, opencode, mini-swe-agent"):
+def test_unknown_agent_fails_the_turn(job: Job) -> None:
+    with pytest.raises(TurnFailed, match="no coding agent 'cursor': choose one of claude, codex, opencode"):
         job.run(preset="cursor")
 
 
-def test_an_agent_that_says_nothing_has_not_succeeded(job: Job, tmp_path: Path) -> None:
-    """A program of that name that ends with status 0 and leaves no final record."""
+def test_agent_without_a_final_record_has_failed(job: Job, tmp_path: Path) -> None:
+    """Run a program of the agent's name that exits with 0 and prints no final record."""
     tools = _tool(tmp_path, "opencode", "echo chatter; exit 0")
-    with pytest.raises(TurnFailed, match="opencode ended without saying that it is done: chatter"):
+    with pytest.raises(TurnFailed, match="opencode ended without a final record of success: chatter"):
         job.run(preset="opencode", model="m", upstream="http://127.0.0.1:9", read_only=(tools,))
 
 
-def test_a_turn_told_to_stop_stops(job: Job) -> None:
+def test_stop_ends_the_turn(job: Job) -> None:
     with pytest.raises(TurnStopped):
         job.run(command=["sh", "-c", "touch begun; sleep 1000"], is_stopped=(job.tree / "begun").exists)
 
 
-def test_without_a_box_the_agent_works_on_the_folders_themselves(job: Job) -> None:
+def test_agent_without_a_sandbox_uses_the_real_folders(job: Job) -> None:
     with ModelServer([Text("Hello.")]) as server:
-        given = {"sandboxed": False, "upstream": server.url, "model_key": KEY}
-        said = job.shell("pwd; echo $HOME; env; touch made", **given)
-    assert said.startswith(f"{job.tree}\n{job.home}\n")
-    assert KEY not in said
-    assert (job.tree / "made").exists()
+        options = {"sandboxed": False, "upstream": server.url, "model_key": KEY}
+        output = job.shell("pwd; echo $HOME; env; touch created", **options)
+    assert output.startswith(f"{job.tree}\n{job.home}\n")
+    assert KEY not in output
+    assert (job.tree / "created").exists()
 
 
 # --- What the machine lacks
 
 
-def test_a_missing_bubblewrap_is_named(tmp_path: Path) -> None:
-    assert bubblewrap.missing(str(tmp_path)) == "bwrap is not installed (Debian, Ubuntu: apt-get install bubblewrap)"
+def test_missing_bubblewrap_is_named(tmp_path: Path) -> None:
+    assert (
+        bubblewrap.unavailable_reason(str(tmp_path))
+        == "bwrap is not installed (Debian, Ubuntu: apt-get install bubblewrap)"
+    )
 
 
-def test_a_bubblewrap_that_is_not_allowed_to_work_is_quoted(tmp_path: Path) -> None:
+def test_bubblewrap_without_permission_is_quoted(tmp_path: Path) -> None:
     (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2; exit 1\n")
     (tmp_path / "bwrap").chmod(0o755)
-    reason = bubblewrap.missing(f"{tmp_path}:{bubblewrap.PATH}")
-    assert reason == "bubblewrap (0.8 or later) cannot make a box here: bwrap: No permissions to create a new namespace"
+    reason = bubblewrap.unavailable_reason(f"{tmp_path}:{bubblewrap.PATH}")
+    assert reason == (
+        "bubblewrap (0.8 or later) cannot create a sandbox on this machine: "
+        "bwrap: No permissions to create a new namespace"
+    )
 
 
 def _tool(folder: Path, name: str, script: str) -> Path:
-    """A folder with a program of that name."""
+    """Create a folder with a program of this name."""
     tools = folder / "tools"
     tools.mkdir()
     (tools / name).write_text(f"#!/bin/sh\n{script}\n")

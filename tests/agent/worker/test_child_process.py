@@ -68,7 +68,7 @@ def test_programs_of_a_turn_are_not_children_of_the_serving_process(site: Site) 
     assert site.running.process is not None
     [worker] = workers(site.running)
     assert children(site.running.process.pid) == [worker]
-    assert any(b"sleep" in _command(pid) or b"inside.py" in _command(pid) for pid in children(worker))
+    assert any(b"sleep" in _command(pid) or b"init.py" in _command(pid) for pid in children(worker))
 
 
 def test_killed_child_is_restarted_and_its_turn_begins_again(site: Site) -> None:

@@ -88,7 +88,7 @@ def turns(tmp_path: Path) -> Iterator[Turns]:
 
 
 def test_session_is_resumed_on_its_machine_and_the_history_is_sent_on_another(turns: Turns) -> None:
-    earlier = "new session\nEarlier requests; what they led to is in the work tree:\n\nRequest 1:\nOne\n\n"
+    earlier = "new session\nEarlier requests, whose changes are in the work tree:\n\nRequest 1:\nOne\n\n"
     assert turns.run("a") == "new session\nOne\n"
     assert turns.follow_up("Two", "b") == f"{earlier}The request now:\nTwo\n"
     prompt = turns.follow_up("Three", "a")
@@ -100,7 +100,7 @@ def test_session_is_resumed_on_its_machine_and_the_history_is_sent_on_another(tu
 
 
 def test_resumed_session_gets_the_prompts_whose_changes_are_not_in_the_work_tree(turns: Turns) -> None:
-    lost = "resumed\nNothing that was done for these requests is in the work tree any more:\n\nRequest 1:\n"
+    lost = "resumed\nRequests whose changes are no longer in the work tree:\n\nRequest 1:\n"
     turns.run("a")
     assert turns.follow_up("break", "a") == "resumed\nbreak\n"
     assert turns.follow_up("Three", "a") == f"{lost}break\n\nThe request now:\nThree\n"
@@ -114,7 +114,7 @@ def test_session_in_a_home_without_a_mark_is_not_resumed(turns: Turns) -> None:
     """Homes of early versions have no mark."""
     turns.run("a")
     (turns.folder / "a" / turns.job / ".home").unlink()
-    assert turns.follow_up("Two", "a").startswith("new session\nEarlier requests; ")
+    assert turns.follow_up("Two", "a").startswith("new session\nEarlier requests, ")
     assert turns.follow_up("Three", "a") == "resumed\nThree\n"
 
 

@@ -1,0 +1,54 @@
+"""The known coding agents: their command line, environment and output format."""
+
+import subprocess
+import sys
+
+import pytest
+
+from agent.coding_agent.output import Output, Record
+from agent.coding_agent.presets import DUMMY_KEY, PRESETS, TurnInput, find_preset
+from agent.errors import TurnFailed
+
+TURN = TurnInput("m", "http://127.0.0.1:1", "Do it.", "the-session", "/home/agent", "/run/agent")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_session_is_continued_if_the_agent_has_sessions(name: str) -> None:
+    agent = find_preset(name, ())
+    assert ("the-session" in agent.command_line(TURN).argv) == agent.has_sessions
+    assert agent.has_sessions == (name != "mini-swe-agent")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_agent_gets_the_gateway_the_model_and_a_dummy_key(name: str) -> None:
+    line = find_preset(name, ()).command_line(TURN)
+    settings = " ".join([*line.argv, *line.env.values(), *line.files.values()])
+    assert TURN.base_url in settings
+    assert TURN.model in settings
+    assert DUMMY_KEY in settings
+
+
+def test_preset_command_runs_the_given_program_and_reports_its_last_line() -> None:
+    agent = find_preset("command", ["my-agent", "--flag"])
+    assert agent.command_line(TURN).argv == ("my-agent", "--flag")
+    assert (agent.program, agent.upstream, agent.has_sessions) == ("my-agent", None, False)
+    output = Output(agent.parse)
+    output.add("stdout", b"Working.\nDone.\n")
+    assert output.record == Record(summary="Done.")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("command", "no command is set"),
+        ("emacs", "no coding agent 'emacs': choose one of claude, codex, opencode, mini-swe-agent, command"),
+    ],
+)
+def test_unknown_preset_and_missing_command_fail_the_turn(name: str, reason: str) -> None:
+    with pytest.raises(TurnFailed, match=reason):
+        find_preset(name, ())
+
+
+def test_settings_of_agent_jobs_do_not_import_httpx() -> None:
+    code = "import sys, agent.jobs.configuration; sys.exit('httpx' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
