@@ -10,7 +10,7 @@ from api.settings import Settings
 from ingest.classification.pool import classify_many, helped
 from ingest.formats.detect import NAMES
 from ingest.formats.page_filter import Pages
-from ingest.imports import source
+from ingest.imports.files import STDIN
 
 AUTO = "auto"
 PURGE_DELAY_MS = 1_000
@@ -49,7 +49,7 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
     Page views alone are taken: GET, answered 2xx or 304, of pages. What was read before is known by its content: the
     same log again adds nothing, one that has grown its new lines, also when it was renamed or packed meanwhile.
     """
-    if is_followed and (dry_run or source.STDIN in files):
+    if is_followed and (dry_run or STDIN in files):
         raise click.UsageError("--follow reads files that grow: it takes neither --dry-run nor standard input")
     with nullcontext(classify_many) if is_followed else helped() as classifier:
         if not is_followed:  # to give Arrow's memory back in milliseconds and take it again takes a tenth of the time

@@ -16,8 +16,9 @@ import msgspec
 from api import data_folder, logs
 from api.settings import Settings
 from ingest.classification.pool import Classifier
-from ingest.imports import source
-from ingest.imports.importer import Import, Options, Summary, import_logs
+from ingest.imports import files
+from ingest.imports.chunk import Summary
+from ingest.imports.importer import Import, Options, import_logs
 from ingest.imports.tail import follow
 from warehouse import folder
 from warehouse.control import project_check
@@ -31,7 +32,7 @@ LOG = logging.getLogger("readership.import")
 def run(
     settings: Settings,
     project_id: str,
-    files: Sequence[str],
+    names: Sequence[str],
     options: Options,
     classifier: Classifier,
     despite_loss: bool,
@@ -52,9 +53,9 @@ def run(
         if not despite_loss:
             options = replace(options, ledger_from_us=ledger_from_us(settings))
         if options.is_growing:
-            found = _follow(settings, project_id, files, options, check)
+            found = _follow(settings, project_id, names, options, check)
         else:
-            found = _import(settings, project_id, files, options, classifier, check)
+            found = _import(settings, project_id, names, options, classifier, check)
     seconds = time.monotonic() - began
     if sys.stdout.isatty():
         from api.cli import progress  # noqa: PLC0415  # see there
@@ -78,12 +79,12 @@ def ledger_from_us(settings: Settings) -> int:
 
 
 def _import(  # what to read, where to, and how
-    settings: Settings, project_id: str, files: Sequence[str], options: Options, classifier: Classifier, check: Check
+    settings: Settings, project_id: str, names: Sequence[str], options: Options, classifier: Classifier, check: Check
 ) -> Summary:
-    sizes = [source.size(file) for file in source.matched(files)]
+    sizes = [files.size(file) for file in files.expand(names)]
     size = None if None in sizes else sum(size or 0 for size in sizes)
     with _progress(size) as on_read, closing(batches.connect(settings.hot_log)) as hot:
-        return import_logs(hot, settings.lake, project_id, files, time.time, options, on_read, classifier, check)
+        return import_logs(hot, settings.lake, project_id, names, time.time, options, on_read, classifier, check)
 
 
 def _progress(size: int | None) -> AbstractContextManager[Callable[[int, int], None]]:
@@ -94,23 +95,23 @@ def _progress(size: int | None) -> AbstractContextManager[Callable[[int, int], N
     return progress.progress(size)
 
 
-def _follow(settings: Settings, project_id: str, files: Sequence[str], options: Options, check: Check) -> Summary:
+def _follow(settings: Settings, project_id: str, names: Sequence[str], options: Options, check: Check) -> Summary:
     """With the upkeep that a service would do, so that this command may run alone or beside one."""
     from api.maintenance import Maintenance  # noqa: PLC0415  # it brings half of the service with it
 
     ends: list[int] = []  # not an Event: its lock may be held where a handler finds the program
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda given, _: ends.append(given))
-    source.try_each([file for file in source.matched(files) if Path(file).exists()])
+    files.require_readable([file for file in files.expand(names) if Path(file).exists()])
     maintenance = Maintenance(settings)
     maintenance.start()
     try:
         with closing(batches.connect(settings.hot_log)) as hot:
             run = Import(hot, settings.lake, project_id, time.time, options, check=check)
-            LOG.info("Following %s; Ctrl-C ends it", ", ".join(files))
+            LOG.info("Following %s; Ctrl-C ends it", ", ".join(names))
             follow(
                 run,
-                files,
+                names,
                 lambda seconds: _is_over(ends, seconds),
                 LOG.info,
             )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, Progress, Task, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from api.cli.output import ERR, OUT, table
-from ingest.imports.importer import Summary
+from ingest.imports.chunk import Summary
 
 
 @contextmanager

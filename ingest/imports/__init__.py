@@ -1,6 +1,8 @@
 """Whole logs into the lake: files, chunks, columns, and logs that grow.
 
-- `source`: A log as a stream of its content: unpacked by what its first bytes are, never by its name.
+- `files`: Opening the files of an import: patterns, standard input, decompression by the first bytes of the file.
+- `source`: A log as a stream of unpacked bytes.
+- `fingerprint`: Digest of a chunk of a log, with checkpoints by which a truncated copy of the chunk is recognised.
 - `ledger`: What was read of logs, told by content and never by name, so that nothing of a log is counted twice.
 - `chunk`: What a stretch of a log says, block by block: its page views, and what was skipped.
 - `columnar`: Many lines of an access log at once, by columns: those that are as plain as nearly all are.

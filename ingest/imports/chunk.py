@@ -1,4 +1,4 @@
-"""What a stretch of a log says, block by block: its page views, and what was skipped."""
+"""Parsing the blocks of a log: page views, and the number of skipped lines by reason."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,151 +11,192 @@ from ingest.formats.detect import Format
 from ingest.formats.page_filter import Pages, page_view
 from ingest.hits.hit import Hit
 from ingest.imports import columnar
-from ingest.imports.request_cache import Memory
-from ingest.imports.rows import of_hits
-from ingest.imports.source import Content
+from ingest.imports.request_cache import RequestCache
+from ingest.imports.rows import ViewCounts, views_table
+from ingest.imports.source import Source
 
-MALFORMED_KEPT = 10
+MALFORMED_SHOWN = 10
+"""Number of malformed lines that a result describes."""
+MalformedLine = tuple[str, int, str]
+"""File, line number from 1, reason."""
 SAMPLED_EVERY_BYTES, SAMPLE_BYTES, SAMPLE_LINES_MAX = 256 * 1024, 4 * 1024, 100
-"""Lines of under 40 bytes are short: a request, its time and its status take more."""
+"""Samples of a block. Lines are short if a sample has more lines, each under 40 bytes: too few for a request, its time
+and its status."""
 LINE_BYTES_MAX = 64 * 1024
-"""No more of a line is looked at; with its end cut off it is malformed."""
+"""Maximum size of a line, in bytes. A longer line is truncated, which makes it malformed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some of a log.
+    """A part of a log that is parsed as a whole.
 
-    `is_within`: it begins inside of a line that was counted before. `is_last`: the log ends with it, for now.
-    `is_growing`: a last line without an end waits for the rest, whatever it says so far.
+    `starts_mid_line`: it starts inside a line that was counted before. `is_last`: the log ends with this block, for
+    now. `is_growing`: a last line without a line end is left for the next block, even if it can be parsed.
     """
 
     data: bytes
-    is_within: bool
+    starts_mid_line: bool
     is_last: bool
     is_growing: bool = False
 
 
 @dataclass(slots=True)
-class Said:
-    """What a block says, or the blocks of a stretch. `views` are of `page_views.VIEWS`; `malformed` has of the first
-    of such lines the number within it, from 1, and the reason. `bytes` were read of it. `is_cut`: it ends inside of a
-    line, which is counted.
+class ParseResult:
+    """Page views (`rows.VIEWS`) and counts of a block, or of the blocks of a chunk.
 
-    A last line of the log that has no end and cannot be read is `unfinished`: it is not within `bytes`, and is read
-    when the log has grown. One that can be read is counted."""
+    `malformed` has the first malformed lines, each by its number within the block, from 1, and the reason. `bytes` is
+    the number of bytes read. `ends_mid_line`: the block ends inside a line, which is counted.
+
+    A last line of the log that has no line end and cannot be parsed is counted as `unfinished`. It is not among
+    `bytes`, and is read when the log has grown. One that can be parsed is counted as any other line.
+    """
 
     views: pa.Table
     lines: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     malformed: list[tuple[int, str]] = field(default_factory=list)
     bytes: int = 0
-    is_cut: bool = False
+    ends_mid_line: bool = False
 
 
-def blocks(content: Content, is_within: bool, is_growing: bool = False) -> Iterator[Block]:
-    """The rest of a log. One is let go here before the next is read."""
-    while data := content.lines():
-        begins_within, is_within = is_within, not data.endswith(b"\n")
-        block = Block(data, begins_within, is_last=not content.peek(1), is_growing=is_growing)
+@dataclass(slots=True)
+class Summary:
+    """Counts of an import, updated after each chunk.
+
+    `known` lines were read by an earlier import, and are not among `lines`. `malformed` has the first malformed lines,
+    `formats` the format of each file, and `unreadable` the reason for each followed file that could not be read at the
+    last poll.
+    """
+
+    lines: int = 0
+    known: int = 0
+    human: int = 0
+    ai: int = 0
+    bot: int = 0
+    agents: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    malformed: list[MalformedLine] = field(default_factory=list)
+    formats: dict[str, str] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def page_views(self) -> int:
+        return self.human + self.ai + self.bot
+
+    def add(self, result: ParseResult, views: ViewCounts) -> None:
+        """Add the counts of a chunk; its malformed lines are added by the caller, who knows the file."""
+        self.lines += result.lines
+        self.skipped.update(result.skipped)
+        for (traffic, agent), count in views.items():
+            self.human += count if traffic == "human" else 0
+            self.bot += count if traffic == "bot" else 0
+            if traffic == "ai":
+                self.ai += count
+                self.agents[str(agent)] += count
+
+
+def split(source: Source, starts_mid_line: bool, is_growing: bool = False) -> Iterator[Block]:
+    """Yield the rest of a log as blocks, each released here before the next is read."""
+    while data := source.take_lines():
+        starts_here, starts_mid_line = starts_mid_line, not data.endswith(b"\n")
+        block = Block(data, starts_here, is_last=not source.peek(1), is_growing=is_growing)
         del data
         yield block
         del block
 
 
-def read(block: Block, format: Format, memory: Memory) -> Said:
-    """Every line of a block, as the parser of its format reads it; plain ones by columns."""
+def parse(block: Block, format: Format, requests: RequestCache) -> ParseResult:
+    """Parse the lines of a block with the parser of their format, or by columns, which gives the same result."""
     data = block.data
-    begin = data.find(b"\n") + 1 or len(data) if block.is_within else 0
+    begin = data.find(b"\n") + 1 or len(data) if block.starts_mid_line else 0
     end = data.rfind(b"\n") + 1 if block.is_last else len(data)
-    lines, last = data[begin:end], data[max(begin, end) :]
-    said = Said(of_hits([]), bytes=len(data), is_cut=not data.endswith(b"\n"))
+    lines, last_line = data[begin:end], data[max(begin, end) :]
+    result = ParseResult(views_table([]), bytes=len(data), ends_mid_line=not data.endswith(b"\n"))
     if lines and not lines.endswith(b"\n"):
         lines = lines[: lines.rfind(b"\n") + 1 + LINE_BYTES_MAX] + b"\n"
-    frames = _views(lines, format, memory, said)
-    if last:
-        found = [] if block.is_growing else _last(last, format, memory, said)
-        frames += found
-        said.is_cut = bool(found)
-        said.bytes -= 0 if found else len(last)
-    said.views = pa.concat_tables(frames) if frames else said.views
-    return said
+    tables = [table for piece in _pieces(lines) for table in _parse_lines(piece, format, requests, result)]
+    if last_line:
+        is_counted = not block.is_growing and _parse_last(last_line, format, requests, result, tables)
+        result.ends_mid_line = is_counted
+        result.bytes -= 0 if is_counted else len(last_line)
+    result.views = pa.concat_tables(tables) if tables else result.views
+    return result
 
 
-def joined(parts: Sequence[Said]) -> Said:
-    """What blocks that follow each other say together."""
-    said = Said(pa.concat_tables([part.views for part in parts]), is_cut=parts[-1].is_cut)
+def join(parts: Sequence[ParseResult]) -> ParseResult:
+    """Return the result of blocks that follow each other."""
+    result = ParseResult(pa.concat_tables([part.views for part in parts]), ends_mid_line=parts[-1].ends_mid_line)
     for part in parts:
-        room = MALFORMED_KEPT - len(said.malformed)
-        said.malformed += [(said.lines + number, reason) for number, reason in part.malformed[:room]]
-        said.lines += part.lines
-        said.skipped.update(part.skipped)
-        said.bytes += part.bytes
-    return said
+        room = MALFORMED_SHOWN - len(result.malformed)
+        result.malformed += [(result.lines + number, reason) for number, reason in part.malformed[:room]]
+        result.lines += part.lines
+        result.skipped.update(part.skipped)
+        result.bytes += part.bytes
+    return result
 
 
-def _last(line: bytes, format: Format, memory: Memory, said: Said) -> list[pa.Table]:
-    """What the last line of a log says although it has no end; nothing if it cannot be read, which is noted."""
+def _parse_last(
+    line: bytes, format: Format, requests: RequestCache, result: ParseResult, tables: list[pa.Table]
+) -> bool:
+    """Parse the last line of a log, which has no line end; return False if the line is unfinished."""
     try:
         request = format.parse(line[:LINE_BYTES_MAX])
     except InvalidLine:
-        said.lines += 1
-        said.skipped["unfinished"] += 1
-        return []
-    parsed = Format(format.name, lambda line: request)  # some parsers remember a line, and would know it again
-    views = of_hits(_hits([line], [0], parsed, memory.pages, said))
-    said.lines += 1
-    return [views]
+        result.skipped["unfinished"] += 1
+        result.lines += 1
+        return False
+    parsed = Format(format.name, lambda line: request)  # some parsers skip a line whose request they have seen
+    tables.append(views_table(_hits([line], [0], parsed, requests.pages, result)))
+    result.lines += 1
+    return True
 
 
-def _views(block: bytes, format: Format, memory: Memory, said: Said) -> list[pa.Table]:
-    """The page views of whole lines, and the rest noted in `said`."""
-    return [frame for piece in _pieces(block) for frame in _views_of(piece, format, memory, said)]
-
-
-def _pieces(block: bytes) -> Iterator[bytes]:
-    """The block; in pieces where its lines are so short that a list of all of them would be many times as large."""
-    samples = range(0, len(block), SAMPLED_EVERY_BYTES)
-    if all(block.count(b"\n", start, start + SAMPLE_BYTES) <= SAMPLE_LINES_MAX for start in samples):
-        yield block
+def _pieces(lines: bytes) -> Iterator[bytes]:
+    """Yield the lines in one piece, or in several if the lines are so short that a list of them would be large."""
+    samples = range(0, len(lines), SAMPLED_EVERY_BYTES)
+    if all(lines.count(b"\n", start, start + SAMPLE_BYTES) <= SAMPLE_LINES_MAX for start in samples):
+        yield lines
         return
     start = 0
-    while start < len(block):
-        end = block.find(b"\n", start + SAMPLED_EVERY_BYTES) + 1 or len(block)
-        yield block[start:end]
+    while start < len(lines):
+        end = lines.find(b"\n", start + SAMPLED_EVERY_BYTES) + 1 or len(lines)
+        yield lines[start:end]
         start = end
 
 
-def _views_of(block: bytes, format: Format, memory: Memory, said: Said) -> list[pa.Table]:
+def _parse_lines(lines: bytes, format: Format, requests: RequestCache, result: ParseResult) -> list[pa.Table]:
+    """Return the page views of whole lines, and count the other lines in `result`."""
     shape = columnar.SHAPES.get(format.name)
-    if not block:
+    if not lines:
         return []
     if shape is None:
-        lines = block.split(b"\n")[:-1]
-        views = of_hits(_hits(lines, range(len(lines)), format, memory.pages, said))
-        said.lines += len(lines)
+        each = lines.split(b"\n")[:-1]
+        views = views_table(_hits(each, range(len(each)), format, requests.pages, result))
+        result.lines += len(each)
         return [views]
-    columns = columnar.read(block, shape, memory)
-    said.skipped.update(columns.skipped)
-    left = _hits(block.split(b"\n"), columns.left, format, memory.pages, said) if columns.left else []
-    said.lines += columns.lines
-    return [columns.views, of_hits(left)] if left else [columns.views]
+    columns = columnar.parse(lines, shape, requests)
+    result.skipped.update(columns.skipped)
+    hits = _hits(lines.split(b"\n"), columns.unparsed, format, requests.pages, result) if columns.unparsed else []
+    result.lines += columns.lines
+    return [columns.views, views_table(hits)] if hits else [columns.views]
 
 
-def _hits(lines: Sequence[bytes], places: Sequence[int], format: Format, pages: Pages, said: Said) -> list[Hit]:
-    """The hits of those of a block's lines that are page views."""
+def _hits(
+    lines: Sequence[bytes], places: Sequence[int], format: Format, pages: Pages, result: ParseResult
+) -> list[Hit]:
+    """Return the hits of the lines at these places that are page views, and count the others in `result`."""
     hits = []
     for place in places:
         try:
             request = format.parse(lines[place][:LINE_BYTES_MAX])
-            found = page_view(request, pages) if request else "not_a_request"
+            view = page_view(request, pages) if request else "not_a_request"
         except InvalidLine as error:
-            said.skipped["malformed"] += 1
-            if len(said.malformed) < MALFORMED_KEPT:
-                said.malformed.append((said.lines + place + 1, str(error)))
+            result.skipped["malformed"] += 1
+            if len(result.malformed) < MALFORMED_SHOWN:
+                result.malformed.append((result.lines + place + 1, str(error)))
             continue
-        if isinstance(found, str):
-            said.skipped[found] += 1
+        if isinstance(view, str):
+            result.skipped[view] += 1
         else:
-            hits.append(found)
+            hits.append(view)
     return hits

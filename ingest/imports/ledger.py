@@ -1,143 +1,86 @@
-"""What was read of logs, told by content and never by name, so that nothing of a log is counted twice.
+"""Ledger of imported logs: identifies a log by its content, so that no line counts twice.
 
-Each stretch that was read is a row: how many bytes follow the stretch before it (its parent; 0 at the start of a log),
-and their digest. A log is found again by walking these rows along its content: a copy, packed or renamed, leads to the
-end of what was read, and a log that has grown to its new lines. It stands in the hot log's file, so that one
-transaction keeps a stretch's rows and that it was read.
+Each row is a chunk that was read: its parent (the chunk before it in the log; 0 at the log's start), its size in bytes
+and its fingerprint. An import follows these rows along the content of a log. A copy, renamed or compressed, leads to
+the end of what was read, and a log that has grown leads to its new lines. The ledger is a table of the hot log's file,
+because one transaction stores the rows of a chunk and the ledger's row for the chunk.
 """
 
-import hashlib
 import sqlite3
-import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
-
-from xxhash import xxh3_128
 
 from ingest.errors import LogReadElsewhere
-from ingest.imports.source import Content
+from ingest.imports.fingerprint import CHECKPOINT_BYTES, Fingerprint, digest, digest_of_first_line, fingerprint
+from ingest.imports.source import Source
 
-MARK_EVERY_BYTES = 64 * 1024
-MARKED_LINE_BYTES_MIN = 32
-"""No line that tells of a page view is shorter; a log of empty lines would have as many marks as bytes."""
 EXTENDED_BYTES_MAX = 1024 * 1024
-"""A stretch that grows line by line, as a followed log does, is one row up to this."""
+"""Maximum size, in bytes, of a chunk that is extended line by line, as the chunks of a followed log are."""
 JOINED_LINES_MIN = 100
-"""A log is taken for two that were put one after the other where it goes on with so many lines, each another, of the
-beginning of a known one. A few may be chance: the same request, again within the second."""
+"""Number of distinct lines by which the beginning of a known log is recognised behind another log. Fewer may be chance:
+the same request may come again within a second."""
 JOINED_BYTES_MAX = 1024 * 1024
-"""So far it is looked for them."""
+"""Number of bytes in which JOINED_LINES_MIN distinct lines are searched for."""
 
 _TABLE = """read_logs (
     id INTEGER PRIMARY KEY AUTOINCREMENT, project_id TEXT NOT NULL, parent INTEGER NOT NULL, first BLOB NOT NULL,
     bytes INTEGER NOT NULL, digest BLOB NOT NULL, marks BLOB NOT NULL, is_cut INTEGER NOT NULL
 )"""
+"""`first` is the digest of the first line, `marks` are the checkpoints, and `is_cut` is 1 if the chunk ends inside a
+line."""
 _CREATE = f"""
 CREATE TABLE IF NOT EXISTS {_TABLE};
 CREATE INDEX IF NOT EXISTS read_logs_after ON read_logs (project_id, parent, first);
 """
-_REHEARSE = f"""
+_CREATE_TEMPORARY = f"""
 CREATE TEMP TABLE {_TABLE};
 CREATE INDEX temp.read_logs_after ON read_logs (project_id, parent, first);
 INSERT INTO temp.read_logs SELECT * FROM main.read_logs;
 """
-_MARK = struct.Struct("<Q8s")
-_ELSEWHERE = "another import reads the same log: when it has ended, run this again for what is left"
-_DIGEST_BYTES = 16
-_DIGESTS: Mapping[int, Callable[[bytes], Any]] = {_DIGEST_BYTES: xxh3_128, 32: hashlib.sha256}
-"""By their bytes. New ones are of the first, in a twentieth of the time: who made two logs alike would win nothing."""
-
-
-class Fingerprint:
-    """The digest of bytes as they come, and marks on the way: at each line end up to MARK_EVERY_BYTES, then at the
-    first past each so many. The marks of a beginning are so the beginning of the marks, which tells a shorter copy.
-    """
-
-    def __init__(self, digest_bytes: int = _DIGEST_BYTES) -> None:
-        self.bytes = 0
-        self.marks = b""
-        self._hash = _DIGESTS[digest_bytes](b"")
-        self._head = b""
-        self._next = 0
-
-    def update(self, data: bytes) -> None:
-        done = 0
-        while (end := data.find(b"\n", max(done, self._next - self.bytes - 1))) >= 0:
-            self._hash.update(memoryview(data)[done : end + 1])
-            done = end + 1
-            offset = self.bytes + done
-            self.marks += _MARK.pack(offset, self._hash.digest()[:8])
-            self._next = offset + (MARKED_LINE_BYTES_MIN if offset < MARK_EVERY_BYTES else MARK_EVERY_BYTES)
-        self._hash.update(memoryview(data)[done:])
-        self._head += data[: MARK_EVERY_BYTES - len(self._head)]
-        self.bytes += len(data)
-
-    @property
-    def digest(self) -> bytes:
-        return bytes(self._hash.digest())
-
-    @property
-    def first(self) -> bytes:
-        """By which a log is looked up; see `_first`."""
-        return _first(self._head)
-
-    def copy(self) -> "Fingerprint":
-        made = Fingerprint()
-        made.bytes, made.marks, made._hash, made._next = self.bytes, self.marks, self._hash.copy(), self._next
-        made._head = self._head
-        return made
-
-
-def _first(head: bytes) -> bytes:
-    """Of the first line that is no `#` header, which many logs share, and what is before it; empty if that has no end
-    within MARK_EVERY_BYTES."""
-    begin = 0
-    while (end := head.find(b"\n", begin, MARK_EVERY_BYTES) + 1) and head.startswith(b"#", begin):
-        begin = end
-    return hashlib.sha256(head[:end]).digest()[:8] if end else b""
+_READ_ELSEWHERE = "another import reads the same log: when it has ended, run this again for what is left"
 
 
 @dataclass(slots=True)
-class Place:
-    """How far a log was read: after the stretch `id`, of which `fingerprint` is; 0 and an empty one at its start.
+class Position:
+    """How far a log was read: the last chunk read, by its id in the ledger and its fingerprint; 0 and an empty one at
+    the start of the log.
 
-    `is_cut`: it is inside of a line, which was counted. `newest` is the newest row of the ledger that was looked at.
-    `is_inside`: the log ends inside what was read, as an older copy does.
+    `ends_mid_line`: the chunk ends inside a line, which was counted. `newest_id`: the newest row that the ledger had
+    when the chunk was looked up. `is_copy_end`: the log ends inside the chunk, as an older copy does.
     """
 
     id: int
     fingerprint: Fingerprint
-    is_cut: bool
-    newest: int
-    is_inside: bool = False
+    ends_mid_line: bool
+    newest_id: int
+    is_copy_end: bool = False
 
     @property
     def parents(self) -> tuple[int, int]:
-        """What a stretch that follows may stand after: this one, or the start of a log that was put after this."""
-        return self.id, self.id if self.is_cut else 0
+        """Possible parents of the next chunk: this chunk, or 0 if another log may follow in the same file."""
+        return self.id, self.id if self.ends_mid_line else 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """A stretch of the ledger that a content goes on with: its row, and the bytes of it that are there."""
+class _KnownChunk:
+    """A chunk of the ledger that the source continues with, and those of its bytes that the source has."""
 
     id: int
     data: bytes
-    is_cut: bool
-    is_inside: bool
+    ends_mid_line: bool
+    is_copy_end: bool
 
 
 def create(connection: sqlite3.Connection) -> None:
-    """Make the table where it is missing."""
+    """Create the table if it does not exist."""
     connection.executescript(_CREATE)
 
 
 @contextmanager
-def rehearsed(connection: sqlite3.Connection) -> Iterator[None]:
-    """What is recorded within is known within, and forgotten after."""
-    connection.executescript(_REHEARSE)
+def temporary(connection: sqlite3.Connection) -> Iterator[None]:
+    """Shadow the table by a temporary copy, which a dry run writes to."""
+    connection.executescript(_CREATE_TEMPORARY)
     try:
         yield
     finally:
@@ -147,133 +90,140 @@ def rehearsed(connection: sqlite3.Connection) -> Iterator[None]:
 def find(
     connection: sqlite3.Connection,
     project: str,
-    content: Content,
-    on_taken: Callable[[bytes], None] = lambda data: None,
-) -> tuple[Place, int]:
-    """Take from the content what was read before; where that ends, and how many lines it was.
+    source: Source,
+    on_known: Callable[[bytes], None] = lambda data: None,
+) -> tuple[Position, int]:
+    """Take from the source what was read before; return where that ends, and its number of lines.
 
-    `on_taken` is told of what is taken, piece by piece.
+    `on_known` is called with each chunk that is taken.
     """
-    place, lines = _start(connection), 0
-    while content.peek(1) and (known := _next(connection, project, place, content)) is not None:
-        taken = content.take(known.fingerprint.bytes)
-        lines += taken.count(b"\n")
-        on_taken(taken)
-        place = known
-    return place, lines + place.is_cut
-
-
-def _start(connection: sqlite3.Connection) -> Place:
     newest = connection.execute("SELECT coalesce(max(id), 0) FROM read_logs").fetchone()[0]
-    return Place(0, Fingerprint(), is_cut=False, newest=int(newest))
+    position, lines = Position(0, Fingerprint(), ends_mid_line=False, newest_id=int(newest)), 0
+    while source.peek(1) and (chunk := _known_after(connection, project, position, source)) is not None:
+        data = source.take(len(chunk.data))
+        lines += data.count(b"\n")
+        on_known(data)
+        position = Position(chunk.id, fingerprint(data), chunk.ends_mid_line, position.newest_id, chunk.is_copy_end)
+    return position, lines + position.ends_mid_line
 
 
-def _next(connection: sqlite3.Connection, project: str, before: Place, content: Content) -> Place | None:
-    """The stretch after a place that the content goes on with, whole, or else as far as the content goes."""
-    known = _after(connection, project, before.id, content, 0)
-    if known is None and before.id and not before.is_cut:
-        known = _joined(connection, project, content)
-    if known is None:
-        return None
-    return Place(known.id, _of(known.data), known.is_cut, before.newest, known.is_inside)
+def _known_after(
+    connection: sqlite3.Connection, project: str, position: Position, source: Source
+) -> _KnownChunk | None:
+    """Return the known chunk that the source continues with, or the beginning of another known log."""
+    known = _child(connection, project, position.id, source, 0)
+    if known is None and position.id and not position.ends_mid_line:
+        return _joined(connection, project, source)
+    return known
 
 
-def _joined(connection: sqlite3.Connection, project: str, content: Content) -> _Known | None:
-    """The first stretch of a log that was put after another; see JOINED_LINES_MIN."""
-    begun = known = _after(connection, project, 0, content, 0)
+def _joined(connection: sqlite3.Connection, project: str, source: Source) -> _KnownChunk | None:
+    """Return the first chunk of a known log if the source continues with JOINED_LINES_MIN distinct lines of it."""
+    first = chunk = _child(connection, project, 0, source, 0)
     lines: set[bytes] = set()
     size = 0
-    while known is not None:
-        lines.update(known.data[:JOINED_BYTES_MAX].splitlines())
-        size += len(known.data)
+    while chunk is not None:
+        lines.update(chunk.data[:JOINED_BYTES_MAX].splitlines())
+        size += len(chunk.data)
         if len(lines) >= JOINED_LINES_MIN:
-            return begun
-        if size >= JOINED_BYTES_MAX or known.is_inside:
+            return first
+        if size >= JOINED_BYTES_MAX or chunk.is_copy_end:
             return None
-        known = _after(connection, project, known.id, content, size)
+        chunk = _child(connection, project, chunk.id, source, size)
     return None
 
 
-def _after(connection: sqlite3.Connection, project: str, parent: int, content: Content, offset: int) -> _Known | None:
-    """The stretch after another that the content goes on with from an offset."""
+def _child(
+    connection: sqlite3.Connection, project: str, parent: int, source: Source, offset: int
+) -> _KnownChunk | None:
+    """Return the chunk after `parent` that the source continues with at an offset, complete or truncated."""
 
     def ahead(size: int) -> bytes:
-        return content.peek(offset + size)[offset:]
+        return source.peek(offset + size)[offset:]
 
-    head = ahead(MARK_EVERY_BYTES)
+    head = ahead(CHECKPOINT_BYTES)
     if not head:
         return None
-    first = _first(head) or _first(head + b"\n")  # a copy may have been cut just before the end of a line
+    first = digest_of_first_line(head) or digest_of_first_line(head + b"\n")  # a copy may lack the last line end
     rows = connection.execute(
         "SELECT id, bytes, digest, marks, is_cut FROM read_logs"
         " WHERE project_id = ? AND parent = ? AND first IN (?, x'') ORDER BY bytes DESC",
         (project, parent, first),
     ).fetchall()
-    for id, size, digest, _, is_cut in rows:
+    for id, size, known_digest, _, is_cut in rows:
         data = ahead(size)
-        if _DIGESTS[len(digest)](data).digest() == digest:
-            return _Known(id, data, bool(is_cut), is_inside=False)
-    for id, size, digest, marks, _ in rows:
-        rest = ahead(size)
-        if len(rest) < size and any(
-            seen and marks.startswith(seen) for seen in (_marks(rest, len(digest)), _marks(rest + b"\n", len(digest)))
-        ):
-            return _Known(id, rest, not rest.endswith(b"\n"), is_inside=True)
+        if digest(data, len(known_digest)) == known_digest:
+            return _KnownChunk(id, data, bool(is_cut), is_copy_end=False)
+    for id, size, known_digest, checkpoints, _ in rows:
+        data = ahead(size)
+        if len(data) < size and _is_prefix(data, checkpoints, len(known_digest)):
+            return _KnownChunk(id, data, not data.endswith(b"\n"), is_copy_end=True)
     return None
 
 
-def _of(data: bytes, digest_bytes: int = _DIGEST_BYTES) -> Fingerprint:
-    made = Fingerprint(digest_bytes)
-    made.update(data)
-    return made
+def _is_prefix(data: bytes, checkpoints: bytes, digest_bytes: int) -> bool:
+    """Return whether data, with or without the end of its last line, begins a chunk with these checkpoints."""
+    return any(
+        own and checkpoints.startswith(own)
+        for own in (fingerprint(data, digest_bytes).checkpoints, fingerprint(data + b"\n", digest_bytes).checkpoints)
+    )
 
 
-def _marks(data: bytes, digest_bytes: int) -> bytes:
-    return _of(data, digest_bytes).marks
-
-
-def record(connection: sqlite3.Connection, project: str, place: Place, read: Fingerprint, is_cut: bool) -> Place:
-    """Note that the bytes after a place were read, inside the caller's transaction, which also stores their rows.
+def record(
+    connection: sqlite3.Connection, project: str, position: Position, chunk: Fingerprint, ends_mid_line: bool
+) -> Position:
+    """Add a chunk that follows a position, in the caller's transaction, which also stores the chunk's rows.
 
     Raises:
-        LogReadElsewhere: another import has come further in the same log meanwhile.
+        LogReadElsewhere: another import has read on in the same log since the position was looked up.
     """
     rivals = "SELECT 1 FROM read_logs WHERE project_id = ? AND parent IN (?, ?) AND id > ?"
-    values: tuple[object, ...] = (project, *place.parents, place.newest)
-    if read.first:
-        rivals, values = f"{rivals} AND first IN (?, x'')", (*values, read.first)
-    stands = "SELECT 1 FROM read_logs WHERE id = ? AND bytes = ?"
-    is_overtaken = connection.execute(rivals, values).fetchone() is not None
-    is_there = place.id == 0 or connection.execute(stands, (place.id, place.fingerprint.bytes)).fetchone() is not None
-    if is_overtaken or not is_there:
-        raise LogReadElsewhere(_ELSEWHERE)
+    values: tuple[object, ...] = (project, *position.parents, position.newest_id)
+    if chunk.first_line:
+        rivals, values = f"{rivals} AND first IN (?, x'')", (*values, chunk.first_line)
+    has_rival = connection.execute(rivals, values).fetchone() is not None
+    parent = "SELECT 1 FROM read_logs WHERE id = ? AND bytes = ?"
+    has_parent = position.id == 0 or connection.execute(parent, (position.id, position.fingerprint.bytes)).fetchone()
+    if has_rival or not has_parent:
+        raise LogReadElsewhere(_READ_ELSEWHERE)
     added = connection.execute(
         "INSERT INTO read_logs (project_id, parent, first, bytes, digest, marks, is_cut) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (project, place.id, read.first, read.bytes, read.digest, read.marks, is_cut),
+        (project, position.id, chunk.first_line, chunk.bytes, chunk.digest, chunk.checkpoints, ends_mid_line),
     )
     id = int(added.lastrowid or 0)
-    return Place(id, read, is_cut, newest=id)
+    return Position(id, chunk, ends_mid_line, newest_id=id)
 
 
-def extend(connection: sqlite3.Connection, project: str, place: Place, more: bytes, is_cut: bool) -> Place:
-    """The same for a little more of a log: it is added to the stretch that the place is after, where that is short.
+def extend(
+    connection: sqlite3.Connection, project: str, position: Position, data: bytes, ends_mid_line: bool
+) -> Position:
+    """Add data to the chunk at a position if the chunk stays within EXTENDED_BYTES_MAX, else add a chunk.
 
-    Raises: LogReadElsewhere, as `record` does.
+    Raises:
+        LogReadElsewhere: see `record`.
     """
-    if place.id == 0 or place.fingerprint.bytes + len(more) > EXTENDED_BYTES_MAX:
-        return record(connection, project, place, _of(more), is_cut)
-    grown = place.fingerprint.copy()
-    grown.update(more)
+    if position.id == 0 or position.fingerprint.bytes + len(data) > EXTENDED_BYTES_MAX:
+        return record(connection, project, position, fingerprint(data), ends_mid_line)
+    extended = position.fingerprint.copy()
+    extended.update(data)
     changed = connection.execute(
         "UPDATE read_logs SET bytes = ?, digest = ?, marks = ?, first = ?, is_cut = ? WHERE id = ? AND bytes = ?"
         " AND NOT EXISTS (SELECT 1 FROM read_logs AS later WHERE later.parent = read_logs.id)",
-        (grown.bytes, grown.digest, grown.marks, grown.first, is_cut, place.id, place.fingerprint.bytes),
+        (
+            extended.bytes,
+            extended.digest,
+            extended.checkpoints,
+            extended.first_line,
+            ends_mid_line,
+            position.id,
+            position.fingerprint.bytes,
+        ),
     )
     if changed.rowcount == 0:
-        raise LogReadElsewhere(_ELSEWHERE)
-    return Place(place.id, grown, is_cut, newest=place.newest)
+        raise LogReadElsewhere(_READ_ELSEWHERE)
+    return Position(position.id, extended, ends_mid_line, newest_id=position.newest_id)
 
 
 def forget_project(connection: sqlite3.Connection, project: str) -> None:
-    """Drop what is known of a project's logs, so that one made anew under its id may read them again."""
+    """Delete the ledger of a project, so that a new project with its id can import the same logs."""
     connection.execute("DELETE FROM read_logs WHERE project_id = ?", (project,))

@@ -1,4 +1,4 @@
-"""The blocks of a log, read in threads and made into stretches, which are stored one by one."""
+"""Parsing ahead: threads parse the blocks of a log and prepare the next chunk while the importer stores one."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
@@ -9,38 +9,40 @@ from typing import TypeVar
 
 from ingest.formats.detect import Format
 from ingest.formats.page_filter import Pages
-from ingest.imports import columnar, request_cache
-from ingest.imports.chunk import Block, Said, joined, read
-from ingest.imports.ledger import Fingerprint
+from ingest.imports import columnar
+from ingest.imports.chunk import Block, ParseResult, join, parse
+from ingest.imports.fingerprint import Fingerprint
+from ingest.imports.request_cache import request_cache
 
-STRETCH_BLOCKS = 6
-"""Blocks of a log that are stored together: some 72 MiB."""
+CHUNK_BLOCKS = 6
+"""Number of blocks of a chunk: some 72 MiB, which one transaction stores."""
 THREADS = 2
 BLOCKS_AHEAD = 2
-"""Read, and not parsed yet: so many more would wait in memory."""
+"""Maximum number of blocks that are in memory and not yet parsed."""
 
 Prepared = TypeVar("Prepared")
 
 
-def stretches(
-    cut: Iterator[Block],
+def chunks(
+    blocks: Iterator[Block],
     format: Format,
     pages: Pages,
-    prepare: Callable[[Said, Fingerprint], Prepared],
+    prepare: Callable[[ParseResult, Fingerprint], Prepared],
     is_stream: bool,
 ) -> Generator[Prepared, None, None]:
-    """What `prepare` makes of each stretch, in order, read in threads; to be closed, which waits for those.
+    """Yield what `prepare` returns for each chunk, in order. Closing the generator waits for the threads.
 
-    Where the parser remembers earlier lines, by one thread. While one is written the next is read; not of a stream: it
-    may be silent until a vacuum has taken the files that nothing names yet.
+    Blocks are parsed by one thread if the parser of the format remembers earlier lines. While the caller stores a chunk
+    the next one is prepared, except of a stream: a stream may deliver nothing until a vacuum has deleted the files of
+    the prepared chunk, which no transaction names yet.
     """
-    most_ahead = 0 if is_stream else 1
+    ahead_max = 0 if is_stream else 1
     pool = ThreadPoolExecutor(THREADS if format.name in columnar.SHAPES else 1, "import")
     ahead: deque[Future[Prepared]] = deque()
     try:
-        while parts := _read(islice(cut, STRETCH_BLOCKS), format, pages, pool):
-            ahead.append(pool.submit(parts.prepared, prepare))
-            if len(ahead) > most_ahead:
+        while chunk := _parse_chunk(islice(blocks, CHUNK_BLOCKS), format, pages, pool):
+            ahead.append(pool.submit(chunk.prepare, prepare))
+            if len(ahead) > ahead_max:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
@@ -49,27 +51,27 @@ def stretches(
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
-    """The blocks of a stretch, which threads read."""
+class _Chunk:
+    """The blocks of a chunk, which threads parse."""
 
-    said: list[Future[Said]] = field(default_factory=list)
+    results: list[Future[ParseResult]] = field(default_factory=list)
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
 
     def __bool__(self) -> bool:
-        return bool(self.said)
+        return bool(self.results)
 
-    def prepared(self, prepare: Callable[[Said, Fingerprint], Prepared]) -> Prepared:
-        """To be called once all before it in the pool are begun."""
-        return prepare(joined([part.result() for part in self.said]), self.fingerprint)
+    def prepare(self, prepare: Callable[[ParseResult, Fingerprint], Prepared]) -> Prepared:
+        """Wait for the blocks and prepare the chunk, in a thread of the pool, which starts tasks in order."""
+        return prepare(join([result.result() for result in self.results]), self.fingerprint)
 
 
-def _read(cut: Iterator[Block], format: Format, pages: Pages, pool: ThreadPoolExecutor) -> _Parts:
-    parts = _Parts()
-    for block in cut:
-        said = pool.submit(read, block, format, request_cache.memory(pages))
-        parts.said.append(said)
-        parts.fingerprint.update(block.data[: said.result().bytes] if block.is_last else block.data)
-        if len(parts.said) > BLOCKS_AHEAD:
-            parts.said[-1 - BLOCKS_AHEAD].result()
-        del block  # before the next is read
-    return parts
+def _parse_chunk(blocks: Iterator[Block], format: Format, pages: Pages, pool: ThreadPoolExecutor) -> _Chunk:
+    chunk = _Chunk()
+    for block in blocks:
+        result = pool.submit(parse, block, format, request_cache(pages))
+        chunk.results.append(result)
+        chunk.fingerprint.update(block.data[: result.result().bytes] if block.is_last else block.data)
+        if len(chunk.results) > BLOCKS_AHEAD:
+            chunk.results[-1 - BLOCKS_AHEAD].result()
+        del block  # before the next block is read
+    return chunk

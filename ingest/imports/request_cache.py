@@ -1,4 +1,4 @@
-"""What was said of the requests of a log before: each is looked at once."""
+"""Cache of parsed request lines, shared by the chunks of an import."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -13,100 +13,97 @@ from ingest.formats.request import Request
 from ingest.hits.hit import Hit
 from ingest.hits.url import PATH_CHARACTERS_MAX
 
-KNOWN_MAX, KNOWN_CHARACTERS_MAX = 200_000, 32 * 1024 * 1024
-"""With as many texts a memory is full; each line of a log may have one that no other has."""
-PAGE, METHOD, STATUS, EXCLUDED, NOT_A_PAGE, LEFT = range(6)
-"""What comes of a line; one that is left is for the parser to say."""
+CACHED_MAX, CACHED_CHARACTERS_MAX = 200_000, 32 * 1024 * 1024
+"""Sizes above which a cache is dropped, in requests and in characters: each line of a log may be a new request."""
+PAGE, METHOD, STATUS, EXCLUDED, NOT_A_PAGE, UNPARSED = range(6)
+"""Outcomes of a line: a page view, a reason to skip the line, or UNPARSED: the parser of the format has to read it."""
 SKIPPED: Mapping[Skip, int] = {
     "method": METHOD,
     "status": STATUS,
     "excluded": EXCLUDED,
     "not_a_page": NOT_A_PAGE,
 }
-_REQUEST = r"^[A-Za-z]+ [!#-\[\]-~]+ HTTP/[0-9](?:\.[0-9])?$"
-_ASKED = r"^GET [!#->@-\[\]-~][!#-\[\]-~]* HTTP/[0-9](?:\.[0-9])?$"
-"""Plain, and not for a query alone."""
-SAID = pa.schema({"outcome": pa.uint8(), "path": pa.string(), "utm_source": pa.string()})
-"""What comes of the line of a request that was answered, and what of it is stored."""
-_Said = tuple[int, str | None, str | None]
-_LEFT: _Said = (LEFT, None, None)
-_METHOD: _Said = (METHOD, None, None)
+PARSED = pa.schema({"outcome": pa.uint8(), "path": pa.string(), "utm_source": pa.string()})
+"""The outcome of a request that was answered with 200, and the columns that its page view has from the request."""
+_PLAIN = r"^[A-Za-z]+ [!#-\[\]-~]+ HTTP/[0-9](?:\.[0-9])?$"
+_WITH_PATH = r"^GET [!#->@-\[\]-~][!#-\[\]-~]* HTTP/[0-9](?:\.[0-9])?$"
+"""A plain GET whose target does not begin with its query."""
+_Parsed = tuple[int, str | None, str | None]
+_UNPARSED: _Parsed = (UNPARSED, None, None)
+_METHOD: _Parsed = (METHOD, None, None)
 
 
-class Memory:
-    """What was said of requests before, under one choice of pages. Safe for several threads."""
+class RequestCache:
+    """Cache of parsed request lines, for one choice of pages. Safe for several threads."""
 
     def __init__(self, pages: Pages) -> None:
         self.pages = pages
         self._lock = Lock()
-        self._numbers: dict[str, int] = {}
-        """By request, without a query that says nothing."""
-        self._said = SAID.empty_table()
-        """By number."""
+        self._rows: dict[str, int] = {}
+        """Row of `_parsed` by request, without a query that has no effect."""
+        self._parsed = PARSED.empty_table()
         self._characters = 0
 
-    def said_of(self, requests: pa.Array) -> pa.Table:
-        """Of each `GET target HTTP/version`: SAID."""
-        cut = _cut(requests).dictionary_encode()
-        texts = cut.dictionary.to_pylist()
+    def parse(self, requests: pa.Array) -> pa.Table:
+        """Return the PARSED row of each request, a text such as `GET /path HTTP/1.1`."""
+        short = _without_queries(requests).dictionary_encode()
+        texts = short.dictionary.to_pylist()
         with self._lock:
-            if new := [text for text in texts if text not in self._numbers]:
-                self._learn(new)
-            numbers = pa.array([self._numbers[text] for text in texts], pa.int32())
-            said = self._said
-        return said.take(numbers.take(cut.indices))
+            if new := [text for text in texts if text not in self._rows]:
+                self._add(new)
+            rows = pa.array([self._rows[text] for text in texts], pa.int32())
+            parsed = self._parsed
+        return parsed.take(rows.take(short.indices))
 
     @property
     def is_full(self) -> bool:
-        """Whether another is to be begun."""
-        return len(self._numbers) > KNOWN_MAX or self._characters > KNOWN_CHARACTERS_MAX
+        return len(self._rows) > CACHED_MAX or self._characters > CACHED_CHARACTERS_MAX
 
-    def _learn(self, requests: list[str]) -> None:
-        is_plain = pc.match_substring_regex(pa.array(requests, pa.string()), _REQUEST).to_pylist()
-        said = [
-            _said_of(request, self.pages) if plain else _LEFT for request, plain in zip(requests, is_plain, strict=True)
+    def _add(self, requests: list[str]) -> None:
+        is_plain = pc.match_substring_regex(pa.array(requests, pa.string()), _PLAIN).to_pylist()
+        parsed = [
+            _parse(request, self.pages) if plain else _UNPARSED
+            for request, plain in zip(requests, is_plain, strict=True)
         ]
-        columns = zip(*said, strict=True)
-        learnt = pa.table([pa.array(column, field.type) for column, field in zip(columns, SAID, strict=True)], SAID)
-        numbers = range(self._said.num_rows, self._said.num_rows + learnt.num_rows)
-        self._said = pa.concat_tables([self._said, learnt]).combine_chunks()
-        self._numbers.update(zip(requests, numbers, strict=True))  # last: each has its row, whatever fails before
+        columns = zip(*parsed, strict=True)
+        new = pa.table([pa.array(column, field.type) for column, field in zip(columns, PARSED, strict=True)], PARSED)
+        rows = range(self._parsed.num_rows, self._parsed.num_rows + new.num_rows)
+        self._parsed = pa.concat_tables([self._parsed, new]).combine_chunks()
+        self._rows.update(zip(requests, rows, strict=True))  # last, because each must have its row if the above fails
         self._characters += sum(map(len, requests))
 
 
-def memory(pages: Pages) -> Memory:
-    """That of all logs that are read so. A full one is begun anew."""
-    if _memory(pages).is_full:
-        _memory.cache_clear()
-    return _memory(pages)
+def request_cache(pages: Pages) -> RequestCache:
+    """Return the cache that all logs with this choice of pages share, or a new one if that is full."""
+    if _cached(pages).is_full:
+        _cached.cache_clear()
+    return _cached(pages)
 
 
-_memory = lru_cache(1)(Memory)
+_cached = lru_cache(1)(RequestCache)
 
 
-def _cut(requests: pa.Array) -> pa.Array:
-    """Without the queries that say nothing here, so that there are few to look at."""
+def _without_queries(requests: pa.Array) -> pa.Array:
+    """Remove the queries without `utm_source`, which have no effect on the row, to make the distinct requests few."""
     has_query = pc.and_not(pc.match_substring(requests, "?"), pc.match_substring(requests, "utm_source="))
     if not pc.any(has_query).as_py():
         return requests
-    asked = requests.filter(has_query)
-    is_cut = pc.and_(
-        pc.match_substring_regex(asked, _ASKED), pc.less_equal(pc.binary_length(asked), PATH_CHARACTERS_MAX)
+    with_query = requests.filter(has_query)
+    is_removable = pc.and_(
+        pc.match_substring_regex(with_query, _WITH_PATH),
+        pc.less_equal(pc.binary_length(with_query), PATH_CHARACTERS_MAX),
     )
-    return pc.replace_with_mask(requests, has_query, pc.if_else(is_cut, _without_query(asked), asked))
+    before_query = pc.list_element(pc.split_pattern(with_query, "?", max_splits=1), 0)
+    without_query = pc.binary_join_element_wise(before_query, " HTTP/1.1", "")
+    return pc.replace_with_mask(requests, has_query, pc.if_else(is_removable, without_query, with_query))
 
 
-def _without_query(requests: pa.Array) -> pa.Array:
-    before = pc.list_element(pc.split_pattern(requests, "?", max_splits=1), 0)
-    return pc.binary_join_element_wise(before, " HTTP/1.1", "")
-
-
-def _said_of(request: str, pages: Pages) -> _Said:
+def _parse(request: str, pages: Pages) -> _Parsed:
     method, target, _ = request.split(" ")
     if method != "GET":
         return _METHOD
     try:
-        found = page_view(Request(0, method, "" if target == "-" else target, 200, "", ""), pages)
+        view = page_view(Request(0, method, "" if target == "-" else target, 200, "", ""), pages)
     except InvalidLine:
-        return _LEFT
-    return (PAGE, found.path, found.utm_source) if isinstance(found, Hit) else (SKIPPED[found], None, None)
+        return _UNPARSED
+    return (PAGE, view.path, view.utm_source) if isinstance(view, Hit) else (SKIPPED[view], None, None)

@@ -1,4 +1,4 @@
-"""Many page views at once into rows of the lake: each distinct text is looked at once, and stands once."""
+"""Page views of a chunk as rows of the lake, with dictionary-encoded texts."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from ingest.hits.url import host
 from ingest.imports.dictionary import TEXTS, compact
 from warehouse.schema import CLASSIFICATION, HOT
 
-Readers = dict[tuple[str, str | None], int]
-"""Views by traffic and agent."""
+ViewCounts = dict[tuple[str, str | None], int]
+"""Number of page views by traffic and agent."""
 VIEWS = pa.schema(
     {
         "path": TEXTS,
@@ -22,11 +22,11 @@ VIEWS = pa.schema(
         "status": pa.int16(),
     }
 )
-"""A page view a row, as `ingest.hits.hit.Hit` has them; a dictionary may have texts that no row has."""
+"""Schema of page views, with fields of `ingest.hits.hit.Hit`; a dictionary may have texts that no row has."""
 
 
-def of_hits(hits: list[Hit]) -> pa.Table:
-    """Page views that the parser of a format found."""
+def views_table(hits: list[Hit]) -> pa.Table:
+    """Return hits as a table of VIEWS."""
     columns = {
         "path": [hit.path for hit in hits],
         "ts_us": [hit.ts_us for hit in hits],
@@ -46,52 +46,51 @@ def of_hits(hits: list[Hit]) -> pa.Table:
     )
 
 
-def page_views(
+def lake_rows(
     project: str, views: pa.Table, received_us: int, user_agents: UserAgentCache
-) -> tuple[pa.Table, Readers]:
-    """Page views (VIEWS) of a log as rows of `warehouse.schema.HOT`, their texts dictionary-encoded and
-    in no order, and who made them."""
+) -> tuple[pa.Table, ViewCounts]:
+    """Return page views (VIEWS) of a log as unsorted rows of `warehouse.schema.HOT`, and their counts."""
     path, user_agent, referrer, utm_source = (
         compact(views[name]) for name in ("path", "user_agent", "referrer", "utm_source")
     )
-    known = user_agents.columns_of_all(user_agent.dictionary.to_pylist())
+    classified = user_agents.columns_of_all(user_agent.dictionary.to_pylist())
     hosts = [host(text) for text in referrer.dictionary.to_pylist()]
-    found = {
+    columns = {
         "project_id": _constant(project, views.num_rows),
         "ts": views["ts_us"].combine_chunks().cast(HOT.field("ts").type),
         "path": path,
         **{
-            name: _looked_up([columns[place] for columns in known], user_agent.indices)
+            name: _take([each[place] for each in classified], user_agent.indices)
             for place, name in enumerate(CLASSIFICATION.names)
             if name != "user_agent"
         },
         "user_agent": user_agent,
         "referrer": referrer,
-        "referrer_host": _looked_up(hosts, referrer.indices),
+        "referrer_host": _take(hosts, referrer.indices),
         "utm_source": utm_source,
         "status": views["status"].combine_chunks(),
         "source": _constant("log", views.num_rows),
         "received_at": pa.repeat(pa.scalar(received_us, HOT.field("received_at").type), views.num_rows),
     }
-    nothing = {name: pa.nulls(views.num_rows, HOT.field(name).type) for name in HOT.names if name not in found}
-    rows = pa.table({name: {**found, **nothing}[name] for name in HOT.names})
-    return rows, _readers(user_agent.indices, known)
+    nulls = {name: pa.nulls(views.num_rows, HOT.field(name).type) for name in HOT.names if name not in columns}
+    rows = pa.table({name: {**columns, **nulls}[name] for name in HOT.names})
+    return rows, _count(user_agent.indices, classified)
 
 
-def _readers(codes: pa.Array, known: Sequence[Columns]) -> Readers:
+def _count(user_agents: pa.Array, classified: Sequence[Columns]) -> ViewCounts:
     traffic, agent = CLASSIFICATION.names.index("traffic"), CLASSIFICATION.names.index("agent")
-    counts: Readers = {}
-    for found in codes.value_counts().to_pylist():
-        columns = known[found["values"]]
-        reader = (str(columns[traffic]), columns[agent])
-        counts[reader] = counts.get(reader, 0) + found["counts"]
+    counts: ViewCounts = {}
+    for group in user_agents.value_counts().to_pylist():
+        columns = classified[group["values"]]
+        key = (str(columns[traffic]), columns[agent])
+        counts[key] = counts.get(key, 0) + group["counts"]
     return counts
 
 
-def _looked_up(values: Sequence[str | None], codes: pa.Array) -> pa.DictionaryArray:
-    """`values[code]` for each code, with the distinct values as the dictionary."""
+def _take(values: Sequence[str | None], indices: pa.Array) -> pa.DictionaryArray:
+    """Return `values[index]` for each index, with the distinct values as the dictionary."""
     distinct = pa.array(values, pa.string()).dictionary_encode()
-    return pa.DictionaryArray.from_arrays(distinct.indices.take(codes), distinct.dictionary)
+    return pa.DictionaryArray.from_arrays(distinct.indices.take(indices), distinct.dictionary)
 
 
 def _constant(value: str, rows: int) -> pa.DictionaryArray:

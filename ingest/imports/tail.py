@@ -1,4 +1,5 @@
-"""Logs that grow: what is added is stored within a second or two, through rotation by renaming or by copytruncate."""
+"""Followed logs: what is added to a log is stored within one or two seconds, through rotation by renaming and by
+copytruncate."""
 
 import math
 import os
@@ -11,45 +12,46 @@ from pathlib import Path
 from ingest.errors import InvalidLog, LogReadElsewhere, UnknownFormat
 from ingest.formats import detect
 from ingest.formats.detect import Format
-from ingest.imports import ledger, source
+from ingest.imports import files, ledger
 from ingest.imports.chunk import Block
-from ingest.imports.importer import JUDGED_LINES_MIN, End, Import, import_content
-from ingest.imports.source import COMPARED_BYTES, Content
+from ingest.imports.importer import JUDGED_LINES_MIN, Import, LogReader, import_source
+from ingest.imports.source import BLOCK_BYTES, COMPARED_BYTES, HEAD_BYTES, HEAD_LINES, ReadFailed, Source
 
 POLL_S = 0.5
 ROTATED_POLLS = 10
-"""A renamed file is given up after so many polls without a line: its writer goes on with it until it is told."""
+"""Number of polls without a new line after which a renamed file is closed. Its writer may go on writing to it until a
+signal makes the writer open the new file."""
 
-Tell = Callable[[str], None]
-IsOver = Callable[[float], bool]
-"""Waits for as many seconds at most, and says whether to end."""
+Notify = Callable[[str], None]
+Wait = Callable[[float], bool]
+"""A function that waits for up to a number of seconds, and returns whether following ends."""
 
 
 class UnreadableLog(Exception):
-    """A log cannot be read at this moment; the message is the system's reason."""
+    """A log cannot be read at this moment; the message is the operating system's reason."""
 
 
 class Stopped(Exception):
-    """It is over while a log is first read: what is left of that is read next time."""
+    """Following ended while a log was read for the first time. The rest is read next time."""
 
 
-def follow(run: Import, files: Sequence[str], is_over: IsOver, tell: Tell = lambda text: None) -> None:
-    """Read each log to its end, and then what is added, until `is_over`. A file may come later, or go for a while.
+def follow(run: Import, names: Sequence[str], wait: Wait, notify: Notify = lambda message: None) -> None:
+    """Read each log to its end, and then what is added to it, until `wait` returns True.
 
-    A file that cannot be read is tried again at each poll, while the others are followed. Those that could not be read
-    at the last poll are in `run.summary.unreadable`.
+    A file need not exist yet, and may disappear for a while. A file that cannot be read is retried at each poll while
+    the others are followed; `run.summary.unreadable` has the files whose last poll failed.
 
     Raises:
-        InvalidLog: a file is packed, or most of its lines are malformed when it is first read.
+        InvalidLog: a file is compressed, or most of its lines are malformed when it is first read.
         UnknownFormat, InvalidFormat: see `ingest.formats.detect`.
         HotLogBehind, LakeBusy: see `warehouse.maintenance.load.load`.
-    Whatever `Import.check` raises.
+    Errors of `Import.check` are raised too.
     """
     ledger.create(run.hot)
-    tails = [Tail(run, file, is_over, tell) for file in source.matched(files)]
+    tails = [Tail(run, name, wait, notify) for name in files.expand(names)]
     try:
-        while not is_over(0):
-            if sum([tail.read() for tail in tails]) == 0 and is_over(POLL_S):
+        while not wait(0):
+            if sum([tail.read() for tail in tails]) == 0 and wait(POLL_S):
                 return
     except Stopped:
         return
@@ -60,47 +62,54 @@ def follow(run: Import, files: Sequence[str], is_over: IsOver, tell: Tell = lamb
 
 
 class Tail:
-    """One log by its name: the file that has it now, and how far that was read."""
+    """One followed log: its name, the file that has the name, and how far that file was read."""
 
-    def __init__(self, run: Import, name: str, is_over: IsOver, tell: Tell) -> None:
+    def __init__(self, run: Import, name: str, wait: Wait, notify: Notify) -> None:
         self._run = run
         self.name = name
-        self._is_over = is_over
-        self._tell = tell
+        self._wait = wait
+        self._notify = notify
         self._file: FileIO | None = None
         self._format: Format | None = None
-        self._end: End | None = None
+        self._reader: LogReader | None = None
         self._head = self._last = b""
+        """The first COMPARED_BYTES of the file, and the last that were read."""
         self._polls_since_rotation = 0
         self.fault: str | None = None
-        """Why the log could not be read at the last poll; None if it could."""
+        """Reason why the log could not be read at the last poll; None if it could."""
 
     def read(self) -> bool:
         """Store what was added since the last poll; return whether there was anything.
 
-        A log that cannot be read is reported, and tried again at the next poll.
+        If the log cannot be read, report the reason, and return False.
         """
         try:
-            is_read = self._read()
+            is_read = self._poll()
         except UnreadableLog as error:
             self._set_fault(str(error))
             return False
         self._set_fault(None)
         return is_read
 
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._file = self._reader = None
+        self._polls_since_rotation = 0
+
     def _set_fault(self, fault: str | None) -> None:
-        """Report each new reason once: the log is read twice a second."""
+        """Report a reason once, because the log is read twice a second."""
         if fault is not None and fault != self.fault:
-            self._tell(f"{self.name} cannot be read, and is tried again: {fault}")
+            self._notify(f"{self.name} cannot be read, and is tried again: {fault}")
         elif fault is None and self.fault is not None:
-            self._tell(f"{self.name} can be read again")
+            self._notify(f"{self.name} can be read again")
         self.fault = fault
 
-    def _read(self) -> bool:
-        if self._file is None or self._end is None:
+    def _poll(self) -> bool:
+        if self._file is None or self._reader is None:
             return self._open()
         try:
-            is_read = self._read_on(self._file, self._end, is_over=False)
+            is_read = self._read_added(self._file, self._reader, is_final=False)
             if self._file is None:
                 return is_read
             is_replaced = self._is_replaced(self._file)
@@ -109,66 +118,57 @@ class Tail:
                 return is_read
             self._polls_since_rotation += 1
             if self._polls_since_rotation > ROTATED_POLLS:
-                self._read_on(self._file, self._end, is_over=True)
-                self._tell(f"{self.name} was rotated")
+                self._read_added(self._file, self._reader, is_final=True)
+                self._notify(f"{self.name} was rotated")
                 self.close()
         except LogReadElsewhere:
             self.close()
         return False
 
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-        self._file = self._end = None
-        self._polls_since_rotation = 0
-
     def _open(self) -> bool:
-        """Begin with the file that has the name now, once its first lines tell its format."""
+        """Open the file that has the name now, and read it to its end if its first lines show its format."""
         try:
-            file = FileIO(self.name)  # without a buffer, which would show what was emptied since
+            file = FileIO(self.name)  # unbuffered, because a buffer may have bytes that were truncated since
         except FileNotFoundError:
             return False
         except OSError as error:
             raise _unreadable(error) from None
         self._file = file
         try:
-            self._end = self._import(file)
+            self._reader = self._import(files.unpack(self.name, file))
         except LogReadElsewhere:
-            self._end = None
-        except UnreadableLog:
+            self._reader = None
+        except ReadFailed as error:
             self.close()
-            raise
-        if self._end is None:
+            raise _unreadable(error) from None
+        if self._reader is None:
             self.close()
             return False
         return True
 
-    def _import(self, file: FileIO) -> End | None:
-        try:
-            return self._import_content(source.unpacked(self.name, file))
-        except source.ReadFailed as error:
-            raise _unreadable(error) from None
-
-    def _import_content(self, content: Content) -> End | None:
-        if content.packing:
-            raise InvalidLog(f"{self.name} is packed by {content.packing}: import it without --follow")
+    def _import(self, source: Source) -> LogReader | None:
+        if source.packing:
+            raise InvalidLog(f"{self.name} is compressed by {source.packing}: import it without --follow")
         judged_lines_min = JUDGED_LINES_MIN if self._format is None else math.inf
-        format = self._format_of(content)
+        format = self._format_of(source)
         if format is None:
             return None
         self._format = format
-        end = import_content(self._run, content, format, self._go_on, judged_lines_min)
-        self._head, self._last = content.first[: end.offset], content.before(end.offset)
-        return end
+        reader = import_source(self._run, source, format, self._require_not_over, judged_lines_min)
+        self._head, self._last = source.first[: reader.offset], source.before(reader.offset)
+        return reader
 
-    def _go_on(self, lines: int) -> None:
-        if self._is_over(0):
+    def _require_not_over(self, lines: int) -> None:
+        if self._wait(0):
             raise Stopped
 
-    def _format_of(self, content: Content) -> Format | None:
-        """None where the log has no whole line yet, or too few to tell. One that tells nothing goes on as before."""
-        head = content.head()
-        if b"\n" not in content.peek(source.HEAD_BYTES):
+    def _format_of(self, source: Source) -> Format | None:
+        """Return the format of the log; None if it has no whole line yet, or too few lines to detect a format.
+
+        A log whose first lines are of no known format is read in the format of the file before it.
+        """
+        head = source.head()
+        if b"\n" not in source.peek(HEAD_BYTES):
             return None
         if self._run.options.format:
             return detect.named(self._run.options.format, head)
@@ -177,58 +177,57 @@ class Tail:
         except UnknownFormat:
             if self._format is not None:
                 return detect.named(self._format.name, head)
-            if len(head) >= source.HEAD_LINES:
+            if len(head) >= HEAD_LINES:
                 raise
             return None
 
-    def _read_on(self, file: FileIO, end: End, is_over: bool) -> bool:
-        """Read what was added to the file; also a last line without an end once it `is_over`."""
-        assert self._format is not None
+    def _read_added(self, file: FileIO, reader: LogReader, is_final: bool) -> bool:
+        """Store what was added to the file; return whether there was anything.
+
+        If `is_final`, also store a last line without a line end.
+        """
         try:
-            more = _read_at(file, end.offset, source.BLOCK_BYTES)
-            is_emptied = self._is_emptied(file, end)  # after the read, or bytes of a new log would count as this one's
+            added = _read_at(file, reader.offset, BLOCK_BYTES)
+            is_truncated = self._is_truncated(file, reader)  # after the read, which may return bytes of a new log
         except UnreadableLog:
-            self.close()  # opened again, it is read from where the ledger ends
+            self.close()  # the next poll opens the file again, and reads from where the ledger ends
             raise
-        if is_emptied:
-            self._tell(f"{self.name} was emptied")
+        if is_truncated:
+            self._notify(f"{self.name} was emptied")
             self.close()
             self._read_copy()
             return True
-        whole = more if is_over or len(more) == source.BLOCK_BYTES else more[: more.rfind(b"\n") + 1]
-        if not whole:
+        lines = added if is_final or len(added) == BLOCK_BYTES else added[: added.rfind(b"\n") + 1]
+        if not lines:
             return False
-        is_last = is_over or b"\n" in whole
-        prepared = self._run.read(Block(whole, end.place.is_cut, is_last, not is_over), self._format)
-        if not prepared.said.bytes:
+        is_last = is_final or b"\n" in lines
+        chunk = reader.parse(Block(lines, reader.position.ends_mid_line, is_last, is_growing=not is_final))
+        if not chunk.data:
             return False
-        kept = whole[: prepared.said.bytes]
-        place = self._run.keep(end.place, prepared, kept)
-        self._run.count(prepared, self.name, end.lines + 1)
-        self._end = end.after(place, prepared.said)
-        self._head += kept[: COMPARED_BYTES - len(self._head)]
-        self._last = (self._last + kept[-COMPARED_BYTES:])[-COMPARED_BYTES:]
+        reader.store([chunk], judged_lines_min=math.inf)
+        self._head += chunk.data[: COMPARED_BYTES - len(self._head)]
+        self._last = (self._last + chunk.data[-COMPARED_BYTES:])[-COMPARED_BYTES:]
         return True
 
     def _read_copy(self) -> None:
-        """What was added to a log after it was read last, and before it was emptied, is in a copy beside it alone."""
+        """Read the copy that copytruncate left: it alone has the lines added after the last poll."""
         assert self._format is not None
         for name in sorted(glob(f"{escape(self.name)}?*")):  # noqa: PTH207  # as for names that are patterns
             with ExitStack() as stack:
                 try:
-                    content = stack.enter_context(source.opened(name))
-                    is_copy = content.peek(len(self._head)) == self._head
+                    source = stack.enter_context(files.open_source(name))
+                    is_copy = source.peek(len(self._head)) == self._head
                 except (IsADirectoryError, InvalidLog):
                     continue
                 except OSError as error:
-                    self._tell(f"{name} cannot be read: {error.strerror}; if it is a copy of {self.name}, import it")
+                    self._notify(f"{name} cannot be read: {error.strerror}; if it is a copy of {self.name}, import it")
                     continue
                 if is_copy:
                     with suppress(InvalidLog, LogReadElsewhere):
-                        import_content(self._run, content, self._format, lambda lines: None, math.inf)
+                        import_source(self._run, source, self._format, lambda lines: None, math.inf)
 
     def _is_replaced(self, file: FileIO) -> bool:
-        """Whether the name is another file's now."""
+        """Return whether another file has the name now."""
         try:
             return not os.path.samestat(Path(self.name).stat(), os.fstat(file.fileno()))
         except FileNotFoundError:
@@ -236,9 +235,9 @@ class Tail:
         except OSError as error:
             raise _unreadable(error) from None
 
-    def _is_emptied(self, file: FileIO, end: End) -> bool:
-        """Whether what was read last stands there no more: emptied, or emptied and filled again."""
-        return _read_at(file, end.offset - len(self._last), len(self._last)) != self._last
+    def _is_truncated(self, file: FileIO, reader: LogReader) -> bool:
+        """Return whether the bytes that were read last are gone, because the file was emptied and perhaps refilled."""
+        return _read_at(file, reader.offset - len(self._last), len(self._last)) != self._last
 
 
 def _read_at(file: FileIO, offset: int, size: int) -> bytes:

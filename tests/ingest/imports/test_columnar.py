@@ -19,7 +19,7 @@ from ingest.hits.hit import Hit
 from ingest.imports import columnar, request_cache
 from ingest.imports.chunk import LINE_BYTES_MAX
 from ingest.imports.columnar import SHAPES
-from ingest.imports.request_cache import Memory
+from ingest.imports.request_cache import RequestCache
 from ingest.imports.rows import VIEWS
 from tests.ingest.formats.test_clf import FIREFOX, line
 from tests.warehouse.site import ROOT
@@ -49,9 +49,9 @@ def by_the_parser(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, C
 
 def by_columns(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, Counter[str]]:
     block = b"".join(each + b"\n" for each in lines)
-    columns = columnar.read(block, SHAPES[name], Memory(pages))
+    columns = columnar.parse(block, SHAPES[name], RequestCache(pages))
     assert columns.lines == len(lines)
-    views, skipped = by_the_parser([lines[place] for place in columns.left], name, pages)
+    views, skipped = by_the_parser([lines[place] for place in columns.unparsed], name, pages)
     assert columns.views.schema == VIEWS
     return views + Counter(rows(columns.views)), skipped + Counter(columns.skipped)
 
@@ -195,8 +195,8 @@ def test_columns_and_parser_together_say_of_every_line_what_the_parser_alone_say
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_plain_lines_are_taken_by_columns(name: str, make: Callable[..., bytes], end: bytes) -> None:
     lines = [make(), make(b"POST /b HTTP/2"), make(b"GET /c?q HTTP/1.0", status=b"404", size=b"-"), make(user=b"ana")]
-    columns = columnar.read(b"".join(each + end for each in lines), SHAPES[name], Memory(DEFAULT_PAGES))
-    assert (columns.lines, columns.left, columns.skipped) == (4, [], {"method": 1, "status": 1})
+    columns = columnar.parse(b"".join(each + end for each in lines), SHAPES[name], RequestCache(DEFAULT_PAGES))
+    assert (columns.lines, columns.unparsed, columns.skipped) == (4, [], {"method": 1, "status": 1})
     assert columns.views["path"].to_pylist() == ["/a", "/a"]
 
 
@@ -237,9 +237,9 @@ def test_lines_with_escaped_quotes_are_left_and_all_others_taken() -> None:
     ):
         block = b"".join(each + b"\n" for each in lines)
 
-        columns = columnar.read(block, SHAPES["combined"], Memory(PAGES))
-        assert {place for place, each in enumerate(lines) if each in escaped} <= set(columns.left)
-        assert not {place for place, each in enumerate(lines) if each == line()} & set(columns.left)
+        columns = columnar.parse(block, SHAPES["combined"], RequestCache(PAGES))
+        assert {place for place, each in enumerate(lines) if each in escaped} <= set(columns.unparsed)
+        assert not {place for place, each in enumerate(lines) if each == line()} & set(columns.unparsed)
         assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES)
 
 
@@ -249,15 +249,15 @@ def test_odd_line_is_the_one_that_is_left_in_a_large_block(odd: bytes) -> None:
     places = [0, 1, 9_999, 10_000, 10_001, 19_999]
     for place in places:
         lines[place] = odd
-    columns = columnar.read(b"".join(each + b"\n" for each in lines), SHAPES["combined"], Memory(PAGES))
-    assert (columns.lines, columns.left, columns.views.num_rows) == (20_000, places, 20_000 - len(places))
+    columns = columnar.parse(b"".join(each + b"\n" for each in lines), SHAPES["combined"], RequestCache(PAGES))
+    assert (columns.lines, columns.unparsed, columns.views.num_rows) == (20_000, places, 20_000 - len(places))
 
 
 def test_sample_log_is_taken_by_columns_but_for_a_few_odd_lines() -> None:
     block = SAMPLE.read_bytes()
-    columns = columnar.read(block, SHAPES["combined"], Memory(DEFAULT_PAGES))
+    columns = columnar.parse(block, SHAPES["combined"], RequestCache(DEFAULT_PAGES))
     lines = block.split(b"\n")[:-1]
-    left = [lines[place] for place in columns.left]
+    left = [lines[place] for place in columns.unparsed]
     assert columns.lines == len(lines)
     assert 0 < len(left) < len(lines) / 100
     assert all(b"\\" in each or not each.isascii() for each in left if by_the_parser([each], "combined", PAGES)[0])
@@ -319,36 +319,36 @@ def test_lines_of_several_zones_are_at_their_times() -> None:
 def test_full_memory_is_begun_anew_and_let_go_without_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = Pages(include=("/of-this-test",))
     block = b"".join(line(b"GET /%d HTTP/1.1" % number) + b"\n" for number in range(21))
-    memory = request_cache.memory(pages)
-    columnar.read(block, SHAPES["combined"], memory)
-    assert request_cache.memory(pages) is memory
-    monkeypatch.setattr(request_cache, "KNOWN_MAX", 20)
+    memory = request_cache.request_cache(pages)
+    columnar.parse(block, SHAPES["combined"], memory)
+    assert request_cache.request_cache(pages) is memory
+    monkeypatch.setattr(request_cache, "CACHED_MAX", 20)
     old = weakref.ref(memory)
     gc.disable()
     try:
         del memory
-        assert request_cache.memory(pages) is not old()
+        assert request_cache.request_cache(pages) is not old()
         assert old() is None
     finally:
         gc.enable()
 
 
 def test_memory_of_many_bytes_is_full() -> None:
-    memory = Memory(DEFAULT_PAGES)
+    memory = RequestCache(DEFAULT_PAGES)
     long = line(b"GET /" + b"a" * 8_000 + b" HTTP/1.1") + b"\n"
-    columnar.read(long, SHAPES["combined"], memory)
+    columnar.parse(long, SHAPES["combined"], memory)
     assert not memory.is_full
     many = b"".join(long.replace(b"/aaaa", b"/%04d" % number) for number in range(4_400))
-    columnar.read(many, SHAPES["combined"], memory)
+    columnar.parse(many, SHAPES["combined"], memory)
     assert memory.is_full
 
 
 def test_queries_that_say_nothing_do_not_fill_a_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_cache, "KNOWN_MAX", 5)
-    memory = Memory(DEFAULT_PAGES)
+    monkeypatch.setattr(request_cache, "CACHED_MAX", 5)
+    memory = RequestCache(DEFAULT_PAGES)
     targets = [b"/a?b=%d" % number for number in range(100)] + [b"/a?c?d#%d" % number for number in range(100)]
     lines = [line(b"GET " + target + b" HTTP/1.1") for target in targets]
-    columns = columnar.read(b"".join(each + b"\n" for each in lines), SHAPES["combined"], memory)
+    columns = columnar.parse(b"".join(each + b"\n" for each in lines), SHAPES["combined"], memory)
     assert Counter(columns.views["path"].to_pylist()) == {"/a": 200}
     assert not memory.is_full
 
@@ -406,11 +406,11 @@ def test_long_field_among_others_is_what_the_parser_says(odd: bytes) -> None:
 
 
 def test_threads_are_told_the_same_of_the_same_requests() -> None:
-    memory = Memory(DEFAULT_PAGES)
+    memory = RequestCache(DEFAULT_PAGES)
     blocks = [[line(b"GET /%d HTTP/1.1" % ((first + n) % 700)) for n in range(200)] for first in range(0, 2_100, 7)]
     with ThreadPoolExecutor(6) as pool:
         found = list(
-            pool.map(lambda lines: columnar.read(b"\n".join([*lines, b""]), SHAPES["combined"], memory), blocks)
+            pool.map(lambda lines: columnar.parse(b"\n".join([*lines, b""]), SHAPES["combined"], memory), blocks)
         )
     for lines, columns in zip(blocks, found, strict=True):
         assert [f"GET {path} HTTP/1.1".encode() for path in columns.views["path"].to_pylist()] == [
@@ -419,5 +419,5 @@ def test_threads_are_told_the_same_of_the_same_requests() -> None:
 
 
 def test_no_line_is_no_view() -> None:
-    columns = columnar.read(b"", SHAPES["combined"], Memory(DEFAULT_PAGES))
-    assert (columns.lines, columns.views.num_rows, columns.left) == (0, 0, [])
+    columns = columnar.parse(b"", SHAPES["combined"], RequestCache(DEFAULT_PAGES))
+    assert (columns.lines, columns.views.num_rows, columns.unparsed) == (0, 0, [])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.imports.dictionary import TEXTS, compact, content, each, replaced, whole
+from ingest.imports.dictionary import TEXTS, compact, concatenated, map_values, one_array, replace
 
 texts = st.lists(st.sampled_from(["", "-", "a", "b", "ü", None]), max_size=8)
 columns = st.lists(st.tuples(texts, st.integers(0, 3)), max_size=4)
@@ -31,13 +31,13 @@ def test_compact_column_has_the_texts_of_its_rows_alone(pieces: list[tuple[list[
     assert found.to_pylist() == rows
     assert is_each_once(found)
     assert set(found.dictionary.to_pylist()) == {text for text in rows if text is not None}
-    assert whole(pa.chunked_array(chunks, TEXTS)).to_pylist() == rows
+    assert one_array(pa.chunked_array(chunks, TEXTS)).to_pylist() == rows
 
 
 @settings(deadline=None, derandomize=True)
 @given(texts, st.lists(st.sampled_from(["", "-", "a", "x"]), min_size=1, max_size=2), st.sampled_from(["", "a", None]))
 def test_replaced_texts_are_another_or_none(rows: list[str | None], texts: list[str], by: str | None) -> None:
-    found = replaced(column(rows), texts, by)
+    found = replace(column(rows), texts, by)
     assert found.to_pylist() == [by if row in texts else row for row in rows]
     assert is_each_once(found)
 
@@ -49,7 +49,7 @@ def test_each_text_is_asked_about_once_and_none_about_nothing() -> None:
         asked.append(text)
         return len(text)
 
-    assert each(column(["abc", None, "", "abc"]), say, pa.int8()).to_pylist() == [3, None, 0, 3]
+    assert map_values(column(["abc", None, "", "abc"]), say, pa.int8()).to_pylist() == [3, None, 0, 3]
     assert asked == ["abc", ""]
 
 
@@ -57,4 +57,4 @@ def test_each_text_is_asked_about_once_and_none_about_nothing() -> None:
 @pytest.mark.parametrize("rows", [slice(0), slice(1), slice(1, 3), slice(2, None), slice(None)])
 def test_content_is_of_the_rows_of_a_slice(kind: pa.DataType, rows: slice) -> None:
     of = ["ab", "", "ü", "c"]
-    assert content(pa.array(of, kind)[rows]) == "".join(of[rows]).encode()
+    assert concatenated(pa.array(of, kind)[rows]) == "".join(of[rows]).encode()

@@ -21,8 +21,8 @@ import pytest
 
 from ingest.errors import InvalidFormat, InvalidLog, UnknownFormat
 from ingest.imports import importer, prefetch, request_cache, source
-from ingest.imports.chunk import LINE_BYTES_MAX, MALFORMED_KEPT
-from ingest.imports.importer import DEFAULTS, Options, Summary, import_logs
+from ingest.imports.chunk import LINE_BYTES_MAX, MALFORMED_SHOWN, Summary
+from ingest.imports.importer import DEFAULTS, Options, import_logs
 from tests.ingest.formats.test_clf import line
 from tests.warehouse.site import ROOT, Site
 from warehouse.errors import ProjectNotFound
@@ -180,7 +180,7 @@ def test_malformed_lines_are_counted_and_the_first_few_shown_with_their_places(s
     summary = imported(site, one, two)
     assert summary.skipped == {"malformed": 13, "method": 1, "not_a_request": 1}
     assert (summary.lines, summary.page_views) == (29, 14)
-    shown = [(str(one), 2), (str(one), 5), *((str(two), number) for number in range(13, 11 + MALFORMED_KEPT))]
+    shown = [(str(one), 2), (str(one), 5), *((str(two), number) for number in range(13, 11 + MALFORMED_SHOWN))]
     assert [(file, number) for file, number, _ in summary.malformed] == shown
     assert all(reason for _, _, reason in summary.malformed)
 
@@ -213,7 +213,7 @@ def test_log_of_which_most_lines_are_malformed_is_told_with_the_first_of_them(
 ) -> None:
     """By file and line, also those of stretches that were stored before, and none of another file."""
     monkeypatch.setattr(source, "BLOCK_BYTES", 1_000)
-    monkeypatch.setattr(prefetch, "STRETCH_BLOCKS", 1)
+    monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", 1)
     good = written(tmp_path / "good.log", *[line()] * 9, b"odd")
     bad = written(tmp_path / "bad.log", *[line()] * 9, b"no", *[line()] * 9, *[b"neither"] * 400)
     with pytest.raises(InvalidLog) as raised:
@@ -302,7 +302,7 @@ def test_grown_log_is_read_by_the_last_header_of_what_was_read_before(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, until: bytes, block_bytes: int
 ) -> None:
     monkeypatch.setattr(source, "BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(prefetch, "STRETCH_BLOCKS", 1)
+    monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", 1)
     log = tmp_path / "log"
     ends = [CLOUDFRONT.rindex(until) + len(until), CLOUDFRONT.rindex(b"/c"), len(CLOUDFRONT)]
     for end in ends:
@@ -384,7 +384,7 @@ def test_packed_log_that_is_not_whole_is_told(site: Site, tmp_path: Path, packin
     whole = PACKINGS[packing](SAMPLE.read_bytes())
     half = len(whole) // 2
     file.write_bytes(whole[:half] + (whole[-9:] if damage == "spoilt" else b""))
-    with pytest.raises(InvalidLog, match=f"packed is not whole {packing} data"):
+    with pytest.raises(InvalidLog, match=f"packed is not complete {packing} data"):
         imported(site, file)
 
 
@@ -456,7 +456,7 @@ def test_nothing_is_written_once_an_import_has_failed(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source, "BLOCK_BYTES", 2_000)
-    monkeypatch.setattr(prefetch, "STRETCH_BLOCKS", 1)
+    monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", 1)
     monkeypatch.setattr(importer, "STAGED_ROWS_MIN", 1)
     checks = iter([None, None])
 
@@ -482,7 +482,7 @@ def test_memory_that_is_full_changes_no_count(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_max: int
 ) -> None:
     monkeypatch.setattr(source, "BLOCK_BYTES", 2_000)
-    monkeypatch.setattr(request_cache, "KNOWN_MAX", known_max)
+    monkeypatch.setattr(request_cache, "CACHED_MAX", known_max)
     agents = [b"GPTBot/1.%d" % n for n in range(9)]
     lines = [line(b"GET /%d HTTP/1.1" % (n % 97), user_agent=agents[n % 9]) for n in range(500)]
     summary = imported(site, written(tmp_path / "log", *lines))
@@ -493,9 +493,9 @@ def test_memory_that_is_full_changes_no_count(
 
 def test_long_log_is_stored_as_it_is_read(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "BLOCK_BYTES", 4_000)
-    monkeypatch.setattr(prefetch, "STRETCH_BLOCKS", 2)
+    monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", 2)
     monkeypatch.setattr(importer, "STAGED_ROWS_MIN", 10)
-    monkeypatch.setattr(importer, "LOAD_STRETCHES", 3)
+    monkeypatch.setattr(importer, "LOAD_CHUNKS", 3)
     lines = [line(b"GET /%d HTTP/1.1" % (number % 7)) for number in range(500)]
     told: list[tuple[int, int]] = []
     file = written(tmp_path / "log", *lines)

@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from ingest.errors import LogReadElsewhere
-from ingest.imports import importer, ledger, prefetch, source
-from ingest.imports.importer import Options, Summary, import_logs
-from ingest.imports.ledger import Fingerprint
+from ingest.imports import fingerprint, importer, ledger, prefetch, source
+from ingest.imports.chunk import Summary
+from ingest.imports.fingerprint import Fingerprint
+from ingest.imports.importer import Options, import_logs
 from tests.ingest.formats.test_clf import line
 from tests.warehouse.site import NOON, Site
 from warehouse.hotlog import batches
@@ -49,7 +50,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 def _boundaries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     block_bytes, stretch_blocks, staged_rows_min = SIZES[request.param]
     monkeypatch.setattr(source, "BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(prefetch, "STRETCH_BLOCKS", stretch_blocks)
+    monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", stretch_blocks)
     monkeypatch.setattr(importer, "STAGED_ROWS_MIN", staged_rows_min)
 
 
@@ -95,18 +96,18 @@ def test_marks_of_a_beginning_are_a_beginning_of_the_marks_however_it_is_cut(
         pieces.update(content[begin : max(begin, stop)] if begin < len(content) else b"")
     beginning.update(content[:end])
     if all(cut <= len(content) for cut in cuts):
-        said = [(each.bytes, each.digest, each.marks, each.first) for each in (whole, pieces)]
+        said = [(each.bytes, each.digest, each.checkpoints, each.first_line) for each in (whole, pieces)]
         assert said[0] == said[1]
-    assert whole.marks.startswith(beginning.marks)
-    assert not beginning.first or beginning.first == whole.first
+    assert whole.checkpoints.startswith(beginning.checkpoints)
+    assert not beginning.first_line or beginning.first_line == whole.first_line
 
 
 def test_logs_that_differ_in_a_line_differ_in_a_mark_of_it() -> None:
     one, other = Fingerprint(), Fingerprint()
     one.update(lines(0, 9))
     other.update(lines(0, 8) + asked(10))
-    assert one.marks[: -ledger._MARK.size] == other.marks[: -ledger._MARK.size]
-    assert one.marks != other.marks
+    assert one.checkpoints[: -fingerprint._CHECKPOINT.size] == other.checkpoints[: -fingerprint._CHECKPOINT.size]
+    assert one.checkpoints != other.checkpoints
 
 
 def test_logs_are_looked_up_by_their_first_line_that_is_no_header() -> None:
@@ -115,7 +116,7 @@ def test_logs_are_looked_up_by_their_first_line_that_is_no_header() -> None:
     for rows in (b"", lines(0, 1), lines(0, 2), lines(1, 2)):
         found = Fingerprint()
         found.update(b"#Version: 1.0\n#Fields: a b\n" + rows)
-        firsts.add(found.first)
+        firsts.add(found.first_line)
     assert len(firsts) == 3
 
 
@@ -527,7 +528,7 @@ def test_log_that_was_read_when_digests_were_longer_is_known(
     log.write_bytes(lines(0, 40))
     copy.write_bytes(lines(0, 20))
     with monkeypatch.context() as then:
-        then.setitem(ledger._DIGESTS, ledger._DIGEST_BYTES, ledger._DIGESTS[32])
+        then.setitem(fingerprint._DIGESTS, fingerprint.DIGEST_BYTES, fingerprint._DIGESTS[32])
         imported(site, log)
     assert {len(row[0]) for row in site.hot.execute("SELECT digest FROM read_logs")} == {32}
     assert imported(site, log).known == 40

@@ -1,4 +1,4 @@
-"""Page views by columns are the rows that each would be alone."""
+"""Rows of a table of page views: equal to the rows of the hits one by one."""
 
 from collections import Counter
 
@@ -7,8 +7,7 @@ import pyarrow as pa
 from ingest.classification.user_agent_cache import UserAgentCache
 from ingest.hits.hit import Hit
 from ingest.hits.row import row
-from ingest.imports import rows as page_views
-from ingest.imports.rows import of_hits
+from ingest.imports.rows import lake_rows, views_table
 from warehouse.schema import HOT
 
 RECEIVED_US = 1_800_000_000_000_000
@@ -34,19 +33,19 @@ def hit(number: int) -> Hit:
     )
 
 
-def test_rows_are_those_of_each_hit_alone() -> None:
+def test_rows_of_a_table_equal_the_rows_of_each_hit() -> None:
     hits = [hit(number) for number in range(60)]
-    rows, readers = page_views.page_views("site", of_hits(hits), RECEIVED_US, UserAgentCache())
-    alone = [row("site", each, "log", RECEIVED_US) for each in hits]
+    rows, counts = lake_rows("site", views_table(hits), RECEIVED_US, UserAgentCache())
+    expected = [row("site", each, "log", RECEIVED_US) for each in hits]
     assert rows.cast(HOT).cast(pa.schema([pa.field(f.name, pa.int64() if pa.types.is_timestamp(f.type) else f.type)
                                           for f in HOT])).to_pylist() == [
-        dict(zip(HOT.names, each, strict=True)) for each in alone
+        dict(zip(HOT.names, each, strict=True)) for each in expected
     ]  # fmt: skip
     traffic, agent = HOT.names.index("traffic"), HOT.names.index("agent")
-    assert readers == Counter((each[traffic], each[agent]) for each in alone)
+    assert counts == Counter((each[traffic], each[agent]) for each in expected)
 
 
-def test_no_hits_are_no_rows() -> None:
-    rows, readers = page_views.page_views("site", of_hits([]), RECEIVED_US, UserAgentCache())
-    assert (rows.num_rows, readers) == (0, {})
+def test_empty_table_has_no_rows() -> None:
+    rows, counts = lake_rows("site", views_table([]), RECEIVED_US, UserAgentCache())
+    assert (rows.num_rows, counts) == (0, {})
     assert rows.cast(HOT).schema.equals(HOT)

@@ -19,7 +19,7 @@ import pytest
 
 from ingest.errors import InvalidLog, LogReadElsewhere, UnknownFormat
 from ingest.imports import ledger, source
-from ingest.imports import tail as follow
+from ingest.imports import tail as tails
 from ingest.imports.importer import Import, Options, import_logs
 from tests.ingest.imports.test_ledger import asked, each_once, lines
 from tests.running import COMMAND, PROJECT, Running, new_key
@@ -40,7 +40,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "POLL_S", 0.005)
+    monkeypatch.setattr(tails, "POLL_S", 0.005)
 
 
 @dataclass
@@ -73,7 +73,7 @@ def following(
 
         def run() -> None:
             try:
-                follow.follow(made.run, list(map(str, files)), stopped.wait, made.told.append)
+                tails.follow(made.run, list(map(str, files)), stopped.wait, made.told.append)
             except (InvalidLog, UnknownFormat) as error:
                 made.errors.append(error)
 
@@ -130,7 +130,7 @@ def test_first_line_waits_for_its_end_before_its_format_is_told(site: Site, tmp_
 def test_renamed_log_is_read_on_while_its_writer_goes_on_with_it_and_then_the_new_one(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow, "ROTATED_POLLS", 200)
+    monkeypatch.setattr(tails, "ROTATED_POLLS", 200)
     log, rotated = tmp_path / "access.log", tmp_path / "access.log.1"
     log.write_bytes(lines(0, 3))
     with following(site, log) as tail:
@@ -274,7 +274,7 @@ def test_garbage_in_the_first_lines_waits_for_lines_that_tell_the_format(site: S
 
 
 def test_garbage_after_a_rotation_does_not_end_it(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "ROTATED_POLLS", 2)
+    monkeypatch.setattr(tails, "ROTATED_POLLS", 2)
     log = tmp_path / "access.log"
     log.write_bytes(lines(0, 2))
     with following(site, log) as tail:
@@ -288,6 +288,7 @@ def test_line_longer_than_what_is_read_at_once_is_one_malformed_line(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source, "BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(tails, "BLOCK_BYTES", 1_000)
     log = tmp_path / "access.log"
     log.write_bytes(lines(0, 3))
     with following(site, log) as tail:
@@ -384,7 +385,7 @@ def test_log_whose_disk_fails_while_it_is_first_read_is_tried_again(
     with closing(batches.connect(site.hot_log)) as hot:
         ledger.create(hot)
         run = Import(hot, site.root, "site", NOON.timestamp, GROWING)
-        tail = follow.Tail(run, str(log), replace, told.append)
+        tail = tails.Tail(run, str(log), replace, told.append)
         until(lambda: bool(tail.read() or told) and bool(replaced) and tail.fault is None)
         tail.close()
     os.close(failing)
@@ -448,7 +449,7 @@ def test_nothing_is_stored_into_a_project_that_is_gone(site: Site, tmp_path: Pat
             return poll > 99
 
         with pytest.raises(Gone):
-            follow.follow(run, [str(log)], is_over, told)
+            tails.follow(run, [str(log)], is_over, told)
     site.load()
     assert Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE)) == each_once(3)
 
