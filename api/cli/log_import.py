@@ -1,4 +1,4 @@
-"""The command `import`: access logs into the lake, once or as they grow."""
+"""The command `import`: imports access logs once, or follows them."""
 
 import gc
 import os
@@ -7,13 +7,15 @@ from contextlib import nullcontext
 import click
 
 from api.settings import Settings
-from ingest.classification.pool import classify_many, helped
+from ingest.classification.pool import classify_many, worker_processes
 from ingest.formats.detect import NAMES
 from ingest.formats.page_filter import Pages
 from ingest.imports.files import STDIN
 
 AUTO = "auto"
 PURGE_DELAY_MS = 1_000
+"""Time after which Arrow's allocator returns free memory to the system, in milliseconds. Its default of 10 ms returns
+the memory of each block before the next block needs it, which takes 10% of the time of an import."""
 
 
 @click.command("import")
@@ -25,13 +27,15 @@ PURGE_DELAY_MS = 1_000
     default=AUTO,
     show_default=True,
     metavar="NAME",
-    help=f"{', '.join(NAMES)}, or an nginx log_format as it stands in nginx.conf.",
+    help=f"{', '.join(NAMES)}, or an nginx log_format as it is written in nginx.conf.",
 )
-@click.option("--include", metavar="GLOB", multiple=True, help="Paths that are pages, whatever their extension.")
+@click.option("--include", metavar="GLOB", multiple=True, help="Paths that are pages in spite of their extension.")
 @click.option("--exclude", metavar="GLOB", multiple=True, help="Paths that are not counted.")
-@click.option("--dry-run", is_flag=True, help="Say what would happen, and store nothing.")
-@click.option("--follow", "is_followed", is_flag=True, help="Go on with what is added, through rotation, until Ctrl-C.")
-@click.option("--despite-loss", is_flag=True, help="Import lines of before the record of imported logs was lost.")
+@click.option("--dry-run", is_flag=True, help="Show what an import would do, and store nothing.")
+@click.option(
+    "--follow", "is_followed", is_flag=True, help="Store lines as they are added, through rotation, until Ctrl-C."
+)
+@click.option("--despite-loss", is_flag=True, help="Import lines from before the record of imported logs was lost.")
 @click.pass_obj
 def import_(  # noqa: PLR0913, PLR0917  # an option each
     settings: Settings,
@@ -44,18 +48,19 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
     is_followed: bool,
     despite_loss: bool,
 ) -> None:
-    """Read access logs into the lake: plain, or packed by gzip, bzip2, xz or zstd; `-` is standard input.
+    """Import access logs: plain files, or compressed by gzip, bzip2, xz or zstd; `-` is standard input.
 
-    Page views alone are taken: GET, answered 2xx or 304, of pages. What was read before is known by its content: the
-    same log again adds nothing, one that has grown its new lines, also when it was renamed or packed meanwhile.
+    Only page views are stored: GET requests of pages, answered with 2xx or 304. A log is recognised by its content,
+    even if it was renamed or compressed: importing the same log again adds nothing, and a log that has grown adds its
+    new lines.
     """
     if is_followed and (dry_run or STDIN in files):
         raise click.UsageError("--follow reads files that grow: it takes neither --dry-run nor standard input")
-    with nullcontext(classify_many) if is_followed else helped() as classifier:
-        if not is_followed:  # to give Arrow's memory back in milliseconds and take it again takes a tenth of the time
+    with nullcontext(classify_many) if is_followed else worker_processes() as classifier:
+        if not is_followed:
             os.environ.setdefault("MIMALLOC_PURGE_DELAY", str(PURGE_DELAY_MS))
-        gc.disable()  # of what is loaded here nothing is garbage, and to look for some takes a sixth of the time
-        from api.cli import log_reading  # noqa: PLC0415  # it loads libraries with threads: see `helped`
+        gc.disable()  # the modules have no garbage, and searching them for garbage takes a sixth of their loading time
+        from api.cli import log_reading  # noqa: PLC0415  # Arrow loads while the workers' server loads the parsers
         from ingest.imports.importer import Options  # noqa: PLC0415  # the same
 
         gc.freeze()

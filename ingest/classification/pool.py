@@ -1,24 +1,22 @@
-"""User agents told apart by processes of their own: in threads the parsers would take turns at the interpreter."""
+"""Classification of user agents by worker processes: the parsers are Python code, which threads would run in turns."""
 
-import gc
 import multiprocessing
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from multiprocessing.connection import Connection
-from queue import SimpleQueue
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import forkserver
+from threading import Thread
 
 Attributes = tuple[str | None, ...]
 """The columns of `warehouse.schema.CLASSIFICATION` without the user agent, in the order of the schema."""
 Classifier = Callable[[Sequence[str]], list[Attributes]]
 """A function that returns the attributes of each user agent, in the same order."""
 PROCESSES = 2
-TOLD_AT_ONCE = 2_000
-"""User agents that a process is asked for; some 50 ms."""
-END_WAIT_S = 5
+BATCH_USER_AGENTS = 2_000
+"""Number of user agents of a task, which takes some 50 ms."""
 
 
 def classify_many(user_agents: Sequence[str]) -> list[Attributes]:
@@ -29,82 +27,37 @@ def classify_many(user_agents: Sequence[str]) -> list[Attributes]:
 
 
 @contextmanager
-def helped() -> Iterator[Classifier]:
-    """`classify_many`, by processes that are forked here: to be called before this one loads Arrow.
+def worker_processes() -> Iterator[Classifier]:
+    """Return a classifier that runs in PROCESSES worker processes.
 
-    A lock that a thread holds at a fork stays held in the child, and Arrow has threads. The first loads the tables of
-    the parsers while this one loads the libraries, and is forked again when it has them. What one does not tell since
-    it died, this one does. Where a fork is not safe, which is everywhere but on Linux, there are none.
+    They are forked, once there is something to classify, by a server process that starts here: it has no threads, and
+    loads the parsers once while the calling process loads its libraries. If a worker process dies or cannot start, the
+    calling process classifies instead.
     """
-    if sys.platform != "linux":
-        yield classify_many
-        return
-    context = multiprocessing.get_context("fork")
-    ours, theirs = zip(*(context.Pipe() for _ in range(PROCESSES)), strict=True)
-    process = context.Process(target=_serve, args=(theirs, ours), daemon=True)
-    process.start()
-    for end in theirs:
-        end.close()
-    try:
-        free: SimpleQueue[Connection | None] = SimpleQueue()
-        for end in ours:
-            free.put(end)
-        yield lambda user_agents: _shared(free, user_agents)
-    finally:
-        for end in ours:
-            end.close()
-        process.join(END_WAIT_S)  # as soon as each has told what it was asked for
-        process.kill()
-        process.join(END_WAIT_S)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["__main__", "ingest.classification.user_agent"])
+    forkserver.ensure_running()
+    with ProcessPoolExecutor(PROCESSES, context, _prepare_worker) as pool:
+
+        def classify(user_agents: Sequence[str]) -> list[Attributes]:
+            starts = range(0, len(user_agents), BATCH_USER_AGENTS)
+            batches = [user_agents[start : start + BATCH_USER_AGENTS] for start in starts]
+            try:
+                return [each for batch in pool.map(classify_many, batches) for each in batch]
+            except (BrokenProcessPool, EOFError, OSError):  # as when the system has no memory for another process
+                return classify_many(user_agents)
+
+        yield classify
 
 
-def _shared(free: "SimpleQueue[Connection | None]", user_agents: Sequence[str]) -> list[Attributes]:
-    """Told by whichever is free; None stands in the place of a process that died."""
-
-    def ask(some: Sequence[str]) -> list[Attributes]:
-        process = free.get()
-        try:
-            if process is not None:
-                process.send(some)
-                return process.recv()  # type: ignore[no-any-return]  # as `_serve` sends it
-        except (EOFError, OSError):  # it was killed, as by a system that is out of memory
-            process = None
-        finally:
-            free.put(process)
-        return classify_many(some)
-
-    parts = [user_agents[start : start + TOLD_AT_ONCE] for start in range(0, len(user_agents), TOLD_AT_ONCE)]
-    with ThreadPoolExecutor(PROCESSES, "tell") as pool:
-        return [each for part in pool.map(ask, parts) for each in part]
-
-
-def _serve(asked: Sequence[Connection], parents: Sequence[Connection]) -> None:
-    """Answer until the other end is closed, also by its process's death. Ctrl-C, sent to all, is for that one."""
-    for end in parents:
-        end.close()
+def _prepare_worker() -> None:
+    """Leave Ctrl-C to the parent process, and end when the parent process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    classify_many([""])
-    gc.freeze()
-    own, forked = _forked(asked)
-    with suppress(EOFError, OSError):
-        while True:
-            own.send(classify_many(own.recv()))
-    for process in forked:  # else nobody asks for its end where process 1 does not
-        os.waitpid(process, 0)
+    Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _forked(asked: Sequence[Connection]) -> tuple[Connection, list[int]]:
-    """A process for each connection, this one of them; and the ids of those that it forked. Each closes what is
-    another's, else its death is not seen. Where the system allows no more, its connection is closed."""
-    own, *others = asked
-    forked = list[int]()
-    for other in others:
-        with suppress(OSError):
-            forked.append(os.fork())
-            if forked[-1] == 0:
-                for end in asked:
-                    if end is not other:
-                        end.close()
-                return other, []
-        other.close()
-    return own, forked
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

@@ -1,153 +1,92 @@
-"""User agents are told alike by this process and by others, and also if those die."""
+"""Classification by worker processes: the same answers as in this process, also if workers die."""
 
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ingest.classification import pool
-from ingest.classification.pool import classify_many
+from ingest.classification.pool import BATCH_USER_AGENTS, classify_many, worker_processes
 from tests.waiting import until
 from tests.warehouse.site import ROOT
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
-SOME = ["GPTBot/1.3", FIREFOX, "", "curl/8.5", "\N{SNOWMAN}"]
-MANY = [f"{agent} {number}" for number in range(pool.TOLD_AT_ONCE) for agent in SOME]
-linux = pytest.mark.skipif(sys.platform != "linux", reason="there are no other processes")
+FEW = ["GPTBot/1.3", FIREFOX, "", "curl/8.5", "\N{SNOWMAN}"]
+MANY = [f"{user_agent} {number}" for number in range(BATCH_USER_AGENTS) for user_agent in FEW]
 
 
-def others() -> tuple[int, int]:
-    """The process that this one forked, and the one that that did, once it has."""
-    (first,) = multiprocessing.active_children()
-    assert first.pid is not None
-    children = Path(f"/proc/{first.pid}/task/{first.pid}/children")
-    return first.pid, int(until(lambda: children.read_text("ascii")))
+def workers() -> list[int]:
+    return [process.pid for process in multiprocessing.active_children() if process.pid is not None]
 
 
 def is_alive(pid: int) -> bool:
-    """One that ended and that nobody has asked for is not."""
-    return state(pid) not in {"", "Z"}
-
-
-def state(pid: int) -> str:
-    """`Z` of one that nobody has asked for, empty of none."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
-        return ""
+        return False
 
 
-def ticks(pid: int) -> int:
-    """Of a processor, that it has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
-
-
-def await_end(pid: int) -> None:
-    until(lambda: not is_alive(pid))
-
-
-@pytest.fixture
-def no_child_is_left() -> Iterator[None]:
-    yield
-    assert multiprocessing.active_children() == []
-
-
-@pytest.mark.usefixtures("no_child_is_left")
-@pytest.mark.parametrize("user_agents", [[], SOME, MANY], ids=["none", "few", "many"])
-def test_other_processes_say_what_this_one_says_in_the_same_order(user_agents: list[str]) -> None:
-    with pool.helped() as classify:
+@pytest.mark.parametrize("user_agents", [[], FEW, MANY], ids=["none", "few", "many"])
+def test_workers_return_the_answers_of_this_process_in_the_same_order(user_agents: list[str]) -> None:
+    with worker_processes() as classify:
         assert classify(user_agents) == classify_many(user_agents)
+    assert workers() == []
 
 
-@linux
-def test_no_process_outlives_the_help() -> None:
-    with pool.helped():
-        pids = others()
-        assert all(map(is_alive, pids))
-    assert [state(pid) for pid in pids] == ["", ""]
-
-
-@linux
-@pytest.mark.usefixtures("no_child_is_left")
 @pytest.mark.parametrize("killed", [[0], [1], [0, 1]], ids=["first", "second", "both"])
-@pytest.mark.parametrize("user_agents", [SOME, MANY], ids=["few", "many"])
-def test_who_is_left_says_what_a_killed_process_does_not(user_agents: list[str], killed: list[int]) -> None:
-    with pool.helped() as classify:
-        pids = others()
+def test_this_process_classifies_once_a_worker_was_killed(killed: list[int]) -> None:
+    with worker_processes() as classify:
+        classify(MANY)
+        pids = workers()
+        assert len(pids) == 2
         for each in killed:
             os.kill(pids[each], signal.SIGKILL)
-            await_end(pids[each])
-        assert classify(user_agents) == classify_many(user_agents)
-        assert classify(user_agents) == classify_many(user_agents)
+        assert classify(MANY) == classify_many(MANY)
+        assert classify(FEW) == classify_many(FEW)
+    assert workers() == []
 
 
-@linux
-def test_each_process_tells_some_and_ctrl_c_is_not_for_them() -> None:
-    with pool.helped() as classify:
-        pids = others()
+def test_this_process_classifies_if_the_server_of_the_workers_is_killed() -> None:
+    program = (
+        "import os, signal; from multiprocessing import forkserver\n"
+        "from tests.ingest.classification.test_pool import MANY, classify_many, worker_processes\n"
+        "if __name__ == '__main__':\n"
+        "    with worker_processes() as classify:\n"
+        "        os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)\n"
+        "        print(classify(MANY) == classify_many(MANY))\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == "True\n"
+
+
+def test_ctrl_c_does_not_end_the_workers() -> None:
+    with worker_processes() as classify:
+        classify(MANY)
+        pids = workers()
         for pid in pids:
             os.kill(pid, signal.SIGINT)
-        used = [ticks(pid) for pid in pids]
         assert classify(MANY) == classify_many(MANY)
-        assert all(ticks(pid) > before for pid, before in zip(pids, used, strict=True))
+        assert workers() == pids
 
 
-@linux
-def test_one_process_tells_where_the_system_allows_no_second(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    fork, begun = os.fork, os.getpid()
-
-    def fork_once() -> int:
-        if os.getpid() != begun:
-            raise BlockingIOError("Resource temporarily unavailable")
-        return fork()
-
-    monkeypatch.setattr(os, "fork", fork_once)
-    with pool.helped() as classify:
-        (first,) = multiprocessing.active_children()
-        assert first.pid is not None
-        assert classify(MANY) == classify_many(MANY)
-        assert is_alive(first.pid)
-    assert capfd.readouterr().err == ""
-
-
-@linux
-def test_a_process_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "END_WAIT_S", 0.5)
-    with pool.helped():
-        pids = others()
-        os.kill(pids[0], signal.SIGSTOP)
-    for pid in pids:
-        await_end(pid)
-
-
-@linux
-def test_other_processes_end_with_this_one_when_it_is_killed() -> None:
+def test_workers_end_when_their_parent_is_killed() -> None:
     program = (
-        "import os, signal, threading, time; from ingest.classification import pool\n"
-        "from tests.ingest.classification.test_pool import MANY, others\n"
-        "with pool.helped() as classify:\n"
-        "    print(*others(), flush=True)\n"
-        "    threading.Thread(target=classify, args=(MANY * 4,)).start(); time.sleep(0.2)\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)"
+        "import os, signal; from tests.ingest.classification.test_pool import MANY, worker_processes, workers\n"
+        "if __name__ == '__main__':\n"
+        "    with worker_processes() as classify:\n"
+        "        classify(MANY)\n"
+        "        print(*workers(), flush=True)\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    # Its output is a pipe that all hold: it ends when all have.
+    # The workers inherit the pipe of its standard output, which reaches its end when all have ended.
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=120, check=False
     )
     assert done.returncode == -signal.SIGKILL
-    assert len(done.stdout.split()) == 2
-    assert done.stderr == ""
-
-
-def test_nothing_with_threads_is_loaded_before_the_fork() -> None:
-    program = "import sys, api.cli.main, api.cli.log_import; print(sorted({'pyarrow', 'sqlalchemy'} & {*sys.modules}))"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert len(pids) == 2
+    until(lambda: not any(map(is_alive, pids)))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ingest.formats import detect
 from ingest.formats.detect import Format
-from ingest.formats.request import DEFAULT_PAGES
+from ingest.formats.page_filter import DEFAULT_PAGES
 from ingest.imports import chunk
 from ingest.imports.chunk import LINE_BYTES_MAX, Block, ParseResult, join, parse, split
 from ingest.imports.files import unpack
