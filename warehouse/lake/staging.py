@@ -1,7 +1,7 @@
-"""Many rows at once into Parquet files in the folders of both tables, before any commit.
+"""Staged files: many rows, written as Parquet files into the folders of both tables before any commit.
 
-They are counted once a hot batch that names them is stored: from then on every reader has them, and the loader puts
-them into the tables' own logs. What is never named, because its writer was killed, a vacuum finds and removes.
+The rows count once the hot log has a batch that names the files. From then on every query includes them, and the loader
+adds the files to the Delta logs of the tables. If the writer is killed before, a vacuum removes the files.
 """
 
 import time
@@ -22,26 +22,21 @@ from warehouse.lake import delta_table
 from warehouse.schema import DAILY_VIEWS
 
 _STATISTICS = {"hits": ["project_id", "path", "ts"], "daily_views": ["project_id", "path", "date"]}
-"""Those of the order of a file: no query skips row groups by another, and they cost a third of the writing."""
+"""Columns with statistics: those by which a file is sorted, because no query skips row groups by another column.
+Statistics of all columns would take a third of the time of writing."""
 
 _ENCODINGS = {"ts": "DELTA_BINARY_PACKED"}
-"""Of columns that a dictionary would only make larger: so `hits` is a sixth smaller, and sooner written."""
+"""Encodings of columns whose values are mostly distinct. A file of `hits` is a sixth smaller than with a dictionary."""
 
-_WRITTEN_AT_ONCE = 65_536
-"""Values of a column: fewer take longer."""
+_WRITE_BATCH_VALUES = 65_536
+"""Number of values that the Parquet writer encodes at a time; smaller batches are slower."""
 
 THREADS = 2
-"""That write at once."""
-
-NUMBER_BITS = 63
-"""Of a number that stands for the values of several columns."""
-
-_COUNTED_BITS = 12
-"""By so many bits numbers are sorted at once."""
+"""Number of threads that write files."""
 
 
 class StagedFile(msgspec.Struct, frozen=True):
-    """One file: its path within the table's folder, the value of the partition column, its size and rows."""
+    """A file: path within the table's folder, value of the partition column, size in bytes, and number of rows."""
 
     path: str
     partition: str
@@ -50,13 +45,13 @@ class StagedFile(msgspec.Struct, frozen=True):
 
 
 class Staged(msgspec.Struct, frozen=True):
-    """The files that hold one set of rows, for each table."""
+    """The files of one set of rows, for each table."""
 
     hits: tuple[StagedFile, ...]
     daily_views: tuple[StagedFile, ...]
 
     def files(self, spec: delta_table.Spec, folder: Path) -> tuple[delta_table.File, ...]:
-        """Those of a table, as its folder has them."""
+        """Return the files of a table, with their paths in its folder."""
         staged = self.hits if spec is delta_table.HITS_TABLE else self.daily_views
         return tuple(
             delta_table.File(str(folder / file.path), file.partition, file.bytes, file.rows) for file in staged
@@ -64,28 +59,34 @@ class Staged(msgspec.Struct, frozen=True):
 
 
 def stage(root: Path, rows: pa.Table) -> Staged:
-    """Write rows of the columns of `schema.HOT`, texts dictionary-encoded or not, sorted; `sync` before naming them."""
-    dated = _dated(rows)
+    """Write rows with the columns of `schema.HOT` to sorted files; texts may be dictionary-encoded.
+
+    Call `sync` before a transaction names the files.
+    """
+    encoded = _encoded(rows)
     with ThreadPoolExecutor(THREADS, "stage") as pool:
-        counted = pool.submit(_counted, dated)
-        hits = pool.map(partial(_write, root, delta_table.HITS_TABLE), _parts(_sorted(dated), "date"))
-        daily_views = pool.map(partial(_write, root, delta_table.DAILY_VIEWS_TABLE), _parts(counted.result(), "month"))
+        views = pool.submit(_daily_views, encoded)
+        hits = pool.map(partial(_write, root, delta_table.HITS_TABLE), _parts(_sorted(encoded), "date"))
+        daily_views = pool.map(partial(_write, root, delta_table.DAILY_VIEWS_TABLE), _parts(views.result(), "month"))
         return Staged(tuple(hits), tuple(daily_views))
 
 
 def sync(root: Path, staged: Staged) -> None:
-    """Wait until staged files are on the disk. Apart from writing them: who writes the next need not wait."""
+    """Wait until staged files are on the disk.
+
+    Separate from `stage`, which can write the next files meanwhile.
+    """
     for spec in delta_table.TABLES:
         files = [Path(file.path) for file in staged.files(spec, root / spec.name)]
-        for path in (*files, *{file.parent for file in files}, root / spec.name):  # each names those before it
+        for path in (*files, *{file.parent for file in files}, root / spec.name):  # each folder after its entries
             disk.sync(path)
 
 
 def require_fresh(root: Path, staged: Staged) -> None:
-    """Make sure, in the transaction that names staged files, that no vacuum takes them for forgotten ones.
+    """Require, in the transaction that names staged files, that no vacuum has removed them or is about to.
 
     Raises:
-        StagedTooLong: they were written so long ago that one may have, as when a process was suspended in between.
+        StagedTooLong: they are missing or too old, for example because the process was suspended in between.
     """
     oldest_s = time.time() - delta_table.GRACE_H * 3600 / 2
     for spec in delta_table.TABLES:
@@ -93,140 +94,71 @@ def require_fresh(root: Path, staged: Staged) -> None:
             path = Path(file.path)
             if not path.exists() or path.stat().st_mtime < oldest_s:
                 raise StagedTooLong(
-                    "this stood still for so long that what it had written may be gone: run it again, and it goes on "
-                    "from what is stored"
+                    "this was suspended for so long that a vacuum may have removed what it wrote: run it again, and it "
+                    "continues after what is stored"
                 )
 
 
-def _dated(rows: pa.Table) -> pa.Table:
-    """With the UTC day, and each text by its place in a dictionary: nothing below compares the texts of two rows."""
-    columns = {name: _encoded(column) for name, column in zip(rows.column_names, rows.columns, strict=True)}
-    ordered = {name: _ordered(columns[name]) for name in ("project_id", "path")}
-    return pa.table({**columns, **ordered, "date": pc.cast(columns["ts"], pa.date32())})
+def _encoded(rows: pa.Table) -> pa.Table:
+    """Return the rows with their UTC day, and with dictionary-encoded texts.
+
+    The dictionaries of the sort keys are sorted, so that their indices have the order of the texts.
+    """
+    columns = {name: _dictionary(column) for name, column in zip(rows.column_names, rows.columns, strict=True)}
+    columns |= {name: _with_sorted_dictionary(columns[name]) for name in ("project_id", "path")}
+    return pa.table({**columns, "date": columns["ts"].cast(pa.date32())})
 
 
-def _encoded(column: pa.ChunkedArray) -> pa.Array:
+def _dictionary(column: pa.ChunkedArray) -> pa.Array:
     if pa.types.is_string(column.type):
         column = column.dictionary_encode()
     return column.unify_dictionaries().combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
-def _ordered(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
-    """With its dictionary sorted, so that the order of the places is that of the texts."""
-    order = pc.sort_indices(encoded.dictionary)
-    place_of = pc.sort_indices(order).cast(pa.int32())
-    return pa.DictionaryArray.from_arrays(place_of.take(encoded.indices), encoded.dictionary.take(order))
+def _with_sorted_dictionary(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    order = pc.sort_indices(column.dictionary)
+    index_of = pc.sort_indices(order).cast(pa.int32())
+    return pa.DictionaryArray.from_arrays(index_of.take(column.indices), column.dictionary.take(order))
 
 
-def _sorted(dated: pa.Table) -> pa.Table:
-    """In the order of a file, of each day."""
-    order = _order(dated)
-    columns = {name: _taken(dated[name].combine_chunks(), order) for name in dated.column_names}
-    return pa.table(columns)
+def _indices(encoded: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return columns with the indices of texts in place of the texts, which take longer to compare."""
+    columns = {name: encoded[name].chunk(0) for name in names}
+    return pa.table({name: getattr(column, "indices", column) for name, column in columns.items()})
 
 
-def _order(dated: pa.Table) -> pa.Array:
-    """The places of the rows by day, project, path and time: stably by one after the other, the last first.
-
-    A log mostly is in the order of time, and Arrow counts values that are few, which is soon done.
-    """
-    ts = dated["ts"].combine_chunks()
-    is_in_time = not pc.any(pc.less(ts[1:], ts[:-1])).as_py()
-    order = None if is_in_time else pc.array_sort_indices(ts)
-    for key in (dated["path"].combine_chunks(), dated["project_id"].combine_chunks(), _days(dated)):
-        by = pc.array_sort_indices(key.indices if order is None else key.indices.take(order))
-        order = by if order is None else order.take(by)
-    return order
+def _sorted(encoded: pa.Table) -> pa.Table:
+    keys = ["date", "project_id", "path", "ts"]
+    order = pc.sort_indices(_indices(encoded, keys), [(key, "ascending") for key in keys])
+    return pa.table({name: _take(encoded[name].chunk(0), order) for name in encoded.column_names})
 
 
-def _taken(column: pa.Array, order: pa.Array) -> pa.Array:
-    """Several columns of a log have one value in all rows, or none."""
+def _take(column: pa.Array, order: pa.Array) -> pa.Array:
+    """Return the column in another order, without a copy if all rows have one value or none, as in several columns."""
     is_one = pa.types.is_dictionary(column.type) and len(column.dictionary) == 1 and column.null_count == 0
     return column if is_one or column.null_count == len(column) else column.take(order)
 
 
-def _days(dated: pa.Table) -> pa.DictionaryArray:
-    return _ordered(dated["date"].combine_chunks().dictionary_encode())
-
-
-def _counted(dated: pa.Table) -> pa.Table:
-    """Views of each day, project, path, traffic and agent, in the order of a file."""
-    days = _days(dated)
-    months = pc.strftime(days.dictionary, format="%Y-%m").dictionary_encode()
-    columns = {
-        "month": pa.DictionaryArray.from_arrays(months.indices.take(days.indices), months.dictionary),
-        **{name: dated[name].combine_chunks() for name in ("project_id", "path")},
-        "date": days,
-        **{name: dated[name].combine_chunks() for name in ("traffic", "agent")},
+def _daily_views(encoded: pa.Table) -> pa.Table:
+    """Return the number of views of each day, project, path, traffic and agent, in the order of a file."""
+    keys = ["project_id", "path", "date", "traffic", "agent"]
+    groups = _indices(encoded, keys).group_by(keys).aggregate([([], "count_all")]).rename_columns([*keys, "views"])
+    groups = groups.append_column("month", pc.strftime(groups["date"], format="%Y-%m"))
+    groups = groups.sort_by([(key, "ascending") for key in ("month", *keys)]).combine_chunks()
+    columns = {name: groups[name].chunk(0) for name in groups.column_names}
+    columns |= {
+        name: pa.DictionaryArray.from_arrays(columns[name], encoded[name].chunk(0).dictionary)
+        for name in keys
+        if name != "date"
     }
-    codes = _runs(columns) if sum(map(_bits, columns.values())) <= NUMBER_BITS else _groups(columns)
-    found = {
-        name: pa.DictionaryArray.from_arrays(codes[name], column.dictionary) for name, column in columns.items()
-    } | {"views": codes["views"]}
-    found["date"] = found["date"].dictionary_decode()
-    return pa.table({name: found[name] for name in DAILY_VIEWS.names})
-
-
-def _runs(columns: dict[str, pa.DictionaryArray]) -> dict[str, pa.Array]:
-    """The places of each distinct row's values in the columns' dictionaries, in their order, and how many rows it is.
-
-    One number stands for all of these, and its order is theirs: several columns take several times as long.
-    """
-    bits = sum(map(_bits, columns.values()))
-    runs = pc.run_end_encode(_ascending(_packed(list(columns.values())), bits), run_end_type=pa.int64())
-    rest, found = runs.values, {"views": pc.pairwise_diff(runs.run_ends)}
-    found["views"] = pc.fill_null(found["views"], runs.run_ends[0]) if len(runs.run_ends) else found["views"]
-    for name in reversed(columns):
-        bits = _bits(columns[name])
-        found[name] = pc.subtract(pc.bit_wise_and(rest, _scalar((1 << bits) - 1)), _scalar(1)).cast(pa.int32())
-        if columns[name].null_count:
-            found[name] = pc.if_else(pc.less(found[name], _scalar(0)), pa.scalar(None, pa.int32()), found[name])
-        rest = pc.shift_right(rest, _scalar(bits))
-    return found
-
-
-def _groups(columns: dict[str, pa.DictionaryArray]) -> dict[str, pa.Array]:
-    """What `_runs` says, nulls last, of more values than a number tells apart: all the days of two centuries, say."""
-    places = pa.table({name: column.indices for name, column in columns.items()})
-    groups = places.group_by(list(columns)).aggregate([([], "count_all")]).rename_columns([*columns, "views"])
-    ordered = groups.sort_by([(name, "ascending") for name in columns])
-    return {name: ordered[name].combine_chunks() for name in ordered.column_names}
-
-
-def _packed(columns: Sequence[pa.DictionaryArray]) -> pa.Array:
-    """For each row a number of its places in these columns' dictionaries, from 1, 0 for null; the first is highest."""
-    packed = _scalar(0)
-    for column in columns:
-        code = pc.add(column.indices.cast(pa.int64()), _scalar(1))
-        packed = pc.add(pc.shift_left(packed, _scalar(_bits(column))), code.fill_null(0) if code.null_count else code)
-    return packed
-
-
-def _scalar(number: int) -> pa.Scalar:
-    """Of the type that a number of Python's is taken for: Arrow looks for a package each time that it has to guess."""
-    return pa.scalar(number, pa.int64())
-
-
-def _bits(column: pa.DictionaryArray) -> int:
-    return len(column.dictionary).bit_length()
-
-
-def _ascending(numbers: pa.Array, bits: int) -> pa.Array:
-    """Sorted by some of their bits after the other: few values are counted, in a fifth of the time comparing takes."""
-    for shift in range(0, bits, _COUNTED_BITS):
-        digits = pc.bit_wise_and(pc.shift_right(numbers, _scalar(shift)), _scalar((1 << _COUNTED_BITS) - 1))
-        numbers = numbers.take(pc.array_sort_indices(digits))
-    return numbers
+    return pa.table({name: columns[name] for name in DAILY_VIEWS.names})
 
 
 def _parts(rows: pa.Table, column: str) -> Iterator[tuple[str, pa.Table]]:
-    """The rows, which are in the order of `column`, by its values; without it, as Delta's files are."""
-    values = rows[column].combine_chunks()
-    is_encoded = pa.types.is_dictionary(values.type)
-    runs = pc.run_end_encode(values.indices if is_encoded else values)
-    distinct = values.dictionary.take(runs.values) if is_encoded else runs.values
+    """Yield the rows of each value of a column, by which they are sorted. The column is left out: the folder has it."""
+    runs = pc.run_end_encode(rows[column].combine_chunks())
     start = 0
-    for value, end in zip(distinct.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+    for value, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
         yield str(value), rows.slice(start, end - start).drop_columns([column])
         start = end
 
@@ -242,20 +174,23 @@ def _write(root: Path, spec: delta_table.Spec, part: tuple[str, pa.Table]) -> St
     pq.write_table(
         columns,
         file,
-        compression="lz4",  # until compaction: zstd takes a sixth longer and saves as much
-        write_batch_size=_WRITTEN_AT_ONCE,
+        compression="lz4",  # until compaction; zstd is a sixth smaller and takes a sixth longer
+        write_batch_size=_WRITE_BATCH_VALUES,
         row_group_size=delta_table.ROW_GROUP_ROWS,
         write_statistics=_STATISTICS[spec.name],
         use_dictionary=encoded,
         column_encoding={name: _ENCODINGS[name] for name in schema.names if name in _ENCODINGS},
-        store_schema=False,  # a reader finds texts, not the dictionaries that they were written from
+        store_schema=False,  # or readers would get dictionaries in place of texts
     )
     return StagedFile(relative, value, file.stat().st_size, rows.num_rows)
 
 
 def _compact(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns of a file, those that are never null said to be so. One whose dictionary has more texts than there
-    are rows is without it: all of it would be in the file."""
+    """Return the columns of a file, with their nullability.
+
+    A column whose dictionary has more than half as many texts as the part has rows is decoded, because the file would
+    have the whole dictionary, with the texts of other parts.
+    """
     columns = {name: rows[name].combine_chunks() for name in schema.names}
     for name, column in columns.items():
         if pa.types.is_dictionary(column.type) and len(column.dictionary) > rows.num_rows // 2:
