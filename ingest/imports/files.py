@@ -3,11 +3,14 @@
 import bz2
 import gzip
 import lzma
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from glob import glob
+from io import FileIO
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, BinaryIO
 
 from ingest.errors import InvalidLog
@@ -89,6 +92,14 @@ def size(name: str) -> int | None:
     return None if is_stream(name) else Path(name).stat().st_size
 
 
+@contextmanager
+def _read_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ReadFailed(error.errno, error.strerror) from None
+
+
 class _CountedFile:
     """A file that reports the size of each read, and whose first MAGIC_BYTES are known before the first read."""
 
@@ -110,11 +121,24 @@ class _CountedFile:
         self._on_bytes(len(data))
         return data
 
+    @property
+    def is_regular(self) -> bool:
+        return isinstance(self._file, FileIO) and S_ISREG(os.fstat(self._file.fileno()).st_mode)
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return bytes of a regular file without moving its position, and without reporting them."""
+        with _read_errors():
+            return os.pread(self._file.fileno(), size, offset)
+
+    def continue_at(self, offset: int, count: int) -> None:
+        """Move to an offset, and report `count` bytes before it as read."""
+        self._file.seek(offset)
+        self._first = b""
+        self._on_bytes(count)
+
     def _read(self, size: int) -> bytes:
-        try:
+        with _read_errors():
             return self._file.read(size) or b""
-        except OSError as error:
-            raise ReadFailed(error.errno, error.strerror) from None
 
     def readable(self) -> bool:
         return True
