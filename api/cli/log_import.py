@@ -14,8 +14,8 @@ from ingest.imports.files import STDIN
 
 AUTO = "auto"
 PURGE_DELAY_MS = 1_000
-"""Time after which Arrow's allocator returns free memory to the system, in milliseconds. Its default of 10 ms returns
-the memory of each block before the next block needs it, which takes 10% of the time of an import."""
+"""Time after which Arrow's allocator returns free memory to the system, in milliseconds. With its default of 10 ms each
+block needs new memory from the system, which takes a tenth of the time of an import."""
 
 
 @click.command("import")

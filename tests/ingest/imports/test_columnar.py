@@ -1,11 +1,8 @@
 """Lines read by columns, with those that are left to the parser, say what the parser alone says of every line."""
 
-import gc
-import weakref
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -16,7 +13,7 @@ from ingest.errors import InvalidLine
 from ingest.formats import detect
 from ingest.formats.page_filter import DEFAULT_PAGES, Pages, page_view
 from ingest.hits.hit import Hit
-from ingest.imports import columnar, request_cache
+from ingest.imports import columnar
 from ingest.imports.chunk import LINE_BYTES_MAX
 from ingest.imports.columnar import SHAPES
 from ingest.imports.request_cache import RequestCache
@@ -316,43 +313,6 @@ def test_lines_of_several_zones_are_at_their_times() -> None:
     assert len({ts_us for _, ts_us, *_ in by_columns(lines, "combined", PAGES)[0]}) == 3
 
 
-def test_full_memory_is_begun_anew_and_let_go_without_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
-    pages = Pages(include=("/of-this-test",))
-    block = b"".join(line(b"GET /%d HTTP/1.1" % number) + b"\n" for number in range(21))
-    memory = request_cache.request_cache(pages)
-    columnar.parse(block, SHAPES["combined"], memory)
-    assert request_cache.request_cache(pages) is memory
-    monkeypatch.setattr(request_cache, "CACHED_MAX", 20)
-    old = weakref.ref(memory)
-    gc.disable()
-    try:
-        del memory
-        assert request_cache.request_cache(pages) is not old()
-        assert old() is None
-    finally:
-        gc.enable()
-
-
-def test_memory_of_many_bytes_is_full() -> None:
-    memory = RequestCache(DEFAULT_PAGES)
-    long = line(b"GET /" + b"a" * 8_000 + b" HTTP/1.1") + b"\n"
-    columnar.parse(long, SHAPES["combined"], memory)
-    assert not memory.is_full
-    many = b"".join(long.replace(b"/aaaa", b"/%04d" % number) for number in range(4_400))
-    columnar.parse(many, SHAPES["combined"], memory)
-    assert memory.is_full
-
-
-def test_queries_that_say_nothing_do_not_fill_a_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_cache, "CACHED_MAX", 5)
-    memory = RequestCache(DEFAULT_PAGES)
-    targets = [b"/a?b=%d" % number for number in range(100)] + [b"/a?c?d#%d" % number for number in range(100)]
-    lines = [line(b"GET " + target + b" HTTP/1.1") for target in targets]
-    columns = columnar.parse(b"".join(each + b"\n" for each in lines), SHAPES["combined"], memory)
-    assert Counter(columns.views["path"].to_pylist()) == {"/a": 200}
-    assert not memory.is_full
-
-
 @pytest.mark.parametrize(
     "target",
     [
@@ -403,19 +363,6 @@ def test_long_field_among_others_is_what_the_parser_says(odd: bytes) -> None:
     for name, make in (("combined", bytes), ("common", lambda combined: combined.rsplit(b' "', 2)[0])):
         lines = [make(each) for each in (*[line()] * 50, odd, *[line()] * 50)]
         assert by_columns(lines, name, PAGES) == by_the_parser(lines, name, PAGES)
-
-
-def test_threads_are_told_the_same_of_the_same_requests() -> None:
-    memory = RequestCache(DEFAULT_PAGES)
-    blocks = [[line(b"GET /%d HTTP/1.1" % ((first + n) % 700)) for n in range(200)] for first in range(0, 2_100, 7)]
-    with ThreadPoolExecutor(6) as pool:
-        found = list(
-            pool.map(lambda lines: columnar.parse(b"\n".join([*lines, b""]), SHAPES["combined"], memory), blocks)
-        )
-    for lines, columns in zip(blocks, found, strict=True):
-        assert [f"GET {path} HTTP/1.1".encode() for path in columns.views["path"].to_pylist()] == [
-            each.split(b'"')[1] for each in lines
-        ]
 
 
 def test_no_line_is_no_view() -> None:
