@@ -38,13 +38,6 @@ def _compact(column: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(used.indices, column.dictionary.take(used.dictionary))
 
 
-def concatenated(texts: pa.Array) -> bytes:
-    """Return the bytes of all texts, one after the other."""
-    offsets = pa.Array.from_buffers(pa.int32(), len(texts) + 1, [None, texts.buffers()[1]], offset=texts.offset)
-    start, end = offsets[0].as_py(), offsets[-1].as_py()
-    return texts.buffers()[2].slice(start, end - start).to_pybytes() if start < end else b""
-
-
 def one_array(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array, without a copy if it has one chunk."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

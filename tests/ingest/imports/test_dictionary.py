@@ -3,11 +3,10 @@
 from collections import Counter
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.imports.dictionary import TEXTS, compact, concatenated, map_values, one_array, replace
+from ingest.imports.dictionary import TEXTS, compact, map_values, one_array, replace
 
 texts = st.lists(st.sampled_from(["", "-", "a", "b", "ü", None]), max_size=8)
 columns = st.lists(st.tuples(texts, st.integers(0, 3)), max_size=4)
@@ -51,10 +50,3 @@ def test_each_text_is_asked_about_once_and_none_about_nothing() -> None:
 
     assert map_values(column(["abc", None, "", "abc"]), say, pa.int8()).to_pylist() == [3, None, 0, 3]
     assert asked == ["abc", ""]
-
-
-@pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
-@pytest.mark.parametrize("rows", [slice(0), slice(1), slice(1, 3), slice(2, None), slice(None)])
-def test_content_is_of_the_rows_of_a_slice(kind: pa.DataType, rows: slice) -> None:
-    of = ["ab", "", "ü", "c"]
-    assert concatenated(pa.array(of, kind)[rows]) == "".join(of[rows]).encode()
