@@ -8,7 +8,7 @@ import pytest
 
 from ingest.errors import LedgerIncomplete
 from ingest.formats import detect
-from ingest.formats.request import DEFAULT_PAGES
+from ingest.formats.page_filter import DEFAULT_PAGES
 from ingest.imports import prefetch
 from ingest.imports.chunk import Block, ParseResult
 from ingest.imports.fingerprint import Fingerprint, fingerprint
