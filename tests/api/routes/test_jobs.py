@@ -337,7 +337,7 @@ def test_unavailable_database_is_a_503_with_a_delay_and_nothing_is_stored(
                 ):
                     assert kind(response) == (503, "overloaded")
                     assert int(response.headers["retry-after"]) > 0
-                    assert response.json()["detail"] == "the control database does not response"
+                    assert response.json()["detail"] == "the control database does not answer"
                 way.restore()
                 assert agent.get(f"/job/{id}").json()["status"] == "active"
             assert len(agent.get("/jobs").json()["jobs"]) == 1
