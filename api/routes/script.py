@@ -21,7 +21,7 @@ _HEADERS = {
 }
 
 
-async def beacon(request: Request) -> Response:
+async def script(request: Request) -> Response:
     """Respond to GET /beacon.js."""
     if matches_etag(request, _HEADERS["ETag"]):
         return Response(status_code=304, headers=_HEADERS)
@@ -35,7 +35,7 @@ OPERATIONS = (
         id="script",
         method="GET",
         path="/beacon.js",
-        handler=beacon,
+        handler=script,
         tag="Send",
         summary="The script for a site's pages",
         description="""\
