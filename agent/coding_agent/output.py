@@ -11,10 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 LINE_BYTES_MAX = 16 * 1024 * 1024
+"""Maximum size of a parsed line, in bytes."""
 TAIL_BYTES = 64 * 1024
+"""Size of the stored end of the output, in bytes."""
 SUMMARY_CHARACTERS = 4000
+"""Maximum length of a summary."""
 REASON_CHARACTERS = 500
+"""Maximum length of the output that a failure reason quotes."""
 SESSION_CHARACTERS = 200
+"""Maximum length of a session id; a longer one is dropped."""
 
 MAYBE_EVENT = re.compile(rb"^[ \t\r]*\{.*$", re.MULTILINE)
 """Lines that may be JSON objects."""
@@ -30,7 +35,9 @@ class Record:
     session: str | None = None
     summary: str = ""
     is_done: bool = False
+    """The agent reported success."""
     error: str | None = None
+    """The reason why the agent reported a failure."""
 
 
 EventParser = Callable[[Record, Event], Record]

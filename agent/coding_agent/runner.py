@@ -20,6 +20,7 @@ from agent.sandbox.gateway import FAILING_S_MAX, Gateway
 from agent.sandbox.watchdog import Watchdog
 
 PORT_INSIDE = 8765
+"""Port of the model server in the sandbox."""
 CORES_COUNTED = 4
 """Factor between the time limit and the CPU limit of a process: a process with so many busy threads can use its whole
 time limit."""

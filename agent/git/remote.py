@@ -52,7 +52,7 @@ class Remote:
 
     @property
     def base(self) -> str:
-        """The short name of the branch."""
+        """Return the short name of the branch."""
         return self.ref.removeprefix("refs/heads/")
 
     @property

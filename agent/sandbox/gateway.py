@@ -21,7 +21,9 @@ from agent.sandbox.bounded_server import BoundedHandler, BoundedServer, RequestT
 REQUEST_BYTES_MAX = 64 * 1024 * 1024
 """Maximum size of a request body, in bytes."""
 REQUESTS_AT_ONCE = 16
+"""Maximum number of concurrent requests to the model server."""
 CONNECT_S = 10
+"""Timeout of a connection attempt, in seconds."""
 READ_S = 600.0
 """Timeout of a response, in seconds: a model may need minutes for its first token."""
 BODY_S = 600.0
@@ -113,7 +115,7 @@ class Gateway:
         request = self._client.build_request(method, url, headers=headers, content=body)
         with self._slots:
             try:
-                response = self._headers_of(request)
+                response = self._start(request)
                 try:
                     yield response
                 finally:
@@ -123,7 +125,7 @@ class Gateway:
                 raise
 
     def record_response(self, status: int, message: str) -> None:
-        """Record the fault that a response shows. 429 is not a failure of the turn: agents wait and retry."""
+        """Record the fault that a response shows. 429 does not count towards `has_failed`: agents wait and retry."""
         if status < 300:
             self._set_fault(None, counts=False)
         elif status in KEY_REFUSED:
@@ -147,7 +149,7 @@ class Gateway:
             yield text[:end]
         yield delayed
 
-    def _headers_of(self, request: httpx.Request) -> httpx.Response:
+    def _start(self, request: httpx.Request) -> httpx.Response:
         assert self._client is not None
         with self._lock:
             self._unanswered += 1

@@ -49,7 +49,7 @@ class Watchdog:
 
     @property
     def reason(self) -> str | None:
-        """The reason why the turn must stop, or None. A watchdog thread that has died is a reason too."""
+        """Return the reason why the turn must stop, or None. A watchdog thread that has died is a reason too."""
         assert self._thread is not None
         if self._reason is None and not self._thread.is_alive() and not self._ends.is_set():
             return "the use of memory and disk could not be measured"

@@ -81,7 +81,7 @@ def test_agent_without_sessions_receives_the_earlier_prompts(job: Job) -> None:
 
 
 def test_agent_with_an_empty_home_receives_the_earlier_prompts(job: Job, tmp_path: Path) -> None:
-    """The home is empty after another machine took over. A program of the preset's name records its input."""
+    """Empty the home, as after a move to another machine. A program of the preset's name records its input."""
     tools = _tool(tmp_path, "opencode", 'echo "$@" > arguments; cat > prompt')
     options = {
         "preset": "opencode",

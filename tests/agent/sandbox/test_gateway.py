@@ -96,7 +96,7 @@ def test_key_split_over_chunks_is_redacted(tmp_path: Path) -> None:
 
 
 def test_response_is_streamed(tmp_path: Path) -> None:
-    """The model server sends the second event only after the first has arrived at the client."""
+    """Let the model server send the second event only after the first has arrived at the client."""
     arrived = threading.Event()
 
     def events(handler: BaseHTTPRequestHandler) -> None:
