@@ -7,9 +7,12 @@
 - `agent`: The command `project agent`: the configuration of a project's agent jobs.
 - `lake`: The commands that work on the lake: `flush`, `compact`, `rebuild`, `reclassify`, `retention` and `doctor`.
 - `recover`: The command `recover`: a data folder that lost a store, or part of a table.
-- `sql`: The commands that read: `classify`, `sql` and `files`.
-- `log_import`: The command `import`: access logs into the lake, once or as they grow.
-- `log_reading`: What the command `import` does, shows while it does it, and tells in the end.
-- `progress`: What the command `import` shows on a terminal: its progress, and a table in the end.
-- `output`: The output of a command: tables on a terminal, JSON when piped.
+- `files`: The command `files`: the Parquet files of a table.
+- `questions`: The commands that answer: `classify` and `sql`.
+- `log_import`: The command `import`: imports access logs once, or follows them.
+- `log_reading`: Runs the command `import`: imports or follows logs, and prints the summary.
+- `progress`: Terminal output of the command `import`: a progress bar, and a table of the summary.
+- `os_errors`: Sentences for errors of the operating system; Python prints "[Errno 2] No such file or directory:
+  '/x'".
+- `output`: What the command line prints: pleasant on a terminal, JSON when piped.
 """

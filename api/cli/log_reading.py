@@ -1,4 +1,4 @@
-"""What the command `import` does, shows while it does it, and tells in the end."""
+"""Runs the command `import`: imports or follows logs, and prints the summary."""
 
 import logging
 import signal
@@ -37,9 +37,9 @@ def run(
     classifier: Classifier,
     despite_loss: bool,
 ) -> None:
-    """Read the logs, those that grow until Ctrl-C, and show what they said.
+    """Import or follow the logs, and print the summary.
 
-    `despite_loss`: also lines that may have been imported before the record of imported logs was lost.
+    `despite_loss` imports lines that may have been imported before the record of imported logs was lost.
     """
     began = time.monotonic()
     if options.is_growing:
@@ -53,21 +53,23 @@ def run(
         if not despite_loss:
             options = replace(options, ledger_from_us=ledger_from_us(settings))
         if options.is_growing:
-            found = _follow(settings, project_id, names, options, check)
+            summary = _follow(settings, project_id, names, options, check)
         else:
-            found = _import(settings, project_id, names, options, classifier, check)
+            summary = _import(settings, project_id, names, options, classifier, check)
     seconds = time.monotonic() - began
     if sys.stdout.isatty():
-        from api.cli import progress  # noqa: PLC0415  # see there
+        from api.cli import progress  # noqa: PLC0415  # it loads Rich
 
-        progress.show(found, seconds, options.is_dry_run)
+        progress.show(summary, seconds, options.is_dry_run)
     else:
-        click.echo(msgspec.json.encode(_told(found, seconds, options.is_dry_run)))
+        click.echo(msgspec.json.encode(_summary_json(summary, seconds, options.is_dry_run)))
 
 
 def _checked(settings: Settings, project_id: str) -> AbstractContextManager[Check]:
-    """A check that the project is still there: its views and what was read of its logs are erased together, so that
-    an import that went on would bring the views back."""
+    """Return a check that the project still exists.
+
+    Deleting a project erases its views and its ledger; an import that continued would store the views again.
+    """
     if settings.database_url == folder.sqlite_url(settings.control):
         return project_check.sqlite_check(settings.control, project_id)
     return project_check.engine_check(settings.database_url, project_id)
@@ -90,18 +92,18 @@ def _import(  # what to read, where to, and how
 def _progress(size: int | None) -> AbstractContextManager[Callable[[int, int], None]]:
     if not sys.stderr.isatty():
         return nullcontext(lambda count, lines: None)
-    from api.cli import progress  # noqa: PLC0415  # see there
+    from api.cli import progress  # noqa: PLC0415  # it loads Rich
 
     return progress.progress(size)
 
 
 def _follow(settings: Settings, project_id: str, names: Sequence[str], options: Options, check: Check) -> Summary:
-    """With the upkeep that a service would do, so that this command may run alone or beside one."""
-    from api.maintenance import Maintenance  # noqa: PLC0415  # it brings half of the service with it
+    """Follow the logs, with the maintenance tasks of a service, because the command may run without one."""
+    from api.maintenance import Maintenance  # noqa: PLC0415  # it loads half of the service
 
-    ends: list[int] = []  # not an Event: its lock may be held where a handler finds the program
+    stop_signals: list[int] = []  # not an Event, whose lock the interrupted code may hold
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda given, _: ends.append(given))
+        signal.signal(number, lambda received, _: stop_signals.append(received))
     files.require_readable([file for file in files.expand(names) if Path(file).exists()])
     maintenance = Maintenance(settings)
     maintenance.start()
@@ -112,7 +114,7 @@ def _follow(settings: Settings, project_id: str, names: Sequence[str], options: 
             follow(
                 run,
                 names,
-                lambda seconds: _is_over(ends, seconds),
+                lambda seconds: _wait(stop_signals, seconds),
                 LOG.info,
             )
             return run.summary
@@ -120,18 +122,19 @@ def _follow(settings: Settings, project_id: str, names: Sequence[str], options: 
         maintenance.close()
 
 
-def _is_over(ends: list[int], seconds: float) -> bool:
-    if not ends:
+def _wait(stop_signals: list[int], seconds: float) -> bool:
+    """Wait, and return whether a signal has stopped the command."""
+    if not stop_signals:
         time.sleep(seconds)
-    return bool(ends)
+    return bool(stop_signals)
 
 
-def _told(found: Summary, seconds: float, is_dry_run: bool) -> dict[str, Any]:
-    """What an import did, for a program."""
+def _summary_json(summary: Summary, seconds: float, is_dry_run: bool) -> dict[str, Any]:
+    """Return the summary as it is printed if the output is piped."""
     return {
-        **{field.name: getattr(found, field.name) for field in fields(found)},
-        "page_views": found.page_views,
+        **{field.name: getattr(summary, field.name) for field in fields(summary)},
+        "page_views": summary.page_views,
         "dry_run": is_dry_run,
         "seconds": round(seconds, 3),
-        "lines_per_s": round(found.lines / seconds),
+        "lines_per_s": round(summary.lines / seconds),
     }

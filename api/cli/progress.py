@@ -1,6 +1,6 @@
-"""What the command `import` shows on a terminal: its progress, and a table in the end.
+"""Terminal output of the command `import`: a progress bar, and a table of the summary.
 
-Apart from what it does, which needs none of the library that draws them.
+A module of its own, because an import without a terminal does not need to load Rich.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,10 @@ from ingest.imports.chunk import Summary
 
 @contextmanager
 def progress(size: int | None) -> Iterator[Callable[[int, int], None]]:
-    """A bar over so many bytes, gone in the end; to be told of bytes as they are read, and of lines."""
+    """Show a progress bar until the context ends; call the function with each number of bytes and lines read.
+
+    `size` is the total in bytes; None if it is not known.
+    """
     bar = Progress(
         BarColumn(),
         TaskProgressColumn(),
@@ -46,22 +49,22 @@ class _Speed(TextColumn):
         return f"{lines:,} lines, {lines / max(task.elapsed or 0, 0.001):,.0f} lines/s"
 
 
-def show(found: Summary, seconds: float, is_dry_run: bool) -> None:
-    """Lines, page views by who made them, and skipped lines by reason."""
+def show(summary: Summary, seconds: float, is_dry_run: bool) -> None:
+    """Print the number of lines, of page views by traffic and agent, and of skipped lines by reason."""
     rows: list[tuple[object, ...]] = [
-        ("lines", found.lines),
-        ("page views", found.page_views),
-        ("  human", found.human),
-        ("  AI", found.ai),
-        *((f"    {agent}", views) for agent, views in found.agents.most_common()),
-        ("  other bots", found.bot),
-        ("skipped", sum(found.skipped.values())),
-        *((f"  {reason.replace('_', ' ')}", lines) for reason, lines in found.skipped.most_common()),
-        *((f"    {file}:{number}", reason) for file, number, reason in found.malformed),
-        *([("read before", found.known)] if found.known else []),
-        *((f"format of {file}", form) for file, form in found.formats.items()),
-        *((f"not read: {file}", reason) for file, reason in found.unreadable.items()),
+        ("lines", summary.lines),
+        ("page views", summary.page_views),
+        ("  human", summary.human),
+        ("  AI", summary.ai),
+        *((f"    {agent}", views) for agent, views in summary.agents.most_common()),
+        ("  other bots", summary.bot),
+        ("skipped", sum(summary.skipped.values())),
+        *((f"  {reason.replace('_', ' ')}", lines) for reason, lines in summary.skipped.most_common()),
+        *((f"    {file}:{number}", reason) for file, number, reason in summary.malformed),
+        *([("read before", summary.known)] if summary.known else []),
+        *((f"format of {file}", form) for file, form in summary.formats.items()),
+        *((f"not read: {file}", reason) for file, reason in summary.unreadable.items()),
         ("seconds", f"{seconds:.1f}"),
-        ("lines/s", round(found.lines / seconds)),
+        ("lines/s", round(summary.lines / seconds)),
     ]
     OUT.print(table(("", "count"), rows, title="Dry run: nothing is stored" if is_dry_run else None))

@@ -70,9 +70,9 @@ class Source:
     def _read_exact_lines(self) -> bytes:
         """Return the lines of the next block of a plain file, read up to the last line end of the block.
 
-        Without the two copies of each block that `peek` and `take` make, an import of 1,000,000 lines takes 0.4 s less
-        of 2.9 s of processor time. Return nothing near the end of the file, or if the file changes meanwhile; the bytes
-        are then read in the general way.
+        Without the two copies of each block that `peek` and `take` make, reading 1,000,000 lines (218 MB) takes 0.06 s
+        of processor time instead of 0.34 s. Return nothing near the end of the file, or if the file changes meanwhile;
+        the bytes are then read in the general way.
         """
         if self.packing or self._is_ended or len(self._ahead) >= BLOCK_BYTES or not self._file.is_regular:
             return b""
