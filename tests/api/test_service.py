@@ -24,6 +24,7 @@ from api.cli.main import main
 from tests.running import COMMAND, Running, new_job, new_key, readership_process
 from tests.waiting import each_alone, until
 from warehouse.control import database
+from warehouse.lake import delta_table
 
 NO_TLS = False  # for `verify`: otherwise each client reads all certificates first, which takes 20 ms
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -343,6 +344,7 @@ def test_client_that_disconnects_is_no_error(service: Running) -> None:
 
 def test_full_backlog_refuses_posts_until_the_hot_log_is_loaded(start: Callable[..., Running]) -> None:
     service = start(READERSHIP_BACKLOG_ROWS_MAX="10000", READERSHIP_LOAD_EVERY_S="3600")
+    until((service.data / "lake" / delta_table.LAST_VACUUM).exists)  # the first vacuum loads the hot log
     assert service.post(9_995 * [view("/a")]).status_code == 202
     refused = service.post(6 * [view("/a")])
     problem(refused, 503)
