@@ -7,12 +7,9 @@
 - `agent`: The command `project agent`: the configuration of a project's agent jobs.
 - `lake`: The commands that work on the lake: `flush`, `compact`, `rebuild`, `reclassify`, `retention` and `doctor`.
 - `recover`: The command `recover`: a data folder that lost a store, or part of a table.
-- `files`: The command `files`: the Parquet files of a table.
-- `questions`: The commands that answer: `classify` and `sql`.
+- `sql`: The commands that answer questions: `sql`, `files` and `classify`.
 - `log_import`: The command `import`: imports access logs once, or follows them.
 - `log_reading`: Runs the command `import`: imports or follows logs, and prints the summary.
 - `progress`: Terminal output of the command `import`: a progress bar, and a table of the summary.
-- `os_errors`: Sentences for errors of the operating system; Python prints "[Errno 2] No such file or directory:
-  '/x'".
-- `output`: What the command line prints: pleasant on a terminal, JSON when piped.
+- `output`: Output of the commands: tables on a terminal, JSON when piped.
 """
