@@ -1,4 +1,4 @@
-"""Lines read by columns, with those that are left to the parser, say what the parser alone says of every line."""
+"""Parsing by columns, with the remaining lines left to the parser, gives the result of the parser alone."""
 
 from codecs import BOM_UTF8
 from collections import Counter
@@ -27,20 +27,20 @@ Views = Counter[tuple[object, ...]]
 
 
 def by_the_parser(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, Counter[str]]:
-    """The views of lines, and how many were skipped for each reason: one line after the other."""
+    """Return the views of lines that are parsed one by one, and the number of skipped lines by reason."""
     parse = detect.named(name, ()).parse
     views: Views = Counter()
     skipped: Counter[str] = Counter()
     for each in lines:
         try:
             request = parse(each[:LINE_BYTES_MAX])
-            found = page_view(request, pages) if request else "not_a_request"
+            view = page_view(request, pages) if request else "not_a_request"
         except InvalidLine:
-            found = "malformed"
-        if isinstance(found, Hit):
-            views[found.path, found.ts_us, found.user_agent, found.referrer, found.utm_source, found.status] += 1
+            view = "malformed"
+        if isinstance(view, Hit):
+            views[view.path, view.ts_us, view.user_agent, view.referrer, view.utm_source, view.status] += 1
         else:
-            skipped[found] += 1
+            skipped[view] += 1
     return views, skipped
 
 
@@ -65,7 +65,7 @@ def common(request: bytes = b"GET /a HTTP/1.1", **fields: bytes) -> bytes:
     return line(request, **fields).rsplit(b' "', 2)[0]
 
 
-# Generated lines: each field is plain three times of four
+# Generated lines: most fields are plain, at most two of a line are odd
 
 plain_paths = st.sampled_from([b"/", b"/a", b"/a/b/", b"/index.html", b"/a.css", b"/feed.xml", b"/admin/x", b"/a?x=1"])
 odd_targets = st.sampled_from(
@@ -159,13 +159,13 @@ ends = st.sampled_from(
 
 @st.composite
 def near_lines(draw: st.DrawFn, make: Callable[..., bytes]) -> bytes:
-    """A line of which one or two fields are odd, or that is cut, or with something after it."""
+    """Return a line with up to two odd fields, which may be truncated or have text after its end."""
     odd = draw(st.lists(st.sampled_from([*fields, "request"]), max_size=2))
-    given = {name: draw(fields[name]) for name in odd if name != "request"}
+    values = {name: draw(fields[name]) for name in odd if name != "request"}
     request = draw(requests) if "request" in odd else b"GET " + draw(plain_paths) + b" HTTP/1.1"
-    made = make(request, **given) + draw(ends)
-    at = draw(st.integers(0, len(made))) if draw(st.integers(0, 9)) == 0 else len(made)
-    return made[:at]
+    whole = make(request, **values) + draw(ends)
+    end = draw(st.integers(0, len(whole))) if draw(st.integers(0, 9)) == 0 else len(whole)
+    return whole[:end]
 
 
 junk = st.one_of(
@@ -182,15 +182,13 @@ uncommon = st.builds(common, plain_paths.map(lambda path: b"GET " + path + b" HT
 
 @settings(deadline=None, derandomize=True, max_examples=200)
 @given(st.lists(anything | plain | hosted | uncommon, min_size=1, max_size=12), st.sampled_from(sorted(SHAPES)))
-def test_columns_and_parser_together_say_of_every_line_what_the_parser_alone_says(
-    lines: list[bytes], name: str
-) -> None:
+def test_columns_and_parser_together_give_the_result_of_the_parser_alone(lines: list[bytes], name: str) -> None:
     assert by_columns(lines, name, PAGES) == by_the_parser(lines, name, PAGES)
 
 
 @pytest.mark.parametrize(("name", "make"), [("combined", line), ("vhost-combined", vhost), ("common", common)])
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
-def test_plain_lines_are_taken_by_columns(name: str, make: Callable[..., bytes], end: bytes) -> None:
+def test_plain_lines_are_parsed_by_columns(name: str, make: Callable[..., bytes], end: bytes) -> None:
     lines = [make(), make(b"POST /b HTTP/2"), make(b"GET /c?q HTTP/1.0", status=b"404", size=b"-"), make(user=b"ana")]
     columns = columnar.parse(b"".join(each + end for each in lines), SHAPES[name], RequestCache(DEFAULT_PAGES))
     assert (columns.lines, columns.unparsed, columns.skipped) == (4, [], {"method": 1, "status": 1})
@@ -198,7 +196,7 @@ def test_plain_lines_are_taken_by_columns(name: str, make: Callable[..., bytes],
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_no_line_makes_up_for_the_quote_that_another_is_without(name: str) -> None:
+def test_missing_quote_of_a_line_is_not_replaced_by_a_quote_of_another_line(name: str) -> None:
     make = {"combined": line, "vhost-combined": vhost, "common": common}[name]
     cut = {"combined": make()[:-1], "vhost-combined": make()[:-1], "common": make().replace(b'1.1"', b"1.1")}[name]
     others = [
@@ -224,7 +222,7 @@ def test_no_line_makes_up_for_the_quote_that_another_is_without(name: str) -> No
             assert by_columns(lines, name, PAGES) == by_the_parser(lines, name, PAGES), lines
 
 
-def test_lines_with_escaped_quotes_are_left_and_all_others_taken() -> None:
+def test_lines_with_escaped_quotes_are_left_to_the_parser_and_plain_lines_are_not() -> None:
     escaped = [line(referrer=b'a\\"b'), line(user_agent=b'\\"'), line(b'GET /a\\" HTTP/1.1'), b'\\"', b'\\"' * 9]
     others = [line(), line(user_agent=b"a\\\\x22"), line(), line(b"GET /\\x22 HTTP/1.1")]
     for lines in (
@@ -241,7 +239,7 @@ def test_lines_with_escaped_quotes_are_left_and_all_others_taken() -> None:
 
 
 @pytest.mark.parametrize("odd", [b"", line()[:-1], line() + b'"', line(referrer=b'\\"')])
-def test_odd_line_is_the_one_that_is_left_in_a_large_block(odd: bytes) -> None:
+def test_only_the_odd_lines_of_a_large_block_are_left_to_the_parser(odd: bytes) -> None:
     lines = [line(b"GET /%d HTTP/1.1" % number) for number in range(20_000)]
     places = [0, 1, 9_999, 10_000, 10_001, 19_999]
     for place in places:
@@ -250,7 +248,7 @@ def test_odd_line_is_the_one_that_is_left_in_a_large_block(odd: bytes) -> None:
     assert (columns.lines, columns.unparsed, columns.views.num_rows) == (20_000, places, 20_000 - len(places))
 
 
-def test_sample_log_is_taken_by_columns_but_for_a_few_odd_lines() -> None:
+def test_sample_log_is_parsed_by_columns_except_for_a_few_odd_lines() -> None:
     block = SAMPLE.read_bytes()
     columns = columnar.parse(block, SHAPES["combined"], RequestCache(DEFAULT_PAGES))
     lines = block.split(b"\n")[:-1]
@@ -270,43 +268,43 @@ ODD = [
 
 
 @pytest.mark.parametrize(("name", "make"), [("combined", line), ("vhost-combined", vhost), ("common", common)])
-@pytest.mark.parametrize("asked", [{}, {"request": b"POST /a HTTP/1.1"}, {"status": b"404"}])
-def test_line_of_which_one_field_is_odd_is_what_the_parser_says_whatever_was_asked(
-    name: str, make: Callable[..., bytes], asked: dict[str, bytes]
+@pytest.mark.parametrize("changed", [{}, {"request": b"POST /a HTTP/1.1"}, {"status": b"404"}])
+def test_line_with_one_odd_field_gives_the_result_of_the_parser_for_any_method_and_status(
+    name: str, make: Callable[..., bytes], changed: dict[str, bytes]
 ) -> None:
     for odd in ODD:
-        said = make(**{**asked, **odd})
-        assert by_columns([said], name, PAGES) == by_the_parser([said], name, PAGES), said[:300]
+        odd_line = make(**{**changed, **odd})
+        assert by_columns([odd_line], name, PAGES) == by_the_parser([odd_line], name, PAGES), odd_line[:300]
 
 
 @pytest.mark.parametrize("text", [b"\r", b"a\r", b"\x00", b"\x7f", b"\t", b"\xff", b" ", b"", b"\xef\xbf\xbd"])
-def test_odd_field_alone_is_what_the_parser_says(text: bytes) -> None:
-    for said in (line(referrer=text), line(user_agent=text), line(b"GET /" + text + b" HTTP/1.1")):
-        assert by_columns([said], "combined", PAGES) == by_the_parser([said], "combined", PAGES)
+def test_single_line_with_an_odd_field_gives_the_result_of_the_parser(text: bytes) -> None:
+    for odd_line in (line(referrer=text), line(user_agent=text), line(b"GET /" + text + b" HTTP/1.1")):
+        assert by_columns([odd_line], "combined", PAGES) == by_the_parser([odd_line], "combined", PAGES)
 
 
 @pytest.mark.parametrize("field", ["referrer", "user_agent"])
-def test_field_about_its_limit_is_what_the_parser_says_wherever_the_line_stands(field: str) -> None:
-    found = Counter[str]()
+def test_field_near_its_maximum_length_gives_the_result_of_the_parser_anywhere_in_a_block(field: str) -> None:
+    skipped = Counter[str]()
     for before in (0, 40, 79, 81):
         for characters in (8_191, 8_192, 8_193, 12_000, 16_384, 16_385):
             lines = [line(b"GET /%d HTTP/1.1" % number) for number in range(before)]
             lines.append(line(**{field: b"a" * characters}))
             assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES)
-            found += by_the_parser(lines, "combined", PAGES)[1]
-    assert found == {"malformed": {"referrer": 16, "user_agent": 4}[field]}
+            skipped += by_the_parser(lines, "combined", PAGES)[1]
+    assert skipped == {"malformed": {"referrer": 16, "user_agent": 4}[field]}
 
 
 @pytest.mark.parametrize(
     "magic", [b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd", b"BZh9", b"\xef\xbb\xbf"]
 )
-def test_block_that_begins_as_packed_data_does_is_lines_all_the_same(magic: bytes) -> None:
+def test_block_that_begins_like_compressed_data_is_parsed_as_lines(magic: bytes) -> None:
     lines = [line(host=magic + b"a"), line(b"GET /b HTTP/1.1")]
     assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES)
     assert by_columns(lines, "combined", PAGES)[0].total() == 2
 
 
-def test_lines_of_several_zones_are_at_their_times() -> None:
+def test_time_is_parsed_in_the_zone_of_its_line() -> None:
     zones = (b"+0000", b"-0730", b"+0200", b"+0000")
     lines = [line(time=b"15/Sep/2026:12:00:00 " + zone) for zone in zones]
     assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES)
@@ -329,7 +327,7 @@ def test_lines_of_several_zones_are_at_their_times() -> None:
         "/?" + "b" * 3_000,
     ],
 )
-def test_query_is_what_the_parser_says(target: str) -> None:
+def test_request_with_a_query_gives_the_result_of_the_parser(target: str) -> None:
     for method in ("GET", "POST", "get", "G3T"):
         for end in (" HTTP/1.1", " HTTP/2", " HTTP/1", "", " HTTP", " x HTTP/1.1"):
             lines = [line(f"{method} {target}{end}".encode()), line()]
@@ -339,8 +337,7 @@ def test_query_is_what_the_parser_says(target: str) -> None:
 @pytest.mark.parametrize(
     "first", [line(), line(host=b"a\\b"), line(user=b"ana"), line(size=b"-"), b"", line(time=b"-")]
 )
-def test_line_before_or_after_others_is_what_the_parser_says(first: bytes) -> None:
-    """Whether all lines are plain is seen by the bytes of all: those of one do not make up for another's."""
+def test_odd_line_before_or_after_others_gives_the_result_of_the_parser(first: bytes) -> None:
     others = [line(host=b""), line(host=b"a b"), line(host=b"["), line(host=b" "), line(user=b"-["), line(user=b"- -"),
               line(size=b""), line(size=b" "), line(size=b"1 "), line(size=b"1-"), line(size=b"- "), line(host=b"\x7f"),
               line(user=b""), line(host=b"a - - [b")]  # fmt: skip
@@ -359,12 +356,12 @@ def test_line_before_or_after_others_is_what_the_parser_says(first: bytes) -> No
         line(size=b"9" * 7_000),
     ],
 )
-def test_long_field_among_others_is_what_the_parser_says(odd: bytes) -> None:
+def test_long_field_among_ordinary_lines_gives_the_result_of_the_parser(odd: bytes) -> None:
     for name, make in (("combined", bytes), ("common", lambda combined: combined.rsplit(b' "', 2)[0])):
         lines = [make(each) for each in (*[line()] * 50, odd, *[line()] * 50)]
         assert by_columns(lines, name, PAGES) == by_the_parser(lines, name, PAGES)
 
 
-def test_no_line_is_no_view() -> None:
+def test_empty_block_has_no_page_view() -> None:
     columns = columnar.parse(b"", SHAPES["combined"], RequestCache(DEFAULT_PAGES))
     assert (columns.lines, columns.views.num_rows, columns.unparsed) == (0, 0, [])
