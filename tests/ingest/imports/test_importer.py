@@ -1,4 +1,4 @@
-"""A log's page views are in the lake when the import returns, every line accounted for."""
+"""When an import returns, the page views of its logs are in the lake, and every line is counted."""
 
 import bz2
 import gzip
@@ -38,9 +38,9 @@ GPTBOT = b"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBo
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterable[Site]:
-    made = Site(tmp_path / "data")
-    yield made
-    made.close()
+    opened = Site(tmp_path / "data")
+    yield opened
+    opened.close()
 
 
 def imported(
@@ -62,7 +62,8 @@ def paths(site: Site) -> Counter[str]:
 
 
 def assert_is_the_sample(site: Site, summary: Summary) -> None:
-    """The import's own count and the report of the lake are those that were worked out beside the log."""
+    """Check the summary of the import and the report of the lake against the expected counts of the sample log's
+    generator."""
     assert (summary.lines, summary.page_views, summary.bot) == (
         EXPECTED["lines"],
         EXPECTED["page_views"],
@@ -85,14 +86,14 @@ def test_sample_log_gives_the_expected_views(site: Site) -> None:
 def test_sample_log_gives_the_expected_views_of_every_day(site: Site) -> None:
     imported(site, SAMPLE)
     reports = site.reports()
-    found = {}
+    days = {}
     for day in (date(2026, 9, 1) + timedelta(days=number) for number in range(-1, 31)):
         midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
         ranking = reports.ranking("site", midnight, midnight + timedelta(days=1), RECEIVED)
-        found[str(day)] = {"human": ranking.human, "ai": ranking.ai}
+        days[str(day)] = {"human": ranking.human, "ai": ranking.ai}
     reports.close()
     outside = {"human": 0, "ai": 0}
-    assert found == {"2026-08-31": outside, **EXPECTED["by_day"], "2026-10-01": outside}
+    assert days == {"2026-08-31": outside, **EXPECTED["by_day"], "2026-10-01": outside}
 
 
 def test_sample_log_gives_the_expected_views_of_every_agent(site: Site) -> None:
@@ -111,7 +112,7 @@ PACKINGS: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
-def test_packed_log_gives_the_same_in_one_piece_or_two_whatever_its_name(
+def test_compressed_log_of_two_parts_gives_the_same_views_under_any_name(
     site: Site, tmp_path: Path, packing: str
 ) -> None:
     packed = tmp_path / "access.log.1"
@@ -121,12 +122,12 @@ def test_packed_log_gives_the_same_in_one_piece_or_two_whatever_its_name(
     assert_is_the_sample(site, imported(site, packed))
 
 
-def test_log_on_standard_input_gives_the_same(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_on_standard_input_gives_the_same_views(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SAMPLE.read_bytes())))
     assert_is_the_sample(site, imported(site, "-"))
 
 
-def test_log_in_a_pipe_gives_the_same(site: Site, tmp_path: Path) -> None:
+def test_log_in_a_pipe_gives_the_same_views(site: Site, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=lambda: pipe.write_bytes(SAMPLE.read_bytes()))
@@ -135,13 +136,13 @@ def test_log_in_a_pipe_gives_the_same(site: Site, tmp_path: Path) -> None:
     writer.join()
 
 
-def test_log_cut_into_files_gives_the_same(site: Site, tmp_path: Path) -> None:
+def test_log_split_into_files_gives_the_same_views(site: Site, tmp_path: Path) -> None:
     lines = SAMPLE.read_bytes().split(b"\n")[:-1]
     files = [written(tmp_path / f"{first}.log", *lines[first : first + 999]) for first in range(0, len(lines), 999)]
     assert_is_the_sample(site, imported(site, *files))
 
 
-def test_row_of_a_log_says_where_it_came_from_and_when(site: Site, tmp_path: Path) -> None:
+def test_row_of_a_log_has_its_source_and_its_times(site: Site, tmp_path: Path) -> None:
     imported(site, written(tmp_path / "log", line(b"GET /a/?utm_source=x HTTP/1.1", user_agent=GPTBOT)))
     (read,) = site.stored(delta_table.HITS_TABLE)
     names = ("project_id", "source", "received_at", "ts", "path", "status", "utm_source", "event_id", "agent")
@@ -166,15 +167,15 @@ def test_last_line_may_lack_its_end(site: Site, tmp_path: Path, end: bytes) -> N
     assert paths(site) == {"/a": 1, "/b": 1}
 
 
-def test_empty_file_is_no_line(site: Site, tmp_path: Path) -> None:
+def test_empty_file_has_no_lines(site: Site, tmp_path: Path) -> None:
     for name, content in (("empty", b""), ("empty.gz", gzip.compress(b""))):
         (tmp_path / name).write_bytes(content)
-        found = imported(site, tmp_path / name)
-        assert found == Summary(formats=found.formats)
+        summary = imported(site, tmp_path / name)
+        assert summary == Summary(formats=summary.formats)
     assert site.stored(delta_table.HITS_TABLE) == []
 
 
-def test_malformed_lines_are_counted_and_the_first_few_shown_with_their_places(site: Site, tmp_path: Path) -> None:
+def test_malformed_lines_are_counted_and_the_first_are_described_by_file_and_number(site: Site, tmp_path: Path) -> None:
     one = written(tmp_path / "one.log", line(), b"no", line(b"POST /a HTTP/1.1"), b"", b"no", line())
     two = written(tmp_path / "two.log", *[line(b"GET /b HTTP/1.1")] * 12, line(time=b"yesterday"), *[b"no"] * 10)
     summary = imported(site, one, two)
@@ -185,9 +186,7 @@ def test_malformed_lines_are_counted_and_the_first_few_shown_with_their_places(s
     assert all(reason for _, _, reason in summary.malformed)
 
 
-def test_lines_are_numbered_as_they_stand_in_the_file_although_those_before_were_known(
-    site: Site, tmp_path: Path
-) -> None:
+def test_malformed_line_is_numbered_in_its_file_after_known_lines(site: Site, tmp_path: Path) -> None:
     file = written(tmp_path / "log", line(), line(), line())
     imported(site, file)
     with file.open("ab") as log:
@@ -198,7 +197,7 @@ def test_lines_are_numbered_as_they_stand_in_the_file_although_those_before_were
 
 
 @pytest.mark.parametrize("content", [[b"no"] * 99 + [line()] * 51, [line()] * 51 + [b"no"] * 149])
-def test_log_of_which_most_lines_are_malformed_stops_with_a_hint_and_nothing_is_kept(
+def test_mostly_malformed_log_is_refused_with_a_hint_and_stores_nothing(
     site: Site, tmp_path: Path, content: list[bytes]
 ) -> None:
     file = written(tmp_path / "odd.log", *content)
@@ -208,10 +207,10 @@ def test_log_of_which_most_lines_are_malformed_stops_with_a_hint_and_nothing_is_
     assert site.stored(delta_table.HITS_TABLE) == []
 
 
-def test_log_of_which_most_lines_are_malformed_is_told_with_the_first_of_them(
+def test_error_of_a_mostly_malformed_log_names_its_first_malformed_lines(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By file and line, also those of stretches that were stored before, and none of another file."""
+    """The error also names lines of chunks that were stored before, and no line of another file."""
     monkeypatch.setattr(source, "BLOCK_BYTES", 1_000)
     monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", 1)
     good = written(tmp_path / "good.log", *[line()] * 9, b"odd")
@@ -219,21 +218,23 @@ def test_log_of_which_most_lines_are_malformed_is_told_with_the_first_of_them(
     with pytest.raises(InvalidLog) as raised:
         imported(site, good, bad, options=Options("combined"))
     first = "; ".join(f"{bad}:{number}: not a line of combined format" for number in (10, 20, 21))
-    said = f"most lines of {bad} are malformed as combined: {first}. Name its format with --format: "
-    assert str(raised.value).startswith(said)
+    beginning = f"most lines of {bad} are malformed as combined: {first}. Name its format with --format: "
+    assert str(raised.value).startswith(beginning)
 
 
 @pytest.mark.parametrize(
     "format", [None, "combined", '$remote_addr - - [$time_local] "$request" $status 0 "-" "$http_user_agent"']
 )
-def test_log_of_a_site_that_scanners_visit_is_read_to_its_end(site: Site, tmp_path: Path, format: str | None) -> None:
+def test_log_with_mostly_tls_and_empty_requests_is_read_to_its_end(
+    site: Site, tmp_path: Path, format: str | None
+) -> None:
     scanned = [line(request, status=b"400", size=b"0", user_agent=b"-") for request in (rb"\x16\x03\x01", b"", b"-")]
     file = written(tmp_path / "log", *scanned * 60, line(size=b"0"))
     assert imported(site, file, options=Options(format)).skipped == {"not_a_request": 180}
     assert paths(site) == {"/a": 1}
 
 
-def test_log_of_no_known_format_stops_with_a_hint(site: Site, tmp_path: Path) -> None:
+def test_log_of_unknown_format_is_refused_with_a_hint(site: Site, tmp_path: Path) -> None:
     with pytest.raises(UnknownFormat, match="no known format.*begins with no.*--format"):
         imported(site, written(tmp_path / "log", b"no", b"no", line()))
 
@@ -244,34 +245,34 @@ def test_log_of_no_known_format_stops_with_a_hint(site: Site, tmp_path: Path) ->
 )
 @pytest.mark.parametrize("after", [0, 1])
 @pytest.mark.parametrize("is_dry_run", [False, True])
-def test_error_of_one_file_of_several_names_it_and_says_what_is_stored(
+def test_error_of_one_of_several_files_names_the_file_and_the_stored_page_views(
     site: Site, tmp_path: Path, content: bytes, format: str | None, after: int, is_dry_run: bool
 ) -> None:
     before = [] if format in ("$msec", "clf") else [written(tmp_path / "1.log", *[line()] * 4)]
     odd = written(tmp_path / "2.log", content)
     last = [written(tmp_path / "3.log", line(b"GET /after HTTP/1.1"))] * after
-    with pytest.raises((UnknownFormat, InvalidFormat, InvalidLog)) as told:
+    with pytest.raises((UnknownFormat, InvalidFormat, InvalidLog)) as raised:
         imported(site, *before, odd, odd, *last, options=Options(format, is_dry_run=is_dry_run))
-    (note,) = told.value.__notes__
+    (note,) = raised.value.__notes__
     assert note == (
         f"{odd} is file {1 + len(before)} of {len(before) + 2 + after}; {'would be ' if is_dry_run else ''}stored from "
         f"the files before it: {4 * len(before)} page views; the files after it are not read"
     )
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
     assert site.waiting() == (0 if is_dry_run else 4 * len(before))
 
 
-def test_error_of_the_last_or_only_file_says_nothing_of_files_after_it(site: Site, tmp_path: Path) -> None:
+def test_error_of_the_last_or_only_file_names_no_files_after_it(site: Site, tmp_path: Path) -> None:
     fine, odd = written(tmp_path / "1.log", line()), written(tmp_path / "2.log", b"no")
-    with pytest.raises(UnknownFormat, match=re.escape(f"{odd} is of no known format")) as told:
+    with pytest.raises(UnknownFormat, match=re.escape(f"{odd} is of no known format")) as raised:
         imported(site, fine, odd)
-    assert told.value.__notes__ == [f"{odd} is file 2 of 2; stored from the files before it: 1 page view"]
-    with pytest.raises(UnknownFormat, match=re.escape(f"{odd} is of no known format")) as told:
+    assert raised.value.__notes__ == [f"{odd} is file 2 of 2; stored from the files before it: 1 page view"]
+    with pytest.raises(UnknownFormat, match=re.escape(f"{odd} is of no known format")) as raised:
         imported(site, odd)
-    assert not hasattr(told.value, "__notes__")
+    assert not hasattr(raised.value, "__notes__")
 
 
-def test_log_of_which_few_new_lines_are_all_malformed_goes_on(site: Site, tmp_path: Path) -> None:
+def test_known_log_with_few_malformed_new_lines_is_imported(site: Site, tmp_path: Path) -> None:
     file = written(tmp_path / "log", *[line()] * 60)
     imported(site, file)
     with file.open("ab") as log:
@@ -279,7 +280,7 @@ def test_log_of_which_few_new_lines_are_all_malformed_goes_on(site: Site, tmp_pa
     assert imported(site, file).skipped == {"malformed": 99}
 
 
-def test_format_that_is_named_is_the_one_that_counts(site: Site, tmp_path: Path) -> None:
+def test_log_is_parsed_in_the_format_of_the_options(site: Site, tmp_path: Path) -> None:
     file = written(tmp_path / "log", b'1789475696.0 "GET /a HTTP/1.1" 200 "-" "GPTBot/1.3"')
     summary = imported(site, file, options=Options('$msec "$request" $status "$http_referer" "$http_user_agent"'))
     assert (summary.ai, summary.agents) == (1, {"GPTBot": 1})
@@ -298,7 +299,7 @@ CLOUDFRONT = b"""#Version: 1.0
     "until", [b"", b"#Version: 1.0\n", b"/1.3\n", b"1.3\n#Fie", b"cs-uri-stem date ti", b"\n/b", b"3\n/c"]
 )
 @pytest.mark.parametrize("block_bytes", [100, 8_000])
-def test_grown_log_is_read_by_the_last_header_of_what_was_read_before(
+def test_new_lines_are_parsed_by_the_last_header_of_the_known_lines(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, until: bytes, block_bytes: int
 ) -> None:
     monkeypatch.setattr(source, "BLOCK_BYTES", block_bytes)
@@ -311,20 +312,18 @@ def test_grown_log_is_read_by_the_last_header_of_what_was_read_before(
     assert paths(site) == {"/a": 1, "/b": 1, "/c": 1}
 
 
-def test_dry_run_tells_the_same_and_stores_nothing(site: Site, tmp_path: Path) -> None:
+def test_dry_run_returns_the_summary_of_an_import_and_stores_nothing(site: Site, tmp_path: Path) -> None:
     files = (SAMPLE, written(tmp_path / "log", line()), SAMPLE)
-    told = imported(site, *files, options=Options(is_dry_run=True))
+    summary = imported(site, *files, options=Options(is_dry_run=True))
     assert site.waiting() == 0
     assert list(site.root.rglob("*.parquet")) == []
-    assert imported(site, *files) == told
-    assert told.known == EXPECTED["lines"]
+    assert imported(site, *files) == summary
+    assert summary.known == EXPECTED["lines"]
     assert imported(site, *files, options=Options(is_dry_run=True)).lines == 0
 
 
 @pytest.mark.parametrize("more", [0, 1, LINE_BYTES_MAX, 3 * LINE_BYTES_MAX + 7])
-def test_line_too_long_to_be_one_is_one_malformed_line_whatever_it_ends_in(
-    site: Site, tmp_path: Path, more: int
-) -> None:
+def test_line_over_its_maximum_size_is_one_malformed_line_with_any_end(site: Site, tmp_path: Path, more: int) -> None:
     long = b"x" * (LINE_BYTES_MAX + more)
     hidden = long + line(b"GET /hidden HTTP/1.1")
     file = written(tmp_path / "log", long, line(), hidden, b"no", line(), line(), line())
@@ -334,9 +333,9 @@ def test_line_too_long_to_be_one_is_one_malformed_line_whatever_it_ends_in(
     assert paths(site) == {"/a": 4}
 
 
-def test_line_without_an_end_does_not_fill_the_memory(tmp_path: Path) -> None:
-    """More than an import of a few lines has loaded, whose most is told by the system: what getrusage tells has that of
-    the process that began this one."""
+def test_line_of_500_mib_takes_less_than_50_mib_of_memory(tmp_path: Path) -> None:
+    """The baseline is the peak after an import of a few lines. It is read from /proc, because the peak of getrusage
+    includes that of the parent process."""
     good = b"\n".join([line()] * 9) + b"\n"
     few, endless = tmp_path / "few.log", tmp_path / "endless.gz"
     few.write_bytes(good)
@@ -344,8 +343,8 @@ def test_line_without_an_end_does_not_fill_the_memory(tmp_path: Path) -> None:
     program = (
         "import re, sys; from pathlib import Path; from tests.warehouse.site import Site; "
         "from tests.ingest.imports.test_importer import imported; site = Site(Path(sys.argv[1])); "
-        "most = lambda: int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1]); "
-        "imported(site, sys.argv[2]); before = most(); imported(site, sys.argv[3]); print(most() - before)"
+        "peak_kib = lambda: int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1]); "
+        "imported(site, sys.argv[2]); before = peak_kib(); imported(site, sys.argv[3]); print(peak_kib() - before)"
     )
     command = [sys.executable, "-c", program, tmp_path / "other", few, endless]
     grown_kib = int(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
@@ -353,7 +352,7 @@ def test_line_without_an_end_does_not_fill_the_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["missing.log", "missing.log.gz", "missing*.log"])
-def test_missing_file_is_told_before_anything_of_the_others_is_kept(site: Site, tmp_path: Path, missing: str) -> None:
+def test_missing_file_is_reported_before_another_file_is_stored(site: Site, tmp_path: Path, missing: str) -> None:
     file = written(tmp_path / "log", *[line()] * 9)
     with pytest.raises(FileNotFoundError, match=re.escape(missing)):
         imported(site, file, tmp_path / missing)
@@ -361,14 +360,14 @@ def test_missing_file_is_told_before_anything_of_the_others_is_kept(site: Site, 
     assert site.stored(delta_table.HITS_TABLE) == []
 
 
-def test_folder_is_told_with_what_to_give_before_anything_is_kept(site: Site, tmp_path: Path) -> None:
+def test_folder_is_refused_with_a_hint_before_another_file_is_stored(site: Site, tmp_path: Path) -> None:
     file = written(tmp_path / "log", line())
     with pytest.raises(InvalidLog, match=r"is a folder: name the files in it, such as '.*/\*\.log\*'"):
         imported(site, file, tmp_path)
     assert site.stored(delta_table.HITS_TABLE) == []
 
 
-def test_pattern_is_the_files_that_match_it_and_no_folder(site: Site, tmp_path: Path) -> None:
+def test_pattern_imports_the_matching_files_and_no_folder(site: Site, tmp_path: Path) -> None:
     written(tmp_path / "a.log", line(b"GET /a HTTP/1.1"))
     (tmp_path / "b.log.gz").write_bytes(gzip.compress(line(b"GET /b HTTP/1.1")))
     written(tmp_path / "c[1].log", line(b"GET /c HTTP/1.1"))
@@ -378,39 +377,39 @@ def test_pattern_is_the_files_that_match_it_and_no_folder(site: Site, tmp_path: 
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
-@pytest.mark.parametrize("damage", ["cut", "spoilt"])
-def test_packed_log_that_is_not_whole_is_told(site: Site, tmp_path: Path, packing: str, damage: str) -> None:
+@pytest.mark.parametrize("damage", ["truncated", "damaged"])
+def test_truncated_or_damaged_compressed_log_is_refused(site: Site, tmp_path: Path, packing: str, damage: str) -> None:
     file = tmp_path / "packed"
     whole = PACKINGS[packing](SAMPLE.read_bytes())
     half = len(whole) // 2
-    file.write_bytes(whole[:half] + (whole[-9:] if damage == "spoilt" else b""))
+    file.write_bytes(whole[:half] + (whole[-9:] if damage == "damaged" else b""))
     with pytest.raises(InvalidLog, match=f"packed is not complete {packing} data"):
         imported(site, file)
 
 
-def test_files_are_on_the_disk_before_a_batch_names_them(
+def test_files_and_their_folders_are_synced_before_a_batch_names_the_files(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: set[Path]
 ) -> None:
-    """With the folders that name them."""
     monkeypatch.setattr(importer, "STAGED_ROWS_MIN", 1)
-    waited_for: list[bool] = []
+    are_synced: list[bool] = []
 
-    def note(statement: str) -> None:
+    def observe(statement: str) -> None:
         if statement.startswith("INSERT INTO staged"):
             files = list(site.root.rglob("staged-*.parquet"))
             assert len(files) == 2
-            waited_for.append({*files, *(file.parent for file in files)} <= synced)
+            are_synced.append({*files, *(file.parent for file in files)} <= synced)
 
-    site.hot.set_trace_callback(note)
+    site.hot.set_trace_callback(observe)
     imported(site, written(tmp_path / "log", line()))
     site.hot.set_trace_callback(None)
-    assert waited_for == [True]
+    assert are_synced == [True]
 
 
-def test_project_is_checked_after_the_disk_was_waited_for(
+def test_project_is_checked_between_the_sync_and_the_transaction(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that ends meanwhile is not stored into: who ends it waits for a transaction alone."""
+    """A sync may take seconds. A project that is deleted during the sync gets no rows, and its deletion waits only for
+    a transaction."""
     monkeypatch.setattr(importer, "STAGED_ROWS_MIN", 1)
     events: list[str] = []
     fsync = os.fsync
@@ -419,12 +418,12 @@ def test_project_is_checked_after_the_disk_was_waited_for(
         events.append("disk")
         fsync(handle)
 
-    def note(statement: str) -> None:
+    def observe(statement: str) -> None:
         if statement.startswith("INSERT INTO read_logs"):
             events.append("stored")
 
     monkeypatch.setattr(os, "fsync", spy)
-    site.hot.set_trace_callback(note)
+    site.hot.set_trace_callback(observe)
     log = written(tmp_path / "log", line())
 
     def check() -> str:
@@ -437,9 +436,7 @@ def test_project_is_checked_after_the_disk_was_waited_for(
     assert before[-2:] == ["disk", "check"]
 
 
-def test_project_that_is_deleted_between_its_check_and_the_transaction_is_not_stored_into(
-    site: Site, tmp_path: Path
-) -> None:
+def test_project_deleted_between_the_check_and_the_transaction_gets_no_rows(site: Site, tmp_path: Path) -> None:
     log = written(tmp_path / "log", line())
 
     def check() -> str:
@@ -449,12 +446,10 @@ def test_project_that_is_deleted_between_its_check_and_the_transaction_is_not_st
     with pytest.raises(ProjectNotFound):
         import_logs(site.hot, site.root, "site", [str(log)], RECEIVED.timestamp, check=check)
     assert site.waiting() == 0
-    assert imported(site, log).page_views == 1, "nor is the log known"
+    assert imported(site, log).page_views == 1, "the ledger has the log of a refused chunk"
 
 
-def test_nothing_is_written_once_an_import_has_failed(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_import_leaves_no_thread(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "BLOCK_BYTES", 2_000)
     monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", 1)
     monkeypatch.setattr(importer, "STAGED_ROWS_MIN", 1)
@@ -466,23 +461,23 @@ def test_nothing_is_written_once_an_import_has_failed(
         return ""
 
     log = written(tmp_path / "log", *[line()] * 500)
-    with pytest.raises(InvalidLog, match="gone") as raised:  # which keeps alive what the traceback has
+    with pytest.raises(InvalidLog, match="gone") as raised:  # its traceback refers to the generator of the chunks
         import_logs(site.hot, site.root, "site", [str(log)], RECEIVED.timestamp, check=check)
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("import")] == []
     del raised
 
 
-def test_plain_log_may_be_named_as_if_it_were_packed(site: Site, tmp_path: Path) -> None:
+def test_plain_log_with_the_name_of_a_compressed_one_is_read(site: Site, tmp_path: Path) -> None:
     imported(site, written(tmp_path / "access.log.gz", line()))
     assert paths(site) == {"/a": 1}
 
 
-@pytest.mark.parametrize("known_max", [5, 50])
-def test_memory_that_is_full_changes_no_count(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_max: int
+@pytest.mark.parametrize("cached_max", [5, 50])
+def test_full_request_cache_changes_no_count(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cached_max: int
 ) -> None:
     monkeypatch.setattr(source, "BLOCK_BYTES", 2_000)
-    monkeypatch.setattr(request_cache, "CACHED_MAX", known_max)
+    monkeypatch.setattr(request_cache, "CACHED_MAX", cached_max)
     agents = [b"GPTBot/1.%d" % n for n in range(9)]
     lines = [line(b"GET /%d HTTP/1.1" % (n % 97), user_agent=agents[n % 9]) for n in range(500)]
     summary = imported(site, written(tmp_path / "log", *lines))
@@ -491,18 +486,20 @@ def test_memory_that_is_full_changes_no_count(
     assert imported(site, tmp_path / "log").known == 500
 
 
-def test_long_log_is_stored_as_it_is_read(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_log_is_stored_and_reported_chunk_by_chunk(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(source, "BLOCK_BYTES", 4_000)
     monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", 2)
     monkeypatch.setattr(importer, "STAGED_ROWS_MIN", 10)
     monkeypatch.setattr(importer, "LOAD_CHUNKS", 3)
     lines = [line(b"GET /%d HTTP/1.1" % (number % 7)) for number in range(500)]
-    told: list[tuple[int, int]] = []
+    reads: list[tuple[int, int]] = []
     file = written(tmp_path / "log", *lines)
-    summary = imported(site, file, on_read=lambda count, lines: told.append((count, lines)))
+    summary = imported(site, file, on_read=lambda count, lines: reads.append((count, lines)))
     assert summary.page_views == len(lines)
-    assert sum(count for count, _ in told) == file.stat().st_size
-    assert [lines for _, lines in told if lines][:3] == [8_000 // len(lines[0] + b"\n") // 2 * 2] * 3
+    assert sum(count for count, _ in reads) == file.stat().st_size
+    assert [lines for _, lines in reads if lines][:3] == [8_000 // len(lines[0] + b"\n") // 2 * 2] * 3
     assert len(site.state(delta_table.HITS_TABLE).files) == 10
     assert sum(site.daily_views().values()) == len(lines)
     assert site.waiting() == 0
