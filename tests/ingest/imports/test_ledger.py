@@ -1,4 +1,4 @@
-"""A log is known again by what is in it, whatever became of it meanwhile: each line counts once."""
+"""A log is recognised by its content after renaming, rotation, compression and copying: each line counts once."""
 
 import bz2
 import gzip
@@ -36,32 +36,34 @@ PACKINGS: dict[str, Callable[[bytes], bytes]] = {
     "zst": lambda content: bytes(pa.compress(content, "zstd", asbytes=True)),
 }
 SIZES = {"small": (8 * 1024 * 1024, 8, 5_000), "many": (300, 2, 2), "one line": (1, 1, 1)}
-"""Bytes of a block, blocks of a stretch, rows of a file: as they are, or so that a few lines cross many boundaries."""
+"""Sizes of a block in bytes, of a chunk in blocks, and of the smallest staged chunk in rows. With `many` and `one line`
+a few lines cross many boundaries."""
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    made = Site(tmp_path / "data")
-    yield made
-    made.close()
+    opened = Site(tmp_path / "data")
+    yield opened
+    opened.close()
 
 
 @pytest.fixture(params=["small", "many"], autouse=True)
 def _boundaries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    block_bytes, stretch_blocks, staged_rows_min = SIZES[request.param]
+    block_bytes, chunk_blocks, staged_rows_min = SIZES[request.param]
     monkeypatch.setattr(source, "BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", stretch_blocks)
+    monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", chunk_blocks)
     monkeypatch.setattr(importer, "STAGED_ROWS_MIN", staged_rows_min)
 
 
-def asked(number: int) -> bytes:
-    """A line of its own; every third needs the exact parser, and is a bot's: the export does not count it."""
+def log_line(number: int) -> bytes:
+    """Return a line with a path of its own. Every third line needs the parser of the format, and is from a bot, which
+    the export does not count."""
     agent = b'a\\"b' if number % 3 == 0 else b"GPTBot/1.3"
     return line(b"GET /%d HTTP/1.1" % number, user_agent=agent) + b"\n"
 
 
 def lines(first: int, end: int) -> bytes:
-    return b"".join(map(asked, range(first, end)))
+    return b"".join(map(log_line, range(first, end)))
 
 
 def imported(site: Site, *files: Path, project: str = "site", format: str | None = "combined") -> Summary:
@@ -86,41 +88,40 @@ contents = st.lists(st.sampled_from([b"a", b"\n", b"b" * 40, b"c" * 70_000, b"# 
 
 @settings(deadline=None, derandomize=True)
 @given(contents, st.lists(st.integers(0, 400_000), max_size=6), st.integers(0, 400_000))
-def test_marks_of_a_beginning_are_a_beginning_of_the_marks_however_it_is_cut(
+def test_checkpoints_of_a_prefix_are_a_prefix_of_the_checkpoints_for_any_pieces(
     content: bytes, cuts: list[int], end: int
 ) -> None:
-    whole, pieces, beginning = Fingerprint(), Fingerprint(), Fingerprint()
+    whole, pieces, prefix = Fingerprint(), Fingerprint(), Fingerprint()
     whole.update(content)
     for begin, stop in itertools.pairwise([0, *sorted(cuts), len(content)]):
         pieces = pieces.copy()
         pieces.update(content[begin : max(begin, stop)] if begin < len(content) else b"")
-    beginning.update(content[:end])
+    prefix.update(content[:end])
     if all(cut <= len(content) for cut in cuts):
-        said = [(each.bytes, each.digest, each.checkpoints, each.first_line) for each in (whole, pieces)]
-        assert said[0] == said[1]
-    assert whole.checkpoints.startswith(beginning.checkpoints)
-    assert not beginning.first_line or beginning.first_line == whole.first_line
+        at_once, in_pieces = ((each.bytes, each.digest, each.checkpoints, each.first_line) for each in (whole, pieces))
+        assert at_once == in_pieces
+    assert whole.checkpoints.startswith(prefix.checkpoints)
+    assert not prefix.first_line or prefix.first_line == whole.first_line
 
 
-def test_logs_that_differ_in_a_line_differ_in_a_mark_of_it() -> None:
+def test_logs_that_differ_in_a_line_differ_in_its_checkpoint() -> None:
     one, other = Fingerprint(), Fingerprint()
     one.update(lines(0, 9))
-    other.update(lines(0, 8) + asked(10))
+    other.update(lines(0, 8) + log_line(10))
     assert one.checkpoints[: -fingerprint._CHECKPOINT.size] == other.checkpoints[: -fingerprint._CHECKPOINT.size]
     assert one.checkpoints != other.checkpoints
 
 
-def test_logs_are_looked_up_by_their_first_line_that_is_no_header() -> None:
-    """Thousands of logs may have the same headers."""
+def test_digest_of_the_first_line_differs_between_logs_with_the_same_headers() -> None:
     firsts = set()
     for rows in (b"", lines(0, 1), lines(0, 2), lines(1, 2)):
-        found = Fingerprint()
-        found.update(b"#Version: 1.0\n#Fields: a b\n" + rows)
-        firsts.add(found.first_line)
+        log = Fingerprint()
+        log.update(b"#Version: 1.0\n#Fields: a b\n" + rows)
+        firsts.add(log.first_line)
     assert len(firsts) == 3
 
 
-# What becomes of a log
+# Changes of a log between two imports
 
 
 def test_same_file_again_adds_nothing(site: Site, tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ def test_same_file_again_adds_nothing(site: Site, tmp_path: Path) -> None:
     assert paths(site) == each_once(20)
 
 
-def test_other_name_adds_nothing(site: Site, tmp_path: Path) -> None:
+def test_same_log_under_another_name_adds_nothing(site: Site, tmp_path: Path) -> None:
     for name in ("access.log", "access.log.1"):
         (tmp_path / name).write_bytes(lines(0, 20))
         imported(site, tmp_path / name)
@@ -147,10 +148,10 @@ def test_log_that_has_grown_adds_its_new_lines(site: Site, tmp_path: Path) -> No
         assert paths(site) == each_once(end)
 
 
-def test_log_that_has_grown_inside_of_a_line_adds_the_line_once(site: Site, tmp_path: Path) -> None:
-    """Wherever it was cut: the half line may be readable or not, and the cut between `\\r` and `\\n`."""
+def test_line_of_which_a_part_was_read_counts_once(site: Site, tmp_path: Path) -> None:
+    """The part may end anywhere: where the line can be parsed or not, also between `\\r` and `\\n`."""
     log = tmp_path / "log"
-    begun, extra = lines(0, 5), asked(5)[:-1] + b' "192.0.2.9" 0.003\r\n'
+    begun, extra = lines(0, 5), log_line(5)[:-1] + b' "192.0.2.9" 0.003\r\n'
     whole = begun + extra + lines(6, 9)
     for cut in range(len(begun), len(begun + extra) + 1, 7 if len(extra) > 70 else 1):
         with closing(Site(tmp_path / f"data{cut}")) as cut_site:
@@ -161,10 +162,19 @@ def test_log_that_has_grown_inside_of_a_line_adds_the_line_once(site: Site, tmp_
 
 
 @pytest.mark.parametrize("missing", [b"\n", b"\r\n", b"3\n", b' 0.003"\n'])
-def test_line_counted_before_its_end_came_is_not_counted_again(site: Site, tmp_path: Path, missing: bytes) -> None:
+def test_line_counted_before_its_end_was_written_is_not_counted_again(
+    site: Site, tmp_path: Path, missing: bytes
+) -> None:
     log = tmp_path / "log"
-    whole = asked(1)[:-1] + (b" 0.00" if missing == b"3\n" else b"") + missing
-    steps = [whole[: -len(missing)], whole[:-1], whole, whole + asked(2)[:-1], whole + asked(2), whole + lines(2, 5)]
+    whole = log_line(1)[:-1] + (b" 0.00" if missing == b"3\n" else b"") + missing
+    steps = [
+        whole[: -len(missing)],
+        whole[:-1],
+        whole,
+        whole + log_line(2)[:-1],
+        whole + log_line(2),
+        whole + lines(2, 5),
+    ]
     for step in steps:
         log.write_bytes(step)
         imported(site, log)
@@ -173,9 +183,9 @@ def test_line_counted_before_its_end_came_is_not_counted_again(site: Site, tmp_p
     assert paths(site) == each_once(5, first=1)
 
 
-def test_unfinished_line_is_told_and_counted_once_it_has_its_end(site: Site, tmp_path: Path) -> None:
+def test_unfinished_line_is_reported_and_counts_when_it_is_complete(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    log.write_bytes(lines(0, 3) + asked(3)[:50])
+    log.write_bytes(lines(0, 3) + log_line(3)[:50])
     first = imported(site, log)
     assert (first.lines, first.skipped) == (4, {"unfinished": 1})
     log.write_bytes(lines(0, 4))
@@ -185,11 +195,11 @@ def test_unfinished_line_is_told_and_counted_once_it_has_its_end(site: Site, tmp
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
-def test_rotated_and_packed_copy_adds_nothing_but_what_came_before_it_was_packed(
+def test_rotated_and_compressed_log_adds_only_the_lines_written_after_the_last_import(
     site: Site, tmp_path: Path, packing: str
 ) -> None:
     log, packed = tmp_path / "access.log", tmp_path / f"access.log.1.{packing}"
-    log.write_bytes(lines(0, 20) + asked(20)[:40])
+    log.write_bytes(lines(0, 20) + log_line(20)[:40])
     imported(site, log)
     packed.write_bytes(PACKINGS[packing](lines(0, 25)))
     log.write_bytes(lines(25, 30))
@@ -198,12 +208,12 @@ def test_rotated_and_packed_copy_adds_nothing_but_what_came_before_it_was_packed
     assert paths(site) == each_once(30)
 
 
-@pytest.mark.parametrize("kept", [1, 2, 7, 19])
+@pytest.mark.parametrize("count", [1, 2, 7, 19])
 @pytest.mark.parametrize("cut", [0, 1, 60])
-def test_older_and_shorter_copy_adds_nothing(site: Site, tmp_path: Path, kept: int, cut: int) -> None:
+def test_older_and_shorter_copy_adds_nothing(site: Site, tmp_path: Path, count: int, cut: int) -> None:
     log, copy = tmp_path / "access.log", tmp_path / "copy"
     log.write_bytes(lines(0, 20))
-    copy.write_bytes(lines(0, kept)[: len(lines(0, kept)) - cut])
+    copy.write_bytes(lines(0, count)[: len(lines(0, count)) - cut])
     imported(site, log, copy)
     assert paths(site) == each_once(20)
     imported(site, log)
@@ -222,21 +232,21 @@ def test_log_emptied_and_filled_again_adds_its_new_lines(site: Site, tmp_path: P
 
 @pytest.mark.parametrize("shared", [1, 2, 9])
 def test_logs_that_begin_alike_and_then_differ_both_count(site: Site, tmp_path: Path, shared: int) -> None:
-    """What they share counts twice, but for whole stretches of it, which are known again."""
+    """The shared lines count twice, except for whole shared chunks, which are recognised."""
     one, other = tmp_path / "one", tmp_path / "other"
     one.write_bytes(lines(0, shared) + lines(10, 30))
     other.write_bytes(lines(0, shared) + lines(30, 32))
     imported(site, one, other)
     imported(site, other, one)
-    found = paths(site)
-    assert found - each_once(shared) - each_once(shared) == each_once(32, first=10)
-    assert found >= each_once(32, first=10) + each_once(shared)
+    counts = paths(site)
+    assert counts - each_once(shared) - each_once(shared) == each_once(32, first=10)
+    assert counts >= each_once(32, first=10) + each_once(shared)
     if len(lines(0, 40)) < source.BLOCK_BYTES:
-        assert found == each_once(32, first=10) + each_once(shared) + each_once(shared)
+        assert counts == each_once(32, first=10) + each_once(shared) + each_once(shared)
 
 
 def test_logs_that_share_their_headers_both_count(site: Site, tmp_path: Path) -> None:
-    """As all logs of CloudFront do."""
+    """All logs of one CloudFront distribution have the same headers."""
     head = b"#Version: 1.0\n#Fields: date time cs-method cs-uri-stem sc-status cs(User-Agent)\n"
     for name in ("a", "b", "c"):
         row = f"2026-09-15\t12:00:00\tGET\t/{name}\t200\tGPTBot/1.3\n".encode()
@@ -248,10 +258,10 @@ def test_logs_that_share_their_headers_both_count(site: Site, tmp_path: Path) ->
 
 
 LONG = ledger.JOINED_LINES_MIN
-"""Lines of a log that is known again behind another."""
+"""Number of lines from which a known log is recognised behind another log."""
 
 
-def test_logs_that_were_joined_add_what_is_new_of_the_last(site: Site, tmp_path: Path) -> None:
+def test_concatenated_logs_add_only_the_new_lines_of_the_last(site: Site, tmp_path: Path) -> None:
     one, two, joined = tmp_path / "one", tmp_path / "two", tmp_path / "joined"
     one.write_bytes(lines(0, 10))
     two.write_bytes(lines(10, 10 + LONG))
@@ -264,7 +274,7 @@ def test_logs_that_were_joined_add_what_is_new_of_the_last(site: Site, tmp_path:
     assert paths(site) == each_once(20 + LONG)
 
 
-def test_log_that_was_read_bit_by_bit_is_known_behind_another_and_behind_itself(site: Site, tmp_path: Path) -> None:
+def test_log_read_in_many_small_imports_is_recognised_behind_itself(site: Site, tmp_path: Path) -> None:
     log, joined = tmp_path / "log", tmp_path / "joined"
     for end in (1, 3, 40, LONG):
         log.write_bytes(lines(0, end))
@@ -274,7 +284,7 @@ def test_log_that_was_read_bit_by_bit_is_known_behind_another_and_behind_itself(
     assert paths(site) == each_once(LONG + 3)
 
 
-def test_log_behind_another_is_taken_for_new_lines_if_it_is_too_short_to_tell(site: Site, tmp_path: Path) -> None:
+def test_short_log_behind_another_counts_as_new_lines(site: Site, tmp_path: Path) -> None:
     one, two, joined = tmp_path / "one", tmp_path / "two", tmp_path / "joined"
     one.write_bytes(lines(0, 10))
     two.write_bytes(lines(10, 9 + LONG))
@@ -297,18 +307,18 @@ def test_log_behind_another_is_taken_for_new_lines_if_it_is_too_short_to_tell(si
         (lines(0, 2 * LONG), lines(0, LONG - 1)[:-1]),
     ],
     ids=[
-        "a line",
-        "a line many times",
-        "of many times",
-        "all",
-        "some and another",
-        "all of many",
-        "some of many",
-        "cut",
+        "one line, once more",
+        "one line, 500 times more",
+        "500 equal lines, 3 more",
+        "3 lines, all again",
+        "3 lines, 2 again and a new one",
+        "too few lines, all again",
+        "many lines, too few again",
+        "many lines, too few again without a line end",
     ],
 )
-def test_log_that_grows_by_its_own_beginning_adds_it(site: Site, tmp_path: Path, begun: bytes, more: bytes) -> None:
-    """One client may ask for one page many times within the second that a line tells."""
+def test_log_that_grows_by_its_own_first_lines_adds_them(site: Site, tmp_path: Path, begun: bytes, more: bytes) -> None:
+    """Equal lines may be different requests: one client may request a page many times within a second."""
     log = tmp_path / "log"
     log.write_bytes(begun)
     imported(site, log)
@@ -319,7 +329,7 @@ def test_log_that_grows_by_its_own_beginning_adds_it(site: Site, tmp_path: Path,
     assert paths(site).total() == len((begun + more).splitlines())
 
 
-def test_each_project_has_a_ledger_of_its_own_and_forgets_it_alone(site: Site, tmp_path: Path) -> None:
+def test_ledger_of_a_project_is_independent_of_other_projects(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(lines(0, 10))
     for project in ("site", "other", "site"):
@@ -330,27 +340,30 @@ def test_each_project_has_a_ledger_of_its_own_and_forgets_it_alone(site: Site, t
     assert imported(site, log).lines == 0
 
 
-def test_lines_longer_than_a_block_count_as_one_wherever_the_import_was_cut_short(site: Site, tmp_path: Path) -> None:
+def test_line_longer_than_a_block_counts_once_wherever_the_import_was_interrupted(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    hidden = b"x" * 70_000 + asked(7)
+    hidden = b"x" * 70_000 + log_line(7)
     log.write_bytes(lines(0, 3) + hidden + lines(3, 6) + hidden[:-1])
-    for died in range(400):
-        if finishes(site, log, died):
+    for steps in range(400):
+        if finishes(site, log, steps):
             break
     log.write_bytes(lines(0, 3) + hidden + lines(3, 6) + hidden + lines(6, 9))
     imported(site, log)
     assert paths(site) == each_once(9)
 
 
-# An import that dies, and others beside it
+# Interrupted and simultaneous imports
 
 
 class Died(Exception):
-    pass
+    """The import was interrupted by the test."""
 
 
 def finishes(site: Site, log: Path, steps: int) -> bool:
-    """Import until the clock was asked so many times, which is before and after whatever is stored."""
+    """Import until the clock was read `steps` times; return whether the import ended before that.
+
+    The clock is read before and after each chunk is stored.
+    """
     left = [steps]
 
     def now() -> float:
@@ -375,7 +388,9 @@ def test_import_that_dies_at_any_step_and_runs_again_counts_each_line_once(site:
     assert sum(site.daily_views().values()) == 40
 
 
-def test_two_imports_of_one_log_at_once_count_each_line_once_and_the_loser_is_told(site: Site, tmp_path: Path) -> None:
+def test_two_simultaneous_imports_of_one_log_count_each_line_once_and_one_of_them_fails(
+    site: Site, tmp_path: Path
+) -> None:
     log = tmp_path / "log"
     log.write_bytes(lines(0, 300))
     ledger.create(site.hot)
@@ -404,11 +419,11 @@ def test_two_imports_of_one_log_at_once_count_each_line_once_and_the_loser_is_to
     assert imported(site, log).lines == 0
 
 
-# Whatever happens to a log, in whatever order
+# Random sequences of changes and imports
 
 
-class Life(RuleBasedStateMachine):
-    """A log that is written, rotated, packed and read."""
+class LogMachine(RuleBasedStateMachine):
+    """A log that is written, rotated, compressed, copied and imported in random order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -420,11 +435,11 @@ class Life(RuleBasedStateMachine):
         self.rest = b""
         self.names = itertools.count(1)
         self.files: dict[Path, bytes] = {self.log: b""}
-        self.written: dict[Path, int] = {self.log: 0}
-        """Of each file which log it has: how many were begun before."""
-        self.begun = 0
+        self.log_numbers: dict[Path, int] = {self.log: 0}
+        """Number of the log that each file has, from 0 in the order of their beginnings."""
+        self.log_number = 0
         self.read: dict[tuple[int, int], bytes] = {}
-        """Lines that were read, by the log and the place in it."""
+        """Lines that were read, by the number of the log and the place in the log."""
 
     def teardown(self) -> None:
         self.site.close()
@@ -444,10 +459,10 @@ class Life(RuleBasedStateMachine):
 
     @precondition(lambda self: not self.rest and b"\n" in self.files[self.log])
     @rule(data=st.data(), times=st.integers(1, 6))
-    def lines_come_again(self, data: st.DataObject, times: int) -> None:
-        """Byte for byte and after what was read: those that the log began with, one that it has, or one of another."""
+    def lines_are_repeated(self, data: st.DataObject, times: int) -> None:
+        """Add lines that were read before: the log's first lines, its last line several times, or a line of any file."""
         imported(self.site, self.log)
-        self.note(self.log)
+        self.expect_lines_of(self.log)
         here = self.files[self.log].splitlines(keepends=True)
         ever = [line for content in self.files.values() for line in content.splitlines(keepends=True)]
         chosen = data.draw(
@@ -457,14 +472,14 @@ class Life(RuleBasedStateMachine):
 
     @rule(share=st.floats(0.05, 1))
     def half_a_line_is_added(self, share: float) -> None:
-        whole = self.rest or asked(next(self.numbers))
+        whole = self.rest or log_line(next(self.numbers))
         cut = max(1, int(len(whole) * share))
         self.write(whole[:cut])
         self.rest = whole[cut:]
 
     @precondition(lambda self: not self.rest and self.files[self.log])
     @rule(packing=st.sampled_from([None, *PACKINGS]), is_copied=st.booleans())
-    def it_is_rotated(self, packing: str | None, is_copied: bool) -> None:
+    def log_is_rotated(self, packing: str | None, is_copied: bool) -> None:
         rotated = self.folder / f"access.log.{next(self.names)}"
         content = self.files[self.log]
         if is_copied:
@@ -475,38 +490,38 @@ class Life(RuleBasedStateMachine):
             self.log.touch()
         if packing:
             rotated.write_bytes(PACKINGS[packing](content))
-        self.files[rotated], self.written[rotated] = content, self.begun
-        self.begun += 1
-        self.files[self.log], self.written[self.log] = b"", self.begun
+        self.files[rotated], self.log_numbers[rotated] = content, self.log_number
+        self.log_number += 1
+        self.files[self.log], self.log_numbers[self.log] = b"", self.log_number
 
     @precondition(lambda self: self.files[self.log])
     @rule()
-    def a_copy_is_kept(self) -> None:
+    def log_is_copied(self) -> None:
         copy = self.folder / f"copy.{next(self.names)}"
         copy.write_bytes(self.files[self.log])
-        self.files[copy], self.written[copy] = self.files[self.log], self.begun
+        self.files[copy], self.log_numbers[copy] = self.files[self.log], self.log_number
 
     @rule(data=st.data())
     def files_are_imported(self, data: st.DataObject) -> None:
         chosen = data.draw(st.lists(st.sampled_from(sorted(self.files)), min_size=1, max_size=3))
         imported(self.site, *chosen)
         for file in chosen:
-            self.note(file)
+            self.expect_lines_of(file)
 
     @rule(data=st.data(), steps=st.integers(0, 9))
-    def an_import_dies(self, data: st.DataObject, steps: int) -> None:
+    def import_is_interrupted(self, data: st.DataObject, steps: int) -> None:
         chosen = data.draw(st.sampled_from(sorted(self.files)))
         if finishes(self.site, chosen, steps):
-            self.note(chosen)
+            self.expect_lines_of(chosen)
         else:
             imported(self.site, chosen)
-            self.note(chosen)
+            self.expect_lines_of(chosen)
 
-    def note(self, file: Path) -> None:
+    def expect_lines_of(self, file: Path) -> None:
         *whole, last = self.files[file].split(b"\n")
         is_readable = last.endswith(b'"') and last.count(b'"') - last.count(b'\\"') == 6
         for place, each in enumerate([*whole, last] if is_readable else whole):
-            self.read[self.written[file], place] = each
+            self.read[self.log_numbers[file], place] = each
 
     @invariant()
     def each_line_that_was_read_is_counted_once(self) -> None:
@@ -516,14 +531,14 @@ class Life(RuleBasedStateMachine):
 
 def test_each_line_counts_once_whatever_happens_to_its_log() -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        Life, settings=settings(deadline=None, derandomize=True, max_examples=20, stateful_step_count=15)
+        LogMachine, settings=settings(deadline=None, derandomize=True, max_examples=20, stateful_step_count=15)
     )
 
 
-def test_log_that_was_read_when_digests_were_longer_is_known(
+def test_log_in_a_ledger_with_sha_256_digests_is_recognised(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also a copy of it that is shorter; and it goes on with new lines."""
+    """A shorter copy is recognised too, and new lines of the log are added."""
     log, copy = tmp_path / "log", tmp_path / "copy"
     log.write_bytes(lines(0, 40))
     copy.write_bytes(lines(0, 20))
