@@ -38,6 +38,6 @@ def connect(data: str | PathLike[str] = "data") -> "duckdb.DuckDBPyConnection":
     Raises:
         NoData: the folder has no data of Readership. Nothing is created.
     """
-    from warehouse.query import sql  # noqa: PLC0415  # DuckDB and Delta take 0.3 s to import, and most modules need neither
+    from warehouse.query import sql  # noqa: PLC0415  # its libraries take 0.2 s to import, and most modules need none
 
     return sql.connect(data)

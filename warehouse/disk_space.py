@@ -38,7 +38,7 @@ def is_full(error: BaseException) -> bool:
 
 
 def shortage(connection: sqlite3.Connection, free: int, more: int = 0) -> str | None:
-    """Return the reason why a batch of `more` bytes must be refused with `free` bytes of space; None if they suffice.
+    """Return the reason why a batch of `more` bytes must be refused with `free` bytes of space; None if that is enough.
 
     The exact size of the waiting batches needs a scan of the table. The size of the file is a cheap upper bound: the
     scan only runs if the space would not suffice for it.

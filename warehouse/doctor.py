@@ -46,12 +46,13 @@ FROM (SELECT project_id, event_id,
       FROM hits WHERE event_id IS NOT NULL)
 WHERE apart < INTERVAL 7 DAY - INTERVAL 1 MINUTE
 """
-"""Seven days less a minute, because de-duplication goes by the second of the commit, which is after `received_at`."""
+"""Event ids repeated within seven days less a minute. The minute is a tolerance: de-duplication uses the time of a
+commit in whole seconds, which is later than `received_at`."""
 
 
 MEMORY = Path("/dev/shm")  # noqa: S108  # a temporary folder is created in it
-NOT_AHEAD = "the tables have no batch that the hot log never had"
-OPENED = "the log of both tables can be read"
+NOT_AHEAD = "every batch in the tables was in the hot log"
+OPENED = "the logs of both tables can be read"
 COMPLETE = "both tables have all that was stored in them"
 
 
@@ -66,9 +67,10 @@ class Finding:
 def examine(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[Finding]:
     """Check each invariant in turn. The lake is locked only while the snapshot is taken.
 
-    Nothing is changed, except that dirty days are recounted and that what a killed process left unsynced is synced.
+    The check changes data only to complete the work of a killed process: commits are synced, or set aside if they are
+    broken, and if a day is dirty, the hot log is loaded and the day recounted.
 
-    The hot log comes first. If it cannot be read, the invariants that depend on it are left out.
+    The hot log comes first. If it cannot be read, the invariants that depend on it are skipped.
 
     Raises:
         LakeBusy: see `write_lock`.
@@ -93,7 +95,7 @@ def _full_disk(*folders: Path) -> str | None:
 
 @contextmanager
 def _readable(hot: Path) -> Iterator[Path]:
-    """Yield the path of the hot log, or of a copy in memory if a full disk keeps SQLite from opening it.
+    """Yield the path of the hot log, or of a copy in memory if SQLite cannot open the file on a full disk.
 
     To read a file that no other process has open, SQLite needs 32 KiB of disk space beside the file.
     """
@@ -155,7 +157,7 @@ def _check_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterat
 
 
 def _recount_fault(connection: sqlite3.Connection, root: Path) -> str | None:
-    """Recount dirty days as the next load would, and return why that failed; None if it did not."""
+    """Recount dirty days as the next load would, and return the error; None if the recount succeeded."""
     if not dirty_days.list_dirty(connection):
         return None
     try:
@@ -195,11 +197,11 @@ def _broken_batch(connection: sqlite3.Connection) -> str | None:
     in_messages = "SELECT id, rows, message FROM batches WHERE id NOT IN (SELECT id FROM staged) ORDER BY id"
     for id, rows, message in connection.execute(in_messages):
         try:
-            found = _validated_rows(message)
+            actual_rows = _validated_rows(message)
         except (OSError, ValueError, EOFError) as error:
             return f"batch {id} cannot be read: {error}"
-        if found != rows:
-            return f"batch {id} has {found} rows, not {rows}"
+        if actual_rows != rows:
+            return f"batch {id} has {actual_rows} rows, not {rows}"
     return None
 
 
@@ -232,6 +234,6 @@ def _counterexamples(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, sq
 def _run(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, sql: str) -> tuple[int, str]:
     with database.cursor() as cursor:
         sql_views.create_temporary(cursor, snapshot)
-        found: tuple[int, str] | None = cursor.execute(sql).fetchone()
-    assert found is not None
-    return found
+        count_and_first: tuple[int, str] | None = cursor.execute(sql).fetchone()
+    assert count_and_first is not None
+    return count_and_first

@@ -67,7 +67,7 @@ class InvalidSql(WarehouseError):
 
 
 class StagedTooLong(WarehouseError):
-    """Files were staged so long before their batch is stored that a vacuum may have deleted them."""
+    """Staged files are so old that a vacuum may have deleted them before a batch named them."""
 
 
 def control_errors() -> "tuple[type[exc.DBAPIError], type[exc.TimeoutError]]":
@@ -82,7 +82,7 @@ def engine_errors() -> tuple[type[Exception], ...]:
 
     Imports both libraries. Python evaluates an `except` clause only if no earlier one matches: name this one last.
     """
-    import duckdb  # noqa: PLC0415  # importing both takes 0.3 s, and most users of this module need neither
+    import duckdb  # noqa: PLC0415  # importing both takes 0.1 s, and most users of this module need neither
     from deltalake.exceptions import DeltaError  # noqa: PLC0415  # the same
 
     # DuckDB raises InvalidInputException for a truncated Parquet file.

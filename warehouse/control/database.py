@@ -38,7 +38,7 @@ SCHEMA_VERSION = sa.Table(
     sa.Column("version", sa.Integer, nullable=False),
     sa.Column("database_id", sa.String(32), nullable=False),
 )
-"""Table of one row: the schema version of all tables, and an id that a restore or a move leaves as it is."""
+"""Table of one row: the schema version of all tables, and the id of the database, which a restore or move preserves."""
 _ANY_PROJECT = sa.text("SELECT 1 FROM projects LIMIT 1")
 
 
@@ -166,7 +166,7 @@ def _version(connection: sa.Connection) -> int | None:
     version: int | None = connection.execute(sa.select(SCHEMA_VERSION.c.version)).scalar_one_or_none()
     if version is None:
         raise ControlUnreadable(
-            f"{schema_steps.STORE} records no schema version, so it is not complete: restore it from a backup"
+            f"{schema_steps.STORE} records no schema version and is therefore incomplete: restore it from a backup"
         )
     return version
 

@@ -40,7 +40,7 @@ _STAGED = msgspec.json.Decoder(Staged)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A committed batch: its rows in schema `HOT`, or no rows and the staged files that have them."""
+    """A committed batch: its rows in schema `HOT`, or no rows and the staged files that contain the rows."""
 
     id: int
     rows: pa.RecordBatch
@@ -76,7 +76,7 @@ def _set_pragmas(connection: sqlite3.Connection) -> None:
 
 
 def node_id(connection: sqlite3.Connection) -> str:
-    """Return the node id, under which the lake records the offsets of this hot log. Each new file has a new one."""
+    """Return the node id, under which the lake records the offsets of this hot log. Each new file gets its own id."""
     return str(connection.execute("SELECT id FROM node").fetchone()[0])
 
 
@@ -90,7 +90,7 @@ def append_if_none_refused(
 ) -> bool:
     """Add one batch, unless `refusals` has an id above `last_refusal`; return whether it was added.
 
-    One statement: two would cost each post a second lock and unlock of the file.
+    The check and the insert are one statement, because two statements would lock and unlock the file twice per post.
     """
     unless = f"{_APPEND} WHERE NOT EXISTS (SELECT 1 FROM refusals WHERE id > ?)"
     return connection.execute(unless, (*_values(rows, now_s), last_refusal)).rowcount == 1
@@ -178,7 +178,7 @@ class Backlog:
 
 
 def backlog(connection: sqlite3.Connection) -> Backlog:
-    """Return the backlog. The sum reads an index without the messages, and is cheap enough for once a second."""
+    """Return the backlog. The sum reads an index without the messages, and is cheap enough to run once a second."""
     rows = connection.execute("SELECT coalesce(sum(rows), 0) FROM batches").fetchone()[0]
     oldest = connection.execute("SELECT committed_s FROM batches ORDER BY id LIMIT 1").fetchone()
     return Backlog(int(rows), float(oldest[0]) if oldest else None)

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 EMPTY_WAIT_S = 1
-"""Time for which `empty` waits for a reader, in seconds. Posts wait behind it."""
+"""Time for which `empty` waits for a reader, in seconds. Posts wait meanwhile."""
 
 
 def empty(connection: sqlite3.Connection) -> None:
     """Checkpoint and truncate the WAL, so that deleted rows leave the disk: their old pages stay in it until reused.
 
-    The WAL stays as it is if a reader is using it for EMPTY_WAIT_S. The next maintenance run tries again.
+    If a reader uses the WAL for longer than EMPTY_WAIT_S, the WAL stays as it is until the next maintenance run.
     """
     with _busy_timeout(connection, EMPTY_WAIT_S):
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -1,7 +1,7 @@
 """Comparison of the hot log and the control database with the lake, which finds a missing or older one.
 
-Counts come from the lake and the hot log together. Beside a missing or older hot log they would be too small without an
-error. New hits would get batch ids that the lake already has, and would never be loaded.
+A count includes the hits in the lake and in the hot log. With a missing or older hot log, counts would be too small and
+no error would show it. New hits would get batch ids that the lake already has, and would never be loaded.
 """
 
 import sqlite3
@@ -96,7 +96,8 @@ def has_files(root: Path) -> bool:
 def require_identity(hot_log: Path, root: Path) -> None:
     """Raise HotLogBehind if the hot log is missing, or is not registered in a lake that has hits.
 
-    The hot log is read last, so that one that another process creates meanwhile is compared with an earlier lake.
+    The lake is read first. In the other order, another process could create the hot log and fill the lake in between,
+    and the hot log would seem to be missing.
     """
     has_hits, records = has_files(root), registry.hot_logs(root)
     _raise_for(hot_log, identity_fault(read_identity(hot_log), records, has_hits))
@@ -114,7 +115,7 @@ def _raise_for(hot_log: Path, fault: str | None) -> None:
 
 
 def identity_fault(hot: HotLogIdentity, records: dict[str, HotLogRecord], has_hits: bool) -> str | None:
-    """Return the fault of a hot log's identity, as the rest of a sentence that begins with its path; None without one.
+    """Return the fault of a hot log's identity, as the rest of a sentence that begins with its path, or None.
 
     A lake without records was last used by 0.1.0: only a hot log that never had a batch is a fault there.
     """
@@ -131,7 +132,7 @@ def identity_fault(hot: HotLogIdentity, records: dict[str, HotLogRecord], has_hi
 
 
 def older_fault(hot: HotLogIdentity, tables: list[DeltaTable]) -> str | None:
-    """Return the fault of a hot log whose batches end before its offset in a table; None without one."""
+    """Return the fault of a hot log whose batches end before its offset in a table; None without a fault."""
     offset = max((delta_table.offset(table, hot.node) for table in tables if hot.node), default=0)
     return _OLDER.format(offset, hot.last_id) if offset > hot.last_id else None
 
@@ -157,8 +158,7 @@ def ledger_from_s(hot_log: Path, root: Path) -> float:
 def require_control(read_control: Callable[[], "ControlIdentity"], hot_log: Path, root: Path) -> None:
     """Raise DataIncomplete if the control database is not the one that the lake was used with.
 
-    `read_control` is called last, so that a database that another process creates meanwhile is compared with an earlier
-    lake.
+    `read_control` is called after the lake is read: see `require_identity`.
     """
     has_hits = has_files(root) or read_identity(hot_log).last_id > 0
     record = registry.control(root)
@@ -169,7 +169,7 @@ def require_control(read_control: Callable[[], "ControlIdentity"], hot_log: Path
 
 
 def control_fault(identity: "ControlIdentity", record: ControlRecord | None, has_hits: bool) -> str | None:
-    """Return the fault of a control database, as the rest of a sentence that begins with its name; None without one.
+    """Return the fault of a control database, as the rest of a sentence that begins with its name, or None.
 
     A database of 0.1.0 has no id. It is accepted if it has projects, so that an older backup can be restored.
     """

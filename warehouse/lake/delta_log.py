@@ -88,7 +88,8 @@ def checkpoint_file(table: Path, version: int) -> Path:
 def persist(table: DeltaTable, since: int) -> None:
     """Sync all commits after version `since`, and write a checkpoint if one is due.
 
-    The hot log syncs its own commits, so it may delete the same rows, or a dirty day, only after this call.
+    Call this function before the hot log deletes the same rows or clears a dirty day. The hot log syncs its commits;
+    without this call, a power loss could undo only the table's.
     """
     root = folder(table)
     sync_commits(root, range(since + 1, table.version() + 1))

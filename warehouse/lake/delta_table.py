@@ -36,7 +36,7 @@ LAST_VACUUM = ".tidied"
 TARGET_FILE_BYTES = 128 * 1024 * 1024
 """Size at which a rewritten partition begins another file, in bytes."""
 ROW_GROUP_ROWS = 64 * 1024
-"""Maximum rows of a row group: few enough that one project's rows of a day are in a few row groups."""
+"""Maximum number of rows in a row group: small, so that a query of one project reads few rows of other projects."""
 
 _CONFIGURATION = {
     "delta.checkpointInterval": "50",

@@ -25,8 +25,8 @@ LOG = logging.getLogger("readership.lake")
 def sync_after(table: Path, since: int) -> None:
     """Sync the commits after version `since`, which a killed process may have left unsynced.
 
-    If a power loss broke one of these commits, it and the later ones are set aside. None was acknowledged, and the
-    hot log still has the rows that they added.
+    If a power loss broke one of these commits, it and the later ones are set aside. No row of these commits is
+    lost: the hot log still has all rows that they added.
     """
     log = delta_log.read(table)
     if log.checkpoint > since:  # another node wrote the checkpoint, and removed the commits up to it
@@ -40,7 +40,7 @@ def sync_after(table: Path, since: int) -> None:
 def set_aside_commits(table: Path, versions: Iterable[int], fault: str) -> None:
     """Rename commits, and write a commit without changes in the place of each, so that no version is reused.
 
-    A reader that has one of these versions open would mistake a second commit of that version for the first.
+    If a version were reused, a reader that has this version open would not read the second commit of the version.
     """
     for version in versions:
         file = delta_log.commit_file(table, version)

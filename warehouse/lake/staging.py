@@ -65,16 +65,16 @@ def stage(root: Path, rows: pa.Table) -> Staged:
     """
     encoded = _encoded(rows)
     with ThreadPoolExecutor(THREADS, "stage") as pool:
-        views = pool.submit(_daily_views, encoded)
+        counts = pool.submit(_daily_views, encoded)
         hits = pool.map(partial(_write, root, delta_table.HITS_TABLE), _parts(_sorted(encoded), "date"))
-        daily_views = pool.map(partial(_write, root, delta_table.DAILY_VIEWS_TABLE), _parts(views.result(), "month"))
+        daily_views = pool.map(partial(_write, root, delta_table.DAILY_VIEWS_TABLE), _parts(counts.result(), "month"))
         return Staged(tuple(hits), tuple(daily_views))
 
 
 def sync(root: Path, staged: Staged) -> None:
     """Wait until staged files are on the disk.
 
-    Separate from `stage`, which can write the next files meanwhile.
+    The call is separate from `stage`, so that a thread can write the next files meanwhile.
     """
     for spec in delta_table.TABLES:
         files = [Path(file.path) for file in staged.files(spec, root / spec.name)]
@@ -86,7 +86,7 @@ def require_fresh(root: Path, staged: Staged) -> None:
     """Require, in the transaction that names staged files, that no vacuum has removed them or is about to.
 
     Raises:
-        StagedTooLong: they are missing or too old, for example because the process was suspended in between.
+        StagedTooLong: the files are missing or too old, for example because the process was suspended after `stage`.
     """
     oldest_s = time.time() - delta_table.GRACE_H * 3600 / 2
     for spec in delta_table.TABLES:
@@ -94,8 +94,8 @@ def require_fresh(root: Path, staged: Staged) -> None:
             path = Path(file.path)
             if not path.exists() or path.stat().st_mtime < oldest_s:
                 raise StagedTooLong(
-                    "this was suspended for so long that a vacuum may have removed what it wrote: run it again, and it "
-                    "continues after what is stored"
+                    "the process was suspended for so long that a vacuum may have removed its files: run the command "
+                    "again, which continues after the stored rows"
                 )
 
 
@@ -155,7 +155,7 @@ def _daily_views(encoded: pa.Table) -> pa.Table:
 
 
 def _parts(rows: pa.Table, column: str) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the rows of each value of a column, by which they are sorted. The column is left out: the folder has it."""
+    """Yield the rows of each value of a column, by which they are sorted. The column is omitted: the folder has it."""
     runs = pc.run_end_encode(rows[column].combine_chunks())
     start = 0
     for value, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):

@@ -28,7 +28,7 @@ COMMIT_ROWS_MAX, COMMIT_BYTES_MAX = 100_000, 128 * 1024 * 1024
 """Size of one commit, in rows and in bytes. Its rows are in memory several times while they are sorted and written."""
 
 OnStep = Callable[[str], None]
-"""Called with the name of each point at which a crash would leave another state: see STEPS."""
+"""Function that is called with the name of each point (see STEPS) at which a crash would leave a different state."""
 STEPS = ("before commit of hits", "before commit of daily_views", "before delete", "after delete")
 
 

@@ -1,6 +1,6 @@
 """Compact and vacuum the lake: merge small files, add up partial counts, sort closed days, and remove old files.
 
-No answer changes. A reader that opened the old files can read them for another `delta_table.GRACE_H` hours.
+No query result changes. A reader that opened the old files can read them for another `delta_table.GRACE_H` hours.
 """
 
 import sqlite3
@@ -48,7 +48,7 @@ def compact(
 
     With `closed_before`, only partitions whose day or month ended before that date are rewritten. The lake is locked
     for one partition at a time. `between` is called after each partition, without the lock: a service, which does not
-    load while it compacts, loads there what is due.
+    load while it compacts, runs the loads that are due in `between`.
 
     Raises:
         LakeBusy, DataIncomplete: see `durability.durable_writes`.

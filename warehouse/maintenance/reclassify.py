@@ -26,7 +26,7 @@ from warehouse.query import engine
 from warehouse.schema import CLASSIFICATION, HITS
 
 OnDay = Callable[[int, int], None]
-"""Called after each day with the number of days done and the total."""
+"""Function that is called after each day, with the number of days done and the total."""
 STEPS = ("before commit of hits", "before commit of daily_views", "before clear", "after clear")
 CLASSIFY_BATCH = 2_000
 """User agents in one call of `Rules.classify`."""
@@ -59,7 +59,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Reclassified:
-    """Result of a run: days and number of the hits of another ruleset, user agents classified, and the diff.
+    """Result of a run: number of days with hits of another ruleset, of these hits, and of user agents, and the diff.
 
     The command line prints the result as JSON with these names.
     """

@@ -50,8 +50,8 @@ _LOST_HOT_LOG = (
 )
 _ACCEPTING_HOT_LOG = (
     "batch ids go on above those of the lake; event ids of the last seven days are read from the lake; days on which "
-    "daily_views and hits differ are recounted; an import asks before it counts lines older than now, because the same "
-    "log may have been imported before"
+    "daily_views and hits differ are recounted; an import refuses lines that are older than now, because the same log "
+    "may have been imported before"
 )
 _LOST_CONTROL = "projects, API keys, agent jobs and their logs that are not in the control database as it is now"
 _ACCEPTING_CONTROL = (
@@ -84,31 +84,31 @@ def losses(hot_log: Path, root: Path, database_url: str) -> list[Loss]:
     If tables lack data, only their losses are returned: the other stores are compared with complete tables.
 
     Raises:
-        DataIncomplete: the hot log is damaged. The operator must move the file away before an empty one replaces it.
-        ControlUnreadable: the control database is damaged. The same holds for its file.
+        DataIncomplete: the hot log is damaged. The operator must first move the file out of the folder.
+        ControlUnreadable: the control database is damaged. The operator must first move its file out of the folder.
     """
     completeness.require_whole(hot_log)
-    if of_tables := table_losses(hot_log, root):
-        return of_tables
+    if losses_of_tables := table_losses(hot_log, root):
+        return losses_of_tables
     has_files, hot, identity = (
         completeness.has_files(root),
         completeness.read_identity(hot_log),
         control.read_identity(database_url),
     )
-    of_control = completeness.control_fault(identity, registry.control(root), has_files or hot.last_id > 0)
-    of_hot_log = completeness.identity_fault(hot, registry.hot_logs(root), has_files) or completeness.older_fault(
+    control_fault = completeness.control_fault(identity, registry.control(root), has_files or hot.last_id > 0)
+    hot_log_fault = completeness.identity_fault(hot, registry.hot_logs(root), has_files) or completeness.older_fault(
         hot, completeness.open_tables(root)
     )
-    found = []
-    if of_hot_log is not None:
-        found.append(Loss(str(hot_log), of_hot_log, _LOST_HOT_LOG, _ACCEPTING_HOT_LOG))
-    if of_control is not None:
-        found.append(Loss(identity.name, of_control, _LOST_CONTROL, _ACCEPTING_CONTROL))
-    return found
+    result = []
+    if hot_log_fault is not None:
+        result.append(Loss(str(hot_log), hot_log_fault, _LOST_HOT_LOG, _ACCEPTING_HOT_LOG))
+    if control_fault is not None:
+        result.append(Loss(identity.name, control_fault, _LOST_CONTROL, _ACCEPTING_CONTROL))
+    return result
 
 
 def table_losses(hot_log: Path, root: Path) -> list[Loss]:
-    """Return what the tables lack of the hot log's record; without a hot log, what is broken in the tables' logs.
+    """Return the losses of the tables: what is missing according to the hot log, or, without a hot log, broken commits.
 
     The hot log is not changed.
 
@@ -159,8 +159,8 @@ def _unloaded(hot: sqlite3.Connection, root: Path, database: duckdb.DuckDBPyConn
     rows = [batch.rows for batch in batches.above(hot, 0) if batch.id <= offset]
     with database.cursor() as cursor:
         cursor.register("waiting", pa.Table.from_batches(rows, HOT))
-        found = cursor.sql(_UNLOADED.format(hits=_source(root, HITS_TABLE))).to_arrow_table()
-    return pa.RecordBatch.from_pylist(found.to_pylist(), HOT)
+        unloaded = cursor.sql(_UNLOADED.format(hits=_source(root, HITS_TABLE))).to_arrow_table()
+    return pa.RecordBatch.from_pylist(unloaded.to_pylist(), HOT)
 
 
 def accept_control(database_url: str, root: Path) -> None:
@@ -190,8 +190,8 @@ def _differing_days(root: Path, database: duckdb.DuckDBPyConnection) -> list[str
     """Return the days on which the tables' files differ: the lost hot log had hits of those days, or dirty days."""
     hits, daily_views = (_source(root, spec) for spec in delta_table.TABLES)
     with database.cursor() as cursor:
-        found = cursor.execute(_DIFFERING.format(hits=hits, daily_views=daily_views)).fetchall()
-    return [str(day) for (day,) in found]
+        rows = cursor.execute(_DIFFERING.format(hits=hits, daily_views=daily_views)).fetchall()
+    return [str(day) for (day,) in rows]
 
 
 def _source(root: Path, spec: delta_table.Spec) -> str:

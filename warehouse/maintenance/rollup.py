@@ -124,7 +124,7 @@ def retry_commit(commit: Callable[[], Result]) -> Result:
 def _replace_month(
     root: Path, database: "duckdb.DuckDBPyConnection", month: str, days: frozenset[str] | None, on_step: OnStep
 ) -> None:
-    """Replace a month of `daily_views`: the given days recounted and the others copied; None recounts all days."""
+    """Replace a month of `daily_views`: recount `days`, all of them if None, and copy the counts of the other days."""
     from warehouse.query import engine  # noqa: PLC0415  # DuckDB takes 0.1 s to import, and few loads have a dirty day
 
     daily_views = delta_table.open_table(root, DAILY_VIEWS_TABLE)

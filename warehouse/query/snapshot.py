@@ -29,7 +29,7 @@ CHUNKS_MAX = 64
 whole message."""
 
 PIECES_MAX = 4_096
-"""Number of batches after which the rows read are joined. Until then, a batch of a single row uses 18 kB."""
+"""Number of batches whose rows are joined at a time. A batch of a single row uses 18 kB until its rows are joined."""
 
 
 @dataclass(frozen=True, slots=True)

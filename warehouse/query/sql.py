@@ -20,12 +20,12 @@ MEMORY_LIMIT = "1GB"
 """Memory limit of one connection. 500,000 hot rows take 0.2 GB of it, and a median cannot spill."""
 BATCH_ROWS = 8_192
 """Rows of a result in memory at a time: about 3 MB for all columns of hits."""
-ALLOWED = "one SELECT, DESCRIBE, SHOW or SUMMARIZE is taken"
+ALLOWED = "a query must be one SELECT, DESCRIBE, SHOW or SUMMARIZE"
 ADVICE = {
     duckdb.StatementType.MULTI: "name the values of a PIVOT, as in PIVOT daily_views ON traffic IN ('human', 'ai')",
     duckdb.StatementType.EXPLAIN: "EXPLAIN works on warehouse.connect(), see docs/analysis.md",
 }
-READ_ONLY = "nothing here is changed by SQL"
+READ_ONLY = "SQL cannot change the data"
 VIEWS = ("hits", "daily_views", "agents")
 
 
@@ -40,7 +40,7 @@ def connect(data: str | PathLike[str]) -> duckdb.DuckDBPyConnection:
     hot_log, lake, agents = folder / HOT_LOG, folder / LAKE, folder / LAKE / AGENTS_FILE
     completeness.require_identity(hot_log, lake)
     if not hot_log.is_file() or not agents.is_file():
-        raise NoData(f"there is no data in {folder}: name the folder that `readership serve` keeps its data in")
+        raise NoData(f"there is no data in {folder}: name the data folder of `readership serve`")
     with closing(SnapshotReader(hot_log, lake)) as reader:
         snapshot = reader.take()
     database = engine.connect(folder / RUN / "spill", MEMORY_LIMIT)
@@ -84,7 +84,7 @@ def _invalid_sql() -> Iterator[None]:
         views = f"\n\nThe views are {', '.join(VIEWS)}." if "Table with name" in str(error) else ""
         raise InvalidSql(f"{error}{views}") from None
     except duckdb.OutOfMemoryException:
-        raise InvalidSql(f"this takes more than {MEMORY_LIMIT} of memory: ask about fewer days or columns") from None
+        raise InvalidSql(f"the query takes more than {MEMORY_LIMIT} of memory: select fewer days or columns") from None
     except duckdb.OperationalError:
         raise  # a file or the disk is at fault, not the query
     except duckdb.Error as error:

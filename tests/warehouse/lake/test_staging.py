@@ -230,9 +230,9 @@ def test_files_that_a_vacuum_may_take_are_not_named_any_more(site: Site) -> None
     half_s = time.time() - delta_table.GRACE_H * 1800 - 60
     for file in site.root.rglob("staged-*.parquet"):
         os.utime(file, (half_s, half_s))
-    with pytest.raises(StagedTooLong, match="run it again"):
+    with pytest.raises(StagedTooLong, match="run the command again"):
         staging.require_fresh(site.root, staged)
     for file in site.root.rglob("staged-*.parquet"):
         file.unlink()
-    with pytest.raises(StagedTooLong, match="run it again"):
+    with pytest.raises(StagedTooLong, match="run the command again"):
         staging.require_fresh(site.root, staged)

@@ -123,7 +123,7 @@ def test_any_other_statement_is_refused_and_changes_nothing(
 ) -> None:
     before = contents(site.root)
     live = site.state(delta_table.HITS_TABLE).files[0].path.replace("'", "''")
-    with pytest.raises(InvalidSql, match="one SELECT, DESCRIBE, SHOW or SUMMARIZE is taken"):
+    with pytest.raises(InvalidSql, match="a query must be one SELECT, DESCRIBE, SHOW or SUMMARIZE"):
         ask(folder, question.format(file=tmp_path / "written", live=live))
     assert not (tmp_path / "written").exists()
     assert contents(site.root) == before
@@ -178,7 +178,7 @@ def test_row_that_cannot_be_computed_raises_the_message_of_duckdb_when_it_is_rea
 
 
 def test_query_that_exceeds_the_memory_limit_is_refused_with_advice(site: Site, folder: Path) -> None:
-    with pytest.raises(InvalidSql, match="more than 1GB of memory: ask about fewer days or columns"):
+    with pytest.raises(InvalidSql, match="more than 1GB of memory: select fewer days or columns"):
         ask(folder, "SELECT list(repeat('x', 1000) || i) AS all FROM range(2000000) AS t (i)")
 
 
@@ -275,7 +275,7 @@ def test_folder_without_data_is_named_and_not_changed(tmp_path: Path, there: boo
     empty = tmp_path / "nothing"
     if there:
         empty.mkdir()
-    with pytest.raises(NoData, match=f"there is no data in {empty}: name the folder"):
+    with pytest.raises(NoData, match=f"there is no data in {empty}: name the data folder"):
         warehouse.connect(empty)
     assert [path.name for path in tmp_path.rglob("*")] == ["nothing"][: int(there)]
 
