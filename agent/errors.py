@@ -1,4 +1,4 @@
-"""Errors of agent jobs. Their messages are for the caller, or for the person who reads the log of a job."""
+"""Errors of agent jobs. Their messages are for the caller or for readers of the job's log."""
 
 
 class AgentError(Exception):
@@ -91,7 +91,7 @@ class PullRequestRefused(TurnFailed):
 
 
 class ForgeUnavailable(TurnFailed):
-    """The forge did not respond, or asked for a pause of `retry_after_s` seconds. A retry may succeed."""
+    """The forge did not respond, or asked for a pause of `retry_after_s` seconds. Another attempt may succeed."""
 
     def __init__(self, reason: str, retry_after_s: float = 0) -> None:
         super().__init__(reason)

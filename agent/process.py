@@ -22,7 +22,7 @@ DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
 the turn over."""
 
 READING_SHARE = 0.25
-"""Share of one core that reading a program's output may take, over time."""
+"""Maximum mean CPU use of the thread that reads a program's output, as a fraction of one core."""
 READING_BURST_S = 1.0
 """Maximum credit for reading, in CPU seconds."""
 
@@ -78,7 +78,7 @@ def run(
         ProgramTerminated: the program was ended by a SIGTERM that `run` did not send.
         OSError: the program cannot be started.
     """
-    process = subprocess.Popen(  # noqa: S603  # what to run is the caller's decision, and no shell reads it
+    process = subprocess.Popen(  # noqa: S603  # the caller chooses the program, and no shell parses the arguments
         [*DIE_WITH_PARENT, *argv],
         cwd=cwd,
         env=dict(env),
@@ -99,7 +99,7 @@ def run(
 
 
 def _feed(stdin: IO[bytes], content: bytes) -> None:
-    """Write the standard input at once: all inputs fit into the 64 KiB of a pipe."""
+    """Write the whole standard input without blocking: every input fits into the 64 KiB of a pipe."""
     with suppress(BrokenPipeError), stdin:
         stdin.write(content)
 
@@ -111,7 +111,7 @@ def _watch(
     is_stopped: Callable[[], bool],
     on_output: OnOutput,
 ) -> None:
-    """Pass the output on until the program itself has ended: its children may leave the pipes open for longer."""
+    """Pass the output to `on_output` until the program has ended, even if its children still have the pipes open."""
     assert process.stdout is not None
     assert process.stderr is not None
     pace = Pace()

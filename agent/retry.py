@@ -15,8 +15,8 @@ from warehouse.database_errors import is_temporary, reason_of
 PAUSES_S = (0.5, 3.0)
 """Seconds between the three attempts of a request to a forge: enough for a restart or a lost connection."""
 PAUSE_S_MAX = 60.0
-"""Maximum pause that a forge may ask for, in seconds. The turn fails if it asks for more: other turns wait for its
-place in the worker."""
+"""Maximum pause that a forge may ask for, in seconds. If it asks for more, the turn fails and frees its slot for other
+turns."""
 DATABASE_PAUSE_S = 1.0
 POLL_S = 0.1
 LOG = logging.getLogger("readership.agent")
@@ -81,10 +81,10 @@ def _warn(state: RetryCallState) -> None:
 
 
 def pause(seconds: float, is_stopped: Callable[[], bool]) -> None:
-    """Wait.
+    """Wait for this number of seconds.
 
     Raises:
-        TurnStopped: `is_stopped` returned true meanwhile.
+        TurnStopped: `is_stopped` returned true during the wait.
     """
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:

@@ -44,7 +44,7 @@ EventParser = Callable[[Record, Event], Record]
 
 
 def parse_claude_event(record: Record, event: Event) -> Record:
-    """Update the record by an event."""
+    """Return the record, updated by an event of Claude Code."""
     session = event.get("session_id") or record.session
     if event.get("type") != "result":
         return replace(record, session=session)
@@ -55,7 +55,7 @@ def parse_claude_event(record: Record, event: Event) -> Record:
 
 
 def parse_codex_event(record: Record, event: Event) -> Record:
-    """Update the record by an event."""
+    """Return the record, updated by an event of codex."""
     match event:
         case {"type": "thread.started", "thread_id": str(session)}:
             return replace(record, session=session)
@@ -71,7 +71,10 @@ def parse_codex_event(record: Record, event: Event) -> Record:
 
 
 def parse_opencode_event(record: Record, event: Event) -> Record:
-    """Update the record by an event. A step that ends with tool calls is followed by another; `stop` ends the turn."""
+    """Return the record, updated by an event of opencode.
+
+    A step that ends with tool calls is followed by another step; `stop` ends the turn.
+    """
     record = replace(record, session=event.get("sessionID") or record.session)
     match event:
         case {"type": "text", "part": {"text": str(text)}}:
@@ -89,7 +92,10 @@ def parse_opencode_event(record: Record, event: Event) -> Record:
 
 
 def parse_mini_event(record: Record, event: Event) -> Record:
-    """Update the record by the trajectory file, which has the exit status and all messages."""
+    """Return the record of mini-swe-agent's trajectory file, which has the exit status and all messages.
+
+    For another event, return `record` unchanged.
+    """
     if "trajectory_format" not in event:
         return record
     info, messages = event["info"], event["messages"]
@@ -106,8 +112,8 @@ class Output:
     """Output of an agent, parsed chunk by chunk into a record. Only the last TAIL_BYTES are stored.
 
     An agent may print without end, so only the lines that can change the record are parsed: those that may be JSON
-    objects or, if the agent has no parser, the last line. For 64 KiB of lines with one character that takes 0.02 ms
-    instead of 29 ms, and with a parser 0.6 ms instead of 103 ms.
+    objects or, if the agent has no parser, the last line. For 64 KiB of lines of one character, this takes 0.02 ms
+    without a parser and 0.6 ms with one; parsing every line took 29 ms and 103 ms.
     """
 
     parse: EventParser | None
@@ -137,7 +143,7 @@ class Output:
             self._add_line(match[0])
 
     def _add_line(self, line: bytes) -> None:
-        """Update the record by one line. Skip a line that is not an event."""
+        """Update the record by one line; ignore a line that is not an event."""
         if self.parse is None:
             text = line.strip().decode(errors="replace")
             self.record = Record(summary=text[:SUMMARY_CHARACTERS] or self.record.summary)
@@ -146,7 +152,7 @@ class Output:
             event = json.loads(line)
             record = self.parse(self.record, event) if isinstance(event, dict) else self.record
         except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
-            return  # JSON of another shape than an event's
+            return  # JSON, but not an event
         session = record.session
         is_usable = isinstance(session, str) and session.isprintable() and len(session) <= SESSION_CHARACTERS
         self.record = record if session is None or is_usable else replace(record, session=None)

@@ -26,7 +26,7 @@ ANTHROPIC = "https://api.anthropic.com"
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """Input of an agent's turn. `session` is continued if it is not None; paths are those inside the sandbox."""
+    """Input of an agent's turn. `session` is the session to continue, or None; paths are those inside the sandbox."""
 
     model: str
     base_url: str
@@ -61,7 +61,10 @@ class Preset:
 
 
 def _claude(turn: TurnInput) -> CommandLine:
-    """Follow https://docs.claude.com/en/docs/claude-code/headless. Not tested with the program, which is not free."""
+    """Return the command line of Claude Code, which is not tested: it is not free software.
+
+    https://docs.claude.com/en/docs/claude-code/headless
+    """
     return CommandLine(
         argv=(
             *("claude", "--print", "--verbose", "--output-format", "stream-json", "--dangerously-skip-permissions"),
@@ -78,7 +81,10 @@ def _claude(turn: TurnInput) -> CommandLine:
 
 
 def _codex(turn: TurnInput) -> CommandLine:
-    """Follow https://developers.openai.com/codex/noninteractive. Tested with 0.169, which needs the Responses API."""
+    """Return the command line of codex. Tested with 0.169, which needs a server of the Responses API.
+
+    https://developers.openai.com/codex/noninteractive
+    """
     provider = {"name": "gateway", "base_url": turn.base_url, "env_key": "GATEWAY_KEY", "wire_api": "responses"}
     settings = {f"model_providers.gateway.{name}": value for name, value in provider.items()}
     settings |= {"model_provider": "gateway", "web_search": "disabled"}
@@ -95,9 +101,10 @@ def _codex(turn: TurnInput) -> CommandLine:
 
 
 def _opencode(turn: TurnInput) -> CommandLine:
-    """Follow https://opencode.ai/docs/config. Tested with 1.18.
+    """Return the command line of opencode. Tested with 1.18.
 
-    The inline configuration has precedence over a configuration in the repository.
+    The inline configuration takes precedence over a configuration file in the repository:
+    https://opencode.ai/docs/config
     """
     options = {"baseURL": turn.base_url, "apiKey": DUMMY_KEY}
     provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {turn.model: {"name": turn.model}}}
@@ -127,7 +134,10 @@ def _opencode(turn: TurnInput) -> CommandLine:
 
 
 def _mini_swe_agent(turn: TurnInput) -> CommandLine:
-    """Follow https://mini-swe-agent.com. Tested with 2.4.6. It writes its result to a file, which the shell prints."""
+    """Return the command line of mini-swe-agent. Tested with 2.4.6.
+
+    The program writes its result to a file, and the shell script prints that file: https://mini-swe-agent.com
+    """
     config = {
         "run": {"task": turn.prompt},
         "model": {

@@ -22,7 +22,7 @@ from agent.sandbox.watchdog import Watchdog
 PORT_INSIDE = 8765
 """Port of the model server in the sandbox."""
 CORES_COUNTED = 4
-"""Factor between the time limit and the CPU limit of a process: a process with so many busy threads can use its whole
+"""Ratio of the CPU limit of a process to the time limit of its turn. A process with four busy threads can run until the
 time limit."""
 SOCKET = "gateway.sock"
 
@@ -33,9 +33,9 @@ class RunRequest:
 
     `session` is the session that the job's previous turn returned, and `history` the prompts of its earlier turns.
     `discarded` are earlier prompts that the session may contain, but whose changes are not in the work tree.
-    `read_only` are folders that the agent's programs need; `hidden` are folders that it must never see. If `upstream`
-    is None, it is that of the preset. The turn fails if all requests to the model server fail for `failing_s_max`
-    seconds.
+    `read_only` are folders that the agent's programs need; `hidden` are folders that the agent must never see.
+    `upstream` is the URL of the model server, or None for the preset's. The turn fails if all requests to the model
+    server fail for `failing_s_max` seconds.
     """
 
     preset: str
@@ -69,7 +69,7 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class _Paths:
-    """Folders and gateway port of a turn as the agent sees them. `scratch` is `run` outside of the sandbox."""
+    """Folders and gateway port of a turn as the agent sees them. `scratch` is the path of `run` on the host."""
 
     tree: Path
     home: Path
@@ -84,7 +84,7 @@ def run(request: RunRequest) -> RunResult:
     Raises:
         TurnStopped: `is_stopped` returned true.
         ProgramTimedOut: the agent did not end within its time limit.
-        TurnFailed: the turn failed for another reason, which the message has.
+        TurnFailed: the turn failed for another reason; see the message.
     """
     agent = find_preset(request.preset, request.command)
     if request.sandboxed and (reason := bubblewrap.unavailable_reason()):
@@ -140,7 +140,7 @@ def _turn_input(request: RunRequest, agent: Preset, paths: _Paths) -> TurnInput:
 def _session(request: RunRequest, agent: Preset) -> str | None:
     """Return the session to continue, or None to send the earlier prompts instead.
 
-    Agents store their sessions in the home. The home is empty after the turn has moved to another machine.
+    Agents store their sessions in the home folder, which is empty after a job has moved to another machine.
     """
     return request.session if agent.has_sessions and any(request.home.iterdir()) else None
 
@@ -216,7 +216,7 @@ def _run(
     watchdog: Watchdog,
     gateway: Gateway | None,
 ) -> int:
-    """Return the agent's exit status, or raise the reason why the agent was ended."""
+    """Run the agent and return its exit status. Raises TurnStopped, ProgramTimedOut or TurnFailed."""
 
     def on_output(stream: process.Stream, chunk: bytes) -> None:
         output.add(stream, chunk)

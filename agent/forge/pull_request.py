@@ -25,7 +25,7 @@ TIMEOUT_S = 30.0
 API_BASE = re.compile(r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[^\s?#\\]*)?")
 API_BASE_EXAMPLE = "https://gitlab.example.com/api/v4"
 LATE_S = 60.0
-"""Seconds to look for a pull request whose creation got no response, at a forge that would create a second one."""
+"""Seconds to search for a pull request after a creation without a response, if the forge would create a second one."""
 LOOK_AGAIN_S = 3.0
 REDIRECTS_MAX = 3
 PAGES_MAX = 20
@@ -124,7 +124,7 @@ class _ForgeApi:
 
     async def _send(self, method: str, url: str, body: Mapping[str, str] | None) -> httpx.Response:
         async with httpx.AsyncClient(
-            timeout=None,  # noqa: S113  # the deadline is that of `run_with_deadline`
+            timeout=None,  # noqa: S113  # `run_with_deadline` has the deadline
             trust_env=False,
             verify=self.tls,
             headers=self.headers,

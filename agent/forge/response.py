@@ -10,7 +10,7 @@ import httpx
 import msgspec
 
 UNAVAILABLE = frozenset({429, 502, 503, 504})
-"""Statuses of a forge that may answer the same request later."""
+"""Statuses that ask the client to repeat the request later."""
 ERROR_CHARS_MAX = 500
 ERROR_KEYS = ("message", "error", "error_description", "errors")
 

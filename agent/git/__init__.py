@@ -2,5 +2,6 @@
 
 - `remote`: URL, base branch and token of a repository.
 - `commands`: git commands without hooks, configuration files or credentials of the machine.
-- `workspace`: Folder of a job: checkout, commit and push.
+- `workspace`: folder of a job: checkout, commit and push.
+- `askpass.sh`: program that answers when git asks for the user name and the token.
 """

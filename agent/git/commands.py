@@ -67,8 +67,8 @@ LIMITED = ("prlimit", f"--data={MEMORY_BYTES}", "--core=0", "--")
 TEXT_CHARS_MAX = 64 * 1024
 """Maximum number of logged characters of a command's standard error. A server may send text without end."""
 STDERR_BYTES_MAX = 8 * TEXT_CHARS_MAX
-"""Maximum size of a command's standard error in memory, in bytes. It is twice the largest size of TEXT_CHARS_MAX
-characters, so that a token that is cut at its beginning is never in the logged part."""
+"""Maximum size of a command's standard error in memory, in bytes. It is twice the maximum size of the logged
+TEXT_CHARS_MAX characters: a token whose beginning was dropped, and which cannot be redacted, is never logged."""
 STDOUT_BYTES_MAX = 1024 * 1024
 """Maximum size of a command's standard output that is not streamed, in bytes."""
 NOT_FOUND_BY_SHELL = 127
@@ -118,7 +118,7 @@ FAILURES: tuple[Failure, ...] = (
     (r"\[(?:remote )?rejected\]", PushRefused, "{host} refused the branch: {details}"),
     (UNREACHABLE, ForgeUnavailable, "{host} could not be reached: {details}"),
 )
-"""Rows of pattern in git's output, error class, and message for the owner of the project. The first match decides."""
+"""Table of failures: pattern in git's output, error class, message for the project's owner. The first match wins."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ _BAD_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|^[-./@]|\.lo
 class Remote:
     """A repository and the credentials for it.
 
-    `ref` is the name of a branch, with or without `refs/heads/`. `token` is None for a repository that anybody may
-    write to. `user` is the user name that git sends with the token.
+    `ref` is the name of a branch, with or without `refs/heads/`. `token` is None for a repository that needs none.
+    `user` is the user name that git sends with the token.
 
     Raises:
         InvalidConfiguration: the URL is not http(s) or contains a user, or `ref` or `user` is not a valid name.

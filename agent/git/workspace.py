@@ -21,9 +21,9 @@ from agent.git.remote import Remote
 FILE_BYTES_MAX = 100 * 1024 * 1024
 """Maximum size of a committed file, in bytes; GitHub's limit: https://docs.github.com/en/repositories/working-with-files/managing-large-files"""
 CHANGED_MAX = 100_000
-"""Maximum number of changed files in one commit: git needs memory and time for each."""
+"""Maximum number of changed files in one commit; git needs memory and time for each file."""
 CHANGED_NAMES_BYTES_MAX = 32 * 1024 * 1024
-"""Maximum total size of their names, in bytes."""
+"""Maximum total size of the names of the changed files in one commit, in bytes."""
 SUBJECT_CHARS_MAX = 72
 NO_SUBJECT = "Change what the prompt asked for"
 COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -166,7 +166,7 @@ def is_pushed(
     """Return whether the forge's branch is at the commit. The work tree is not needed.
 
     Raises:
-        TurnFailed: the forge could not be asked; the message has the reason.
+        TurnFailed: the refs of the forge could not be read; the message has the reason.
     """
     _make_folders(workspace)
     git = Git(workspace.folder, remote, time.monotonic() + limit_s, is_stopped, on_line)
@@ -211,7 +211,7 @@ def _make_folders(workspace: Workspace) -> None:
 
 
 def _remote_refs(git: Git, remote: Remote, branch: str) -> dict[str, str]:
-    """Return the commit ids by ref name: of the job's branch, and of every ref that the base can be."""
+    """Return the commit id of each existing ref, by its name: the job's branch, and the refs that `ref` may name."""
     names = [f"refs/heads/{branch}", f"refs/heads/{remote.base}", f"refs/tags/{remote.base}", "HEAD"]
     lines = git.run_remote("ls-remote", "--quiet", "--", remote.url, *names).splitlines()
     return {name: commit_id for commit_id, name in (line.split("\t", 1) for line in lines)}
@@ -261,7 +261,7 @@ def _refuse_large_files(workspace: Workspace, git: Git) -> None:
 
 @dataclass(slots=True)
 class _ChangedFiles:
-    """Checks the NUL-separated names of the changed files, chunk by chunk, without storing them."""
+    """Checker of the NUL-separated names of the changed files, chunk by chunk, which does not store the names."""
 
     tree: bytes
     _incomplete: bytes = b""

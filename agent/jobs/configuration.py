@@ -55,7 +55,7 @@ class Configuration(msgspec.Struct, frozen=True):
     command: tuple[str, ...] = ()
     """Arguments of the preset `command`, which reads the prompt from standard input."""
     model: str = ""
-    """Name of the model, in the form that the coding agent takes."""
+    """Name of the model, in the form that the coding agent expects."""
     model_base: str = ""
     """Base URL of the model server; empty for the preset's default."""
     model_key: str = ""

@@ -20,7 +20,7 @@ class Status(StrEnum):
 
 
 class Event(StrEnum):
-    """Event that may change a job's status. SUCCESS and FAILURE are ends of its last turn."""
+    """Event that may change a job's status. SUCCESS and FAILURE are the two outcomes of the job's last turn."""
 
     MESSAGE = "message"
     SUCCESS = "success"
@@ -64,8 +64,8 @@ def next_status(status: Status, event: Event) -> Status:
 class Job:
     """A prompt, its follow-ups, and their outcome. Times are microseconds since 1970.
 
-    `repository` and `ref` are where the work starts. `preset` is the coding agent; `command` has its arguments if the
-    preset is `command`. `reason` is why the job failed. `session` is the coding agent's session.
+    The work starts from the branch `ref` of `repository`. `preset` is the name of the coding agent; `command` has the
+    arguments of the preset `command`. `reason` is the failure reason, and `session` the coding agent's session id.
     """
 
     id: str

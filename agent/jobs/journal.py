@@ -12,7 +12,7 @@ EntryKind = Literal["turn", "step", "output", "failure"]
 OUTPUT_BYTES_MAX = 64 * 1024
 """Maximum size of a turn's output in the log, in bytes. The beginning of a longer output is dropped."""
 OUTPUT_BYTES_PER_S = 16 * 1024
-"""Mean rate at which a turn's output is written to the control database."""
+"""Maximum mean rate at which a turn's output is written to the control database, in bytes per second."""
 PAGE_ENTRIES = 250
 """Default number of entries on a page: about 30 turns, at most 5 MiB."""
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -20,7 +20,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Entry of a job's log. `turn` counts the job's turns from 1. A long output is truncated to its end."""
+    """Entry of a job's log. `turn` counts the job's turns from 1. Only the end of a long output is stored."""
 
     at_us: int
     turn: int
@@ -54,7 +54,7 @@ class Page:
 def read(engine: sa.Engine, job: str, limit: int = PAGE_ENTRIES, offset: int = 0) -> Page:
     """Skip the first `offset` entries of a job's log, and return at most `limit` of the next ones."""
     query = LOG.select().where(LOG.c.job_id == job).order_by(LOG.c.id).limit(limit + 1).offset(offset)
-    with engine.connect() as connection:  # entries before turns: the turn of each entry is then among those read
+    with engine.connect() as connection:  # entries are read first: their turns then exist
         rows = connection.execute(query).all()
         turns = connection.execute(sa.select(TURNS.c.id).where(TURNS.c.job_id == job).order_by(TURNS.c.id)).scalars()
         number = {id: place for place, id in enumerate(turns, start=1)}

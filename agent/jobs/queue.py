@@ -25,7 +25,7 @@ TOO_MANY_ATTEMPTS = (
 
 @dataclass(frozen=True, slots=True)
 class EarlierTurn:
-    """Prompt of an earlier turn. `is_in_branch`: its changes are in the job's branch; a failed turn leaves none."""
+    """Prompt of an earlier turn. `is_in_branch` is false if the turn failed before it pushed its changes."""
 
     prompt: str
     is_in_branch: bool
@@ -60,10 +60,10 @@ class Outcome:
 def claim(engine: sa.Engine, owner: str, now_us: int, lease_us: int) -> Lease | None:
     """Claim the turn that has waited longest, with `owner` as its owner; return None if no turn waits.
 
-    A turn waits while it is queued, or running with an expired lease. It never waits before the job's earlier turns
-    have ended. A turn that was claimed ATTEMPTS_MAX times fails instead.
+    A turn waits if it is queued, or running with an expired lease, and if all earlier turns of its job have ended. A
+    waiting turn that was claimed ATTEMPTS_MAX times is not claimed again: it fails.
     """
-    if _next(engine, now_us) is None:  # a read first: idle workers look several times per second
+    if _next(engine, now_us) is None:  # a read first, without a write lock: idle workers poll several times per second
         return None
     with transaction(engine) as connection:
         waiting = _waiting(now_us).with_for_update(skip_locked=True, of=JOBS)

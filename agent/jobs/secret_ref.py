@@ -14,7 +14,7 @@ def check(reference: str) -> str:
     """Return the reference unchanged, if its form is `env:NAME` or `file:/path`. The secret need not exist yet.
 
     Raises:
-        InvalidConfiguration: it has another form. It may be a secret, so the message does not repeat it.
+        InvalidConfiguration: the reference has another form. The message does not repeat it: it may be a secret.
     """
     kind, _, place = reference.partition(":")
     if (kind == "env" and place.isidentifier()) or (kind == "file" and Path(place).is_absolute()):
@@ -27,7 +27,7 @@ def resolve(reference: str, environ: Mapping[str, str]) -> str:
 
     Raises:
         InvalidConfiguration: see `check`.
-        SecretUnreadable: it is missing, empty, has several lines, or is in a file that other users can read or change.
+        SecretUnreadable: the secret is missing or empty, has several lines, or is in a file that is open to other users.
     """
     kind, _, place = check(reference).partition(":")
     secret = (environ.get(place, "") if kind == "env" else _read(reference, Path(place))).strip()

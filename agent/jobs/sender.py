@@ -48,7 +48,7 @@ class Sender:
         self._pool.shutdown()
 
     def _send(self, project: str) -> None:
-        """Send due messages until one is not delivered: a slow or missing receiver frees its thread for another."""
+        """Send due messages until a delivery fails, so that a slow or missing receiver does not occupy a thread."""
         outcome: webhook.Outcome | None = "delivered"
         while outcome == "delivered" and not self._stopping.is_set():
             outcome = webhook.deliver(self.engine, project, self.environ, self.now_us)

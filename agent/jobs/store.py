@@ -114,7 +114,8 @@ def list_page(
 
 
 def cancel(engine: sa.Engine, project: str, id: str, now_us: int) -> Job:
-    """Cancel the queued and running turns of a job. The worker of a running turn notices it at its next heartbeat.
+    """Cancel the queued and running turns of a job. A running turn is stopped at the next heartbeat of
+    its worker.
 
     Raises:
         JobNotFound, JobNotActive.

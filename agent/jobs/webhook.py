@@ -37,7 +37,7 @@ ID_PREFIX, TIME_DIGITS = "msg_", 14
 _US = 1_000_000
 
 Outcome = Literal["delivered", "failed", "given_up"]
-"""Outcome of an attempt: after `failed` there is another attempt, after `given_up` there is none."""
+"""Outcome of an attempt. A message that `failed` is sent again; one that is `given_up` is deleted."""
 
 
 def enqueue(connection: sa.Connection, job: Job, now_us: int) -> None:
@@ -159,7 +159,7 @@ def _send(
 async def _post(url: str, body: str, headers: Mapping[str, str]) -> int:
     """Return the status of the response without reading its body, which may be endless. Raises httpx's errors."""
     async with (
-        httpx.AsyncClient(timeout=None, trust_env=False) as client,  # noqa: S113  # the deadline is that of `run_with_deadline`
+        httpx.AsyncClient(timeout=None, trust_env=False) as client,  # noqa: S113  # `run_with_deadline` has the deadline
         client.stream("POST", url, content=body, headers=headers) as response,
     ):
         return response.status_code

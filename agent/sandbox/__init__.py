@@ -1,9 +1,9 @@
 """The sandbox of a coding agent, and its gateway to the model server.
 
-- `scratch`: Temporary folder of a turn: prompt, socket and small files that the agent may read.
-- `bubblewrap`: Command lines that run a program in the sandbox.
-- `init`: First program in the sandbox: starts the agent and forwards its model requests to the gateway.
+- `scratch`: temporary folder of a turn: prompt, socket and small files that the agent may read.
+- `bubblewrap`: command lines that run a program in the sandbox.
+- `init`: first program in the sandbox: starts the agent and forwards its model requests to the gateway.
 - `gateway`: HTTP proxy on a Unix socket that adds the model key: the only way out of the sandbox.
 - `bounded_server`: HTTP server for an untrusted client, with limits on connections, bytes and time.
-- `watchdog`: Limits on the memory and disk space that all processes of a turn use together.
+- `watchdog`: limits on the memory and disk space that all processes of a turn use together.
 """

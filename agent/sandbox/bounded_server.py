@@ -27,7 +27,7 @@ class RequestTooLarge(Exception):
 
 
 class Incoming(io.RawIOBase):
-    """The reading side of a connection, with a byte limit and a deadline. Reading is refused before the first `allow`.
+    """Reading side of a connection, with a byte limit and a deadline. Reading is refused before the first `allow`.
 
     A timeout of the socket starts again with each byte, so a client that sends one byte at a time would never exceed
     it.
@@ -65,7 +65,7 @@ class Incoming(io.RawIOBase):
 
 
 class BoundedServer(ThreadingMixIn, UnixStreamServer):
-    """Server with a thread for each connection. The response beyond CONNECTIONS_MAX connections is 503."""
+    """Server with a thread for each connection. Connections beyond CONNECTIONS_MAX are answered with 503."""
 
     daemon_threads = True
     block_on_close = False

@@ -129,7 +129,7 @@ def is_write_granted(folder: Path) -> bool:
 
 
 def unavailable_reason(path: str = PATH) -> str | None:
-    """Create a sandbox on trial. Return why this machine cannot create one, or None if it can."""
+    """Run a trial program in a sandbox. Return why this machine cannot create a sandbox, or None if it can."""
     for program, package in PROGRAMS.items():
         if shutil.which(program, path=path) is None:
             return f"{program} is not installed (Debian, Ubuntu: apt-get install {package})"
@@ -191,7 +191,10 @@ def _require_safe_to_show(path: Path, sandbox: Sandbox) -> None:
 
 
 def _prlimit(sandbox: Sandbox) -> list[str]:
-    """Return the limits of each process. RLIMIT_DATA, because node and bun reserve more address space than they use."""
+    """Return the command prefix that limits each process.
+
+    The memory limit is RLIMIT_DATA, not RLIMIT_AS: node and bun reserve more address space than they use.
+    """
     limits = sandbox.limits
     return [
         *("prlimit", f"--nproc={limits.processes}", f"--data={limits.memory_bytes}", f"--fsize={limits.file_bytes}"),

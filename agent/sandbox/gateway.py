@@ -31,7 +31,7 @@ BODY_S = 600.0
 FAILING_S_MAX = 30.0
 """Seconds of failed requests after which the turn fails: some agents would retry until the time limit of the turn."""
 ERROR_BYTES = 300
-"""Length of the beginning of an error response that is in the job's failure reason, in bytes."""
+"""Maximum number of bytes of an error response that the job's failure reason quotes, from its beginning."""
 CHUNK_BYTES = 64 * 1024
 KEY_REFUSED = (401, 403)
 BUSY = 429
@@ -125,7 +125,7 @@ class Gateway:
                 raise
 
     def record_response(self, status: int, message: str) -> None:
-        """Record the fault that a response shows. 429 does not count towards `has_failed`: agents wait and retry."""
+        """Set or clear the fault by a response. 429 does not count towards `has_failed`: agents wait and retry."""
         if status < 300:
             self._set_fault(None, counts=False)
         elif status in KEY_REFUSED:

@@ -1,4 +1,4 @@
-"""Limits on the memory and disk space that all processes of a turn use together: limits of the kernel are per process.
+"""Limits on the memory and disk space that all processes of a turn use together; the kernel limits each process alone.
 
 The watchdog measures from outside of the sandbox: memory and free disk space every POLL_S, the size of the work tree
 and the home every MEASURE_S or less often, so that it uses less than a tenth of a core.
@@ -19,10 +19,10 @@ PAUSE_FACTOR = 10
 """Length of the pause after measuring the folders, as a multiple of the time that measuring took."""
 DISK_RESERVE_BYTES = 512 * MIB
 MEMORY_RESERVE_BYTES = 256 * MIB
-"""Free disk space and memory of the machine below which a turn is stopped, whichever process used them: the service
-needs them."""
+"""Free disk space and memory of the machine below which a turn is stopped, even if other processes used them. The
+service needs this reserve."""
 ENTRY_BYTES = 4096
-"""Minimum size that is counted for a file or folder: millions of empty files fill a disk too."""
+"""Minimum counted size of a file or folder, in bytes: millions of empty files fill a disk too."""
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ def memory_bytes(parent: int) -> int:
 
 
 def _descendants(children: Path) -> Iterator[int]:
-    """Yield the process ids, orphans included: an orphan becomes a child of the sandbox's first process."""
+    """Yield the process ids of all descendants. An orphan is among them, as a child of the sandbox's first process."""
     pending = [children]
     while pending:
         try:
@@ -112,7 +112,7 @@ def _descendants(children: Path) -> Iterator[int]:
 
 
 def _children_files(pid: str) -> list[Path]:
-    """Return the lists of children, one for each thread: a child belongs to the thread that created it."""
+    """Return the files in /proc that list a process's children: one per thread, with the children that it created."""
     try:
         return [thread / "children" for thread in Path(f"/proc/{pid}/task").iterdir()]
     except OSError:
@@ -130,7 +130,7 @@ def _resident_bytes(pid: int) -> int:
 
 
 def _available_bytes() -> int:
-    """Return the memory that is available on the machine. Unlike the sum over processes it includes files in tmpfs."""
+    """Return the available memory of the machine, in bytes. Files in tmpfs reduce it, but `memory_bytes` omits them."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         name, _, rest = line.partition(":")
         if name == "MemAvailable":

@@ -69,7 +69,7 @@ class ToParent(logging.Handler):
 
 
 def main(commands: int) -> None:
-    """Run a worker until the command pipe ends or a signal arrives; then put its running turns back."""
+    """Run a worker until the command pipe ends or a signal arrives; then put its running turns back into the queue."""
     signals: list[int] = []  # not an Event: its lock may be held by the code that the signal handler interrupts
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: signals.append(received))

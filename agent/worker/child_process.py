@@ -42,7 +42,7 @@ class ChildProcess:
         self._is_closing = False
         self._child: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="agent jobs")
-        self._commands, self._command_end = os.pipe()  # one pipe for all children: its number is never reused
+        self._commands, self._command_end = os.pipe()  # one pipe for all children, open until `close`
         os.set_blocking(self._command_end, False)
 
     def start(self) -> None:
@@ -91,7 +91,7 @@ class ChildProcess:
                     pause_s = RETRY_S
                 else:
                     pause_s = POLL_S
-            except Exception as error:  # the database may answer again, and the machine may start processes again
+            except Exception as error:  # an outage of the database, or a lack of memory or processes, may end
                 if is_temporary(error):
                     LOG.warning("agent jobs wait for the control database: %s", reason_of(error))
                 else:
@@ -103,7 +103,7 @@ class ChildProcess:
 
     def _run_child(self) -> None:
         """Start the child and process its reports until it ends."""
-        with subprocess.Popen(  # noqa: S603  # this interpreter and a module of ours
+        with subprocess.Popen(  # noqa: S603  # our own interpreter and module
             [sys.executable, "-P", "-m", "agent.worker.child_main", str(self._commands)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -53,7 +53,7 @@ class LeaseHeartbeat:
         self._thread.start()
 
     def is_stopped(self) -> bool:
-        """Return whether the turn must stop. The result never changes back to false: the programs are ended by then."""
+        """Return whether the turn must stop. Once true, the result stays true: the turn's programs have been ended."""
         if not self._is_abandoned and time.monotonic() >= self._abandon_at_s:
             self._is_abandoned = True
             LOG.warning("the lease of turn %s could not be renewed: the turn is stopped", self._lease.turn)

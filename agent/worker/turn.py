@@ -1,8 +1,7 @@
 """One turn of a job, in steps: check out, run the coding agent, commit, push, open the pull request.
 
 Each finished step is stored with the results that later steps need. A worker that claims the turn after another one
-continues at the first unfinished step. A worker that has lost the turn fails when it stores its step, so it gets no
-further than the step it is in.
+continues at the first unfinished step. A worker that has lost the turn cannot store its current step, and stops there.
 """
 
 import fcntl
@@ -57,7 +56,7 @@ def perform(lease: Lease, context: TurnContext) -> str | None:
     """Perform the unfinished steps of the turn; return the URL of the job's pull request, or None if it has none.
 
     Raises:
-        TurnFailed: the message is the reason.
+        TurnFailed: the turn cannot continue; the message has the reason.
         TurnStopped: `is_stopped` returned true.
         LeaseLost: the turn was cancelled, or another worker has claimed it.
     """
