@@ -8,19 +8,19 @@ QUICK := $(addprefix tests/,test_rooms.py ingest/hits ingest/formats ingest/clas
 	ingest/classification/test_device.py ingest/classification/test_recall.py agent/jobs/test_job.py \
 	agent/coding_agent/test_output.py warehouse/query/test_time_range.py warehouse/control api/http/test_parameters.py sample_data)
 export UV_LINK_MODE ?= hardlink
-# By itself uv trusts its own list of authorities, and not one that the machine was given for a mirror or a proxy.
+# By default uv trusts only its own list of certificate authorities, not one that the machine needs for a mirror or proxy.
 export UV_SYSTEM_CERTS ?= 1
 
 .PHONY: install run check test format bench lock clean
 
-# The environment with the program `.venv/bin/readership`; starts nothing.
+# Create the environment with the program `.venv/bin/readership`, and start nothing.
 install: $(VENV)/.run
 
 # Another port: make run ARGS="--port 8080"
 run: $(VENV)/.run
 	$(VENV)/bin/readership demo $(ARGS)
 
-# What is quick: style, types, import rules, and the tests that start no process.
+# Quick checks: style, types, import rules, and the tests that start no process.
 check: $(VENV)/.test style
 	$(VENV)/bin/pytest -n 2 --dist loadfile $(QUICK)
 
@@ -41,7 +41,7 @@ format: $(VENV)/.test
 bench: $(VENV)/.test
 	$(VENV)/bin/python -m benchmarks
 
-# New versions of everything, with the hash of every file; review the change before committing it.
+# Lock the newest version of every dependency, with the hash of each file. Review the change before committing it.
 lock: $(VENV)/.uv
 	cd .locks && echo 'uv' | ../$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header - -o uv.txt
 	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header pyproject.toml -o .locks/run.txt
@@ -60,7 +60,7 @@ $(VENV)/.run: $(VENV)/.uv .locks/run.txt pyproject.toml
 	$(UV) pip install --quiet --python $(VENV)/bin/python --no-deps -e .
 	@touch $@
 
-# pandas is for the notebook recipes of docs/analysis.md alone, in a folder of its own: pyarrow imports pandas wherever it
+# pandas is only for the notebook recipes of docs/analysis.md. It has its own folder, because pyarrow imports pandas wherever it
 # is installed, which adds 0.2 s to each of the thousand processes that the tests start.
 $(VENV)/.test: $(VENV)/.run .locks/test.txt .locks/notebook.txt
 	$(UV) pip install --quiet --python $(VENV)/bin/python --compile-bytecode --require-hashes -r .locks/test.txt
