@@ -27,7 +27,7 @@ def resolve(reference: str, environ: Mapping[str, str]) -> str:
 
     Raises:
         InvalidConfiguration: see `check`.
-        SecretUnreadable: the secret is missing or empty, has several lines, or is in a file that is open to other users.
+        SecretUnreadable: the secret is missing or empty, has several lines, or its file is open to other users.
     """
     kind, _, place = check(reference).partition(":")
     secret = (environ.get(place, "") if kind == "env" else _read(reference, Path(place))).strip()
