@@ -1,4 +1,4 @@
-"""Server that sends its response in small pieces, for longer than a client waits."""
+"""Server that sends a response in small pieces, until after the client's deadline."""
 
 import socket
 import threading

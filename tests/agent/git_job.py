@@ -17,7 +17,7 @@ AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 @dataclass
 class Job:
-    """Workspace and repository of a job. `lines` is what git printed to the job's log."""
+    """Workspace and repository of a job. `lines` are the lines that git printed to the job's log."""
 
     workspace: Workspace
     remote: Remote

@@ -69,7 +69,7 @@ class Job:
 
 
 def sleeper() -> str:
-    """Return a random argument for `sleep`, to recognise the process by."""
+    """Return a random argument for `sleep`, which identifies the process."""
     return f"{secrets.randbelow(10**6) + 10**5}.{secrets.randbelow(10**6)}1"
 
 

@@ -10,6 +10,6 @@ class Listening(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *arguments: object) -> None:
-        """Print nothing about a connection that the client closed, as some tests make it do."""
+        """Print nothing about a connection that the client closed, which some tests cause."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(*arguments)  # type: ignore[arg-type]

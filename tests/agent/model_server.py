@@ -79,7 +79,7 @@ class ModelServer:
 
     @property
     def prompts(self) -> list[str]:
-        """JSON of each request with tools."""
+        """Return the JSON body of each request that has tools."""
         return [json.dumps(body) for _, _, body in self.requests if body.get("tools")]
 
     def answer(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> Answer:
@@ -142,7 +142,7 @@ def _message(answer: Text | Call) -> tuple[dict[str, Any], str]:
 
 
 def _chat(answer: Text | Call) -> Iterator[str]:
-    """https://platform.openai.com/docs/api-reference/chat/streaming"""
+    """Yield the stream of a chat completion: https://platform.openai.com/docs/api-reference/chat/streaming"""
     delta, reason = _message(answer)
     head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "scripted"}
     for choice in ({"delta": delta, "finish_reason": None}, {"delta": {}, "finish_reason": reason}):
@@ -165,7 +165,10 @@ def _chat_whole(answer: Text | Call) -> dict[str, Any]:
 
 
 def _responses(answer: Text | Call) -> Iterator[str]:
-    """https://platform.openai.com/docs/api-reference/responses-streaming, with the events that agents need."""
+    """Yield the events of a response that agents need.
+
+    https://platform.openai.com/docs/api-reference/responses-streaming
+    """
     if isinstance(answer, Text):
         content = [{"type": "output_text", "text": answer.text, "annotations": []}]
         item: dict[str, Any] = {"type": "message", "id": "msg_1", "role": "assistant", "content": content}

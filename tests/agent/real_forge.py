@@ -1,4 +1,4 @@
-"""Client of a real forge that reads one repository by other code than the product's."""
+"""Client of a real forge for one repository, independent of the tested code."""
 
 import base64
 from dataclasses import dataclass, field

@@ -73,7 +73,7 @@ def test_twenty_kills_of_servers_and_workers_leave_each_job_with_one_pull_reques
         workers = [stack.enter_context(worker(site.running)) for _ in range(2)]
         jobs: list[str] = []
         for kill in range(KILLS):
-            _keep_busy(site, jobs)
+            _fill_slots(site, jobs)
             target = ("server", "busy", "idle")[kill % 3]
             threading.Event().wait(chance.random() / 2)  # a random moment of the turns
             if target == "server":
@@ -133,7 +133,7 @@ def test_job_continues_on_another_machine_and_has_one_pull_request(postgresql: s
         assert (log(id).count("command has finished"), log(id).count("begins")) == (1, 2)
 
 
-def _keep_busy(site: Site, jobs: list[str]) -> None:
+def _fill_slots(site: Site, jobs: list[str]) -> None:
     """Create jobs until AT_ONCE are active; every third one gets a follow-up."""
     while site.active() < AT_ONCE:
         jobs.append(site.create(f"Write page {len(jobs)}"))

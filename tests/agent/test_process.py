@@ -103,7 +103,7 @@ def test_pace_limits_reading_to_a_quarter_of_a_core() -> None:
 
 
 def test_output_that_is_expensive_to_parse_is_read_after_a_pause(tmp_path: Path) -> None:
-    """The first chunk uses 0.25 s more than the credit: a pause of 1 s follows, in which `is_stopped` is polled."""
+    """Use 0.25 s more than the credit for the first chunk: a pause of 1 s follows, in which `is_stopped` is polled."""
     polls_after_chunk = []
 
     def parse(stream: Stream, chunk: bytes) -> None:

@@ -52,7 +52,7 @@ print(json.dumps([os.getuid(), bubblewrap.unavailable_reason(), done.stdout and 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Return a folder in which another user can read our modules and write; pytest's folders are closed to it."""
+    """Return a folder in which another user can read our modules and write; that user cannot read pytest's folders."""
     with tempfile.TemporaryDirectory(prefix="readership-test-") as name:
         path = Path(name)
         path.chmod(0o755)
@@ -68,7 +68,7 @@ def folder() -> Iterator[Path]:
 @pytest.mark.skipif(not SYSTEM_PYTHON.exists(), reason="other users may not be able to run our interpreter")
 @pytest.mark.needs("bwrap", "prlimit", "setpriv")
 def test_sandbox_of_another_user_has_the_same_limits(folder: Path) -> None:
-    """Run fifty processes of the same user outside; they do not count against the sandbox's limit of forty."""
+    """Run fifty processes of the same user outside of the sandbox; its limit of forty processes does not count them."""
     done = subprocess.run(
         [
             *("setpriv", f"--reuid={OTHER_USER}", f"--regid={OTHER_USER}", "--clear-groups"),

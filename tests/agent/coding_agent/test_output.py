@@ -91,7 +91,7 @@ def test_only_the_end_of_the_output_is_stored() -> None:
 
 
 def parse_line_by_line(parser: EventParser | None, written: bytes) -> Record:
-    """Return the record of a whole output by the slow reference implementation: parse each line."""
+    """Return the record of a whole output. Parse every line: this is the slow reference implementation."""
     record = Record()
     for line in written.split(b"\n")[:-1]:
         if parser is None:

@@ -28,7 +28,7 @@ def test_agent_gets_the_gateway_the_model_and_a_dummy_key(name: str) -> None:
     assert DUMMY_KEY in settings
 
 
-def test_preset_command_runs_the_given_program_and_reports_its_last_line() -> None:
+def test_preset_command_runs_its_program_and_reports_the_last_line() -> None:
     agent = find_preset("command", ["my-agent", "--flag"])
     assert agent.command_line(TURN).argv == ("my-agent", "--flag")
     assert (agent.program, agent.upstream, agent.has_sessions) == ("my-agent", None, False)

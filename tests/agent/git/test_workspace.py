@@ -87,12 +87,12 @@ def test_ignored_files_are_not_committed(server: GitServer, tmp_path: Path) -> N
 def test_checkout_removes_everything_except_the_home(server: GitServer, tmp_path: Path) -> None:
     job = job_of(tmp_path / "job", site(server))
     job.check_out()
-    (job.workspace.home / "session").write_text("kept")
+    (job.workspace.home / "session").write_text("session data")
     (job.tree / "left").write_text("gone")
     (job.tree / "out").symlink_to(tmp_path)
     job.check_out()
     assert sorted(each.name for each in job.tree.iterdir()) == ["README.md", "src"]
-    assert (job.workspace.home / "session").read_text() == "kept"
+    assert (job.workspace.home / "session").read_text() == "session data"
     assert tmp_path.is_dir()
 
 
@@ -313,11 +313,11 @@ def test_stop_ends_a_running_command(server: GitServer, tmp_path: Path) -> None:
     job = job_of(tmp_path / "job", site(server))
     release, asked = threading.Event(), threading.Event()
 
-    def keep_waiting() -> None:
+    def wait() -> None:
         asked.set()
         release.wait(30)
 
-    server.on_request = keep_waiting
+    server.on_request = wait
     job.options = {"is_stopped": asked.is_set}
     with pytest.raises(TurnStopped):
         job.check_out()

@@ -88,7 +88,7 @@ def test_configuration_of_an_unknown_project_is_not_stored(engine: sa.Engine) ->
         configuration.store(engine, "unknown", CURRENT)
 
 
-def test_change_replaces_only_the_given_fields() -> None:
+def test_change_replaces_only_its_own_fields() -> None:
     assert changed(SAVED, {"ref": "next", "time_limit_s": 60}) == Configuration(
         REPOSITORY,
         ref="next",
@@ -99,7 +99,7 @@ def test_change_replaces_only_the_given_fields() -> None:
     )
 
 
-def test_move_within_a_host_keeps_api_base_and_token() -> None:
+def test_move_within_a_host_does_not_change_api_base_and_token() -> None:
     moved = changed(SAVED, {"repository": "https://GIT.example/site"})
     assert (moved.api_base, moved.git_token) == (SAVED.api_base, SAVED.git_token)
 

@@ -236,7 +236,7 @@ def test_jobs_of_a_deleted_project_are_removed_and_their_leases_lost(engine: sa.
 
 
 def test_deleting_a_project_while_its_turns_end_does_not_deadlock(engine: sa.Engine, clock: Clock) -> None:
-    """Up to 20 rounds in at most ten seconds, so that the transactions meet in many orders."""
+    """Run up to 20 rounds in at most 10 s, so that the transactions overlap in many orders."""
     ends_s = time.monotonic() + 10
     with ThreadPoolExecutor(6) as pool:
         for number in range(20):

@@ -51,7 +51,10 @@ def test_message_about_a_completed_job_has_a_valid_signature(engine: sa.Engine, 
 
 
 def test_signature_equals_the_one_in_the_tests_of_standard_webhooks() -> None:
-    """https://github.com/standard-webhooks/standard-webhooks/blob/main/libraries/python/tests/test_webhooks.py"""
+    """Compare with the signature in the specification's own test of its Python library.
+
+    https://github.com/standard-webhooks/standard-webhooks/blob/main/libraries/python/tests/test_webhooks.py
+    """
     headers = webhook.signature_headers(
         "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, '{"test": 2432232314}'
     )

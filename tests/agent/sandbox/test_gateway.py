@@ -78,11 +78,11 @@ def test_key_is_added_to_requests_and_redacted_in_responses(tmp_path: Path) -> N
 def test_key_is_sent_as_x_api_key(tmp_path: Path) -> None:
     seen: list[str | None] = []
 
-    def note(handler: BaseHTTPRequestHandler) -> None:
+    def record(handler: BaseHTTPRequestHandler) -> None:
         seen.extend([handler.headers["x-api-key"], handler.headers["authorization"]])
         reflect(handler)
 
-    with upstream(note) as url, through(tmp_path, url, key_header="x-api-key") as (_, client):
+    with upstream(record) as url, through(tmp_path, url, key_header="x-api-key") as (_, client):
         client.post("/", headers={"X-API-Key": "mine", "Authorization": "Bearer mine"})
     assert seen == [KEY, None]
 

@@ -47,7 +47,7 @@ class Turns:
         self.job = store.create(self.engine, PROJECT, "One", None, 1).job.id
 
     def run(self, machine: str) -> str:
-        """Run the next turn and return the prompt that its coding agent got; stop the turn if that ends with `wait`."""
+        """Run the next turn and return the prompt of its coding agent; stop the turn if the prompt ends with `wait`."""
         prompt_file = self.folder / "prompt"
         prompt_file.unlink(missing_ok=True)
         lease = queue.claim(self.engine, machine, _now_us(), 60 * SECOND_US)
@@ -111,7 +111,7 @@ def test_resumed_session_gets_the_prompts_whose_changes_are_not_in_the_work_tree
 
 
 def test_session_in_a_home_without_a_mark_is_not_resumed(turns: Turns) -> None:
-    """Homes of early versions have no mark."""
+    """Remove the mark: the homes that early versions created have none."""
     turns.run("a")
     (turns.folder / "a" / turns.job / ".home").unlink()
     assert turns.follow_up("Two", "a").startswith("new session\nEarlier requests, ")
@@ -160,7 +160,7 @@ def test_job_continues_with_the_coding_agent_that_it_started_with(site: Site, tm
 
 
 def test_model_key_is_not_sent_to_the_model_server_of_another_coding_agent(site: Site, tmp_path: Path) -> None:
-    """The new key is for Anthropic's server; the job's coding agent uses OpenAI's."""
+    """Change the project to Claude Code, whose key is for Anthropic's server; the job's coding agent uses OpenAI's."""
     engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     store_configuration(engine, site, preset="opencode", model="gpt-5", model_key="env:MODEL_KEY")
     store.create(engine, PROJECT, "One", None, 1)
