@@ -33,7 +33,7 @@ class Folder:
         return json.loads(ran.stdout)
 
     def refused(self, *arguments: str) -> str:
-        """Return the one line of a command that is refused."""
+        """Run a command that is refused, and return its only line of output."""
         ran = self.run(*arguments)
         assert ran.returncode == 1, ran.stdout
         assert ran.stderr.count("\n") == 1, ran.stderr

@@ -16,7 +16,7 @@ from tests.programs import find
 from tests.waiting import until
 
 ACCOUNT = "postgres"
-"""PostgreSQL does not run as root."""
+"""User that runs the server if the tests run as root, which PostgreSQL refuses."""
 OPTIONS = "-c listen_addresses= -c fsync=off -c shared_buffers=16MB -c max_connections=200"
 
 

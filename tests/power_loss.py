@@ -22,7 +22,7 @@ CALLS = (
     "rename,renameat,renameat2,link,linkat,unlink,unlinkat,access"
 )
 STEP = "STEP:"
-"""Prefix of the names that a child passes to `os.access` so that its trace has its steps."""
+"""Prefix of a step's name. A child passes both to `os.access`, which writes the step into its trace."""
 _CALL = re.compile(r"^(\d+) +(\w+)\((.*)\) += (\d+|-1 \w+)(?:<(.*)>)?")
 _UNFINISHED = re.compile(r"^(\d+) +(\w+)\((.*) <unfinished \.\.\.>$")
 _RESUMED = re.compile(r"^(\d+) +<\.\.\. (\w+) resumed>(.*)$")

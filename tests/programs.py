@@ -28,7 +28,7 @@ PACKAGES = {
     "setpriv": "util-linux",
     "strace": "strace",
 }
-"""Debian package of each program. A new program needs one line here."""
+"""Debian package of each program that a test may need."""
 INSTALL = "apt-get install"
 POSTGRESQL_FOLDERS = sorted(
     Path("/usr/lib/postgresql").glob("*/bin"), key=lambda each: float(each.parts[4]), reverse=True

@@ -17,7 +17,7 @@ class SmallDisk:
     folder: Path
 
     def fill(self, leave_bytes: int = 0) -> None:
-        """Use all free space but `leave_bytes`. A repeated call uses the space that has become free since."""
+        """Use all free space except `leave_bytes`. A repeated call uses the space that has become free since."""
         filling = self.folder / "filling"
         with filling.open("ab", buffering=0) as file:
             try:
@@ -38,7 +38,7 @@ def may_mount() -> bool:
 
 @contextmanager
 def mounted(folder: Path, mebibytes: int) -> Iterator[SmallDisk]:
-    """Mount an empty file system, until the block ends.
+    """Mount an empty file system for the duration of the `with` block.
 
     Every process sees it: a mount namespace of this thread would exclude the threads that DuckDB and Delta started.
     """

@@ -20,11 +20,11 @@ from tests.running import Running
 KILLS = 30
 CLIENTS = 8
 TEST_S = 600
-"""For thirty kills and starts: on a busy machine the five minutes of other tests are not enough to be sure."""
+"""Timeout of the test with thirty kills, in seconds. On a busy machine it may exceed the 300 s of other tests."""
 WAIT_S = 60
 LOG_CHARACTERS_SHOWN = 20_000
 REFUSED_S = 0.05
-"""Between two posts to a service that is gone."""
+"""Pause after a post to a service that does not run, in seconds."""
 WORKER_SEARCH_ROUNDS = 50
 
 
@@ -48,11 +48,11 @@ class Senders:
                     answer = client.post(self.running.hits, json=hit)
                 except httpx.TransportError:
                     pending = [*pending, path] if with_event_id else pending
-                    self._note(self.unsure, path)
+                    self._record(self.unsure, path)
                     stopping.wait(REFUSED_S)
                     continue
                 assert answer.status_code == 202, answer.text
-                self._note(self.acknowledged, path)
+                self._record(self.acknowledged, path)
         return pending
 
     def wait_for(self, more: int, within_s: float = WAIT_S) -> None:
@@ -68,7 +68,7 @@ class Senders:
         """Return the end of the service's log since its last start."""
         return self.running.log.read_text()[-LOG_CHARACTERS_SHOWN:]
 
-    def _note(self, group: set[str], path: str) -> None:
+    def _record(self, group: set[str], path: str) -> None:
         with self.changed:
             group.add(path)
             self.changed.notify_all()
@@ -114,7 +114,7 @@ def test_wait_that_times_out_shows_the_log_of_the_service(tmp_path: Path) -> Non
         Senders(running).wait_for(1, within_s=0)
 
 
-def test_four_workers_give_the_same_and_complete_numbers_straight_after(start: Callable[..., Running]) -> None:
+def test_each_of_four_workers_exports_every_acknowledged_hit_without_delay(start: Callable[..., Running]) -> None:
     running = start(workers=4, READERSHIP_LOAD_EVERY_S="1", READERSHIP_LOAD_ROWS="700")
     clients = 32
     sizes = [12, 13] * 12 + [12]

@@ -28,18 +28,18 @@ KILLED_HALFWAY_MIN = 6
 KILLED_HALFWAY_BESIDE_A_SERVICE_MIN = 3
 LINES = 190_000
 ROTATED = 16
-"""Logs beside the large one: of 1,000 lines, whose page views go through the hot log, and of 8,000, staged, in turn."""
+"""Number of rotated logs. They alternate between 1,000 lines, imported through the hot log, and 8,000, staged."""
 AGENTS = (
     "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
     "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)",
     "an \\\\x22odd\\\\x22 reader",
 )
 SEEN = re.compile(rb'"GET (/[a-z0-9]+) HTTP/1\.1" (?:200|304) ', re.MULTILINE)
-"""A page view of these logs, without any part of the parser that is tested."""
+"""Pattern of a page view in these logs, independent of the tested parser."""
 
 
 def written(folder: Path, chance: random.Random) -> list[Path]:
-    """Write rotated logs, every third compressed and the newest of several chunks, and a copy of the oldest."""
+    """Write rotated logs and a copy of the oldest. Every third one is compressed; the newest has several chunks."""
     lines = []
     for number in range(LINES):
         target = f"/p{chance.randrange(500)}" if number % 10 else "/style.css"

@@ -1,4 +1,4 @@
-"""A hot log that is missing or older than the lake is refused, and `recover` goes on without it."""
+"""A hot log that is missing or older than the lake is refused, and `recover` continues without it."""
 
 import shutil
 import sqlite3

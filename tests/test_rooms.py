@@ -32,7 +32,7 @@ def listed(folder: str) -> list[str]:
 
 
 def imports(file: Path) -> set[str]:
-    """Return the dotted names that a module imports, also within its functions."""
+    """Return the dotted names that a module imports, including imports inside of its functions."""
     names = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:

@@ -1,4 +1,4 @@
-"""The whole way of a posted hit: it is stored, classified, counted and exported."""
+"""The whole path of a posted hit: it is stored, classified, counted and exported."""
 
 import json
 import shutil
@@ -50,7 +50,7 @@ def test_service_does_not_start_with_a_broken_table_and_names_the_file(tmp_path:
     assert "leaked" not in ended.stderr
 
 
-def test_an_error_of_ours_is_a_problem_with_the_id_of_its_request(start: Callable[..., Running]) -> None:
+def test_internal_error_is_a_problem_with_the_id_of_its_request(start: Callable[..., Running]) -> None:
     running = start()
     running.post({"path": "/a", "userAgent": GPTBOT})
     assert running.run("flush").returncode == 0
@@ -110,7 +110,7 @@ def newest_commit(data: Path, table: str) -> Path:
     return max((data / "lake" / table / "_delta_log").glob("*.json"))
 
 
-def test_a_deletion_cut_short_can_be_repeated_and_leaves_nothing(start: Callable[..., Running]) -> None:
+def test_interrupted_deletion_of_a_project_can_be_repeated_and_leaves_nothing(start: Callable[..., Running]) -> None:
     running = start()
     running.post({"path": "/a", "userAgent": GPTBOT})
     engine = database.connect(settings.read({}, running.data).database_url)
@@ -122,13 +122,13 @@ def test_a_deletion_cut_short_can_be_repeated_and_leaves_nothing(start: Callable
     assert running.get()["totals"] == {"human": 0, "ai": 0, "total": 0}
 
 
-def test_a_question_is_answered_in_each_form(start: Callable[..., Running]) -> None:
+def test_sql_prints_json_csv_or_a_table_and_refuses_other_statements(start: Callable[..., Running]) -> None:
     running = start()
     running.post({"path": "/a", "userAgent": GPTBOT})
-    question = "SELECT agent, sum(views) AS views FROM daily_views GROUP BY agent"
-    assert running.run("sql", question).stdout == '{"agent":"GPTBot","views":1}\n'
-    assert running.run("sql", question, "--format", "csv").stdout == '"agent","views"\n"GPTBot",1\n'
-    assert "GPTBot" in running.run("sql", question, "--format", "table").stdout
+    query = "SELECT agent, sum(views) AS views FROM daily_views GROUP BY agent"
+    assert running.run("sql", query).stdout == '{"agent":"GPTBot","views":1}\n'
+    assert running.run("sql", query, "--format", "csv").stdout == '"agent","views"\n"GPTBot",1\n'
+    assert "GPTBot" in running.run("sql", query, "--format", "table").stdout
     refused = running.run("sql", "DROP VIEW hits")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "one SELECT" in refused.stderr

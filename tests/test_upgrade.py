@@ -112,7 +112,7 @@ def newer_table(data: Path) -> None:
 
 
 def contents(data: Path) -> dict[Path, bytes]:
-    """Return every file that is data; `run` is not, nor is the `-shm` that SQLite writes beside an open file."""
+    """Return the content of every data file: all but those in `run` and the `-shm` files of SQLite."""
     files = (path for path in data.rglob("*") if path.is_file() and path.parent.name != "run")
     return {path: path.read_bytes() for path in files if not path.name.endswith("-shm")}
 

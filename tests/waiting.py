@@ -1,4 +1,4 @@
-"""Waiting for other processes, and letting a chosen worker of several answer alone."""
+"""Waiting for other processes, and stopping all workers of a service except one."""
 
 import os
 import signal
