@@ -1,4 +1,4 @@
-"""The lines of a followed log are counted as they are added: each line once, through rotation and restarts."""
+"""A log that grows is counted as it grows: each line once, through rotation and restarts."""
 
 import gzip
 import itertools
@@ -21,7 +21,7 @@ from ingest.errors import InvalidLog, LogReadElsewhere, UnknownFormat
 from ingest.imports import ledger, source
 from ingest.imports import tail as tails
 from ingest.imports.importer import Import, Options, import_logs
-from tests.ingest.imports.test_ledger import each_once, lines, log_line
+from tests.ingest.imports.test_ledger import each_once, log_line, log_lines
 from tests.running import COMMAND, PROJECT, Running, new_key
 from tests.waiting import until
 from tests.warehouse.site import NOON, Site
@@ -33,9 +33,9 @@ GROWING = Options(is_growing=True)
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    opened = Site(tmp_path / "data")
-    yield opened
-    opened.close()
+    made = Site(tmp_path / "data")
+    yield made
+    made.close()
 
 
 @pytest.fixture(autouse=True)
@@ -45,11 +45,11 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Following:
-    """Logs that are followed in a thread, with the messages and errors of `follow`."""
+    """Logs followed in a thread."""
 
     site: Site
     run: Import
-    messages: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
     errors: list[BaseException] = field(default_factory=list)
 
     def paths(self) -> Counter[str]:
@@ -57,7 +57,7 @@ class Following:
         return Counter(row["path"] for row in self.site.stored(delta_table.HITS_TABLE))
 
     def counts(self, end: int) -> None:
-        """Wait until `end` lines are counted, and check that they are lines 0 to `end`, each counted once."""
+        """Wait until each line up to one is counted, and see that none is twice."""
         until(lambda: self.errors or self.paths().total() >= end)
         assert self.errors == []
         assert self.paths() == each_once(end)
@@ -69,18 +69,18 @@ def following(
 ) -> Iterator[Following]:
     stopped = threading.Event()
     with closing(batches.connect(site.hot_log)) as hot:
-        followed = Following(site, Import(hot, site.root, "site", now, options))
+        made = Following(site, Import(hot, site.root, "site", now, options))
 
         def run() -> None:
             try:
-                tails.follow(followed.run, list(map(str, files)), stopped.wait, followed.messages.append)
+                tails.follow(made.run, list(map(str, files)), stopped.wait, made.told.append)
             except (InvalidLog, UnknownFormat) as error:
-                followed.errors.append(error)
+                made.errors.append(error)
 
         thread = threading.Thread(target=run)
         thread.start()
         try:
-            yield followed
+            yield made
         finally:
             stopped.set()
             thread.join()
@@ -93,18 +93,18 @@ def add(log: Path, content: bytes) -> None:
 
 def test_lines_are_counted_as_they_are_added(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
-    log.write_bytes(lines(0, 3))
+    log.write_bytes(log_lines(0, 3))
     with following(site, log) as tail:
         tail.counts(3)
         for end in (4, 5, 9):
-            add(log, lines(tail.run.summary.lines, end))
+            add(log, log_lines(tail.run.summary.lines, end))
             tail.counts(end)
     assert (tail.run.summary.lines, tail.run.summary.page_views, tail.run.summary.skipped) == (9, 9, {})
 
 
-def test_line_is_counted_at_its_end_even_if_it_can_be_parsed_before(site: Site, tmp_path: Path) -> None:
+def test_line_waits_for_its_end_although_it_could_be_read(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
-    log.write_bytes(lines(0, 2) + log_line(2)[:-1])
+    log.write_bytes(log_lines(0, 2) + log_line(2)[:-1])
     with following(site, log) as tail:
         tail.counts(2)
         add(log, b' "half a field')
@@ -115,7 +115,7 @@ def test_line_is_counted_at_its_end_even_if_it_can_be_parsed_before(site: Site, 
     assert tail.run.summary.skipped == {}
 
 
-def test_format_is_detected_when_the_first_line_has_ended(site: Site, tmp_path: Path) -> None:
+def test_first_line_waits_for_its_end_before_its_format_is_told(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     common = log_line(0).rpartition(b' "-"')[0]
     log.write_bytes(common)
@@ -127,95 +127,96 @@ def test_format_is_detected_when_the_first_line_has_ended(site: Site, tmp_path: 
     assert set(tail.run.summary.formats.values()) == {"combined"}
 
 
-def test_renamed_log_is_read_while_its_writer_uses_it_and_then_the_new_file(
+def test_renamed_log_is_read_on_while_its_writer_goes_on_with_it_and_then_the_new_one(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tails, "ROTATED_POLLS", 200)
     log, rotated = tmp_path / "access.log", tmp_path / "access.log.1"
-    log.write_bytes(lines(0, 3))
+    log.write_bytes(log_lines(0, 3))
     with following(site, log) as tail:
         tail.counts(3)
         log.rename(rotated)
-        add(rotated, lines(3, 5))
+        add(rotated, log_lines(3, 5))
         tail.counts(5)
-        log.write_bytes(lines(6, 8))
+        log.write_bytes(log_lines(6, 8))
         add(rotated, log_line(5)[:-1])
         until(lambda: tail.paths().total() == 8)
         assert tail.paths() == each_once(8)
-    assert tail.messages == [f"{log} was rotated"]
+    assert tail.told == [f"{log} was rotated"]
     import_logs(site.hot, site.root, "site", [str(rotated), str(log)], NOON.timestamp)
     assert tail.paths() == each_once(8)
 
 
-def test_log_emptied_by_copytruncate_loses_no_line_of_the_copy(site: Site, tmp_path: Path) -> None:
+def test_copied_and_emptied_log_loses_no_line_that_is_in_the_copy(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     (tmp_path / "access.log.d").mkdir()
-    (tmp_path / "access.log.other").write_bytes(lines(90, 99))
+    (tmp_path / "access.log.other").write_bytes(log_lines(90, 99))
     end = 0
     with following(site, log) as tail:
         for number in range(4):
-            add(log, lines(end, end + 3))
+            add(log, log_lines(end, end + 3))
             tail.counts(end + 3)
-            missed = log.read_bytes() + lines(end + 3, end + 5)
+            missed = log.read_bytes() + log_lines(end + 3, end + 5)
             copy = tmp_path / f"access.log.{number}"
             copy.write_bytes(gzip.compress(missed) if number % 2 else missed)
             os.truncate(log, 0)
             tail.counts(end + 5)
             end += 5
-        add(log, lines(end, end + 40))
+        add(log, log_lines(end, end + 40))
         tail.counts(end + 40)
-    assert tail.messages == [f"{log} was emptied"] * 4
+    assert tail.told == [f"{log} was emptied"] * 4
 
 
-@pytest.mark.parametrize("reads_before", [1, 3])
-def test_log_emptied_while_its_lines_are_stored_is_followed_and_only_its_copy_is_read(
-    site: Site, tmp_path: Path, reads_before: int
+@pytest.mark.parametrize("asked_before", [1, 3])
+def test_log_emptied_while_its_lines_are_being_stored_goes_on_and_takes_no_log_but_its_copy(
+    site: Site, tmp_path: Path, asked_before: int
 ) -> None:
-    """The clock is read once when a chunk is prepared and once when it is stored. While the first or the second chunk
-    is stored, the log is copied and emptied."""
+    """The clock is asked once as a stretch is read and once as it is kept; then its copy was made, and it is empty."""
     log = tmp_path / "access.log"
-    log.write_bytes(lines(0, 3))
-    (tmp_path / "access.log.other").write_bytes(lines(90, 99))
-    clock_reads = itertools.count()
+    log.write_bytes(log_lines(0, 3))
+    (tmp_path / "access.log.other").write_bytes(log_lines(90, 99))
+    asked_for = itertools.count()
 
     def now() -> float:
-        if next(clock_reads) == reads_before:
-            (tmp_path / "access.log.1").write_bytes(log.read_bytes() + lines(5, 6))
+        if next(asked_for) == asked_before:
+            (tmp_path / "access.log.1").write_bytes(log.read_bytes() + log_lines(5, 6))
             os.truncate(log, 0)
         return NOON.timestamp()
 
     with following(site, log, now=now) as tail:
-        if reads_before > 1:
+        if asked_before > 1:
             tail.counts(3)
-            add(log, lines(3, 5))
+            add(log, log_lines(3, 5))
         else:
             until(lambda: tail.paths().total() >= 3)
-        until(lambda: tail.messages or tail.errors)
+        until(lambda: tail.told or tail.errors)
         until(lambda: tail.paths()["/5"] == 1)
-        add(log, lines(6, 8))
+        add(log, log_lines(6, 8))
         until(lambda: tail.paths()["/7"] == 1)
-        assert tail.paths() == each_once(8) - (Counter() if reads_before > 1 else each_once(5, first=3))
-    assert tail.messages == [f"{log} was emptied"]
+        assert tail.paths() == each_once(8) - (Counter() if asked_before > 1 else each_once(5, first=3))
+    assert tail.told == [f"{log} was emptied"]
 
 
-def test_log_emptied_and_filled_beyond_the_last_read_is_read_from_its_beginning(site: Site, tmp_path: Path) -> None:
+def test_log_emptied_and_filled_past_where_it_was_read_to_is_read_from_its_beginning(
+    site: Site, tmp_path: Path
+) -> None:
     log = tmp_path / "access.log"
-    log.write_bytes(lines(0, 3))
+    log.write_bytes(log_lines(0, 3))
     with following(site, log) as tail:
         tail.counts(3)
         with log.open("r+b") as file:
-            file.write(lines(3, 60))
+            file.write(log_lines(3, 60))
         tail.counts(60)
 
 
-def test_log_may_be_created_later_and_disappear_for_a_while(site: Site, tmp_path: Path) -> None:
+def test_log_may_come_later_and_go_for_a_while(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     with following(site, log) as tail:
         log.touch()
-        add(log, lines(0, 2))
+        add(log, log_lines(0, 2))
         tail.counts(2)
         log.unlink()
-        shutil.copy(_written(tmp_path / "new", lines(2, 4)), log)
+        shutil.copy(_written(tmp_path / "new", log_lines(2, 4)), log)
         tail.counts(4)
 
 
@@ -224,19 +225,19 @@ def _written(file: Path, content: bytes) -> Path:
     return file
 
 
-def test_restart_adds_the_lines_written_meanwhile_and_no_line_twice(site: Site, tmp_path: Path) -> None:
+def test_restart_adds_what_came_meanwhile_and_nothing_twice(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     for end in (3, 3, 7, 8):
-        log.write_bytes(lines(0, end) + log_line(end)[:30])
+        log.write_bytes(log_lines(0, end) + log_line(end)[:30])
         with following(site, log) as tail:
             tail.counts(end)
 
 
-def test_import_of_a_followed_log_adds_no_line_twice(site: Site, tmp_path: Path) -> None:
+def test_import_beside_it_adds_nothing_twice(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     with following(site, log) as tail:
         for end in range(3, 30, 3):
-            add(log, lines(end - 3, end))
+            add(log, log_lines(end - 3, end))
             if end % 2:
                 tail.counts(end)
             until(lambda: _is_imported(site, log))
@@ -251,59 +252,57 @@ def _is_imported(site: Site, log: Path) -> bool:
     return True
 
 
-def test_older_copy_that_becomes_another_log_adds_its_new_lines(site: Site, tmp_path: Path) -> None:
+def test_older_copy_that_grows_into_another_log_adds_what_is_new(site: Site, tmp_path: Path) -> None:
     log, other = tmp_path / "access.log", tmp_path / "other.log"
-    other.write_bytes(lines(0, 9))
+    other.write_bytes(log_lines(0, 9))
     import_logs(site.hot, site.root, "site", [str(other)], NOON.timestamp)
-    log.write_bytes(lines(0, 5))
+    log.write_bytes(log_lines(0, 5))
     with following(site, log) as tail:
         until(lambda: tail.run.summary.known == 5)
-        add(log, lines(5, 12))
+        add(log, log_lines(5, 12))
         tail.counts(12)
 
 
-def test_log_with_garbage_at_its_start_is_read_when_its_format_can_be_detected(site: Site, tmp_path: Path) -> None:
+def test_garbage_in_the_first_lines_waits_for_lines_that_tell_the_format(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     log.write_bytes(b"\x16\x03\x01\n")
     with following(site, log) as tail:
-        add(log, lines(0, 1))
-        add(log, lines(1, 2))
+        add(log, log_lines(0, 1))
+        add(log, log_lines(1, 2))
         tail.counts(2)
     assert tail.run.summary.skipped == {"malformed": 1}
 
 
-def test_garbage_after_a_rotation_does_not_end_following(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_garbage_after_a_rotation_does_not_end_it(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tails, "ROTATED_POLLS", 2)
     log = tmp_path / "access.log"
-    log.write_bytes(lines(0, 2))
+    log.write_bytes(log_lines(0, 2))
     with following(site, log) as tail:
         tail.counts(2)
         log.rename(tmp_path / "access.log.1")
-        log.write_bytes(b"garbage\n" * 500 + lines(2, 4))
+        log.write_bytes(b"garbage\n" * 500 + log_lines(2, 4))
         tail.counts(4)
 
 
-def test_line_longer_than_a_block_is_one_malformed_line(
+def test_line_longer_than_what_is_read_at_once_is_one_malformed_line(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source, "BLOCK_BYTES", 1_000)
     monkeypatch.setattr(tails, "BLOCK_BYTES", 1_000)
     log = tmp_path / "access.log"
-    log.write_bytes(lines(0, 3))
+    log.write_bytes(log_lines(0, 3))
     with following(site, log) as tail:
         tail.counts(3)
         add(log, b"x" * 2_500)
-        add(log, b"y" * 2_500 + log_line(9) + lines(3, 20))
+        add(log, b"y" * 2_500 + log_line(9) + log_lines(3, 20))
         tail.counts(20)
     assert (tail.run.summary.lines, tail.run.summary.skipped) == (21, {"malformed": 1})
 
 
 @pytest.mark.parametrize(
-    ("content", "error"), [(b"garbage\n" * 100, UnknownFormat), (gzip.compress(lines(0, 3)), InvalidLog)]
+    ("content", "error"), [(b"garbage\n" * 100, UnknownFormat), (gzip.compress(log_lines(0, 3)), InvalidLog)]
 )
-def test_log_that_cannot_be_followed_is_refused(
+def test_log_that_cannot_be_followed_is_told(
     site: Site, tmp_path: Path, content: bytes, error: type[Exception]
 ) -> None:
     log = tmp_path / "access.log"
@@ -317,7 +316,7 @@ LOOP = "Too many levels of symbolic links"
 
 
 def points(link: Path, file: Path) -> bool:
-    """Return whether an entry of /proc/self/fd refers to the file. The entry of a handle that was closed does not."""
+    """Return whether an entry of /proc/self/fd is of the file; one that was closed meanwhile is not."""
     try:
         return link.readlink() == file
     except FileNotFoundError:
@@ -325,16 +324,16 @@ def points(link: Path, file: Path) -> bool:
 
 
 def make_unreadable(log: Path) -> None:
-    """Create the log as a symbolic link to itself: unlike a file without permissions, root cannot read it either."""
+    """Make the name a link to itself: unlike a permission, that stops root too."""
     log.symlink_to(log)
 
 
-def test_rotated_log_that_is_unreadable_for_a_moment_is_retried_while_the_others_are_followed(
+def test_rotated_log_that_is_unreadable_for_a_moment_is_tried_again_while_the_others_are_followed(
     site: Site, tmp_path: Path
 ) -> None:
     log, rotated, other = (tmp_path / name for name in ("access.log", "access.log.1", "other.log"))
-    log.write_bytes(lines(0, 3))
-    other.write_bytes(lines(3, 5))
+    log.write_bytes(log_lines(0, 3))
+    other.write_bytes(log_lines(3, 5))
     with following(site, log, other) as tail:
         tail.counts(5)
         log.rename(rotated)
@@ -342,34 +341,34 @@ def test_rotated_log_that_is_unreadable_for_a_moment_is_retried_while_the_others
         add(rotated, log_line(5))
         add(other, log_line(6))
         tail.counts(7)
-        until(lambda: tail.messages == [f"{log} cannot be read, and is tried again: {LOOP}"])
+        until(lambda: tail.told == [f"{log} cannot be read, and is tried again: {LOOP}"])
         log.unlink()
         log.write_bytes(log_line(7))
         tail.counts(8)
         add(other, log_line(8))
         tail.counts(9)
-    assert tail.messages[1:] == [f"{log} can be read again", f"{log} was rotated"]
+    assert tail.told[1:] == [f"{log} can be read again", f"{log} was rotated"]
     assert tail.run.summary.unreadable == {}
 
 
-def test_log_whose_last_read_failed_is_in_the_summary(site: Site, tmp_path: Path) -> None:
+def test_log_that_is_unreadable_to_the_end_is_in_the_summary(site: Site, tmp_path: Path) -> None:
     log, folder, other = (tmp_path / name for name in ("access.log", "folder.log", "other.log"))
     make_unreadable(log)
     folder.mkdir()
     with following(site, log, folder, other) as tail:
-        other.write_bytes(lines(0, 3))
+        other.write_bytes(log_lines(0, 3))
         tail.counts(3)
     assert tail.run.summary.unreadable == {str(log): LOOP, str(folder): "Is a directory"}
 
 
-def test_log_whose_disk_fails_during_the_first_read_is_retried(
+def test_log_whose_disk_fails_while_it_is_first_read_is_tried_again(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the first block, the log's file descriptor is replaced by one whose reads fail."""
+    """From the second block on, the open file is one of which every read fails."""
     monkeypatch.setattr(source, "BLOCK_BYTES", 4096)
     log, end = tmp_path / "access.log", 5_000
-    log.write_bytes(lines(0, end))
-    failing = os.open("/proc/self/mem", os.O_RDONLY)  # address 0 is not mapped: reads fail with EIO
+    log.write_bytes(log_lines(0, end))
+    failing = os.open("/proc/self/mem", os.O_RDONLY)  # nothing is mapped at its beginning: EIO
     replaced: list[int] = []
 
     def replace(wait_s: float) -> bool:
@@ -382,35 +381,35 @@ def test_log_whose_disk_fails_during_the_first_read_is_retried(
                 replaced.append(opened[0])
         return False
 
-    messages: list[str] = []
+    told: list[str] = []
     with closing(batches.connect(site.hot_log)) as hot:
         ledger.create(hot)
         run = Import(hot, site.root, "site", NOON.timestamp, GROWING)
-        tail = tails.Tail(run, str(log), replace, messages.append)
-        until(lambda: bool(tail.read() or messages) and bool(replaced) and tail.fault is None)
+        tail = tails.Tail(run, str(log), replace, told.append)
+        until(lambda: bool(tail.read() or told) and bool(replaced) and tail.fault is None)
         tail.close()
     os.close(failing)
-    assert messages == [f"{log} cannot be read, and is tried again: Input/output error", f"{log} can be read again"]
+    assert told == [f"{log} cannot be read, and is tried again: Input/output error", f"{log} can be read again"]
     site.load()
     assert Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE)) == each_once(end)
 
 
 def test_unreadable_copy_of_an_emptied_log_is_reported(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
-    log.write_bytes(lines(0, 3))
+    log.write_bytes(log_lines(0, 3))
     make_unreadable(tmp_path / "access.log.1")
     with following(site, log) as tail:
         tail.counts(3)
         log.write_bytes(b"")
         add(log, log_line(3))
         tail.counts(4)
-    message = f"{log}.1 cannot be read: {LOOP}; if it is a copy of {log}, import it"
-    assert tail.messages == [f"{log} was emptied", message]
+    told = f"{log}.1 cannot be read: {LOOP}; if it is a copy of {log}, import it"
+    assert tail.told == [f"{log} was emptied", told]
 
 
-def test_pattern_follows_the_files_that_match_at_the_start(site: Site, tmp_path: Path) -> None:
-    (tmp_path / "a.log").write_bytes(lines(0, 2))
-    (tmp_path / "b.log").write_bytes(lines(2, 4))
+def test_patterns_are_the_files_that_match_when_it_begins(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(log_lines(0, 2))
+    (tmp_path / "b.log").write_bytes(log_lines(2, 4))
     with following(site, tmp_path / "*.log") as tail:
         tail.counts(4)
 
@@ -419,14 +418,14 @@ def test_pattern_follows_the_files_that_match_at_the_start(site: Site, tmp_path:
 
 
 class Gone(Exception):
-    """The project was deleted."""
+    pass
 
 
 @pytest.mark.parametrize("is_forgotten", [True, False])
-def test_deleted_project_gets_no_rows_and_ends_following(site: Site, tmp_path: Path, is_forgotten: bool) -> None:
-    """Neither added lines are stored, nor the whole log a second time when the ledger no longer has the log."""
+def test_nothing_is_stored_into_a_project_that_is_gone(site: Site, tmp_path: Path, is_forgotten: bool) -> None:
+    """Neither what is added, nor the whole log anew because the ledger has forgotten it."""
     log = tmp_path / "access.log"
-    log.write_bytes(lines(0, 3))
+    log.write_bytes(log_lines(0, 3))
     checks: list[bool] = []
 
     def check() -> str:
@@ -434,7 +433,7 @@ def test_deleted_project_gets_no_rows_and_ends_following(site: Site, tmp_path: P
             raise Gone
         return ""
 
-    def fail(text: str) -> None:
+    def told(text: str) -> None:
         raise AssertionError(text)
 
     with closing(batches.connect(site.hot_log)) as hot:
@@ -443,21 +442,21 @@ def test_deleted_project_gets_no_rows_and_ends_following(site: Site, tmp_path: P
 
         def is_over(seconds: float) -> bool:
             if (poll := next(polls)) == 8:
-                add(log, lines(3, 5))
+                add(log, log_lines(3, 5))
                 checks.append(True)
                 if is_forgotten:
                     ledger.forget_project(hot, "site")
             return poll > 99
 
         with pytest.raises(Gone):
-            tails.follow(run, [str(log)], is_over, fail)
+            tails.follow(run, [str(log)], is_over, told)
     site.load()
     assert Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE)) == each_once(3)
 
 
 @contextmanager
 def command(data: Path, *arguments: str | Path) -> Iterator[Callable[[], Any]]:
-    """Run `readership import --follow`. Yield a function that ends the command by SIGTERM and returns its summary."""
+    """`readership import --follow`; what it gives ends it by SIGTERM and returns the summary."""
     process = subprocess.Popen(
         [COMMAND, "--data", data, "import", PROJECT, "--follow", *arguments],
         stdout=subprocess.PIPE,
@@ -478,56 +477,54 @@ def command(data: Path, *arguments: str | Path) -> Iterator[Callable[[], Any]]:
             process.communicate()
 
 
-def test_command_beside_a_service_counts_each_line_once_through_rotation_and_restart(
-    start: Callable[..., Running], tmp_path: Path
-) -> None:
+def test_command_beside_a_service_is_the_whole_integration(start: Callable[..., Running], tmp_path: Path) -> None:
     service = start(READERSHIP_LOAD_EVERY_S="1")
     log = tmp_path / "access.log"
-    log.write_bytes(lines(0, 5))
+    log.write_bytes(log_lines(0, 5))
     with command(service.data, log) as ended:
         until(lambda: service.get()["totals"]["ai"] >= 3, within_s=30)
         service.post({"path": "/posted", "userAgent": "GPTBot/1.3"})
-        add(log, lines(5, 8))
+        add(log, log_lines(5, 8))
         until(lambda: service.get()["totals"]["total"] == 6, within_s=30)
         log.rename(tmp_path / "access.log.1")
-        log.write_bytes(lines(8, 10))
+        log.write_bytes(log_lines(8, 10))
         until(lambda: service.get()["totals"]["total"] == 7, within_s=30)
         summary = ended()
     assert (summary["lines"], summary["page_views"]) == (10, 10)
     with command(service.data, log) as ended:
-        add(log, lines(10, 11))
+        add(log, log_lines(10, 11))
         until(lambda: service.get()["totals"]["total"] == 8, within_s=30)
         assert (ended()["lines"], service.get()["totals"]["total"]) == (1, 8)
     assert service.run("doctor").returncode == 0
 
 
-def test_command_ends_when_its_project_is_deleted_and_leaves_no_rows(tmp_path: Path) -> None:
+def test_command_ends_when_its_project_is_deleted_and_brings_nothing_back(tmp_path: Path) -> None:
     data, log = tmp_path / "data", tmp_path / "access.log"
     new_key(data)
-    log.write_bytes(lines(0, 4))
+    log.write_bytes(log_lines(0, 4))
     arguments = ["import", PROJECT, "--follow", log]
     process = subprocess.Popen([COMMAND, "--data", data, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         until(lambda: (data / "hot.sqlite").exists() and _rows(data / "hot.sqlite") == 4, within_s=30)
         subprocess.run([COMMAND, "--data", data, "project", "delete", PROJECT, "--yes"], check=True)
-        add(log, lines(4, 6))
-        _, errors = process.communicate(timeout=30)
+        add(log, log_lines(4, 6))
+        _, said = process.communicate(timeout=30)
     finally:
         if process.poll() is None:
             process.kill()
             process.communicate()
     assert process.returncode == 1
-    assert errors.decode().splitlines()[-1] == f"Error: there is no project '{PROJECT}'"
+    assert said.decode().splitlines()[-1] == f"Error: there is no project '{PROJECT}'"
     assert _rows(data / "hot.sqlite") == 0
     query = [COMMAND, "--data", data, "sql", "SELECT count(*) AS n FROM hits", "--format", "json"]
     assert json.loads(subprocess.run(query, check=True, capture_output=True).stdout) == {"n": 0}
 
 
-def test_command_without_a_service_loads_the_lines_that_it_reads(tmp_path: Path) -> None:
+def test_command_alone_loads_what_it_reads(tmp_path: Path) -> None:
     data, log = tmp_path / "data", tmp_path / "access.log"
     new_key(data)
     with command(data, log) as ended:
-        log.write_bytes(lines(0, 4))
+        log.write_bytes(log_lines(0, 4))
         hot = data / "hot.sqlite"
         until(lambda: _rows(hot) == 4, within_s=30)
         assert ended()["lines"] == 4
