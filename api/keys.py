@@ -51,7 +51,7 @@ KEYS = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key without its token. Times are seconds since 1970."""
+    """An API key without its token. Times are in seconds since 1970."""
 
     id: str
     project: str

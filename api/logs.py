@@ -36,9 +36,9 @@ class ShortText(logging.Formatter):
 
 
 def configure(level: str = "info") -> None:
-    """Log to standard error: this program's records from `level` up, one of settings.LOG_LEVELS.
+    """Log to standard error: records of this program from `level` up, which is one of settings.LOG_LEVELS.
 
-    Records of libraries are logged from warnings up. Python's warnings and uncaught errors become records, too.
+    Records of libraries are logged from `warning` up. Python's warnings and uncaught errors become records, too.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(ShortText() if IS_TERMINAL else JsonLines())

@@ -1,7 +1,7 @@
-"""The thread that loads the hot log into the lake and keeps the lake in order.
+"""The thread that loads the hot log into the lake, and compacts and vacuums the lake.
 
-Every process of a service has such a thread. Each computes from the stored data what is due, and the lock of the lake
-lets one work at a time, so any number of threads may run, and any of them may die.
+Every process of a service has such a thread. Each thread decides from the stored data whether a task is due, and the
+lock of the lake lets one thread work at a time. Any number of threads may therefore run, and any of them may die.
 """
 
 import logging
@@ -86,7 +86,7 @@ class Maintenance:
         return batches.backlog(self._read_hot)
 
     def lake_fault(self) -> str | None:
-        """Return the error if the lake lacks commits that it had, else None. No table is opened."""
+        """Return the error if commits of the lake are missing, else None. No table is opened."""
         try:
             durability.require_commits(self._read_hot, self._settings.lake)
         except DataIncomplete as error:
@@ -138,7 +138,7 @@ class Maintenance:
         Each step runs, also if one before it failed. The error of the last step that failed is raised at the end.
 
         Raises:
-            LakeBusy: another process vacuums the lake, or holds its lock.
+            LakeBusy: another process vacuums the lake, or has its lock.
         """
         if not self._is_vacuum_due(now.timestamp()):
             return

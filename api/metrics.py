@@ -1,4 +1,4 @@
-"""Metrics for Prometheus. They are sums over all workers if `shared_counters.join` was called before the import."""
+"""Metrics for Prometheus: sums over all HTTP workers, if `shared_counters.join` was called before the import."""
 
 import os
 from collections import Counter as Counted
@@ -95,7 +95,7 @@ class _Waiting(Collector):
 
 
 def exposition(waiting_rows: int, stats: QueueStats) -> bytes:
-    """Return the text format: the counters, of all workers if they share a folder, and the gauges."""
+    """Return the counters, of all workers if they share a folder, and the gauges, in the text format of Prometheus."""
     registry = REGISTRY
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         registry = CollectorRegistry()

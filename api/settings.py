@@ -1,6 +1,7 @@
 """The settings of an operator, each read once from an environment variable.
 
-Only `metrics` reads the environment, too: `shared_counters` sets PROMETHEUS_MULTIPROC_DIR for prometheus_client.
+The only other setting in the environment is PROMETHEUS_MULTIPROC_DIR, which `server.shared_counters` sets for
+prometheus_client, and `metrics` reads.
 """
 
 import difflib
@@ -191,7 +192,7 @@ def _database_url(environ: Mapping[str, str], data: Path) -> str:
     url = environ.get("READERSHIP_DATABASE_URL")
     if url is None:
         return sqlite_url(data / CONTROL)
-    import sqlalchemy as sa  # noqa: PLC0415  # takes half of a command's start time, and most commands use the default
+    import sqlalchemy as sa  # noqa: PLC0415  # takes 0.2 s to import, and most commands use the default
 
     try:
         sa.make_url(url).get_dialect().import_dbapi()

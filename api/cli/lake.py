@@ -1,5 +1,4 @@
-"""The commands that work on the lake itself: `flush`, `compact`, `rebuild`, `reclassify`,
-`retention` and `doctor`."""
+"""The commands that work on the lake: `flush`, `compact`, `rebuild`, `reclassify`, `retention` and `doctor`."""
 
 import sqlite3
 import sys
@@ -61,7 +60,7 @@ def flush(settings: Settings) -> None:
 def compact_(settings: Settings) -> None:
     """Merge small files of the lake, and delete unused ones.
 
-    Rows are sorted, and partial counts of daily_views are added up. It may run beside a service.
+    Rows are sorted, and partial counts of daily_views are added up. The command may run beside a service.
     """
     _prepare(settings)
     with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
@@ -86,8 +85,8 @@ def _load_due(hot: sqlite3.Connection, settings: Settings) -> None:
 def rebuild_(settings: Settings) -> None:
     """Recompute daily_views from hits.
 
-    Run it if doctor finds that the two tables differ. It works month by month, and may run beside a service. If it is
-    interrupted, run it again.
+    Run this command if doctor finds that the two tables differ. The command works month by month, and may run beside a
+    service. After an interruption, run the command again.
     """
     _prepare(settings)
     start_s = time.monotonic()
@@ -111,9 +110,9 @@ def rebuild_(settings: Settings) -> None:
 def reclassify_(settings: Settings, dry_run: bool) -> None:
     """Apply the current classification rules to stored hits.
 
-    It loads the hot log, and then rewrites each day that has hits of another version of the rules. It may run beside a
-    service, but restart the service first: until then new hits are classified by the old rules. If it is interrupted,
-    run it again.
+    The command loads the hot log, and then rewrites each day that has hits of another version of the rules. It may run
+    beside a service, but restart the service first: until then, the service classifies new hits by the old rules. After
+    an interruption, run the command again.
     """
     _prepare(settings)
     start_s = time.monotonic()
@@ -126,7 +125,7 @@ def reclassify_(settings: Settings, dry_run: bool) -> None:
         done = run(hot, settings.lake, database, RULES, LOCK_WAIT_S, on_day)
     seconds = time.monotonic() - start_s
     if sys.stdout.isatty():
-        for each in _moves_tables(done.moves):
+        for each in _diff_tables(done.moves):
             OUT.print(each)
     show(
         {"dry_run": dry_run, "ruleset": RULESET, **msgspec.to_builtins(done), "seconds": round(seconds, 1)},
@@ -182,7 +181,7 @@ def retention(settings: Settings, yes: bool) -> None:
 def doctor_(settings: Settings) -> None:
     """Check the data, and list each invariant that is violated.
 
-    The exit status is 1 if there is one. The command may run beside a service.
+    The exit status is 1 if an invariant is violated. The command may run beside a service.
     """
     data_folder.require_hot_log(settings)
     findings = list(doctor.examine(settings.hot_log, settings.lake, settings.run / "spill", LOCK_WAIT_S))
@@ -197,22 +196,22 @@ def _progress(unit: str) -> Iterator[Callable[[int, int], None]]:
     columns = TextColumn(unit), MofNCompleteColumn(), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=ERR, transient=True, disable=not ERR.is_terminal) as progress:
         task = progress.add_task(unit, total=None)
-        yield lambda done, of: progress.update(task, completed=done, total=of)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def _findings_table(findings: list[Finding]) -> Table:
     return table(("invariant", "finding"), ((finding.invariant, finding.fault or "ok") for finding in findings))
 
 
-def _moves_tables(moves: Diff) -> list[Table]:
+def _diff_tables(diff: Diff) -> list[Table]:
     """Return the hits that changed from one rule to another, and the changes of each kind of traffic and each agent."""
-    if not moves.hits:
+    if not diff.hits:
         return []
     by_rule = (
         (f"{each.old_traffic} {each.old_rule}", f"{each.new_traffic} {each.new_rule}", each.hits, each.paths)
-        for each in moves.by_rule
+        for each in diff.by_rule
     )
-    changes = ((each.traffic, each.agent or "", f"{each.hits:+,}") for each in (*moves.by_traffic, *moves.by_agent))
+    changes = ((each.traffic, each.agent or "", f"{each.hits:+,}") for each in (*diff.by_traffic, *diff.by_agent))
     return [
         table(("old traffic and rule", "new traffic and rule", "hits", "paths"), by_rule),
         table(("traffic", "agent", "change"), changes),

@@ -59,7 +59,7 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
     with nullcontext(classify_many) if is_followed else worker_processes() as classifier:
         if not is_followed:
             os.environ.setdefault("MIMALLOC_PURGE_DELAY", str(PURGE_DELAY_MS))
-        gc.disable()  # the modules have no garbage, and searching them for garbage takes a sixth of their loading time
+        gc.disable()  # modules contain no garbage: searching them takes a sixth of their import time
         from api.cli import log_reading  # noqa: PLC0415  # Arrow loads while the workers' server loads the parsers
         from ingest.imports.importer import Options  # noqa: PLC0415  # the same
 

@@ -1,4 +1,4 @@
-"""Runs the command `import`: imports or follows logs, and prints the summary."""
+"""The work of the command `import`: import or follow logs, and print the summary."""
 
 import logging
 import signal
@@ -99,7 +99,7 @@ def _progress(size: int | None) -> AbstractContextManager[Callable[[int, int], N
 
 def _follow(settings: Settings, project_id: str, names: Sequence[str], options: Options, check: Check) -> Summary:
     """Follow the logs, with the maintenance tasks of a service, because the command may run without one."""
-    from api.maintenance import Maintenance  # noqa: PLC0415  # it loads half of the service
+    from api.maintenance import Maintenance  # noqa: PLC0415  # it also loads the classes of the service
 
     stop_signals: list[int] = []  # not an Event, whose lock the interrupted code may hold
     for number in (signal.SIGTERM, signal.SIGINT):

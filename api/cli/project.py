@@ -82,7 +82,7 @@ def list_projects(settings: Settings) -> None:
 
 
 def _public(project: Project) -> dict[str, object]:
-    """Return the JSON object of a project, without the internal id."""
+    """Return the fields of a project that are shown: all but the internal id."""
     return {"id": project.id, "origins": project.origins, "created_s": project.created_s}
 
 
@@ -93,8 +93,8 @@ def _public(project: Project) -> dict[str, object]:
 def delete_project(settings: Settings, id: str, yes: bool) -> None:
     """Delete a project with its keys, agent jobs and views.
 
-    Files that contained the views are deleted by a running service within two hours, or by readership compact. If the
-    command is interrupted, run it again.
+    Files that contained the views are deleted by a running service within two hours, or by readership compact. After an
+    interruption, run the command again.
     """
     engine = opened(settings)
     data_folder.require(settings)
@@ -175,7 +175,7 @@ def list_keys(settings: Settings, project_id: str | None) -> None:
 def revoke_key(settings: Settings, name: str) -> None:
     """Revoke a key for good.
 
-    Names the key by its id, its name, or the key itself. All processes refuse it within 5 seconds.
+    The argument is the id or the name of the key, or the key itself. All processes refuse the key within 5 seconds.
     """
     engine = opened(settings)
     revoked = keys.find(engine, name)

@@ -1,4 +1,4 @@
-"""The command `recover`: a data folder that lost a store, or part of a table."""
+"""The command `recover`, for a data folder that lost a store or part of a table."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -32,9 +32,9 @@ LOCK_WAIT_S = 300.0
 def recover(settings: Settings, accept_loss: bool, another_node: bool) -> None:
     """List lost data after a store was lost or damaged.
 
-    A store is the hot log, the control database or a table of the lake; one that is older than the others counts as
-    damaged. Without --accept-loss nothing is changed. Before you use it, stop the service, restore the newest backup of
-    each store, and copy the data folder.
+    A store is the hot log, the control database or a table of the lake. A store that is older than the others counts as
+    damaged. Without --accept-loss nothing is changed. Before --accept-loss, stop the service, restore the newest backup
+    of each store, and copy the data folder.
     """
     data_folder.require(settings)
     losses = recovery.losses(settings.hot_log, settings.lake, settings.database_url)

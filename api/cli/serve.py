@@ -90,7 +90,7 @@ def _server_options(port: int) -> Callable[[Any], Any]:
 def serve_(settings: Settings, host: str, port: int, workers: int) -> None:
     """Run the service until SIGTERM or Ctrl-C.
 
-    It serves HTTP, loads the hot log into the lake, maintains the lake and runs agent jobs.
+    The service answers HTTP requests, loads the hot log into the lake, maintains the lake and runs agent jobs.
     """
     logs.configure(settings.log_level)
     lock = _lock_data_folder(settings)
@@ -106,8 +106,9 @@ def serve_(settings: Settings, host: str, port: int, workers: int) -> None:
 def demo_(settings: Settings, host: str, port: int, workers: int) -> None:
     """Serve a sample site, with its traffic of some weeks.
 
-    Imports the sample log into an empty data folder, prints the site's readers and commands to try with a new key, and
-    then serves. The defaults of data folder and port differ from those of serve: a demo can run beside a service.
+    The command imports the sample log into an empty data folder, prints who reads the site and commands to try with a
+    new key, and then serves. Its default data folder and port differ from those of serve: a demo can run beside a
+    service.
     """
     logs.configure(settings.log_level)
     lock = _lock_data_folder(settings)
@@ -167,9 +168,9 @@ def _fill(engine: sa.Engine, settings: Settings, now_s: int) -> None:
 
 
 def _show_export(settings: Settings, now: datetime) -> None:
-    views = Reports(SnapshotReader(settings.hot_log, settings.lake, HOT_COLUMNS), settings.run / "spill")
-    page = report(views.ranking(DEMO_PROJECT, FIRST, None, now), PATHS_SHOWN, 0)
-    views.close()
+    reports = Reports(SnapshotReader(settings.hot_log, settings.lake, HOT_COLUMNS), settings.run / "spill")
+    page = report(reports.ranking(DEMO_PROJECT, FIRST, None, now), PATHS_SHOWN, 0)
+    reports.close()
     rows = [(row.path, row.human, row.ai, row.total) for row in page.views]
     total = ("all paths", page.totals.human, page.totals.ai, page.totals.total)
     OUT.print(table(("path", "human", "AI", "total"), [*rows, total], title="Who reads the sample site"))

@@ -22,7 +22,7 @@ from warehouse.query.table_files import TableFiles
 def classify_(user_agent: str | None) -> None:
     """Classify a user agent, or each line of standard input.
 
-    Prints a line of JSON for each: traffic, agent, operator, purpose and the rule that decided.
+    Prints one line of JSON for each user agent: traffic, agent, operator, purpose and the rule that matched.
     """
     for each in [user_agent] if user_agent is not None else _lines():
         click.echo(msgspec.json.encode(classified(each)))

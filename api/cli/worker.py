@@ -15,7 +15,7 @@ from api.maintenance import Maintenance
 from api.settings import Settings
 
 POLL_S = 0.2
-"""Delay until a signal is noticed, in seconds."""
+"""Time between two checks for a signal, in seconds."""
 LOG = logging.getLogger("readership.service")
 
 
@@ -25,7 +25,7 @@ LOG = logging.getLogger("readership.service")
 def worker(settings: Settings, metrics_port: int | None) -> None:
     """Run a service without HTTP until SIGTERM or Ctrl-C.
 
-    It loads the hot log into the lake, maintains the lake and runs agent jobs. It may run beside a service.
+    The command loads the hot log into the lake, maintains the lake and runs agent jobs. It may run beside a service.
     """
     logs.configure(settings.log_level)
     data_folder.prepare(settings)

@@ -43,7 +43,7 @@ class AccessLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
 
 
 def write(scope: Scope, status: int, seconds: float) -> None:
-    """Write one line to standard error. The logging module takes as long for it as a whole small request."""
+    """Write one line to standard error, without the logging module, which takes as long as a whole small request."""
     if not LOG.isEnabledFor(logging.INFO):
         return
     problem = scope["state"].get("problem")

@@ -39,7 +39,7 @@ async def key_of(request: Request, keyring: Keyring) -> BearerKey:
 async def key_for(request: Request, keyring: Keyring, project: str, scope: Scope) -> BearerKey:
     """Return the key of the request, if it is valid for this project and scope.
 
-    The error is the same for a project of others and for a project that does not exist.
+    The error is the same for another existing project and for a project that does not exist.
 
     Raises:
         Problem: `unauthenticated` or `forbidden`.

@@ -19,8 +19,8 @@ TOTAL_S, BYTES_PER_S_MIN = 60, 16 * 1024
 """Deadline for a whole body, in seconds: TOTAL_S, and one more for each BYTES_PER_S_MIN received."""
 SLOW = f"the body did not arrive within {TOTAL_S} s plus 1 s per {BYTES_PER_S_MIN // 1024} KiB"
 RECHECK_AFTER_S = 1.0
-"""Duration of an upload, in seconds, past which its key and project are checked again. The hot log rejects the rows of
-a deleted project in any case. A revoked key works at most for this time and `cache.TTL_S`."""
+"""Duration of an upload, in seconds, after which its key and project are checked again. The hot log rejects the rows of
+a deleted project in any case. A revoked key works for at most the sum of this time and `cache.TTL_S`."""
 _STALLED = "stalled"
 
 

@@ -17,7 +17,7 @@ def header(request: Request, name: bytes) -> str | None:
 
 
 def matches_etag(request: Request, etag: str) -> bool:
-    """Return whether If-None-Match has the ETag, also as a weak one, which a compressing proxy makes of it."""
+    """Return whether If-None-Match has the ETag, also in its weak form, to which a compressing proxy changes it."""
     etags = [text.strip().removeprefix("W/") for text in (header(request, b"if-none-match") or "").split(",")]
     return etag in etags or "*" in etags
 

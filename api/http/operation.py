@@ -1,7 +1,7 @@
 """The record that describes an operation. Each is beside its handler in `api.routes`.
 
-`api.app` makes the routes of the records, and `api.reference` the OpenAPI document. The limits and descriptions of JSON
-fields are on the msgspec types of the bodies.
+`api.app` creates the routes from the records, and `api.reference` the OpenAPI document. The limits and descriptions of
+JSON fields are on the msgspec types of the bodies.
 """
 
 from collections.abc import Callable, Mapping
@@ -68,7 +68,7 @@ class Operation:
     summary: str
     description: str
     samples: Mapping[str, str]
-    """Shell commands, by their titles; the title of an only command is empty."""
+    """Shell commands, by their titles; the title is empty if there is only one command."""
     responses: tuple[Success, ...]
     problems: str = ""
     """Kinds of problem, separated by spaces. Every operation can also return `internal`."""

@@ -34,7 +34,7 @@ _NUMBER_DIGITS_MAX = 18
 
 
 class ViewsQuery(NamedTuple):
-    """Parameters of the export of page views. `start` and `end` are aware datetimes in UTC; an end of None is now."""
+    """Parameters of the export of page views. `start` and `end` are aware datetimes in UTC; `end` is None for now."""
 
     start: datetime
     end: datetime | None
@@ -71,7 +71,7 @@ def views_query(request: Request) -> ViewsQuery:
 
 
 class JobsQuery(NamedTuple):
-    """Parameters of the list of jobs. A status of None is any status."""
+    """Parameters of the list of jobs. `status` is None for any status."""
 
     status: Status | None
     limit: int

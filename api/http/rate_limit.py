@@ -1,7 +1,7 @@
 """The limit on beacons per address and minute, counted over all HTTP processes.
 
-The counts are in a SQLite file that is not synced to disk and is removed with the service. A row has no address, but a
-hash that is keyed with a secret of the running processes.
+The counts are in a SQLite file that is not synced to disk and is deleted when the service ends. A row has a hash of the
+address instead of the address; only the processes of the service have the key of the hash.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class RateLimit:
         self._swept_us = 0
 
     async def count(self, address: str) -> int | None:
-        """Count one use now, as `use`, with retries while another process counts.
+        """Count one use now, as `use` does, and retry while another process counts.
 
         Raises:
             Overloaded: other processes or a full disk prevent the count.
@@ -93,7 +93,7 @@ class RateLimit:
 
 
 def _network(address: str) -> str:
-    """Return the /64 network of an IPv6 address, because one machine can use all addresses of its /64."""
+    """Return the /64 network of an IPv6 address, because one machine can use all addresses of its /64 network."""
     if ":" not in address:
         return address
     try:

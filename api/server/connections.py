@@ -19,7 +19,7 @@ from api.http.middleware import RequestMiddleware
 from api.http.problems import RETRY_AFTER_S, Problem
 
 HEAD_S = 30.0
-"""Timeout for the whole head of a request, in seconds, from the connection's start or the last response."""
+"""Timeout for the whole head of a request, in seconds, from the connection's start or the end of the last response."""
 CONNECTIONS_MAX = 10_000
 """Maximum number of connections of one process; an idle connection takes about 7 KiB."""
 DESCRIPTORS_MAX = 16_384

@@ -26,7 +26,7 @@ from api.server.supervisor import Supervisor
 from api.settings import Settings
 
 DRAIN_S = 10
-"""Time that a stopping worker gives to requests in flight, in seconds. By default Docker kills after 10 s, and systemd
+"""Timeout for the requests in flight of a stopping worker, in seconds. By default Docker kills after 10 s, and systemd
 after 90 s."""
 BACKLOG = 2048
 """Maximum number of connections that wait to be accepted."""
@@ -95,9 +95,9 @@ class _Server(uvicorn.Server):
         self._on_start()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End the server; leave queued turns of agent jobs to other processes already now.
+        """End the server, and stop claiming queued turns of agent jobs at once.
 
-        The app's lifespan, which stops its worker of agent jobs, ends only after the last response.
+        The app's lifespan stops its worker of agent jobs too, but only after the last response.
         """
         self._on_end()
         if self.started and (state := self.lifespan.state.get("running")):
@@ -206,6 +206,6 @@ def _end_with(sentinel: int) -> None:
 
 
 def _forget_limits(file: Path) -> None:
-    """Delete the counts of beacons: their keys are hashes with the run secret, which another run does not have."""
+    """Delete the counts of beacons: their keys are hashes with the secret of this run, which no other run has."""
     for each in (file, file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")):
         each.unlink(missing_ok=True)

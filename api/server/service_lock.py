@@ -17,13 +17,13 @@ from api.errors import FolderInUse
 
 FILE = "service.lock"
 ENDING_WAIT_S = 30.0
-"""Time that a new service waits for one that is ending, in seconds. A supervisor kills its workers after 25 s."""
+"""Time for which a new service waits for one that is ending, in seconds. A supervisor kills its workers after 25 s."""
 POLL_S = 0.05
 _TEXT_BYTES = 32
 
 
 class ServiceLock:
-    """A share of the lock. A child process that gets a share as an argument has one of its own."""
+    """A share of the lock. A child process that gets a share as an argument has a share of its own."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -43,8 +43,8 @@ class ServiceLock:
 def acquire(data: Path, run: Path, on_wait: Callable[[str], None], ending_wait_s: float = ENDING_WAIT_S) -> ServiceLock:
     """Return the lock of a data folder, whose run folder exists.
 
-    It waits for a service that is ending, or whose workers still run after their supervisor was killed. `on_wait` is
-    called once before the wait, with a message.
+    The function waits for a service that is ending, or whose workers still run after their supervisor was killed. It
+    calls `on_wait` once before the wait, with a message.
 
     Raises:
         FolderInUse: another service runs on the folder.
@@ -94,7 +94,7 @@ def _write(descriptor: int, state: str) -> None:
 
 
 def _read(descriptor: int) -> tuple[int, str]:
-    """Return the process id and the state that the owner of the lock wrote; 0 and an empty string if there are none."""
+    """Return the process id and the state that the lock's owner wrote; 0 and an empty string from an empty file."""
     pid, _, state = os.pread(descriptor, _TEXT_BYTES, 0).decode("ascii", "replace").strip().partition(" ")
     return (int(pid), state) if pid.isdigit() else (0, "")
 

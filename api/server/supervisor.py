@@ -33,12 +33,12 @@ class Timeouts:
     """Timeouts of the supervisor, in seconds."""
 
     silent_s: float = 60
-    """A worker without a heartbeat for this long is killed and replaced: it is stopped or deadlocked."""
+    """Time without a heartbeat after which a worker is killed and replaced: it is stopped or deadlocked."""
     end_s: float = 25
-    """From the signal that ends the service to SIGKILL for each worker that still runs. It is longer than the 10 s for
+    """Time from the signal that ends the service to SIGKILL for each worker that still runs: longer than the 10 s for
     requests in flight, and shorter than the 30 s after which systemd or Docker should be set to kill."""
     settled_s: float = 10
-    """A worker that ran this long resets the restart delay."""
+    """Running time of a worker after which its next restart has no delay."""
 
 
 @dataclass(slots=True)
