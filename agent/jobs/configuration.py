@@ -98,29 +98,43 @@ def _checks(new: Configuration) -> list[tuple[str, bool, str]]:
     secrets = [(name, getattr(new, name)) for name in ("git_token", "model_key", "webhook_secret")]
     needs_user = new.forge in FORGES_WITH_USER
     return [
-        ("repository", _is_remote(new.repository, "main"), "an http or https URL without user, password and query"),
-        ("ref", _is_remote(_EXAMPLE, new.ref), "the name of a branch"),
-        ("host", new.forge in FORGE_NAMES, f"one of {', '.join(FORGE_NAMES)}"),
+        (
+            "repository",
+            _is_remote(new.repository, "main"),
+            "must be an http or https URL without user, password and query",
+        ),
+        ("ref", _is_remote(_EXAMPLE, new.ref), "must be the name of a branch"),
+        ("host", new.forge in FORGE_NAMES, f"must be one of {', '.join(FORGE_NAMES)}"),
         (
             "git_user",
             bool(new.git_user) or not needs_user,
-            f"the user that the token belongs to, required by {', '.join(FORGES_WITH_USER)}",
+            f"must be the user that the token belongs to; required by {', '.join(FORGES_WITH_USER)}",
         ),
-        ("git_user", _is_remote(_EXAMPLE, "main", new.git_user or USERNAME), "letters, digits, dots, _ and -"),
-        ("api_base", not new.api_base or _is_url(new.api_base), _URL_FORM),
-        ("preset", new.preset in AGENTS, f"one of {', '.join(AGENTS)}"),
+        (
+            "git_user",
+            _is_remote(_EXAMPLE, "main", new.git_user or USERNAME),
+            "must consist of letters, digits, dots, _ and -",
+        ),
+        ("api_base", not new.api_base or _is_url(new.api_base), f"must be {_URL_FORM}"),
+        ("preset", new.preset in AGENTS, f"must be one of {', '.join(AGENTS)}"),
         (
             "command",
             bool(new.command) == (new.preset == COMMAND),
-            "required by the preset `command`, and by no other preset",
+            "must be set for the preset `command`, and for no other preset",
         ),
-        ("model_base", not new.model_base or _is_url(new.model_base), _URL_FORM),
-        ("time_limit_s", 1 <= new.time_limit_s <= TIME_LIMIT_S_MAX, f"1 to {TIME_LIMIT_S_MAX} seconds"),
-        ("readable", all(folder.startswith("/") for folder in new.readable), "absolute paths"),
-        ("webhook", not new.webhook or _is_url(new.webhook), _URL_FORM),
-        ("webhook_secret", bool(new.webhook) == bool(new.webhook_secret), "required together with webhook"),
-        *((name, _is_reference(value), "env:NAME or file:/path, not the secret itself") for name, value in secrets),
-        *((name, not _is_exposed(new, value), "a file that the coding agent cannot read") for name, value in secrets),
+        ("model_base", not new.model_base or _is_url(new.model_base), f"must be {_URL_FORM}"),
+        ("time_limit_s", 1 <= new.time_limit_s <= TIME_LIMIT_S_MAX, f"must be 1 to {TIME_LIMIT_S_MAX} seconds"),
+        ("readable", all(folder.startswith("/") for folder in new.readable), "must be absolute paths"),
+        ("webhook", not new.webhook or _is_url(new.webhook), f"must be {_URL_FORM}"),
+        ("webhook_secret", bool(new.webhook) == bool(new.webhook_secret), "must be set together with webhook"),
+        *(
+            (name, _is_reference(value), "must be env:NAME or file:/path, not the secret itself")
+            for name, value in secrets
+        ),
+        *(
+            (name, not _is_exposed(new, value), "must be a file that the coding agent cannot read")
+            for name, value in secrets
+        ),
     ]
 
 

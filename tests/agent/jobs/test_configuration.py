@@ -161,5 +161,5 @@ def test_file_of_a_secret_must_not_be_readable_by_the_coding_agent(readable: tup
     if is_valid:
         assert changed(Configuration(REPOSITORY), changes).readable == readable
         return
-    with pytest.raises(InvalidConfiguration, match="model_key: a file that the coding agent cannot read"):
+    with pytest.raises(InvalidConfiguration, match="model_key: must be a file that the coding agent cannot read"):
         changed(Configuration(REPOSITORY), changes)

@@ -56,7 +56,7 @@ def test_project_is_created_with_its_repository(tmp_path: Path) -> None:
 def test_invalid_repository_creates_no_project(tmp_path: Path) -> None:
     done = run(tmp_path / "data", "project", "create", "docs", "--repository", "git@github.com:example/docs")
     assert done.returncode == 1
-    assert "repository: an http or https URL" in done.stderr
+    assert "repository: must be an http or https URL" in done.stderr
     assert run(tmp_path / "data", "project", "list").stdout.strip() == "[]"
 
 
@@ -102,18 +102,18 @@ def test_project_without_a_repository_is_an_error_that_names_the_option(data: Pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--repository", "https://user:pw@github.com/example/docs"), "repository: an http or https URL"),
-        (("--ref", "--upload-pack"), "ref: the name of a branch"),
-        (("--git-token", "ghp_0123456789"), "git_token: env:NAME or file:/path, not the secret itself"),
-        (("--host", "pagure"), "git_user: the user that the token belongs to, required by pagure"),
-        (("--git-user", "robot@example.com"), "git_user: letters, digits"),
-        (("--model-key", "file:relative"), "model_key: env:NAME or file:/path"),
-        (("--model-key", "file:/usr/local/etc/key"), "model_key: a file that the coding agent cannot read"),
-        (("--preset", "command"), "command: required by the preset"),
-        (("--time-limit-s", "0"), "time_limit_s: 1 to 86400 seconds"),
-        (("--readable", "agents"), "readable: absolute paths"),
-        (("--webhook", "https://example.com/hook"), "webhook_secret: required together with webhook"),
-        (("--webhook", "ftp://example.com", "--webhook-secret", "env:HOOK"), "webhook: an http or https URL"),
+        (("--repository", "https://user:pw@github.com/example/docs"), "repository: must be an http or https URL"),
+        (("--ref", "--upload-pack"), "ref: must be the name of a branch"),
+        (("--git-token", "ghp_0123456789"), "git_token: must be env:NAME or file:/path, not the secret itself"),
+        (("--host", "pagure"), "git_user: must be the user that the token belongs to; required by pagure"),
+        (("--git-user", "robot@example.com"), "git_user: must consist of letters, digits"),
+        (("--model-key", "file:relative"), "model_key: must be env:NAME or file:/path"),
+        (("--model-key", "file:/usr/local/etc/key"), "model_key: must be a file that the coding agent cannot read"),
+        (("--preset", "command"), "command: must be set for the preset"),
+        (("--time-limit-s", "0"), "time_limit_s: must be 1 to 86400 seconds"),
+        (("--readable", "agents"), "readable: must be absolute paths"),
+        (("--webhook", "https://example.com/hook"), "webhook_secret: must be set together with webhook"),
+        (("--webhook", "ftp://example.com", "--webhook-secret", "env:HOOK"), "webhook: must be an http or https URL"),
     ],
 )
 def test_invalid_value_is_an_error_that_names_the_setting_and_changes_nothing(
