@@ -35,7 +35,9 @@ block needs new memory from the system, which takes a tenth of the time of an im
 @click.option(
     "--follow", "is_followed", is_flag=True, help="Store lines as they are added, through rotation, until Ctrl-C."
 )
-@click.option("--despite-loss", is_flag=True, help="Import lines from before the record of imported logs was lost.")
+@click.option(
+    "--despite-loss", is_flag=True, help="Also import lines that may have been imported before a hot log was lost."
+)
 @click.pass_obj
 def import_(  # noqa: PLR0913, PLR0917  # an option each
     settings: Settings,
@@ -48,7 +50,9 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
     is_followed: bool,
     despite_loss: bool,
 ) -> None:
-    """Import access logs: plain files, or compressed by gzip, bzip2, xz or zstd; `-` is standard input.
+    """Import access logs.
+
+    A FILE may be compressed by gzip, bzip2, xz or zstd; `-` is standard input.
 
     Only page views are stored: GET requests of pages, answered with 2xx or 304. A log is recognised by its content,
     even if it was renamed or compressed: importing the same log again adds nothing, and a log that has grown adds its

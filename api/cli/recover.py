@@ -26,7 +26,7 @@ LOCK_WAIT_S = 300.0
 
 
 @click.command("recover")
-@click.option("--accept-loss", is_flag=True, help="Go on without the listed data.")
+@click.option("--accept-loss", is_flag=True, help="Continue without the listed data.")
 @click.option("--another-node", is_flag=True, help="Add this machine to those that write into the lake.")
 @click.pass_obj
 def recover(settings: Settings, accept_loss: bool, another_node: bool) -> None:

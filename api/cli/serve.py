@@ -104,7 +104,7 @@ def serve_(settings: Settings, host: str, port: int, workers: int) -> None:
 @_server_options(DEMO_PORT)
 @click.pass_obj
 def demo_(settings: Settings, host: str, port: int, workers: int) -> None:
-    """Serve a sample site, with its traffic of some weeks.
+    """Serve a sample site with several weeks of traffic.
 
     The command imports the sample log into an empty data folder, prints who reads the site and commands to try with a
     new key, and then serves. Its default data folder and port differ from those of serve: a demo can run beside a

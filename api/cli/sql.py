@@ -37,8 +37,8 @@ def classify_(user_agent: str | None) -> None:
 def sql_(settings: Settings, query: str, form: str | None) -> None:
     """Query hits, daily_views and agents in DuckDB's SQL.
 
-    The query is one SELECT, DESCRIBE, SHOW or SUMMARIZE, and includes the hits that wait in the hot log. Sum the column
-    views of daily_views instead of counting its rows: a day may have several rows for one path.
+    The query is a single SELECT, DESCRIBE, SHOW or SUMMARIZE. Its result includes the hits that wait in the hot log.
+    Sum the column views of daily_views instead of counting its rows: a day may have several rows for one path.
     """
     chosen = form or ("table" if sys.stdout.isatty() else "json")
     if chosen == "parquet" and sys.stdout.isatty():
