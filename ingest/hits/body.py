@@ -24,7 +24,8 @@ CHUNK_BYTES = 4 * 1024
 with the whole body as one chunk, 8 MiB of empty members took minutes."""
 
 DIGITS_MAX = 400
-"""Maximum number of digits of an integer that are read, beyond the range of a float. Python reads at most 4,300."""
+"""Maximum number of digits that are read of an integer: more than a float has, and fewer than the 4,300 that Python
+reads."""
 
 
 class Rejection(msgspec.Struct, frozen=True):
@@ -87,7 +88,7 @@ def parse_post(body: bytes, lines: bool, now: datetime) -> Parsed:
 
 
 def gunzip(body: bytes, bytes_max: int) -> bytes:
-    """Return the decompressed body. At most `bytes_max` and one byte are in memory.
+    """Return the decompressed body. At most `bytes_max + 1` decompressed bytes are in memory.
 
     Raises:
         BodyTooLarge: the body decompresses to more than `bytes_max`.
@@ -139,8 +140,8 @@ def _separate(body: bytes) -> list[bytes]:
 
     msgspec refuses a whole array, even as `list[msgspec.Raw]`, if a string in one row has a lone surrogate (`\\ud83d`).
     Such strings come from senders that truncate a text inside an emoji or read a log that is not UTF-8. The standard
-    library accepts them. It also accepts NaN and Infinity, which are not JSON, and refuses integers of more than 4,300
-    digits, which are: `_refuse_constant`, `_integer` and `_fraction` correct both.
+    library accepts them. Three functions correct its other differences from JSON: `_refuse_constant` refuses NaN and
+    Infinity, `_integer` accepts an integer of more than 4,300 digits, and `_fraction` a number like `1e999`.
     """
     try:
         rows = json.loads(body.decode(), parse_constant=_refuse_constant, parse_int=_integer, parse_float=_fraction)
@@ -155,12 +156,12 @@ def _refuse_constant(name: str) -> None:
 
 
 def _integer(text: str) -> int:
-    """Return the integer of the first DIGITS_MAX digits. A longer one is out of range for every field either way."""
+    """Return the integer of the first DIGITS_MAX digits. A longer integer is out of range for every field."""
     return int(text[:DIGITS_MAX])
 
 
 def _fraction(text: str) -> float | int:
-    """Return the number. One beyond the range of a float becomes an integer, because json would write it as
+    """Return the number, or a large integer for a number beyond the range of a float, which json would write as
     Infinity."""
     number = float(text)
     return number if math.isfinite(number) else 10**DIGITS_MAX

@@ -1,4 +1,4 @@
-"""Hits, and the check of all their fields: the only module that turns a sender's fields into a hit."""
+"""Hits, and the validation of their fields: the only module that creates a hit from the fields of a post."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, NamedTuple
@@ -16,7 +16,7 @@ UTM_SOURCE_CHARACTERS_MAX = 256
 FUTURE_MAX = timedelta(minutes=5)
 """Maximum time by which a hit's timestamp may be ahead of this machine's clock."""
 DEDUPLICATION_DAYS = 7
-"""Days within which an event id or an Idempotency-Key is recognised."""
+"""Number of days for which an event id or an Idempotency-Key is recognised."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)

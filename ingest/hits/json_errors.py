@@ -1,4 +1,4 @@
-"""Explanations of JSON that cannot be decoded, in the terms of JSON where msgspec uses those of Python."""
+"""Explanations of decoding errors, with the JSON names of types in place of the Python names of msgspec."""
 
 import re
 

@@ -8,7 +8,7 @@ from ingest.hits.url import host
 from warehouse.schema import CLASSIFICATION, HOT, Row
 
 TRAFFIC, AGENT = (HOT.names.index(name) for name in ("traffic", "agent"))
-"""Indexes into a row."""
+"""Indexes of the columns `traffic` and `agent` in a row."""
 _USER_AGENTS = UserAgentCache()
 
 
@@ -31,6 +31,6 @@ def row(project: str, hit: Hit, source: str, received_us: int) -> Row:
 
 
 def classify_user_agents(user_agents: list[str]) -> pa.Table:
-    """Return the columns that the present rules give to each user agent, as a table of schema `CLASSIFICATION`."""
+    """Return the classification of each user agent by the current rules, as a table of schema `CLASSIFICATION`."""
     rows = [dict(zip(CLASSIFICATION.names, each, strict=True)) for each in _USER_AGENTS.columns_of_all(user_agents)]
     return pa.Table.from_pylist(rows, CLASSIFICATION)

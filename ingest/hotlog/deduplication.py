@@ -1,6 +1,6 @@
 """Detection of repeated events and posts: event ids and Idempotency-Keys of the last seven days, in the hot log.
 
-They are written in the transaction that stores the rows: after a crash both are there, or neither.
+They are written in the transaction that stores the rows: after a crash either both exist or neither does.
 """
 
 import hashlib

@@ -26,8 +26,8 @@ from warehouse.transaction import transaction
 WAITING_ROWS_MAX = 100_000
 """Maximum number of rows in this process that are not committed; beyond it posts are refused."""
 LOCK_WAIT_S = 3.0
-"""Timeout in seconds of a commit for the lock of another process; then its posts are answered 503. A post that arrives
-during a commit waits for that commit and for its own."""
+"""Time in seconds for which a commit waits for the lock of another process before its posts are answered 503. A post
+that arrives during a commit waits for that commit and then for its own."""
 LOOK_EVERY_S = 1.0
 """Interval in seconds at which the backlog and the free disk space are read."""
 CHECKED_ROWS = 500
@@ -136,7 +136,7 @@ class HotLog:
             self._stored_rows = batches.backlog(self._connection).rows
             self._set_shortage(self._find_shortage())
             if self.shortage is not None:
-                wal.empty(self._connection)  # a failed commit enlarged it
+                wal.empty(self._connection)  # a failed commit leaves the WAL enlarged
             if self.fault is not None:
                 wal.try_write(self._connection)
                 self._set_fault(None)
