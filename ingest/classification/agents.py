@@ -15,7 +15,8 @@ Purpose = Literal["training", "search", "assistant", "agent", "data"]
 Words = tuple[str, ...]
 
 # A URL is one word: https://example.com/gptbot names a page and not GPTBot. A dot belongs to a word only inside it: in
-# "(compatible; GPTBot.)" the dot ends a sentence. Only the dots after a word are read twice: the time is linear.
+# "(compatible; GPTBot.)" the dot ends a sentence. Only the dots after a word are read twice, which makes matching
+# linear in time.
 _WORD = re.compile(r"(?:https?://|www\.)[^\s;,)]*|[\w-]+(?:\.+[\w-]+)*|\S")
 
 
@@ -55,9 +56,9 @@ def read(toml: str) -> tuple[Agent, ...]:
 
 
 def find(user_agent: str) -> Agent | None:
-    """Return the agent whose token comes first in the user agent.
+    """Return the agent whose token comes first in the user agent, or None.
 
-    A user agent without a match of FIRST_WORDS has no agent; that search is faster.
+    Search for FIRST_WORDS first: that search is faster, and a user agent without a match has no agent.
     """
     text = words(user_agent)
     if "electron" in text:  # the web view of a desktop app, such as an AI code editor: a person reads

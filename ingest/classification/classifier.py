@@ -46,12 +46,12 @@ class PatternSet:
 
 
 def classify(user_agent: str) -> Classification:
-    """Return the classification by the first 1,024 characters alone, in time linear in them."""
+    """Return the classification of a user agent by its first 1,024 characters, in linear time."""
     return classify_all([user_agent])[0][0]
 
 
 def classify_all(user_agents: Sequence[str]) -> list[tuple[Classification, Device]]:
-    """Return the classification and the device of each user agent; the device parsers take part in both."""
+    """Return the classification and the device of each user agent. The classification depends on the device too."""
     texts = [matched_text(user_agent) for user_agent in user_agents]
     matches = [_FIRST_SET.matches(text) for text in texts]
     devices = describe_all(texts, [_screen(indexes) for indexes in matches])
@@ -81,7 +81,7 @@ def _classify(text: str, first_matches: Sequence[int], device: Device) -> Classi
 
 
 def _by_shape(text: str) -> Classification:
-    """Return the answer of the first rule for people that matches, otherwise of the first rule for the rest."""
+    """Return the answer of the first row of `person` that matches, or else of `unshaped`."""
     if _COMMON_SET.matches(text):
         return _PEOPLE[0]
     person = min(_PERSON_SET.matches(text), default=None)

@@ -29,7 +29,7 @@ def _load_when_used(package: ModuleType, module_name: str) -> None:
     setattr(package, module_name, module)
 
 
-_load_when_used(ua_parser, "user_agent_parser")  # user_agents imports it, nothing calls it: its tables take 0.5 s
+_load_when_used(ua_parser, "user_agent_parser")  # user_agents imports it and never calls it; loading it takes 0.5 s
 from user_agents.parsers import (  # type: ignore[import-untyped]  # noqa: E402  # ships no types; after the lazy import
     Browser,
     OperatingSystem,
@@ -119,7 +119,7 @@ _UNKNOWN_SYSTEM = _versionless(_OTHER)
 
 
 def describe_all(texts: Sequence[str], screens: Sequence[Screen | None]) -> list[Device]:
-    """Return the device of each text of `matched_text`, given the screen that SCREENS found in it.
+    """Return the device of each text. `texts` are results of `matched_text`; `screens` are their matches of SCREENS.
 
     One parser runs over all texts before the next: the tables of two parsers do not fit into the processor's caches.
     """

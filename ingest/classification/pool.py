@@ -1,4 +1,4 @@
-"""Classification of user agents by worker processes: the parsers are Python code, which threads would run in turns."""
+"""Classification of user agents by worker processes. Threads would not run in parallel: the parsers are Python code."""
 
 import multiprocessing
 import os
@@ -28,10 +28,10 @@ def classify_many(user_agents: Sequence[str]) -> list[Attributes]:
 
 @contextmanager
 def worker_processes() -> Iterator[Classifier]:
-    """Return a classifier that runs in PROCESSES worker processes.
+    """Yield a classifier that runs in PROCESSES worker processes.
 
-    They are forked, once there is something to classify, by a server process that starts here: it has no threads, and
-    loads the parsers once while the calling process loads its libraries. If a worker process dies or cannot start, the
+    A fork server starts here, and forks the workers when there is something to classify. The server has no threads, and
+    loads the parsers once, while the calling process loads its libraries. If a worker process dies or cannot start, the
     calling process classifies instead.
     """
     context = multiprocessing.get_context("forkserver")

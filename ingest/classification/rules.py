@@ -19,8 +19,8 @@ IGNORED_PATTERNS = {
 }
 """Patterns of crawler-user-agents that are not used, with the people or the agent that they match.
 
-Its patterns for the agents of `agents.toml` are not used either: without word boundaries the pattern YouBot would match
-ShowYouBot.
+The patterns of crawler-user-agents for the agents of `agents.toml` are not used either: without word boundaries the
+pattern YouBot would match ShowYouBot.
 """
 
 OWN_NAME_PATTERNS = frozenset(
@@ -33,8 +33,9 @@ OWN_NAME_PATTERNS = frozenset(
         "Goodreads", "Butterfly", "coccoc", "Expanse", r"008\/",
     }
 )  # fmt: skip
-"""Patterns of crawler-user-agents that match only where the user agent itself has the name: elsewhere they also match
-an app with a web view, a device (ViewSonic, HTC Butterfly, Odin) or a common word."""
+"""Patterns of crawler-user-agents that are matched only at the start of a user agent or after its `Mozilla/5.0
+(compatible;`. Elsewhere they also match an app with a web view, a device (ViewSonic, HTC Butterfly, Odin) or a common
+word."""
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,8 +78,8 @@ def read(toml: str) -> Rules:
 def read_crawlers(rows: object) -> tuple[Crawler, ...]:
     """Return the rows of crawler-user-agents that are used.
 
-    Raises: LookupError if the package no longer has a pattern that this module names, because somebody has to compare
-    the names with its new version.
+    Raises: LookupError if the package no longer has a pattern that this module names, because the names must
+    be compared with the new version of the package.
     """
     crawlers = msgspec.convert(rows, tuple[Crawler, ...])
     if missing := (IGNORED_PATTERNS.keys() | OWN_NAME_PATTERNS) - {row.pattern for row in crawlers}:

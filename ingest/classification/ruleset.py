@@ -11,9 +11,10 @@ from ingest.classification.device import BOT_WORD, ENGINE, MATCHED_CHARACTERS_MA
 from ingest.classification.rules import Rules
 
 ALGORITHM = 2
-"""Version of the code that applies the rule data. Increase it when code changes an answer that no row changes: the
-order of the steps, the splitting of words, the definition of a tablet. `tests/ingest/classification/test_ruleset.py`
-fails if the answers for the labelled set changed and neither the data nor this number did."""
+"""Version of the code that applies the rule data. Increase it when a change of code, and of no row, changes an
+answer: the order of the steps, the splitting of words, the definition of a tablet.
+`tests/ingest/classification/test_ruleset.py` fails if the answers for the labelled set changed while the data and this
+number did not."""
 
 PACKAGES = ("crawler-user-agents", "user-agents", "ua-parser", "ua-parser-builtins", "ua-parser-rs", "google-re2")
 """Packages whose own rules and parsers take part in the answers; their versions are hashed."""

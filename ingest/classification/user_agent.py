@@ -1,6 +1,6 @@
 """Attributes of user agents: the module that joins the answers of the rules and of the parsers.
 
-Without Arrow, so that a process of `pool` starts early.
+The module does not import Arrow, so that a worker process of `pool` starts early.
 """
 
 from collections.abc import Sequence
