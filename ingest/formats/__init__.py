@@ -1,7 +1,7 @@
 """Access-log formats, one module each, and their detection.
 
-- `fields`: Text and times of log fields, as all formats need them.
-- `request`: The request that a log line records, which every format parses its lines into.
+- `fields`: Decoding of the text and the times of log fields, shared by all formats.
+- `request`: Request that a log line records: the result of the parsers of all formats.
 - `clf`: Parsers of the formats with quoted fields that Apache and nginx write by default.
 - `nginx`: Compiler of an nginx `log_format` into a parser of its lines.
 - `cloudfront`: Parser of Amazon CloudFront's standard logs.

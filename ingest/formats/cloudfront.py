@@ -20,7 +20,7 @@ _STATUS = re.compile(rb"\d{3}")
 
 
 class Parser:
-    """Parser of one log. It remembers the columns of the log's last header, so that each log needs a parser."""
+    """Parser of one log. The parser remembers the columns of the last header: each log needs its own parser."""
 
     def __init__(self, head: Sequence[bytes] = ()) -> None:
         """Take the columns from the first header among `head`, the first lines of the log."""

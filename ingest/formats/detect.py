@@ -21,8 +21,8 @@ _PARSERS: Mapping[str, Callable[[Sequence[bytes]], Parse]] = {
     "vercel": lambda head: json_lines.VercelParser(),
     "netlify": lambda head: json_lines.parse_netlify,
 }
-"""Functions from the first lines of a log to its parser, by format. If several formats match equally many lines, the
-first of them is detected."""
+"""Functions that take the first lines of a log and return its parser, by format. If several formats match equally
+many lines, the first of them is detected."""
 _HEADERS = {"cloudfront": FIELDS}
 """Prefixes of header lines, which describe the lines below them, by format."""
 
@@ -32,7 +32,7 @@ NGINX_HINT = "an nginx log_format"
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Format of one log. Some parsers depend on earlier lines: each log needs its own, and its lines in their order."""
+    """Format of one log. Some parsers remember earlier lines: each log needs its own parser, and all lines in order."""
 
     name: str
     parse: Parse
@@ -58,16 +58,16 @@ class LastHeader:
         self._unfinished = text[end + 1 :]
 
     def line(self, ahead: bytes) -> bytes | None:
-        """Return the header, or None if there was none. `ahead` follows the pieces, and completes their last line."""
+        """Return the last header, or None. `ahead` are the bytes after the pieces, which end their last line."""
         if self._prefix is not None and self._unfinished:
             self.take(ahead.partition(b"\n")[0] + b"\n")
         return self._line
 
 
 def named(name: str, head: Sequence[bytes]) -> Format:
-    """Return the format with a name of NAMES, or of an nginx log_format, for the log with the first lines `head`.
+    """Return the format of a log whose first lines are `head`.
 
-    A name with a `$` is a log_format.
+    `name` is one of NAMES, or the text of an nginx log_format, which contains a `$`.
 
     Raises:
         UnknownFormat: the name is neither.

@@ -1,4 +1,4 @@
-"""Text and times of log fields, as all formats need them."""
+"""Decoding of the text and the times of log fields, shared by all formats."""
 
 import math
 import re

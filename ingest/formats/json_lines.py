@@ -175,7 +175,7 @@ def parse_cloudflare(line: bytes) -> Request | None:
 class VercelParser:
     """Parser of one Vercel log. Middleware and functions repeat a request in further lines: only the first one counts.
 
-    It remembers the last VERCEL_REQUEST_IDS_MAX request ids.
+    The parser remembers the last VERCEL_REQUEST_IDS_MAX request ids.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The request that a log line records, which every format parses its lines into."""
+"""Request that a log line records: the result of the parsers of all formats."""
 
 from collections.abc import Callable
 from typing import NamedTuple
