@@ -14,7 +14,7 @@ How an import runs. The numbers of a chunk are those of ordinary lines of 218 by
           | 6 blocks are a chunk: 72 MiB, 350,000 lines, 175,000 page views
           v
         rows: user agents and referrers into columns       ingest.classification.pool: 2 worker processes
-        warehouse.lake.staging: sorted Parquet files       named by no transaction yet
+        warehouse.lake.staging: sorted Parquet files       in no transaction yet
                   |
                   v
     importer.LogReader: one transaction a chunk            the ledger's row, and the batch that names the files
@@ -42,7 +42,7 @@ Code that exists only for speed, and what it gains in processor time, measured o
                       tests/ingest/imports/test_columnar.py compares both on generated lines.
     request_cache,    Part of the gain of columnar: each distinct text is processed once.
     dictionary
-    source            0.06 s to read the log with Source._read_exact_lines; 0.34 s in the general way, which copies
-                      each block twice more.
+    source            0.06 s to read the log with Source._read_exact_lines; 0.34 s with Source.peek and Source.take,
+                      which copy each block twice.
     prefetch, pool    Use the second core: Arrow and the parsers of user agents run in parallel.
 """

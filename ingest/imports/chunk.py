@@ -20,8 +20,8 @@ MALFORMED_SHOWN = 10
 MalformedLine = tuple[str, int, str]
 """File, line number from 1, reason."""
 SAMPLED_EVERY_BYTES, SAMPLE_BYTES, SAMPLE_LINES_MAX = 256 * 1024, 4 * 1024, 100
-"""Samples of a block. Lines are short if a sample has more lines, each under 40 bytes: too few for a request, its time
-and its status."""
+"""Distance between the samples of a block and size of a sample, in bytes, and the number of lines of a sample above
+which lines are short: under 41 bytes on average, too few for a request, its time and its status."""
 LINE_BYTES_MAX = 64 * 1024
 """Maximum size of a line, in bytes. A longer line is truncated, which makes it malformed."""
 
@@ -47,8 +47,9 @@ class ParseResult:
     `malformed` has the first malformed lines, each by its number within the block, from 1, and the reason. `bytes` is
     the number of bytes read. `ends_mid_line`: the block ends inside a line, which is counted.
 
-    A last line of the log that has no line end and cannot be parsed is counted as `unfinished`. It is not among
-    `bytes`, and is read when the log has grown. One that can be parsed is counted as any other line.
+    A last line of the log that has no line end and cannot be parsed is counted as `unfinished`. Its bytes
+    are not in `bytes`, and it is read again when the log has grown. If the line can be parsed, it is counted as any
+    other line.
     """
 
     views: pa.Table
@@ -96,7 +97,7 @@ class Summary:
 
 
 def split(source: Source, starts_mid_line: bool, is_growing: bool = False) -> Iterator[Block]:
-    """Yield the rest of a log as blocks, each released here before the next is read."""
+    """Yield the rest of a log as blocks. The generator releases each block before it reads the next one."""
     while data := source.take_lines():
         starts_here, starts_mid_line = starts_mid_line, not data.endswith(b"\n")
         block = Block(data, starts_here, is_last=not source.peek(1), is_growing=is_growing)

@@ -1,9 +1,9 @@
 """Parser of whole blocks by columns, for the formats of the combined family.
 
 Arrow's CSV reader splits the lines into columns, with `"` as the delimiter, and each distinct value is parsed once. The
-parser of the format (`ingest.formats.clf`) is the reference. This module parses plain lines, which nearly all are, and
-leaves any other line to that parser: lines with an escape, a byte that is not UTF-8, an unusual time, or a different
-number of quotes.
+parser of the format (`ingest.formats.clf`) is the reference. This module parses plain lines, nearly all lines of a
+log, and leaves any other line to that parser: lines with an escape, a byte that is not UTF-8, an unusual time, or a
+different number of quotes.
 """
 
 import re
@@ -25,11 +25,11 @@ from ingest.imports.request_cache import METHOD, PAGE, SKIPPED, STATUS, UNPARSED
 from ingest.imports.rows import VIEWS
 
 PIECE_BYTES = 8_192
-"""Distance in bytes within which a block must have a line end. All lines of another block are left to the parser of the
-format. A line of up to twice the distance may go unnoticed."""
+"""Size in bytes of the pieces of a block that must each have a line end. If a piece has no line end, all lines of the
+block are left to the parser of the format. A line shorter than two pieces may go unnoticed."""
 NOT_LOGGED = "-"
 
-_WORD = r"[!#-Z\\-~]+"  # printable ASCII but for a quote and an opening bracket
+_WORD = r"[!#-Z\\-~]+"  # printable ASCII except a quote and an opening bracket
 _MONTH = {31: "Jan|Mar|May|Jul|Aug|Oct|Dec", 30: "Jan|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"}
 _DAY = rf"(?:(?:0[1-9]|1[0-9]|2[0-8])/(?:Feb|{_MONTH[30]})|(?:29|30)/(?:{_MONTH[30]})|31/(?:{_MONTH[31]}))"
 _HOUR = re.compile(rf"{_DAY}/(?:19|20)[0-9]{{2}}:(?:[01][0-9]|2[0-3])".encode())
@@ -44,7 +44,7 @@ _SUCCESS = re.compile(rb" (?:2..|304) ")
 _STATUS_BYTES = 5
 _END = 1 << 30
 """Offset beyond the end of any field, in bytes. Arrow's own default is so large that it overflows for many rows."""
-_ODD = r"[\\\x{FFFD}\x00-\x1f\x7f]"  # and `url.UNSTORABLE` without surrogates, which UTF-8 cannot encode
+_ODD = r"[\\\x{FFFD}\x00-\x1f\x7f]"  # with url.UNSTORABLE, except surrogates, which UTF-8 cannot encode
 _VIEWED = ("request", "ts_us", "user_agent", "referrer", "status")
 _CHARACTERS_MAX = {"referrer": URL_CHARACTERS_MAX, "user_agent": USER_AGENT_CHARACTERS_MAX}
 
@@ -121,7 +121,7 @@ def _split(block: bytes, shape: Shape) -> tuple[dict[str, pa.Array], list[int]] 
 
 
 def _has_long_line(block: bytes) -> bool:
-    """Return whether PIECE_BYTES without a line end were seen, which is certain for a line twice as long."""
+    """Return whether a piece of the block has no line end, as is certain if a line is as long as two pieces."""
     pieces = range(0, len(block) - PIECE_BYTES, PIECE_BYTES)
     return any(block.find(b"\n", start, start + PIECE_BYTES) < 0 for start in pieces)
 
@@ -199,7 +199,7 @@ def _outcomes(fields: Mapping[str, pa.Array], parsed: pa.Table, is_success: pa.A
 
 
 def _plain(fields: Mapping[str, pa.Array], shape: Shape) -> Iterator[pa.Array]:
-    """Yield, for one field after the other, whether the field of each line is plain; time, status and request apart."""
+    """Yield for one field after the other, except time, status and request, whether it is plain in each line."""
     front = pc.binary_slice(fields["head"], 0, -_TIME_BYTES)
     yield pc.match_substring_regex(front, shape.front)
     end = pc.binary_slice(fields["tail"], _STATUS_BYTES, _END)

@@ -8,23 +8,24 @@ from typing import Any
 from xxhash import xxh3_128
 
 CHECKPOINT_BYTES = 64 * 1024
-"""Distance between checkpoints in bytes, after the first so many bytes of a chunk, which have one at each line end."""
+"""Distance between checkpoints in bytes, except at the start of a chunk: its first CHECKPOINT_BYTES have a checkpoint
+at each line end."""
 CHECKPOINT_LINE_BYTES_MIN = 32
-"""Minimum distance between checkpoints in bytes. No page view's line is shorter, and a log of empty lines would have as
-many checkpoints as bytes."""
+"""Minimum distance between checkpoints in bytes. No line of a page view is shorter. Without the minimum, a log of
+empty lines would have as many checkpoints as bytes."""
 DIGEST_BYTES = 16
 _CHECKPOINT = struct.Struct("<Q8s")
 _DIGESTS: Mapping[int, Callable[[bytes], Any]] = {DIGEST_BYTES: xxh3_128, 32: hashlib.sha256}
-"""Hash functions by the size of their digest in bytes. New chunks use xxHash, in a twentieth of the time of SHA-256,
-which older ledgers have: a collision is of no use to the writer of a log."""
+"""Hash functions by the size of their digest in bytes. Older ledgers have SHA-256 digests. New chunks use xxHash, which
+takes a twentieth of the time. It does not resist an attacker, but a collision is of no use to the writer of a log."""
 
 
 class Fingerprint:
     """Incremental digest and checkpoints of a chunk.
 
     A checkpoint is an offset and the digest of the bytes before it. Checkpoints are at each line end of the first
-    CHECKPOINT_BYTES, then at the first line end after each further CHECKPOINT_BYTES. The checkpoints of a prefix are a
-    prefix of the checkpoints.
+    CHECKPOINT_BYTES, at least CHECKPOINT_LINE_BYTES_MIN apart, then at the first line end after each further
+    CHECKPOINT_BYTES. The checkpoints of a prefix are a prefix of the checkpoints.
     """
 
     def __init__(self, digest_bytes: int = DIGEST_BYTES) -> None:

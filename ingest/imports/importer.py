@@ -110,7 +110,7 @@ class LogReader:
     """
 
     def __init__(self, run: Import, source: Source, format: Format) -> None:
-        """Find the end of what was read before, and take the source up to there."""
+        """Take from the source the bytes that were read before."""
         run.check()
         header = LastHeader(format)
         self.position, self.known = ledger.find(run.hot, run.project, source, header.take)
@@ -153,7 +153,7 @@ class LogReader:
         return self.prepare(result, fingerprint(data), data)
 
     def prepare(self, result: ParseResult, fingerprint: Fingerprint, data: bytes | None = None) -> Chunk:
-        """Classify the page views of a chunk, and write many of them to files that nothing names yet."""
+        """Classify the page views of a chunk. Write a large chunk to files, which no transaction names yet."""
         run = self._run
         rows, views = lake_rows(run.project, result.views, int(run.now() * 1_000_000), run.user_agents)
         _require_covered(rows, run.options.ledger_from_us)

@@ -38,7 +38,7 @@ CREATE TEMP TABLE {_TABLE};
 CREATE INDEX temp.read_logs_after ON read_logs (project_id, parent, first);
 INSERT INTO temp.read_logs SELECT * FROM main.read_logs;
 """
-_READ_ELSEWHERE = "another import reads the same log: when it has ended, run this again for what is left"
+_READ_ELSEWHERE = "another import reads the same log: when it has ended, run this again to read the rest"
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class _KnownChunk:
-    """A chunk of the ledger that the source continues with, and those of its bytes that the source has."""
+    """A chunk of the ledger that the source continues with, and the bytes of the chunk that the source has."""
 
     id: int
     data: bytes
@@ -93,7 +93,7 @@ def find(
     source: Source,
     on_known: Callable[[bytes], None] = lambda data: None,
 ) -> tuple[Position, int]:
-    """Take from the source what was read before; return where that ends, and its number of lines.
+    """Take the known chunks from the source; return the position after them, and their number of lines.
 
     `on_known` is called with each chunk that is taken.
     """

@@ -69,7 +69,9 @@ class RequestCache:
         new = pa.table([pa.array(column, field.type) for column, field in zip(columns, PARSED, strict=True)], PARSED)
         rows = range(self._parsed.num_rows, self._parsed.num_rows + new.num_rows)
         self._parsed = pa.concat_tables([self._parsed, new]).combine_chunks()
-        self._rows.update(zip(requests, rows, strict=True))  # last, because each must have its row if the above fails
+        self._rows.update(
+            zip(requests, rows, strict=True)
+        )  # last: if the above fails, no request has a number without a row
         self._characters += sum(map(len, requests))
 
 

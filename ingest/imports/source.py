@@ -100,9 +100,9 @@ class Source:
         return taken
 
     def before(self, offset: int) -> bytes:
-        """Return the last COMPARED_BYTES before an offset: that of `taken`, or of the last line end before it.
+        """Return the last COMPARED_BYTES before an offset, which is `taken` or that of the last line end.
 
-        They are returned as they were read, because the log may have been emptied since.
+        The bytes are those that were read, because the log may have been emptied since.
         """
         return dict(self._ends)[offset]
 
