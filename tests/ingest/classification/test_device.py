@@ -80,7 +80,7 @@ def test_any_text_is_described_by_its_first_1024_characters(text: str) -> None:
 
 
 def test_tables_of_the_pure_python_parser_are_never_loaded() -> None:
-    """They would add 0.5 s to every start. The test needs a process without the modules that other tests loaded."""
+    # They would add 0.5 s to every start. The test needs a process without the modules that other tests loaded.
     program = (
         "import sys; from ingest.classification.classifier import classify; classify('curl/8'); print(*sys.modules)"
     )

@@ -93,7 +93,7 @@ def test_ruleset_stays_when_source_is_renamed_or_reformatted_or_an_agent_is_chec
 
 
 def test_answers_change_only_together_with_the_ruleset() -> None:
-    """The answers for the labelled set are recorded; they change only with a package, a row or ALGORITHM."""
+    # The answers for the labelled set are recorded; they change only with a package, a row or ALGORITHM.
     recorded = msgspec.json.decode((HERE / "ruleset.json").read_bytes(), type=Recorded)
     answers = hashlib.sha256()
     for row in labelled():

@@ -107,7 +107,7 @@ def test_block_that_ends_inside_a_line_of_a_longer_log_is_marked() -> None:
 
 
 def test_last_line_is_parsed_once_by_a_parser_with_state() -> None:
-    """Vercel writes several lines for one request; the parser counts the first."""
+    # Vercel writes several lines for one request; the parser counts the first.
     row = (
         b'{"id":"1","deploymentId":"d","source":"lambda","host":"h","timestamp":1789475696000,"requestId":"r",'
         b'"proxy":{"timestamp":1789475696000,"method":"GET","host":"h","path":"/a","userAgent":["GPTBot/1.3"],'
@@ -137,7 +137,7 @@ def test_lines_added_after_the_end_was_read_are_not_in_a_block() -> None:
 
 @pytest.mark.parametrize("name", ["combined", "cloudflare"])
 def test_result_of_short_lines_is_the_same_in_pieces(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list of the lines of a block of short lines would be many times the size of the block."""
+    # A list of the lines of a block of short lines would be many times the size of the block.
     lines = [line(), *[b"x"] * 300, line(b"GET /b HTTP/1.1"), b"", *[b"y"] * 300, line(b"GET /c HTTP/1.1")]
     format = detect.named(name, [])
     whole = parsed(Block(b"\n".join(lines) + b"\n", starts_mid_line=False, is_last=True), format)

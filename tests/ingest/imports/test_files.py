@@ -68,8 +68,8 @@ def test_pattern_becomes_the_files_that_match_in_order(tmp_path: Path) -> None:
     (tmp_path / "folder.log").mkdir()
 
     def expand(*names: str) -> list[str]:
-        found = files.expand([name if name == "-" else str(tmp_path / name) for name in names])
-        return [name.removeprefix(f"{tmp_path}/") for name in found]
+        expanded = files.expand([name if name == "-" else str(tmp_path / name) for name in names])
+        return [name.removeprefix(f"{tmp_path}/") for name in expanded]
 
     assert expand("*.log") == ["a.log", "b.log", "c[1].log"]
     assert expand("**/*.log") == ["a.log", "b.log", "c[1].log", "sub/d.log"]

@@ -210,7 +210,7 @@ def test_mostly_malformed_log_is_refused_with_a_hint_and_stores_nothing(
 def test_error_of_a_mostly_malformed_log_names_its_first_malformed_lines(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error also names lines of chunks that were stored before, and no line of another file."""
+    # The error also names lines of chunks that were stored before, and no line of another file.
     monkeypatch.setattr(source, "BLOCK_BYTES", 1_000)
     monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", 1)
     good = written(tmp_path / "good.log", *[line()] * 9, b"odd")
@@ -334,8 +334,8 @@ def test_line_over_its_maximum_size_is_one_malformed_line_with_any_end(site: Sit
 
 
 def test_line_of_500_mib_takes_less_than_50_mib_of_memory(tmp_path: Path) -> None:
-    """The baseline is the peak after an import of a few lines. It is read from /proc, because the peak of getrusage
-    includes that of the parent process."""
+    # The baseline is the peak after an import of a few lines. It is read from /proc, because the peak of getrusage
+    # includes that of the parent process.
     good = b"\n".join([line()] * 9) + b"\n"
     few, endless = tmp_path / "few.log", tmp_path / "endless.gz"
     few.write_bytes(good)
@@ -408,8 +408,8 @@ def test_files_and_their_folders_are_synced_before_a_batch_names_the_files(
 def test_project_is_checked_between_the_sync_and_the_transaction(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A sync may take seconds. A project that is deleted during the sync gets no rows, and its deletion waits only for
-    a transaction."""
+    # A sync may take seconds. A project that is deleted during the sync gets no rows, and its deletion waits only for a
+    # transaction.
     monkeypatch.setattr(importer, "STAGED_ROWS_MIN", 1)
     events: list[str] = []
     fsync = os.fsync

@@ -43,13 +43,13 @@ def prepare(result: ParseResult, fingerprint: Fingerprint) -> Prepared:
 @pytest.mark.parametrize("count", [0, 1, 2, 9])
 def test_chunks_come_in_order_with_the_fingerprint_of_their_bytes(count: int, is_stream: bool) -> None:
     with closing(prefetch.chunks(blocks(count, []), COMBINED, DEFAULT_PAGES, prepare, is_stream)) as chunks:
-        found = list(chunks)
+        results = list(chunks)
     expected = []
     for first in range(0, count, 2):
         numbers = range(first, min(first + 2, count))
         data = b"".join(block(number, count - 1) for number in numbers).removesuffix(b"unfinished")
         expected.append(([f"/{number}" for number in numbers], fingerprint(data).digest))
-    assert found == expected
+    assert results == expected
 
 
 @pytest.mark.parametrize(("is_stream", "read_before_the_first"), [(False, 4), (True, 2)])

@@ -41,10 +41,10 @@ def test_bytes_are_taken_once_in_order_whatever_was_peeked(content: bytes, steps
 def test_block_ends_with_a_line_unless_the_line_is_longer(monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
     lines = [b"a\n", b"\n", b"bc" * 20 + b"\n", b"d" * 50 + b"\n", b"e\n"] * 9
     monkeypatch.setattr(source, "BLOCK_BYTES", block_bytes)
-    found = blocks(source_of(b"".join(lines) + b"end"))
-    assert b"".join(found) == b"".join(lines) + b"end"
-    assert all(len(block) <= block_bytes for block in found)
-    assert all(block.endswith(b"\n") or len(block) == block_bytes for block in found[:-1])
+    parts = blocks(source_of(b"".join(lines) + b"end"))
+    assert b"".join(parts) == b"".join(lines) + b"end"
+    assert all(len(block) <= block_bytes for block in parts)
+    assert all(block.endswith(b"\n") or len(block) == block_bytes for block in parts[:-1])
 
 
 @pytest.mark.parametrize("block_bytes", [1, 7, 40, 1_000])

@@ -1,4 +1,4 @@
-"""A log that grows is counted as it grows: each line once, through rotation and restarts."""
+"""The lines of a followed log are counted as they are added: each line once, through rotation and restarts."""
 
 import gzip
 import itertools
@@ -33,9 +33,9 @@ GROWING = Options(is_growing=True)
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    made = Site(tmp_path / "data")
-    yield made
-    made.close()
+    opened = Site(tmp_path / "data")
+    yield opened
+    opened.close()
 
 
 @pytest.fixture(autouse=True)
@@ -45,11 +45,11 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Following:
-    """Logs followed in a thread."""
+    """Logs that are followed in a thread, with the messages and errors of `follow`."""
 
     site: Site
     run: Import
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     errors: list[BaseException] = field(default_factory=list)
 
     def paths(self) -> Counter[str]:
@@ -57,7 +57,7 @@ class Following:
         return Counter(row["path"] for row in self.site.stored(delta_table.HITS_TABLE))
 
     def counts(self, end: int) -> None:
-        """Wait until each line up to one is counted, and see that none is twice."""
+        """Wait until `end` lines are counted, and check that they are lines 0 to `end`, each counted once."""
         until(lambda: self.errors or self.paths().total() >= end)
         assert self.errors == []
         assert self.paths() == each_once(end)
@@ -69,18 +69,18 @@ def following(
 ) -> Iterator[Following]:
     stopped = threading.Event()
     with closing(batches.connect(site.hot_log)) as hot:
-        made = Following(site, Import(hot, site.root, "site", now, options))
+        followed = Following(site, Import(hot, site.root, "site", now, options))
 
         def run() -> None:
             try:
-                tails.follow(made.run, list(map(str, files)), stopped.wait, made.told.append)
+                tails.follow(followed.run, list(map(str, files)), stopped.wait, followed.messages.append)
             except (InvalidLog, UnknownFormat) as error:
-                made.errors.append(error)
+                followed.errors.append(error)
 
         thread = threading.Thread(target=run)
         thread.start()
         try:
-            yield made
+            yield followed
         finally:
             stopped.set()
             thread.join()
@@ -102,7 +102,7 @@ def test_lines_are_counted_as_they_are_added(site: Site, tmp_path: Path) -> None
     assert (tail.run.summary.lines, tail.run.summary.page_views, tail.run.summary.skipped) == (9, 9, {})
 
 
-def test_line_waits_for_its_end_although_it_could_be_read(site: Site, tmp_path: Path) -> None:
+def test_line_is_counted_at_its_end_even_if_it_can_be_parsed_before(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 2) + log_line(2)[:-1])
     with following(site, log) as tail:
@@ -115,7 +115,7 @@ def test_line_waits_for_its_end_although_it_could_be_read(site: Site, tmp_path: 
     assert tail.run.summary.skipped == {}
 
 
-def test_first_line_waits_for_its_end_before_its_format_is_told(site: Site, tmp_path: Path) -> None:
+def test_format_is_detected_when_the_first_line_has_ended(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     common = log_line(0).rpartition(b' "-"')[0]
     log.write_bytes(common)
@@ -127,7 +127,7 @@ def test_first_line_waits_for_its_end_before_its_format_is_told(site: Site, tmp_
     assert set(tail.run.summary.formats.values()) == {"combined"}
 
 
-def test_renamed_log_is_read_on_while_its_writer_goes_on_with_it_and_then_the_new_one(
+def test_renamed_log_is_read_while_its_writer_uses_it_and_then_the_new_file(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tails, "ROTATED_POLLS", 200)
@@ -142,12 +142,12 @@ def test_renamed_log_is_read_on_while_its_writer_goes_on_with_it_and_then_the_ne
         add(rotated, log_line(5)[:-1])
         until(lambda: tail.paths().total() == 8)
         assert tail.paths() == each_once(8)
-    assert tail.told == [f"{log} was rotated"]
+    assert tail.messages == [f"{log} was rotated"]
     import_logs(site.hot, site.root, "site", [str(rotated), str(log)], NOON.timestamp)
     assert tail.paths() == each_once(8)
 
 
-def test_copied_and_emptied_log_loses_no_line_that_is_in_the_copy(site: Site, tmp_path: Path) -> None:
+def test_log_emptied_by_copytruncate_loses_no_line_of_the_copy(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     (tmp_path / "access.log.d").mkdir()
     (tmp_path / "access.log.other").write_bytes(log_lines(90, 99))
@@ -164,42 +164,41 @@ def test_copied_and_emptied_log_loses_no_line_that_is_in_the_copy(site: Site, tm
             end += 5
         add(log, log_lines(end, end + 40))
         tail.counts(end + 40)
-    assert tail.told == [f"{log} was emptied"] * 4
+    assert tail.messages == [f"{log} was emptied"] * 4
 
 
-@pytest.mark.parametrize("asked_before", [1, 3])
-def test_log_emptied_while_its_lines_are_being_stored_goes_on_and_takes_no_log_but_its_copy(
-    site: Site, tmp_path: Path, asked_before: int
+@pytest.mark.parametrize("reads_before", [1, 3])
+def test_log_emptied_while_its_lines_are_stored_is_followed_and_only_its_copy_is_read(
+    site: Site, tmp_path: Path, reads_before: int
 ) -> None:
-    """The clock is asked once as a stretch is read and once as it is kept; then its copy was made, and it is empty."""
+    # The clock is read once when a chunk is prepared and once when it is stored. While the first or the second chunk is
+    # stored, the log is copied and emptied.
     log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 3))
     (tmp_path / "access.log.other").write_bytes(log_lines(90, 99))
-    asked_for = itertools.count()
+    clock_reads = itertools.count()
 
     def now() -> float:
-        if next(asked_for) == asked_before:
+        if next(clock_reads) == reads_before:
             (tmp_path / "access.log.1").write_bytes(log.read_bytes() + log_lines(5, 6))
             os.truncate(log, 0)
         return NOON.timestamp()
 
     with following(site, log, now=now) as tail:
-        if asked_before > 1:
+        if reads_before > 1:
             tail.counts(3)
             add(log, log_lines(3, 5))
         else:
             until(lambda: tail.paths().total() >= 3)
-        until(lambda: tail.told or tail.errors)
+        until(lambda: tail.messages or tail.errors)
         until(lambda: tail.paths()["/5"] == 1)
         add(log, log_lines(6, 8))
         until(lambda: tail.paths()["/7"] == 1)
-        assert tail.paths() == each_once(8) - (Counter() if asked_before > 1 else each_once(5, first=3))
-    assert tail.told == [f"{log} was emptied"]
+        assert tail.paths() == each_once(8) - (Counter() if reads_before > 1 else each_once(5, first=3))
+    assert tail.messages == [f"{log} was emptied"]
 
 
-def test_log_emptied_and_filled_past_where_it_was_read_to_is_read_from_its_beginning(
-    site: Site, tmp_path: Path
-) -> None:
+def test_log_emptied_and_filled_beyond_the_last_read_is_read_from_its_beginning(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 3))
     with following(site, log) as tail:
@@ -209,7 +208,7 @@ def test_log_emptied_and_filled_past_where_it_was_read_to_is_read_from_its_begin
         tail.counts(60)
 
 
-def test_log_may_come_later_and_go_for_a_while(site: Site, tmp_path: Path) -> None:
+def test_log_may_be_created_later_and_disappear_for_a_while(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     with following(site, log) as tail:
         log.touch()
@@ -225,7 +224,7 @@ def _written(file: Path, content: bytes) -> Path:
     return file
 
 
-def test_restart_adds_what_came_meanwhile_and_nothing_twice(site: Site, tmp_path: Path) -> None:
+def test_restart_adds_the_lines_written_meanwhile_and_no_line_twice(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     for end in (3, 3, 7, 8):
         log.write_bytes(log_lines(0, end) + log_line(end)[:30])
@@ -233,7 +232,7 @@ def test_restart_adds_what_came_meanwhile_and_nothing_twice(site: Site, tmp_path
             tail.counts(end)
 
 
-def test_import_beside_it_adds_nothing_twice(site: Site, tmp_path: Path) -> None:
+def test_import_of_a_followed_log_adds_no_line_twice(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     with following(site, log) as tail:
         for end in range(3, 30, 3):
@@ -252,7 +251,7 @@ def _is_imported(site: Site, log: Path) -> bool:
     return True
 
 
-def test_older_copy_that_grows_into_another_log_adds_what_is_new(site: Site, tmp_path: Path) -> None:
+def test_older_copy_that_becomes_another_log_adds_its_new_lines(site: Site, tmp_path: Path) -> None:
     log, other = tmp_path / "access.log", tmp_path / "other.log"
     other.write_bytes(log_lines(0, 9))
     import_logs(site.hot, site.root, "site", [str(other)], NOON.timestamp)
@@ -263,7 +262,7 @@ def test_older_copy_that_grows_into_another_log_adds_what_is_new(site: Site, tmp
         tail.counts(12)
 
 
-def test_garbage_in_the_first_lines_waits_for_lines_that_tell_the_format(site: Site, tmp_path: Path) -> None:
+def test_log_with_garbage_at_its_start_is_read_when_its_format_can_be_detected(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     log.write_bytes(b"\x16\x03\x01\n")
     with following(site, log) as tail:
@@ -273,7 +272,9 @@ def test_garbage_in_the_first_lines_waits_for_lines_that_tell_the_format(site: S
     assert tail.run.summary.skipped == {"malformed": 1}
 
 
-def test_garbage_after_a_rotation_does_not_end_it(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_garbage_after_a_rotation_does_not_end_following(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tails, "ROTATED_POLLS", 2)
     log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 2))
@@ -284,7 +285,7 @@ def test_garbage_after_a_rotation_does_not_end_it(site: Site, tmp_path: Path, mo
         tail.counts(4)
 
 
-def test_line_longer_than_what_is_read_at_once_is_one_malformed_line(
+def test_line_longer_than_a_block_is_one_malformed_line(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source, "BLOCK_BYTES", 1_000)
@@ -302,7 +303,7 @@ def test_line_longer_than_what_is_read_at_once_is_one_malformed_line(
 @pytest.mark.parametrize(
     ("content", "error"), [(b"garbage\n" * 100, UnknownFormat), (gzip.compress(log_lines(0, 3)), InvalidLog)]
 )
-def test_log_that_cannot_be_followed_is_told(
+def test_log_that_cannot_be_followed_is_refused(
     site: Site, tmp_path: Path, content: bytes, error: type[Exception]
 ) -> None:
     log = tmp_path / "access.log"
@@ -316,7 +317,7 @@ LOOP = "Too many levels of symbolic links"
 
 
 def points(link: Path, file: Path) -> bool:
-    """Return whether an entry of /proc/self/fd is of the file; one that was closed meanwhile is not."""
+    """Return whether an entry of /proc/self/fd refers to the file. The entry of a handle that was closed does not."""
     try:
         return link.readlink() == file
     except FileNotFoundError:
@@ -324,11 +325,11 @@ def points(link: Path, file: Path) -> bool:
 
 
 def make_unreadable(log: Path) -> None:
-    """Make the name a link to itself: unlike a permission, that stops root too."""
+    """Create the log as a symbolic link to itself: unlike a file without permissions, root cannot read it either."""
     log.symlink_to(log)
 
 
-def test_rotated_log_that_is_unreadable_for_a_moment_is_tried_again_while_the_others_are_followed(
+def test_rotated_log_that_is_unreadable_for_a_moment_is_retried_while_the_others_are_followed(
     site: Site, tmp_path: Path
 ) -> None:
     log, rotated, other = (tmp_path / name for name in ("access.log", "access.log.1", "other.log"))
@@ -341,17 +342,17 @@ def test_rotated_log_that_is_unreadable_for_a_moment_is_tried_again_while_the_ot
         add(rotated, log_line(5))
         add(other, log_line(6))
         tail.counts(7)
-        until(lambda: tail.told == [f"{log} cannot be read, and is tried again: {LOOP}"])
+        until(lambda: tail.messages == [f"{log} cannot be read, and is retried: {LOOP}"])
         log.unlink()
         log.write_bytes(log_line(7))
         tail.counts(8)
         add(other, log_line(8))
         tail.counts(9)
-    assert tail.told[1:] == [f"{log} can be read again", f"{log} was rotated"]
+    assert tail.messages[1:] == [f"{log} can be read again", f"{log} was rotated"]
     assert tail.run.summary.unreadable == {}
 
 
-def test_log_that_is_unreadable_to_the_end_is_in_the_summary(site: Site, tmp_path: Path) -> None:
+def test_log_whose_last_read_failed_is_in_the_summary(site: Site, tmp_path: Path) -> None:
     log, folder, other = (tmp_path / name for name in ("access.log", "folder.log", "other.log"))
     make_unreadable(log)
     folder.mkdir()
@@ -361,14 +362,14 @@ def test_log_that_is_unreadable_to_the_end_is_in_the_summary(site: Site, tmp_pat
     assert tail.run.summary.unreadable == {str(log): LOOP, str(folder): "Is a directory"}
 
 
-def test_log_whose_disk_fails_while_it_is_first_read_is_tried_again(
+def test_log_whose_disk_fails_during_the_first_read_is_retried(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the second block on, the open file is one of which every read fails."""
+    # After the first block, the log's file descriptor is replaced by one whose reads fail.
     monkeypatch.setattr(source, "BLOCK_BYTES", 4096)
     log, end = tmp_path / "access.log", 5_000
     log.write_bytes(log_lines(0, end))
-    failing = os.open("/proc/self/mem", os.O_RDONLY)  # nothing is mapped at its beginning: EIO
+    failing = os.open("/proc/self/mem", os.O_RDONLY)  # address 0 is not mapped: reads fail with EIO
     replaced: list[int] = []
 
     def replace(wait_s: float) -> bool:
@@ -381,15 +382,15 @@ def test_log_whose_disk_fails_while_it_is_first_read_is_tried_again(
                 replaced.append(opened[0])
         return False
 
-    told: list[str] = []
+    messages: list[str] = []
     with closing(batches.connect(site.hot_log)) as hot:
         ledger.create(hot)
         run = Import(hot, site.root, "site", NOON.timestamp, GROWING)
-        tail = tails.Tail(run, str(log), replace, told.append)
-        until(lambda: bool(tail.read() or told) and bool(replaced) and tail.fault is None)
+        tail = tails.Tail(run, str(log), replace, messages.append)
+        until(lambda: bool(tail.read() or messages) and bool(replaced) and tail.fault is None)
         tail.close()
     os.close(failing)
-    assert told == [f"{log} cannot be read, and is tried again: Input/output error", f"{log} can be read again"]
+    assert messages == [f"{log} cannot be read, and is retried: Input/output error", f"{log} can be read again"]
     site.load()
     assert Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE)) == each_once(end)
 
@@ -403,11 +404,11 @@ def test_unreadable_copy_of_an_emptied_log_is_reported(site: Site, tmp_path: Pat
         log.write_bytes(b"")
         add(log, log_line(3))
         tail.counts(4)
-    told = f"{log}.1 cannot be read: {LOOP}; if it is a copy of {log}, import it"
-    assert tail.told == [f"{log} was emptied", told]
+    message = f"{log}.1 cannot be read: {LOOP}; if it is a copy of {log}, import it"
+    assert tail.messages == [f"{log} was emptied", message]
 
 
-def test_patterns_are_the_files_that_match_when_it_begins(site: Site, tmp_path: Path) -> None:
+def test_pattern_follows_the_files_that_match_at_the_start(site: Site, tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(log_lines(0, 2))
     (tmp_path / "b.log").write_bytes(log_lines(2, 4))
     with following(site, tmp_path / "*.log") as tail:
@@ -418,12 +419,12 @@ def test_patterns_are_the_files_that_match_when_it_begins(site: Site, tmp_path: 
 
 
 class Gone(Exception):
-    pass
+    """The project was deleted."""
 
 
 @pytest.mark.parametrize("is_forgotten", [True, False])
-def test_nothing_is_stored_into_a_project_that_is_gone(site: Site, tmp_path: Path, is_forgotten: bool) -> None:
-    """Neither what is added, nor the whole log anew because the ledger has forgotten it."""
+def test_deleted_project_gets_no_rows_and_ends_following(site: Site, tmp_path: Path, is_forgotten: bool) -> None:
+    # Neither added lines are stored, nor the whole log a second time when the ledger no longer has the log.
     log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 3))
     checks: list[bool] = []
@@ -433,7 +434,7 @@ def test_nothing_is_stored_into_a_project_that_is_gone(site: Site, tmp_path: Pat
             raise Gone
         return ""
 
-    def told(text: str) -> None:
+    def fail(text: str) -> None:
         raise AssertionError(text)
 
     with closing(batches.connect(site.hot_log)) as hot:
@@ -449,14 +450,14 @@ def test_nothing_is_stored_into_a_project_that_is_gone(site: Site, tmp_path: Pat
             return poll > 99
 
         with pytest.raises(Gone):
-            tails.follow(run, [str(log)], is_over, told)
+            tails.follow(run, [str(log)], is_over, fail)
     site.load()
     assert Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE)) == each_once(3)
 
 
 @contextmanager
 def command(data: Path, *arguments: str | Path) -> Iterator[Callable[[], Any]]:
-    """`readership import --follow`; what it gives ends it by SIGTERM and returns the summary."""
+    """Run `readership import --follow`. Yield a function that ends the command by SIGTERM and returns its summary."""
     process = subprocess.Popen(
         [COMMAND, "--data", data, "import", PROJECT, "--follow", *arguments],
         stdout=subprocess.PIPE,
@@ -477,7 +478,9 @@ def command(data: Path, *arguments: str | Path) -> Iterator[Callable[[], Any]]:
             process.communicate()
 
 
-def test_command_beside_a_service_is_the_whole_integration(start: Callable[..., Running], tmp_path: Path) -> None:
+def test_command_beside_a_service_counts_each_line_once_through_rotation_and_restart(
+    start: Callable[..., Running], tmp_path: Path
+) -> None:
     service = start(READERSHIP_LOAD_EVERY_S="1")
     log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 5))
@@ -498,7 +501,7 @@ def test_command_beside_a_service_is_the_whole_integration(start: Callable[..., 
     assert service.run("doctor").returncode == 0
 
 
-def test_command_ends_when_its_project_is_deleted_and_brings_nothing_back(tmp_path: Path) -> None:
+def test_command_ends_when_its_project_is_deleted_and_leaves_no_rows(tmp_path: Path) -> None:
     data, log = tmp_path / "data", tmp_path / "access.log"
     new_key(data)
     log.write_bytes(log_lines(0, 4))
@@ -508,19 +511,19 @@ def test_command_ends_when_its_project_is_deleted_and_brings_nothing_back(tmp_pa
         until(lambda: (data / "hot.sqlite").exists() and _rows(data / "hot.sqlite") == 4, within_s=30)
         subprocess.run([COMMAND, "--data", data, "project", "delete", PROJECT, "--yes"], check=True)
         add(log, log_lines(4, 6))
-        _, said = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=30)
     finally:
         if process.poll() is None:
             process.kill()
             process.communicate()
     assert process.returncode == 1
-    assert said.decode().splitlines()[-1] == f"Error: there is no project '{PROJECT}'"
+    assert errors.decode().splitlines()[-1] == f"Error: there is no project '{PROJECT}'"
     assert _rows(data / "hot.sqlite") == 0
     query = [COMMAND, "--data", data, "sql", "SELECT count(*) AS n FROM hits", "--format", "json"]
     assert json.loads(subprocess.run(query, check=True, capture_output=True).stdout) == {"n": 0}
 
 
-def test_command_alone_loads_what_it_reads(tmp_path: Path) -> None:
+def test_command_without_a_service_loads_the_lines_that_it_reads(tmp_path: Path) -> None:
     data, log = tmp_path / "data", tmp_path / "access.log"
     new_key(data)
     with command(data, log) as ended:
