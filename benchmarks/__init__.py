@@ -11,6 +11,6 @@
 - `batch`: NDJSON posts, against decoding and writing the same rows as Parquet.
 - `import_log`: the import of a log, against GoAccess.
 - `export`: the views report over HTTP on 10 million hits, against DuckDB over the raw rows.
-- `jobs`: start and take-over of agent jobs.
+- `jobs`: time to the start and to the take-over of an agent job.
 - `memory`: resident memory of the server while 10 million hits arrive.
 """

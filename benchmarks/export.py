@@ -24,7 +24,7 @@ HITS, DAYS, PATHS = 10_000_000, 90, 1_000
 REQUESTS = 40
 HITS_A_SECOND, HITS_A_POST = 2_000, 20
 ENDS_IDLE, ENDS_LOADED = (0, 1, 3, 5, 7), (2, 4, 6, 8, 9)
-"""Days before the last on which the ranges of each run end. All are different, so that no range is cached."""
+"""Ends of the ranges of each run, in days before the last. All are different, so that no range is cached."""
 ARRIVAL_DAY = 12
 """Day of the arriving hits, in days before the last. It is in each range."""
 ARRIVAL_LEAD_S = 5
@@ -46,7 +46,7 @@ def main() -> None:
             url = f"{running.url}{server.VIEWS}"
             raw = Measured("DuckDB over the raw rows", "ms", [_raw(files) for _ in range(RUNS)])
             new = Measured(
-                "first page, range not asked before", "ms", [_new_ranges(client, url, end) for end in ENDS_IDLE]
+                "first page, range not requested before", "ms", [_new_ranges(client, url, end) for end in ENDS_IDLE]
             )
             instants = Measured(
                 "the same with datetimes", "ms", [_new_instants(client, url, run) for run in range(RUNS)]

@@ -62,7 +62,7 @@ def _user_agents(chance: random.Random, count: int) -> list[str]:
     known = [row["user_agent"] for row in tomllib.loads(TRAFFIC.read_text())["readers"]]
     distinct = dict.fromkeys(known[:count])
     while len(distinct) < count:
-        distinct[_NUMBER.sub(lambda found: str(chance.randrange(int(found[0]) + 100)), chance.choice(known))] = None
+        distinct[_NUMBER.sub(lambda number: str(chance.randrange(int(number[0]) + 100)), chance.choice(known))] = None
     agents = list(distinct)
     chance.shuffle(agents)
     return agents

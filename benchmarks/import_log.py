@@ -1,4 +1,4 @@
-"""Lines/s of the command `readership import` against GoAccess on the same log. The goal is 10 times as many.
+"""Lines/s of the command `readership import`, against GoAccess on the same log. The goal is a ratio of 10.
 
 Also measured: a log with 100,000 distinct user agents (goal: half of the first figure), and the memory for 10,000,000
 lines (goal: under 1 GiB). The result of the first log's import is compared with the counts of awk.
@@ -20,7 +20,7 @@ from benchmarks.measure import RUNS, Measured, ratio, record
 from benchmarks.start import COMMAND as TEST_COMMAND
 
 COMMAND = os.environ.get("READERSHIP_TEST_COMMAND", TEST_COMMAND)
-"""The command of an installation without pandas and NumPy, which pyarrow imports wherever they are installed."""
+"""Command to measure, of an installation without pandas and NumPy, which pyarrow imports if they are installed."""
 LINES = 1_000_000
 MANY_LINES = 10_000_000
 USER_AGENTS, MANY_USER_AGENTS = 2_000, 100_000
@@ -109,9 +109,9 @@ def _check(log: Path) -> None:
             [COMMAND, "--data", data, "import", PROJECT, str(log)], check=True, capture_output=True, text=True
         )
     result = json.loads(done.stdout)
-    found = {
+    imported = {
         **{name: result[name] for name in ("lines", "page_views")},
         **result["skipped"],
         "GPTBot": result["agents"]["GPTBot"],
     }
-    assert found == counted, f"the import counts {found}, awk {counted}"
+    assert imported == counted, f"the import counts {imported}, awk {counted}"

@@ -31,11 +31,11 @@ JOBS = 15
 LEASE_S = settings.Settings.job_lease_s
 POLL_S = 0.01
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 def main() -> None:
-    silent = serve.listen("127.0.0.1", 0)  # a repository host that never responds: a turn lasts until it is cancelled
+    silent = serve.listen("127.0.0.1", 0)  # a forge that never responds: a turn lasts until it is cancelled
     with server.running() as running:
         engine = _engine(running.data, serve.url(silent))
         starts = [statistics.median(_start_ms(running, engine) for _ in range(JOBS)) for _ in range(RUNS)]
@@ -73,9 +73,9 @@ def _take_overs(data: Path, repository: str) -> list[float]:
     """Return the time from the kill of a worker to the take-over of its turn, in leases, for each of RUNS new jobs."""
     server.create_key(data)
     engine = _engine(data, repository)
-    found = [_take_over(data, engine) for _ in range(RUNS)]
+    take_overs = [_take_over(data, engine) for _ in range(RUNS)]
     engine.dispose()
-    return found
+    return take_overs
 
 
 def _take_over(data: Path, engine: sa.Engine) -> float:
@@ -108,8 +108,8 @@ def _turn(engine: sa.Engine, job: str) -> sa.Row[Any]:
         return connection.execute(TURNS.select().where(TURNS.c.job_id == job)).one()
 
 
-def _wait_for(condition: Callable[[], Found]) -> Found:
+def _wait_for(condition: Callable[[], Result]) -> Result:
     """Wait for the first true result of `condition`, and return it."""
-    while not (found := condition()):
+    while not (result := condition()):
         time.sleep(POLL_S)
-    return found
+    return result

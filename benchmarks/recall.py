@@ -30,21 +30,21 @@ class Labelled(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
 
 
 class Recall(NamedTuple):
-    """Number of user agents of a group that the rules get right, and of all in the group."""
+    """Number of user agents of a group that the rules classify correctly, and of all user agents of the group."""
 
-    found: int
+    correct: int
     labelled: int
 
     @property
     def percent(self) -> float:
-        return 100 * self.found / self.labelled if self.labelled else 100.0
+        return 100 * self.correct / self.labelled if self.labelled else 100.0
 
     def __str__(self) -> str:
-        return f"{self.found} of {self.labelled} ({self.percent:.1f} %)" if self.labelled else ""
+        return f"{self.correct} of {self.labelled} ({self.percent:.1f} %)" if self.labelled else ""
 
 
 class Miss(NamedTuple):
-    """A user agent whose class the rules get wrong, and their answer."""
+    """A user agent that the rules classify wrongly, and their answer."""
 
     row: Labelled
     answer: Classification
@@ -56,7 +56,7 @@ def labelled() -> list[Labelled]:
 
 
 def misses(rows: Iterable[Labelled]) -> Iterator[Miss]:
-    """Yield each row whose class the rules get wrong."""
+    """Yield each row that the rules classify wrongly."""
     for row in rows:
         answer = classify(row.user_agent)
         if answer.traffic != row.traffic:
@@ -77,7 +77,7 @@ def main() -> None:
         groups[row.traffic, "all"].append(row)
     lines = [(*group, *map(str, _both_halves(rows))) for group, rows in sorted(groups.items())]
     title = f"recall, ruleset {RULESET}"
-    Console().print(table(("class", "group", "seen by the authors", "held out"), lines, title=title))
+    Console().print(table(("class", "group", "read by the authors", "held out"), lines, title=title))
     for miss in misses(labelled()):
         print(miss.row.traffic, miss.row.group, miss.answer.rule, miss.row.user_agent, sep="\t")
 

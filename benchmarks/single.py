@@ -18,13 +18,13 @@ def main() -> None:
     with server.running() as running:
         headers = {**running.auth, "Content-Type": "application/json"}
         for _ in range(RUNS + 1):
-            for target, found in ((server.EMPTY, empties), (server.HITS, hits)):
+            for target, rates in ((server.EMPTY, empties), (server.HITS, hits)):
                 requests = [
                     client.request("POST", target, headers, BODY % (number % 500, AGENT.encode()))
                     for number in range(REQUESTS)
                 ]
                 outcome = client.drive(running.host, running.port, requests, CLIENTS, 202)
                 assert not outcome.unexpected, outcome.unexpected[0]
-                found.append(outcome.per_second)
+                rates.append(outcome.per_second)
     single, empty = Measured("single hit", "requests/s", hits[1:]), Measured("empty 202", "requests/s", empties[1:])
     record("single", [single, empty, ratio("single hit / empty 202", single, empty)])
