@@ -104,7 +104,7 @@ def gunzip(body: bytes, bytes_max: int) -> bytes:
             try:
                 content += member.decompress(chunk, bytes_max + 1 - len(content))
             except zlib.error:
-                raise InvalidBody("the body is not gzip data, as its Content-Encoding claims") from None
+                raise InvalidBody("the body is not gzip data, although its Content-Encoding is gzip") from None
             if len(content) > bytes_max:
                 raise BodyTooLarge(f"the body decompresses to more than {bytes_max} bytes")
             chunk = member.unused_data

@@ -59,7 +59,8 @@ class BeaconHit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     event_id: Annotated[
         EventId | None,
         _described(
-            f"Unique to the view, which is counted once within {DEDUPLICATION_DAYS} days.", EVENT_ID_CHARACTERS_MAX
+            f"Id of the view. Views with equal ids within {DEDUPLICATION_DAYS} days are counted once.",
+            EVENT_ID_CHARACTERS_MAX,
         ),
     ] = None
 

@@ -100,7 +100,7 @@ class Tail:
     def _set_fault(self, fault: str | None) -> None:
         """Report a reason once, because the log is read twice a second."""
         if fault is not None and fault != self.fault:
-            self._notify(f"{self.name} cannot be read, and is tried again: {fault}")
+            self._notify(f"{self.name} cannot be read, and is retried: {fault}")
         elif fault is None and self.fault is not None:
             self._notify(f"{self.name} can be read again")
         self.fault = fault

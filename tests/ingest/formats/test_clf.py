@@ -90,7 +90,7 @@ def test_line_end_is_ignored(end: bytes) -> None:
         line() + b" -",
     ],
 )
-def test_line_of_combined_format_is_parsed_whatever_its_other_fields_are(log_line: bytes) -> None:
+def test_line_of_combined_format_is_parsed_with_any_other_fields(log_line: bytes) -> None:
     request = parsed(log_line)
     assert (request.target, request.user_agent, request.ts_us) == ("/a", FIREFOX, microseconds(TS))
 

@@ -183,7 +183,7 @@ def test_docs_explain_the_reasons_in_their_order() -> None:
 # The owner's globs
 
 
-def of(target: str, pages: Pages) -> str:
+def outcome(target: str, pages: Pages) -> str:
     """Return the path of a view of the target, or the reason why it is not a page view."""
     result = page_view(Request(0, "GET", target, 200, "", ""), pages)
     return result if isinstance(result, str) else result.path
@@ -204,9 +204,9 @@ def of(target: str, pages: Pages) -> str:
         ("/caf%C3%A9.xml", "/caf\xe9.xml"),
     ],
 )
-def test_included_path_is_a_page_whatever_its_extension(glob: str, target: str) -> None:
-    assert of(target, Pages()) == "not_a_page"
-    assert of(target, Pages(include=("/other", glob))).startswith("/")
+def test_included_path_is_a_page_with_any_extension(glob: str, target: str) -> None:
+    assert outcome(target, Pages()) == "not_a_page"
+    assert outcome(target, Pages(include=("/other", glob))).startswith("/")
 
 
 @pytest.mark.parametrize(
@@ -223,22 +223,22 @@ def test_included_path_is_a_page_whatever_its_extension(glob: str, target: str) 
     ],
 )
 def test_glob_is_compared_with_the_whole_path_case_sensitively(glob: str, target: str) -> None:
-    assert of(target, Pages(include=(glob,))) == "not_a_page"
+    assert outcome(target, Pages(include=(glob,))) == "not_a_page"
 
 
 def test_excluded_path_is_not_a_page_even_if_it_is_included() -> None:
     pages = Pages(include=("*.xml",), exclude=("/admin*", "/private/*"))
-    assert of("/admin", pages) == "excluded"
-    assert of("/admin/a", pages) == "excluded"
-    assert of("/private/feed.xml", pages) == "excluded"
-    assert of("/private", pages) == "/private"
-    assert of("/feed.xml", pages) == "/feed.xml"
-    assert of("/a.css", Pages(exclude=("/a.css",))) == "excluded"
+    assert outcome("/admin", pages) == "excluded"
+    assert outcome("/admin/a", pages) == "excluded"
+    assert outcome("/private/feed.xml", pages) == "excluded"
+    assert outcome("/private", pages) == "/private"
+    assert outcome("/feed.xml", pages) == "/feed.xml"
+    assert outcome("/a.css", Pages(exclude=("/a.css",))) == "excluded"
 
 
 def test_glob_is_compared_with_the_normalised_path() -> None:
-    assert of("/a/index.html?b", Pages(exclude=("/a",))) == "excluded"
-    assert of("https://example.com/a/", Pages(exclude=("/a",))) == "excluded"
+    assert outcome("/a/index.html?b", Pages(exclude=("/a",))) == "excluded"
+    assert outcome("https://example.com/a/", Pages(exclude=("/a",))) == "excluded"
 
 
 def test_method_and_status_come_before_the_path() -> None:
@@ -249,4 +249,4 @@ def test_method_and_status_come_before_the_path() -> None:
 
 @pytest.mark.timeout(10)
 def test_hostile_glob_is_matched_in_bounded_time() -> None:
-    assert of("/" + "a" * 2_000, Pages(exclude=("*a" * 60 + "b",))).startswith("/a")
+    assert outcome("/" + "a" * 2_000, Pages(exclude=("*a" * 60 + "b",))).startswith("/a")

@@ -38,7 +38,7 @@ def test_server_hit_has_the_user_agent_and_time_of_its_row() -> None:
     assert server_hit(sent, NOW_US + 1) == Hit("/a", NOW_US, "curl/8", None, None, "text/markdown", 304, None)
 
 
-def test_server_hit_without_a_time_or_user_agent_is_of_now_and_of_an_empty_user_agent() -> None:
+def test_server_hit_without_a_time_or_user_agent_gets_the_present_time_and_an_empty_user_agent() -> None:
     assert server_hit(ServerHit(path="/a"), NOW_US) == Hit("/a", NOW_US, "", None, None, None, None, None)
 
 

@@ -72,7 +72,7 @@ def test_row_of_a_person_has_the_browser_and_the_device() -> None:
     assert [read[name] for name in ("browser", "os", "device")] == ["Mobile Safari", "iOS", "mobile"]
 
 
-def test_hit_without_a_user_agent_is_of_a_bot() -> None:
+def test_hit_without_a_user_agent_is_classified_as_a_bot() -> None:
     read = columns("")
     assert (read["traffic"], read["rule"], read["user_agent"]) == ("bot", "bot:empty-user-agent", "")
 

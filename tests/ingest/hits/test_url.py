@@ -32,7 +32,7 @@ PATHS = [
     ("///a//b", "/a//b"),
     ("//example.com/a", "/example.com/a"),
     ("%2Fa", "/%2Fa"),
-    # no trailing slash, but for /
+    # no trailing slash, except for /
     ("/", "/"),
     ("//", "/"),
     ("/a/", "/a"),

@@ -75,7 +75,7 @@ def test_repeated_key_with_another_body_is_a_mismatch_and_adds_no_event_id(hot: 
     assert deduplicated(hot, post("b"))[0] == ["b"]
 
 
-def test_key_is_of_its_project(hot: sqlite3.Connection) -> None:
+def test_key_of_another_project_is_independent(hot: sqlite3.Connection) -> None:
     assert deduplicated(hot, post("a", key="key"))[0] == ["a"]
     assert deduplicated(hot, post("b", project="other", key="key", body=b"other"))[0] == ["b"]
 

@@ -126,7 +126,7 @@ def test_post_of_a_project_deleted_since_the_request_began_stores_nothing(file: 
         posted(file, plain)
 
 
-def test_refusal_may_be_repeated_and_is_of_one_project(file: Path) -> None:
+def test_refusal_may_be_repeated_and_concerns_one_project(file: Path) -> None:
     with closing(batches.connect(file)) as connection:
         for _ in range(2):
             refusals.add(connection, "gone")
@@ -322,7 +322,7 @@ def test_repeated_key_with_another_body_is_refused_and_other_posts_are_stored(fi
     assert stored(file) == [("/first", None), ("/beside", None), ("/later", "e")]
 
 
-def test_key_is_of_its_project(file: Path) -> None:
+def test_key_of_another_project_is_independent(file: Path) -> None:
     sent = [keyed("key", b"body", page_view(project=project)) for project in ("site", "other")]
     assert posted(file, *sent) == [accepted(1)] * 2
     assert len(stored(file)) == 2

@@ -25,7 +25,7 @@ def blocks(log: Source) -> list[bytes]:
 
 @settings(deadline=None, derandomize=True)
 @given(st.binary(max_size=60), st.lists(st.tuples(st.booleans(), st.integers(0, 40)), max_size=6))
-def test_bytes_are_taken_once_in_order_whatever_was_peeked(content: bytes, steps: list[tuple[bool, int]]) -> None:
+def test_bytes_are_taken_once_in_order_after_any_peeks(content: bytes, steps: list[tuple[bool, int]]) -> None:
     log, taken = source_of(content), 0
     for is_taken, size in steps:
         expected = content[taken : taken + size]
