@@ -81,7 +81,10 @@ def test_ruleset_changes_with_a_row_of_the_rules(tmp_path: Path, file: str, old:
         ),
         ("device.py", [("_parsed_device", "_device_family"), ('"""Browser,', '"""The browser,')]),
         ("agents.py", [("def find(", "def find(  # a comment\n    ")]),
-        ("rules.toml", [("# People.", "# Persons."), ('kind = "dalvik"', "kind   =   'dalvik'")]),
+        (
+            "rules.toml",
+            [("# Browsers and apps of people.", "# Browsers of people."), ('kind = "dalvik"', "kind   =   'dalvik'")],
+        ),
         ("agents.toml", [("checked = 2026", "checked = 2027"), ("\n\n", "\n\n\n")]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
