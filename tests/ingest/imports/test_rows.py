@@ -1,4 +1,4 @@
-"""Rows of a table of page views: equal to the rows of the hits one by one."""
+"""Rows of a table of page views: they equal the rows of the hits, converted one by one."""
 
 from collections import Counter
 
@@ -33,7 +33,7 @@ def hit(number: int) -> Hit:
     )
 
 
-def test_rows_of_a_table_equal_the_rows_of_each_hit() -> None:
+def test_rows_of_a_table_equal_the_rows_of_its_hits() -> None:
     hits = [hit(number) for number in range(60)]
     rows, counts = lake_rows("site", views_table(hits), RECEIVED_US, UserAgentCache())
     expected = [row("site", each, "log", RECEIVED_US) for each in hits]
