@@ -43,7 +43,7 @@ def site(tmp_path: Path) -> Iterable[Site]:
     opened.close()
 
 
-def imported(
+def run_import(
     site: Site,
     *files: Path | str,
     options: Options = DEFAULTS,
@@ -52,16 +52,16 @@ def imported(
     return import_logs(site.hot, site.root, "site", list(map(str, files)), RECEIVED.timestamp, options, on_read)
 
 
-def written(file: Path, *lines: bytes, end: bytes = b"\n") -> Path:
+def write_lines(file: Path, *lines: bytes, end: bytes = b"\n") -> Path:
     file.write_bytes(end.join(lines) + end)
     return file
 
 
-def paths(site: Site) -> Counter[str]:
+def views_by_path(site: Site) -> Counter[str]:
     return Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE))
 
 
-def assert_is_the_sample(site: Site, summary: Summary) -> None:
+def assert_sample_is_imported(site: Site, summary: Summary) -> None:
     """Check the summary of the import and the report of the lake against the expected counts of the sample log's
     generator."""
     assert (summary.lines, summary.page_views, summary.bot) == (
@@ -79,12 +79,12 @@ def assert_is_the_sample(site: Site, summary: Summary) -> None:
 
 
 def test_sample_log_gives_the_expected_views(site: Site) -> None:
-    assert_is_the_sample(site, imported(site, SAMPLE))
+    assert_sample_is_imported(site, run_import(site, SAMPLE))
     assert site.waiting() == 0
 
 
 def test_sample_log_gives_the_expected_views_of_every_day(site: Site) -> None:
-    imported(site, SAMPLE)
+    run_import(site, SAMPLE)
     reports = site.reports()
     days = {}
     for day in (date(2026, 9, 1) + timedelta(days=number) for number in range(-1, 31)):
@@ -97,7 +97,7 @@ def test_sample_log_gives_the_expected_views_of_every_day(site: Site) -> None:
 
 
 def test_sample_log_gives_the_expected_views_of_every_agent(site: Site) -> None:
-    summary = imported(site, SAMPLE)
+    summary = run_import(site, SAMPLE)
     assert summary.agents == EXPECTED["by_agent"]
     rows = site.stored(delta_table.HITS_TABLE)
     assert Counter(row["agent"] for row in rows if row["traffic"] == "ai") == EXPECTED["by_agent"]
@@ -119,12 +119,12 @@ def test_compressed_log_of_two_parts_gives_the_same_views_under_any_name(
     half = len(SAMPLE.read_bytes()) // 2
     content = SAMPLE.read_bytes()
     packed.write_bytes(PACKINGS[packing](content[:half]) + PACKINGS[packing](content[half:]))
-    assert_is_the_sample(site, imported(site, packed))
+    assert_sample_is_imported(site, run_import(site, packed))
 
 
 def test_log_on_standard_input_gives_the_same_views(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SAMPLE.read_bytes())))
-    assert_is_the_sample(site, imported(site, "-"))
+    assert_sample_is_imported(site, run_import(site, "-"))
 
 
 def test_log_in_a_pipe_gives_the_same_views(site: Site, tmp_path: Path) -> None:
@@ -132,18 +132,18 @@ def test_log_in_a_pipe_gives_the_same_views(site: Site, tmp_path: Path) -> None:
     os.mkfifo(pipe)
     writer = threading.Thread(target=lambda: pipe.write_bytes(SAMPLE.read_bytes()))
     writer.start()
-    assert_is_the_sample(site, imported(site, pipe))
+    assert_sample_is_imported(site, run_import(site, pipe))
     writer.join()
 
 
 def test_log_split_into_files_gives_the_same_views(site: Site, tmp_path: Path) -> None:
     lines = SAMPLE.read_bytes().split(b"\n")[:-1]
-    files = [written(tmp_path / f"{first}.log", *lines[first : first + 999]) for first in range(0, len(lines), 999)]
-    assert_is_the_sample(site, imported(site, *files))
+    files = [write_lines(tmp_path / f"{first}.log", *lines[first : first + 999]) for first in range(0, len(lines), 999)]
+    assert_sample_is_imported(site, run_import(site, *files))
 
 
 def test_row_of_a_log_has_its_source_and_its_times(site: Site, tmp_path: Path) -> None:
-    imported(site, written(tmp_path / "log", line(b"GET /a/?utm_source=x HTTP/1.1", user_agent=GPTBOT)))
+    run_import(site, write_lines(tmp_path / "log", line(b"GET /a/?utm_source=x HTTP/1.1", user_agent=GPTBOT)))
     (read,) = site.stored(delta_table.HITS_TABLE)
     names = ("project_id", "source", "received_at", "ts", "path", "status", "utm_source", "event_id", "agent")
     assert [read[name] for name in names] == [
@@ -163,22 +163,22 @@ def test_row_of_a_log_has_its_source_and_its_times(site: Site, tmp_path: Path) -
 def test_last_line_may_lack_its_end(site: Site, tmp_path: Path, end: bytes) -> None:
     file = tmp_path / "log"
     file.write_bytes(line(b"GET /a HTTP/1.1") + end + line(b"GET /b HTTP/1.1"))
-    assert imported(site, file).lines == 2
-    assert paths(site) == {"/a": 1, "/b": 1}
+    assert run_import(site, file).lines == 2
+    assert views_by_path(site) == {"/a": 1, "/b": 1}
 
 
 def test_empty_file_has_no_lines(site: Site, tmp_path: Path) -> None:
     for name, content in (("empty", b""), ("empty.gz", gzip.compress(b""))):
         (tmp_path / name).write_bytes(content)
-        summary = imported(site, tmp_path / name)
+        summary = run_import(site, tmp_path / name)
         assert summary == Summary(formats=summary.formats)
     assert site.stored(delta_table.HITS_TABLE) == []
 
 
 def test_malformed_lines_are_counted_and_the_first_are_described_by_file_and_number(site: Site, tmp_path: Path) -> None:
-    one = written(tmp_path / "one.log", line(), b"no", line(b"POST /a HTTP/1.1"), b"", b"no", line())
-    two = written(tmp_path / "two.log", *[line(b"GET /b HTTP/1.1")] * 12, line(time=b"yesterday"), *[b"no"] * 10)
-    summary = imported(site, one, two)
+    one = write_lines(tmp_path / "one.log", line(), b"no", line(b"POST /a HTTP/1.1"), b"", b"no", line())
+    two = write_lines(tmp_path / "two.log", *[line(b"GET /b HTTP/1.1")] * 12, line(time=b"yesterday"), *[b"no"] * 10)
+    summary = run_import(site, one, two)
     assert summary.skipped == {"malformed": 13, "method": 1, "not_a_request": 1}
     assert (summary.lines, summary.page_views) == (29, 14)
     shown = [(str(one), 2), (str(one), 5), *((str(two), number) for number in range(13, 11 + MALFORMED_SHOWN))]
@@ -187,11 +187,11 @@ def test_malformed_lines_are_counted_and_the_first_are_described_by_file_and_num
 
 
 def test_malformed_line_is_numbered_in_its_file_after_known_lines(site: Site, tmp_path: Path) -> None:
-    file = written(tmp_path / "log", line(), line(), line())
-    imported(site, file)
+    file = write_lines(tmp_path / "log", line(), line(), line())
+    run_import(site, file)
     with file.open("ab") as log:
         log.write(line() + b"\nno\n" + line() + b"\n")
-    summary = imported(site, file)
+    summary = run_import(site, file)
     assert (summary.known, summary.lines) == (3, 3)
     assert [number for _, number, _ in summary.malformed] == [5]
 
@@ -200,9 +200,9 @@ def test_malformed_line_is_numbered_in_its_file_after_known_lines(site: Site, tm
 def test_mostly_malformed_log_is_refused_with_a_hint_and_stores_nothing(
     site: Site, tmp_path: Path, content: list[bytes]
 ) -> None:
-    file = written(tmp_path / "odd.log", *content)
+    file = write_lines(tmp_path / "odd.log", *content)
     with pytest.raises(InvalidLog, match="most lines of .*odd.log are malformed as combined.*--format.*log_format"):
-        imported(site, file, options=Options("combined"))
+        run_import(site, file, options=Options("combined"))
     assert site.waiting() == 0
     assert site.stored(delta_table.HITS_TABLE) == []
 
@@ -213,10 +213,10 @@ def test_error_of_a_mostly_malformed_log_names_its_first_malformed_lines(
     # The error also names lines of chunks that were stored before, and no line of another file.
     monkeypatch.setattr(source, "BLOCK_BYTES", 1_000)
     monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", 1)
-    good = written(tmp_path / "good.log", *[line()] * 9, b"odd")
-    bad = written(tmp_path / "bad.log", *[line()] * 9, b"no", *[line()] * 9, *[b"neither"] * 400)
+    good = write_lines(tmp_path / "good.log", *[line()] * 9, b"odd")
+    bad = write_lines(tmp_path / "bad.log", *[line()] * 9, b"no", *[line()] * 9, *[b"neither"] * 400)
     with pytest.raises(InvalidLog) as raised:
-        imported(site, good, bad, options=Options("combined"))
+        run_import(site, good, bad, options=Options("combined"))
     first = "; ".join(f"{bad}:{number}: not a line of combined format" for number in (10, 20, 21))
     beginning = f"most lines of {bad} are malformed as combined: {first}. Name its format with --format: "
     assert str(raised.value).startswith(beginning)
@@ -229,14 +229,14 @@ def test_log_with_mostly_tls_and_empty_requests_is_read_to_its_end(
     site: Site, tmp_path: Path, format: str | None
 ) -> None:
     scanned = [line(request, status=b"400", size=b"0", user_agent=b"-") for request in (rb"\x16\x03\x01", b"", b"-")]
-    file = written(tmp_path / "log", *scanned * 60, line(size=b"0"))
-    assert imported(site, file, options=Options(format)).skipped == {"not_a_request": 180}
-    assert paths(site) == {"/a": 1}
+    file = write_lines(tmp_path / "log", *scanned * 60, line(size=b"0"))
+    assert run_import(site, file, options=Options(format)).skipped == {"not_a_request": 180}
+    assert views_by_path(site) == {"/a": 1}
 
 
 def test_log_of_unknown_format_is_refused_with_a_hint(site: Site, tmp_path: Path) -> None:
     with pytest.raises(UnknownFormat, match="no known format.*begins with no.*--format"):
-        imported(site, written(tmp_path / "log", b"no", b"no", line()))
+        run_import(site, write_lines(tmp_path / "log", b"no", b"no", line()))
 
 
 @pytest.mark.parametrize(
@@ -248,11 +248,11 @@ def test_log_of_unknown_format_is_refused_with_a_hint(site: Site, tmp_path: Path
 def test_error_of_one_of_several_files_names_the_file_and_the_stored_page_views(
     site: Site, tmp_path: Path, content: bytes, format: str | None, after: int, is_dry_run: bool
 ) -> None:
-    before = [] if format in ("$msec", "clf") else [written(tmp_path / "1.log", *[line()] * 4)]
-    odd = written(tmp_path / "2.log", content)
-    last = [written(tmp_path / "3.log", line(b"GET /after HTTP/1.1"))] * after
+    before = [] if format in ("$msec", "clf") else [write_lines(tmp_path / "1.log", *[line()] * 4)]
+    odd = write_lines(tmp_path / "2.log", content)
+    last = [write_lines(tmp_path / "3.log", line(b"GET /after HTTP/1.1"))] * after
     with pytest.raises((UnknownFormat, InvalidFormat, InvalidLog)) as raised:
-        imported(site, *before, odd, odd, *last, options=Options(format, is_dry_run=is_dry_run))
+        run_import(site, *before, odd, odd, *last, options=Options(format, is_dry_run=is_dry_run))
     (note,) = raised.value.__notes__
     assert note == (
         f"{odd} is file {1 + len(before)} of {len(before) + 2 + after}; {'would be ' if is_dry_run else ''}stored from "
@@ -263,26 +263,26 @@ def test_error_of_one_of_several_files_names_the_file_and_the_stored_page_views(
 
 
 def test_error_of_the_last_or_only_file_names_no_files_after_it(site: Site, tmp_path: Path) -> None:
-    fine, odd = written(tmp_path / "1.log", line()), written(tmp_path / "2.log", b"no")
+    fine, odd = write_lines(tmp_path / "1.log", line()), write_lines(tmp_path / "2.log", b"no")
     with pytest.raises(UnknownFormat, match=re.escape(f"{odd} is of no known format")) as raised:
-        imported(site, fine, odd)
+        run_import(site, fine, odd)
     assert raised.value.__notes__ == [f"{odd} is file 2 of 2; stored from the files before it: 1 page view"]
     with pytest.raises(UnknownFormat, match=re.escape(f"{odd} is of no known format")) as raised:
-        imported(site, odd)
+        run_import(site, odd)
     assert not hasattr(raised.value, "__notes__")
 
 
 def test_known_log_with_few_malformed_new_lines_is_imported(site: Site, tmp_path: Path) -> None:
-    file = written(tmp_path / "log", *[line()] * 60)
-    imported(site, file)
+    file = write_lines(tmp_path / "log", *[line()] * 60)
+    run_import(site, file)
     with file.open("ab") as log:
         log.write(b"no\n" * 99)
-    assert imported(site, file).skipped == {"malformed": 99}
+    assert run_import(site, file).skipped == {"malformed": 99}
 
 
 def test_log_is_parsed_in_the_format_of_the_options(site: Site, tmp_path: Path) -> None:
-    file = written(tmp_path / "log", b'1789475696.0 "GET /a HTTP/1.1" 200 "-" "GPTBot/1.3"')
-    summary = imported(site, file, options=Options('$msec "$request" $status "$http_referer" "$http_user_agent"'))
+    file = write_lines(tmp_path / "log", b'1789475696.0 "GET /a HTTP/1.1" 200 "-" "GPTBot/1.3"')
+    summary = run_import(site, file, options=Options('$msec "$request" $status "$http_referer" "$http_user_agent"'))
     assert (summary.ai, summary.agents) == (1, {"GPTBot": 1})
 
 
@@ -308,29 +308,29 @@ def test_new_lines_are_parsed_by_the_last_header_of_the_known_lines(
     ends = [CLOUDFRONT.rindex(until) + len(until), CLOUDFRONT.rindex(b"/c"), len(CLOUDFRONT)]
     for end in ends:
         log.write_bytes(CLOUDFRONT[:end])
-        imported(site, log, options=Options("cloudfront"))
-    assert paths(site) == {"/a": 1, "/b": 1, "/c": 1}
+        run_import(site, log, options=Options("cloudfront"))
+    assert views_by_path(site) == {"/a": 1, "/b": 1, "/c": 1}
 
 
 def test_dry_run_returns_the_summary_of_an_import_and_stores_nothing(site: Site, tmp_path: Path) -> None:
-    files = (SAMPLE, written(tmp_path / "log", line()), SAMPLE)
-    summary = imported(site, *files, options=Options(is_dry_run=True))
+    files = (SAMPLE, write_lines(tmp_path / "log", line()), SAMPLE)
+    summary = run_import(site, *files, options=Options(is_dry_run=True))
     assert site.waiting() == 0
     assert list(site.root.rglob("*.parquet")) == []
-    assert imported(site, *files) == summary
+    assert run_import(site, *files) == summary
     assert summary.known == EXPECTED["lines"]
-    assert imported(site, *files, options=Options(is_dry_run=True)).lines == 0
+    assert run_import(site, *files, options=Options(is_dry_run=True)).lines == 0
 
 
 @pytest.mark.parametrize("more", [0, 1, LINE_BYTES_MAX, 3 * LINE_BYTES_MAX + 7])
 def test_line_over_its_maximum_size_is_one_malformed_line_with_any_end(site: Site, tmp_path: Path, more: int) -> None:
     long = b"x" * (LINE_BYTES_MAX + more)
     hidden = long + line(b"GET /hidden HTTP/1.1")
-    file = written(tmp_path / "log", long, line(), hidden, b"no", line(), line(), line())
-    summary = imported(site, file, options=Options("combined"))
+    file = write_lines(tmp_path / "log", long, line(), hidden, b"no", line(), line(), line())
+    summary = run_import(site, file, options=Options("combined"))
     assert (summary.lines, summary.page_views, summary.skipped) == (7, 4, {"malformed": 3})
     assert [number for _, number, _ in summary.malformed] == [1, 3, 4]
-    assert paths(site) == {"/a": 4}
+    assert views_by_path(site) == {"/a": 4}
 
 
 def test_line_of_500_mib_takes_less_than_50_mib_of_memory(tmp_path: Path) -> None:
@@ -342,9 +342,9 @@ def test_line_of_500_mib_takes_less_than_50_mib_of_memory(tmp_path: Path) -> Non
     endless.write_bytes(gzip.compress(good) + gzip.compress(bytes(500 * 1024 * 1024), 1))
     program = (
         "import re, sys; from pathlib import Path; from tests.warehouse.site import Site; "
-        "from tests.ingest.imports.test_importer import imported; site = Site(Path(sys.argv[1])); "
+        "from tests.ingest.imports.test_importer import run_import; site = Site(Path(sys.argv[1])); "
         "peak_kib = lambda: int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1]); "
-        "imported(site, sys.argv[2]); before = peak_kib(); imported(site, sys.argv[3]); print(peak_kib() - before)"
+        "run_import(site, sys.argv[2]); before = peak_kib(); run_import(site, sys.argv[3]); print(peak_kib() - before)"
     )
     command = [sys.executable, "-c", program, tmp_path / "other", few, endless]
     grown_kib = int(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
@@ -353,27 +353,27 @@ def test_line_of_500_mib_takes_less_than_50_mib_of_memory(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("missing", ["missing.log", "missing.log.gz", "missing*.log"])
 def test_missing_file_is_reported_before_another_file_is_stored(site: Site, tmp_path: Path, missing: str) -> None:
-    file = written(tmp_path / "log", *[line()] * 9)
+    file = write_lines(tmp_path / "log", *[line()] * 9)
     with pytest.raises(FileNotFoundError, match=re.escape(missing)):
-        imported(site, file, tmp_path / missing)
+        run_import(site, file, tmp_path / missing)
     assert site.waiting() == 0
     assert site.stored(delta_table.HITS_TABLE) == []
 
 
 def test_folder_is_refused_with_a_hint_before_another_file_is_stored(site: Site, tmp_path: Path) -> None:
-    file = written(tmp_path / "log", line())
+    file = write_lines(tmp_path / "log", line())
     with pytest.raises(InvalidLog, match=r"is a folder: name the files in it, such as '.*/\*\.log\*'"):
-        imported(site, file, tmp_path)
+        run_import(site, file, tmp_path)
     assert site.stored(delta_table.HITS_TABLE) == []
 
 
 def test_pattern_imports_the_matching_files_and_no_folder(site: Site, tmp_path: Path) -> None:
-    written(tmp_path / "a.log", line(b"GET /a HTTP/1.1"))
+    write_lines(tmp_path / "a.log", line(b"GET /a HTTP/1.1"))
     (tmp_path / "b.log.gz").write_bytes(gzip.compress(line(b"GET /b HTTP/1.1")))
-    written(tmp_path / "c[1].log", line(b"GET /c HTTP/1.1"))
+    write_lines(tmp_path / "c[1].log", line(b"GET /c HTTP/1.1"))
     (tmp_path / "folder.log").mkdir()
-    imported(site, tmp_path / "*.log*", tmp_path / "c[1].log")
-    assert paths(site) == {"/a": 1, "/b": 1, "/c": 1}
+    run_import(site, tmp_path / "*.log*", tmp_path / "c[1].log")
+    assert views_by_path(site) == {"/a": 1, "/b": 1, "/c": 1}
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
@@ -384,7 +384,7 @@ def test_truncated_or_damaged_compressed_log_is_refused(site: Site, tmp_path: Pa
     half = len(whole) // 2
     file.write_bytes(whole[:half] + (whole[-9:] if damage == "damaged" else b""))
     with pytest.raises(InvalidLog, match=f"packed is not complete {packing} data"):
-        imported(site, file)
+        run_import(site, file)
 
 
 def test_files_and_their_folders_are_synced_before_a_batch_names_the_files(
@@ -400,7 +400,7 @@ def test_files_and_their_folders_are_synced_before_a_batch_names_the_files(
             are_synced.append({*files, *(file.parent for file in files)} <= synced)
 
     site.hot.set_trace_callback(observe)
-    imported(site, written(tmp_path / "log", line()))
+    run_import(site, write_lines(tmp_path / "log", line()))
     site.hot.set_trace_callback(None)
     assert are_synced == [True]
 
@@ -424,7 +424,7 @@ def test_project_is_checked_between_the_sync_and_the_transaction(
 
     monkeypatch.setattr(os, "fsync", spy)
     site.hot.set_trace_callback(observe)
-    log = written(tmp_path / "log", line())
+    log = write_lines(tmp_path / "log", line())
 
     def check() -> str:
         events.append("check")
@@ -437,7 +437,7 @@ def test_project_is_checked_between_the_sync_and_the_transaction(
 
 
 def test_project_deleted_between_the_check_and_the_transaction_gets_no_rows(site: Site, tmp_path: Path) -> None:
-    log = written(tmp_path / "log", line())
+    log = write_lines(tmp_path / "log", line())
 
     def check() -> str:
         refusals.add(site.hot, "gone")
@@ -446,7 +446,7 @@ def test_project_deleted_between_the_check_and_the_transaction_gets_no_rows(site
     with pytest.raises(ProjectNotFound):
         import_logs(site.hot, site.root, "site", [str(log)], RECEIVED.timestamp, check=check)
     assert site.waiting() == 0
-    assert imported(site, log).page_views == 1, "the ledger has the log of a refused chunk"
+    assert run_import(site, log).page_views == 1, "the ledger has the log of a refused chunk"
 
 
 def test_failed_import_leaves_no_thread(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -460,7 +460,7 @@ def test_failed_import_leaves_no_thread(site: Site, tmp_path: Path, monkeypatch:
             raise InvalidLog("gone")
         return ""
 
-    log = written(tmp_path / "log", *[line()] * 500)
+    log = write_lines(tmp_path / "log", *[line()] * 500)
     with pytest.raises(InvalidLog, match="gone") as raised:  # its traceback refers to the generator of the chunks
         import_logs(site.hot, site.root, "site", [str(log)], RECEIVED.timestamp, check=check)
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("import")] == []
@@ -468,8 +468,8 @@ def test_failed_import_leaves_no_thread(site: Site, tmp_path: Path, monkeypatch:
 
 
 def test_plain_log_with_the_name_of_a_compressed_one_is_read(site: Site, tmp_path: Path) -> None:
-    imported(site, written(tmp_path / "access.log.gz", line()))
-    assert paths(site) == {"/a": 1}
+    run_import(site, write_lines(tmp_path / "access.log.gz", line()))
+    assert views_by_path(site) == {"/a": 1}
 
 
 @pytest.mark.parametrize("cached_max", [5, 50])
@@ -480,10 +480,10 @@ def test_full_request_cache_changes_no_count(
     monkeypatch.setattr(request_cache, "CACHED_MAX", cached_max)
     agents = [b"GPTBot/1.%d" % n for n in range(9)]
     lines = [line(b"GET /%d HTTP/1.1" % (n % 97), user_agent=agents[n % 9]) for n in range(500)]
-    summary = imported(site, written(tmp_path / "log", *lines))
+    summary = run_import(site, write_lines(tmp_path / "log", *lines))
     assert (summary.page_views, summary.agents) == (500, {"GPTBot": 500})
-    assert paths(site) == Counter(f"/{n % 97}" for n in range(500))
-    assert imported(site, tmp_path / "log").known == 500
+    assert views_by_path(site) == Counter(f"/{n % 97}" for n in range(500))
+    assert run_import(site, tmp_path / "log").known == 500
 
 
 def test_long_log_is_stored_and_reported_chunk_by_chunk(
@@ -495,8 +495,8 @@ def test_long_log_is_stored_and_reported_chunk_by_chunk(
     monkeypatch.setattr(importer, "LOAD_CHUNKS", 3)
     lines = [line(b"GET /%d HTTP/1.1" % (number % 7)) for number in range(500)]
     reads: list[tuple[int, int]] = []
-    file = written(tmp_path / "log", *lines)
-    summary = imported(site, file, on_read=lambda count, lines: reads.append((count, lines)))
+    file = write_lines(tmp_path / "log", *lines)
+    summary = run_import(site, file, on_read=lambda count, lines: reads.append((count, lines)))
     assert summary.page_views == len(lines)
     assert sum(count for count, _ in reads) == file.stat().st_size
     assert [lines for _, lines in reads if lines][:3] == [8_000 // len(lines[0] + b"\n") // 2 * 2] * 3

@@ -52,15 +52,15 @@ class Following:
     messages: list[str] = field(default_factory=list)
     errors: list[BaseException] = field(default_factory=list)
 
-    def paths(self) -> Counter[str]:
+    def views_by_path(self) -> Counter[str]:
         self.site.load()
         return Counter(row["path"] for row in self.site.stored(delta_table.HITS_TABLE))
 
-    def counts(self, end: int) -> None:
+    def wait_for_lines(self, end: int) -> None:
         """Wait until `end` lines are counted, and check that they are lines 0 to `end`, each counted once."""
-        until(lambda: self.errors or self.paths().total() >= end)
+        until(lambda: self.errors or self.views_by_path().total() >= end)
         assert self.errors == []
-        assert self.paths() == each_once(end)
+        assert self.views_by_path() == each_once(end)
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def following(
             thread.join()
 
 
-def add(log: Path, content: bytes) -> None:
+def append(log: Path, content: bytes) -> None:
     with log.open("ab") as file:
         file.write(content)
 
@@ -95,10 +95,10 @@ def test_lines_are_counted_as_they_are_added(site: Site, tmp_path: Path) -> None
     log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 3))
     with following(site, log) as tail:
-        tail.counts(3)
+        tail.wait_for_lines(3)
         for end in (4, 5, 9):
-            add(log, log_lines(tail.run.summary.lines, end))
-            tail.counts(end)
+            append(log, log_lines(tail.run.summary.lines, end))
+            tail.wait_for_lines(end)
     assert (tail.run.summary.lines, tail.run.summary.page_views, tail.run.summary.skipped) == (9, 9, {})
 
 
@@ -106,12 +106,12 @@ def test_line_is_counted_at_its_end_even_if_it_can_be_parsed_before(site: Site, 
     log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 2) + log_line(2)[:-1])
     with following(site, log) as tail:
-        tail.counts(2)
-        add(log, b' "half a field')
-        add(log, b' and the rest"\n' + log_line(3)[:40])
-        tail.counts(3)
-        add(log, log_line(3)[40:])
-        tail.counts(4)
+        tail.wait_for_lines(2)
+        append(log, b' "half a field')
+        append(log, b' and the rest"\n' + log_line(3)[:40])
+        tail.wait_for_lines(3)
+        append(log, log_line(3)[40:])
+        tail.wait_for_lines(4)
     assert tail.run.summary.skipped == {}
 
 
@@ -120,10 +120,10 @@ def test_format_is_detected_when_the_first_line_has_ended(site: Site, tmp_path: 
     common = log_line(0).rpartition(b' "-"')[0]
     log.write_bytes(common)
     with following(site, log, tmp_path / "other.log") as tail:
-        add(tmp_path / "other.log", log_line(1))
-        until(lambda: tail.paths() == {"/1": 1})
-        add(log, log_line(0)[len(common) :])
-        tail.counts(2)
+        append(tmp_path / "other.log", log_line(1))
+        until(lambda: tail.views_by_path() == {"/1": 1})
+        append(log, log_line(0)[len(common) :])
+        tail.wait_for_lines(2)
     assert set(tail.run.summary.formats.values()) == {"combined"}
 
 
@@ -134,17 +134,17 @@ def test_renamed_log_is_read_while_its_writer_uses_it_and_then_the_new_file(
     log, rotated = tmp_path / "access.log", tmp_path / "access.log.1"
     log.write_bytes(log_lines(0, 3))
     with following(site, log) as tail:
-        tail.counts(3)
+        tail.wait_for_lines(3)
         log.rename(rotated)
-        add(rotated, log_lines(3, 5))
-        tail.counts(5)
+        append(rotated, log_lines(3, 5))
+        tail.wait_for_lines(5)
         log.write_bytes(log_lines(6, 8))
-        add(rotated, log_line(5)[:-1])
-        until(lambda: tail.paths().total() == 8)
-        assert tail.paths() == each_once(8)
+        append(rotated, log_line(5)[:-1])
+        until(lambda: tail.views_by_path().total() == 8)
+        assert tail.views_by_path() == each_once(8)
     assert tail.messages == [f"{log} was rotated"]
     import_logs(site.hot, site.root, "site", [str(rotated), str(log)], NOON.timestamp)
-    assert tail.paths() == each_once(8)
+    assert tail.views_by_path() == each_once(8)
 
 
 def test_log_emptied_by_copytruncate_loses_no_line_of_the_copy(site: Site, tmp_path: Path) -> None:
@@ -154,16 +154,16 @@ def test_log_emptied_by_copytruncate_loses_no_line_of_the_copy(site: Site, tmp_p
     end = 0
     with following(site, log) as tail:
         for number in range(4):
-            add(log, log_lines(end, end + 3))
-            tail.counts(end + 3)
+            append(log, log_lines(end, end + 3))
+            tail.wait_for_lines(end + 3)
             missed = log.read_bytes() + log_lines(end + 3, end + 5)
             copy = tmp_path / f"access.log.{number}"
             copy.write_bytes(gzip.compress(missed) if number % 2 else missed)
             os.truncate(log, 0)
-            tail.counts(end + 5)
+            tail.wait_for_lines(end + 5)
             end += 5
-        add(log, log_lines(end, end + 40))
-        tail.counts(end + 40)
+        append(log, log_lines(end, end + 40))
+        tail.wait_for_lines(end + 40)
     assert tail.messages == [f"{log} was emptied"] * 4
 
 
@@ -186,15 +186,15 @@ def test_log_emptied_while_its_lines_are_stored_is_followed_and_only_its_copy_is
 
     with following(site, log, now=now) as tail:
         if reads_before > 1:
-            tail.counts(3)
-            add(log, log_lines(3, 5))
+            tail.wait_for_lines(3)
+            append(log, log_lines(3, 5))
         else:
-            until(lambda: tail.paths().total() >= 3)
+            until(lambda: tail.views_by_path().total() >= 3)
         until(lambda: tail.messages or tail.errors)
-        until(lambda: tail.paths()["/5"] == 1)
-        add(log, log_lines(6, 8))
-        until(lambda: tail.paths()["/7"] == 1)
-        assert tail.paths() == each_once(8) - (Counter() if reads_before > 1 else each_once(5, first=3))
+        until(lambda: tail.views_by_path()["/5"] == 1)
+        append(log, log_lines(6, 8))
+        until(lambda: tail.views_by_path()["/7"] == 1)
+        assert tail.views_by_path() == each_once(8) - (Counter() if reads_before > 1 else each_once(5, first=3))
     assert tail.messages == [f"{log} was emptied"]
 
 
@@ -202,24 +202,24 @@ def test_log_emptied_and_filled_beyond_the_last_read_is_read_from_its_beginning(
     log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 3))
     with following(site, log) as tail:
-        tail.counts(3)
+        tail.wait_for_lines(3)
         with log.open("r+b") as file:
             file.write(log_lines(3, 60))
-        tail.counts(60)
+        tail.wait_for_lines(60)
 
 
 def test_log_may_be_created_later_and_disappear_for_a_while(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     with following(site, log) as tail:
         log.touch()
-        add(log, log_lines(0, 2))
-        tail.counts(2)
+        append(log, log_lines(0, 2))
+        tail.wait_for_lines(2)
         log.unlink()
-        shutil.copy(_written(tmp_path / "new", log_lines(2, 4)), log)
-        tail.counts(4)
+        shutil.copy(_write(tmp_path / "new", log_lines(2, 4)), log)
+        tail.wait_for_lines(4)
 
 
-def _written(file: Path, content: bytes) -> Path:
+def _write(file: Path, content: bytes) -> Path:
     file.write_bytes(content)
     return file
 
@@ -229,18 +229,18 @@ def test_restart_adds_the_lines_written_meanwhile_and_no_line_twice(site: Site, 
     for end in (3, 3, 7, 8):
         log.write_bytes(log_lines(0, end) + log_line(end)[:30])
         with following(site, log) as tail:
-            tail.counts(end)
+            tail.wait_for_lines(end)
 
 
 def test_import_of_a_followed_log_adds_no_line_twice(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     with following(site, log) as tail:
         for end in range(3, 30, 3):
-            add(log, log_lines(end - 3, end))
+            append(log, log_lines(end - 3, end))
             if end % 2:
-                tail.counts(end)
+                tail.wait_for_lines(end)
             until(lambda: _is_imported(site, log))
-            tail.counts(end)
+            tail.wait_for_lines(end)
 
 
 def _is_imported(site: Site, log: Path) -> bool:
@@ -258,17 +258,17 @@ def test_older_copy_that_becomes_another_log_adds_its_new_lines(site: Site, tmp_
     log.write_bytes(log_lines(0, 5))
     with following(site, log) as tail:
         until(lambda: tail.run.summary.known == 5)
-        add(log, log_lines(5, 12))
-        tail.counts(12)
+        append(log, log_lines(5, 12))
+        tail.wait_for_lines(12)
 
 
 def test_log_with_garbage_at_its_start_is_read_when_its_format_can_be_detected(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     log.write_bytes(b"\x16\x03\x01\n")
     with following(site, log) as tail:
-        add(log, log_lines(0, 1))
-        add(log, log_lines(1, 2))
-        tail.counts(2)
+        append(log, log_lines(0, 1))
+        append(log, log_lines(1, 2))
+        tail.wait_for_lines(2)
     assert tail.run.summary.skipped == {"malformed": 1}
 
 
@@ -279,10 +279,10 @@ def test_garbage_after_a_rotation_does_not_end_following(
     log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 2))
     with following(site, log) as tail:
-        tail.counts(2)
+        tail.wait_for_lines(2)
         log.rename(tmp_path / "access.log.1")
         log.write_bytes(b"garbage\n" * 500 + log_lines(2, 4))
-        tail.counts(4)
+        tail.wait_for_lines(4)
 
 
 def test_line_longer_than_a_block_is_one_malformed_line(
@@ -293,10 +293,10 @@ def test_line_longer_than_a_block_is_one_malformed_line(
     log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 3))
     with following(site, log) as tail:
-        tail.counts(3)
-        add(log, b"x" * 2_500)
-        add(log, b"y" * 2_500 + log_line(9) + log_lines(3, 20))
-        tail.counts(20)
+        tail.wait_for_lines(3)
+        append(log, b"x" * 2_500)
+        append(log, b"y" * 2_500 + log_line(9) + log_lines(3, 20))
+        tail.wait_for_lines(20)
     assert (tail.run.summary.lines, tail.run.summary.skipped) == (21, {"malformed": 1})
 
 
@@ -316,7 +316,7 @@ def test_log_that_cannot_be_followed_is_refused(
 LOOP = "Too many levels of symbolic links"
 
 
-def points(link: Path, file: Path) -> bool:
+def is_link_to(link: Path, file: Path) -> bool:
     """Return whether an entry of /proc/self/fd refers to the file. The entry of a handle that was closed does not."""
     try:
         return link.readlink() == file
@@ -336,18 +336,18 @@ def test_rotated_log_that_is_unreadable_for_a_moment_is_retried_while_the_others
     log.write_bytes(log_lines(0, 3))
     other.write_bytes(log_lines(3, 5))
     with following(site, log, other) as tail:
-        tail.counts(5)
+        tail.wait_for_lines(5)
         log.rename(rotated)
         make_unreadable(log)
-        add(rotated, log_line(5))
-        add(other, log_line(6))
-        tail.counts(7)
+        append(rotated, log_line(5))
+        append(other, log_line(6))
+        tail.wait_for_lines(7)
         until(lambda: tail.messages == [f"{log} cannot be read, and is retried: {LOOP}"])
         log.unlink()
         log.write_bytes(log_line(7))
-        tail.counts(8)
-        add(other, log_line(8))
-        tail.counts(9)
+        tail.wait_for_lines(8)
+        append(other, log_line(8))
+        tail.wait_for_lines(9)
     assert tail.messages[1:] == [f"{log} can be read again", f"{log} was rotated"]
     assert tail.run.summary.unreadable == {}
 
@@ -358,7 +358,7 @@ def test_log_whose_last_read_failed_is_in_the_summary(site: Site, tmp_path: Path
     folder.mkdir()
     with following(site, log, folder, other) as tail:
         other.write_bytes(log_lines(0, 3))
-        tail.counts(3)
+        tail.wait_for_lines(3)
     assert tail.run.summary.unreadable == {str(log): LOOP, str(folder): "Is a directory"}
 
 
@@ -373,7 +373,9 @@ def test_log_whose_disk_fails_during_the_first_read_is_retried(
     replaced: list[int] = []
 
     def replace(wait_s: float) -> bool:
-        opened = [int(each.name) for each in Path("/proc/self/fd").iterdir() if each.is_symlink() and points(each, log)]
+        opened = [
+            int(each.name) for each in Path("/proc/self/fd").iterdir() if each.is_symlink() and is_link_to(each, log)
+        ]
         if opened and not replaced:
             position = os.lseek(opened[0], 0, os.SEEK_CUR)
             if 0 < position < log.stat().st_size:
@@ -400,10 +402,10 @@ def test_unreadable_copy_of_an_emptied_log_is_reported(site: Site, tmp_path: Pat
     log.write_bytes(log_lines(0, 3))
     make_unreadable(tmp_path / "access.log.1")
     with following(site, log) as tail:
-        tail.counts(3)
+        tail.wait_for_lines(3)
         log.write_bytes(b"")
-        add(log, log_line(3))
-        tail.counts(4)
+        append(log, log_line(3))
+        tail.wait_for_lines(4)
     message = f"{log}.1 cannot be read: {LOOP}; if it is a copy of {log}, import it"
     assert tail.messages == [f"{log} was emptied", message]
 
@@ -412,7 +414,7 @@ def test_pattern_follows_the_files_that_match_at_the_start(site: Site, tmp_path:
     (tmp_path / "a.log").write_bytes(log_lines(0, 2))
     (tmp_path / "b.log").write_bytes(log_lines(2, 4))
     with following(site, tmp_path / "*.log") as tail:
-        tail.counts(4)
+        tail.wait_for_lines(4)
 
 
 # The command
@@ -443,7 +445,7 @@ def test_deleted_project_gets_no_rows_and_ends_following(site: Site, tmp_path: P
 
         def is_over(seconds: float) -> bool:
             if (poll := next(polls)) == 8:
-                add(log, log_lines(3, 5))
+                append(log, log_lines(3, 5))
                 checks.append(True)
                 if is_forgotten:
                     ledger.forget_project(hot, "site")
@@ -456,7 +458,7 @@ def test_deleted_project_gets_no_rows_and_ends_following(site: Site, tmp_path: P
 
 
 @contextmanager
-def command(data: Path, *arguments: str | Path) -> Iterator[Callable[[], Any]]:
+def follow_command(data: Path, *arguments: str | Path) -> Iterator[Callable[[], Any]]:
     """Run `readership import --follow`. Yield a function that ends the command by SIGTERM and returns its summary."""
     process = subprocess.Popen(
         [COMMAND, "--data", data, "import", PROJECT, "--follow", *arguments],
@@ -484,18 +486,18 @@ def test_command_beside_a_service_counts_each_line_once_through_rotation_and_res
     service = start(READERSHIP_LOAD_EVERY_S="1")
     log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 5))
-    with command(service.data, log) as ended:
+    with follow_command(service.data, log) as ended:
         until(lambda: service.get()["totals"]["ai"] >= 3, within_s=30)
         service.post({"path": "/posted", "userAgent": "GPTBot/1.3"})
-        add(log, log_lines(5, 8))
+        append(log, log_lines(5, 8))
         until(lambda: service.get()["totals"]["total"] == 6, within_s=30)
         log.rename(tmp_path / "access.log.1")
         log.write_bytes(log_lines(8, 10))
         until(lambda: service.get()["totals"]["total"] == 7, within_s=30)
         summary = ended()
     assert (summary["lines"], summary["page_views"]) == (10, 10)
-    with command(service.data, log) as ended:
-        add(log, log_lines(10, 11))
+    with follow_command(service.data, log) as ended:
+        append(log, log_lines(10, 11))
         until(lambda: service.get()["totals"]["total"] == 8, within_s=30)
         assert (ended()["lines"], service.get()["totals"]["total"]) == (1, 8)
     assert service.run("doctor").returncode == 0
@@ -510,7 +512,7 @@ def test_command_ends_when_its_project_is_deleted_and_leaves_no_rows(tmp_path: P
     try:
         until(lambda: (data / "hot.sqlite").exists() and _rows(data / "hot.sqlite") == 4, within_s=30)
         subprocess.run([COMMAND, "--data", data, "project", "delete", PROJECT, "--yes"], check=True)
-        add(log, log_lines(4, 6))
+        append(log, log_lines(4, 6))
         _, errors = process.communicate(timeout=30)
     finally:
         if process.poll() is None:
@@ -526,7 +528,7 @@ def test_command_ends_when_its_project_is_deleted_and_leaves_no_rows(tmp_path: P
 def test_command_without_a_service_loads_the_lines_that_it_reads(tmp_path: Path) -> None:
     data, log = tmp_path / "data", tmp_path / "access.log"
     new_key(data)
-    with command(data, log) as ended:
+    with follow_command(data, log) as ended:
         log.write_bytes(log_lines(0, 4))
         hot = data / "hot.sqlite"
         until(lambda: _rows(hot) == 4, within_s=30)
