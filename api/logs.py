@@ -1,8 +1,11 @@
 """The log of a process, on standard error: JSON if it is piped, short text on a terminal."""
 
+import io
 import logging
+import os
 import sys
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import msgspec
@@ -35,12 +38,31 @@ class ShortText(logging.Formatter):
         super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
 
 
+class StandardError(logging.Handler):
+    """Handler that writes to standard error without a buffer, and drops a record that a full disk does not accept.
+
+    With a buffer, the supervisor could not start a worker on a full disk: multiprocessing flushes `sys.stderr` before
+    it starts a process, and a buffer with text that cannot be written makes every flush fail.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        text = f"{self.format(record)}\n"
+        try:
+            file = sys.stderr.fileno()
+        except io.UnsupportedOperation:  # a stream in memory
+            sys.stderr.write(text)
+            return
+        with suppress(OSError):
+            os.write(file, text.encode(errors="backslashreplace"))
+
+
 def configure(level: str = "info") -> None:
     """Log to standard error: records of this program from `level` up, which is one of settings.LOG_LEVELS.
 
     Records of libraries are logged from `warning` up. Python's warnings and uncaught errors become records, too.
     """
-    handler = logging.StreamHandler(sys.stderr)
+    handler = StandardError()
     handler.setFormatter(ShortText() if IS_TERMINAL else JsonLines())
     least = logging.getLevelNamesMapping()[level.upper()]
     logging.basicConfig(handlers=[handler], level=max(least, logging.WARNING), force=True)

@@ -22,7 +22,8 @@ TOTALS = {"human": 0, "ai": 3, "total": 3}
 @pytest.fixture
 def service(small_disk: SmallDisk, workers: int) -> Iterator[Running]:
     """Yield a service whose data and log are on the small disk."""
-    environ = {"READERSHIP_LOAD_EVERY_S": "1", "READERSHIP_JOBS_AT_ONCE": "0"}
+    # Without a value, as without the variable, Python buffers standard error.
+    environ = {"READERSHIP_LOAD_EVERY_S": "1", "READERSHIP_JOBS_AT_ONCE": "0", "PYTHONUNBUFFERED": ""}
     running = Running(small_disk.folder / "data", workers, environ).start()
     for _ in range(3):
         assert running.post(HIT).status_code == 202
