@@ -23,7 +23,8 @@ SAMPLED_EVERY_BYTES, SAMPLE_BYTES, SAMPLE_LINES_MAX = 256 * 1024, 4 * 1024, 100
 """Distance between the samples of a block and size of a sample, in bytes, and the number of lines of a sample above
 which lines are short: under 41 bytes on average, too few for a request, its time and its status."""
 LINE_BYTES_MAX = 64 * 1024
-"""Maximum size of a line, in bytes. A longer line is truncated, which makes it malformed."""
+"""Number of bytes of a line that are parsed. A longer line is malformed unless these bytes alone are of the format, as
+when only additional fields follow them."""
 
 
 @dataclass(frozen=True, slots=True)

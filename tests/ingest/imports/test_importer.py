@@ -323,7 +323,9 @@ def test_dry_run_returns_the_summary_of_an_import_and_stores_nothing(site: Site,
 
 
 @pytest.mark.parametrize("more", [0, 1, LINE_BYTES_MAX, 3 * LINE_BYTES_MAX + 7])
-def test_line_over_its_maximum_size_is_one_malformed_line_with_any_end(site: Site, tmp_path: Path, more: int) -> None:
+def test_line_of_more_than_64_kib_without_a_request_is_one_malformed_line_with_any_end(
+    site: Site, tmp_path: Path, more: int
+) -> None:
     long = b"x" * (LINE_BYTES_MAX + more)
     hidden = long + line(b"GET /hidden HTTP/1.1")
     file = write_lines(tmp_path / "log", long, line(), hidden, b"no", line(), line(), line())
