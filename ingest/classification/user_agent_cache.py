@@ -49,7 +49,7 @@ class UserAgentCache:
 
     @property
     def nbytes(self) -> int:
-        """Size of the cached columns, in bytes."""
+        """Return the size of the cached columns, in bytes."""
         return int(self._cached.currsize)
 
     def _classify(self, user_agents: Sequence[str]) -> dict[str, Columns]:

@@ -60,7 +60,7 @@ class Shape:
 
     @property
     def fields(self) -> dict[str, pa.DataType]:
-        """Columns between the quotes, in order."""
+        """Return the columns between the quotes, in order."""
         before = {"head": pa.binary(), "request": TEXTS, "tail": pa.binary()}
         after = {"referrer": TEXTS, "gap": pa.binary(), "user_agent": TEXTS, "rest": pa.binary()}
         return before | after if self.has_user_agent else before

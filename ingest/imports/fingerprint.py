@@ -53,7 +53,7 @@ class Fingerprint:
 
     @property
     def first_line(self) -> bytes:
-        """Digest of the first line: see `digest_of_first_line`."""
+        """Return the digest of the first line: see `digest_of_first_line`."""
         return digest_of_first_line(self._head)
 
     def copy(self) -> "Fingerprint":

@@ -58,7 +58,7 @@ class Position:
 
     @property
     def parents(self) -> tuple[int, int]:
-        """Possible parents of the next chunk: this chunk, or 0 if another log may follow in the same file."""
+        """Return the possible parents of the next chunk: this chunk, or 0 if another log may follow in the file."""
         return self.id, self.id if self.ends_mid_line else 0
 
 
