@@ -35,8 +35,8 @@ def service(small_disk: SmallDisk, workers: int) -> Iterator[Running]:
 
 def checks(service: Running) -> dict[str, str]:
     """Return the checks of `/readyz`."""
-    found: dict[str, str] = httpx.get(f"{service.url}/readyz", timeout=60).json()["checks"]
-    return found
+    checks_by_name: dict[str, str] = httpx.get(f"{service.url}/readyz", timeout=60).json()["checks"]
+    return checks_by_name
 
 
 def is_known_full(disk: SmallDisk, service: Running) -> bool:

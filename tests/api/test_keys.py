@@ -217,7 +217,7 @@ def test_time_of_last_use_is_written_once_a_minute(engine: sa.Engine) -> None:
 
 
 def test_control_database_of_0_1_0_stores_keys_of_every_scope(database_url: str) -> None:
-    """In 0.1.0 the column `scope` had 5 characters, which PostgreSQL enforces."""
+    """Recreate the column `scope` of 0.1.0, which had 5 characters; PostgreSQL enforces this length."""
     engine = database.connect(database_url, ())
     projects.create(engine, "site", (), 1)
     with engine.begin() as connection:

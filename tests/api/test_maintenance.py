@@ -25,22 +25,22 @@ NOW = datetime.now(UTC).replace(hour=12)
 @pytest.fixture
 def chosen(tmp_path: Path) -> Settings:
     """Return the settings of a prepared data folder that no service has used."""
-    made = settings.read({"READERSHIP_RETENTION_DAYS": "10"}, tmp_path)
-    data_folder.prepare(made)
-    return made
+    chosen = settings.read({"READERSHIP_RETENTION_DAYS": "10"}, tmp_path)
+    data_folder.prepare(chosen)
+    return chosen
 
 
 @pytest.fixture
 def site(chosen: Settings) -> Iterator[Site]:
     """Return direct access to the same data folder."""
-    with closing(Site(chosen.data)) as made:
-        yield made
+    with closing(Site(chosen.data)) as site:
+        yield site
 
 
 @pytest.fixture
 def maintenance(chosen: Settings) -> Iterator[Maintenance]:
-    with closing(Maintenance(chosen)) as made:
-        yield made
+    with closing(Maintenance(chosen)) as maintenance:
+        yield maintenance
 
 
 def test_last_load_that_fails_is_logged_and_everything_is_closed(

@@ -35,8 +35,8 @@ HITS, VIEWS = "/v1/analytics/site/hits", "/v1/analytics/site/views"
 @pytest.fixture
 def client(service: Running) -> Iterator[httpx.Client]:
     """Return a client with a key of the project `site`."""
-    with httpx.Client(base_url=service.url, headers=service.auth, timeout=60, verify=NO_TLS) as made:
-        yield made
+    with httpx.Client(base_url=service.url, headers=service.auth, timeout=60, verify=NO_TLS) as client:
+        yield client
 
 
 def view(path: str, **fields: Any) -> dict[str, Any]:
@@ -61,9 +61,9 @@ def counted(url: str, name: str, **labels: str) -> float:
 
 def logged(service: Running, request_id: str) -> dict[str, Any]:
     """Return the line of the access log with this request id."""
-    found = until(lambda: [line for line in service.log.read_bytes().splitlines() if request_id.encode() in line])
-    assert len(found) == 1
-    line: dict[str, Any] = json.loads(found[0])
+    lines = until(lambda: [line for line in service.log.read_bytes().splitlines() if request_id.encode() in line])
+    assert len(lines) == 1
+    line: dict[str, Any] = json.loads(lines[0])
     return line
 
 
@@ -117,24 +117,24 @@ def test_each_worker_answers_with_the_metrics_of_all_workers(start: Callable[...
         assert counted(service.url, "readership_requests_total", method="POST", status="202") == 2
 
 
-@pytest.mark.parametrize("given", ["a", "0f8fad5b-d9cb-469f-a165-70867728950e", "A.b_c-9", 64 * "x"])
-def test_request_id_of_the_client_is_returned(service: Running, client: httpx.Client, given: str) -> None:
-    asked = f"{given[:40]}{secrets.token_hex(8)}"
+@pytest.mark.parametrize("sent_id", ["a", "0f8fad5b-d9cb-469f-a165-70867728950e", "A.b_c-9", 64 * "x"])
+def test_request_id_of_the_client_is_returned(service: Running, client: httpx.Client, sent_id: str) -> None:
+    unique_id = f"{sent_id[:40]}{secrets.token_hex(8)}"
     for path, status in (("/healthz", 200), (f"{VIEWS}?limit=0", 400), ("/nowhere", 404)):
-        answer = client.get(path, headers={"X-Request-Id": given})
-        assert (answer.status_code, answer.headers["x-request-id"]) == (status, given)
-    assert problem(client.get("/nowhere", headers={"X-Request-Id": asked}), 404)["requestId"] == asked
-    assert logged(service, asked)["requestId"] == asked
+        answer = client.get(path, headers={"X-Request-Id": sent_id})
+        assert (answer.status_code, answer.headers["x-request-id"]) == (status, sent_id)
+    assert problem(client.get("/nowhere", headers={"X-Request-Id": unique_id}), 404)["requestId"] == unique_id
+    assert logged(service, unique_id)["requestId"] == unique_id
 
 
-@pytest.mark.parametrize("given", [None, "", 65 * "x", "a b", "a\tb", "a,b", 'a"b', "é", "<b>", "a/b", "{}"])
-def test_invalid_request_id_is_replaced(client: httpx.Client, given: str | None) -> None:
-    headers = {} if given is None else {"X-Request-Id": given.encode("latin-1")}
+@pytest.mark.parametrize("sent_id", [None, "", 65 * "x", "a b", "a\tb", "a,b", 'a"b', "é", "<b>", "a/b", "{}"])
+def test_invalid_request_id_is_replaced(client: httpx.Client, sent_id: str | None) -> None:
+    headers = {} if sent_id is None else {"X-Request-Id": sent_id.encode("latin-1")}
     answers = [client.get("/nowhere", headers=headers) for _ in range(3)]
-    made = {answer.headers["x-request-id"] for answer in answers}
-    assert len(made) == 3
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]{1,64}", each) for each in made)
-    assert {problem(answer, 404)["requestId"] for answer in answers} == made
+    new_ids = {answer.headers["x-request-id"] for answer in answers}
+    assert len(new_ids) == 3
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]{1,64}", each) for each in new_ids)
+    assert {problem(answer, 404)["requestId"] for answer in answers} == new_ids
 
 
 @pytest.mark.parametrize(
@@ -178,14 +178,14 @@ def test_head_is_a_get_without_its_body(client: httpx.Client, path: str) -> None
 
 def test_access_log_has_one_json_line_per_request_without_its_query(service: Running, client: httpx.Client) -> None:
     private = secrets.token_hex(8)
-    asked = [
+    requests = [
         ("GET", f"{VIEWS}?dateFrom={private}", 400),
         ("GET", f"{GIF}?path=/{private}", 200),
         ("GET", f"/v1/classify?userAgent={private}", 200),
         ("POST", f"{HITS}?{private}", 202),
         ("GET", "/next\u0085line\u2028separator", 404),
     ]
-    for number, (method, path, status) in enumerate(asked):
+    for number, (method, path, status) in enumerate(requests):
         request_id = f"{private[::-1]}-{number}"
         body = view(f"/{private}", referrer=f"https://example.com/{private}") if method == "POST" else None
         headers = {"X-Request-Id": request_id, "Referer": f"https://example.com/{private}"}
@@ -201,24 +201,24 @@ def test_access_log_has_one_json_line_per_request_without_its_query(service: Run
 
 
 def test_access_log_names_the_problem_and_no_text_that_the_client_chose(service: Running, client: httpx.Client) -> None:
-    private, asked = secrets.token_hex(8), secrets.token_hex(8)
-    headers = {"X-Request-Id": asked}
+    private, unique_id = secrets.token_hex(8), secrets.token_hex(8)
+    headers = {"X-Request-Id": unique_id}
     problem(client.get(f"{VIEWS}?limit={private}&{private}=1", headers=headers), 400)
-    line = logged(service, asked)
+    line = logged(service, unique_id)
     assert (line["problem"], line["fields"]) == ("invalid-parameter", ["limit", "other"])
     assert "detail" not in line
-    asked = headers["X-Request-Id"] = secrets.token_hex(8)
+    unique_id = headers["X-Request-Id"] = secrets.token_hex(8)
     problem(client.post(HITS, json={"path": private, "status": private, private: private}, headers=headers), 400)
-    assert logged(service, asked)["problem"] == "invalid-body"
-    asked = headers["X-Request-Id"] = secrets.token_hex(8)
+    assert logged(service, unique_id)["problem"] == "invalid-body"
+    unique_id = headers["X-Request-Id"] = secrets.token_hex(8)
     problem(client.get("/v3", headers=headers), 404)
-    assert (logged(service, asked)["problem"], logged(service, asked)["detail"]) == (
+    assert (logged(service, unique_id)["problem"], logged(service, unique_id)["detail"]) == (
         "not-found",
         "there is nothing at this path",
     )
-    asked = headers["X-Request-Id"] = secrets.token_hex(8)
+    unique_id = headers["X-Request-Id"] = secrets.token_hex(8)
     assert client.get("/healthz", headers=headers).status_code == 200
-    assert {"problem", "fields", "detail"}.isdisjoint(logged(service, asked))
+    assert {"problem", "fields", "detail"}.isdisjoint(logged(service, unique_id))
     assert private not in service.log.read_text()
 
 

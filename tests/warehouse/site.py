@@ -125,8 +125,8 @@ class Site:
 
     def faults(self) -> list[str]:
         """Return the faults that the doctor finds."""
-        found = doctor.examine(self.hot_log, self.root, self.spill, 0)
-        return [finding.fault for finding in found if finding.fault is not None]
+        findings = doctor.examine(self.hot_log, self.root, self.spill, 0)
+        return [finding.fault for finding in findings if finding.fault is not None]
 
     def close(self) -> None:
         self.hot.close()

@@ -26,12 +26,12 @@ rows_of_any_key = st.builds(
 
 
 def by_key(counts: pa.Table) -> Counter[tuple[Any, ...]]:
-    """Return the views of each key; a month that is not that of its date fails."""
+    """Return the views of each key. Assert that each month is that of its date."""
     rows = counts.to_pylist()
     assert all(row["month"] == row["date"].isoformat()[:7] for row in rows)
-    found = Counter({(r["project_id"], r["date"], r["path"], r["traffic"], r["agent"]): r["views"] for r in rows})
-    assert len(found) == len(rows)
-    return found
+    views = Counter({(r["project_id"], r["date"], r["path"], r["traffic"], r["agent"]): r["views"] for r in rows})
+    assert len(views) == len(rows)
+    return views
 
 
 def run(sql: str, **tables: pa.Table) -> pa.Table:

@@ -55,9 +55,9 @@ def site(tmp_path: Path) -> Iterable[Site]:
 
 
 def findings(site: Site) -> dict[str, str | None]:
-    found = list(doctor.examine(site.hot_log, site.root, site.spill, 0))
-    assert len(found) == len({finding.invariant for finding in found})
-    return {finding.invariant: finding.fault for finding in found}
+    reported = list(doctor.examine(site.hot_log, site.root, site.spill, 0))
+    assert len(reported) == len({finding.invariant for finding in reported})
+    return {finding.invariant: finding.fault for finding in reported}
 
 
 def faults(site: Site) -> dict[str, str]:
@@ -91,9 +91,11 @@ def test_full_disk_is_named_and_everything_else_is_checked(small_disk: SmallDisk
     small_disk.fill()
     with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
         batches.connect(site.hot_log)
-    found = findings(site)
-    assert found.pop(SPACE) == f"disk full: 0 bytes are free in {small_disk.folder / 'data'}, and 8,388,608 are needed"
-    assert found == dict.fromkeys(ALL - {SPACE})
+    reported = findings(site)
+    assert (
+        reported.pop(SPACE) == f"disk full: 0 bytes are free in {small_disk.folder / 'data'}, and 8,388,608 are needed"
+    )
+    assert reported == dict.fromkeys(ALL - {SPACE})
     lost.unlink()
     small_disk.fill()
     assert faults(site)[FILES] == f"{lost} is missing"
@@ -117,19 +119,19 @@ def test_truncated_file_is_found(site: Site, spec: delta_table.Spec) -> None:
 def test_file_of_the_right_size_that_is_not_parquet_is_found(site: Site, spec: delta_table.Spec) -> None:
     file = site.state(spec).files[0]
     Path(file.path).write_bytes(bytes(file.size))
-    found = faults(site)
-    assert FILES not in found
-    assert Path(file.path).name in found[DAILY]
+    reported = faults(site)
+    assert FILES not in reported
+    assert Path(file.path).name in reported[DAILY]
 
 
 def test_day_that_cannot_be_recounted_is_reported_and_the_other_invariants_are_checked(site: Site) -> None:
     dirty_days.mark_dirty(site.hot, ["2026-09-15"])
     gone = Path(site.state(delta_table.DAILY_VIEWS_TABLE).files[0].path)
     gone.unlink()
-    found = faults(site)
-    assert found[UNFINISHED].startswith("2026-09-15: ")
-    assert gone.name in found[UNFINISHED]
-    assert found[FILES] == f"{gone} is missing"
+    reported = faults(site)
+    assert reported[UNFINISHED].startswith("2026-09-15: ")
+    assert gone.name in reported[UNFINISHED]
+    assert reported[FILES] == f"{gone} is missing"
 
 
 def test_daily_views_that_count_more_than_the_hits_are_found(site: Site) -> None:
@@ -209,8 +211,8 @@ def test_hot_log_with_a_page_overwritten_is_found(site: Site) -> None:
     with site.hot_log.open("r+b") as file:
         file.seek(-4096 * 3, os.SEEK_END)
         file.write(b"\xff" * 4096)
-    found = faults(site)
-    assert HOT_FILE in found or HOT_BATCH in found
+    reported = faults(site)
+    assert HOT_FILE in reported or HOT_BATCH in reported
 
 
 def test_hot_log_restored_from_an_older_copy_is_found(site: Site, tmp_path: Path) -> None:
@@ -222,9 +224,9 @@ def test_hot_log_restored_from_an_older_copy_is_found(site: Site, tmp_path: Path
     site.hot.close()
     shutil.copy(tmp_path / "copy", site.hot_log)
     site.hot = batches.connect(site.hot_log)
-    found = faults(site)
-    assert found.keys() == {AHEAD}
-    assert "is older than the lake, which has its batches up to 5; its own end at 4: restore" in found[AHEAD]
+    reported = faults(site)
+    assert reported.keys() == {AHEAD}
+    assert "is older than the lake, which has its batches up to 5; its own end at 4: restore" in reported[AHEAD]
 
 
 def test_empty_hot_log_is_found_and_stays_empty(site: Site) -> None:

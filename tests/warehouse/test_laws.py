@@ -186,8 +186,8 @@ class Warehouse(RuleBasedStateMachine):
 
     @rule()
     def examine(self) -> None:
-        found = list(doctor.examine(self.site.hot_log, self.site.root, self.site.spill, 0))
-        assert [finding for finding in found if finding.fault] == []
+        findings = list(doctor.examine(self.site.hot_log, self.site.root, self.site.spill, 0))
+        assert [finding for finding in findings if finding.fault] == []
 
     @invariant()
     def all_views_are_counted(self) -> None:

@@ -62,10 +62,10 @@ def reports(site: Site) -> Iterable[Reports]:
 
 
 def counts(connection: duckdb.DuckDBPyConnection, table: str, number: str) -> Counter[tuple[Any, ...]]:
-    found = connection.sql(
+    rows = connection.sql(
         f"SELECT project_id, date, path, traffic, agent, {number}::BIGINT FROM {table} GROUP BY ALL"
     ).fetchall()
-    return Counter({tuple(key): views for *key, views in found})
+    return Counter({tuple(key): views for *key, views in rows})
 
 
 def assert_consistent(site: Site, reports: Reports, expected_counts: Counter[tuple[Any, ...]] | None = None) -> None:

@@ -26,7 +26,7 @@ DAY_S = 86_400
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended."""
+    """Exit status and output of a command."""
 
     status: int
     out: str

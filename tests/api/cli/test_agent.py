@@ -28,8 +28,8 @@ def run(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def agent(data: Path, *options: str) -> dict[str, Any]:
     done = run(data, "project", "agent", "docs", *options)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    shown: dict[str, Any] = json.loads(done.stdout)
+    return shown
 
 
 def refused(data: Path, *options: str) -> str:
@@ -40,11 +40,11 @@ def refused(data: Path, *options: str) -> str:
 
 def test_option_changes_only_the_setting_that_it_names(data: Path) -> None:
     agent(data, "--repository", URL, "--git-token", "env:GIT_TOKEN", "--model", "gpt-5", "--time-limit-s", "600")
-    found = agent(data, "--ref", "trunk")
-    assert agent(data) == found
-    given = {"repository": URL, "ref": "trunk", "git_token": "env:GIT_TOKEN", "model": "gpt-5", "time_limit_s": 600}
-    assert {name: found[name] for name in given} == given
-    assert (found["host"], found["preset"], found["is_sandboxed"]) == ("github", "opencode", True)
+    shown = agent(data, "--ref", "trunk")
+    assert agent(data) == shown
+    options = {"repository": URL, "ref": "trunk", "git_token": "env:GIT_TOKEN", "model": "gpt-5", "time_limit_s": 600}
+    assert {name: shown[name] for name in options} == options
+    assert (shown["host"], shown["preset"], shown["is_sandboxed"]) == ("github", "opencode", True)
 
 
 def test_project_is_created_with_its_repository(tmp_path: Path) -> None:
@@ -61,37 +61,37 @@ def test_invalid_repository_creates_no_project(tmp_path: Path) -> None:
 
 
 def test_command_selects_the_preset_command_and_another_preset_removes_it(data: Path) -> None:
-    found = agent(data, "--repository", URL, "--command", "my-agent --flag 'two words'")
-    assert (found["preset"], found["command"]) == ("command", ["my-agent", "--flag", "two words"])
-    found = agent(data, "--preset", "codex")
-    assert (found["preset"], found["command"]) == ("codex", [])
+    shown = agent(data, "--repository", URL, "--command", "my-agent --flag 'two words'")
+    assert (shown["preset"], shown["command"]) == ("command", ["my-agent", "--flag", "two words"])
+    shown = agent(data, "--preset", "codex")
+    assert (shown["preset"], shown["command"]) == ("codex", [])
 
 
 @pytest.mark.parametrize(
-    ("given", "fault"), [("sh -c 'cat", "no closing quotation"), ("my-agent \\", "no escaped character")]
+    ("options", "fault"), [("sh -c 'cat", "no closing quotation"), ("my-agent \\", "no escaped character")]
 )
-def test_command_with_an_open_quotation_is_refused_in_one_line(data: Path, given: str, fault: str) -> None:
-    error = refused(data, "--repository", URL, "--command", given)
+def test_command_with_an_open_quotation_is_refused_in_one_line(data: Path, options: str, fault: str) -> None:
+    error = refused(data, "--repository", URL, "--command", options)
     assert f"--command cannot be split into words: {fault};" in error
     assert error.count("\n") == 1
 
 
 def test_empty_readable_removes_the_folders(data: Path) -> None:
-    found = agent(data, "--repository", URL, "--readable", "/srv/a", "--readable", "/srv/b")
-    assert found["readable"] == ["/srv/a", "/srv/b"]
+    shown = agent(data, "--repository", URL, "--readable", "/srv/a", "--readable", "/srv/b")
+    assert shown["readable"] == ["/srv/a", "/srv/b"]
     assert agent(data, "--readable", "")["readable"] == []
 
 
 def test_repository_on_another_host_needs_its_own_token_and_api(data: Path) -> None:
-    """Check that the token of one host is never sent to another."""
-    given = ("--git-token", "env:TOKEN", "--api-base", "https://api.example.com")
-    before = agent(data, "--repository", "https://git.example.com/docs", *given)
+    """Check that the token for one host is never sent to another host."""
+    options = ("--git-token", "env:TOKEN", "--api-base", "https://api.example.com")
+    before = agent(data, "--repository", "https://git.example.com/docs", *options)
     moved = ("--repository", "https://git.example.org/docs")
     message = "git_token: set one for git.example.org; the current token is for git.example.com"
     assert message in refused(data, *moved)
     assert agent(data) == before
-    found = agent(data, *moved, "--git-token", "env:TOKEN")
-    assert (found["repository"], found["git_token"], found["api_base"]) == (moved[1], "env:TOKEN", "")
+    shown = agent(data, *moved, "--git-token", "env:TOKEN")
+    assert (shown["repository"], shown["git_token"], shown["api_base"]) == (moved[1], "env:TOKEN", "")
     assert agent(data, "--repository", "https://git.example.org/more")["git_token"] == "env:TOKEN"
 
 

@@ -36,7 +36,7 @@ def test_second_demo_on_a_folder_leaves_the_first_key_valid(tmp_path: Path, caps
 
 
 def test_demo_has_its_own_data_folder_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A port in use ends the command after the data folder is created."""
+    """Run the command with a port in use, which ends the command after the data folder is created."""
     monkeypatch.chdir(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

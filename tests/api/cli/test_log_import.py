@@ -61,8 +61,8 @@ def test_import_reads_gzip_standard_input_and_several_files_beside_a_running_ser
     stdin = line.format("/c") + line.format("/d") + "nonsense\n"
     summary = result(call(service.data, "import", PROJECT, str(plain), str(packed), "-", stdin=stdin))
     assert (summary["lines"], summary["human"], summary["skipped"]) == (6, 5, {"malformed": 1})
-    found = {row["path"]: row["total"] for row in service.get("dateFrom=1999-03-01&dateTo=1999-03-02")["views"]}
-    assert found == {"/a": 2, "/b": 1, "/c": 1, "/d": 1}
+    totals = {row["path"]: row["total"] for row in service.get("dateFrom=1999-03-01&dateTo=1999-03-02")["views"]}
+    assert totals == {"/a": 2, "/b": 1, "/c": 1, "/d": 1}
 
 
 def test_dry_run_prints_the_result_of_an_import_and_stores_nothing(data: Path) -> None:
@@ -110,7 +110,7 @@ def test_import_looks_up_its_project_in_the_configured_control_database(tmp_path
 
 
 def test_import_of_a_missing_file_stores_nothing_of_the_other_files(data: Path, tmp_path: Path) -> None:
-    """The corrected command then counts nothing twice."""
+    """Check that nothing is stored: a corrected second command must not count a line twice."""
     many = tmp_path / "many.log"
     many.write_bytes(5 * (SAMPLE / "access.log").read_bytes())
     complaint(call(data, "import", PROJECT, str(many), str(tmp_path / "missing.log")))

@@ -147,8 +147,8 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 def test_error_is_one_line_that_names_its_cause(
     names: dict[str, str], arguments: list[str], environ: dict[str, str], named: str
 ) -> None:
-    given = [each.format(**names) for each in arguments]
-    complained = complaint(call(Path(names["folder"]) / "data", *given, **environ))
+    formatted = [each.format(**names) for each in arguments]
+    complained = complaint(call(Path(names["folder"]) / "data", *formatted, **environ))
     assert named.format(**names) in complained
     assert "[Errno" not in complained
 

@@ -199,8 +199,8 @@ def test_classify_takes_an_argument_or_lines_of_standard_input(data: Path) -> No
 
     lines = f"{gptbot}\n{FIREFOX}\r\n\ncurl/8.5.0".encode() + b"\n\xff\xfe"
     done = subprocess.run([COMMAND, "classify"], input=lines, capture_output=True, timeout=60, check=True)
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [each["userAgent"] for each in found[:4]] == [gptbot, FIREFOX, "", "curl/8.5.0"]
-    assert [each["traffic"] for each in found[:4]] == ["ai", "human", "bot", "bot"]
-    assert len(found) == 5
-    assert found[0] == one
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["userAgent"] for each in lines[:4]] == [gptbot, FIREFOX, "", "curl/8.5.0"]
+    assert [each["traffic"] for each in lines[:4]] == ["ai", "human", "bot", "bot"]
+    assert len(lines) == 5
+    assert lines[0] == one

@@ -171,7 +171,7 @@ def test_other_media_type_is_rejected(page: Page, kind: str) -> None:
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_large_beacon_is_rejected(page: Page, chunked: bool) -> None:
-    """A beacon of a browser is far below 32 KiB."""
+    """Check sizes far above that of a browser's beacon, and 32 KiB, which is accepted."""
     large = VALID.ljust(1024 * 1024)
     pieces = iter([large[:-1], large[-1:]])  # httpx sends an iterator without a Content-Length
     problem(page.client.post("hits", content=pieces if chunked else large, headers={"Content-Type": TEXT}), 413)

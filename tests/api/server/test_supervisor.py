@@ -93,9 +93,9 @@ def test_worker_killed_while_it_serves_is_replaced_and_the_log_has_its_signal(st
 def set_schema_version(hot_log: Path, version: int) -> int:
     """Set the schema version of a hot log; return the version that it had."""
     with closing(sqlite3.connect(hot_log, timeout=60)) as connection:
-        (found,) = connection.execute("PRAGMA user_version").fetchone()
+        (old_version,) = connection.execute("PRAGMA user_version").fetchone()
         connection.execute(f"PRAGMA user_version={version}")
-        return int(found)
+        return int(old_version)
 
 
 def test_first_start_that_fails_beside_a_started_worker_is_retried(

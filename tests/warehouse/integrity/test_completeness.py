@@ -1,4 +1,4 @@
-"""A hot log or control database that does not belong to the lake, or is older, is found before it is used."""
+"""A hot log or control database that does not belong to the lake, or is older, is detected before it is used."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -279,8 +279,8 @@ def test_data_folder_may_have_an_odd_name(tmp_path: Path, name: str) -> None:
         site.post(view(), view(traffic="ai", agent="GPTBot"))
         site.load()
     assert site.compact(1) == compact.Compacted(partitions=2, files_before=4, files_after=2)
-    found = reports.ranking("site", NOON - DAY / 4, NOON + DAY, NOON)
-    assert (found.human, found.ai) == (2, 2)
+    ranking = reports.ranking("site", NOON - DAY / 4, NOON + DAY, NOON)
+    assert (ranking.human, ranking.ai) == (2, 2)
     reports.close()
     site.close()
 

@@ -215,9 +215,9 @@ def test_each_user_agent_is_classified_once_for_all_days(site: Site) -> None:
 
 def test_user_agents_are_classified_again_after_the_cache_was_emptied(site: Site) -> None:
     many = reclassify.CACHED_MAX + 1
-    made = pa.Table.from_pylist([old("/a", "")], HOT).take(pa.array([0] * many))
+    rows = pa.Table.from_pylist([old("/a", "")], HOT).take(pa.array([0] * many))
     agents = pa.array([f"GPTBot/{number}" for number in range(many)])
-    batches.append(site.hot, made.set_column(9, HOT.field("user_agent"), agents).combine_chunks().to_batches()[0], 0)
+    batches.append(site.hot, rows.set_column(9, HOT.field("user_agent"), agents).combine_chunks().to_batches()[0], 0)
     site.post(*(old("/a", "GPTBot/7", ts=NOON + day * DAY) for day in (1, 2)))
 
     def ask(user_agents: list[str]) -> pa.Table:
@@ -285,8 +285,8 @@ def test_report_counts_each_hit_once_at_each_step_and_by_the_new_rules_at_the_en
     seen: list[tuple[int, int]] = []
 
     def look(step: str) -> None:
-        found = reports.ranking("site", FIRST, LAST, NOON)
-        seen.append((found.human, found.ai))
+        ranking = reports.ranking("site", FIRST, LAST, NOON)
+        seen.append((ranking.human, ranking.ai))
 
     look("before")
     run(site, on_step=look)

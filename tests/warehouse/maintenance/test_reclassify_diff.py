@@ -54,8 +54,8 @@ def test_hits_that_stay_the_same_under_a_new_ruleset_are_no_change(
 
 
 def test_person_that_becomes_an_agent_changes_both_counts(site: Site, cursor: duckdb.DuckDBPyConnection) -> None:
-    found = diff(site, cursor, person(user_agent="GPTBot/1"), person())
-    assert found == Diff(
+    result = diff(site, cursor, person(user_agent="GPTBot/1"), person())
+    assert result == Diff(
         hits=1,
         paths=1,
         by_rule=(RuleChange("human", "human", "ai", "ai:GPTBot", hits=1, paths=1),),
@@ -67,30 +67,30 @@ def test_person_that_becomes_an_agent_changes_both_counts(site: Site, cursor: du
 def test_change_of_the_agent_alone_leaves_the_counts_of_traffic_unchanged(
     site: Site, cursor: duckdb.DuckDBPyConnection
 ) -> None:
-    found = diff(site, cursor, gptbot(user_agent="ClaudeBot/1"))
-    assert found.by_traffic == ()
-    assert found.by_agent == (CountChange("ai", "ClaudeBot", 1), CountChange("ai", "GPTBot", -1))
+    result = diff(site, cursor, gptbot(user_agent="ClaudeBot/1"))
+    assert result.by_traffic == ()
+    assert result.by_agent == (CountChange("ai", "ClaudeBot", 1), CountChange("ai", "GPTBot", -1))
 
 
 def test_agent_that_becomes_null_and_null_that_becomes_an_agent_are_changes(
     site: Site, cursor: duckdb.DuckDBPyConnection
 ) -> None:
-    found = diff(site, cursor, gptbot(agent=None), person(agent="x"), gptbot("/b"))
-    assert (found.hits, found.by_traffic) == (2, ())
-    assert found.by_agent == (CountChange("ai", "GPTBot", 1), CountChange("human", "x", -1))
+    result = diff(site, cursor, gptbot(agent=None), person(agent="x"), gptbot("/b"))
+    assert (result.hits, result.by_traffic) == (2, ())
+    assert result.by_agent == (CountChange("ai", "GPTBot", 1), CountChange("human", "x", -1))
 
 
 def test_rules_with_most_hits_come_first_and_equal_changes_cancel_out(
     site: Site, cursor: duckdb.DuckDBPyConnection
 ) -> None:
-    found = diff(site, cursor, person(user_agent="GPTBot/1"), gptbot(user_agent="Firefox/1"), person(user_agent=""))
-    assert [(each.old_rule, each.new_rule, each.hits) for each in found.by_rule] == [
+    result = diff(site, cursor, person(user_agent="GPTBot/1"), gptbot(user_agent="Firefox/1"), person(user_agent=""))
+    assert [(each.old_rule, each.new_rule, each.hits) for each in result.by_rule] == [
         ("ai:GPTBot", "human", 1),
         ("human", "ai:GPTBot", 1),
         ("human", "bot:empty", 1),
     ]
-    assert found.by_traffic == (CountChange("bot", None, 1), CountChange("human", None, -1))
-    assert found.by_agent == ()
+    assert result.by_traffic == (CountChange("bot", None, 1), CountChange("human", None, -1))
+    assert result.by_agent == ()
 
 
 def test_path_of_several_days_files_and_agents_is_one_path_of_its_project(
@@ -98,15 +98,15 @@ def test_path_of_several_days_files_and_agents_is_one_path_of_its_project(
 ) -> None:
     site.post(person(user_agent="GPTBot/1"))
     site.load()
-    found = diff(
+    result = diff(
         site,
         cursor,
         person(user_agent="GPTBot/1", ts=NOON + DAY),
         person(user_agent="ClaudeBot/1"),
         person(user_agent="GPTBot/1", project_id="other"),
     )
-    assert (found.hits, found.paths) == (4, 2)
-    assert {each.new_rule: (each.hits, each.paths) for each in found.by_rule} == {
+    assert (result.hits, result.paths) == (4, 2)
+    assert {each.new_rule: (each.hits, each.paths) for each in result.by_rule} == {
         "ai:GPTBot": (3, 2),
         "ai:ClaudeBot": (1, 1),
     }
@@ -119,8 +119,8 @@ def test_files_added_one_by_one_give_the_diff_of_all(site: Site, cursor: duckdb.
     one_by_one = DiffTable(cursor)
     for file in site.state(HITS_TABLE).files:
         one_by_one.add([file])
-    found = one_by_one.read()
+    result = one_by_one.read()
     together = DiffTable(cursor)
     together.add(site.state(HITS_TABLE).files)
-    assert found == together.read()
-    assert (found.hits, found.paths) == (3, 1)
+    assert result == together.read()
+    assert (result.hits, result.paths) == (3, 1)

@@ -97,9 +97,9 @@ def count_hits_and_views(site: Site, snapshot: Snapshot) -> tuple[int, int]:
         counted = cursor.execute(
             "SELECT (SELECT count(*) FROM hits), (SELECT coalesce(sum(views), 0) FROM daily_views)"
         )
-        found: tuple[int, int] | None = counted.fetchone()
-    assert found is not None
-    return found
+        totals: tuple[int, int] | None = counted.fetchone()
+    assert totals is not None
+    return totals
 
 
 def rows_of(snapshot: Snapshot) -> tuple[int, int]:
@@ -125,21 +125,21 @@ def test_tables_agree_have_all_acknowledged_rows_and_never_shrink_while_another_
 
 def test_report_never_shrinks_while_another_process_loads_and_is_exact_at_the_end(site: Site) -> None:
     reports, writer = site.reports(), Writer(site)
-    asked: list[Callable[[], int]] = [
+    queries: list[Callable[[], int]] = [
         lambda: total(reports, FIRST, LAST),
         lambda: total(reports, NOON - DAY / 4, NOON + 3 * DAY),  # both partial and whole days
         lambda: total(reports, FIRST, None),
     ]
-    before = [0] * len(asked)
-    with ThreadPoolExecutor(len(asked)) as threads:
+    before = [0] * len(queries)
+    with ThreadPoolExecutor(len(queries)) as threads:
         while writer.is_writing():
             acknowledged = writer.acknowledged
-            found = list(threads.map(lambda ask: ask(), asked))
+            totals = list(threads.map(lambda query: query(), queries))
             least = sum(row["traffic"] != "bot" for row in some_rows(0, acknowledged))
-            assert all(now >= max(then, least) for now, then in zip(found, before, strict=True))
-            before = found
+            assert all(now >= max(then, least) for now, then in zip(totals, before, strict=True))
+            before = totals
         assert writer.wait() == 0
-        assert [ask() for ask in asked] == [COUNTED] * len(asked)
+        assert [query() for query in queries] == [COUNTED] * len(queries)
     reports.close()
 
 

@@ -75,5 +75,5 @@ def test_dirty_day_is_counted_from_the_hits_and_other_days_are_not(site: Site) -
     dirty_days.mark_dirty(site.hot, ["2026-09-15"])
     with site.database.cursor() as cursor:
         sql_views.create_temporary(cursor, take(site))
-        found = counts(cursor, "daily_views", "sum(views)")
-    assert found == {key(view()): 3, key(HOT_ROWS[1]): 1}  # the day in August is not dirty: its count was deleted
+        views = counts(cursor, "daily_views", "sum(views)")
+    assert views == {key(view()): 3, key(HOT_ROWS[1]): 1}  # the day in August is not dirty: its count was deleted
