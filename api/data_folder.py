@@ -73,7 +73,7 @@ def prepare_lake(settings: Settings) -> None:
 
 
 def write_lake_files(settings: Settings) -> None:
-    """Bring the files beside the lake's tables up to date: the AI agents and the README."""
+    """Update the files beside the lake's tables: the AI agents and the README."""
     agents_file.write_agents(settings.lake, agents.rows())
     readme.write_readme(settings.lake)
 

@@ -79,7 +79,7 @@ class Settings:
 
     @property
     def control(self) -> Path:
-        """File of the control database, unless READERSHIP_DATABASE_URL is set."""
+        """Return the file of the control database, unless READERSHIP_DATABASE_URL is set."""
         return self.data / CONTROL
 
     @property
@@ -96,12 +96,12 @@ class Settings:
 
     @property
     def jobs(self) -> Path:
-        """Folder with a folder for each agent job that is not archived."""
+        """Return the folder that has a folder for each agent job that is not archived."""
         return self.data / JOBS
 
     @property
     def run(self) -> Path:
-        """Folder of files that only a running service uses: counters, limits, the service's lock, spilled sorts."""
+        """Return the folder of files that only a running service uses: counters, limits, its lock, spilled sorts."""
         return self.data / RUN
 
 

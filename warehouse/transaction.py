@@ -5,8 +5,8 @@ A deferred transaction that has read first fails at once on its first write if a
 
 Rollback policy: any exception rolls back, `KeyboardInterrupt` and a failed COMMIT included, and is raised unchanged.
 SQLite may roll back by itself after a full disk or an I/O error
-(https://sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction); a second ROLLBACK would then fail
-and hide the cause, and is left out.
+(https://sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction). A second ROLLBACK would then fail
+and hide the cause, and is therefore skipped.
 """
 
 import sqlite3

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 TYPES = ("counter", "histogram")
-"""Types of metrics in the files. Gauges are computed at each scrape: that of a dead process would have no meaning."""
+"""Types of metrics in the files. Gauges are computed at each scrape: the gauge of a dead process is meaningless."""
 FILE_BYTES = 1 << 20
 """Size of a file, in bytes. A series takes about 200 bytes, and there are fewer than 4,000 series."""
 

@@ -77,7 +77,7 @@ class Supervisor:
         self._status: int | None = None
 
     def run(self, on_end: Callable[[], None] = lambda: None) -> int:
-        """Run until SIGTERM, SIGINT, or a failed first start before any worker has started; return the exit status.
+        """Run until SIGTERM or SIGINT, or until a worker fails to start before any has started; return the exit status.
 
         `on_end` is called when the end begins.
         """
@@ -91,7 +91,7 @@ class Supervisor:
                 on_end()
                 return self._end(wakeup)
         finally:
-            for worker in self._workers:  # some run only after an error: Python would wait for them
+            for worker in self._workers:  # after an error some may run, and Python would wait for them
                 if worker.process:
                     worker.process.kill()
 
@@ -136,7 +136,7 @@ class Supervisor:
         worker.started_s = worker.heard_s = time.monotonic()
 
     def _next_s(self) -> float:
-        """Return the seconds until a restart is due or a silent worker is to be killed."""
+        """Return the time until a restart is due or a worker without heartbeats must be killed, in seconds."""
         times = (
             worker.heard_s + self._timeouts.silent_s if worker.process else worker.due_s for worker in self._workers
         )

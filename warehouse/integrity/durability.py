@@ -38,7 +38,7 @@ def durable_writes(hot: sqlite3.Connection, root: Path, wait_s: float) -> Iterat
 def prepare(hot: sqlite3.Connection, root: Path) -> None:
     """Sync or set aside the commits that a killed process left unsynced, and create missing tables.
 
-    To be called before a table is read: after a power loss a table may have a commit that was never acknowledged.
+    Call this before a table is read: after a power loss a table may have a commit that was never acknowledged.
 
     Raises:
         TableIncomplete: see `require_commits` and `delta_table.open_table`.

@@ -37,5 +37,5 @@ def write_lock(folder: Path, wait_s: float) -> Iterator[None]:
 
 
 def pause_for_waiters() -> None:
-    """Wait without the lock until each waiting process has polled it. To be called between many short locks."""
+    """Wait without the lock until each waiting process has polled the lock. Call this between many short locks."""
     time.sleep(2 * LOCK_POLL_S)
