@@ -26,6 +26,8 @@ SANDBOX_FOLDERS = ("/usr", "/bin", "/lib")
 TIME_LIMIT_S_MAX = 24 * 3600
 _EXAMPLE = "https://git.example/x"
 _URL_FORM = "an http or https URL without user and password"
+_REFERENCE_FORM = "env:NAME or file:/path, not the secret itself"
+_HIDDEN_FILE = "a file that the coding agent cannot read"
 
 CONFIGURATIONS = sa.Table(
     "agent_configurations",
@@ -101,7 +103,7 @@ def _checks(new: Configuration) -> list[tuple[str, bool, str]]:
         (
             "repository",
             _is_remote(new.repository, "main"),
-            "must be an http or https URL without user, password and query",
+            "must be an http or https URL without user, password or query",
         ),
         ("ref", _is_remote(_EXAMPLE, new.ref), "must be the name of a branch"),
         ("host", new.forge in FORGE_NAMES, f"must be one of {', '.join(FORGE_NAMES)}"),
@@ -117,24 +119,14 @@ def _checks(new: Configuration) -> list[tuple[str, bool, str]]:
         ),
         ("api_base", not new.api_base or _is_url(new.api_base), f"must be {_URL_FORM}"),
         ("preset", new.preset in AGENTS, f"must be one of {', '.join(AGENTS)}"),
-        (
-            "command",
-            bool(new.command) == (new.preset == COMMAND),
-            "must be set for the preset `command`, and for no other preset",
-        ),
+        ("command", bool(new.command) == (new.preset == COMMAND), "must be set for the preset `command` and no other"),
         ("model_base", not new.model_base or _is_url(new.model_base), f"must be {_URL_FORM}"),
         ("time_limit_s", 1 <= new.time_limit_s <= TIME_LIMIT_S_MAX, f"must be 1 to {TIME_LIMIT_S_MAX} seconds"),
         ("readable", all(folder.startswith("/") for folder in new.readable), "must be absolute paths"),
         ("webhook", not new.webhook or _is_url(new.webhook), f"must be {_URL_FORM}"),
         ("webhook_secret", bool(new.webhook) == bool(new.webhook_secret), "must be set together with webhook"),
-        *(
-            (name, _is_reference(value), "must be env:NAME or file:/path, not the secret itself")
-            for name, value in secrets
-        ),
-        *(
-            (name, not _is_exposed(new, value), "must be a file that the coding agent cannot read")
-            for name, value in secrets
-        ),
+        *((name, _is_reference(value), f"must be {_REFERENCE_FORM}") for name, value in secrets),
+        *((name, not _is_exposed(new, value), f"must be {_HIDDEN_FILE}") for name, value in secrets),
     ]
 
 

@@ -22,7 +22,7 @@ class AgentJob(msgspec.Struct, frozen=True, rename="camel"):
     status: Annotated[
         Literal["active", "completed", "archived", "failed"],
         msgspec.Meta(
-            description="`active`: the agent works, or will soon; `completed`; `failed`: see the log; `archived`."
+            description="`active`: a turn is queued or running; `completed`; `failed`: see the log; `archived`."
         ),
     ]
     source: Annotated[Source, msgspec.Meta(description="Repository and branch that the job starts from.")]

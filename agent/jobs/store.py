@@ -12,7 +12,7 @@ from agent.errors import IdempotencyMismatch, JobNotFound
 from agent.jobs import configuration, journal, webhook
 from agent.jobs.job import Event, Job, Status, next_status
 from agent.jobs.quota import Quota, use
-from agent.jobs.tables import ANSWERS, JOBS, TURNS
+from agent.jobs.tables import JOBS, RESPONSES, TURNS
 from warehouse.control.database import transaction
 from warehouse.control.projects import PROJECTS
 from warehouse.errors import ProjectNotFound
@@ -149,7 +149,7 @@ def archive_idle(engine: sa.Engine, now_us: int) -> None:
         unlocked = sa.select(JOBS.c.id).where(is_idle).with_for_update(skip_locked=True)  # no deadlock: see `remove`
         archived = JOBS.update().where(JOBS.c.id.in_(unlocked))
         connection.execute(archived.values(status=Status.ARCHIVED, archived_us=now_us))
-        connection.execute(ANSWERS.delete().where(ANSWERS.c.seen_us <= now_us - IDEMPOTENCY_TTL_US))
+        connection.execute(RESPONSES.delete().where(RESPONSES.c.seen_us <= now_us - IDEMPOTENCY_TTL_US))
 
 
 def remove_archived(engine: sa.Engine, before_us: int) -> bool:
@@ -167,8 +167,8 @@ def remove_archived(engine: sa.Engine, before_us: int) -> bool:
         row = connection.execute(oldest.with_for_update(skip_locked=True)).first()
         if row is None:
             return False
-        is_of_job = (ANSWERS.c.project_id == row.project_id) & (ANSWERS.c.answer["id"].as_string() == row.id)
-        connection.execute(ANSWERS.delete().where(is_of_job))
+        is_of_job = (RESPONSES.c.project_id == row.project_id) & (RESPONSES.c.answer["id"].as_string() == row.id)
+        connection.execute(RESPONSES.delete().where(is_of_job))
         connection.execute(JOBS.delete().where(JOBS.c.id == row.id))
     return True
 
@@ -251,12 +251,12 @@ def _earlier_response(
     """Return the job of the first response to this Idempotency-Key, or None. Raises IdempotencyMismatch."""
     if key is None:
         return None
-    is_same = (ANSWERS.c.project_id == project) & (ANSWERS.c.operation == operation) & (ANSWERS.c.key == key)
-    row = connection.execute(ANSWERS.select().where(is_same)).one_or_none()
+    is_same = (RESPONSES.c.project_id == project) & (RESPONSES.c.operation == operation) & (RESPONSES.c.key == key)
+    row = connection.execute(RESPONSES.select().where(is_same)).one_or_none()
     if row is None:
         return None
     if row.seen_us <= now_us - IDEMPOTENCY_TTL_US:
-        connection.execute(ANSWERS.delete().where(is_same))
+        connection.execute(RESPONSES.delete().where(is_same))
         return None
     if row.fingerprint != _fingerprint(prompt):
         raise IdempotencyMismatch("this Idempotency-Key was used for another prompt; send a new key with a new prompt")
@@ -275,7 +275,7 @@ def _store_response(
             "answer": {name: getattr(job, name) for name in Job.__slots__},
             "seen_us": now_us,
         }
-        connection.execute(ANSWERS.insert().values(row))
+        connection.execute(RESPONSES.insert().values(row))
 
 
 def _fingerprint(prompt: str) -> str:

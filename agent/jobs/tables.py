@@ -71,7 +71,7 @@ LOG = sa.Table(
     sa.Column("text", sa.Text, nullable=False),
     sqlite_autoincrement=True,
 )
-ANSWERS = sa.Table(
+RESPONSES = sa.Table(
     "job_answers",
     METADATA,
     sa.Column("project_id", sa.ForeignKey(PROJECTS.c.id, ondelete="CASCADE"), primary_key=True),

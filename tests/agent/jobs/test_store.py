@@ -23,7 +23,7 @@ from agent.jobs import configuration, queue, quota, store
 from agent.jobs.configuration import Configuration
 from agent.jobs.job import Job, Status
 from agent.jobs.queue import Outcome
-from agent.jobs.tables import ANSWERS, DELIVERIES, JOBS, LOG, TURNS
+from agent.jobs.tables import DELIVERIES, JOBS, LOG, RESPONSES, TURNS
 from tests.agent.clock import HOUR_S, SECOND_US, Clock
 from tests.agent.conftest import PROJECT
 from warehouse.control import projects
@@ -205,7 +205,7 @@ def test_old_archived_job_is_removed_with_its_turns_log_deliveries_and_responses
         assert set(connection.execute(sa.select(JOBS.c.id)).scalars()) == left
         for table in (TURNS, LOG, DELIVERIES):
             assert set(connection.execute(sa.select(table.c.job_id)).scalars()) == left, table.name
-        answers = connection.execute(sa.select(ANSWERS.c.operation, ANSWERS.c.key).order_by(ANSWERS.c.key)).all()
+        answers = connection.execute(sa.select(RESPONSES.c.operation, RESPONSES.c.key).order_by(RESPONSES.c.key)).all()
     assert [tuple(answer) for answer in answers] == [("create", "key 1"), ("create", "key 2")]
     assert store.remove_archived(engine, clock() + 1)
     assert not store.remove_archived(engine, clock.advance(400 * DAY_S)), "only archived jobs are removed"

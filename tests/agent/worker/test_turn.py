@@ -13,7 +13,7 @@ from agent.git.workspace import discard
 from agent.jobs import configuration, queue, store
 from agent.jobs.job import Job
 from agent.jobs.queue import Outcome
-from agent.jobs.tables import ANSWERS
+from agent.jobs.tables import RESPONSES
 from agent.worker import turn
 from agent.worker.turn import TurnContext
 from tests.agent.clock import SECOND_US
@@ -179,7 +179,7 @@ def test_upgraded_jobs_get_the_current_coding_agent_of_their_project(database_ur
     job = store.create(engine, PROJECT, "One", "key", 1).job
     with engine.begin() as connection:
         old = {name: getattr(job, name) for name in Job.__slots__ if name not in ("preset", "command")}
-        connection.execute(ANSWERS.update().values(answer=old))
+        connection.execute(RESPONSES.update().values(answer=old))
         for column in ("preset", "command"):
             connection.exec_driver_sql(f"ALTER TABLE jobs DROP COLUMN {column}")
         connection.exec_driver_sql("UPDATE schema_version SET version = 3")
