@@ -1,5 +1,8 @@
 """Errors of this package. Their messages are for the sender of the hits or the owner of the log."""
 
+RETRY_AFTER_S = 5
+"""Time in seconds after which the sender of a refused post may retry."""
+
 
 class IngestError(Exception):
     """Base class of the errors of this package."""

@@ -9,9 +9,8 @@ from starlette.types import Message
 
 from api.http.headers import header
 from api.http.problems import Problem
-from ingest.errors import Overloaded
+from ingest.errors import RETRY_AFTER_S, Overloaded
 from ingest.hits.body import gunzip
-from ingest.hotlog.writer import RETRY_AFTER_S
 
 CHUNK_S = 30
 """Timeout for the next chunk of a body, in seconds."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ingest.errors import Overloaded
+from ingest.errors import RETRY_AFTER_S, Overloaded
 from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import Post, Receipt
 from warehouse import disk_space
@@ -32,8 +32,6 @@ LOOK_EVERY_S = 1.0
 """Interval in seconds at which the backlog and the free disk space are read."""
 CHECKED_ROWS = 500
 """Number of stored rows after which the free disk space is read before the next commit."""
-RETRY_AFTER_S = 5
-"""Time in seconds after which the sender of a refused post may retry."""
 LOG = logging.getLogger("readership.hotlog")
 
 Waiting = tuple[Post, "asyncio.Future[Receipt]"]

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -128,3 +130,9 @@ def test_folder_with_files_of_other_programs_keeps_its_mode_and_a_warning_is_pri
     done = readership_process("--data", str(tmp_path), "project", "create", PROJECT)
     assert (done.returncode, mode_of(tmp_path)) == (0, "0755")
     assert done.stderr == f"other users have access to {tmp_path} (mode 0755); run chmod 700 {tmp_path}\n"
+
+
+def test_commands_that_open_a_data_folder_load_neither_asyncio_nor_starlette() -> None:
+    program = "import sys, api.data_folder; print(sorted({'asyncio', 'starlette', 'sqlalchemy'} & {*sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert loaded.stdout == "[]\n"
