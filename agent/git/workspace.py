@@ -15,15 +15,10 @@ from datetime import datetime
 from pathlib import Path
 
 from agent.errors import ForgeUnavailable, PushRefused, RefNotFound, WorkspaceUnusable
+from agent.git.changed_files import ChangedFiles
 from agent.git.commands import ENVIRONMENT, Git, OnLine
 from agent.git.remote import Remote
 
-FILE_BYTES_MAX = 100 * 1024 * 1024
-"""Maximum size of a committed file, in bytes; GitHub's limit: https://docs.github.com/en/repositories/working-with-files/managing-large-files"""
-CHANGED_MAX = 100_000
-"""Maximum number of changed files in one commit; git needs memory and time for each file."""
-CHANGED_NAMES_BYTES_MAX = 32 * 1024 * 1024
-"""Maximum total size of the names of the changed files in one commit, in bytes."""
 SUBJECT_CHARS_MAX = 72
 NO_SUBJECT = "Change what the prompt asked for"
 COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -255,46 +250,8 @@ def _refuse_large_files(workspace: Workspace, git: Git) -> None:
     Raises:
         WorkspaceUnusable: a changed file is too large, or too many files were changed.
     """
-    changed = _ChangedFiles(os.fsencode(workspace.tree))
+    changed = ChangedFiles(os.fsencode(workspace.tree))
     git.stream_local(changed.add, "ls-files", "-z", "--others", "--modified", "--exclude-standard", "--deduplicate")
-
-
-@dataclass(slots=True)
-class _ChangedFiles:
-    """Checker of the NUL-separated names of the changed files, chunk by chunk, which does not store the names."""
-
-    tree: bytes
-    _incomplete: bytes = b""
-    _count: int = 0
-    _bytes: int = 0
-
-    def add(self, chunk: bytes) -> None:
-        """Check the names that end in the chunk.
-
-        Raises:
-            WorkspaceUnusable: a limit is exceeded.
-        """
-        *names, self._incomplete = (self._incomplete + chunk).split(b"\0")
-        self._count += len(names)
-        self._bytes += len(chunk)
-        if self._count > CHANGED_MAX or self._bytes > CHANGED_NAMES_BYTES_MAX:
-            raise WorkspaceUnusable(
-                f"the agent changed more than {CHANGED_MAX} files, or files whose names have more than "
-                f"{CHANGED_NAMES_BYTES_MAX // 1024**2} MiB: too many to commit; is a folder missing in .gitignore?"
-            )
-        for name in names:
-            self._check(name)
-
-    def _check(self, name: bytes) -> None:
-        try:
-            size = os.lstat(os.path.join(self.tree, name)).st_size  # noqa: PTH118  # no Path takes bytes
-        except OSError:
-            return  # deleted, or its folder was replaced by a file: `git add` treats both as a deletion
-        if size > FILE_BYTES_MAX:
-            raise WorkspaceUnusable(
-                f"{os.fsdecode(name)!r} in the work tree has {size / 1024**2:.0f} MiB: "
-                f"files over {FILE_BYTES_MAX // 1024**2} MiB are not committed"
-            )
 
 
 def subject(prompt: str) -> str:
