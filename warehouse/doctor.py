@@ -19,7 +19,7 @@ from warehouse.database_errors import Cause, cause_of
 from warehouse.errors import DataIncomplete, HotLogBehind
 from warehouse.hotlog import batches, dirty_days, synced
 from warehouse.integrity.durability import durable_writes
-from warehouse.maintenance import rollup
+from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import catch_up
 from warehouse.plural import counted
 from warehouse.query import engine, sql_views
@@ -162,7 +162,7 @@ def _recount_fault(connection: sqlite3.Connection, root: Path) -> str | None:
         return None
     try:
         catch_up(connection, root)
-        rollup.recount_dirty(connection, root)
+        recount.recount_dirty(connection, root)
     except (DeltaError, duckdb.Error, HotLogBehind) as error:
         return f"{', '.join(dirty_days.list_dirty(connection))}: {str(error).partition(chr(10))[0]}"
     return None

@@ -26,7 +26,7 @@ from warehouse.maintenance.erase import erase_before, first_trusted_s
 from warehouse.maintenance.load import is_due, load
 from warehouse.maintenance.reclassify import Reclassified, Rules, preview, reclassify
 from warehouse.maintenance.reclassify_diff import Diff
-from warehouse.maintenance.rollup import rebuild
+from warehouse.maintenance.recount import rebuild
 from warehouse.plural import counted
 from warehouse.query import engine
 

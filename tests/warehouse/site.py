@@ -153,7 +153,7 @@ import os, signal, sys
 from contextlib import closing
 from pathlib import Path
 from warehouse.hotlog import batches
-from warehouse.maintenance import erase, load, rollup
+from warehouse.maintenance import erase, load, recount
 from warehouse.query import engine
 folder, fatal, passes = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 hot, root, database = batches.connect(folder / "hot.sqlite"), folder / "lake", engine.connect(folder / "spill")

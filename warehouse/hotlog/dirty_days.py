@@ -2,7 +2,7 @@
 
 Two Delta tables cannot commit in one transaction. A task that is about to change rows of `hits` therefore marks their
 days dirty first, and clears them after its commit to `daily_views`. The next load recounts the days that a killed
-process left dirty (`warehouse.maintenance.rollup`). Until then, readers count those days from `hits`.
+process left dirty (`warehouse.maintenance.recount`). Until then, readers count those days from `hits`.
 """
 
 import json

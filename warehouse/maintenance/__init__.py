@@ -1,7 +1,7 @@
 """Work on the lake: load, compact, erase, recount, reclassify and recover.
 
 - `catch_up`: Append the hot batches to both tables, exactly once.
-- `rollup`: Recount `daily_views` from `hits`: dirty days, single months, or the whole table.
+- `recount`: Recount `daily_views` from `hits`: dirty days, single months, or the whole table.
 - `load`: Load the hot log into the lake: catch up, then recount dirty days.
 - `compact`: Merge small files, sort them, and remove old ones.
 - `erase`: Delete a project, and the days before the retention.

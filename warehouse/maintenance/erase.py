@@ -18,7 +18,7 @@ from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, File
 from warehouse.lake.lock import pause_for_waiters
-from warehouse.maintenance import rollup
+from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import OnStep, catch_up
 from warehouse.maintenance.load import load
 from warehouse.query import engine
@@ -39,7 +39,7 @@ def erase_project(
     The caller makes sure that nothing is posted to the project meanwhile. An interrupted call can be repeated.
 
     Raises:
-        LakeBusy: see `durability.durable_writes` and `rollup.retry_commit`.
+        LakeBusy: see `durability.durable_writes` and `recount.retry_commit`.
     """
     load(hot, root, wait_s)
     days = {
@@ -61,7 +61,7 @@ def erase_before(
     """Delete the days that ended more than `days` days before `today`, and return the number of their hits.
 
     Raises:
-        LakeBusy: see `durability.durable_writes` and `rollup.retry_commit`.
+        LakeBusy: see `durability.durable_writes` and `recount.retry_commit`.
     """
     first_retained = (today - timedelta(days=days)).isoformat()
     load(hot, root, wait_s)
@@ -102,7 +102,7 @@ def _erase(hot: sqlite3.Connection, root: Path, days: Iterable[str], where: str,
     for _, days_of_month in groupby(sorted(days), key=lambda day: day[:7]):
         with durable_writes(hot, root, wait_s):
             catch_up(hot, root)
-            rollup.recount_dirty(hot, root)
+            recount.recount_dirty(hot, root)
             removed += _erase_month(hot, root, list(days_of_month), where, on_step)
         pause_for_waiters()
     wal.empty(hot)
@@ -113,9 +113,9 @@ def _erase_month(hot: sqlite3.Connection, root: Path, days: Sequence[str], where
     dirty_days.mark_dirty(hot, days)
     within = f"{where} AND date >= '{days[0]}' AND date <= '{days[-1]}'"
     on_step("before delete from hits")
-    removed = rollup.retry_commit(partial(_delete, root, HITS_TABLE, within))
+    removed = recount.retry_commit(partial(_delete, root, HITS_TABLE, within))
     on_step("before delete from daily_views")
-    rollup.retry_commit(partial(_delete, root, DAILY_VIEWS_TABLE, f"{within} AND month = '{days[0][:7]}'"))
+    recount.retry_commit(partial(_delete, root, DAILY_VIEWS_TABLE, f"{within} AND month = '{days[0][:7]}'"))
     on_step("before clear")
     dirty_days.clear_dirty(hot, days)
     on_step("after clear")

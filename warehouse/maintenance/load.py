@@ -5,7 +5,7 @@ from pathlib import Path
 
 from warehouse.hotlog import batches, dirty_days
 from warehouse.integrity.durability import durable_writes
-from warehouse.maintenance import rollup
+from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import Loaded, OnStep, catch_up
 
 
@@ -25,11 +25,11 @@ def load(hot: sqlite3.Connection, root: Path, wait_s: float, on_step: OnStep = l
     Hits posted during the load are left for the next one.
 
     Raises:
-        LakeBusy: another process had the lake's lock for `wait_s` seconds; or see `rollup.retry_commit`.
+        LakeBusy: another process had the lake's lock for `wait_s` seconds; or see `recount.retry_commit`.
         HotLogBehind: the hot log is older than the lake.
         DataIncomplete: the lake lacks what was stored in it: see `durability.require_commits`.
     """
     with durable_writes(hot, root, wait_s):
         loaded = catch_up(hot, root, on_step)
-        rollup.recount_dirty(hot, root)
+        recount.recount_dirty(hot, root)
         return loaded

@@ -18,7 +18,7 @@ from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.lock import pause_for_waiters
-from warehouse.maintenance import rollup
+from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import OnStep, catch_up
 from warehouse.maintenance.load import load
 from warehouse.maintenance.reclassify_diff import Diff, DiffTable
@@ -103,7 +103,7 @@ def reclassify(
     interruption the next call continues; the next load recounts the day that was interrupted.
 
     Raises:
-        LakeBusy: see `durability.durable_writes` and `rollup.retry_commit`.
+        LakeBusy: see `durability.durable_writes` and `recount.retry_commit`.
         HotLogBehind: see `load.load`.
     """
     load(hot, root, wait_s)
@@ -113,8 +113,8 @@ def reclassify(
         def rewrite(day: str) -> Sequence[File]:
             with durable_writes(hot, root, wait_s):
                 catch_up(hot, root)
-                rollup.recount_dirty(hot, root)
-                files = rollup.retry_commit(partial(_rewrite, hot, root, database, run, day, on_step))
+                recount.recount_dirty(hot, root)
+                files = recount.retry_commit(partial(_rewrite, hot, root, database, run, day, on_step))
             pause_for_waiters()
             return files
 
@@ -138,7 +138,7 @@ def _rewrite(
     dirty_days.mark_dirty(hot, [day])
     on_step("before commit of hits")
     delta_table.replace_partition(table, HITS_TABLE, day, run.reclassified(files))
-    rollup.recount_days(root, database, [day], on_step)
+    recount.recount_days(root, database, [day], on_step)
     on_step("before clear")
     dirty_days.clear_dirty(hot, [day])
     on_step("after clear")

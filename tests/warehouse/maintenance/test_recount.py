@@ -15,8 +15,8 @@ from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches, dirty_days
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
-from warehouse.maintenance import catch_up, rollup
-from warehouse.maintenance.rollup import Rebuilt
+from warehouse.maintenance import catch_up, recount
+from warehouse.maintenance.recount import Rebuilt
 from warehouse.schema import HOT
 
 MIDNIGHT = datetime(2026, 10, 1, tzinfo=UTC)
@@ -44,7 +44,7 @@ def site(tmp_path: Path) -> Iterable[Site]:
 
 
 def rebuild(site: Site) -> Rebuilt:
-    return rollup.rebuild(site.hot, site.root, site.database, 0)
+    return recount.rebuild(site.hot, site.root, site.database, 0)
 
 
 def corrupt_counts(site: Site) -> None:
@@ -60,7 +60,7 @@ def test_rebuilt_daily_views_equal_the_hits_whatever_they_were_before(site: Site
     corrupt_counts(site)
     assert len(site.faults()) == 1
     progress: list[tuple[int, int]] = []
-    done = rollup.rebuild(site.hot, site.root, site.database, 0, lambda done, of: progress.append((done, of)))
+    done = recount.rebuild(site.hot, site.root, site.database, 0, lambda done, of: progress.append((done, of)))
     assert done == Rebuilt(months=4, views=2 * len(ROWS))
     assert progress == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert site.daily_views() == Counter(map(key, 2 * ROWS))
@@ -121,16 +121,16 @@ def test_tables_have_the_same_offset_after_hits_were_posted_during_the_commit_to
     with write_lock(site.root, 0):
         catch_up.catch_up(site.hot, site.root, post)
         assert len({site.state(spec).offset for spec in delta_table.TABLES}) == 1
-        rollup.recount_days(site.root, site.database, ["2026-09-15"])
+        recount.recount_days(site.root, site.database, ["2026-09-15"])
     site.load()
     assert site.daily_views() == Counter(map(key, [*2 * ROWS, view("/meanwhile")]))
 
 
-REBUILD = "rollup.rebuild(hot, root, database, 10, on_step=on_step)"
+REBUILD = "recount.rebuild(hot, root, database, 10, on_step=on_step)"
 
 
 @pytest.mark.parametrize("passes", [0, 1])
-@pytest.mark.parametrize("step", rollup.STEPS)
+@pytest.mark.parametrize("step", recount.STEPS)
 def test_rebuild_completes_after_one_that_was_killed_at_any_step(site: Site, step: str, passes: int) -> None:
     corrupt_counts(site)
     die_at(site, REBUILD, step, passes)
@@ -203,7 +203,7 @@ def test_recount_is_repeated_after_another_node_appended_to_the_month(site: Site
             catch_up.catch_up(other, site.root)
 
     site.load()
-    rollup.recount_days(site.root, site.database, ["2026-09-15"], write_once)
+    recount.recount_days(site.root, site.database, ["2026-09-15"], write_once)
     assert site.daily_views() == Counter(map(key, 2 * ROWS + wrote))
     other.close()
 
@@ -217,7 +217,7 @@ def test_recount_that_conflicts_with_each_commit_of_another_node_is_lake_busy(si
 
     site.load()
     with pytest.raises(LakeBusy, match="other nodes wrote into the same days"):
-        rollup.recount_days(site.root, site.database, ["2026-09-15"], write)
+        recount.recount_days(site.root, site.database, ["2026-09-15"], write)
     other.close()
 
 
