@@ -1,0 +1,4 @@
+"""Reports of page views: views of each path, breakdowns, series and the coverage of the sources.
+
+- `filters`: Parameters of a report (project, time range and filters) and its result.
+"""

@@ -1,0 +1,125 @@
+"""Parameters of a report (project, time range and filters) and its result.
+
+The condition of a filter is SQL over the columns of `hits`. It is also valid for hot rows, and, without a path, for the
+dimensions of a rollup, because the columns have the same names there.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+VERIFICATION = "CASE WHEN traffic = 'human' THEN NULL ELSE 'not_checked' END"
+"""SQL expression of the verification of a hit, until `hits` has the column."""
+_LAST_CODE_POINT, _SURROGATES = 0x10FFFF, range(0xD800, 0xE000)
+_COLUMNS = {"verification": f"({VERIFICATION})"}
+"""SQL expressions of the filters that are not named after their column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Values that a hit must have to be counted. None is any value.
+
+    `path` is an exact path, or a prefix of paths with a `*` at its end.
+    """
+
+    path: str | None = None
+    traffic: str | None = None
+    agent: str | None = None
+    operator: str | None = None
+    purpose: str | None = None
+    verification: str | None = None
+    source: str | None = None
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Return the filters that have a value, by name."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.fields
+
+    @property
+    def path_bounds(self) -> tuple[str, str | None] | None:
+        """Return the first path that matches and the first one after them, in byte order; None without a path filter.
+
+        The second is None if no path is after them.
+        """
+        if self.path is None:
+            return None
+        if self.path.endswith("*"):
+            return self.path[:-1], _after_prefix(self.path[:-1])
+        return self.path, self.path + "\0"
+
+    def condition(self) -> tuple[str, dict[str, object]]:
+        """Return the SQL condition of the filters and the values that it binds. It is `true` without any filter."""
+        fields = self.fields
+        path = fields.pop("path", None)
+        conditions = [f"{_COLUMNS.get(name, name)} = $only_{name}" for name in fields]
+        values: dict[str, object] = {f"only_{name}": value for name, value in fields.items()}
+        if path is not None and not path.endswith("*"):
+            conditions.append("path = $only_path")
+            values["only_path"] = path
+        elif self.path_bounds is not None:
+            # As a range, because DuckDB then reads only the row groups that can contain such a path.
+            first, after = self.path_bounds
+            conditions.append("path >= $first_path")
+            values["first_path"] = first
+            if after is not None:
+                conditions.append("path < $after_path")
+                values["after_path"] = after
+        return " AND ".join(conditions) or "true", values
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What to count: the hits of one project with start <= ts < end that match the filters.
+
+    `end` is None for a range up to `now`. All times are timezone-aware and in UTC.
+    """
+
+    project: str
+    start: datetime
+    end: datetime | None
+    filters: Filters
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Page views of people, AI agents and other bots. `total` leaves out the bots."""
+
+    human: int = 0
+    ai: int = 0
+    bot: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.human + self.ai
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some rows of a report, and the counts of all of its rows.
+
+    `rows` has the column `path` or `value`, and human, ai, bot and total as int64. `has_more` is whether rows follow.
+    """
+
+    totals: Counts
+    rows: pa.Table
+    has_more: bool
+
+
+def _after_prefix(prefix: str) -> str | None:
+    """Return the first text in byte order after all texts that start with `prefix`; None if there is no such text.
+
+    The byte order of UTF-8 is the order of the code points.
+    """
+    stem = prefix.rstrip(chr(_LAST_CODE_POINT))
+    if not stem:
+        return None
+    following = ord(stem[-1]) + 1
+    return stem[:-1] + chr(_SURROGATES.stop if following in _SURROGATES else following)
