@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from agent.worker.worker import WorkerConfig
+from agent.worker.threads import WorkerConfig
 from api import metrics
 from api.settings import Settings
 

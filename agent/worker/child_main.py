@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.worker.child_process import STOP_CLAIMING
-from agent.worker.worker import Worker, WorkerConfig
+from agent.worker.threads import Worker, WorkerConfig
 from warehouse.control import database
 
 POLL_S = 0.2

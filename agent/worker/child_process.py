@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import IO
 
 from agent.jobs import store
-from agent.worker.worker import RETRY_S, WorkerConfig
+from agent.worker.threads import RETRY_S, WorkerConfig
 from warehouse.database_errors import is_temporary, reason_of
 
 WAKE, STOP_CLAIMING = b"w", b"s"
-"""Commands to the child, one byte each; see the methods of `agent.worker.worker.Worker`."""
+"""Commands to the child, one byte each; see the methods of `agent.worker.threads.Worker`."""
 POLL_S = 1.0
 """Seconds between two polls for the first job."""
 END_S = 20.0
@@ -33,7 +33,7 @@ LOG = logging.getLogger("readership.agent")
 
 
 class ChildProcess:
-    """Handle of the child process, with the methods of `agent.worker.worker.Worker`."""
+    """Handle of the child process, with the methods of `agent.worker.threads.Worker`."""
 
     def __init__(self, config: WorkerConfig) -> None:
         self._config = config

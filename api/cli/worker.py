@@ -7,7 +7,7 @@ import time
 import click
 from prometheus_client import start_http_server
 
-from agent.worker.worker import Worker
+from agent.worker.threads import Worker
 from api import agent_worker, data_folder, logs
 from api.control_database import opened
 from api.errors import AddressInUse

@@ -20,7 +20,7 @@ from api import app, logs
 from api.errors import AddressInUse
 from api.http.rate_limit import RateLimit
 from api.server import connections, shared_counters
-from api.server.http_worker import work
+from api.server.server_process import work
 from api.server.service_lock import ServiceLock
 from api.server.supervisor import Supervisor
 from api.settings import Settings

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from agent import retry
 from agent.jobs import journal, store
-from agent.worker.worker import Worker, WorkerConfig
+from agent.worker.threads import Worker, WorkerConfig
 from tests.agent.clock import SECOND_US
 from tests.agent.site import SECRETS, Site, make_site, store_configuration
 from tests.outage import way_to

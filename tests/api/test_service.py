@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
 from agent.jobs.tables import TURNS
-from agent.worker import worker
+from agent.worker import threads
 from api import settings
 from api.cli.main import main
 from tests.running import COMMAND, Running, new_job, new_key, readership_process
@@ -287,7 +287,7 @@ def test_no_agent_job_starts_while_the_last_requests_are_answered(start: Callabl
     service.process.terminate()
     until(lambda: not takes_requests(service))
     id = new_job(service.data)
-    threading.Event().wait(10 * worker.POLL_S)  # long enough for a worker to start the turn
+    threading.Event().wait(10 * threads.POLL_S)  # long enough for a worker to start the turn
     assert close_post(slow, body).startswith(b"HTTP/1.1 202 ")
     assert service.process.wait(30) == 0
     engine = database.connect(settings.read({}, service.data).database_url)

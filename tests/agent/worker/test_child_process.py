@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from agent.jobs.tables import TURNS
 from agent.worker.child_process import ChildProcess
-from agent.worker.worker import WorkerConfig
+from agent.worker.threads import WorkerConfig
 from tests.agent.site import SECRETS, Site, command, make_site
 from tests.running import PROJECT, Running, new_job, new_key
 from tests.waiting import until

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from agent.jobs import journal, queue, store
 from agent.jobs.queue import Outcome
-from agent.worker import worker
+from agent.worker import threads
 from tests.agent.clock import SECOND_US, Clock
 from tests.agent.conftest import PROJECT
 from tests.agent.dripping import dripping
@@ -33,7 +33,7 @@ def test_folders_of_archived_and_unknown_jobs_are_removed(engine: sa.Engine, clo
         deep.mkdir(parents=True)
         (deep / "file").touch()
         deep.chmod(0)
-    worker._remove_folders(worker.WorkerConfig(engine, jobs, {}, 1, 10), threading.Event())
+    threads._remove_folders(threads.WorkerConfig(engine, jobs, {}, 1, 10), threading.Event())
     assert [each.name for each in jobs.iterdir()] == [ids[1]]
     (jobs / ids[1] / "tree").chmod(0o700)
 
@@ -43,7 +43,7 @@ def test_worker_that_closes_does_not_wait_for_a_forge(tmp_path: Path) -> None:
     with make_site(tmp_path) as site, dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n[", b" ") as drip:
         store_configuration(engine, site, "sh", "-c", "cat > page.md", api_base=drip.url)
         id = store.create(engine, SITE, "Write a page", None, SECOND_US).job.id
-        running = worker.Worker(worker.WorkerConfig(engine, tmp_path / "jobs", SECRETS, 1, 15))
+        running = threads.Worker(threads.WorkerConfig(engine, tmp_path / "jobs", SECRETS, 1, 15))
         running.start()
         until(lambda: drip.requests)
         running.close()
@@ -76,14 +76,14 @@ def test_worker_archives_idle_jobs_and_removes_old_ones_if_the_clock_is_trusted(
     for days in (0, 89, 91):
         id = store.create(engine, PROJECT, "Fix it", None, now_us).job.id
         store.cancel(engine, PROJECT, id, now_us)
-        store.archive(engine, PROJECT, id, now_us - days * worker.DAY_US)
+        store.archive(engine, PROJECT, id, now_us - days * threads.DAY_US)
         age_days[id] = days
         (jobs / id).mkdir(parents=True)
     idle = store.create(engine, PROJECT, "Fix it", None, now_us).job.id
     lease = queue.claim(engine, "worker", now_us, SECOND_US)
     assert lease is not None
-    queue.finish(engine, lease, Outcome(None), now_us - 31 * worker.DAY_US)
-    running = worker.Worker(worker.WorkerConfig(engine, jobs, {}, 1, 15, retention_days, lake))
+    queue.finish(engine, lease, Outcome(None), now_us - 31 * threads.DAY_US)
+    running = threads.Worker(threads.WorkerConfig(engine, jobs, {}, 1, 15, retention_days, lake))
     running.start()
     until(lambda: not list(jobs.iterdir()))  # the folders are removed after the jobs
     running.close()
