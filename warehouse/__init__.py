@@ -12,6 +12,7 @@ In the order data passes:
 - `hotlog`: accepted hits that wait for the lake.
 - `integrity`: checks that the stores are complete and agree with each other.
 - `query`: snapshots of the lake and the hot log, the views report, and the owner's SQL.
+- `rollups`: counts of each month in Parquet files, derived from `hits`.
 - `report`: reports of page views: views of each path, breakdowns, series and the coverage of the sources.
 - `maintenance`: load, compact, erase, recount, reclassify and recover.
 - `doctor`: check of every invariant on the stored data.

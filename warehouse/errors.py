@@ -35,6 +35,10 @@ class BatchDamaged(WarehouseError):
     """The content of a waiting batch does not match its checksum."""
 
 
+class RollupDamaged(WarehouseError):
+    """A rollup cannot be read. Readers count from `hits` instead."""
+
+
 class LakeBusy(WarehouseError):
     """Another process held the lake's lock for longer than the caller waits."""
 

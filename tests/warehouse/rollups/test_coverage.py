@@ -1,0 +1,146 @@
+"""A reader uses a day of a rollup only if its snapshot has all files that the rollup counts for the day."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from warehouse.errors import RollupDamaged
+from warehouse.lake.delta_table import File
+from warehouse.rollups import coverage
+
+
+def hits_file(day: str, name: str, rows: int = 10) -> File:
+    return File(f"/lake/hits/date={day}/{name}", day, 1_000, rows)
+
+
+A, B, C = hits_file("2026-09-01", "a"), hits_file("2026-09-02", "b"), hits_file("2026-09-02", "c", 30)
+OCTOBER = hits_file("2026-10-01", "a")
+
+
+def write(root: Path, name: str, files: Sequence[File]) -> Path:
+    """Write a rollup whose Parquet files have some bytes, and return its folder."""
+    month = files[0].partition[:7]
+    folder = coverage.month_folder(root, month) / name
+    folder.mkdir(parents=True)
+    for parquet in coverage.PARQUET:
+        (folder / parquet).write_bytes(b"some bytes")
+    (folder / coverage.COVERAGE).write_bytes(msgspec.json.encode(coverage.record_of(month, files, folder)))
+    return folder
+
+
+def used(root: Path, files: Sequence[File]) -> tuple[list[tuple[str, list[str], bool]], list[File]]:
+    """Return the folder, days and `is_whole` of each part that `choose` returns, and the uncovered files."""
+    chosen = coverage.choose(root, files)
+    return [(p.rollup.folder.name, sorted(p.days), p.is_whole) for p in chosen.parts], list(chosen.uncovered)
+
+
+def test_lake_without_rollups_has_only_uncovered_files(tmp_path: Path) -> None:
+    assert used(tmp_path, [B, A]) == ([], [A, B])
+
+
+def test_rollup_of_all_files_covers_them(tmp_path: Path) -> None:
+    folder = write(tmp_path, "one", [A, B, C])
+    assert used(tmp_path, [C, B, A]) == ([("one", ["2026-09-01", "2026-09-02"], True)], [])
+    (part,) = coverage.choose(tmp_path, [A, B, C]).parts
+    assert part.rollup == coverage.Rollup(
+        "2026-09", folder, {"2026-09-01": frozenset({"a"}), "2026-09-02": frozenset({"b", "c"})}, 50
+    )
+    assert part.rollup.paths == folder / "paths.parquet"
+    assert part.rollup.days == folder / "days.parquet"
+    assert part.rollup.dimensions == folder / "dimensions.parquet"
+
+
+def test_new_file_of_a_valid_day_is_uncovered(tmp_path: Path) -> None:
+    write(tmp_path, "one", [A, B])
+    assert used(tmp_path, [A, B, C]) == ([("one", ["2026-09-01", "2026-09-02"], True)], [C])
+
+
+def test_day_with_a_replaced_file_is_uncovered_entirely(tmp_path: Path) -> None:
+    write(tmp_path, "one", [A, B, C])
+    new = hits_file("2026-09-02", "new", 10)
+    assert used(tmp_path, [A, C, new]) == ([("one", ["2026-09-01"], False)], [C, new])
+
+
+def test_day_that_was_deleted_is_not_valid(tmp_path: Path) -> None:
+    write(tmp_path, "one", [A, B, C])
+    assert used(tmp_path, [A]) == ([("one", ["2026-09-01"], False)], [])
+
+
+def test_rollup_without_a_valid_day_is_not_used(tmp_path: Path) -> None:
+    write(tmp_path, "one", [A])
+    assert used(tmp_path, [B]) == ([], [B])
+
+
+def test_file_of_another_day_with_the_same_name_is_uncovered(tmp_path: Path) -> None:
+    write(tmp_path, "one", [A])
+    other = hits_file("2026-09-02", "a")
+    assert used(tmp_path, [A, other]) == ([("one", ["2026-09-01"], True)], [other])
+
+
+def test_rollup_that_covers_most_rows_is_used(tmp_path: Path) -> None:
+    write(tmp_path, "of two files", [A, B])
+    write(tmp_path, "of more rows", [C])
+    assert used(tmp_path, [A, B, C]) == ([("of more rows", ["2026-09-02"], True)], [A, B])
+    assert used(tmp_path, [A, B]) == ([("of two files", ["2026-09-01", "2026-09-02"], True)], [])
+
+
+def test_whole_rollup_is_preferred_to_a_partly_valid_one_of_as_many_rows(tmp_path: Path) -> None:
+    write(tmp_path, "z", [A, B])
+    write(tmp_path, "a", [A])
+    assert used(tmp_path, [A]) == ([("a", ["2026-09-01"], True)], [])
+
+
+def test_each_month_has_its_own_rollup(tmp_path: Path) -> None:
+    write(tmp_path, "september", [A])
+    write(tmp_path, "october", [OCTOBER])
+    parts, uncovered = used(tmp_path, [OCTOBER, A])
+    assert [name for name, _, _ in parts] == ["september", "october"]
+    assert uncovered == []
+
+
+def test_rollup_without_coverage_is_not_used(tmp_path: Path) -> None:
+    (write(tmp_path, "one", [A]) / coverage.COVERAGE).unlink()
+    assert used(tmp_path, [A]) == ([], [A])
+
+
+@pytest.mark.parametrize("name", coverage.PARQUET)
+def test_rollup_with_a_missing_file_is_damaged_and_not_used(tmp_path: Path, name: str) -> None:
+    folder = write(tmp_path, "one", [A])
+    (folder / name).unlink()
+    with pytest.raises(RollupDamaged, match=f"{name} is missing"):
+        coverage.read(folder)
+    assert used(tmp_path, [A]) == ([], [A])
+
+
+@pytest.mark.parametrize("name", coverage.PARQUET)
+def test_rollup_with_a_truncated_file_is_damaged_and_not_used(tmp_path: Path, name: str) -> None:
+    folder = write(tmp_path, "one", [A])
+    os.truncate(folder / name, 4)
+    with pytest.raises(RollupDamaged, match=f"{name} has 4 bytes, not 10"):
+        coverage.read(folder)
+    assert used(tmp_path, [A]) == ([], [A])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "cannot be read"),
+        (b'{"version": 1}', "cannot be read"),
+        (b'{"version": 2, "month": "2026-09", "rows": 1, "files": {}, "sizes": {}}', "has version 2, not 1"),
+    ],
+)
+def test_rollup_with_another_coverage_is_damaged_and_not_used(tmp_path: Path, content: bytes, message: str) -> None:
+    folder = write(tmp_path, "one", [A])
+    (folder / coverage.COVERAGE).write_bytes(content)
+    with pytest.raises(RollupDamaged, match=message):
+        coverage.read(folder)
+    assert used(tmp_path, [A]) == ([], [A])
+
+
+def test_damaged_rollup_does_not_hide_an_older_one(tmp_path: Path) -> None:
+    write(tmp_path, "one", [A])
+    (write(tmp_path, "two", [A, B]) / coverage.PATHS).unlink()
+    assert used(tmp_path, [A, B]) == ([("one", ["2026-09-01"], True)], [B])

@@ -1,0 +1,184 @@
+"""Which rollups are on the disk, and which files of `hits` they count.
+
+A rollup is a folder that is written once: `<lake>/rollups/month=YYYY-MM/<uuid>/`. Its file `coverage.json` is written
+last and names the files of `hits` that the rollup counts. Files of `hits` never change, so the counts are right for
+each snapshot that has these files. No lock is needed to read a rollup.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from warehouse.errors import RollupDamaged
+from warehouse.lake.delta_table import File
+
+FOLDER = "rollups"
+"""Name of the folder of rollups in the lake."""
+COVERAGE, PATHS, DAYS, DIMENSIONS = "coverage.json", "paths.parquet", "days.parquet", "dimensions.parquet"
+"""Names of the files in the folder of a rollup. Columns: `warehouse.rollups.schema`."""
+PARQUET = (PATHS, DAYS, DIMENSIONS)
+VERSION = 1
+"""Version of the files' layout. A rollup of another version is not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollup:
+    """A rollup of a month (YYYY-MM): its folder, the names of the files of `hits` by day, and the rows in them."""
+
+    month: str
+    folder: Path
+    files: Mapping[str, frozenset[str]]
+    rows: int
+
+    @property
+    def paths(self) -> Path:
+        return self.folder / PATHS
+
+    @property
+    def days(self) -> Path:
+        return self.folder / DAYS
+
+    @property
+    def dimensions(self) -> Path:
+        return self.folder / DIMENSIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The valid days (YYYY-MM-DD) of a rollup. `is_whole`: all of its days are valid, so its month totals are right."""
+
+    rollup: Rollup
+    days: frozenset[str]
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """At most one rollup for each month, sorted by month, and the files that none of them counts, by partition."""
+
+    parts: tuple[Part, ...]
+    uncovered: tuple[File, ...]
+
+
+class Record(msgspec.Struct, frozen=True):
+    """Content of `coverage.json`. `sizes` are the sizes of the Parquet files in bytes."""
+
+    version: int
+    month: str
+    rows: int
+    files: dict[str, list[str]]
+    sizes: dict[str, int]
+
+
+def choose(root: Path, files: Sequence[File]) -> Coverage:
+    """Return the rollups to use for a snapshot with these files of `hits`, one a month: that which counts most rows.
+
+    A day of a rollup is valid if the snapshot has all files that the rollup counts for the day. Rollups that cannot be
+    read are ignored.
+
+    The result may be cached by the snapshot's files and `written_key`: a rollup is removed `delta_table.GRACE_H` hours
+    after a newer one was written.
+    """
+    by_day: defaultdict[str, dict[str, File]] = defaultdict(dict)
+    for file in files:
+        by_day[file.partition][_name(file)] = file
+    parts = []
+    for month in sorted({day[:7] for day in by_day}):
+        candidates = [part for rollup in list_rollups(root, month) if (part := _valid(rollup, by_day)).days]
+        if candidates:
+            parts.append(
+                max(candidates, key=lambda part: (_rows(part, by_day), part.is_whole, part.rollup.folder.name))
+            )
+    covered = {(day, name) for part in parts for day in part.days for name in part.rollup.files[day]}
+    uncovered = (file for file in files if (file.partition, _name(file)) not in covered)
+    return Coverage(tuple(parts), tuple(sorted(uncovered, key=lambda file: (file.partition, file.path))))
+
+
+def written_key(root: Path) -> int:
+    """Return a number that changes after each rollup that is written; 0 before the first."""
+    try:
+        return (root / FOLDER).stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def list_rollups(root: Path, month: str) -> Iterator[Rollup]:
+    """Yield the rollups of a month (YYYY-MM) that can be read, in no particular order."""
+    for folder in list_folders(root, month):
+        with suppress(RollupDamaged, FileNotFoundError):
+            yield read(folder)
+
+
+def list_folders(root: Path, month: str) -> list[Path]:
+    """Return the folders of a month, including those without a `coverage.json`."""
+    with suppress(FileNotFoundError), os.scandir(month_folder(root, month)) as entries:
+        return [Path(entry.path) for entry in entries if entry.is_dir()]
+    return []
+
+
+def list_months(root: Path) -> list[str]:
+    """Return the months (YYYY-MM) that have a folder, in order."""
+    with suppress(FileNotFoundError), os.scandir(root / FOLDER) as entries:
+        return sorted(entry.name.removeprefix("month=") for entry in entries if entry.name.startswith("month="))
+    return []
+
+
+def month_folder(root: Path, month: str) -> Path:
+    return root / FOLDER / f"month={month}"
+
+
+def read(folder: Path) -> Rollup:
+    """Return the rollup in a folder.
+
+    Raises:
+        FileNotFoundError: the folder has no `coverage.json`: the rollup is being written, or its writer was killed.
+        RollupDamaged: `coverage.json` is malformed or of another version; or a Parquet file is missing or has another
+            size.
+    """
+    try:
+        record = msgspec.json.decode((folder / COVERAGE).read_bytes(), type=Record)
+    except msgspec.DecodeError as error:
+        raise RollupDamaged(f"{folder / COVERAGE} cannot be read: {error}") from None
+    if record.version != VERSION:
+        raise RollupDamaged(f"{folder / COVERAGE} has version {record.version}, not {VERSION}")
+    for name in PARQUET:
+        if fault := _fault(folder / name, record.sizes.get(name)):
+            raise RollupDamaged(fault)
+    return Rollup(record.month, folder, {day: frozenset(names) for day, names in record.files.items()}, record.rows)
+
+
+def record_of(month: str, files: Iterable[File], folder: Path) -> Record:
+    """Return the content of `coverage.json` for a rollup that counts these files. Its Parquet files are complete."""
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    rows = 0
+    for file in sorted(files, key=lambda file: (file.partition, file.path)):
+        names[file.partition].append(_name(file))
+        rows += file.rows
+    return Record(VERSION, month, rows, dict(names), {name: (folder / name).stat().st_size for name in PARQUET})
+
+
+def _fault(path: Path, size: int | None) -> str | None:
+    try:
+        actual = path.stat().st_size
+    except FileNotFoundError:
+        return f"{path} is missing"
+    return None if actual == size else f"{path} has {actual} bytes, not {size}"
+
+
+def _valid(rollup: Rollup, by_day: Mapping[str, Mapping[str, File]]) -> Part:
+    days = frozenset(day for day, names in rollup.files.items() if names <= by_day.get(day, {}).keys())
+    return Part(rollup, days, len(days) == len(rollup.files))
+
+
+def _rows(part: Part, by_day: Mapping[str, Mapping[str, File]]) -> int:
+    return sum(by_day[day][name].rows for day in part.days for name in part.rollup.files[day])
+
+
+def _name(file: File) -> str:
+    """Return the name of a file in the folder of its partition."""
+    return file.path.rpartition(os.sep)[2]

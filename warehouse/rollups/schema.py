@@ -1,0 +1,68 @@
+"""Columns of the three files of a rollup, and the dimensions that it counts.
+
+The path id of a row of `paths.parquet` is its index among the rows of its project, so that ids have the order of paths.
+"""
+
+import pyarrow as pa
+
+TRAFFIC = ("human", "ai", "bot")
+"""Values of `hits.traffic`."""
+SOURCES = ("beacon", "server", "log")
+"""Values of `hits.source`. A rollup stores the index of a source."""
+QUARTER_S = 900
+"""Length of a quarter of an hour, in seconds."""
+QUARTER = f"((epoch_us(ts) - epoch_us(date::TIMESTAMP)) // {QUARTER_S * 1_000_000})::INTEGER::VARCHAR"
+
+DIMENSION_VALUES = {
+    "total": "NULL::VARCHAR",
+    "referrerHost": "referrer_host",
+    "utmSource": "utm_source",
+    "browser": "browser",
+    "os": "os",
+    "device": "device",
+    "format": "format",
+    "status": "status::VARCHAR",
+    "rule": "rule",
+    "quarter": QUARTER,
+}
+"""SQL expression of a dimension's value over the columns of `hits`, by the name of the dimension.
+
+`total` has one value, null. `quarter` is the quarter of an hour of the UTC day, "0" to "95".
+"""
+DIMENSION_KEY = ("source", "traffic", "agent", "operator", "purpose")
+"""Columns of `hits` by which each value of a dimension is counted, so that a report can filter by them."""
+
+PATHS = pa.schema(
+    [
+        ("project_id", pa.string()),
+        ("path", pa.string()),
+        *((f"{traffic}_{source}", pa.uint32()) for traffic in TRAFFIC for source in SOURCES),
+    ]
+)
+"""Page views of the month by path, for each traffic and source. Sorted by PATHS_ORDER; texts in the order of bytes."""
+PATHS_ORDER = ("project_id", "path")
+
+DAYS = pa.schema(
+    [
+        ("project_id", pa.string()),
+        ("day", pa.uint8()),  # of the month
+        ("path_id", pa.uint32()),
+        ("source", pa.uint8()),  # index in SOURCES
+        *((traffic, pa.uint32()) for traffic in TRAFFIC),
+    ]
+)
+"""Page views by day, path and source. Sorted by DAYS_ORDER."""
+DAYS_ORDER = ("project_id", "day", "path_id", "source")
+
+DIMENSIONS = pa.schema(
+    [
+        ("project_id", pa.string()),
+        ("dimension", pa.string()),
+        ("day", pa.uint8()),  # of the month
+        ("value", pa.string()),
+        *((name, pa.string()) for name in DIMENSION_KEY),
+        ("views", pa.uint32()),
+    ]
+)
+"""Page views by day and value of each dimension. Sorted by DIMENSIONS_ORDER; null comes last."""
+DIMENSIONS_ORDER = ("project_id", "dimension", "day", "value", *DIMENSION_KEY)
