@@ -70,6 +70,16 @@ class InvalidSql(WarehouseError):
     """A query is not a single SELECT, or is not valid SQL of DuckDB."""
 
 
+class TooManyBuckets(WarehouseError):
+    """A series has more buckets than the limit."""
+
+    def __init__(self, interval: str, limit: int) -> None:
+        super().__init__(
+            f"the range has more than {limit:,} buckets of one {interval}, the limit of a series: "
+            "choose a longer interval or a shorter range"
+        )
+
+
 class StagedTooLong(WarehouseError):
     """Staged files are so old that a vacuum may have deleted them before a batch named them."""
 
