@@ -40,7 +40,7 @@ class Folder:
         return ran.stderr
 
     def counts(self) -> tuple[int, int]:
-        answer = self.json("sql", COUNT)
+        [answer] = self.json("sql", COUNT)
         return answer["hits"], answer["views"]
 
     def copy(self, name: str) -> None:

@@ -238,7 +238,7 @@ def test_table_that_broke_beside_a_missing_hot_log_is_listed_first_and_then_the_
 def test_missing_lake_can_be_read_once_its_loss_is_accepted(folder: Folder) -> None:
     shutil.rmtree(folder.data / "lake")
     folder.json("recover", "--accept-loss")
-    assert folder.json("sql", "SELECT count(*) AS hits FROM hits") == {"hits": 0}
+    assert folder.json("sql", "SELECT count(*) AS hits FROM hits") == [{"hits": 0}]
     assert [finding["fault"] for finding in folder.json("doctor") if finding["fault"]] == []
 
 

@@ -126,7 +126,7 @@ def test_sql_prints_json_csv_or_a_table_and_refuses_other_statements(start: Call
     running = start()
     running.post({"path": "/a", "userAgent": GPTBOT})
     query = "SELECT agent, sum(views) AS views FROM daily_views GROUP BY agent"
-    assert running.run("sql", query).stdout == '{"agent":"GPTBot","views":1}\n'
+    assert running.run("sql", query).stdout == '[{"agent":"GPTBot","views":1}]\n'
     assert running.run("sql", query, "--format", "csv").stdout == '"agent","views"\n"GPTBot",1\n'
     assert "GPTBot" in running.run("sql", query, "--format", "table").stdout
     refused = running.run("sql", "DROP VIEW hits")

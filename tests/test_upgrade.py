@@ -38,7 +38,8 @@ class Older:
 
     def human(self) -> int:
         """Return the views by people in files and in waiting hits."""
-        return int(self.run("sql", "SELECT sum(views) AS human FROM daily_views")["human"])
+        [row] = self.run("sql", "SELECT sum(views) AS human FROM daily_views")
+        return int(row["human"])
 
 
 @pytest.fixture(params=ARCHIVES, ids=lambda path: path.name)

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from api import data_folder
-from api.cli.output import ERR, OUT, show, table
+from api.cli.output import ERR, OUT, rows_format, show, show_rows, table
 from api.settings import Settings
 from ingest.classification.classifier import RULESET
 from ingest.hits.row import classify_user_agents
@@ -177,15 +177,16 @@ def retention(settings: Settings, yes: bool) -> None:
 
 
 @click.command("doctor")
+@rows_format
 @click.pass_obj
-def doctor_(settings: Settings) -> None:
+def doctor_(settings: Settings, form: str | None) -> None:
     """Check the data, and list each invariant that is violated.
 
     The exit status is 1 if an invariant is violated. The command may run beside a service.
     """
     data_folder.require_hot_log(settings)
     findings = list(doctor.examine(settings.hot_log, settings.lake, settings.run / "spill", LOCK_WAIT_S))
-    show(findings, _findings_table(findings))
+    show_rows(findings, _findings_table(findings), form)
     if any(finding.fault for finding in findings):
         sys.exit(1)
 

@@ -1,7 +1,7 @@
 """The output of a command: tables on a terminal, JSON when piped."""
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -27,25 +27,67 @@ _REPLACEMENTS = {code: chr(0x2400 + code) for code in range(32) if chr(code) != 
 _JSON = msgspec.json.Encoder(decimal_format="number", enc_hook=str)
 
 
-def show(result: Any, text: Any) -> None:
+def rows_option(*more: str, default: str = "table on a terminal, json when piped") -> Callable[[Any], Any]:
+    """Return the decorator that adds the option --format to a command that prints rows, as the argument `form`.
+
+    `more` are the formats beside `table`, `json` and `ndjson`. `default` is for the help.
+    """
+    forms = click.Choice(("table", "json", "ndjson", *more))
+    text = f"json is one array of rows, ndjson one line per row. [default: {default}]"
+    return click.option("--format", "form", type=forms, help=text)
+
+
+rows_format = rows_option()
+"""Decorator of most commands that print rows: it adds the option --format."""
+
+
+def chosen_form(form: str | None) -> str:
+    """Return the format of a command's output: that of its option, else `table` on a terminal and `json` when piped."""
+    return form or ("table" if sys.stdout.isatty() else "json")
+
+
+def show(result: Any, text: Any, form: str | None = None) -> None:
     """Print `text`, which may be a table, on a terminal, else `result` as one line of JSON."""
-    if sys.stdout.isatty():
+    if chosen_form(form) == "table":
         OUT.print(text)
     else:
-        click.echo(msgspec.json.encode(result))
+        click.echo(_JSON.encode(result))
+
+
+def show_rows(rows: Sequence[Any], text: Any, form: str | None) -> None:
+    """Print rows in the format of the option --format; `text` is printed as the `table`."""
+    if chosen_form(form) == "table":
+        OUT.print(text)
+    else:
+        write_json([rows], chosen_form(form))
+
+
+def write_json(batches: Iterable[Iterable[Any]], form: str) -> None:
+    """Write rows to standard output, batch by batch, as one array (`json`) or one line each (`ndjson`).
+
+    The array has one line per row, too. Nothing is written before the first row is known.
+    """
+    is_array = form == "json"
+    before, after = (b"[", b"") if is_array else (b"", b"\n")
+    for batch in batches:
+        for row in batch:
+            sys.stdout.buffer.write(before + _JSON.encode(row) + after)
+            before = b",\n" if is_array else b""
+        sys.stdout.buffer.flush()
+    if is_array:
+        sys.stdout.buffer.write(b"[]\n" if before == b"[" else b"]\n")
 
 
 def write(rows: pa.RecordBatchReader, form: str) -> None:
-    """Write the rows of a query's result to standard output, in one of FORMS.
+    """Write the rows of a query's result to standard output, in a format of `sql`.
 
-    JSON is one object per line, and CSV begins with a header. A table needs all rows in memory; the other forms are
-    written batch by batch.
+    CSV begins with a header. A table needs all rows in memory; the other formats are written batch by batch.
 
     Raises:
-        pa.ArrowException: the form cannot represent the type of a column, or a value.
-        click.ClickException: two columns have the same name, and the form would lose one of them.
+        pa.ArrowException: the format cannot represent the type of a column, or a value.
+        click.ClickException: two columns have the same name, and the format would lose one of them.
     """
-    if form in ("json", "parquet"):
+    if form in ("json", "ndjson", "parquet"):
         _refuse_duplicates(rows.schema.names)
     _WRITE[form](rows)
 
@@ -55,10 +97,8 @@ def _write_table(rows: pa.RecordBatchReader) -> None:
     OUT.print(result_table(_flat(whole), OUT.width) if whole.num_rows else "no rows")
 
 
-def _write_json(rows: pa.RecordBatchReader) -> None:
-    for batch in rows:
-        lines = map(_JSON.encode, _flat(_table(batch), _is_text_in_json).to_pylist())
-        sys.stdout.buffer.writelines(line + b"\n" for line in lines)
+def _json_rows(rows: pa.RecordBatchReader) -> Iterable[list[dict[str, Any]]]:
+    return (_flat(_table(batch), _is_text_in_json).to_pylist() for batch in rows)
 
 
 def _write_csv(rows: pa.RecordBatchReader) -> None:
@@ -75,8 +115,13 @@ def _write_parquet(rows: pa.RecordBatchReader) -> None:
             writer.write_batch(batch)
 
 
-_WRITE = {"table": _write_table, "csv": _write_csv, "json": _write_json, "parquet": _write_parquet}
-FORMS = tuple(_WRITE)
+_WRITE: dict[str, Callable[[pa.RecordBatchReader], None]] = {
+    "table": _write_table,
+    "json": lambda rows: write_json(_json_rows(rows), "json"),
+    "ndjson": lambda rows: write_json(_json_rows(rows), "ndjson"),
+    "csv": _write_csv,
+    "parquet": _write_parquet,
+}
 
 
 def _refuse_duplicates(names: list[str]) -> None:

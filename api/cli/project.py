@@ -10,7 +10,7 @@ from agent.git import workspace
 from agent.jobs import configuration, store
 from api import cache, data_folder, keys
 from api.cli import agent
-from api.cli.output import ERR, show, table
+from api.cli.output import ERR, rows_format, show, show_rows, table
 from api.control_database import created, opened
 from api.keys import Key, Scope
 from api.settings import Settings
@@ -73,12 +73,13 @@ def set_origins(settings: Settings, id: str, origins: tuple[str, ...]) -> None:
 
 
 @project.command("list")
+@rows_format
 @click.pass_obj
-def list_projects(settings: Settings) -> None:
+def list_projects(settings: Settings, form: str | None) -> None:
     """List all projects."""
     listed = projects.list_all(opened(settings))
     rows = ((each.id, ", ".join(each.origins), _day(each.created_s)) for each in listed)
-    show([_public(each) for each in listed], table(("project", "origins", "created"), rows))
+    show_rows([_public(each) for each in listed], table(("project", "origins", "created"), rows), form)
 
 
 def _public(project: Project) -> dict[str, object]:
@@ -146,8 +147,9 @@ def create_key(settings: Settings, project_id: str, name: str, scope: Scope, exp
 
 @key.command("list")
 @click.argument("project_id", metavar="[PROJECT]", required=False)
+@rows_format
 @click.pass_obj
-def list_keys(settings: Settings, project_id: str | None) -> None:
+def list_keys(settings: Settings, project_id: str | None, form: str | None) -> None:
     """List the keys of one project, or of all."""
     engine = opened(settings)
     if project_id is not None:
@@ -166,7 +168,8 @@ def list_keys(settings: Settings, project_id: str | None) -> None:
         )
         for each in listed
     )
-    show(listed, table(("id", "project", "name", "scope", "created", "expires", "last used", "state"), rows))
+    columns = ("id", "project", "name", "scope", "created", "expires", "last used", "state")
+    show_rows(listed, table(columns, rows), form)
 
 
 @key.command("revoke")

@@ -8,7 +8,7 @@ import click
 from rich.table import Table
 
 from api import data_folder
-from api.cli.output import ERR, show, table
+from api.cli.output import ERR, rows_format, show_rows, table
 from api.server import service_lock
 from api.settings import Settings
 from ingest.hotlog import deduplication
@@ -28,8 +28,9 @@ LOCK_WAIT_S = 300.0
 @click.command("recover")
 @click.option("--accept-loss", is_flag=True, help="Continue without the listed data.")
 @click.option("--another-node", is_flag=True, help="Add this machine to those that write into the lake.")
+@rows_format
 @click.pass_obj
-def recover(settings: Settings, accept_loss: bool, another_node: bool) -> None:
+def recover(settings: Settings, accept_loss: bool, another_node: bool, form: str | None) -> None:
     """List lost data after a store was lost or damaged.
 
     A store is the hot log, the control database or a table of the lake. A store that is older than the others counts as
@@ -39,9 +40,9 @@ def recover(settings: Settings, accept_loss: bool, another_node: bool) -> None:
     data_folder.require(settings)
     losses = recovery.losses(settings.hot_log, settings.lake, settings.database_url)
     if not losses:
-        show([], "nothing is lost")
+        show_rows([], "nothing is lost", form)
         return
-    show(losses, _losses_table(losses))
+    show_rows(losses, _losses_table(losses), form)
     if not accept_loss:
         ERR.print(
             "nothing was changed; to go on without the lost data, run readership recover --accept-loss", soft_wrap=True

@@ -1,15 +1,16 @@
 """The commands that read: `classify`, `sql` and `files`."""
 
 import sys
-from typing import Any
+from collections.abc import Iterator
 
 import click
 import msgspec
 import pyarrow as pa
+from rich.table import Table
 
 from api import data_folder
 from api.cli import output
-from api.routes.classify import classified
+from api.routes.classify import Classified, classified
 from api.settings import Settings
 from warehouse.lake.delta_table import TABLES
 from warehouse.plural import counted
@@ -19,20 +20,37 @@ from warehouse.query.table_files import TableFiles
 
 @click.command("classify")
 @click.argument("user_agent", required=False)
-def classify_(user_agent: str | None) -> None:
+@output.rows_format
+def classify_(user_agent: str | None, form: str | None) -> None:
     """Classify a user agent, or each line of standard input.
 
-    Prints one line of JSON for each user agent: traffic, agent, operator, purpose and the rule that matched.
+    Prints the traffic, agent, operator, purpose and the rule that matched. The result of one user agent is an object in
+    JSON; the results of standard input are rows, each printed as soon as its line is read.
     """
-    for each in [user_agent] if user_agent is not None else _lines():
-        click.echo(msgspec.json.encode(classified(each)))
+    if user_agent is not None:
+        one = classified(user_agent)
+        output.show(one, _classified_table([one]), form)
+    elif output.chosen_form(form) == "table":
+        output.OUT.print(_classified_table([classified(line) for line in _lines()]))
+    else:
+        output.write_json(([classified(line)] for line in _lines()), output.chosen_form(form))
+
+
+def _lines() -> Iterator[str]:
+    for line in sys.stdin.buffer:
+        yield line.rstrip(b"\r\n").decode(errors="replace")
+
+
+def _classified_table(rows: list[Classified]) -> Table:
+    columns = ("user agent", "traffic", "agent", "operator", "purpose", "rule")
+    return output.table(
+        columns, (["" if cell is None else cell for cell in msgspec.structs.astuple(row)] for row in rows)
+    )
 
 
 @click.command("sql")
 @click.argument("query", metavar="QUERY")
-@click.option(
-    "--format", "form", type=click.Choice(output.FORMS), help="[default: table on a terminal, json when piped]"
-)
+@output.rows_option("csv", "parquet")
 @click.pass_obj
 def sql_(settings: Settings, query: str, form: str | None) -> None:
     """Query hits, daily_views and agents in DuckDB's SQL.
@@ -40,7 +58,7 @@ def sql_(settings: Settings, query: str, form: str | None) -> None:
     The query is a single SELECT, DESCRIBE, SHOW or SUMMARIZE. Its result includes the hits that wait in the hot log.
     Sum the column views of daily_views instead of counting its rows: a day may have several rows for one path.
     """
-    chosen = form or ("table" if sys.stdout.isatty() else "json")
+    chosen = output.chosen_form(form)
     if chosen == "parquet" and sys.stdout.isatty():
         raise click.UsageError("Parquet is binary: send it to a file, as in > answer.parquet")
     data_folder.require(settings)
@@ -53,26 +71,17 @@ def sql_(settings: Settings, query: str, form: str | None) -> None:
         ) from None
 
 
-def _lines() -> Any:
-    for line in sys.stdin.buffer:
-        yield line.rstrip(b"\r\n").decode(errors="replace")
-
-
 @click.command("files")
 @click.argument("table", type=click.Choice([spec.name for spec in TABLES]))
 @click.option("--sql", "is_sql", is_flag=True, help="Print an expression for DuckDB: read_parquet([...]).")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("json", "ndjson")),
-    help="Print path, partition, size and rows of each file as JSON.",
-)
+@output.rows_option(default="one path per line")
 @click.pass_obj
 def files_(settings: Settings, table: str, is_sql: bool, form: str | None) -> None:
     """List the Parquet files of a table.
 
-    Prints one path per line; the list is valid for an hour. Do not read all files of the folder: it also contains files
-    that compaction has replaced. A warning on standard error counts the hits that are still in the hot log.
+    Prints one path per line; every --format adds the partition, the size in bytes and the number of rows. The list is
+    valid for an hour. Do not read all files of the folder: it also contains files that compaction has replaced. A
+    warning on standard error counts the hits that are still in the hot log.
     """
     if is_sql and form:
         raise click.UsageError("use either --sql or --format")
@@ -81,16 +90,13 @@ def files_(settings: Settings, table: str, is_sql: bool, form: str | None) -> No
     _warn(table, listing)
     if is_sql and not listing.files:
         raise click.ClickException(f"table {table} has no files yet; run readership flush if hits wait in the hot log")
-    click.echo(_listing(listing, is_sql, form), nl=False)
-
-
-def _listing(listing: TableFiles, is_sql: bool, form: str | None) -> bytes:
     if is_sql:
-        return engine.parquet_by_name(listing.files).encode() + b"\n"
-    if form == "json":
-        return msgspec.json.encode(listing.files) + b"\n"
-    lines = map(msgspec.json.encode, listing.files) if form else (file.path.encode() for file in listing.files)
-    return b"".join(line + b"\n" for line in lines)
+        click.echo(engine.parquet_by_name(listing.files))
+    elif form:
+        rows = ((file.path, file.partition, file.size, file.rows) for file in listing.files)
+        output.show_rows(listing.files, output.table(("path", "partition", "size", "rows"), rows), form)
+    else:
+        click.echo("".join(f"{file.path}\n" for file in listing.files), nl=False)
 
 
 def _warn(table: str, listing: TableFiles) -> None:

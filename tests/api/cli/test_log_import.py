@@ -69,7 +69,7 @@ def test_dry_run_prints_the_result_of_an_import_and_stores_nothing(data: Path) -
     file = str(SAMPLE / "access.log")
     dry = result(call(data, "import", PROJECT, file, "--dry-run"))
     assert dry["dry_run"] is True
-    assert result(call(data, "sql", "SELECT count(*) AS hits FROM hits")) == {"hits": 0}
+    assert result(call(data, "sql", "SELECT count(*) AS hits FROM hits")) == [{"hits": 0}]
     done = result(call(data, "import", PROJECT, file))
     for differing in ("dry_run", "seconds", "lines_per_s"):
         del dry[differing], done[differing]

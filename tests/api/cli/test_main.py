@@ -39,11 +39,13 @@ def test_command_prints_a_table_on_a_terminal(data: Path) -> None:
 
 
 def test_reader_of_standard_output_may_end_early(tmp_path: Path) -> None:
-    """Run the equivalent of `readership classify < user_agents | head -1`."""
+    """Run the equivalent of `readership classify --format ndjson < user_agents | head -1`."""
     agents = tmp_path / "agents"
     agents.write_text(20_000 * f"{FIREFOX}\n")
     with agents.open("rb") as lines:
-        classify = subprocess.Popen([COMMAND, "classify"], stdin=lines, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        classify = subprocess.Popen(
+            [COMMAND, "classify", "--format", "ndjson"], stdin=lines, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
     assert classify.stdout is not None
     assert json.loads(classify.stdout.readline())["traffic"] == "human"
     classify.stdout.close()

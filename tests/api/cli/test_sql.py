@@ -53,7 +53,7 @@ def test_notebook_sees_each_acknowledged_hit_of_a_running_service(service: Runni
 
 
 def test_agents_are_those_of_the_classifier(service: Running) -> None:
-    assert [json.loads(line) for line in printed(service, "FROM agents", "json").splitlines()] == known_agents()
+    assert json.loads(printed(service, "FROM agents", "json")) == known_agents()
     assert pq.read_table(service.data / "lake" / "agents.parquet").to_pylist() == known_agents()
 
 
@@ -97,7 +97,9 @@ def test_result_without_rows_is_printed_as_no_rows(service: Running) -> None:
 def test_csv_and_json_distinguish_null_from_an_empty_string(service: Running) -> None:
     question = "SELECT '' AS e, NULL AS n, [1, 2] AS l, to_days(2) + to_seconds(3661) AS i, 2.50::DECIMAL(9, 2) AS d"
     assert printed(service, question, "csv").splitlines()[1] == '"",,"[1,2]","2 days 1:01:01",2.50'
-    assert printed(service, question, "json") == '{"e":"","n":null,"l":[1,2],"i":"2 days 1:01:01","d":2.50}\n'
+    row = '{"e":"","n":null,"l":[1,2],"i":"2 days 1:01:01","d":2.50}'
+    assert printed(service, question, "json") == f"[{row}]\n"
+    assert printed(service, question, "ndjson") == f"{row}\n"
 
 
 def test_parquet_has_the_types_of_the_result(service: Running, tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ def test_parquet_has_the_types_of_the_result(service: Running, tmp_path: Path) -
     assert pq.read_metadata(file).num_rows == len(known_agents())
 
 
-@pytest.mark.parametrize("form", ["json", "csv", "parquet"])
+@pytest.mark.parametrize("form", ["json", "ndjson", "csv", "parquet"])
 def test_long_result_is_written_in_batches(service: Running, tmp_path: Path, form: str) -> None:
     """Write 576 MB of text with at most 250 MB more memory than one row needs."""
     question = "SELECT i, repeat(md5(i::VARCHAR), 60) AS text FROM range({}) AS t (i)"
@@ -141,7 +143,7 @@ def test_type_that_parquet_lacks_is_an_error_that_names_the_cast(service: Runnin
     assert "CAST the column AS VARCHAR" in refused.stderr
 
 
-@pytest.mark.parametrize("form", ["table", "csv", "json"])
+@pytest.mark.parametrize("form", ["table", "csv", "json", "ndjson"])
 @pytest.mark.parametrize(
     "time",
     [
@@ -162,12 +164,12 @@ def test_time_outside_the_years_1_to_9999_is_refused_in_one_line(service: Runnin
 
 def test_time_is_printed_in_nanoseconds(service: Running) -> None:
     question = "SELECT '2020-01-01 00:00:00.123456789'::TIMESTAMP_NS AS fine"
-    for form in ("table", "csv", "json"):
+    for form in ("table", "csv", "json", "ndjson"):
         assert "2020-01-01 00:00:00.123456789" in printed(service, question, form)
 
 
 def test_two_columns_of_one_name_are_refused_if_one_would_be_lost(service: Running) -> None:
-    for form in ("json", "parquet"):
+    for form in ("json", "ndjson", "parquet"):
         refused = service.run("sql", "SELECT 1 AS a, 2 AS a", "--format", form)
         assert (refused.returncode, refused.stdout) == (1, "")
         assert "two columns are named a: " in refused.stderr
@@ -198,7 +200,9 @@ def test_classify_takes_an_argument_or_lines_of_standard_input(data: Path) -> No
     assert one["rule"]
 
     lines = f"{gptbot}\n{FIREFOX}\r\n\ncurl/8.5.0".encode() + b"\n\xff\xfe"
-    done = subprocess.run([COMMAND, "classify"], input=lines, capture_output=True, timeout=60, check=True)
+    done = subprocess.run(
+        [COMMAND, "classify", "--format", "ndjson"], input=lines, capture_output=True, timeout=60, check=True
+    )
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [each["userAgent"] for each in lines[:4]] == [gptbot, FIREFOX, "", "curl/8.5.0"]
     assert [each["traffic"] for each in lines[:4]] == ["ai", "human", "bot", "bot"]

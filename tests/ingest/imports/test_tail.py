@@ -522,7 +522,7 @@ def test_command_ends_when_its_project_is_deleted_and_leaves_no_rows(tmp_path: P
     assert errors.decode().splitlines()[-1] == f"Error: there is no project '{PROJECT}'"
     assert _rows(data / "hot.sqlite") == 0
     query = [COMMAND, "--data", data, "sql", "SELECT count(*) AS n FROM hits", "--format", "json"]
-    assert json.loads(subprocess.run(query, check=True, capture_output=True).stdout) == {"n": 0}
+    assert json.loads(subprocess.run(query, check=True, capture_output=True).stdout) == [{"n": 0}]
 
 
 def test_command_without_a_service_loads_the_lines_that_it_reads(tmp_path: Path) -> None:
