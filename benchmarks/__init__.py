@@ -3,7 +3,9 @@
 - `measure`: medians, ratios and the record of a run.
 - `client`: an HTTP client that is faster than the server.
 - `server`: the service in a process of its own, with an additional empty endpoint.
-- `generate`, `generate_log`: a lake and an access log of generated hits.
+- `traffic`: distributions of generated hits.
+- `lake`: a lake of generated hits, of any size; does not measure.
+- `generate`, `generate_log`: a small lake through the hot log, and an access log.
 - `start`: seconds from the command to the first accepted hit.
 - `classify`: time to classify hostile user agents.
 - `recall`: recall of the classification on the labelled user agents.

@@ -1,9 +1,9 @@
-"""Run benchmarks: `python -m benchmarks [NAME...]`, all of them without a name."""
+"""Run benchmarks: `python -m benchmarks [NAME [ARGUMENT...]]`, all of them without a name."""
 
 import importlib
 import sys
 
 NAMES = ("start", "classify", "recall", "single", "batch", "import_log", "export", "jobs", "memory")
 
-for name in sys.argv[1:] or NAMES:
-    importlib.import_module(f"benchmarks.{name}").main()
+for name in sys.argv[1:2] or NAMES:
+    importlib.import_module(f"benchmarks.{name}").main(*sys.argv[2:])

@@ -1,0 +1,84 @@
+"""Generated lakes: `doctor` accepts them, and they have the shape that was asked for."""
+
+import json
+import subprocess
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks import lake
+from benchmarks.lake import Lake, Shape
+from warehouse.lake import delta_table
+from warehouse.schema import HITS_ORDER
+
+SHAPE = Shape(hits=30_000, days=40, paths=300, projects=3, end=date(2026, 10, 5))
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    target = lake.generate(tmp_path_factory.mktemp("lakes") / "lake", SHAPE)
+    lake.derive(target)
+    return target
+
+
+def readership(target: Lake, *arguments: str) -> list[dict[str, Any]]:
+    """Return the rows that a command of `readership` prints."""
+    command = [lake.COMMAND, "--data", str(target.data), *arguments]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return json.loads(output) if output.startswith("[") else [json.loads(line) for line in output.splitlines()]
+
+
+def test_doctor_finds_no_fault(generated: Lake) -> None:
+    assert not [each for each in readership(generated, "doctor") if each["fault"] is not None]
+
+
+def test_lake_has_the_hits_days_and_projects_of_its_shape(generated: Lake) -> None:
+    sql = (
+        "SELECT count(*) AS hits, count(DISTINCT date) AS days, CAST(max(date) AS VARCHAR) AS last_day,"
+        " count(DISTINCT project_id) AS projects, count(DISTINCT path) FILTER (project_id = 'bench') AS paths FROM hits"
+    )
+    expected = {"hits": 30_000, "days": 40, "last_day": "2026-10-04", "projects": 3, "paths": 300}
+    assert readership(generated, "sql", sql) == [expected]
+
+
+def test_traffic_has_its_shares_and_names(generated: Lake) -> None:
+    sql = (
+        "SELECT traffic, count(*) / 30_000 AS share, count(DISTINCT agent) AS agents,"
+        " count(DISTINCT operator) > 10 AS has_operators, count(DISTINCT purpose) > 2 AS has_purposes"
+        " FROM (FROM hits SELECT * EXCLUDE ts) GROUP BY traffic ORDER BY traffic"
+    )
+    ai, bot, human = readership(generated, "sql", sql)
+    assert [each["share"] for each in (human, ai, bot)] == pytest.approx([0.7, 0.15, 0.15], abs=0.01)
+    assert (human["agents"], ai["agents"], ai["has_operators"], ai["has_purposes"]) == (0, 40, True, True)
+    assert bot["agents"] > 80
+
+
+def test_rows_of_a_file_are_sorted(generated: Lake) -> None:
+    files = sorted((generated.data / "lake" / "hits").rglob("*.parquet"))
+    assert len(files) == SHAPE.days
+    keys = pq.read_table(files[0], columns=[*HITS_ORDER], partitioning=None).to_pylist()
+    rows = [tuple(row[name] for name in HITS_ORDER) for row in keys]
+    assert rows == sorted(rows)
+
+
+def test_large_project_has_nine_tenths_of_the_hits(generated: Lake) -> None:
+    [row] = readership(generated, "sql", "SELECT avg((project_id = 'bench')::INT) AS share FROM hits")
+    assert row["share"] == pytest.approx(0.9, abs=0.01)
+
+
+def test_lakes_of_one_shape_have_the_same_rows(generated: Lake, tmp_path: Path) -> None:
+    other = lake.generate(tmp_path / "other", SHAPE)
+    sql = "SELECT bit_xor(hash(project_id, ts, path, agent, referrer, source)) AS hash FROM hits"
+    assert readership(other, "sql", sql) == readership(generated, "sql", sql)
+
+
+def test_change_of_a_clone_does_not_change_the_original(generated: Lake, tmp_path: Path) -> None:
+    version = delta_table.open_table(generated.data / "lake", delta_table.DAILY_VIEWS_TABLE).version()
+    copy = lake.clone(lake.opened(generated.folder), tmp_path / "copy")
+    lake.derive(copy)
+    assert delta_table.open_table(copy.data / "lake", delta_table.DAILY_VIEWS_TABLE).version() > version
+    assert delta_table.open_table(generated.data / "lake", delta_table.DAILY_VIEWS_TABLE).version() == version
+    assert not [each for each in readership(copy, "doctor") if each["fault"] is not None]
