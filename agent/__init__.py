@@ -3,7 +3,7 @@
 In the order in which a prompt passes through them:
 
 - `jobs`: jobs, their turns and their webhook messages in the control database.
-- `worker`: threads and processes that run turns.
+- `worker`: the process that takes turns from the queue and runs them.
 - `git`: the repository of a job: clone, commit and push.
 - `coding_agent`: coding agents: how each one is started, and how its output is read.
 - `sandbox`: sandbox of a coding agent, and its gateway to the model server.

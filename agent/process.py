@@ -1,4 +1,4 @@
-"""Child programs with a time limit. They also end with their turn and with the worker process."""
+"""Child programs with a time limit. They also end with their turn and with their worker."""
 
 import os
 import selectors

@@ -1,8 +1,8 @@
-"""Threads and processes that run turns.
+"""Worker: a process that takes turns from the queue and runs them.
 
-- `child_process`: child process that runs a worker, started and restarted by the serving process.
-- `child_main`: main module of the child process.
-- `threads`: threads that take turns from the queue, send webhooks, and clean up after idle jobs.
+- `child_process`: worker in a child process, started and restarted by a server process.
+- `child_main`: main module of that worker.
+- `threads`: threads of a worker, which take turns from the queue, send webhooks, and clean up after idle jobs.
 - `heartbeat`: thread that renews the lease of a running turn.
 - `turn`: steps of a turn: check out, run the coding agent, commit, push, open the pull request.
 """

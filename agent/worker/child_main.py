@@ -1,4 +1,4 @@
-"""Main module of the child process of `agent.worker.child_process`: runs a worker until the command pipe ends.
+"""Main module of the worker that `agent.worker.child_process` starts. It runs until the command pipe ends.
 
 The command pipe ends when the parent closes it or dies.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.worker.child_process import STOP_CLAIMING
-from agent.worker.threads import Worker, WorkerConfig
+from agent.worker.threads import WorkerConfig, WorkerThreads
 from warehouse.control import database
 
 POLL_S = 0.2
@@ -69,7 +69,7 @@ class ToParent(logging.Handler):
 
 
 def main(commands: int) -> None:
-    """Run a worker until the command pipe ends or a signal arrives; then put its running turns back into the queue."""
+    """Run turns until the command pipe ends or a signal arrives; then put the running turns back into the queue."""
     signals: list[int] = []  # not an Event: its lock may be held by the code that the signal handler interrupts
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: signals.append(received))
@@ -77,8 +77,8 @@ def main(commands: int) -> None:
     logging.basicConfig(handlers=[ToParent(reports)], level=logging.WARNING)
     logging.getLogger("readership").setLevel(logging.INFO)
     config = _read_config(reports)
-    worker = Worker(config)
-    worker.start()
+    threads = WorkerThreads(config)
+    threads.start()
     while not signals:
         if not select.select([commands], [], [], POLL_S)[0]:
             continue
@@ -86,9 +86,9 @@ def main(commands: int) -> None:
         if not received:
             break
         if STOP_CLAIMING in received:
-            worker.stop_claiming()
-        worker.wake()
-    worker.close()
+            threads.stop_claiming()
+        threads.wake()
+    threads.close()
     config.engine.dispose()
 
 

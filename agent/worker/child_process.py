@@ -1,4 +1,4 @@
-"""Child process that runs a worker, so that agent jobs use neither the GIL nor the descriptors of the serving process.
+"""Worker in a child process, so that agent jobs use neither the GIL nor the descriptors of the server process.
 
 The child is started once the control database has a job: a service without agent jobs does not pay for it. The child
 ends when its parent ends, for whatever reason, and is restarted if it dies.
@@ -24,7 +24,7 @@ from agent.worker.threads import RETRY_S, WorkerConfig
 from warehouse.database_errors import is_temporary, reason_of
 
 WAKE, STOP_CLAIMING = b"w", b"s"
-"""Commands to the child, one byte each; see the methods of `agent.worker.threads.Worker`."""
+"""Commands to the worker, one byte each; see the methods of `agent.worker.threads.WorkerThreads`."""
 POLL_S = 1.0
 """Seconds between two polls for the first job."""
 END_S = 20.0
@@ -33,7 +33,7 @@ LOG = logging.getLogger("readership.agent")
 
 
 class ChildProcess:
-    """Handle of the child process, with the methods of `agent.worker.threads.Worker`."""
+    """Handle of a worker in a child process, with the methods of `agent.worker.threads.WorkerThreads`."""
 
     def __init__(self, config: WorkerConfig) -> None:
         self._config = config
@@ -67,7 +67,7 @@ class ChildProcess:
         if self._thread.ident is not None:
             self._thread.join(END_S)
             if self._thread.is_alive() and self._child is not None:
-                LOG.error("the process of the agent jobs did not end within %g s and is killed", END_S)
+                LOG.error("the worker of agent jobs did not end within %g s and is killed", END_S)
                 self._child.kill()
             self._thread.join()
         os.close(self._commands)
@@ -95,7 +95,7 @@ class ChildProcess:
                 if is_temporary(error):
                     LOG.warning("agent jobs wait for the control database: %s", reason_of(error))
                 else:
-                    LOG.exception("cannot start the process of the agent jobs; retrying")
+                    LOG.exception("cannot start the worker of agent jobs; retrying")
                 pause_s = RETRY_S
             if not self._is_closing:
                 self._queued.wait(pause_s)
@@ -117,7 +117,7 @@ class ChildProcess:
                 child.stdin.write(self._config_json())
             self._process_reports(child.stdout)
         if not self._is_ending:
-            LOG.error("the process of the agent jobs ended with status %d; restarting it", child.returncode)
+            LOG.error("the worker of agent jobs ended with status %d; restarting it", child.returncode)
 
     def _config_json(self) -> bytes:
         """Return the child's configuration as JSON. It contains secrets, so it is sent to standard input only."""

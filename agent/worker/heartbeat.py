@@ -30,7 +30,7 @@ class LeaseHeartbeat:
     A turn is abandoned when ABANDON_AFTER of its lease has passed since the last successful renewal was requested. The
     time is measured on this process's monotonic clock: a database that does not answer cannot report an expired lease.
 
-    `requested_s` is the monotonic time at which the lease was requested. `stopping` is set when the worker stops.
+    `requested_s` is the monotonic time at which the lease was requested. `stopping` is set when the worker ends.
     """
 
     def __init__(

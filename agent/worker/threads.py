@@ -1,7 +1,7 @@
-"""Worker: the threads of one process that take turns from the queue, send webhooks, and clean up after idle jobs.
+"""Threads of a worker, a process that takes turns from the queue, sends webhooks, and cleans up after idle jobs.
 
-Any number of processes may run a worker: the queue leases each turn to one of them. When a worker closes, it puts its
-unfinished turns back into the queue.
+Any number of workers may run: the queue leases each turn to one of them. A worker that ends puts its unfinished turns
+back into the queue.
 """
 
 import logging
@@ -38,7 +38,7 @@ RETRY_S = 5.0
 """Seconds between two attempts after an unexpected error."""
 STOP_S = 15.0
 """Seconds to wait, after a program of a turn received a SIGTERM from outside, for this process to receive one too. A
-service manager may signal all processes of a service at once, and a serving process first answers its requests."""
+service manager may signal all processes of a service at once, and a server process first answers its requests."""
 INTERNAL_ERROR = "internal error of Readership; the log of the service has the details"
 LOG = logging.getLogger("readership.agent")
 
@@ -62,8 +62,8 @@ class WorkerConfig:
     on_delivery: Callable[[webhook.Outcome], None] = lambda outcome: None
 
 
-class Worker:
-    """Thread pool that takes turns: one thread per slot, one thread for webhooks and one for cleaning up."""
+class WorkerThreads:
+    """Threads of this process: one per slot, which takes turns; one for webhooks; and one for cleaning up."""
 
     def __init__(self, config: WorkerConfig) -> None:
         self._config = config
@@ -144,7 +144,7 @@ class Worker:
         """Run the turn and return how it ended.
 
         Raises:
-            TurnStopped: the worker closes, or the turn was abandoned.
+            TurnStopped: the worker ends, or the turn was abandoned.
             LeaseLost: the turn was cancelled, or another worker has claimed it.
         """
         context = turn.TurnContext(

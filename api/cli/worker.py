@@ -7,7 +7,7 @@ import time
 import click
 from prometheus_client import start_http_server
 
-from agent.worker.threads import Worker
+from agent.worker.threads import WorkerThreads
 from api import agent_worker, data_folder, logs
 from api.control_database import opened
 from api.errors import AddressInUse
@@ -35,13 +35,13 @@ def worker(settings: Settings, metrics_port: int | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: signals.append(number))
     maintenance = Maintenance(settings)
-    agents = Worker(agent_worker.config(settings, opened(settings)))
+    threads = WorkerThreads(agent_worker.config(settings, opened(settings)))
     maintenance.start()
-    agents.start()
+    threads.start()
     LOG.info("The worker runs, data in %s", settings.data)
     while not signals:
         time.sleep(POLL_S)
-    agents.close()
+    threads.close()
     maintenance.close()
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from agent import retry
 from agent.jobs import journal, store
-from agent.worker.threads import Worker, WorkerConfig
+from agent.worker.threads import WorkerConfig, WorkerThreads
 from tests.agent.clock import SECOND_US
 from tests.agent.site import SECRETS, Site, make_site, store_configuration
 from tests.outage import way_to
@@ -93,12 +93,12 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @contextmanager
 def working(engine: sa.Engine, folder: Path, lease_s: float) -> Iterator[None]:
-    worker = Worker(WorkerConfig(engine, folder / "jobs", SECRETS, 1, lease_s))
-    worker.start()
+    threads = WorkerThreads(WorkerConfig(engine, folder / "jobs", SECRETS, 1, lease_s))
+    threads.start()
     try:
         yield
     finally:
-        worker.close()
+        threads.close()
 
 
 def create(engine: sa.Engine) -> str:

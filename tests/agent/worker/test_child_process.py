@@ -1,4 +1,4 @@
-"""Child process of a service: its start, its end with the parent, and its restart after a crash."""
+"""Worker in a child process of a service: its start, its end with the parent, and its restart after a crash."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def children(parent: int) -> list[int]:
 
 
 def workers(running: Running) -> list[int]:
-    """Return the child processes that run a worker."""
+    """Return the process ids of the workers that a service has started."""
     assert running.process is not None
     return [pid for pid in children(running.process.pid) if b"agent.worker.child_main" in _command(pid)]
 
@@ -78,9 +78,7 @@ def test_killed_child_is_restarted_and_its_turn_begins_again(site: Site) -> None
     until(lambda: "begins again, attempt 2" in site.log(id))
     until(lambda: workers(site.running) not in ([], [worker]))
     logged = [json.loads(line) for line in site.running.log.read_text().splitlines() if line.startswith("{")]
-    assert "the process of the agent jobs ended with status -9; restarting it" in [
-        line.get("message") for line in logged
-    ]
+    assert "the worker of agent jobs ended with status -9; restarting it" in [line.get("message") for line in logged]
 
 
 def test_child_of_a_killed_service_ends_and_puts_its_turn_back(site: Site) -> None:
@@ -98,7 +96,7 @@ def test_child_of_a_killed_service_ends_and_puts_its_turn_back(site: Site) -> No
     assert (turn.state, turn.attempt) == ("queued", 0)
 
 
-def test_service_counts_the_turns_of_its_child_and_logs_its_warnings(site: Site) -> None:
+def test_service_counts_the_turns_of_its_worker_and_logs_its_warnings(site: Site) -> None:
     site.configure("--webhook", "http://127.0.0.1:1/", "--webhook-secret", "env:HOOK")
     site.completed(site.create())
     counts = (
@@ -113,7 +111,7 @@ def test_service_counts_the_turns_of_its_child_and_logs_its_warnings(site: Site)
 
 
 @pytest.mark.parametrize(("slots", "expected"), [("0", 0), ("1", 1)])
-def test_child_is_started_only_with_slots_and_a_job(start: Start, slots: str, expected: int) -> None:
+def test_worker_is_started_only_with_slots_and_a_job(start: Start, slots: str, expected: int) -> None:
     running = start(READERSHIP_JOBS_AT_ONCE=slots)
     assert workers(running) == []
     id = new_job(running.data)

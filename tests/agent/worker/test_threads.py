@@ -1,4 +1,4 @@
-"""Worker: its end, and its clean-up of archived jobs and their folders."""
+"""Threads of a worker: their end, and their clean-up of archived jobs and their folders."""
 
 import threading
 import time
@@ -43,7 +43,7 @@ def test_worker_that_closes_does_not_wait_for_a_forge(tmp_path: Path) -> None:
     with make_site(tmp_path) as site, dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n[", b" ") as drip:
         store_configuration(engine, site, "sh", "-c", "cat > page.md", api_base=drip.url)
         id = store.create(engine, SITE, "Write a page", None, SECOND_US).job.id
-        running = threads.Worker(threads.WorkerConfig(engine, tmp_path / "jobs", SECRETS, 1, 15))
+        running = threads.WorkerThreads(threads.WorkerConfig(engine, tmp_path / "jobs", SECRETS, 1, 15))
         running.start()
         until(lambda: drip.requests)
         running.close()
@@ -83,7 +83,7 @@ def test_worker_archives_idle_jobs_and_removes_old_ones_if_the_clock_is_trusted(
     lease = queue.claim(engine, "worker", now_us, SECOND_US)
     assert lease is not None
     queue.finish(engine, lease, Outcome(None), now_us - 31 * threads.DAY_US)
-    running = threads.Worker(threads.WorkerConfig(engine, jobs, {}, 1, 15, retention_days, lake))
+    running = threads.WorkerThreads(threads.WorkerConfig(engine, jobs, {}, 1, 15, retention_days, lake))
     running.start()
     until(lambda: not list(jobs.iterdir()))  # the folders are removed after the jobs
     running.close()
