@@ -25,6 +25,8 @@ from warehouse.transaction import BUSY_TIMEOUT_S, transaction
 
 DELETED_BYTES, DELETED_BATCHES = 1024 * 1024, 2_000
 """Approximate size, in bytes, and maximum number of the batches that one transaction deletes."""
+ID_MAX = 2**63 - 1
+"""Highest possible batch id."""
 WAL_BYTES_MAX = 64 * 1024 * 1024
 """Size in bytes to which SQLite truncates the WAL after a checkpoint."""
 _APPEND = "INSERT INTO batches (rows, committed_s, message, checksum) SELECT ?, ?, ?, ?"
@@ -111,15 +113,16 @@ def append_staged(connection: sqlite3.Connection, staged: Staged, now_s: float) 
     connection.execute("INSERT INTO staged VALUES (?, ?)", (added.lastrowid, files))
 
 
-def above(connection: sqlite3.Connection, offset: int) -> Iterator[Batch]:
-    """Yield the batches with an id above `offset`, in order.
+def above(connection: sqlite3.Connection, offset: int, last_id: int = ID_MAX) -> Iterator[Batch]:
+    """Yield the batches with an id above `offset` and up to `last_id`, in order.
 
     Raises:
         BatchDamaged: the content of a batch does not match its checksum.
     """
     for id, message, files, checksum in connection.execute(
-        "SELECT id, message, files, checksum FROM batches LEFT JOIN staged USING (id) WHERE id > ? ORDER BY id",
-        (offset,),
+        "SELECT id, message, files, checksum FROM batches LEFT JOIN staged USING (id)"
+        " WHERE id > ? AND id <= ? ORDER BY id",
+        (offset, last_id),
     ):
         _check(connection, id, message if files is None else files, checksum)
         yield Batch(id, decode(message)) if files is None else Batch(id, _NO_ROWS, _STAGED.decode(files))

@@ -1,6 +1,7 @@
 """Snapshots of the lake and the hot log, the views report, and the owner's SQL.
 
 - `engine`: DuckDB over the lake's files: one in-process database, and a cursor for each query.
+- `hot_rows`: Hot rows in the memory of a reader.
 - `snapshot`: Consistent snapshots of both tables and the hot rows.
 - `time_range`: Time ranges, and their split into whole UTC days and partial days.
 - `result_cache`: Cache of Arrow tables, limited by the memory that they use.

@@ -15,21 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from warehouse.errors import HotLogBehind
 from warehouse.hotlog import batches, dirty_days, synced
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness, durability
 from warehouse.lake import delta_log, delta_table
+from warehouse.query.hot_rows import HotRows
 from warehouse.schema import HOT
-
-CHUNKS_MAX = 64
-"""Maximum number of Arrow chunks of the hot rows. Small chunks are slow to read, and each references the memory of its
-whole message."""
-
-PIECES_MAX = 4_096
-"""Number of batches whose rows are joined at a time. A batch of a single row uses 18 kB until its rows are joined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +71,7 @@ class SnapshotReader:
         self._hot = batches.connect(hot)
         self._node = batches.node_id(self._hot)
         self._states: dict[str, delta_table.State] = {}
-        self._columns = list(columns)
-        self._schema = pa.schema([*map(HOT.field, columns), pa.field("batch_id", pa.int64())])
-        self._rows = self._schema.empty_table()
-        self._staged: list[batches.Batch] = []
-        self._last_id = 0
+        self._hot_rows = HotRows(self._hot, columns)
 
     def take(self) -> Snapshot:
         """Return a snapshot that has each hit acknowledged before the call, once.
@@ -97,14 +86,13 @@ class SnapshotReader:
             hits, daily_views, _, dirty = now
             self._require_newest(max(hits.offset, daily_views.offset))
             offset = min(hits.offset, daily_views.offset)
-            self._rows = _above(self._rows, offset)
-            self._staged = [batch for batch in self._staged if batch.id > offset]
+            self._hot_rows.drop_through(offset)
             return Snapshot(
                 self._with_staged(delta_table.HITS_TABLE, hits),
                 self._with_staged(delta_table.DAILY_VIEWS_TABLE, daily_views),
-                _above(self._rows, hits.offset),
-                _above(self._rows, daily_views.offset),
-                self._last_id,
+                self._hot_rows.rows(hits.offset),
+                self._hot_rows.rows(daily_views.offset),
+                self._hot_rows.last_id,
                 dirty,
             )
 
@@ -112,40 +100,18 @@ class SnapshotReader:
         self._hot.close()
 
     def _require_newest(self, offset: int) -> None:
-        if offset > self._last_id and offset > (last_id := batches.last_id(self._hot)):
+        if offset > self._hot_rows.last_id and offset > (last_id := batches.last_id(self._hot)):
             raise HotLogBehind(completeness.older_message(offset, last_id))
 
     def _read(self) -> _Read:
         dirty = dirty_days.read_dirty(self._hot)
         while True:
             recorded = synced.recorded(self._hot)  # before the tables: their versions only rise
-            self._read_hot()
+            self._hot_rows.read()
             hits, daily_views = (self._refresh(spec, recorded.get(spec.name)) for spec in delta_table.TABLES)
             before, dirty = dirty, dirty_days.read_dirty(self._hot)
             if dirty == before:
-                return hits, daily_views, self._last_id, dirty.days
-
-    def _read_hot(self) -> None:
-        """Add the batches above `_last_id` to `_rows` and `_staged`. One statement is one read transaction."""
-        pieces: list[pa.RecordBatch] = []
-        joined = [self._rows]
-        staged: list[batches.Batch] = []
-        last_id = self._last_id
-        for batch in batches.above(self._hot, self._last_id):
-            last_id = batch.id
-            if batch.staged:
-                staged.append(batch)
-                continue
-            rows = batch.rows.select(self._columns)
-            pieces.append(rows.append_column("batch_id", pa.repeat(batch.id, rows.num_rows)))
-            if len(pieces) == PIECES_MAX:
-                joined.append(pa.Table.from_batches(pieces, self._schema).combine_chunks())
-                pieces.clear()
-        if pieces or len(joined) > 1:
-            read = pa.concat_tables([*joined, pa.Table.from_batches(pieces, self._schema)])
-            self._rows = read.combine_chunks() if read["batch_id"].num_chunks > CHUNKS_MAX else read
-        self._staged += staged
-        self._last_id = last_id  # last, because the next call repeats a read that failed
+                return hits, daily_views, self._hot_rows.last_id, dirty.days
 
     def _refresh(self, spec: delta_table.Spec, known: Synced | None) -> delta_table.State:
         table = self._tables[spec.name]
@@ -159,20 +125,11 @@ class SnapshotReader:
 
     def _with_staged(self, spec: delta_table.Spec, state: delta_table.State) -> delta_table.State:
         """Return the table's state with the staged files of waiting batches added."""
-        waiting = [batch for batch in self._staged if batch.id > state.offset]
-        if not waiting:
-            return state
         folder = delta_log.folder(self._tables[spec.name])
-        files = [file for batch in waiting if batch.staged for file in batch.staged.files(spec, folder)]
-        return replace(state, files=(*state.files, *files), staged=waiting[-1].id)
+        files, last = self._hot_rows.staged_files(spec, folder, state.offset)
+        return replace(state, files=(*state.files, *files), staged=last) if files else state
 
 
 def _is_overtaken(hits: delta_table.State, daily_views: delta_table.State, last_id: int, _: frozenset[str]) -> bool:
     """Return whether one table has rows that the other lacks, and that were posted after the hot rows were read."""
     return hits.offset != daily_views.offset and max(hits.offset, daily_views.offset) > last_id
-
-
-def _above(rows: pa.Table, offset: int) -> pa.Table:
-    if rows.num_rows == 0 or rows["batch_id"][0].as_py() > offset:
-        return rows
-    return rows.filter(pc.field("batch_id") > offset)

@@ -15,9 +15,9 @@ from warehouse.errors import BatchDamaged, DataIncomplete
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table
 from warehouse.maintenance import compact
-from warehouse.query import snapshot, sql_views
+from warehouse.query import hot_rows, sql_views
 from warehouse.query.report import Reports
-from warehouse.query.snapshot import CHUNKS_MAX, Snapshot, SnapshotReader
+from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST, LAST
 
 BATCHES, BATCH_ROWS = 50, 7
@@ -248,12 +248,12 @@ def test_reader_that_is_opened_later_takes_the_same_snapshot(site: Site, reader:
 
 
 def test_hot_rows_of_many_batches_are_joined(site: Site, reader: SnapshotReader) -> None:
-    for number in range(2 * CHUNKS_MAX):
+    for number in range(100):
         site.post(*some_rows(number, 1))
         reader.take()
     before_changes = reader.take().hits_hot
-    assert before_changes["event_id"].to_pylist() == [row["event_id"] for row in some_rows(0, 2 * CHUNKS_MAX)]
-    assert before_changes["path"].num_chunks <= CHUNKS_MAX
+    assert before_changes["event_id"].to_pylist() == [row["event_id"] for row in some_rows(0, 100)]
+    assert before_changes["path"].num_chunks <= 7
 
 
 def test_rows_of_another_node_are_counted_once(site: Site, reader: SnapshotReader, tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_read_that_failed_is_repeated_without_a_lost_or_repeated_batch(tmp_path:
 def test_no_batch_is_lost_when_batches_are_joined_during_the_read(
     site: Site, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    monkeypatch.setattr(snapshot, "PIECES_MAX", 3)
+    monkeypatch.setattr(hot_rows, "PIECES_MAX", 3)
     reader = SnapshotReader(site.hot_log, site.root)
     for first in (0, count):
         for row in some_rows(first, count):

@@ -1,0 +1,108 @@
+"""Hot rows in the memory of a reader: columns of the batches that the reader has read, without those it has dropped.
+
+Rows are copied out of the messages of their batches, because a slice of a message would keep the whole message in
+memory: a batch of a single row uses 18 kB until its row is copied.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from warehouse.hotlog import batches
+from warehouse.lake.delta_table import File, Spec
+from warehouse.schema import HOT
+
+PIECES_MAX = 4_096
+"""Number of batches whose rows are copied at a time."""
+
+
+class HotRows:
+    """Rows and staged files of the batches above `first_id`, in order. `last_id` is the newest batch that was read."""
+
+    def __init__(self, connection: sqlite3.Connection, columns: Sequence[str], first_id: int = 0) -> None:
+        """Read nothing yet. `columns` are those of the rows, which stay in memory; `batch_id` is added to them."""
+        self._connection = connection
+        self._columns = list(columns)
+        self._schema = pa.schema([*map(HOT.field, columns), pa.field("batch_id", pa.int64())])
+        self._chunks: tuple[pa.RecordBatch, ...] = ()
+        self._staged: tuple[batches.Batch, ...] = ()
+        self.last_id = first_id
+
+    def read(self, last_id: int = batches.ID_MAX) -> int:
+        """Add the batches above `self.last_id` and up to `last_id`, and return their number.
+
+        The batches are read by one statement, and thus in one read transaction. After an error nothing is added, and
+        the next call repeats the read.
+        """
+        pieces: list[pa.RecordBatch] = []
+        chunks, staged = self._chunks, self._staged
+        newest, count = self.last_id, 0
+        for batch in batches.above(self._connection, self.last_id, last_id):
+            newest, count = batch.id, count + 1
+            if batch.staged:
+                staged = (*staged, batch)
+                continue
+            rows = batch.rows.select(self._columns)
+            pieces.append(rows.append_column("batch_id", pa.repeat(batch.id, rows.num_rows)))
+            if len(pieces) == PIECES_MAX:
+                chunks = _appended(chunks, pieces)
+                pieces = []
+        self._chunks = _appended(chunks, pieces) if pieces else chunks
+        self._staged, self.last_id = staged, newest
+        return count
+
+    def drop_through(self, offset: int) -> None:
+        """Remove the batches up to `offset` from memory."""
+        self._staged = tuple(batch for batch in self._staged if batch.id > offset)
+        self._chunks = tuple(
+            chunk if _first_id(chunk) > offset else chunk.filter(pc.greater(chunk["batch_id"], offset))
+            for chunk in self._chunks
+            if _last_id(chunk) > offset
+        )
+
+    def rows(self, offset: int, last_id: int = batches.ID_MAX) -> pa.Table:
+        """Return the rows of the batches above `offset` and up to `last_id`, in the order of their batches."""
+        slices = (_between(chunk, offset, last_id) for chunk in self._chunks)
+        return pa.Table.from_batches([rows for rows in slices if rows.num_rows], self._schema)
+
+    def staged_files(
+        self, spec: Spec, folder: Path, offset: int, last_id: int = batches.ID_MAX
+    ) -> tuple[tuple[File, ...], int]:
+        """Return a table's staged files of the batches above `offset` and up to `last_id`, and the last such batch.
+
+        `folder` is the table's. The last batch is 0 without staged files.
+        """
+        staged = [batch for batch in self._staged if offset < batch.id <= last_id]
+        files = [file for batch in staged if batch.staged for file in batch.staged.files(spec, folder)]
+        return tuple(files), staged[-1].id if staged else 0
+
+
+def _appended(chunks: tuple[pa.RecordBatch, ...], pieces: list[pa.RecordBatch]) -> tuple[pa.RecordBatch, ...]:
+    """Return the chunks with the rows of `pieces` added.
+
+    Each chunk has more rows than the next one. The number of chunks is thus at most the logarithm to base 2 of the
+    number of rows, and a row is copied as often.
+    """
+    *before, last = (*chunks, pa.concat_batches(pieces))
+    while before and before[-1].num_rows <= last.num_rows:
+        last = pa.concat_batches([before.pop(), last])
+    return (*before, last) if last.num_rows else tuple(before)
+
+
+def _between(chunk: pa.RecordBatch, offset: int, last_id: int) -> pa.RecordBatch:
+    if _first_id(chunk) > offset and _last_id(chunk) <= last_id:
+        return chunk
+    ids = chunk["batch_id"].to_numpy()
+    start, end = ids.searchsorted([offset, last_id], side="right")
+    return chunk.slice(start, end - start)
+
+
+def _first_id(chunk: pa.RecordBatch) -> int:
+    return int(chunk["batch_id"][0].as_py())
+
+
+def _last_id(chunk: pa.RecordBatch) -> int:
+    return int(chunk["batch_id"][-1].as_py())
