@@ -80,6 +80,14 @@ class TooManyBuckets(WarehouseError):
         )
 
 
+class InvalidMoment(WarehouseError):
+    """The text of a moment is malformed, or the moment has not been reached yet."""
+
+
+class MomentExpired(WarehouseError):
+    """Rows of a moment can no longer be read."""
+
+
 class StagedTooLong(WarehouseError):
     """Staged files are so old that a vacuum may have deleted them before a batch named them."""
 

@@ -1,0 +1,119 @@
+"""Snapshots of `hits` for reports: the files of one version of the table, and the hot rows that this version lacks.
+
+A snapshot is exact because of its order, as in `warehouse.query.snapshot`: first the hot rows in one read transaction,
+then the newest version of the table. Batches up to the table's offset are then left out.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from warehouse.errors import HotLogBehind
+from warehouse.hotlog import batches, synced
+from warehouse.hotlog.synced import Synced
+from warehouse.integrity import completeness, durability
+from warehouse.lake import delta_log, delta_table
+from warehouse.lake.delta_table import HITS_TABLE, State
+from warehouse.query.hot_rows import HotRows
+from warehouse.query.moment import Moment
+
+HOT_COLUMNS = (
+    "project_id",
+    "ts",
+    "path",
+    "traffic",
+    "agent",
+    "operator",
+    "purpose",
+    "rule",
+    "browser",
+    "os",
+    "device",
+    "referrer_host",
+    "utm_source",
+    "format",
+    "status",
+    "source",
+)
+"""Columns of hot rows that reports read."""
+
+
+@dataclass(frozen=True, slots=True)
+class HitsSnapshot:
+    """The files of `hits` at a moment, staged files of hot batches included, and the hot rows that are in no file.
+
+    `hot` has HOT_COLUMNS and `batch_id`, in the order of the batches.
+    """
+
+    moment: Moment
+    files: tuple[delta_table.File, ...]
+    hot: pa.Table
+
+    @property
+    def files_key(self) -> Hashable:
+        """Return a key that is equal for two snapshots of one reader with the same files."""
+        return self.moment.version, self.moment.staged
+
+
+class HitsReader:
+    """Reader of snapshots. It reads only new hot batches, and the table's file list only after a commit.
+
+    All threads of a process may share it.
+    """
+
+    def __init__(self, hot: Path, root: Path, now: Callable[[], float] = time.time) -> None:
+        """Open the hot log and the table. `now` returns the time in seconds since 1970.
+
+        Raises:
+            DataIncomplete: see `durability.require_commits`; or the hot log is missing or older than the lake.
+        """
+        self._lock = threading.Lock()
+        self._root, self._now = root, now
+        self._table = delta_table.open_table(root, HITS_TABLE)
+        completeness.require_identity(hot, root)
+        completeness.require_newest(hot, root, [self._table])
+        self._hot = batches.connect(hot)
+        self._node = batches.node_id(self._hot)
+        self._state: State | None = None
+        self._hot_rows = HotRows(self._hot, HOT_COLUMNS)
+
+    def take(self, as_of: Moment | None = None) -> HitsSnapshot:
+        """Return the newest snapshot, which has each hit acknowledged before the call, once; or that of `as_of`.
+
+        Raises:
+            DataIncomplete: see `durability.require_commits`; or the hot log has become older than the lake.
+        """
+        with self._lock:
+            taken_us = int(self._now() * 1_000_000)  # before the reads: the moment is not older than this time
+            known = synced.recorded(self._hot).get(HITS_TABLE.name)  # before the table: its version only rises
+            self._hot_rows.read()
+            state = self._refresh(known)
+            self._require_newest(state.offset)
+            self._hot_rows.drop_through(state.offset)
+            last_id = self._hot_rows.last_id
+            files, staged = self._hot_rows.staged_files(HITS_TABLE, delta_log.folder(self._table), state.offset)
+            return HitsSnapshot(
+                Moment(state.version, last_id, staged, taken_us),
+                (*state.files, *files),
+                self._hot_rows.rows(state.offset),
+            )
+
+    def close(self) -> None:
+        self._hot.close()
+
+    def _refresh(self, known: Synced | None) -> State:
+        delta_table.refresh(self._table)
+        if self._state is None or self._state.version != self._table.version():
+            durability.require_commits(self._hot, self._root)
+            self._state = delta_table.state(self._table, HITS_TABLE, self._node)
+        actual = Synced(self._state.version, self._state.offset)
+        durability.require_synced(self._root / HITS_TABLE.name, actual, known)
+        return self._state
+
+    def _require_newest(self, offset: int) -> None:
+        if offset > self._hot_rows.last_id and offset > (last_id := batches.last_id(self._hot)):
+            raise HotLogBehind(completeness.older_message(offset, last_id))
