@@ -1,4 +1,4 @@
-"""Cross-origin resource sharing (CORS): the origins whose pages may send beacons.
+"""Cross-origin resource sharing (CORS): the origins whose pages may send beacons, and the headers that pages may read.
 
 https://fetch.spec.whatwg.org/#http-cors-protocol
 """
@@ -14,6 +14,13 @@ _PREFLIGHT = {
     "Access-Control-Allow-Headers": "Content-Type",
     "Access-Control-Max-Age": "86400",
 }
+AS_OF = "X-As-Of"
+"""Name of the header with the moment of a report."""
+EXPOSED = {"Access-Control-Expose-Headers": AS_OF}
+"""Header of a report that lets a page's script read its moment, where a proxy allows the page's origin.
+
+The service itself allows no origin to read reports, because an API key must not be in a page.
+"""
 HEADERS = ("Access-Control-Allow-Origin", *_PREFLIGHT)
 """Names of the headers of a response to a preflight request."""
 

@@ -67,6 +67,7 @@ KINDS = {
     "method-not-allowed": Kind(405, "Method not allowed", "Use a method in the `Allow` header."),
     "not-acceptable": Kind(406, "Not acceptable", "Accept one of the media types in `detail`."),
     "body-too-slow": Kind(408, "Body too slow", "Send the body faster and without long pauses; nothing was stored."),
+    "moment-expired": Kind(410, "Moment expired", "Start again with the first page, without `asOf`."),
     "body-too-large": Kind(413, "Body too large", "Send fewer hits per request; nothing was stored."),
     "unsupported-media-type": Kind(415, "Unsupported media type", "Send a media type in `detail`."),
     "idempotency-mismatch": Kind(422, "Idempotency-Key reused", "Send a new key with a new body."),
@@ -104,6 +105,10 @@ def _from_invalid_body(error: Exception) -> Problem:
 def _from_invalid_field(error: ingest.InvalidField) -> Problem:
     fault = Fault(error.reason, pointer=pointer(error.field))
     return Problem("invalid-body", str(error), [fault])
+
+
+def _from_invalid_moment(error: warehouse.InvalidMoment) -> Problem:
+    return Problem("invalid-parameter", f"asOf: {error}", [Fault(str(error), parameter="asOf")])
 
 
 def _from_overload(error: ingest.Overloaded) -> Problem:
@@ -144,6 +149,8 @@ TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
     sa.exc.TimeoutError: _from_database_error,  # no connection of the pool became free
     sqlite3.Error: _from_database_error,
     warehouse.DataIncomplete: lambda error: Problem("data-incomplete", str(error)),
+    warehouse.InvalidMoment: _from_invalid_moment,
+    warehouse.MomentExpired: lambda error: Problem("moment-expired", str(error)),
     warehouse.ProjectNotFound: lambda error: Problem("not-found", str(error)),
     agent.JobNotFound: lambda error: Problem("not-found", str(error)),
     agent.NotConfigured: lambda error: Problem("not-configured", str(error)),

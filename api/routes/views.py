@@ -218,6 +218,6 @@ curl {ADDRESS}/v1/analytics/demo/views {KEY_OPTION} \\
             ),
             NOT_MODIFIED,
         ),
-        problems="invalid-parameter unauthenticated forbidden not-acceptable data-incomplete",
+        problems="invalid-parameter unauthenticated forbidden not-acceptable moment-expired data-incomplete",
     ),
 )

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from api.http import problems
 from tests.running import Running
 from tests.waiting import until
-from warehouse.errors import DataIncomplete
+from warehouse.errors import DataIncomplete, InvalidMoment, MomentExpired
 
 
 def test_incomplete_data_is_503_without_retry_after() -> None:
@@ -21,6 +21,16 @@ def test_incomplete_data_is_503_without_retry_after() -> None:
     assert (response.status_code, body["type"]) == (503, "/docs#data-incomplete")
     assert body["detail"] == "lake/hits is at version 3, not 4"
     assert "retry-after" not in response.headers
+
+
+def test_moment_that_cannot_be_read_any_more_is_410_and_one_that_never_was_is_an_invalid_parameter() -> None:
+    request = Request({"type": "http", "headers": [], "state": {"request_id": "1"}})
+    gone = asyncio.run(problems.handle(request, MomentExpired("the moment is older than 10 minutes")))
+    assert (gone.status_code, json.loads(bytes(gone.body))["type"]) == (410, "/docs#moment-expired")
+    invalid = asyncio.run(problems.handle(request, InvalidMoment("it is in the future")))
+    body = json.loads(bytes(invalid.body))
+    assert (invalid.status_code, body["type"]) == (400, "/docs#invalid-parameter")
+    assert body["errors"] == [{"detail": "it is in the future", "parameter": "asOf"}]
 
 
 def test_permanent_database_error_is_500_with_a_traceback_in_the_log_and_a_failed_readiness(
