@@ -46,7 +46,12 @@ def lock(database: duckdb.DuckDBPyConnection, files: Iterable[File]) -> None:
 
 def parquet(files: Iterable[File]) -> str:
     """Return the table function that reads these files, partition column included. At least one file is required."""
-    names = ", ".join(_quoted(_pattern(file.path)) for file in files)
+    return parquet_at(file.path for file in files)
+
+
+def parquet_at(paths: Iterable[str]) -> str:
+    """Return the table function that reads the files at these paths, partition column included. At least one path."""
+    names = ", ".join(_quoted(_pattern(path)) for path in paths)
     return f"read_parquet([{names}], hive_partitioning = true)"
 
 

@@ -1,5 +1,8 @@
 """Reports of page views: views of each path, breakdowns, series and the coverage of the sources.
 
 - `filters`: Parameters of a report (project, time range and filters) and its result.
+- `grouping`: Groupings of page views: the SQL expressions of what breakdowns and series count by, over `hits` and over
+  rollups.
+- `hit_counts`: Counts of page views, grouped by an expression: over rollups, files of `hits` and hot rows.
 - `time_buckets`: Time buckets of a series: hours, days, weeks and months of a time zone.
 """

@@ -1,4 +1,4 @@
-"""Time buckets are contiguous, contain each instant once, and begin where the clock of the zone says."""
+"""Time buckets are contiguous, contain each instant once, and begin at the full hours and midnights of the zone."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
