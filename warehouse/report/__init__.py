@@ -4,5 +4,7 @@
 - `grouping`: Groupings of page views: the SQL expressions of what breakdowns and series count by, over `hits` and over
   rollups.
 - `hit_counts`: Counts of page views, grouped by an expression: over rollups, files of `hits` and hot rows.
+- `breakdown`: Breakdowns: page views by the values of a dimension, most views first.
 - `time_buckets`: Time buckets of a series: hours, days, weeks and months of a time zone.
+- `series`: Series: page views by time buckets, with a row of zeros for each bucket without a view.
 """
