@@ -56,6 +56,24 @@ def normalize_path(path: str) -> str:
     return normalized
 
 
+def normalize_prefix(prefix: str) -> str:
+    """Return the prefix of normalised paths in the same spelling: with a leading slash, and percent-encoded.
+
+    A trailing slash stays: `/docs/` is a prefix of `/docs/api`, but not of `/docs`.
+
+    Raises:
+        InvalidField: no normalised path begins with `prefix`.
+    """
+    if not prefix:
+        return "/"
+    _require_storable("path", prefix)
+    if _URL.match(prefix) or _QUERY_OR_FRAGMENT.search(prefix):
+        raise InvalidField("path", "is a URL, or has a query or a fragment, which no path has")
+    normalized = _encode(prefix)
+    _require_short("path", normalized)
+    return normalized
+
+
 def _require_storable(field: str, text: str) -> None:
     if not text:
         raise InvalidField(field, "must not be empty")
@@ -74,11 +92,15 @@ def _require_short(field: str, path: str) -> None:
 
 
 def _normalize(target: str) -> str:
-    path = "/" + _QUERY_OR_FRAGMENT.split(target, maxsplit=1)[0].lstrip("/")
-    path = quote(_PERCENT.sub(_normalize_escape, path), safe=_PATH_CHARACTERS)
+    path = _encode(_QUERY_OR_FRAGMENT.split(target, maxsplit=1)[0])
     while path != "/" and path.endswith(("/", _INDEX)):
         path = path.removesuffix(_INDEX).rstrip("/") or "/"
     return path
+
+
+def _encode(path: str) -> str:
+    """Return a path with one leading slash and in the normalised percent-encoding."""
+    return quote(_PERCENT.sub(_normalize_escape, "/" + path.lstrip("/")), safe=_PATH_CHARACTERS)
 
 
 def _normalize_escape(match: re.Match[str]) -> str:

@@ -10,7 +10,7 @@ from hypothesis import assume, example, given, reject, settings
 from hypothesis import strategies as st
 
 from ingest.errors import InvalidField
-from ingest.hits.url import PATH_CHARACTERS_MAX, URL_CHARACTERS_MAX, normalize_path, path_of_url
+from ingest.hits.url import PATH_CHARACTERS_MAX, URL_CHARACTERS_MAX, normalize_path, normalize_prefix, path_of_url
 
 PATHS = [
     # query and fragment
@@ -265,3 +265,31 @@ def test_segment_decodes_to_the_segment_that_was_sent(segment: str) -> None:
 def test_query_and_fragment_change_nothing(text: str, more: str) -> None:
     path = normalised(text)
     assert normalize_path(f"{path}?{more}") == normalize_path(f"{path}#{more}") == path
+
+
+@pytest.mark.parametrize(
+    ("prefix", "normalized"),
+    [
+        ("", "/"),
+        ("/", "/"),
+        ("docs", "/docs"),
+        ("/docs", "/docs"),
+        ("//docs/", "/docs/"),
+        ("/docs/index.html", "/docs/index.html"),
+        ("/caf\u00e9", "/caf%C3%A9"),
+        ("/caf%c3%a9/%7Eana", "/caf%C3%A9/~ana"),
+        ("/50%", "/50%25"),
+        ("/a*b", "/a*b"),
+    ],
+)
+def test_prefix_is_spelled_like_the_paths_that_begin_with_it(prefix: str, normalized: str) -> None:
+    assert normalize_prefix(prefix) == normalized
+    assert normalize_path(f"{prefix}x").startswith(normalized)
+
+
+@pytest.mark.parametrize(
+    "prefix", ["https://example.com/a", "/a?b", "/a#b", "/a\n", "/\ud800", "/" + PATH_CHARACTERS_MAX * "a"]
+)
+def test_prefix_of_no_path_is_rejected(prefix: str) -> None:
+    with pytest.raises(InvalidField):
+        normalize_prefix(prefix)
