@@ -1,9 +1,12 @@
-"""Query parameters. An error names every invalid parameter of the request."""
+"""Query parameters: their values, and the parameters of the list of jobs and of a job's log.
+
+An error names every invalid parameter of the request.
+"""
 
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -12,12 +15,14 @@ from starlette.requests import Request
 from agent.jobs.job import Status
 from agent.jobs.journal import PAGE_ENTRIES
 from api.http.problems import Fault, Problem
-from warehouse.query.time_range import FIRST, LAST
+from warehouse.query.time_range import LAST
 
 PARAMETERS_MAX = 20
 LIMIT_DEFAULT, LIMIT_MAX = 50, 250
 OFFSET_MAX = 2**31
 """Maximum offset of jobs and of log entries, which the database has to skip."""
+SHOWN_CHARACTERS = 40
+"""Number of characters of an invalid value that an error shows."""
 _TIME = re.compile(
     r"""
       (\d{4}-\d\d-\d\d | \d{4}-W\d\d-\d) (T\d\d(:\d\d(:\d\d([.,]\d{1,9})?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?
@@ -33,41 +38,79 @@ _NUMBER = re.compile(r"[0-9]+")
 _NUMBER_DIGITS_MAX = 18
 
 
-class ViewsQuery(NamedTuple):
-    """Parameters of the export of page views. `start` and `end` are aware datetimes in UTC; `end` is None for now."""
+class Values:
+    """The parameters of a query, and the faults that were found in them until now.
 
-    start: datetime
-    end: datetime | None
-    limit: int
-    offset: int
+    A method for a value returns its default, or None, if the parameter is missing or invalid, and records the fault.
+    """
+
+    def __init__(self, request: Request, known: Sequence[str]) -> None:
+        pairs = request.query_params.multi_items()
+        if len(pairs) > PARAMETERS_MAX:
+            raise Problem(
+                "invalid-parameter", f"the query has {len(pairs)} parameters; at most {PARAMETERS_MAX} are accepted"
+            )
+        times = Counter(name for name, _ in pairs)
+        self.texts = dict(pairs)
+        self.faults = [Fault("is repeated", parameter=name[:100]) for name, count in times.items() if count > 1]
+        self.faults += [_unknown(name, known) for name in times if name not in known]
+
+    def add_fault(self, name: str, detail: str) -> None:
+        self.faults.append(Fault(detail, parameter=name))
+
+    def require_valid(self) -> None:
+        """Raise a Problem `invalid-parameter` with all faults, if there are any."""
+        if self.faults:
+            detail = "; ".join(f"{fault.parameter} {fault.detail}" for fault in self.faults)
+            raise Problem("invalid-parameter", detail, self.faults)
+
+    def integer(self, name: str, default: int, least: int, most: int | None) -> int:
+        text = self.texts.get(name, str(default))
+        if _NUMBER.fullmatch(text):
+            # A longer number is beyond every limit and every offset; its exact value does not matter.
+            number = int(text) if len(text) <= _NUMBER_DIGITS_MAX else 10**_NUMBER_DIGITS_MAX
+            if number >= least and (most is None or number <= most):
+                return number
+        bounds = f"from {least} to {most}" if most is not None else f"of {least} or more"
+        self.add_fault(name, f"must be an integer {bounds}, not {shown(text)}")
+        return default
+
+    def choice(self, name: str, allowed: Sequence[str]) -> str | None:
+        """Return a value of a closed set."""
+        text = self.texts.get(name)
+        if text is None or text in allowed:
+            return text
+        self.add_fault(name, f"must be one of {', '.join(allowed)}, not {shown(text)}")
+        return None
+
+    def time(self, name: str) -> datetime | None:
+        """Return a time in UTC: midnight for a date."""
+        text = self.texts.get(name)
+        if text is None:
+            return None
+        try:
+            return min(_from_iso(text), LAST)
+        except (ValueError, OverflowError):
+            zone = "; encode the + of a zone as %2B" if re.search(r"\d \d\d:?\d\d$", text) else ""
+            expected = "a date (2026-09-01) or an ISO 8601 time (2026-09-01T12:00:00Z)"
+            self.add_fault(name, f"must be {expected}, not {shown(text)}{zone}")
+            return None
 
 
-def single(request: Request, known: Iterable[str]) -> dict[str, str]:
+def shown(text: str) -> str:
+    """Return the beginning of an invalid value, quoted for an error."""
+    return repr(text[:SHOWN_CHARACTERS])
+
+
+def single(request: Request, known: Sequence[str]) -> dict[str, str]:
     """Return the parameters of the query.
 
     Raises:
         Problem: `invalid-parameter`, for unknown and repeated parameters.
     """
-    values, faults = _read(request, tuple(known))
-    _raise(faults)
-    return values
-
-
-def views_query(request: Request) -> ViewsQuery:
-    """Return the parameters of the export of page views.
-
-    Raises:
-        Problem: `invalid-parameter`.
-    """
-    values, faults = _read(request, ("dateFrom", "dateTo", "limit", "offset"))
-    start = _time(values, "dateFrom", faults)
-    end = _time(values, "dateTo", faults)
-    limit = _integer(values, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX, faults)
-    offset = _integer(values, "offset", 0, 0, None, faults)
-    if start and end and start > end:
-        faults.append(Fault("is after dateTo", parameter="dateFrom"))
-    _raise(faults)
-    return ViewsQuery(start or FIRST, end, limit, offset)
+    values = Values(request, known)
+    values.require_valid()
+    return values.texts
 
 
 class JobsQuery(NamedTuple):
@@ -84,13 +127,11 @@ def jobs_query(request: Request) -> JobsQuery:
     Raises:
         Problem: `invalid-parameter`.
     """
-    values, faults = _read(request, ("status", "limit", "offset"))
-    limit = _integer(values, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX, faults)
-    offset = _integer(values, "offset", 0, 0, OFFSET_MAX, faults)
-    status = values.get("status")
-    if status is not None and status not in tuple(Status):
-        faults.append(Fault(f"must be one of {', '.join(Status)}", parameter="status"))
-    _raise(faults)
+    values = Values(request, ("status", "limit", "offset"))
+    limit = values.integer("limit", LIMIT_DEFAULT, 1, LIMIT_MAX)
+    offset = values.integer("offset", 0, 0, OFFSET_MAX)
+    status = values.choice("status", tuple(Status))
+    values.require_valid()
     return JobsQuery(Status(status) if status else None, limit, offset)
 
 
@@ -107,64 +148,18 @@ def log_query(request: Request) -> LogQuery:
     Raises:
         Problem: `invalid-parameter`.
     """
-    values, faults = _read(request, ("limit", "offset"))
-    limit = _integer(values, "limit", PAGE_ENTRIES, 1, PAGE_ENTRIES, faults)
-    offset = _integer(values, "offset", 0, 0, OFFSET_MAX, faults)
-    _raise(faults)
+    values = Values(request, ("limit", "offset"))
+    limit = values.integer("limit", PAGE_ENTRIES, 1, PAGE_ENTRIES)
+    offset = values.integer("offset", 0, 0, OFFSET_MAX)
+    values.require_valid()
     return LogQuery(limit, offset)
 
 
-def _read(request: Request, known: tuple[str, ...]) -> tuple[dict[str, str], list[Fault]]:
-    """Return the values by name, and the faults of the names."""
-    pairs = request.query_params.multi_items()
-    if len(pairs) > PARAMETERS_MAX:
-        raise Problem(
-            "invalid-parameter", f"the query has {len(pairs)} parameters; at most {PARAMETERS_MAX} are accepted"
-        )
-    times = Counter(name for name, _ in pairs)
-    faults = [Fault("is repeated", parameter=name[:100]) for name, count in times.items() if count > 1]
-    faults += [_unknown(name, known) for name in times if name not in known]
-    return dict(pairs), faults
-
-
-def _unknown(name: str, known: tuple[str, ...]) -> Fault:
+def _unknown(name: str, known: Sequence[str]) -> Fault:
     close = difflib.get_close_matches(name[:100].lower(), [each.lower() for each in known], n=1)
     similar = next((each for each in known if close and each.lower() == close[0]), None)
     hint = f"did you mean {similar}?" if similar else f"its parameters are {', '.join(known)}"
     return Fault(f"is not a parameter of this operation; {hint}", parameter=name[:100])
-
-
-def _raise(faults: list[Fault]) -> None:
-    if faults:
-        detail = "; ".join(f"{fault.parameter} {fault.detail}" for fault in faults)
-        raise Problem("invalid-parameter", detail, faults)
-
-
-def _integer(values: dict[str, str], name: str, default: int, least: int, most: int | None, faults: list[Fault]) -> int:
-    """Return the integer, or append a fault and return the default."""
-    text = values.get(name, str(default))
-    if _NUMBER.fullmatch(text):
-        # A longer number is beyond every limit and every offset; its exact value does not matter.
-        number = int(text) if len(text) <= _NUMBER_DIGITS_MAX else 10**_NUMBER_DIGITS_MAX
-        if number >= least and (most is None or number <= most):
-            return number
-    bounds = f"from {least} to {most}" if most is not None else f"of {least} or more"
-    faults.append(Fault(f"must be an integer {bounds}, not {text[:40]!r}", parameter=name))
-    return default
-
-
-def _time(values: dict[str, str], name: str, faults: list[Fault]) -> datetime | None:
-    """Return the time in UTC: midnight for a date. Append a fault if the text is invalid."""
-    text = values.get(name)
-    if text is None:
-        return None
-    try:
-        return min(_from_iso(text), LAST)
-    except (ValueError, OverflowError):
-        zone = "; encode the + of a zone as %2B" if re.search(r"\d \d\d:?\d\d$", text) else ""
-        detail = f"must be a date (2026-09-01) or an ISO 8601 time (2026-09-01T12:00:00Z), not {text[:40]!r}{zone}"
-        faults.append(Fault(detail, parameter=name))
-        return None
 
 
 def _from_iso(text: str) -> datetime:

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from api.http import auth, parameters
+from api.http import auth, report_parameters
 from api.http.headers import matches_etag
 from api.http.negotiation import accepted
 from api.http.operation import (
@@ -32,7 +32,7 @@ from api.http.operation import (
     json_content,
     paging,
 )
-from api.http.parameters import ViewsQuery
+from api.http.report_parameters import ViewsQuery
 from api.state import state_of
 from warehouse.query.report import Ranking
 
@@ -74,13 +74,13 @@ async def export(request: Request) -> Response:
     state = state_of(request)
     project = request.path_params["projectId"]
     await auth.key_for(request, state.keyring, project, "read")
-    query = parameters.views_query(request)
+    query = report_parameters.views_query(request, ("dateFrom", "dateTo", "limit", "offset"))
     media_type = accepted(request, (JSON, CSV, PARQUET), "the report")
     return await run_in_threadpool(lambda: _respond(request, media_type, query, _ranking(request, project, query)))
 
 
 def _ranking(request: Request, project: str, query: ViewsQuery) -> Ranking:
-    return state_of(request).reports.ranking(project, query.start, query.end, datetime.now(UTC))
+    return state_of(request).reports.ranking(project, query.selection.start, query.selection.end, datetime.now(UTC))
 
 
 def _respond(request: Request, media_type: str, query: ViewsQuery, ranking: Ranking) -> Response:

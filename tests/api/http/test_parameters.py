@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from api.http.parameters import LIMIT_DEFAULT, LIMIT_MAX, ViewsQuery, single, views_query
+from api.http.parameters import LIMIT_DEFAULT, LIMIT_MAX, single
 from api.http.problems import Problem
+from api.http.report_parameters import ViewsQuery, views_query
 from warehouse.query.time_range import FIRST, LAST
 
 NAMES = ("dateFrom", "dateTo", "limit", "offset")
@@ -35,7 +36,9 @@ def faults(query: str) -> list[str | None]:
 
 
 def test_defaults_are_the_first_page_from_the_first_hit_to_now() -> None:
-    assert parsed() == ViewsQuery(FIRST, None, LIMIT_DEFAULT, 0)
+    query = parsed()
+    assert (query.selection.start, query.selection.end) == (FIRST, None)
+    assert (query.limit, query.offset) == (LIMIT_DEFAULT, 0)
 
 
 @pytest.mark.parametrize(
@@ -65,8 +68,8 @@ def test_defaults_are_the_first_page_from_the_first_hit_to_now() -> None:
     ],
 )
 def test_date_is_midnight_and_a_time_is_exact(text: str, instant: datetime) -> None:
-    assert parsed(dateFrom=text).start == instant
-    assert parsed(dateTo=text).end == instant
+    assert parsed(dateFrom=text).selection.start == instant
+    assert parsed(dateTo=text).selection.end == instant
 
 
 @pytest.mark.parametrize(
@@ -153,7 +156,7 @@ def test_error_has_every_fault() -> None:
 def test_range_may_be_empty_but_not_end_before_its_start() -> None:
     assert faults("dateFrom=2026-09-16&dateTo=2026-09-15") == ["dateFrom"]
     assert faults("dateFrom=2026-09-15T00:00:00.000001&dateTo=2026-09-15") == ["dateFrom"]
-    empty = parsed(dateFrom="2026-09-15", dateTo="2026-09-15")
+    empty = parsed(dateFrom="2026-09-15", dateTo="2026-09-15").selection
     assert empty.start == empty.end
 
 
@@ -190,7 +193,7 @@ aware = st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=offse
 @given(aware, aware)
 def test_time_with_any_zone_is_exact_to_the_microsecond(one: datetime, other: datetime) -> None:
     start, end = sorted((one, other))
-    query = parsed(dateFrom=start.isoformat(), dateTo=end.isoformat())
+    query = parsed(dateFrom=start.isoformat(), dateTo=end.isoformat()).selection
     assert (query.start, query.end) == (start, end)
     assert query.start.tzinfo is UTC
 
@@ -211,7 +214,8 @@ def test_any_query_is_parsed_or_rejected_with_its_faults(query: str) -> None:
     except Problem as problem:
         error = problem
     else:
-        assert FIRST <= parameters.start <= (parameters.end or LAST) <= LAST
+        selection = parameters.selection
+        assert FIRST <= selection.start <= (selection.end or LAST) <= LAST
         assert 1 <= parameters.limit <= LIMIT_MAX
         assert parameters.offset >= 0
         return

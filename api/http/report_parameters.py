@@ -1,0 +1,188 @@
+"""Query parameters of the reports: the time range, the filters, the moment, the page, and what to group by."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from starlette.requests import Request
+
+from api.http.parameters import LIMIT_DEFAULT, LIMIT_MAX, Values, shown
+from ingest.errors import InvalidField
+from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, normalize_path, normalize_prefix
+from warehouse.errors import InvalidMoment
+from warehouse.query.moment import Moment
+from warehouse.query.time_range import FIRST
+from warehouse.report.filters import Filters, Query
+from warehouse.report.time_buckets import INTERVALS
+
+TRAFFIC = ("human", "ai", "bot")
+PURPOSES = ("training", "search", "assistant", "agent", "data")
+VERIFICATIONS = ("verified", "signed_known_key", "spoofed", "invalid_signature", "claimed", "not_checked")
+SOURCES = ("beacon", "server", "log")
+CHOICES = {"traffic": TRAFFIC, "purpose": PURPOSES, "verification": VERIFICATIONS, "source": SOURCES}
+"""Values of the filters that are closed sets."""
+NAME_CHARACTERS_MAX = 200
+"""Maximum length of the name of an agent or operator, in characters."""
+DIMENSIONS = (
+    *("agent", "operator", "purpose", "verification", "referrerHost", "utmSource"),
+    *("browser", "os", "device", "format", "status", "source", "rule", "path"),
+)
+"""What a breakdown can group by."""
+INTERVAL_DEFAULT, TIMEZONE_DEFAULT = "day", "UTC"
+_RANGE = ("dateFrom", "dateTo")
+_FILTERS = ("path", "traffic", "agent", "operator", "purpose", "verification", "source")
+_PAGE = ("limit", "offset")
+_MOMENT = ("asOf",)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What to count, and at which moment. `start` and `end` are in UTC; `end` is None for now.
+
+    `as_of` is None for the newest moment.
+    """
+
+    start: datetime
+    end: datetime | None
+    filters: Filters
+    as_of: Moment | None
+
+    def query(self, project: str, now: datetime) -> Query:
+        """Return the query of a report on one project."""
+        return Query(project, self.start, self.end, self.filters, now)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewsQuery:
+    """Parameters of the export of page views."""
+
+    selection: Selection
+    limit: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class BreakdownQuery:
+    """Parameters of a breakdown. `by` is one of DIMENSIONS."""
+
+    selection: Selection
+    by: str
+    limit: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesQuery:
+    """Parameters of a series. `interval` is one of INTERVALS."""
+
+    selection: Selection
+    interval: str
+    zone: ZoneInfo
+
+
+VIEWS = (*_RANGE, *_PAGE, *_FILTERS, *_MOMENT)
+"""Names of the parameters of the export of page views."""
+
+
+def views_query(request: Request, known: Sequence[str] = VIEWS) -> ViewsQuery:
+    """Return the parameters of the export of page views. The operation has those that are `known`.
+
+    Raises:
+        Problem: `invalid-parameter`; the other functions of this module raise it, too.
+    """
+    values = Values(request, known)
+    query = ViewsQuery(_selection(values), *_page(values))
+    values.require_valid()
+    return query
+
+
+def breakdown_query(request: Request) -> BreakdownQuery:
+    """Return the parameters of a breakdown."""
+    values = Values(request, ("by", *_RANGE, *_PAGE, *_FILTERS, *_MOMENT))
+    by = values.choice("by", DIMENSIONS)
+    if "by" not in values.texts:
+        values.add_fault("by", f"is required: one of {', '.join(DIMENSIONS)}")
+    query = BreakdownQuery(_selection(values), by or "", *_page(values))
+    values.require_valid()
+    return query
+
+
+def series_query(request: Request) -> SeriesQuery:
+    """Return the parameters of a series."""
+    values = Values(request, ("interval", "timezone", *_RANGE, *_FILTERS, *_MOMENT))
+    interval = values.choice("interval", INTERVALS) or INTERVAL_DEFAULT
+    query = SeriesQuery(_selection(values), interval, _zone(values))
+    values.require_valid()
+    return query
+
+
+def coverage_query(request: Request) -> Moment | None:
+    """Return the moment of a request for the coverage; None for the newest."""
+    values = Values(request, _MOMENT)
+    moment = _moment(values)
+    values.require_valid()
+    return moment
+
+
+def _selection(values: Values) -> Selection:
+    start, end = values.time("dateFrom"), values.time("dateTo")
+    if start and end and start > end:
+        values.add_fault("dateFrom", "is after dateTo")
+    names = {name: _name(values, name) for name in ("agent", "operator")}
+    choices = {name: values.choice(name, allowed) for name, allowed in CHOICES.items()}
+    filters = Filters(path=_path(values), **names, **choices)
+    return Selection(start or FIRST, end, filters, _moment(values))
+
+
+def _page(values: Values) -> tuple[int, int]:
+    """Return the limit and the offset."""
+    limit = values.integer("limit", LIMIT_DEFAULT, 1, LIMIT_MAX)
+    return limit, values.integer("offset", 0, 0, None)
+
+
+def _path(values: Values) -> str | None:
+    """Return the path as hits have it, or the prefix with a `*` at its end."""
+    text = values.texts.get("path")
+    if text is None:
+        return None
+    try:
+        return normalize_prefix(text[:-1]) + "*" if text.endswith("*") else normalize_path(text)
+    except InvalidField:
+        expected = f"a path (/docs/start) or a prefix (/docs/*) of at most {PATH_CHARACTERS_MAX} characters"
+        values.add_fault("path", f"must be {expected}, not {shown(text)}")
+        return None
+
+
+def _name(values: Values, name: str) -> str | None:
+    """Return the name of an agent or an operator."""
+    text = values.texts.get(name)
+    if text is not None and (not 1 <= len(text) <= NAME_CHARACTERS_MAX or UNSTORABLE.search(text)):
+        expected = f"a name of 1 to {NAME_CHARACTERS_MAX} characters without control characters"
+        values.add_fault(name, f"must be {expected}, not {shown(text)}")
+        return None
+    return text
+
+
+def _moment(values: Values) -> Moment | None:
+    text = values.texts.get("asOf")
+    try:
+        return None if text is None else Moment.parse(text)
+    except InvalidMoment:
+        values.add_fault("asOf", f"must be the X-As-Of of an earlier response, not {shown(text or '')}")
+        return None
+
+
+def _zone(values: Values) -> ZoneInfo:
+    name = values.texts.get("timezone", TIMEZONE_DEFAULT)
+    if name != TIMEZONE_DEFAULT and name not in _timezones():
+        values.add_fault("timezone", f"must be an IANA time zone (Europe/Berlin), not {shown(name)}")
+        name = TIMEZONE_DEFAULT
+    return ZoneInfo(name)
+
+
+@cache
+def _timezones() -> frozenset[str]:
+    """Return the names of all time zones of the system. The first call takes 0.1 s."""
+    return frozenset(available_timezones())
