@@ -156,16 +156,7 @@ def _write_day(table: Path, drawn: Traffic, day: date, hits: int) -> File:
 
 
 def _columns(rows: pa.Table) -> pa.Table:
-    """Return the columns of a file, with their nullability.
-
-    The writer stores the whole dictionary of a column in each row group. Paths are decoded, because most of the
-    dictionary is of other row groups.
-    """
-    arrays = [_chunk(rows[name].combine_chunks(), is_decoded=name == "path") for name in HOT.names]
+    """Return the columns of a file, with their nullability."""
+    arrays = [rows[name].combine_chunks() for name in HOT.names]
     fields = [pa.field(field.name, array.type, field.nullable) for field, array in zip(HOT, arrays, strict=True)]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def _chunk(column: pa.Array | pa.ChunkedArray, *, is_decoded: bool) -> pa.Array:
-    array = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-    return array.cast(pa.string()) if is_decoded else array
