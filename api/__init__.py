@@ -6,7 +6,7 @@
 - `logs`: the log of a process, on standard error.
 - `server`: the processes of a running service.
 - `app`: the ASGI app: its routes and its lifespan.
-- `state`: the objects that all requests of one HTTP process share.
+- `state`: the objects that all requests of one server process share.
 - `agent_worker`: the settings of a worker of agent jobs.
 - `http`: the stages of each request: key, parameters, body, media types, errors and the access log.
 - `keys`: API keys and their scopes.

@@ -1,4 +1,4 @@
-"""The cache of keys and projects that an HTTP process has looked up lately."""
+"""The cache of keys and projects that a server process has looked up lately."""
 
 import threading
 import time

@@ -129,7 +129,7 @@ def find(engine: sa.Engine, text: str) -> Key:
 
 
 def revoke(engine: sa.Engine, id: str, now_s: int) -> None:
-    """Revoke a key. Each HTTP process rejects it after at most `cache.TTL_S`.
+    """Revoke a key. Each server process rejects it after at most `cache.TTL_S`.
 
     Raises:
         KeyNotFound

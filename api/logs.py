@@ -41,7 +41,7 @@ class ShortText(logging.Formatter):
 class StandardError(logging.Handler):
     """Handler that writes to standard error without a buffer, and drops a record that a full disk does not accept.
 
-    With a buffer, the supervisor could not start a worker on a full disk: multiprocessing flushes `sys.stderr` before
+    With a buffer, the supervisor could not start a process on a full disk: multiprocessing flushes `sys.stderr` before
     it starts a process, and a buffer with text that cannot be written makes every flush fail.
     """
 

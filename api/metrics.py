@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: sums over all HTTP workers, if `shared_counters.join` was called before the import."""
+"""Metrics for Prometheus: sums over all server processes, if `shared_counters.join` was called before the import."""
 
 import os
 from collections import Counter as Counted
@@ -95,7 +95,10 @@ class _Waiting(Collector):
 
 
 def exposition(waiting_rows: int, stats: QueueStats) -> bytes:
-    """Return the counters, of all workers if they share a folder, and the gauges, in the text format of Prometheus."""
+    """Return the counters and gauges in the text format of Prometheus.
+
+    The counters are of all server processes if these share a folder.
+    """
     registry = REGISTRY
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         registry = CollectorRegistry()

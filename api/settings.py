@@ -50,7 +50,7 @@ class Settings:
     backlog_rows_max: int = 500_000
     """Maximum number of hits that wait to be loaded, at least HITS_MAX; further posts are answered 503."""
     cache_mib: int = 128
-    """Size of the result cache of each HTTP process, in MiB."""
+    """Size of the result cache of each server process, in MiB."""
     beacons_per_minute: int = 600
     """Maximum number of beacons of one address in any 60 seconds; further ones are answered 429."""
     retention_days: int = 0
@@ -69,7 +69,7 @@ class Settings:
     """Addresses and networks whose X-Forwarded-For is trusted, separated by commas; * for all."""
 
     run_secret: bytes = field(default_factory=partial(secrets.token_bytes, 32), repr=False)
-    """Key of the hashes of client addresses, shared by the HTTP workers of one service; never stored."""
+    """Key of the hashes of client addresses, shared by the server processes of one service; never stored."""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Environment in which agent jobs look up their secrets."""
 
@@ -133,7 +133,7 @@ def read(environ: Mapping[str, str], data: Path | None = None, default: str = DA
         base_url=_base_url(environ),
         log_level=_log_level(environ),
         job_retention_days=_number(environ, "JOB_RETENTION_DAYS", Settings.job_retention_days, 0, RETENTION_DAYS_MAX),
-        environ=dict(environ),  # `os.environ` cannot be sent to a worker process
+        environ=dict(environ),  # `os.environ` cannot be sent to a server process
         trusted_proxies=_trusted_proxies(environ),
     )
 

@@ -1,4 +1,4 @@
-"""The objects that all requests of one HTTP process share."""
+"""The objects that all requests of one server process share."""
 
 from dataclasses import dataclass, field
 

@@ -65,11 +65,11 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
-    """Yield a function that starts a service for one test: `start(workers=4, READERSHIP_LOAD_EVERY_S="1")`."""
+    """Yield a function that starts a service for one test: `start(processes=4, READERSHIP_LOAD_EVERY_S="1")`."""
     started: list[Running] = []
 
-    def make(workers: int = 1, **environ: str) -> Running:
-        running = Running(tmp_path / f"data{len(started)}", workers, environ)
+    def make(processes: int = 1, **environ: str) -> Running:
+        running = Running(tmp_path / f"data{len(started)}", processes, environ)
         started.append(running)
         return running.start()
 

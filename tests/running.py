@@ -32,7 +32,7 @@ class Running:
     """The command `readership serve` over a data folder with the project `site` and a key. It can be restarted."""
 
     data: Path
-    workers: int = 1
+    processes: int = 1
     environ: dict[str, str] = field(default_factory=dict)
     key: str = ""
     url: str = ""
@@ -61,7 +61,7 @@ class Running:
         self.log.write_text("")
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
-                [COMMAND, "--data", self.data, "serve", "--port", "0", "--workers", str(self.workers)],
+                [COMMAND, "--data", self.data, "serve", "--port", "0", "--workers", str(self.processes)],
                 stderr=log,
                 env={**os.environ, **self.environ},
                 start_new_session=True,

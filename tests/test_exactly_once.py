@@ -1,4 +1,4 @@
-"""A 202 means stored and counted exactly once, with any process killed and any number of workers."""
+"""A 202 means stored and counted exactly once, with any process killed and any number of server processes."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ WAIT_S = 60
 LOG_CHARACTERS_SHOWN = 20_000
 REFUSED_S = 0.05
 """Pause after a post to a service that does not run, in seconds."""
-WORKER_SEARCH_ROUNDS = 50
+SEARCH_ROUNDS = 50
 
 
 @dataclass
@@ -90,7 +90,7 @@ def test_thirty_kills_under_load_lose_and_repeat_no_acknowledged_hit(start: Call
             finally:
                 stopping.set()  # without it the thread pool would wait for its senders for ever
             again = [each.result() for each in sending]
-        running.workers = 2 if kill % 3 == 0 else 1
+        running.processes = 2 if kill % 3 == 0 else 1
         running.start()
     for client, pending in enumerate(again):
         if pending:
@@ -114,8 +114,8 @@ def test_wait_that_times_out_shows_the_log_of_the_service(tmp_path: Path) -> Non
         Senders(running).wait_for(1, within_s=0)
 
 
-def test_each_of_four_workers_exports_every_acknowledged_hit_without_delay(start: Callable[..., Running]) -> None:
-    running = start(workers=4, READERSHIP_LOAD_EVERY_S="1", READERSHIP_LOAD_ROWS="700")
+def test_each_of_four_processes_exports_every_acknowledged_hit_without_delay(start: Callable[..., Running]) -> None:
+    running = start(processes=4, READERSHIP_LOAD_EVERY_S="1", READERSHIP_LOAD_ROWS="700")
     clients = 32
     sizes = [12, 13] * 12 + [12]
     extra = 10_000 - clients * sum(sizes)
@@ -129,21 +129,21 @@ def test_each_of_four_workers_exports_every_acknowledged_hit_without_delay(start
 
     with ThreadPoolExecutor(clients) as pool:
         list(pool.map(send, range(clients)))
-    answers = _from_each_worker(running, 4)
+    answers = _from_each_process(running, 4)
     assert {answer["totals"]["ai"] for answer in answers.values()} == {10_000}
     assert len({str(answer) for answer in answers.values()}) == 1
 
 
-def _from_each_worker(running: Running, workers: int) -> dict[str, dict[str, object]]:
-    """Return an export from each worker. The first part of a request's id identifies the process."""
+def _from_each_process(running: Running, processes: int) -> dict[str, dict[str, object]]:
+    """Return an export from each server process. The first part of a request's id identifies the process."""
     answers: dict[str, dict[str, object]] = {}
-    for _ in range(WORKER_SEARCH_ROUNDS):
+    for _ in range(SEARCH_ROUNDS):
         with ThreadPoolExecutor(16) as pool:
             for answer in pool.map(lambda _: httpx.get(running.views, headers=running.auth, timeout=60), range(16)):
                 answers.setdefault(answer.headers["x-request-id"].partition("-")[0], answer.json())
-        if len(answers) == workers:
+        if len(answers) == processes:
             return answers
-    raise AssertionError(f"only {len(answers)} workers answered")
+    raise AssertionError(f"only {len(answers)} processes answered")
 
 
 def _exported(running: Running) -> Counter[str]:

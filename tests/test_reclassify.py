@@ -91,7 +91,7 @@ def test_dry_run_reports_the_moves_and_changes_nothing(start: Callable[..., Runn
 
 
 def test_exports_are_exact_while_stored_hits_are_reclassified(start: Callable[..., Running]) -> None:
-    running = start(workers=2, READERSHIP_LOAD_EVERY_S="1")
+    running = start(processes=2, READERSHIP_LOAD_EVERY_S="1")
     store(running)
     assert numbers(running) == (40 * DAYS, 17 * DAYS)
     posted, ended = Counter[str](), threading.Event()

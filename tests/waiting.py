@@ -1,4 +1,4 @@
-"""Waiting for other processes, and stopping all workers of a service except one."""
+"""Waiting for other processes, and stopping all server processes of a service except one."""
 
 import os
 import signal
@@ -29,33 +29,33 @@ def until(condition: Callable[[], Found], within_s: float = 30) -> Found:
 
 
 def each_alone(service: Running) -> Iterator[None]:
-    """Yield once for each worker, while that worker accepts every new connection and the others are stopped.
+    """Yield once for each server process, while that process accepts every new connection and the others are stopped.
 
-    Otherwise one worker may get all connections by chance. Each step must be short: a worker without a heartbeat for
+    Otherwise one process may get all connections by chance. Each step must be short: a process without a heartbeat for
     a minute is replaced.
     """
-    workers = started_workers(service)
-    for worker in workers:
-        with _alone(worker, workers):
+    processes = started_processes(service)
+    for process in processes:
+        with _alone(process, processes):
             yield
 
 
-def started_workers(service: Running) -> list[int]:
-    """Wait until every worker has started; return their process ids."""
-    workers = until(partial(_all_workers_of, service), within_s=30)
-    for worker in workers:
-        until(partial(_answers_alone, worker, workers, service.url), within_s=30)
-    return workers
+def started_processes(service: Running) -> list[int]:
+    """Wait until every server process has started; return their ids."""
+    processes = until(partial(_all_processes_of, service), within_s=30)
+    for process in processes:
+        until(partial(_answers_alone, process, processes, service.url), within_s=30)
+    return processes
 
 
-def workers_of(service: Running) -> list[int]:
-    """Return the process ids of the workers, including those that have only begun to start."""
+def processes_of(service: Running) -> list[int]:
+    """Return the ids of the server processes, including those that have only begun to start."""
     assert service.process is not None
-    return worker_processes(service.process.pid)
+    return server_processes(service.process.pid)
 
 
-def worker_processes(parent: int) -> list[int]:
-    """Return the process ids of a supervisor's workers."""
+def server_processes(parent: int) -> list[int]:
+    """Return the ids of the server processes of a supervisor."""
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     return [int(child) for child in children if b"spawn_main" in _command_line(child)]
 
@@ -68,15 +68,15 @@ def _command_line(pid: str) -> bytes:
         return b""
 
 
-def _all_workers_of(service: Running) -> list[int]:
-    """Return the process ids of all workers, or an empty list until each worker has its process."""
-    workers = workers_of(service)
-    return workers if len(workers) == service.workers else []
+def _all_processes_of(service: Running) -> list[int]:
+    """Return the ids of all server processes, or an empty list until all of them run."""
+    processes = processes_of(service)
+    return processes if len(processes) == service.processes else []
 
 
-def _answers_alone(worker: int, workers: list[int], url: str) -> bool:
-    """Return whether the worker answers while the others are stopped."""
-    with _alone(worker, workers):
+def _answers_alone(process: int, processes: list[int], url: str) -> bool:
+    """Return whether the process answers while the others are stopped."""
+    with _alone(process, processes):
         try:
             return httpx.get(f"{url}/healthz", timeout=0.5).status_code == 200
         except httpx.TransportError:
@@ -84,8 +84,8 @@ def _answers_alone(worker: int, workers: list[int], url: str) -> bool:
 
 
 @contextmanager
-def _alone(worker: int, workers: list[int]) -> Iterator[None]:
-    others = [each for each in workers if each != worker]
+def _alone(process: int, processes: list[int]) -> Iterator[None]:
+    others = [each for each in processes if each != process]
     for each in others:
         os.kill(each, signal.SIGSTOP)
     try:

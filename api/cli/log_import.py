@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import click
 
 from api.settings import Settings
-from ingest.classification.pool import classify_many, worker_processes
+from ingest.classification.pool import classifier_processes, classify_many
 from ingest.formats.detect import NAMES
 from ingest.formats.page_filter import Pages
 from ingest.imports.files import STDIN
@@ -60,11 +60,11 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
     """
     if is_followed and (dry_run or STDIN in files):
         raise click.UsageError("--follow reads files that grow: it takes neither --dry-run nor standard input")
-    with nullcontext(classify_many) if is_followed else worker_processes() as classifier:
+    with nullcontext(classify_many) if is_followed else classifier_processes() as classifier:
         if not is_followed:
             os.environ.setdefault("MIMALLOC_PURGE_DELAY", str(PURGE_DELAY_MS))
         gc.disable()  # modules contain no garbage: searching them takes a sixth of their import time
-        from api.cli import log_reading  # noqa: PLC0415  # Arrow loads while the workers' server loads the parsers
+        from api.cli import log_reading  # noqa: PLC0415  # Arrow loads while the fork server loads the parsers
         from ingest.imports.importer import Options  # noqa: PLC0415  # the same
 
         gc.freeze()

@@ -105,7 +105,7 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
     internal_id = projects.begin_deletion(engine, id)
     keys.revoke_all(engine, id, int(time.time()))
     jobs = store.remove(engine, id)  # a worker ends the turn of a removed job at its next heartbeat
-    time.sleep(cache.TTL_S)  # HTTP workers have the project and its keys in their caches until then
+    time.sleep(cache.TTL_S)  # server processes have the project and its keys in their caches until then
     for job in jobs:
         workspace.discard(settings.jobs / job)
     with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:

@@ -58,6 +58,7 @@ def _server_options(port: int) -> Callable[[Any], Any]:
         for option in (
             click.option(
                 "--workers",
+                "processes",
                 type=click.IntRange(1, 64),
                 default=1,
                 show_default=True,
@@ -87,7 +88,7 @@ def _server_options(port: int) -> Callable[[Any], Any]:
 @click.command("serve")
 @_server_options(PORT)
 @click.pass_obj
-def serve_(settings: Settings, host: str, port: int, workers: int) -> None:
+def serve_(settings: Settings, host: str, port: int, processes: int) -> None:
     """Run the service until SIGTERM or Ctrl-C.
 
     The service answers HTTP requests, loads the hot log into the lake, maintains the lake and runs agent jobs.
@@ -97,13 +98,13 @@ def serve_(settings: Settings, host: str, port: int, workers: int) -> None:
     listener = serve.listen(host, port)
     public = f", for visitors at {settings.base_url}" if settings.base_url else ""
     LOG.info("Readership listens at %s%s, data in %s", serve.described_url(listener), public, settings.data)
-    serve.serve(settings, listener, workers, lock)
+    serve.serve(settings, listener, processes, lock)
 
 
 @click.command("demo")
 @_server_options(DEMO_PORT)
 @click.pass_obj
-def demo_(settings: Settings, host: str, port: int, workers: int) -> None:
+def demo_(settings: Settings, host: str, port: int, processes: int) -> None:
     """Serve a sample site with several weeks of traffic.
 
     The command imports the sample log into an empty data folder, prints who reads the site and commands to try with a
@@ -114,7 +115,7 @@ def demo_(settings: Settings, host: str, port: int, workers: int) -> None:
     lock = _lock_data_folder(settings)
     listener = serve.listen(host, port)
     show_demo(settings, serve.url(listener), serve.described_url(listener))
-    serve.serve(settings, listener, workers, lock)
+    serve.serve(settings, listener, processes, lock)
 
 
 def _lock_data_folder(settings: Settings) -> ServiceLock:

@@ -1,4 +1,4 @@
-"""The limit on beacons per address and minute, counted over all HTTP processes.
+"""The limit on beacons per address and minute, counted over all server processes.
 
 The counts are in a SQLite file that is not synced to disk and is deleted when the service ends. A row has a hash of the
 address instead of the address; only the processes of the service have the key of the hash.

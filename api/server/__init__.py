@@ -1,9 +1,9 @@
 """The processes of a running service.
 
 - `service_lock`: The lock that lets one service at a time use a data folder.
-- `serve`: The processes of a running service: one, or a supervisor with several workers that share a socket.
-- `supervisor`: The supervisor of worker processes: it starts them, restarts those that die, and ends all of them.
-- `server_process`: The entry point of an HTTP worker, a process that the supervisor starts.
+- `serve`: The processes of a running service: one, or a supervisor with several server processes that share a socket.
+- `supervisor`: The supervisor of server processes: it starts them, restarts those that die, and ends all of them.
+- `server_process`: The entry point of a server process, which the supervisor starts.
 - `connections`: Limits on HTTP connections, so that idle ones never use up a process's file descriptors.
-- `shared_counters`: Counters in files that all workers of a service read, so that each answers `/metrics` for all.
+- `shared_counters`: Counters in files that all server processes read, so that each answers `/metrics` for all.
 """

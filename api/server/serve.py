@@ -1,4 +1,4 @@
-"""The processes of a running service: one, or a supervisor with several workers that share a socket."""
+"""The processes of a running service: one, or a supervisor with several server processes that share a socket."""
 
 import gc
 import multiprocessing
@@ -19,15 +19,14 @@ from starlette.types import ASGIApp
 from api import app, logs
 from api.errors import AddressInUse
 from api.http.rate_limit import RateLimit
-from api.server import connections, shared_counters
-from api.server.server_process import work
+from api.server import connections, server_process, shared_counters
 from api.server.service_lock import ServiceLock
 from api.server.supervisor import Supervisor
 from api.settings import Settings
 
 DRAIN_S = 10
-"""Timeout for the requests in flight of a stopping worker, in seconds. By default Docker kills after 10 s, and systemd
-after 90 s."""
+"""Timeout for the requests in flight of a stopping server process, in seconds. By default Docker kills after 10 s, and
+systemd after 90 s."""
 BACKLOG = 2048
 """Maximum number of connections that wait to be accepted."""
 ALL_INTERFACES = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  # compared, not bound
@@ -36,26 +35,26 @@ GC_THRESHOLD = (10_000, 20, 50)
 """Thresholds of Python's garbage collector, above its defaults because requests create few cyclic objects."""
 
 
-def serve(settings: Settings, listener: socket.socket, workers: int, lock: ServiceLock) -> None:
+def serve(settings: Settings, listener: socket.socket, processes: int, lock: ServiceLock) -> None:
     """Serve until SIGTERM or SIGINT, answer the requests in flight, load the hot log, and return.
 
     Raises:
-        SystemExit: no worker could start, or a worker did not end and was killed.
+        SystemExit: no server process could start, or a server process did not end and was killed.
     """
     connections.raise_descriptor_limit()
     _forget_limits(settings.limits)
-    # Created before the workers start: two processes that create a SQLite file at once get "database is locked".
+    # Created before the processes start: two processes that create a SQLite file at once get "database is locked".
     RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret).close()
-    if workers == 1:
-        run(partial(worker_app, settings), listener, settings, lock.mark_ending)
+    if processes == 1:
+        run(partial(process_app, settings), listener, settings, lock.mark_ending)
         status = 0
     else:
         counters = settings.run / "metrics"
-        shared_counters.create(counters, workers)
+        shared_counters.create(counters, processes)
         started, reports = multiprocessing.Pipe(duplex=False)
-        os.set_blocking(reports.fileno(), False)  # the reports are never read: a full pipe must not block a worker
+        os.set_blocking(reports.fileno(), False)  # the reports are never read: a full pipe must not block a process
         arguments = (counters, listener, lock, reports, settings)
-        status = Supervisor(work, arguments, workers, has_started=started.poll).run(lock.mark_ending)
+        status = Supervisor(server_process.main, arguments, processes, has_started=started.poll).run(lock.mark_ending)
     _forget_limits(settings.limits)
     if status:
         sys.exit(status)
@@ -97,7 +96,7 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End the server, and stop claiming queued turns of agent jobs at once.
 
-        The app's lifespan stops its worker of agent jobs too, but only after the last response.
+        The app's lifespan stops the worker of agent jobs too, but only after the last response.
         """
         self._on_end()
         if self.started and (state := self.lifespan.state.get("running")):
@@ -178,8 +177,8 @@ def _outward_address(family: int) -> str | None:
         return address
 
 
-def worker_app(settings: Settings) -> ASGIApp:
-    """Return the app of one worker process."""
+def process_app(settings: Settings) -> ASGIApp:
+    """Return the app of one server process."""
     settle(settings.log_level)
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -188,7 +187,7 @@ def worker_app(settings: Settings) -> ASGIApp:
 
 
 def settle(log_level: str) -> None:
-    """Configure the log and the garbage collection of a worker process.
+    """Configure the log and the garbage collection of a server process.
 
     Imported objects live as long as the process, so they are frozen: the collector does not visit them. With Python's
     defaults the collector took a third of the time of a small post.

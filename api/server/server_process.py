@@ -1,4 +1,4 @@
-"""The entry point of an HTTP worker, a process that the supervisor starts."""
+"""The entry point of a server process, which the supervisor starts."""
 
 import socket
 from contextlib import suppress
@@ -11,18 +11,18 @@ from api.server.service_lock import ServiceLock
 from api.settings import Settings
 
 
-def work(
+def main(
     number: int, counters: Path, listener: socket.socket, lock: ServiceLock, reports: Connection, settings: Settings
 ) -> None:
     """Serve HTTP until SIGTERM. The share of the lock ends with the process.
 
-    `reports` is a non-blocking pipe. The worker sends one message when it has started.
+    `reports` is a non-blocking pipe. The process sends one message when it has started.
     """
     shared_counters.join(counters, number)
     from api.server import serve  # noqa: PLC0415  # it imports `api.metrics`: see `join`
 
     def report() -> None:
-        with suppress(BlockingIOError):  # the pipe is full of messages of earlier workers
+        with suppress(BlockingIOError):  # the pipe is full of messages of earlier processes
             reports.send_bytes(b".")
 
-    serve.run(partial(serve.worker_app, settings), listener, settings, on_start=report)
+    serve.run(partial(serve.process_app, settings), listener, settings, on_start=report)

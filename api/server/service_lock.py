@@ -1,6 +1,6 @@
 """The lock that lets one service at a time use a data folder.
 
-It is a kernel lock (flock) on a file in the run folder. The supervisor and its workers share the lock, so the lock is
+It is a kernel lock (flock) on a file in the run folder. The supervisor and its processes share the lock, so the lock is
 free once the last of them has ended, also after SIGKILL. The text of the file is only for messages.
 """
 
@@ -17,7 +17,7 @@ from api.errors import FolderInUse
 
 FILE = "service.lock"
 ENDING_WAIT_S = 30.0
-"""Time for which a new service waits for one that is ending, in seconds. A supervisor kills its workers after 25 s."""
+"""Time that a new service waits for one that is ending, in seconds. A supervisor kills its processes after 25 s."""
 POLL_S = 0.05
 _TEXT_BYTES = 32
 
@@ -43,7 +43,7 @@ class ServiceLock:
 def acquire(data: Path, run: Path, on_wait: Callable[[str], None], ending_wait_s: float = ENDING_WAIT_S) -> ServiceLock:
     """Return the lock of a data folder, whose run folder exists.
 
-    The function waits for a service that is ending, or whose workers still run after their supervisor was killed. It
+    The function waits for a service that is ending, or whose processes still run after their supervisor was killed. It
     calls `on_wait` once before the wait, with a message.
 
     Raises:

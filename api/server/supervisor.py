@@ -1,7 +1,8 @@
-"""The supervisor of worker processes: it starts them, restarts those that die, and ends all of them.
+"""The supervisor of server processes: it starts them, restarts those that die, and ends all of them.
 
 It waits for signals and for the sentinels of processes, by which the kernel reports a death. It never waits for a
-response of a worker, so a worker in any state delays neither the restart of another one nor the end of the service.
+response of a server process, so a process in any state delays neither the restart of another one nor the end of the
+service.
 """
 
 import logging
@@ -22,7 +23,7 @@ from uvicorn.config import STARTUP_FAILURE
 
 LOG = logging.getLogger("readership.supervisor")
 HEARTBEATS = 12
-"""Number of heartbeats of a worker in `Timeouts.silent_s`."""
+"""Number of heartbeats of a server process in `Timeouts.silent_s`."""
 RESTART_DELAYS_S = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Delays before a restart, in seconds, by the number of deaths in a row; the last delay repeats."""
 _SPAWN = multiprocessing.get_context("spawn")
@@ -33,17 +34,17 @@ class Timeouts:
     """Timeouts of the supervisor, in seconds."""
 
     silent_s: float = 60
-    """Time without a heartbeat after which a worker is killed and replaced: it is stopped or deadlocked."""
+    """Time without a heartbeat after which a server process is killed and replaced: it is stopped or deadlocked."""
     end_s: float = 25
-    """Time from the signal that ends the service to SIGKILL for each worker that still runs: longer than the 10 s for
-    requests in flight, and shorter than the 30 s after which systemd or Docker should be set to kill."""
+    """Time from the signal that ends the service to SIGKILL for each server process that still runs: longer than the
+    10 s for requests in flight, and shorter than the 30 s after which systemd or Docker should be set to kill."""
     settled_s: float = 10
-    """Running time of a worker after which its next restart has no delay."""
+    """Running time of a server process after which its next restart has no delay."""
 
 
 @dataclass(slots=True)
-class _Worker:
-    """State of one worker number, and the process that has the number now. Times are of the monotonic clock."""
+class _Child:
+    """State of one process number, and the process that has the number now. Times are of the monotonic clock."""
 
     number: int
     process: SpawnProcess | None = None
@@ -58,28 +59,29 @@ class _Worker:
 class Supervisor:
     """A fixed number of processes that each call `target(number, *arguments)`; numbers count from 0.
 
-    One process at a time has a number. Each start pickles the arguments again. `has_started` returns whether any worker
-    has completed its start.
+    One process at a time has a number. Each start pickles the arguments again. `has_started` returns whether any
+    process has completed its start.
     """
 
     def __init__(
         self,
         target: Callable[..., None],
         arguments: tuple[Any, ...],
-        workers: int,
+        processes: int,
         timeouts: Timeouts | None = None,
         has_started: Callable[[], bool] = lambda: False,
     ) -> None:
         self._target, self._arguments = target, arguments
         self._timeouts = timeouts or Timeouts()
         self._has_started = has_started
-        self._workers = [_Worker(number) for number in range(workers)]
+        self._children = [_Child(number) for number in range(processes)]
         self._status: int | None = None
 
     def run(self, on_end: Callable[[], None] = lambda: None) -> int:
-        """Run until SIGTERM or SIGINT, or until a worker fails to start before any has started; return the exit status.
+        """Run until SIGTERM or SIGINT, and return the exit status.
 
-        `on_end` is called when the end begins.
+        The method returns early if a process fails to start before any has started. `on_end` is called when the end
+        begins.
         """
         try:
             with self._signals() as wakeup:
@@ -91,9 +93,9 @@ class Supervisor:
                 on_end()
                 return self._end(wakeup)
         finally:
-            for worker in self._workers:  # after an error some may run, and Python would wait for them
-                if worker.process:
-                    worker.process.kill()
+            for child in self._children:  # after an error some may run, and Python would wait for them
+                if child.process:
+                    child.process.kill()
 
     @contextmanager
     def _signals(self) -> Iterator[socket.socket]:
@@ -116,36 +118,34 @@ class Supervisor:
 
     def _start_due(self) -> None:
         now_s = time.monotonic()
-        for worker in self._workers:
-            if worker.process is None and worker.due_s <= now_s and self._status is None:
-                self._start(worker)
+        for child in self._children:
+            if child.process is None and child.due_s <= now_s and self._status is None:
+                self._start(child)
 
-    def _start(self, worker: _Worker) -> None:
+    def _start(self, child: _Child) -> None:
         heartbeat, theirs = _SPAWN.Pipe(duplex=False)
         with theirs:
             beat_s = self._timeouts.silent_s / HEARTBEATS
-            arguments = (worker.number, theirs, beat_s, self._target, self._arguments)
-            process = _SPAWN.Process(target=_work, args=arguments, name=f"worker {worker.number}")
+            arguments = (child.number, theirs, beat_s, self._target, self._arguments)
+            process = _SPAWN.Process(target=_run, args=arguments, name=f"server process {child.number}")
             try:
                 process.start()
             except OSError as error:  # no memory, process or file descriptor is free
                 heartbeat.close()
-                _plan_restart(worker, f"could not be started: {error}", {})
+                _plan_restart(child, f"could not be started: {error}", {})
                 return
-        worker.process, worker.heartbeat = process, heartbeat
-        worker.started_s = worker.heard_s = time.monotonic()
+        child.process, child.heartbeat = process, heartbeat
+        child.started_s = child.heard_s = time.monotonic()
 
     def _next_s(self) -> float:
-        """Return the time until a restart is due or a worker without heartbeats must be killed, in seconds."""
-        times = (
-            worker.heard_s + self._timeouts.silent_s if worker.process else worker.due_s for worker in self._workers
-        )
+        """Return the time until a restart is due or a process without heartbeats must be killed, in seconds."""
+        times = (child.heard_s + self._timeouts.silent_s if child.process else child.due_s for child in self._children)
         return max(0.0, min(times) - time.monotonic())
 
     def _wait(self, wakeup: socket.socket, timeout_s: float) -> None:
         """Wait for a signal, a death or a heartbeat, and record heartbeats."""
-        sentinels = [worker.process.sentinel for worker in self._workers if worker.process]
-        by_connection = {worker.heartbeat: worker for worker in self._workers if worker.heartbeat}
+        sentinels = [child.process.sentinel for child in self._children if child.process]
+        by_connection = {child.heartbeat: child for child in self._children if child.heartbeat}
         for each in wait([wakeup, *sentinels, *by_connection], timeout_s):
             if each is wakeup:
                 wakeup.recv(4096)
@@ -155,69 +155,69 @@ class Supervisor:
                     by_connection[each].heard_s = time.monotonic()
 
     def _kill_silent(self) -> None:
-        for worker in self._workers:
-            if worker.process and time.monotonic() - worker.heard_s >= self._timeouts.silent_s:
-                LOG.error("worker %d is killed: no heartbeat for %g s", worker.number, self._timeouts.silent_s)
-                worker.process.kill()
-                worker.process.join()
+        for child in self._children:
+            if child.process and time.monotonic() - child.heard_s >= self._timeouts.silent_s:
+                LOG.error("server process %d is killed: no heartbeat for %g s", child.number, self._timeouts.silent_s)
+                child.process.kill()
+                child.process.join()
 
     def _reap(self) -> None:
-        """Plan the restart of each worker that has died, or end the service if no worker can start.
+        """Plan the restart of each process that has died, or end the service if no process can start.
 
-        If another worker has started, the cause of a failed first start may be temporary, such as a full disk.
+        If another process has started, the cause of a failed first start may be temporary, such as a full disk.
         """
-        for worker in self._workers:
-            if worker.process is None or worker.process.is_alive() or self._status is not None:
+        for child in self._children:
+            if child.process is None or child.process.is_alive() or self._status is not None:
                 continue
-            status, lived_s = worker.process.exitcode or 0, time.monotonic() - worker.started_s
-            if worker.is_first and status == STARTUP_FAILURE and not self._has_started():
-                LOG.error("worker %d could not start; the service ends", worker.number)
+            status, lived_s = child.process.exitcode or 0, time.monotonic() - child.started_s
+            if child.is_first and status == STARTUP_FAILURE and not self._has_started():
+                LOG.error("server process %d could not start; the service ends", child.number)
                 self._status = STARTUP_FAILURE
                 return
-            worker.deaths = 0 if lived_s >= self._timeouts.settled_s else worker.deaths
+            child.deaths = 0 if lived_s >= self._timeouts.settled_s else child.deaths
             cause = f"ended with exit status {status}"
             fields: dict[str, object] = {"exitStatus": status}
             if status < 0:
                 cause, fields = f"was killed by {_name(-status)}", {"signal": _name(-status)}
-            _plan_restart(worker, cause, {"pid": worker.process.pid, **fields})
-            _clear(worker)
+            _plan_restart(child, cause, {"pid": child.process.pid, **fields})
+            _clear(child)
 
     def _end(self, wakeup: socket.socket) -> int:
-        """Send SIGTERM to the workers, wait until all have ended or `end_s` is over, and kill the rest."""
+        """Send SIGTERM to the processes, wait until all have ended or `end_s` is over, and kill the rest."""
         deadline_s = time.monotonic() + self._timeouts.end_s
-        for worker in self._workers:
-            if worker.process:
-                worker.process.terminate()
-        while any(worker.process and worker.process.is_alive() for worker in self._workers):
+        for child in self._children:
+            if child.process:
+                child.process.terminate()
+        while any(child.process and child.process.is_alive() for child in self._children):
             if (left_s := deadline_s - time.monotonic()) <= 0:
                 break
             self._wait(wakeup, left_s)
-            for worker in self._workers:
-                if worker.process and not worker.process.is_alive():
-                    _clear(worker)
-        killed = [worker for worker in self._workers if worker.process and worker.process.is_alive()]
-        for worker in killed:
-            LOG.error("worker %d is killed: it did not end within %g s", worker.number, self._timeouts.end_s)
-            assert worker.process
-            worker.process.kill()
-            worker.process.join()
+            for child in self._children:
+                if child.process and not child.process.is_alive():
+                    _clear(child)
+        killed = [child for child in self._children if child.process and child.process.is_alive()]
+        for child in killed:
+            LOG.error("server process %d is killed: it did not end within %g s", child.number, self._timeouts.end_s)
+            assert child.process
+            child.process.kill()
+            child.process.join()
         return 1 if killed else self._status or 0
 
 
-def _clear(worker: _Worker) -> None:
-    assert worker.process
-    assert worker.heartbeat
-    worker.process.join()
-    worker.process.close()
-    worker.heartbeat.close()
-    worker.process = worker.heartbeat = None
+def _clear(child: _Child) -> None:
+    assert child.process
+    assert child.heartbeat
+    child.process.join()
+    child.process.close()
+    child.heartbeat.close()
+    child.process = child.heartbeat = None
 
 
-def _plan_restart(worker: _Worker, cause: str, fields: dict[str, object]) -> None:
-    delay_s = RESTART_DELAYS_S[min(worker.deaths, len(RESTART_DELAYS_S) - 1)]
-    worker.deaths, worker.due_s, worker.is_first = worker.deaths + 1, time.monotonic() + delay_s, False
-    fields = {"worker": worker.number, **fields}
-    LOG.error("worker %d %s; it is restarted in %g s", worker.number, cause, delay_s, extra={"fields": fields})
+def _plan_restart(child: _Child, cause: str, fields: dict[str, object]) -> None:
+    delay_s = RESTART_DELAYS_S[min(child.deaths, len(RESTART_DELAYS_S) - 1)]
+    child.deaths, child.due_s, child.is_first = child.deaths + 1, time.monotonic() + delay_s, False
+    fields = {"worker": child.number, **fields}  # the name of the option `--workers`
+    LOG.error("server process %d %s; it is restarted in %g s", child.number, cause, delay_s, extra={"fields": fields})
 
 
 def _name(number: int) -> str:
@@ -228,10 +228,10 @@ def _name(number: int) -> str:
         return f"signal {number}"
 
 
-def _work(
+def _run(
     number: int, heartbeat: Connection, beat_s: float, target: Callable[..., None], arguments: tuple[Any, ...]
 ) -> None:
-    """Run `target` in a worker process, with a thread that sends heartbeats.
+    """Run `target` in a server process, with a thread that sends heartbeats.
 
     Until `target` sets a handler, SIGINT ends the process without a traceback.
     """
@@ -240,12 +240,12 @@ def _work(
     try:
         target(number, *arguments)
     except Exception:
-        LOG.exception("worker %d ends with an error", number)
+        LOG.exception("server process %d ends with an error", number)
         sys.exit(1)
 
 
 def _beat(heartbeat: Connection, every_s: float) -> None:
-    with suppress(OSError):  # the parent is dead, and this worker ends by itself
+    with suppress(OSError):  # the parent is dead, and this process ends by itself
         while True:
             heartbeat.send_bytes(b".")
             time.sleep(every_s)

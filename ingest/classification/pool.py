@@ -1,4 +1,4 @@
-"""Classification of user agents by worker processes. Threads would not run in parallel: the parsers are Python code."""
+"""Classification of user agents in child processes. Threads would not run in parallel: the parsers are Python code."""
 
 import multiprocessing
 import os
@@ -27,17 +27,17 @@ def classify_many(user_agents: Sequence[str]) -> list[Attributes]:
 
 
 @contextmanager
-def worker_processes() -> Iterator[Classifier]:
-    """Yield a classifier that runs in PROCESSES worker processes.
+def classifier_processes() -> Iterator[Classifier]:
+    """Yield a classifier that runs in PROCESSES child processes.
 
-    A fork server starts here, and forks the workers when there is something to classify. The server has no threads, and
-    loads the parsers once, while the calling process loads its libraries. If a worker process dies or cannot start, the
-    calling process classifies instead.
+    A fork server starts here, and forks the child processes when there is something to classify. The server has no
+    threads, and loads the parsers once, while the calling process loads its libraries. If a child process dies or
+    cannot start, the calling process classifies instead.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["__main__", "ingest.classification.user_agent"])
     forkserver.ensure_running()
-    with ProcessPoolExecutor(PROCESSES, context, _prepare_worker) as pool:
+    with ProcessPoolExecutor(PROCESSES, context, _prepare) as pool:
 
         def classify(user_agents: Sequence[str]) -> list[Attributes]:
             starts = range(0, len(user_agents), BATCH_USER_AGENTS)
@@ -50,7 +50,7 @@ def worker_processes() -> Iterator[Classifier]:
         yield classify
 
 
-def _prepare_worker() -> None:
+def _prepare() -> None:
     """Leave Ctrl-C to the parent process, and end when the parent process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()

@@ -13,7 +13,7 @@ How an import runs. The numbers of a chunk are those of ordinary lines of 218 by
           |
           | 6 blocks are a chunk: 72 MiB, 350,000 lines, 175,000 page views
           v
-        rows: user agents and referrers into columns       ingest.classification.pool: 2 worker processes
+        rows: user agents and referrers into columns       ingest.classification.pool: 2 child processes
         warehouse.lake.staging: sorted Parquet files       in no transaction yet
                   |
                   v

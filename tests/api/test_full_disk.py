@@ -10,7 +10,7 @@ import pytest
 
 from tests.running import Running
 from tests.small_disk import SmallDisk
-from tests.waiting import each_alone, started_workers, until, workers_of
+from tests.waiting import each_alone, processes_of, started_processes, until
 
 HIT = {"path": "/a", "userAgent": "GPTBot/1.2"}
 LEFT_BYTES = 512 * 1024
@@ -20,11 +20,11 @@ TOTALS = {"human": 0, "ai": 3, "total": 3}
 
 
 @pytest.fixture
-def service(small_disk: SmallDisk, workers: int) -> Iterator[Running]:
+def service(small_disk: SmallDisk, processes: int) -> Iterator[Running]:
     """Yield a service whose data and log are on the small disk."""
     # Without a value, as without the variable, Python buffers standard error.
     environ = {"READERSHIP_LOAD_EVERY_S": "1", "READERSHIP_JOBS_AT_ONCE": "0", "PYTHONUNBUFFERED": ""}
-    running = Running(small_disk.folder / "data", workers, environ).start()
+    running = Running(small_disk.folder / "data", processes, environ).start()
     for _ in range(3):
         assert running.post(HIT).status_code == 202
     yield running
@@ -44,15 +44,15 @@ def is_known_full(disk: SmallDisk, service: Running) -> bool:
     return "disk full" in checks(service)["hotLog"]
 
 
-def kill_workers(service: Running) -> None:
-    for each in workers_of(service):
+def kill_processes(service: Running) -> None:
+    for each in processes_of(service):
         with suppress(ProcessLookupError):
             os.kill(each, signal.SIGKILL)
 
 
 @contextmanager
 def stopped_supervisor(service: Running) -> Iterator[None]:
-    """Stop the supervisor while the block runs: a worker that dies is not replaced."""
+    """Stop the supervisor while the block runs: a server process that dies is not replaced."""
     assert service.process is not None
     service.process.send_signal(signal.SIGSTOP)
     try:
@@ -70,9 +70,9 @@ def recovers(disk: SmallDisk, service: Running) -> None:
     assert service.stop() == 0
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("processes", [1, 2])
 def test_full_disk_refuses_posts_and_answers_the_export(small_disk: SmallDisk, service: Running) -> None:
-    for _ in each_alone(service) if service.workers > 1 else [None]:
+    for _ in each_alone(service) if service.processes > 1 else [None]:
         until(lambda: is_known_full(small_disk, service))
         refused = service.post(HIT)
         assert (refused.status_code, refused.json()["type"]) == (503, "/docs#overloaded")
@@ -85,7 +85,7 @@ def test_full_disk_refuses_posts_and_answers_the_export(small_disk: SmallDisk, s
     recovers(small_disk, service)
 
 
-@pytest.mark.parametrize("workers", [1])
+@pytest.mark.parametrize("processes", [1])
 def test_connection_stays_open_although_the_access_log_cannot_be_written(
     small_disk: SmallDisk, service: Running
 ) -> None:
@@ -101,35 +101,35 @@ def test_connection_stays_open_although_the_access_log_cannot_be_written(
     recovers(small_disk, service)
 
 
-@pytest.mark.parametrize("workers", [2])
-def test_worker_that_dies_on_a_full_disk_is_replaced(small_disk: SmallDisk, service: Running) -> None:
-    before = started_workers(service)
+@pytest.mark.parametrize("processes", [2])
+def test_server_process_that_dies_on_a_full_disk_is_replaced(small_disk: SmallDisk, service: Running) -> None:
+    before = started_processes(service)
     until(lambda: is_known_full(small_disk, service))
     small_disk.fill(LEFT_BYTES)
-    kill_workers(service)
-    until(lambda: len(set(workers_of(service)) - set(before)) == 2)
+    kill_processes(service)
+    until(lambda: len(set(processes_of(service)) - set(before)) == 2)
     for _ in each_alone(service):
         assert service.post(HIT).status_code == 503
         assert service.get()["totals"] == TOTALS
     recovers(small_disk, service)
 
 
-@pytest.mark.parametrize("workers", [2])
-def test_workers_that_cannot_start_on_a_full_disk_start_once_it_has_space(
+@pytest.mark.parametrize("processes", [2])
+def test_server_processes_that_cannot_start_on_a_full_disk_start_once_it_has_space(
     small_disk: SmallDisk, service: Running
 ) -> None:
-    started_workers(service)
+    started_processes(service)
     until(lambda: is_known_full(small_disk, service))
     with stopped_supervisor(service):
-        kill_workers(service)
-        until(lambda: not workers_of(service))
+        kill_processes(service)
+        until(lambda: not processes_of(service))
         for each in ("control.sqlite", "hot.sqlite", "run/limits.sqlite"):
             os.truncate(service.data / f"{each}-shm", 0)  # as SQLite does at its start, before it allocates the file
         small_disk.fill()
-    first = until(lambda: set(workers_of(service)))
-    until(lambda: not first & set(workers_of(service)))
+    first = until(lambda: set(processes_of(service)))
+    until(lambda: not first & set(processes_of(service)))
     small_disk.fill(LEFT_BYTES)
-    kill_workers(service)  # those that started on the full disk
+    kill_processes(service)  # those that started on the full disk
     for _ in each_alone(service):
         assert service.get()["totals"] == TOTALS
     recovers(small_disk, service)

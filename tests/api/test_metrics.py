@@ -1,4 +1,4 @@
-"""The metrics are valid for Prometheus, and the same from each worker, also after one has died."""
+"""The metrics are valid for Prometheus, and the same from each server process, also after one has died."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.running import Running
-from tests.waiting import each_alone, until, workers_of
+from tests.waiting import each_alone, processes_of, until
 
 GAUGES = {"readership_waiting_hits", "readership_jobs", "readership_job_queue_age_seconds"}
 
@@ -31,28 +31,28 @@ def check(text: str) -> None:
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
-def kill_a_worker(service: Running) -> None:
-    """Kill one of two workers, and wait until another process has taken its place."""
-    first, second = workers_of(service)
+def kill_a_process(service: Running) -> None:
+    """Kill one of two server processes, and wait until another process has taken its place."""
+    first, second = processes_of(service)
     os.kill(first, signal.SIGKILL)
-    until(lambda: len({*workers_of(service)} - {first, second}) == 1)
+    until(lambda: len({*processes_of(service)} - {first, second}) == 1)
 
 
 @pytest.mark.needs("promtool")
-@pytest.mark.parametrize("workers", [1, 2])
-def test_metrics_are_valid_for_prometheus(start: Callable[..., Running], workers: int) -> None:
-    service = start(workers=workers)
+@pytest.mark.parametrize("processes", [1, 2])
+def test_metrics_are_valid_for_prometheus(start: Callable[..., Running], processes: int) -> None:
+    service = start(processes=processes)
     assert service.post({"path": "/a"}).status_code == 202
     check(scraped(service))
 
 
 @pytest.mark.needs("promtool")
-def test_metrics_are_valid_and_complete_after_a_worker_was_killed(start: Callable[..., Running]) -> None:
-    service = start(workers=2)
+def test_metrics_are_valid_and_complete_after_a_process_was_killed(start: Callable[..., Running]) -> None:
+    service = start(processes=2)
     for _ in each_alone(service):
         assert service.post(3 * [{"path": "/a"}]).status_code == 202
         check(scraped(service))
-    kill_a_worker(service)
+    kill_a_process(service)
     for number, _ in enumerate(each_alone(service)):
         text = scraped(service)
         check(text)
@@ -62,11 +62,11 @@ def test_metrics_are_valid_and_complete_after_a_worker_was_killed(start: Callabl
     assert sums(scraped(service), "readership_hits_total", outcome="accepted") == 8
 
 
-def test_gauge_has_one_value_after_a_worker_was_replaced(start: Callable[..., Running]) -> None:
-    service = start(workers=2)
+def test_gauge_has_one_value_after_a_process_was_replaced(start: Callable[..., Running]) -> None:
+    service = start(processes=2)
     for _ in each_alone(service):
         scraped(service)
-    kill_a_worker(service)
+    kill_a_process(service)
     for family in text_string_to_metric_families(scraped(service)):
         if family.name in GAUGES:
             assert all("pid" not in sample.labels for sample in family.samples)
@@ -74,8 +74,8 @@ def test_gauge_has_one_value_after_a_worker_was_replaced(start: Callable[..., Ru
 
 
 def test_all_blocks_of_the_counter_files_are_allocated_at_the_start(start: Callable[..., Running]) -> None:
-    service = start(workers=2)
-    kill_a_worker(service)
+    service = start(processes=2)
+    kill_a_process(service)
     scraped(service)
     files = sorted((service.data / "run" / "metrics").iterdir())
     assert [file.name for file in files] == ["counter_0.db", "counter_1.db", "histogram_0.db", "histogram_1.db"]

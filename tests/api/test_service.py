@@ -108,8 +108,8 @@ def test_text_chosen_by_a_client_is_no_label_of_a_metric(service: Running, clien
     assert "PROPFIND" not in client.get("/metrics").text
 
 
-def test_each_worker_answers_with_the_metrics_of_all_workers(start: Callable[..., Running]) -> None:
-    service = start(workers=2)
+def test_each_process_answers_with_the_metrics_of_all_processes(start: Callable[..., Running]) -> None:
+    service = start(processes=2)
     for hits, _ in enumerate(each_alone(service), start=1):
         assert service.post(hits * [view("/a")]).status_code == 202
     for _ in each_alone(service):
@@ -261,11 +261,11 @@ def takes_requests(service: Running) -> bool:
         return False
 
 
-@pytest.mark.parametrize(("workers", "number"), [(1, signal.SIGTERM), (2, signal.SIGTERM), (1, signal.SIGINT)])
+@pytest.mark.parametrize(("processes", "number"), [(1, signal.SIGTERM), (2, signal.SIGTERM), (1, signal.SIGINT)])
 def test_signal_ends_the_service_after_the_response_to_the_request_in_flight(
-    start: Callable[..., Running], workers: int, number: signal.Signals
+    start: Callable[..., Running], processes: int, number: signal.Signals
 ) -> None:
-    service = start(workers=workers)
+    service = start(processes=processes)
     body = json.dumps(view("/slow", timestamp="2025-03-01T12:00:00Z")).encode()
     slow = open_post(service, body)
     assert service.process is not None
@@ -321,9 +321,11 @@ def metrics_at(port: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_client_that_stalls_within_its_body_does_not_delay_the_end(start: Callable[..., Running], workers: int) -> None:
-    service = start(workers=workers)
+@pytest.mark.parametrize("processes", [1, 2])
+def test_client_that_stalls_within_its_body_does_not_delay_the_end(
+    start: Callable[..., Running], processes: int
+) -> None:
+    service = start(processes=processes)
     with open_post(service, json.dumps(view("/stalled")).encode()) as stalled:
         assert service.process is not None
         service.process.terminate()

@@ -168,12 +168,12 @@ def test_key_is_rejected_once_it_expires(owner: Owner) -> None:
     assert soon <= time.time() < soon + REVOKED_WITHIN_S
 
 
-def test_revoked_key_is_rejected_within_five_seconds_in_every_worker(start: Callable[..., Running]) -> None:
-    service = start(workers=2)
+def test_revoked_key_is_rejected_within_five_seconds_in_every_process(start: Callable[..., Running]) -> None:
+    service = start(processes=2)
     leaked, other = new_key(service.data), new_key(service.data)
 
     def statuses(token: str) -> list[int]:
-        """Return the status of a request to each worker."""
+        """Return the status of a request to each process."""
         headers = {"Authorization": f"Bearer {token}"}
         return [httpx.get(service.views, headers=headers, verify=NO_TLS).status_code for _ in each_alone(service)]
 

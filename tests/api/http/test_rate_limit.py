@@ -88,16 +88,16 @@ def test_concurrent_processes_accept_no_more_uses_than_the_limit(file: Path) -> 
     passed: list[bool] = []
 
     def work() -> None:
-        worker = RateLimit(file, 50, SECRET)
-        passed.extend(use_at_last(worker) is None for _ in range(40))
-        worker.close()
+        limit = RateLimit(file, 50, SECRET)
+        passed.extend(use_at_last(limit) is None for _ in range(40))
+        limit.close()
 
     RateLimit(file, 50, SECRET).close()
-    workers = [threading.Thread(target=work) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert (len(passed), sum(passed)) == (160, 50)
 
 

@@ -267,8 +267,8 @@ def test_page_may_read_responses_and_errors(shop: Page, status: int, kind: str, 
     assert "origin" in response.headers["vary"].lower()
 
 
-def test_rate_limit_of_an_address_is_shared_by_all_workers(start: Callable[..., Running]) -> None:
-    service = start(workers=2, READERSHIP_BEACONS_PER_MINUTE="5")
+def test_rate_limit_of_an_address_is_shared_by_all_processes(start: Callable[..., Running]) -> None:
+    service = start(processes=2, READERSHIP_BEACONS_PER_MINUTE="5")
 
     def send(address: str, **headers: str) -> httpx.Response:
         """Send a beacon over a new connection."""

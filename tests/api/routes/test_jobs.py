@@ -357,10 +357,10 @@ def test_database_without_a_free_connection_is_unavailable() -> None:
     assert (response.status_code, response.headers["retry-after"]) == (503, "5")
 
 
-def test_quota_is_shared_by_all_workers_and_survives_a_restart(
+def test_quota_is_shared_by_all_processes_and_survives_a_restart(
     start: Callable[..., Running],
 ) -> None:
-    service = start(workers=2, READERSHIP_JOBS_AT_ONCE="0")
+    service = start(processes=2, READERSHIP_JOBS_AT_ONCE="0")
     new_job(service.data)
 
     def status() -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 
 from tests.running import Running
-from tests.waiting import each_alone, started_workers, until, workers_of
+from tests.waiting import each_alone, processes_of, started_processes, until
 
 
 def environment(pid: int) -> set[str]:
@@ -16,21 +16,21 @@ def environment(pid: int) -> set[str]:
     return {entry.partition(b"=")[0].decode() for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")}
 
 
-def test_worker_has_neither_settings_nor_the_run_secret_in_its_environment(start: Callable[..., Running]) -> None:
-    service = start(workers=2)
-    for worker in started_workers(service):
-        assert not {name for name in environment(worker) if name.startswith("READERSHIP_") and name not in os.environ}
+def test_environment_of_a_server_process_has_neither_settings_nor_the_run_secret(start: Callable[..., Running]) -> None:
+    service = start(processes=2)
+    for process in started_processes(service):
+        assert not {name for name in environment(process) if name.startswith("READERSHIP_") and name not in os.environ}
 
 
-def test_restarted_worker_has_the_run_secret_of_the_service(start: Callable[..., Running]) -> None:
-    """Check that all workers count the beacons of an address together: the secret keys the hashes of addresses."""
-    service = start(workers=2, READERSHIP_BEACONS_PER_MINUTE="3")
+def test_restarted_process_has_the_run_secret_of_the_service(start: Callable[..., Running]) -> None:
+    """Check that all processes count the beacons of an address together: the secret keys the hashes of addresses."""
+    service = start(processes=2, READERSHIP_BEACONS_PER_MINUTE="3")
 
     def beacon() -> int:
         return httpx.post(service.hits, json={"path": "/a"}, timeout=60).status_code
 
-    first, second = started_workers(service)
+    first, second = started_processes(service)
     os.kill(first, signal.SIGKILL)
-    until(lambda: len({*workers_of(service)} - {first, second}) == 1)
+    until(lambda: len({*processes_of(service)} - {first, second}) == 1)
     assert [beacon() for _ in each_alone(service)] == [202, 202]
     assert [beacon() for _ in each_alone(service)] == [202, 429]

@@ -31,22 +31,22 @@ def refused(data: Path, run: Path) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("processes", [1, 2])
 def test_second_service_is_refused_and_the_first_one_keeps_its_counts(
-    start: Callable[..., Running], workers: int
+    start: Callable[..., Running], processes: int
 ) -> None:
-    service = start(workers=workers, READERSHIP_BEACONS_PER_MINUTE="3")
-    for _ in each_alone(service) if workers > 1 else range(1):
+    service = start(processes=processes, READERSHIP_BEACONS_PER_MINUTE="3")
+    for _ in each_alone(service) if processes > 1 else range(1):
         assert service.post([{"path": "/a"}]).status_code == 202
     assert [httpx.post(service.hits, json={"path": "/b"}).status_code for _ in range(3)] == [202] * 3
     assert service.process is not None
     for command in ("serve", "demo"):
-        done = service.run(command, "--port", "0", "--workers", str(3 - workers))
+        done = service.run(command, "--port", "0", "--workers", str(3 - processes))
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.startswith(f"Error: another service (process {service.process.pid}) runs on the data folder")
         assert str(service.data) in done.stderr
         assert "--data" in done.stderr
-    assert accepted(service) == workers + 3
+    assert accepted(service) == processes + 3
     assert httpx.post(service.hits, json={"path": "/b"}).status_code == 429
     assert service.stop() == 0
 
@@ -64,13 +64,13 @@ def test_worker_and_import_run_beside_a_service(start: Callable[..., Running]) -
 
 
 def test_killed_service_leaves_no_lock(start: Callable[..., Running]) -> None:
-    service = start(workers=2)
+    service = start(processes=2)
     service.kill()
     assert service.start().get()["totals"]["total"] == 0
 
 
 def test_service_starts_after_the_supervisor_of_another_was_killed(start: Callable[..., Running]) -> None:
-    service = start(workers=2)
+    service = start(processes=2)
     assert service.process is not None
     os.kill(service.process.pid, signal.SIGKILL)
     service.process.wait(30)

@@ -1,4 +1,4 @@
-"""Workers are replaced when they die in any state, and end with the service."""
+"""Server processes are replaced when they die in any state, and end with the service."""
 
 import json
 import os
@@ -20,14 +20,14 @@ from uvicorn.config import STARTUP_FAILURE
 
 from api.server.supervisor import Supervisor, Timeouts
 from tests.running import COMMAND, Running, new_key
-from tests.waiting import until, worker_processes
+from tests.waiting import server_processes, until
 
 REPLACED_S = 8
-"""Maximum time until a dead worker is replaced, in seconds."""
+"""Maximum time until a dead server process is replaced, in seconds."""
 ENDED_S = 20
 """Maximum time until the service has ended, in seconds."""
 NEWER_VERSION = 999
-"""Schema version that no worker opens."""
+"""Schema version that no server process opens."""
 
 
 def restarts(log: Path) -> list[dict[str, Any]]:
@@ -37,7 +37,7 @@ def restarts(log: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def starting(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """Yield a service with two workers that has just been started, and its log."""
+    """Yield a service with two server processes that has just been started, and its log."""
     data, log = tmp_path / "data", tmp_path / "log"
     new_key(data)
     argv = [COMMAND, "--data", data, "serve", "--port", "0", "--workers", "2"]
@@ -47,41 +47,43 @@ def starting(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_worker_killed_while_it_starts_is_replaced_at_once(
+def test_server_process_killed_while_it_starts_is_replaced_at_once(
     starting: tuple[subprocess.Popen[bytes], Path],
 ) -> None:
     process, log = starting
-    first = until(lambda: worker_processes(process.pid))[0]
+    first = until(lambda: server_processes(process.pid))[0]
     os.kill(first, signal.SIGSTOP)
     until(
         lambda: "poll" in Path(f"/proc/{process.pid}/wchan").read_text()
     )  # the supervisor waits, perhaps for this one
     os.kill(first, signal.SIGKILL)
-    until(lambda: len({*worker_processes(process.pid)} - {first}) == 2, within_s=REPLACED_S)
+    until(lambda: len({*server_processes(process.pid)} - {first}) == 2, within_s=REPLACED_S)
     assert restarts(log)[0]["signal"] == "SIGKILL"
     assert restarts(log)[0]["pid"] == first
     process.terminate()
     assert process.wait(ENDED_S) == 0
 
 
-def test_sigterm_while_workers_start_ends_the_service(
+def test_sigterm_while_processes_start_ends_the_service(
     starting: tuple[subprocess.Popen[bytes], Path],
 ) -> None:
     process, log = starting
-    until(lambda: len(worker_processes(process.pid)) == 2)
-    os.kill(worker_processes(process.pid)[1], signal.SIGKILL)
+    until(lambda: len(server_processes(process.pid)) == 2)
+    os.kill(server_processes(process.pid)[1], signal.SIGKILL)
     process.terminate()
     assert process.wait(ENDED_S) == 0
     assert "Traceback" not in log.read_text()
 
 
-def test_worker_killed_while_it_serves_is_replaced_and_the_log_has_its_signal(start: Callable[..., Running]) -> None:
-    service = start(workers=2)
+def test_server_process_killed_while_it_serves_is_replaced_and_the_log_has_its_signal(
+    start: Callable[..., Running],
+) -> None:
+    service = start(processes=2)
     assert service.process is not None
     parent = service.process.pid
-    first, second = until(lambda: pids if len(pids := worker_processes(parent)) == 2 else None)
+    first, second = until(lambda: pids if len(pids := server_processes(parent)) == 2 else None)
     os.kill(second, signal.SIGSEGV)
-    until(lambda: len({*worker_processes(parent)} - {second}) == 2, within_s=REPLACED_S)
+    until(lambda: len({*server_processes(parent)} - {second}) == 2, within_s=REPLACED_S)
     (line,) = restarts(service.log)
     assert (line["level"], line["worker"], line["pid"], line["signal"]) == ("error", 1, second, "SIGSEGV")
     os.kill(first, signal.SIGSTOP)
@@ -98,28 +100,28 @@ def set_schema_version(hot_log: Path, version: int) -> int:
         return int(old_version)
 
 
-def test_first_start_that_fails_beside_a_started_worker_is_retried(
+def test_first_start_that_fails_beside_a_started_process_is_retried(
     starting: tuple[subprocess.Popen[bytes], Path],
 ) -> None:
     process, log = starting
-    first = until(lambda: pids if len(pids := worker_processes(process.pid)) == 2 else None)
+    first = until(lambda: pids if len(pids := server_processes(process.pid)) == 2 else None)
     os.kill(first[1], signal.SIGSTOP)
     (url,) = until(lambda: re.findall(r"http://[^,]+", log.read_text()))
-    assert httpx.get(f"{url}/healthz", timeout=60).status_code == 200, "the other worker has started"
+    assert httpx.get(f"{url}/healthz", timeout=60).status_code == 200, "the other process has started"
     hot_log = log.parent / "data" / "hot.sqlite"
     version = set_schema_version(hot_log, NEWER_VERSION)
     os.kill(first[1], signal.SIGCONT)
-    until(lambda: first[1] not in worker_processes(process.pid))
+    until(lambda: first[1] not in server_processes(process.pid))
     set_schema_version(hot_log, version)
     until(lambda: restarts(log))
     assert (restarts(log)[0]["worker"], restarts(log)[0]["exitStatus"]) == (1, STARTUP_FAILURE)
-    until(lambda: len(worker_processes(process.pid)) == 2, within_s=REPLACED_S)
+    until(lambda: len(server_processes(process.pid)) == 2, within_s=REPLACED_S)
     process.terminate()
     assert process.wait(ENDED_S) == 0
 
 
 def record(folder: Path, number: int) -> None:
-    """Write down the start of a worker: its number and process id."""
+    """Write down the start of a server process: its number and process id."""
     with (folder / "starts").open("a") as starts:
         starts.write(f"{number} {os.getpid()}\n")
 
@@ -168,7 +170,7 @@ def end_this_process_after(is_due: Callable[[], object]) -> threading.Thread:
     return thread
 
 
-def test_worker_that_ignores_the_end_is_killed_and_the_status_is_1(tmp_path: Path) -> None:
+def test_server_process_that_ignores_the_end_is_killed_and_the_status_is_1(tmp_path: Path) -> None:
     thread = end_this_process_after(partial(started, tmp_path))
     ends: list[float] = []
     status = Supervisor(never_ends, (tmp_path,), 1, Timeouts(end_s=0.2)).run(lambda: ends.append(time.monotonic()))
@@ -176,17 +178,17 @@ def test_worker_that_ignores_the_end_is_killed_and_the_status_is_1(tmp_path: Pat
     assert (status, len(ends), len(started(tmp_path))) == (1, 1, 1)
 
 
-def test_worker_that_ends_by_itself_is_restarted_under_its_number(tmp_path: Path) -> None:
+def test_server_process_that_ends_by_itself_is_restarted_under_its_number(tmp_path: Path) -> None:
     assert Supervisor(ends_at_once, (tmp_path,), 1).run() == 0
     assert [line.split()[0] for line in started(tmp_path)] == ["0", "0", "0"]
     assert len({line.split()[1] for line in started(tmp_path)}) == 3
 
 
-def test_worker_that_cannot_start_ends_the_service(tmp_path: Path) -> None:
+def test_server_process_that_cannot_start_ends_the_service(tmp_path: Path) -> None:
     assert Supervisor(cannot_start, (tmp_path,), 1).run() == STARTUP_FAILURE
     assert len(started(tmp_path)) == 1
 
 
-def test_worker_without_a_heartbeat_is_replaced(tmp_path: Path) -> None:
+def test_server_process_without_a_heartbeat_is_replaced(tmp_path: Path) -> None:
     assert Supervisor(stops_itself, (tmp_path,), 1, Timeouts(silent_s=5)).run() == 0
     assert len({line.split()[1] for line in started(tmp_path)}) >= 2

@@ -1,4 +1,4 @@
-"""Classification by worker processes: the same answers as in this process, also if workers die."""
+"""Classification in child processes: the same answers as in this process, also if child processes die."""
 
 import multiprocessing
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.classification.pool import BATCH_USER_AGENTS, classify_many, worker_processes
+from ingest.classification.pool import BATCH_USER_AGENTS, classifier_processes, classify_many
 from tests.waiting import until
 from tests.warehouse.site import ROOT
 
@@ -18,7 +18,7 @@ FEW = ["GPTBot/1.3", FIREFOX, "", "curl/8.5", "\N{SNOWMAN}"]
 MANY = [f"{user_agent} {number}" for number in range(BATCH_USER_AGENTS) for user_agent in FEW]
 
 
-def workers() -> list[int]:
+def classifier_pids() -> list[int]:
     return [process.pid for process in multiprocessing.active_children() if process.pid is not None]
 
 
@@ -30,31 +30,31 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("user_agents", [[], FEW, MANY], ids=["none", "few", "many"])
-def test_workers_return_the_answers_of_this_process_in_the_same_order(user_agents: list[str]) -> None:
-    with worker_processes() as classify:
+def test_child_processes_return_the_answers_of_this_process_in_the_same_order(user_agents: list[str]) -> None:
+    with classifier_processes() as classify:
         assert classify(user_agents) == classify_many(user_agents)
-    assert workers() == []
+    assert classifier_pids() == []
 
 
 @pytest.mark.parametrize("killed", [[0], [1], [0, 1]], ids=["first", "second", "both"])
-def test_this_process_classifies_once_a_worker_was_killed(killed: list[int]) -> None:
-    with worker_processes() as classify:
+def test_this_process_classifies_once_a_child_process_was_killed(killed: list[int]) -> None:
+    with classifier_processes() as classify:
         classify(MANY)
-        pids = workers()
+        pids = classifier_pids()
         assert len(pids) == 2
         for each in killed:
             os.kill(pids[each], signal.SIGKILL)
         assert classify(MANY) == classify_many(MANY)
         assert classify(FEW) == classify_many(FEW)
-    assert workers() == []
+    assert classifier_pids() == []
 
 
-def test_this_process_classifies_if_the_server_of_the_workers_is_killed() -> None:
+def test_this_process_classifies_if_the_fork_server_is_killed() -> None:
     program = (
         "import os, signal; from multiprocessing import forkserver\n"
-        "from tests.ingest.classification.test_pool import MANY, classify_many, worker_processes\n"
+        "from tests.ingest.classification.test_pool import MANY, classify_many, classifier_processes\n"
         "if __name__ == '__main__':\n"
-        "    with worker_processes() as classify:\n"
+        "    with classifier_processes() as classify:\n"
         "        os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)\n"
         "        print(classify(MANY) == classify_many(MANY))\n"
     )
@@ -63,26 +63,27 @@ def test_this_process_classifies_if_the_server_of_the_workers_is_killed() -> Non
     assert done.stdout == "True\n"
 
 
-def test_ctrl_c_does_not_end_the_workers() -> None:
-    with worker_processes() as classify:
+def test_ctrl_c_does_not_end_the_child_processes() -> None:
+    with classifier_processes() as classify:
         classify(MANY)
-        pids = workers()
+        pids = classifier_pids()
         for pid in pids:
             os.kill(pid, signal.SIGINT)
         assert classify(MANY) == classify_many(MANY)
-        assert workers() == pids
+        assert classifier_pids() == pids
 
 
-def test_workers_end_when_their_parent_is_killed() -> None:
+def test_child_processes_end_when_their_parent_is_killed() -> None:
     program = (
-        "import os, signal; from tests.ingest.classification.test_pool import MANY, worker_processes, workers\n"
+        "import os, signal\n"
+        "from tests.ingest.classification.test_pool import MANY, classifier_pids, classifier_processes\n"
         "if __name__ == '__main__':\n"
-        "    with worker_processes() as classify:\n"
+        "    with classifier_processes() as classify:\n"
         "        classify(MANY)\n"
-        "        print(*workers(), flush=True)\n"
+        "        print(*classifier_pids(), flush=True)\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    # The workers inherit the pipe of its standard output, which reaches its end when all have ended.
+    # The child processes inherit the pipe of its standard output, which reaches its end when all have ended.
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=120, check=False
     )
