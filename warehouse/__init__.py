@@ -14,6 +14,7 @@ In the order data passes:
 - `query`: snapshots of the lake and the hot log, the views report, and the owner's SQL.
 - `rollups`: counts of each month in Parquet files, derived from `hits`.
 - `report`: reports of page views: views of each path, breakdowns, series and the coverage of the sources.
+- `blocks`: counts of page views by path in memory.
 - `maintenance`: load, compact, erase, recount, reclassify and recover.
 - `doctor`: check of every invariant on the stored data.
 - `clock`: check that the system's clock can be trusted, before data is removed by its age.

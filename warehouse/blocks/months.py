@@ -1,0 +1,97 @@
+"""Daily views of the paths of a project in one month."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from warehouse.blocks.cumulative import Array, CumulativeCounts
+
+DAYS = 31
+"""Number of days of each month. The days that a month lacks have no views."""
+Key = tuple[int, int]
+"""Source and traffic of views, as indices in SOURCES and TRAFFIC."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DailyViews:
+    """Daily views of paths, for one source and traffic.
+
+    The views are cumulated at the end of every `spacing` days. The days from there are added from the cells: the views
+    that are not zero, sorted by day and path id. The cells of day d begin at `starts[d - 1]`. Without cells, `spacing`
+    is 1.
+    """
+
+    spacing: int
+    cumulated: CumulativeCounts
+    ids: Array
+    views: Array
+    starts: Array
+
+    @property
+    def nbytes(self) -> int:
+        return self.cumulated.nbytes + self.ids.nbytes + self.views.nbytes + self.starts.nbytes
+
+    def add(self, sums: Array, ids: slice, days: range) -> None:
+        """Add the views of path ids on some days of the month to `sums`. Unsigned sums may wrap around meanwhile."""
+        first, end = days.start - 1, days.stop - 1
+        first_row, end_row = self._nearest_row(first), self._nearest_row(end)
+        if first_row != end_row:
+            sums += self.cumulated.between(first_row, end_row, ids, sums.dtype)
+        self._add_cells(sums, ids, self._end_of_row(end_row), end)
+        self._add_cells(sums, ids, first, self._end_of_row(first_row))
+
+    def _nearest_row(self, day: int) -> int:
+        return round(day / self.spacing)
+
+    def _end_of_row(self, row: int) -> int:
+        return min(row * self.spacing, DAYS)
+
+    def _add_cells(self, sums: Array, ids: slice, first: int, end: int) -> None:
+        """Add the cells of the days with first < day <= end, or subtract those with end < day <= first."""
+        if first == end:
+            return
+        within = slice(self.starts[min(first, end)], self.starts[max(first, end)])
+        columns, views = self.ids[within].astype(np.intp), self.views[within].astype(sums.dtype)
+        if (ids.start, ids.stop) != (0, self.cumulated.columns):
+            is_counted = (columns >= ids.start) & (columns < ids.stop)
+            columns, views = columns[is_counted] - ids.start, views[is_counted]
+        # With equal types these take 2 ns a cell; `bincount` takes 15 ns, and so do these with types to convert.
+        (np.add if first < end else np.subtract).at(sums, columns, views)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MonthBlock:
+    """Daily views of the paths of a project in one month, for each source and traffic that has any."""
+
+    views: Mapping[Key, DailyViews]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(each.nbytes for each in self.views.values())
+
+
+def build(days: Array, ids: Array, sources: Array, traffic: tuple[Array, ...], paths: int) -> MonthBlock:
+    """Return the block of rows that are sorted by day and path id. `traffic` has the views of each kind of traffic."""
+    block: dict[Key, DailyViews] = {}
+    for source in np.unique(sources).tolist():
+        for kind, views in enumerate(traffic):
+            chosen = np.flatnonzero((sources == source) & (views > 0))
+            if chosen.size:
+                block[source, kind] = _daily_views(days[chosen], ids[chosen], views[chosen], paths)
+    return MonthBlock(block)
+
+
+def _daily_views(days: Array, ids: Array, views: Array, paths: int) -> DailyViews:
+    """Cumulate the views so often that the cumulated counts are about as many as the cells."""
+    spacing = min(max(round(DAYS * paths / ids.size), 1), DAYS)
+    rows = np.zeros((-(-DAYS // spacing), paths), np.uint32)
+    np.add.at(rows, ((days.astype(np.intp) - 1) // spacing, ids), views)
+    cells = slice(0, 0) if spacing == 1 else slice(None)
+    return DailyViews(
+        spacing,
+        CumulativeCounts.of(rows),
+        ids[cells].astype(np.uint32),
+        views[cells].astype(np.min_scalar_type(views.max())),
+        np.searchsorted(days, np.arange(1, DAYS + 2)),
+    )
