@@ -2,6 +2,8 @@
 
 - `cumulative`: Cumulated counts in little memory.
 - `months`: Daily views of the paths of a project in one month.
+- `rollup_rows`: Rows of a project in the Parquet files of a rollup.
 - `paths`: Ids of the paths of a project.
+- `project`: Views of the paths of a project in the months that have a rollup.
 - `ranking`: Order of paths: most views first, then by path in byte order.
 """

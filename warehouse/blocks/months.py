@@ -74,9 +74,10 @@ class MonthBlock:
 def build(days: Array, ids: Array, sources: Array, traffic: tuple[Array, ...], paths: int) -> MonthBlock:
     """Return the block of rows that are sorted by day and path id. `traffic` has the views of each kind of traffic."""
     block: dict[Key, DailyViews] = {}
-    for source in np.unique(sources).tolist():
+    for source in np.flatnonzero(np.bincount(sources)).tolist():
+        is_of_source = sources == source
         for kind, views in enumerate(traffic):
-            chosen = np.flatnonzero((sources == source) & (views > 0))
+            chosen = np.flatnonzero(is_of_source & (views > 0))
             if chosen.size:
                 block[source, kind] = _daily_views(days[chosen], ids[chosen], views[chosen], paths)
     return MonthBlock(block)
@@ -86,7 +87,8 @@ def _daily_views(days: Array, ids: Array, views: Array, paths: int) -> DailyView
     """Cumulate the views so often that the cumulated counts are about as many as the cells."""
     spacing = min(max(round(DAYS * paths / ids.size), 1), DAYS)
     rows = np.zeros((-(-DAYS // spacing), paths), np.uint32)
-    np.add.at(rows, ((days.astype(np.intp) - 1) // spacing, ids), views)
+    places = (days.astype(np.intp) - 1) // spacing * paths + ids
+    np.add.at(rows.reshape(-1), places, views.astype(np.uint32, copy=False))
     cells = slice(0, 0) if spacing == 1 else slice(None)
     return DailyViews(
         spacing,

@@ -1,0 +1,118 @@
+"""Views of any range of days, read from rollups, are those of a plain count."""
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from datetime import date, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from warehouse.blocks import project
+from warehouse.blocks.project import ProjectBlock
+from warehouse.rollups.coverage import Part, Rollup
+from warehouse.rollups.schema import DAYS, PATHS, SOURCES, TRAFFIC
+
+Counted = dict[tuple[str, date, str, int, int], int]
+"""Views by project, day, path, source and traffic."""
+PROJECTS = ["aaa", "site", "zzz"]
+FIRST_DAY, MONTHS = date(2025, 12, 1), ["2025-12", "2026-01", "2026-03"]
+days = st.builds(
+    lambda month, day: date.fromisoformat(f"{month}-{day:02d}"),
+    st.sampled_from(MONTHS),
+    st.sampled_from([1, 2, 15, 31]),
+)
+counted_views: st.SearchStrategy[Counted] = st.dictionaries(
+    st.tuples(
+        st.sampled_from(PROJECTS), days, st.sampled_from(["/", "/a", "/b", "/é"]), st.integers(0, 2), st.integers(0, 2)
+    ),
+    st.sampled_from([1, 2, 300, 70_000]),
+)
+bounds = st.integers(-40, 160).map(lambda number: FIRST_DAY + timedelta(days=number))
+
+
+def write(folder: Path, month: str, counted: Counted) -> Rollup:
+    """Write the rollup of a month, row by row."""
+    path_rows, day_rows = [], []
+    for name in PROJECTS:
+        views = {key[1:]: number for key, number in counted.items() if key[0] == name and _month(key[1]) == month}
+        paths = sorted({path for _, path, _, _ in views}, key=str.encode)
+        totals = Counter[tuple[str, str]]()
+        cells: dict[tuple[int, int, int], Counter[str]] = {}
+        for (day, path, source, traffic), number in views.items():
+            totals[path, f"{TRAFFIC[traffic]}_{SOURCES[source]}"] += number
+            cells.setdefault((day.day, paths.index(path), source), Counter())[TRAFFIC[traffic]] += number
+        path_rows += [
+            {"project_id": name, "path": path, **{column: totals[path, column] for column in PATHS.names[2:]}}
+            for path in paths
+        ]
+        day_rows += [
+            {"project_id": name, "day": day, "path_id": id, "source": source, **{each: cell[each] for each in TRAFFIC}}
+            for (day, id, source), cell in sorted(cells.items())
+        ]
+    folder.mkdir()
+    rollup = Rollup(month, folder, {str(key[1]): frozenset() for key in counted if _month(key[1]) == month}, 0)
+    pq.write_table(pa.Table.from_pylist(path_rows, PATHS), rollup.paths, row_group_size=3)
+    pq.write_table(pa.Table.from_pylist(day_rows, DAYS), rollup.days, row_group_size=3)
+    return rollup
+
+
+def _month(day: date) -> str:
+    return day.isoformat()[:7]
+
+
+def answered(block: ProjectBlock, ids: slice, start: date, end: date) -> dict[tuple[str, int, int], int]:
+    """Return the views that are not zero, by path, source and traffic."""
+    months = [block.month(index) for index in range(len(block.parts))]
+    paths = block.paths.take(np.arange(ids.start, ids.stop)).to_pylist()
+    views = {}
+    for key in [(source, traffic) for source in range(3) for traffic in range(3)]:
+        sums = np.zeros(len(paths), block.dtype)
+        block.add(sums, key, ids, (start, end), months.__getitem__)
+        views |= {(path, *key): number for path, number in zip(paths, sums.tolist(), strict=True) if number}
+    return views
+
+
+def expected(counted: Counted, start: date, end: date, invalid: Iterable[date]) -> Counter[tuple[str, int, int]]:
+    views = Counter[tuple[str, int, int]]()
+    for (name, day, *key), number in counted.items():
+        if name == "site" and start <= day < end and day not in invalid:
+            views[tuple(key)] += number  # type: ignore[index]
+    return views
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(counted_views, st.sets(days, max_size=2), st.lists(st.tuples(bounds, bounds), min_size=1, max_size=8))
+def test_range_adds_up(counted: Counted, invalid: set[date], ranges: list[tuple[date, date]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        rollups = [write(Path(folder) / month, month, counted) for month in MONTHS]
+        parts = []
+        for rollup in rollups:
+            valid = frozenset(day for day in rollup.files if date.fromisoformat(day) not in invalid)
+            parts.append(Part(rollup, valid, len(valid) == len(rollup.files)))
+        block = project.read(parts, "site")
+        for start, end in map(sorted, ranges):
+            everything = slice(0, block.paths.sorted_count)
+            assert answered(block, everything, start, end) == expected(counted, start, end, invalid)
+        within = block.paths.sorted_between(("/a", "/b"))
+        chosen = {key: number for key, number in answered(block, everything, start, end).items() if key[0] == "/a"}
+        assert answered(block, within, start, end) == chosen
+
+
+def test_many_views_are_added_in_64_bits(tmp_path: Path) -> None:
+    views = 2_000_000_000
+    counted = {("site", day, "/a", 0, 0): views for day in (date(2025, 12, 1), date(2026, 1, 31), date(2026, 3, 1))}
+    parts = [
+        Part(rollup, frozenset(rollup.files), True) for m in MONTHS for rollup in [write(tmp_path / m, m, counted)]
+    ]
+    block = project.read(parts, "site")
+    assert answered(block, slice(0, 1), date(2025, 1, 1), date(2027, 1, 1)) == {("/a", 0, 0): 3 * views}
+
+
+def test_project_without_rollups_has_no_paths() -> None:
+    block = project.read([], "site")
+    assert (block.paths.sorted_count, answered(block, slice(0, 0), date(1, 1, 1), date(9999, 12, 31))) == (0, {})

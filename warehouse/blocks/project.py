@@ -1,0 +1,149 @@
+"""Views of the paths of a project in the months that have a rollup."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from warehouse.blocks import months, rollup_rows
+from warehouse.blocks.cumulative import Array, CumulativeCounts
+from warehouse.blocks.months import DAYS, Key, MonthBlock
+from warehouse.blocks.paths import PathIds
+from warehouse.blocks.rollup_rows import numbers
+from warehouse.rollups.coverage import Part
+from warehouse.rollups.schema import SOURCES, TRAFFIC
+
+NARROW_VIEWS_MAX = 2**31
+"""Maximum number of views that are added up in 32 bits. The views of uncovered files and hot rows still fit."""
+
+_KEYS: dict[Key, tuple[str, str]] = {
+    (source, traffic): (SOURCES[source], TRAFFIC[traffic])
+    for source in range(len(SOURCES))
+    for traffic in range(len(TRAFFIC))
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProjectBlock:
+    """Views of paths by month, cumulated, for each source and traffic that has any.
+
+    `members` has, for each month, one bit for each sorted path: whether the rollup of the month has a row of the path.
+    """
+
+    project: str
+    parts: tuple[Part, ...]
+    paths: PathIds
+    members: tuple[Array, ...]
+    totals: Mapping[Key, CumulativeCounts]
+    dtype: npt.DTypeLike
+
+    @property
+    def nbytes(self) -> int:
+        members = sum(each.nbytes for each in self.members)
+        return self.paths.nbytes + members + sum(each.nbytes for each in self.totals.values())
+
+    def month(self, index: int) -> MonthBlock:
+        """Read the daily views of a month."""
+        ids = np.flatnonzero(np.unpackbits(self.members[index], count=self.paths.sorted_count))
+        days, path_ids, sources, views = _read_days(self.parts[index], self.project)
+        return months.build(days, ids[path_ids], sources, views, self.paths.sorted_count)
+
+    def add(
+        self, sums: Array, key: Key, ids: slice, dates: tuple[date, date], month: Callable[[int], MonthBlock]
+    ) -> None:
+        """Add the views of path ids with dates[0] <= date < dates[1] to `sums`. Unsigned sums may wrap around.
+
+        `month` returns the daily views of a month. It is called for the first and the last one, if only some of their
+        days are counted.
+        """
+        first, end, days = self._split(*dates)
+        if first < end and key in self.totals:
+            sums += self.totals[key].between(first, end, ids, sums.dtype)
+        for index, within in days.items():
+            if key in (views := month(index).views):
+                views[key].add(sums, ids, within)
+
+    def _split(self, start: date, end: date) -> tuple[int, int, dict[int, range]]:
+        """Return the whole months of a range, as the first index and the one after the last, and the days of others."""
+        first, last = (bisect_left(self.parts, day.isoformat()[:7], key=_month) for day in (start, end))
+        first_days, last_days = range(start.day, DAYS + 1), range(1, end.day)
+        is_first_cut = start.day > 1 and self._is_month(first, start)
+        is_last_cut = bool(last_days) and self._is_month(last, end)
+        if is_first_cut and is_last_cut and first == last:
+            return first, last, {first: range(start.day, end.day)}
+        days = {first: first_days} if is_first_cut else {}
+        return first + is_first_cut, last, {**days, **({last: last_days} if is_last_cut else {})}
+
+    def _is_month(self, index: int, day: date) -> bool:
+        return index < len(self.parts) and _month(self.parts[index]) == day.isoformat()[:7]
+
+
+def read(parts: Sequence[Part], project: str) -> ProjectBlock:
+    """Read the views of a project from the rollups of months, which are in order."""
+    tables = [rollup_rows.read(part.rollup.paths, project) for part in parts]
+    paths, ids = _merge([table["path"] for table in tables])
+    totals: dict[Key, CumulativeCounts] = {}
+    views = [_totals(part, project, table) for part, table in zip(parts, tables, strict=True)]
+    for key in sorted({key for each in views for key in each}):
+        rows = np.zeros((len(parts), len(paths)), np.uint32)
+        for row, month_ids, each in zip(rows, ids, views, strict=True):
+            if key in each:
+                row[month_ids] = each[key]
+        totals[key] = CumulativeCounts.of(rows)
+    sum_of_all = sum(int(views.sum(dtype=np.int64)) for each in views for views in each.values())
+    members = tuple(_bits(month_ids, len(paths)) for month_ids in ids)
+    dtype = np.uint32 if sum_of_all <= NARROW_VIEWS_MAX else np.int64
+    return ProjectBlock(project, tuple(parts), PathIds(paths), members, totals, dtype)
+
+
+def _merge(columns: Sequence[pa.ChunkedArray]) -> tuple[pa.Array, list[Array]]:
+    """Return all paths, sorted by bytes, and for each column the indices of its paths among them."""
+    encoded = pa.chunked_array([column.combine_chunks() for column in columns], pa.string()).dictionary_encode()
+    if len(encoded) == 0:
+        return pa.array([], pa.string()), [np.zeros(0, np.uint32)] * len(columns)
+    paths = encoded.chunk(0).dictionary
+    order = pc.sort_indices(paths)
+    rank = np.empty(len(paths), np.uint32)
+    rank[order.to_numpy()] = np.arange(len(paths), dtype=np.uint32)
+    ids = rank[np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])]
+    return paths.take(order), np.split(ids, np.cumsum([len(column) for column in columns])[:-1])
+
+
+def _totals(part: Part, project: str, rows: pa.Table) -> dict[Key, Array]:
+    """Return the views of the month by row, for each source and traffic that has any."""
+    if part.is_whole:
+        columns = {key: f"{traffic}_{source}" for key, (source, traffic) in _KEYS.items()}
+        return {key: numbers(rows, column) for key, column in columns.items() if column in rows.column_names}
+    _, path_ids, sources, views = _read_days(part, project)
+    totals = {}
+    for source, traffic in _KEYS:
+        chosen = sources == source
+        if views[traffic][chosen].any():
+            totals[source, traffic] = np.zeros(rows.num_rows, np.uint32)
+            np.add.at(totals[source, traffic], path_ids[chosen], views[traffic][chosen])
+    return totals
+
+
+def _read_days(part: Part, project: str) -> tuple[Array, Array, Array, tuple[Array, ...]]:
+    """Return the days, path ids, sources and views by traffic of the rows of a project on the valid days of a month."""
+    rows = rollup_rows.read(part.rollup.days, project)
+    if not part.is_whole:
+        valid = pa.array([int(day[-2:]) for day in part.days], rows.schema.field("day").type)
+        rows = rows.filter(pc.is_in(rows["day"], valid))
+    days, path_ids, sources = (numbers(rows, column) for column in ("day", "path_id", "source"))
+    return days, path_ids, sources, tuple(numbers(rows, column) for column in TRAFFIC)
+
+
+def _bits(ids: Array, count: int) -> Array:
+    is_member = np.zeros(count, bool)
+    is_member[ids] = True
+    return np.packbits(is_member)
+
+
+def _month(part: Part) -> str:
+    return part.rollup.month
