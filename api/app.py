@@ -17,7 +17,8 @@ from api.http.rate_limit import RateLimit
 from api.keys import Keyring
 from api.maintenance import Maintenance
 from api.reference.reference import Reference
-from api.routes import beacon, classify, health, hits, job_log, jobs, prompts, reference, script, views
+from api.routes import beacon, classify, health, hits, job_log, jobs, prompts, reference, script
+from api.routes.reports import views
 from api.settings import Settings
 from api.state import State
 from ingest.hotlog.writer import HotLog

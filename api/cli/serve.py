@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from api import data_folder, keys, logs
 from api.cli.log_reading import ledger_from_us
 from api.cli.output import ERR, OUT, table
-from api.routes.views import report
+from api.routes.reports.views import report
 from api.server import serve, service_lock
 from api.server.service_lock import ServiceLock
 from api.settings import Settings

@@ -15,7 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from api.routes.views import Report, report
+from api.routes.reports.views import Report, report
 from tests.warehouse.site import Row, Site, key, view
 from warehouse import doctor
 from warehouse.maintenance import compact

@@ -1,0 +1,4 @@
+"""The reports over HTTP.
+
+- `views`: the export of page views.
+"""
