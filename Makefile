@@ -38,7 +38,7 @@ format: $(VENV)/.test
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 
-bench: $(VENV)/.test
+bench: $(VENV)/.test $(VENV)/.peers
 	$(VENV)/bin/python -m benchmarks
 
 # Lock the newest version of every dependency, with the hash of each file. Review the change before committing it.
@@ -47,6 +47,7 @@ lock: $(VENV)/.uv
 	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header pyproject.toml -o .locks/run.txt
 	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --extra test -c .locks/run.txt pyproject.toml -o .locks/test.txt
 	cd .locks && echo 'pandas' | ../$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header - -o notebook.txt
+	cd .locks && echo 'chdb' | ../$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header - -o peers.txt
 
 $(VENV)/.uv: .locks/uv.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else f"Readership needs Python 3.11 to 3.13, and $(PYTHON) is {v[0]}.{v[1]}: name another with make PYTHON=python3.12")'
@@ -65,6 +66,12 @@ $(VENV)/.run: $(VENV)/.uv .locks/run.txt pyproject.toml
 $(VENV)/.test: $(VENV)/.run .locks/test.txt .locks/notebook.txt
 	$(UV) pip install --quiet --python $(VENV)/bin/python --compile-bytecode --require-hashes -r .locks/test.txt
 	$(UV) pip install --quiet --python $(VENV)/bin/python --target $(VENV)/notebook --require-hashes -r .locks/notebook.txt
+	@touch $@
+
+# The program that `benchmarks/peers/clickhouse.py` compares with. It has its own environment: it takes 900 MB and needs pandas.
+$(VENV)/.peers: $(VENV)/.uv .locks/peers.txt
+	$(UV) venv --quiet --clear --python $(VENV)/bin/python $(VENV)/peers
+	$(UV) pip install --quiet --python $(VENV)/peers/bin/python --require-hashes -r .locks/peers.txt
 	@touch $@
 
 clean:

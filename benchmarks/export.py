@@ -1,130 +1,220 @@
-"""The views report over HTTP on 10 million generated hits of 90 days and 1,000 paths, against DuckDB over the raw rows.
+"""Reports over HTTP on generated lakes, against other programs over the same hits.
 
-Goals: 20 times faster than DuckDB over the raw rows; page 2 in under 5 ms; while hits arrive, less than twice the idle
-time, both for a new range and for a repeated one.
+`python -m benchmarks export FOLDER...` measures lakes of `python -m benchmarks lake`, and without a folder a temporary
+lake of 10M hits. The lakes are not changed; the databases of the peers are written once, beside the data folder.
 """
 
-import statistics
 import tempfile
-import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import timedelta
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from itertools import islice, product
 from pathlib import Path
+from random import Random
 
-import duckdb
-import httpx
-from deltalake import DeltaTable
-
-from benchmarks import generate, server
+from benchmarks import arrivals, lake, server
+from benchmarks.lake import Lake, Shape
 from benchmarks.measure import RUNS, Measured, ratio, record
+from benchmarks.peers import clickhouse, goatcounter
+from benchmarks.peers.clickhouse import ClickHouse
+from benchmarks.peers.goatcounter import GoatCounter
+from benchmarks.peers.raw import Raw
+from benchmarks.peers.report import Page, Peer, Range
+from benchmarks.reader import Reader, datetimes, whole_days
 
-HITS, DAYS, PATHS = 10_000_000, 90, 1_000
-REQUESTS = 40
-HITS_A_SECOND, HITS_A_POST = 2_000, 20
-ENDS_IDLE, ENDS_LOADED = (0, 1, 3, 5, 7), (2, 4, 6, 8, 9)
-"""Ends of the ranges of each run, in days before the last. All are different, so that no range is cached."""
-ARRIVAL_DAY = 12
-"""Day of the arriving hits, in days before the last. It is in each range."""
-ARRIVAL_LEAD_S = 5
+DEFAULT = Shape(hits=10_000_000, days=365, paths=10_000, projects=8, end=datetime.now(UTC).date())
+REQUESTS = 15
+"""Number of requests of which a run takes the median."""
+ARRIVAL_LEAD_S = 5.0
 """Seconds for which hits arrive before the first measurement, so that some wait in the hot log."""
-_RAW = """
-SELECT path, count(*) FILTER (traffic = 'human') AS human, count(*) FILTER (traffic = 'ai') AS ai, human + ai AS total
-FROM read_parquet($files, hive_partitioning = true)
-WHERE project_id = $project AND traffic <> 'bot'
-GROUP BY path ORDER BY total DESC, path LIMIT 50
-"""
+EDGE_DAYS = 60
+"""Maximum number of days between the ends of a random range and those of the lake."""
+GOATCOUNTER_PATHS_MAX = 100_000
+"""Maximum number of paths of a lake for which a GoatCounter database is built. A row for each path and hour takes about
+100 bytes."""
+DIMENSIONS = (
+    "agent", "operator", "purpose", "verification", "referrerHost", "utmSource", "browser", "os", "device", "format",
+    "status", "source", "rule", "path",
+)  # fmt: skip
+FILTERED: dict[str, tuple[str, dict[str, object]]] = {
+    "page of AI agents": ("views", {"traffic": "ai"}),
+    "page of one agent": ("views", {"agent": "GPTBot"}),
+    "page of the paths with a prefix": ("views", {"path": "/docs/*"}),
+    "series of the paths with a prefix": ("series", {"interval": "day", "path": "/docs/*"}),
+    "series of one agent": ("series", {"interval": "day", "agent": "GPTBot"}),
+    "breakdown of AI agents by referrerHost": ("breakdown", {"by": "referrerHost", "traffic": "ai"}),
+    "breakdown of the paths with a prefix by referrerHost": ("breakdown", {"by": "referrerHost", "path": "/docs/*"}),
+}
+NEW, NEW_TO_NOW, AGAIN, SECOND = "first page, new range", "the same, range until now", "first page again", "page 2"
+LOADED = " while hits arrive"
 
 
-def main() -> None:
+@dataclass
+class Figures:
+    """Results by the name and the unit of a figure."""
+
+    runs: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, name: str, value: float, unit: str = "ms") -> None:
+        self.runs[name, unit].append(value)
+
+    def measured(self) -> list[Measured]:
+        return [Measured(name, unit, runs) for (name, unit), runs in self.runs.items()]
+
+    def ratio(self, name: str, above: str, below: str) -> Measured:
+        """Return the ratio of two figures in ms."""
+        return ratio(name, *(Measured(each, "ms", self.runs[each, "ms"]) for each in (above, below)))
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Ranges that no other request has."""
+
+    closed: Iterator[Range]
+    """Ranges of nearly the whole lake."""
+    to_now: Iterator[Range]
+    """Ranges that have the hits that arrive during the measurement."""
+
+
+def main(*folders: str) -> None:
+    if folders:
+        for folder in folders:
+            _record(lake.opened(Path(folder)))
+        return
     with tempfile.TemporaryDirectory(prefix="readership-bench-") as scratch:
-        data = Path(scratch) / "data"
-        generate.fill(data, server.PROJECT, HITS, DAYS, PATHS)
-        files = DeltaTable(str(data / "lake" / "hits")).file_uris()
-        with server.running(data) as running, httpx.Client(headers=running.auth, timeout=60) as client:
-            url = f"{running.url}{server.VIEWS}"
-            raw = Measured("DuckDB over the raw rows", "ms", [_raw(files) for _ in range(RUNS)])
-            new = Measured(
-                "first page, range not requested before", "ms", [_new_ranges(client, url, end) for end in ENDS_IDLE]
-            )
-            instants = Measured(
-                "the same with datetimes", "ms", [_new_instants(client, url, run) for run in range(RUNS)]
-            )
-            first = Measured("first page again", "ms", [_repeated(client, url, "") for _ in range(RUNS)])
-            second = Measured("page 2", "ms", [_repeated(client, url, "offset=50") for _ in range(RUNS)])
+        generated = lake.generate(Path(scratch) / "lake", DEFAULT)
+        lake.derive(generated)
+        _record(generated)
+
+
+def _record(original: Lake) -> None:
+    shape = original.shape
+    record(f"export-{shape.hits}-{shape.paths}", measure(original, RUNS, REQUESTS, ARRIVAL_LEAD_S))
+
+
+def measure(original: Lake, runs: int, requests: int, lead_s: float) -> list[Measured]:
+    """Return the figures of a lake: `runs` results each, each of which is the median of `requests` requests."""
+    figures, ranges = Figures(), _ranges(original.shape, Random(1))  # the same ranges in each process
+    with tempfile.TemporaryDirectory(dir=original.folder, prefix="copy-") as scratch, _peers(original) as peers:
+        copy = lake.clone(original, Path(scratch))
+        for _ in range(runs):
+            with server.running(copy.data) as running, closing(Reader(running)) as reader:
+                figures.add("first page, cold process", reader.ms("views", **whole_days(next(ranges.closed))))
+        with server.running(copy.data) as running, closing(Reader(running)) as reader:
+            _check(reader, peers, next(ranges.closed))
+            for _ in range(runs):
+                _measure_peers(figures, peers, next(ranges.closed))
+                _measure_pages(figures, reader, ranges, requests, "")
+                _measure_reports(figures, reader, ranges)
+                _measure_download(figures, running, reader)
             arrived: list[float] = []
-            with _arriving(running, arrived):
-                new_loaded = Measured(
-                    "new range while hits arrive", "ms", [_new_ranges(client, url, end) for end in ENDS_LOADED]
-                )
-                loaded = Measured(
-                    "first page again while hits arrive", "ms", [_repeated(client, url, "") for _ in range(RUNS)]
-                )
-    figures = [raw, new, instants, first, second, new_loaded, loaded, Measured("hits that arrived", "hits/s", arrived)]
-    ratios = [
-        ratio("DuckDB over the raw rows / first page, new range: goal 20", raw, new),
-        ratio("new range while hits arrive / idle: goal under 2", new_loaded, new),
-        ratio("first page again while hits arrive / idle: goal under 2", loaded, first),
-    ]
-    record("export", [*figures, *ratios])
+            with arrivals.arriving(running, original.shape.paths, arrived):
+                time.sleep(lead_s)
+                for _ in range(runs):
+                    _measure_pages(figures, reader, ranges, requests, LOADED)
+            figures.add("hits that arrived", arrived[0], "hits/s")
+            figures.add("resident memory at the end", running.resident_mib(), "MiB")
+    return [*figures.measured(), *_ratios(figures, peers)]
 
 
-def _raw(files: list[str]) -> float:
-    database = duckdb.connect()
-    began = time.perf_counter()
-    database.execute(_RAW, {"files": files, "project": server.PROJECT}).fetchall()
-    return (time.perf_counter() - began) * 1000
-
-
-def _new_ranges(client: httpx.Client, url: str, end: int) -> float:
-    """Return the median time of eight new ranges, each of nearly all days, in ms."""
-    queries = [f"dateFrom={_day(90 - i)}&dateTo={_day(end)}" for i in range(1, 9)]
-    return _median(client, [f"{url}?{query}" for query in queries])
-
-
-def _new_instants(client: httpx.Client, url: str, run: int) -> float:
-    queries = [f"dateFrom={_day(90 - i)}T10:30:{run:02}Z&dateTo={_day(0)}T00:00:00Z" for i in range(1, 9)]
-    return _median(client, [f"{url}?{query}" for query in queries])
-
-
-def _repeated(client: httpx.Client, url: str, query: str) -> float:
-    return _median(client, [f"{url}?{query}"] * REQUESTS)
-
-
-def _median(client: httpx.Client, urls: list[str]) -> float:
-    durations_ms: list[float] = []
-    for url in urls:
-        began = time.perf_counter()
-        client.get(url).raise_for_status()
-        durations_ms.append((time.perf_counter() - began) * 1000)
-    return statistics.median(durations_ms)
-
-
-def _day(before: int) -> str:
-    return (generate.END - timedelta(days=before)).date().isoformat()
+def _ratios(figures: Figures, peers: list[Peer]) -> list[Measured]:
+    over_peers = [figures.ratio(f"{peer.name} / {NEW}", f"page: {peer.name}", NEW) for peer in peers]
+    loaded = [figures.ratio(f"{name}{LOADED} / idle", name + LOADED, name) for name in (NEW_TO_NOW, AGAIN, SECOND)]
+    return [*over_peers, *loaded]
 
 
 @contextmanager
-def _arriving(running: server.Server, arrived: list[float]) -> Iterator[None]:
-    """Post HITS_A_SECOND hits/s until the block ends, and append the hits/s that were accepted to `arrived`."""
-    stopping = threading.Event()
-
-    def post() -> None:
-        hit = {"userAgent": "ClaudeBot/1.0", "timestamp": f"{_day(ARRIVAL_DAY)}T12:00:00Z"}
-        content = [{"path": f"/docs/{number}", **hit} for number in range(HITS_A_POST)]
-        began, posts = time.perf_counter(), 0
-        with httpx.Client(headers=running.auth, timeout=60) as client:
-            while not stopping.wait(began + posts * HITS_A_POST / HITS_A_SECOND - time.perf_counter()):
-                client.post(f"{running.url}{server.HITS}", json=content).raise_for_status()
-                posts += 1
-        arrived.append(posts * HITS_A_POST / (time.perf_counter() - began))
-
-    thread = threading.Thread(target=post)
-    thread.start()
+def _peers(original: Lake) -> Iterator[list[Peer]]:
+    """Yield the peers, whose databases are built if they are missing. ClickHouse is skipped if it is not installed."""
+    peers: list[Peer] = [Raw(original.data)]
+    if clickhouse.PYTHON.exists():
+        folder = original.folder / "clickhouse"
+        if not folder.exists():
+            clickhouse.build(original.data, folder, original.shape.paths)
+        peers.append(ClickHouse(folder))
+    if original.shape.paths <= GOATCOUNTER_PATHS_MAX:
+        file = original.folder / "goatcounter.sqlite"
+        if not file.exists():
+            goatcounter.build(original.data, file)
+        peers.append(GoatCounter(file))
     try:
-        time.sleep(ARRIVAL_LEAD_S)
-        yield
+        yield peers
     finally:
-        stopping.set()
-        thread.join()
+        for peer in peers:
+            peer.close()
+
+
+def _check(reader: Reader, peers: list[Peer], range: Range) -> None:
+    """Check that all programs give the same numbers, and have the caches of their files filled."""
+    series = reader.get("series", interval="day", **whole_days(range))
+    for peer in peers:
+        page = reader.page(range)
+        expected = peer.page(range)[1]
+        if isinstance(peer, GoatCounter):  # orders paths with equal views by their age
+            page, expected = _totals(page), _totals(expected)
+        assert page == expected, peer.name
+        assert peer.series(range)[1] == series["totals"]["total"], peer.name
+
+
+def _totals(page: Page) -> Page:
+    return [("", total) for _, total in page]
+
+
+def _measure_peers(figures: Figures, peers: list[Peer], range: Range) -> None:
+    for peer in peers:
+        figures.add(f"page: {peer.name}", peer.page(range)[0])
+        figures.add(f"series by day: {peer.name}", peer.series(range)[0])
+        if isinstance(peer, Raw):
+            figures.add(f"breakdown by referrerHost: {peer.name}", peer.breakdown(range))
+
+
+def _measure_pages(figures: Figures, reader: Reader, ranges: Ranges, requests: int, suffix: str) -> None:
+    if not suffix:
+        closed = list(islice(ranges.closed, 2 * requests))
+        figures.add(NEW, reader.median_ms("views", map(whole_days, closed[:requests])))
+        figures.add("first page, new range of datetimes", reader.median_ms("views", map(datetimes, closed[requests:])))
+    to_now = list(islice(ranges.to_now, requests))
+    figures.add(NEW_TO_NOW + suffix, reader.median_ms("views", map(whole_days, to_now)))
+    again = whole_days(to_now[-1])
+    figures.add(AGAIN + suffix, reader.median_ms("views", [again] * requests))
+    figures.add(SECOND + suffix, reader.median_ms("views", [{**again, "offset": 50}] * requests))
+
+
+def _measure_reports(figures: Figures, reader: Reader, ranges: Ranges) -> None:
+    for interval in ("hour", "day", "month"):
+        query = {"interval": interval, "timezone": "Europe/Berlin", **whole_days(next(ranges.closed))}
+        figures.add(f"series by {interval}", reader.ms("series", **query))
+    for dimension in DIMENSIONS:
+        figures.add(
+            f"breakdown by {dimension}", reader.ms("breakdown", by=dimension, **whole_days(next(ranges.closed)))
+        )
+    for name, (report, filters) in FILTERED.items():
+        figures.add(name, reader.ms(report, **filters, **whole_days(next(ranges.closed))))
+
+
+def _measure_download(figures: Figures, running: server.Server, reader: Reader) -> None:
+    """Measure the CSV of all paths, and how much the server's memory grows meanwhile."""
+    running.reset_peak()
+    before_mib = running.resident_mib()
+    seconds, lines = reader.download("views", "text/csv")
+    figures.add("CSV of all paths", seconds, "s")
+    figures.add("rows of the CSV", lines - 1, "rows")
+    figures.add("growth of the server's memory during the CSV", running.peak_mib() - before_mib, "MiB")
+
+
+def _ranges(shape: Shape, random: Random) -> Ranges:
+    first, edge = shape.end - timedelta(days=shape.days), min(EDGE_DAYS, shape.days // 3)
+    starts = [first + timedelta(days=after) for after in range(edge)]
+    closed = [Range(start, end) for start, end in product(starts, (shape.end - timedelta(days=n) for n in range(edge)))]
+    tomorrow = datetime.now(UTC).date() + timedelta(days=1)
+    to_now = [Range(_day(first, after), tomorrow) for after in range(shape.days - 1)]
+    random.shuffle(closed)
+    random.shuffle(to_now)
+    return Ranges(iter(closed), iter(to_now))
+
+
+def _day(first: date, after: int) -> date:
+    return first + timedelta(days=after)

@@ -49,10 +49,19 @@ class Server:
 
     def resident_mib(self) -> float:
         """Return the resident memory of the process, in MiB."""
-        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-        raise AssertionError("no VmRSS")
+        return self._memory_mib("VmRSS")
+
+    def peak_mib(self) -> float:
+        """Return the maximum of the resident memory since `reset_peak`, in MiB."""
+        return self._memory_mib("VmHWM")
+
+    def reset_peak(self) -> None:
+        """Reset the maximum of the resident memory: https://docs.kernel.org/filesystems/proc.html, `clear_refs`."""
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
+    def _memory_mib(self, name: str) -> float:
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.partition(f"{name}:")[2].split()[0]) / 1024
 
     def cpu_s(self) -> float:
         """Return the CPU time of the process in all its threads, in seconds."""

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import lake
-from benchmarks.lake import Lake, Shape
+from benchmarks.lake import Lake
+from tests.benchmarks.conftest import SHAPE
 from warehouse.lake import delta_table
 from warehouse.schema import HITS_ORDER
-
-SHAPE = Shape(hits=30_000, days=40, paths=300, projects=3, end=date(2026, 10, 5))
-
-
-@pytest.fixture(scope="module")
-def generated(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    target = lake.generate(tmp_path_factory.mktemp("lakes") / "lake", SHAPE)
-    lake.derive(target)
-    return target
 
 
 def readership(target: Lake, *arguments: str) -> list[dict[str, Any]]:
