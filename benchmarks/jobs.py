@@ -53,7 +53,11 @@ def main() -> None:
 
 def _engine(data: Path, repository: str) -> sa.Engine:
     engine = database.connect(settings.read({}, data).database_url)
-    settings_of_jobs = {"repository": f"{repository}/silent.git", "preset": "command", "command": ("true",)}
+    settings_of_jobs: configuration.Changes = {
+        "repository": f"{repository}/silent.git",
+        "preset": "command",
+        "command": ("true",),
+    }
     configuration.store(engine, PROJECT, configuration.changed(Configuration(repository=""), settings_of_jobs))
     return engine
 

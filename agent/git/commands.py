@@ -122,6 +122,15 @@ FAILURES: tuple[Failure, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
+class StepControl:
+    """Time limit of a step of a job, in seconds; the function that stops it; and the receiver of git's messages."""
+
+    limit_s: float
+    is_stopped: Callable[[], bool]
+    on_line: OnLine
+
+
+@dataclass(frozen=True, slots=True)
 class Git:
     """The git commands of one step of a job. All of them must end before `deadline`, a time of `time.monotonic`."""
 

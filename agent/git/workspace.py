@@ -9,21 +9,18 @@ import re
 import secrets
 import subprocess
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from agent.errors import ForgeUnavailable, PushRefused, RefNotFound, WorkspaceUnusable
 from agent.git.changed_files import ChangedFiles
-from agent.git.commands import ENVIRONMENT, Git, OnLine
+from agent.git.commands import ENVIRONMENT, Git, StepControl
 from agent.git.remote import Remote
 
 SUBJECT_CHARS_MAX = 72
 NO_SUBJECT = "Change what the prompt asked for"
 COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-
-IsStopped = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +55,7 @@ class Checkout:
     follows_up: bool
 
 
-def check_out(
-    workspace: Workspace, remote: Remote, branch: str, *, limit_s: float, is_stopped: IsStopped, on_line: OnLine
-) -> Checkout:
+def check_out(workspace: Workspace, remote: Remote, branch: str, control: StepControl) -> Checkout:
     """Create a fresh work tree of the job's branch, or of the base branch before the first push. Do not change `home`.
 
     Fetch one commit without its history: the agent sees no git directory, and git can push from a shallow clone.
@@ -68,7 +63,7 @@ def check_out(
     Raises:
         TurnFailed: a step failed; the message has the reason.
     """
-    git = Git(workspace.folder, remote, time.monotonic() + limit_s, is_stopped, on_line)
+    git = _git(workspace, remote, control)
     _reset(workspace, git)
     refs = _remote_refs(git, remote, branch)
     follows_up = f"refs/heads/{branch}" in refs
@@ -83,9 +78,7 @@ def check_out(
     return Checkout(git.run_local("rev-parse", "--verify", "HEAD"), follows_up)
 
 
-def commit(
-    workspace: Workspace, prompt: str, at: datetime, *, limit_s: float, is_stopped: IsStopped, on_line: OnLine
-) -> str | None:
+def commit(workspace: Workspace, prompt: str, at: datetime, control: StepControl) -> str | None:
     """Commit all changes of the work tree. Return the commit id, or None if nothing was changed.
 
     The same changes, prompt and time result in the same commit id, so the step can be repeated after a crash.
@@ -93,7 +86,7 @@ def commit(
     Raises:
         TurnFailed: a step failed; the message has the reason.
     """
-    git = Git(workspace.folder, None, time.monotonic() + limit_s, is_stopped, on_line)
+    git = _git(workspace, None, control)
     _disarm(workspace, git)
     _refuse_large_files(workspace, git)
     git.run_local("add", "--all")
@@ -114,10 +107,7 @@ def push(
     remote: Remote,
     branch: str,
     commit_id: str,
-    *,
-    limit_s: float,
-    is_stopped: IsStopped,
-    on_line: OnLine,
+    control: StepControl,
 ) -> None:
     """Push the commit to the forge's branch. Succeed if the branch is at this commit already.
 
@@ -125,7 +115,7 @@ def push(
         PushRefused: the forge refused the push, or the branch was changed after the checkout.
         TurnFailed: a step failed; the message has the reason.
     """
-    git = Git(workspace.folder, remote, time.monotonic() + limit_s, is_stopped, on_line)
+    git = _git(workspace, remote, control)
     known_id = git.run_local("for-each-ref", "--format=%(objectname)", f"refs/remotes/origin/{branch}")
     try:
         git.run_remote(
@@ -153,10 +143,7 @@ def is_pushed(
     remote: Remote,
     branch: str,
     commit_id: str,
-    *,
-    limit_s: float,
-    is_stopped: IsStopped,
-    on_line: OnLine,
+    control: StepControl,
 ) -> bool:
     """Return whether the forge's branch is at the commit. The work tree is not needed.
 
@@ -164,7 +151,7 @@ def is_pushed(
         TurnFailed: the refs of the forge could not be read; the message has the reason.
     """
     _make_folders(workspace)
-    git = Git(workspace.folder, remote, time.monotonic() + limit_s, is_stopped, on_line)
+    git = _git(workspace, remote, control)
     return _remote_refs(git, remote, branch).get(f"refs/heads/{branch}") == commit_id
 
 
@@ -175,6 +162,12 @@ def discard(folder: Path) -> None:
     """
     for argv in (("chmod", "-R", "u+rwX", "--", str(folder)), ("rm", "-rf", "--", str(folder))):
         subprocess.run(argv, env=ENVIRONMENT, capture_output=True, check=False)  # noqa: S603  # the folder is ours
+
+
+def _git(workspace: Workspace, remote: Remote | None, control: StepControl) -> Git:
+    """Return the git commands of a step that begins now."""
+    deadline = time.monotonic() + control.limit_s
+    return Git(workspace.folder, remote, deadline, control.is_stopped, control.on_line)
 
 
 def _reset(workspace: Workspace, git: Git) -> None:

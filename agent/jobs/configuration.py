@@ -4,7 +4,7 @@ A reference to a secret is `env:NAME` or `file:/path`. The worker reads the secr
 """
 
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 from urllib.parse import urlsplit
 
 import msgspec
@@ -74,7 +74,28 @@ class Configuration(msgspec.Struct, frozen=True):
     """Reference to the key that signs the webhook messages."""
 
 
-def changed(configuration: Configuration, changes: dict[str, Any]) -> Configuration:
+class Changes(TypedDict, total=False):
+    """New values of fields of a Configuration; an absent field keeps its value."""
+
+    repository: str
+    ref: str
+    forge: ForgeName
+    api_base: str
+    git_token: str
+    git_user: str
+    preset: str
+    command: tuple[str, ...]
+    model: str
+    model_base: str
+    model_key: str
+    time_limit_s: int
+    readable: tuple[str, ...]
+    is_sandboxed: bool
+    webhook: str
+    webhook_secret: str
+
+
+def changed(configuration: Configuration, changes: Changes) -> Configuration:
     """Return the configuration with the fields of `changes` replaced.
 
     If the repository moves to another host, the API base follows from the new URL unless `changes` has one.

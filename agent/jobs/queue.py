@@ -6,7 +6,7 @@ Each write is fenced by (owner, attempt): a worker that has lost its turn can ch
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import sqlalchemy as sa
 
@@ -55,6 +55,16 @@ class Outcome:
 
     reason: str | None
     pull_request: str | None = None
+
+
+class TurnUpdate(TypedDict, total=False):
+    """New values of columns of a turn; an absent column keeps its value."""
+
+    state: str
+    attempt: int
+    owner: str | None
+    lease_until_us: int
+    steps: object
 
 
 def claim(engine: sa.Engine, owner: str, now_us: int, lease_us: int) -> Lease | None:
@@ -206,7 +216,7 @@ def _is_in_branch(row: sa.Row[Any]) -> bool:
     return row.state == "done" or steps.from_json(row.steps).push is not None
 
 
-def _update_turn(connection: sa.Connection, lease: Lease, values: Mapping[str, Any]) -> None:
+def _update_turn(connection: sa.Connection, lease: Lease, values: TurnUpdate) -> None:
     """Update the turn's row, if this worker still owns the turn. Raises LeaseLost."""
     is_owned = (TURNS.c.id == lease.turn) & (TURNS.c.owner == lease.owner) & (TURNS.c.attempt == lease.attempt)
     update = TURNS.update().where(is_owned, TURNS.c.state == "running").values({"owner": lease.owner, **values})

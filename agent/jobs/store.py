@@ -2,10 +2,9 @@
 
 import hashlib
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from agent.errors import IdempotencyMismatch, JobNotFound
@@ -202,9 +201,9 @@ def from_row(row: sa.Row[tuple[object, ...]]) -> Job:
     return _job({name: getattr(row, name) for name in _COLUMNS} | {"project": row.project_id})
 
 
-def _job(values: Mapping[str, Any]) -> Job:
+def _job(values: object) -> Job:
     """Return a job from its values in a row or in a stored response."""
-    return Job(**{**values, "status": Status(values["status"]), "command": tuple(values["command"])})
+    return msgspec.convert(values, Job)
 
 
 _COLUMNS = [name for name in Job.__slots__ if name != "project"]

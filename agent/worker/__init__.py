@@ -2,6 +2,7 @@
 
 - `child_process`: worker in a child process, started and restarted by a server process.
 - `child_main`: main module of that worker.
+- `messages`: messages between a server process and its worker.
 - `threads`: threads of a worker, which take turns from the queue, send webhooks, and clean up after idle jobs.
 - `heartbeat`: thread that renews the lease of a running turn.
 - `turn`: steps of a turn: check out, run the coding agent, commit, push, open the pull request.

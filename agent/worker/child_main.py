@@ -3,7 +3,6 @@
 The command pipe ends when the parent closes it or dies.
 """
 
-import json
 import logging
 import os
 import select
@@ -11,9 +10,11 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
+from agent.jobs.webhook import Outcome
+from agent.worker import messages
 from agent.worker.child_process import STOP_CLAIMING
+from agent.worker.messages import DeliveryReport, LogReport, Report, TurnReport
 from agent.worker.threads import WorkerConfig, WorkerThreads
 from warehouse.control import database
 
@@ -32,16 +33,16 @@ class Reports:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # output that a library prints must not look like a report
 
     def turn(self, seconds: float, succeeded: bool) -> None:
-        self.send("turn", [seconds, succeeded])
+        self.send(TurnReport(seconds, succeeded))
 
-    def delivery(self, outcome: str) -> None:
-        self.send("delivery", outcome)
+    def delivery(self, outcome: Outcome) -> None:
+        self.send(DeliveryReport(outcome))
 
-    def send(self, kind: str, content: Any) -> None:
-        """Send one report. It is lost if the parent has ended."""
+    def send(self, report: Report) -> None:
+        """Send one report. The report is lost if the parent has ended."""
         with self._lock:
             try:
-                self._file.write(json.dumps([kind, content]).encode() + b"\n")
+                self._file.write(messages.encode(report))
                 self._file.flush()
             except BrokenPipeError:
                 return
@@ -55,17 +56,7 @@ class ToParent(logging.Handler):
         self._reports = reports
 
     def emit(self, record: logging.LogRecord) -> None:
-        content: dict[str, Any] = {
-            "name": record.name,
-            "levelno": record.levelno,
-            "levelname": record.levelname,
-            "created": record.created,
-            "msg": record.getMessage(),
-        }
-        if record.exc_info:
-            traceback = logging.Formatter().formatException(record.exc_info)
-            content |= {"exc_text": traceback, "fields": {"traceback": traceback}}  # for the text and JSON formats
-        self._reports.send("log", content)
+        self._reports.send(LogReport.from_record(record))
 
 
 def main(commands: int) -> None:
@@ -94,15 +85,15 @@ def main(commands: int) -> None:
 
 def _read_config(reports: Reports) -> WorkerConfig:
     """Return the configuration that the parent wrote to standard input."""
-    values = json.load(sys.stdin)
+    config = messages.decode_config(sys.stdin.buffer.read())
     return WorkerConfig(
-        database.connect(values["database_url"]),
-        Path(values["folder"]),
-        values["environ"],
-        values["slots"],
-        values["lease_s"],
-        values["retention_days"],
-        Path(values["lake"]) if values["lake"] else None,
+        database.connect(config.database_url),
+        Path(config.folder),
+        config.environ,
+        config.slots,
+        config.lease_s,
+        config.retention_days,
+        Path(config.lake) if config.lake else None,
         reports.turn,
         reports.delivery,
     )

@@ -4,12 +4,11 @@ The child is started once the control database has a job: a service without agen
 ends when its parent ends, for whatever reason, and is restarted if it dies.
 
     parent                                         child (agent.worker.child_main)
-    WorkerConfig as JSON, then EOF      -> stdin
+    ChildConfig as JSON, then EOF       -> stdin
     WAKE, STOP_CLAIMING, EOF to end it  -> pipe
-    counts and log records, JSON lines  <- stdout
+    Reports, JSON lines                 <- stdout
 """
 
-import json
 import logging
 import os
 import subprocess
@@ -20,6 +19,8 @@ from pathlib import Path
 from typing import IO
 
 from agent.jobs import store
+from agent.worker import messages
+from agent.worker.messages import ChildConfig, DeliveryReport, TurnReport
 from agent.worker.threads import RETRY_S, WorkerConfig
 from warehouse.database_errors import is_temporary, reason_of
 
@@ -122,29 +123,29 @@ class ChildProcess:
     def _config_json(self) -> bytes:
         """Return the child's configuration as JSON. It contains secrets, so it is sent to standard input only."""
         config = self._config
-        values = {
-            "database_url": config.engine.url.render_as_string(hide_password=False),
-            "folder": str(config.folder),
-            "environ": dict(config.environ),
-            "slots": config.slots,
-            "lease_s": config.lease_s,
-            "retention_days": config.retention_days,
-            "lake": str(config.lake) if config.lake else None,
-        }
-        return json.dumps(values).encode()
+        sent = ChildConfig(
+            database_url=config.engine.url.render_as_string(hide_password=False),
+            folder=str(config.folder),
+            environ=dict(config.environ),
+            slots=config.slots,
+            lease_s=config.lease_s,
+            retention_days=config.retention_days,
+            lake=str(config.lake) if config.lake else None,
+        )
+        return messages.encode(sent)
 
     def _process_reports(self, lines: IO[bytes]) -> None:
-        """Count and log what the child reports, until it closes its standard output."""
+        """Count and log the reports of the child, until the child closes its standard output."""
         for line in lines:
-            kind, content = json.loads(line)
-            if kind == "turn":
-                self._config.on_turn(*content)
-            elif kind == "delivery":
-                self._config.on_delivery(content)
+            report = messages.decode_report(line)
+            if isinstance(report, TurnReport):
+                self._config.on_turn(report.seconds, report.succeeded)
+            elif isinstance(report, DeliveryReport):
+                self._config.on_delivery(report.outcome)
             else:
-                record, logger = logging.makeLogRecord(content), logging.getLogger(content["name"])
-                if logger.isEnabledFor(record.levelno):
-                    logger.handle(record)
+                logger = logging.getLogger(report.name)
+                if logger.isEnabledFor(report.levelno):
+                    logger.handle(report.record())
 
 
 def _module_path() -> str:

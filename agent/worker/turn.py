@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import sqlalchemy as sa
@@ -26,6 +25,7 @@ from agent.errors import TurnFailed, TurnStopped
 from agent.forge import pull_request
 from agent.forge.forges import Proposal
 from agent.git import workspace
+from agent.git.commands import StepControl
 from agent.git.remote import USERNAME, Remote
 from agent.git.workspace import Workspace
 from agent.jobs import configuration, queue, secret_ref
@@ -130,6 +130,9 @@ class _Turn:
     ) -> None:
         self._lease, self._context, self._config = lease, context, config
         self._workspace, self._remote = workspace, remote
+        self._control = StepControl(
+            GIT_TIMEOUT_S, context.is_stopped, lambda line: context.on_output(f"{line}\n".encode())
+        )
         self._mark = workspace.folder / ".turn"
         self._is_repeated = lease.attempt > 1 or lease.steps != Steps()
 
@@ -152,7 +155,7 @@ class _Turn:
         if steps.run and has_files:
             return
         branch, commit_id = self._lease.job.branch, self._commit_id
-        if commit_id and workspace.is_pushed(self._workspace, self._remote, branch, commit_id, **self._git()):
+        if commit_id and workspace.is_pushed(self._workspace, self._remote, branch, commit_id, self._control):
             self._finish(PushStep(), f"pushed to {branch}")
         elif steps != Steps():
             self._lease = queue.clear_steps(self._context.engine, self._lease)
@@ -161,7 +164,7 @@ class _Turn:
         if self._lease.steps.check_out:
             return
         self._mark.unlink(missing_ok=True)
-        checked_out = workspace.check_out(self._workspace, self._remote, self._lease.job.branch, **self._git())
+        checked_out = workspace.check_out(self._workspace, self._remote, self._lease.job.branch, self._control)
         mark = secrets.token_hex(8)
         self._mark.write_text(mark)
         name = self._lease.job.branch if checked_out.follows_up else self._remote.base
@@ -212,7 +215,7 @@ class _Turn:
         if self._lease.steps.commit:
             return
         at = datetime.fromtimestamp(self._lease.started_us // 1_000_000, UTC)  # the same time in each attempt
-        commit_id = workspace.commit(self._workspace, self._lease.prompt, at, **self._git())
+        commit_id = workspace.commit(self._workspace, self._lease.prompt, at, self._control)
         text = f"committed {commit_id[:SHORT]}" if commit_id else "no file was changed"
         self._finish(CommitStep(commit_id), text)
 
@@ -221,7 +224,7 @@ class _Turn:
         if self._lease.steps.push or commit_id is None:
             return
         branch = self._lease.job.branch
-        workspace.push(self._workspace, self._remote, branch, commit_id, **self._git())
+        workspace.push(self._workspace, self._remote, branch, commit_id, self._control)
         self._finish(PushStep(), f"pushed to {branch}")
 
     def open_pull_request(self) -> str | None:
@@ -255,13 +258,6 @@ class _Turn:
     def _body(self) -> str:
         quoted = "\n\n".join("\n".join(f"> {line}" for line in prompt.splitlines()) for prompt in self._prompts())
         return f"{quoted}\n\nCreated by a coding agent in the Readership job {self._lease.job.id}."
-
-    def _git(self) -> dict[str, Any]:
-        return {
-            "limit_s": GIT_TIMEOUT_S,
-            "is_stopped": self._context.is_stopped,
-            "on_line": lambda line: self._context.on_output(f"{line}\n".encode()),
-        }
 
     def _finish(self, step: Step, text: str) -> None:
         """Store a finished step and log `text`."""

@@ -1,6 +1,7 @@
 """The command `project agent`: the configuration of a project's agent jobs."""
 
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 from agent.coding_agent.presets import COMMAND
 from agent.errors import InvalidConfiguration, NotConfigured
 from agent.jobs import configuration
-from agent.jobs.configuration import AGENTS, FORGE_NAMES, Configuration, changed
+from agent.jobs.configuration import AGENTS, FORGE_NAMES, Changes, Configuration, changed
 from api.cli.output import show, table
 from api.control_database import opened
 from api.settings import Settings
@@ -54,7 +55,7 @@ def repository_options(command: Any) -> Any:
 @click.option("--webhook", metavar="URL", help='URL to notify when a job has completed or failed; "" for none.')
 @click.option("--webhook-secret", metavar="SECRET", help=f"Key that signs the notifications: {_REFERENCE}")
 @click.pass_obj
-def agent_(settings: Settings, /, id: str, **options: Any) -> None:
+def agent_(settings: Settings, /, id: str, **options: object) -> None:
     """Show or change how agent jobs of a project run.
 
     Without an option the configuration is shown; options change only what they name. A secret is never an argument:
@@ -73,26 +74,26 @@ def agent_(settings: Settings, /, id: str, **options: Any) -> None:
     show(result, table(("setting", "value"), rows))
 
 
-def new_configuration(options: dict[str, Any]) -> Configuration | None:
-    """Return the configuration that options of a new project describe; None if there is no option.
+def new_configuration(repository: str | None, ref: str | None) -> Configuration | None:
+    """Return the configuration of a new project; None if neither option is set.
 
     Raises:
         InvalidConfiguration: an option is not valid.
     """
-    changes = _changes(options)
+    changes = _changes({"repository": repository, "ref": ref})
     return changed(Configuration(repository=""), changes) if changes else None
 
 
-def _changes(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a configuration that options change."""
+def _changes(options: Mapping[str, object]) -> Changes:
+    """Return the fields of a configuration that options change; None is an option that is not set."""
     changes = {name: value for name, value in options.items() if value is not None and value != ()}
     if changes.get("readable") == ("",):
         changes["readable"] = ()
     if "command" in changes:
-        changes = {"preset": COMMAND, **changes, "command": _words(changes["command"])}
+        changes = {"preset": COMMAND, **changes, "command": _words(str(changes["command"]))}
     if changes.get("preset", COMMAND) != COMMAND:
         changes.setdefault("command", ())
-    return changes
+    return msgspec.convert(changes, Changes)
 
 
 def _words(command: str) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ def create_project(
     Without an origin, the project accepts no beacons from browsers: see project origins.
     """
     engine = created(settings)
-    configured = agent.new_configuration({"repository": repository, "ref": ref})
+    configured = agent.new_configuration(repository, ref)
     new_project = projects.create(engine, id, origins, int(time.time()))
     if configured:
         configuration.store(engine, id, configured)

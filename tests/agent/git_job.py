@@ -1,11 +1,12 @@
 """Git steps of one job, called as a worker calls them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from agent.git import workspace
+from agent.git.commands import StepControl
 from agent.git.remote import Remote
 from agent.git.workspace import Checkout, Workspace
 from tests.agent.git_server import GitServer
@@ -22,27 +23,28 @@ class Job:
     workspace: Workspace
     remote: Remote
     lines: list[str] = field(default_factory=list)
-    options: dict[str, Any] = field(default_factory=dict)
+    limit_s: float = 60
+    is_stopped: Callable[[], bool] = lambda: False
 
     @property
     def tree(self) -> Path:
         return self.workspace.tree
 
     @property
-    def arguments(self) -> dict[str, Any]:
-        return {"limit_s": 60, "is_stopped": lambda: False, "on_line": self.lines.append, **self.options}
+    def control(self) -> StepControl:
+        return StepControl(self.limit_s, self.is_stopped, self.lines.append)
 
     def check_out(self) -> Checkout:
-        return workspace.check_out(self.workspace, self.remote, BRANCH, **self.arguments)
+        return workspace.check_out(self.workspace, self.remote, BRANCH, self.control)
 
     def commit(self, prompt: str = "Do it", at: datetime = AT) -> str | None:
-        return workspace.commit(self.workspace, prompt, at, **self.arguments)
+        return workspace.commit(self.workspace, prompt, at, self.control)
 
     def push(self, commit_id: str) -> None:
-        workspace.push(self.workspace, self.remote, BRANCH, commit_id, **self.arguments)
+        workspace.push(self.workspace, self.remote, BRANCH, commit_id, self.control)
 
     def is_pushed(self, commit_id: str) -> bool:
-        return workspace.is_pushed(self.workspace, self.remote, BRANCH, commit_id, **self.arguments)
+        return workspace.is_pushed(self.workspace, self.remote, BRANCH, commit_id, self.control)
 
     def send(self, prompt: str = "Do it") -> str:
         """Commit and push the work tree, and return the id of the commit."""

@@ -303,7 +303,7 @@ def test_silent_server_ends_the_step_at_its_time_limit(server: GitServer, tmp_pa
     server.on_request = partial(release.wait, 30)
     commit_id = job.commit()
     assert commit_id is not None
-    job.options = {"limit_s": 1}
+    job.limit_s = 1
     with pytest.raises(ProgramTimedOut, match="git push did not end within the step's time limit"):
         job.push(commit_id)
     release.set()
@@ -318,7 +318,7 @@ def test_stop_ends_a_running_command(server: GitServer, tmp_path: Path) -> None:
         release.wait(30)
 
     server.on_request = wait
-    job.options = {"is_stopped": asked.is_set}
+    job.is_stopped = asked.is_set
     with pytest.raises(TurnStopped):
         job.check_out()
     release.set()

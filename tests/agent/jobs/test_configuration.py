@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from agent.errors import InvalidConfiguration, NotConfigured
 from agent.jobs import configuration
-from agent.jobs.configuration import CONFIGURATIONS, Configuration, changed
+from agent.jobs.configuration import CONFIGURATIONS, Changes, Configuration, changed
 from tests.agent.conftest import PROJECT
 from warehouse.control import projects
 from warehouse.errors import ProjectNotFound
@@ -163,3 +163,7 @@ def test_file_of_a_secret_must_not_be_readable_by_the_coding_agent(readable: tup
         return
     with pytest.raises(InvalidConfiguration, match="model_key: must be a file that the coding agent cannot read"):
         changed(Configuration(REPOSITORY), changes)
+
+
+def test_each_field_can_be_changed() -> None:
+    assert tuple(Changes.__annotations__) == Configuration.__struct_fields__
