@@ -51,7 +51,7 @@ def parquet(files: Iterable[File]) -> str:
 
 def parquet_at(paths: Iterable[str]) -> str:
     """Return the table function that reads the files at these paths, partition column included. At least one path."""
-    names = ", ".join(_quoted(_pattern(path)) for path in paths)
+    names = ", ".join(map(path_literal, paths))
     return f"read_parquet([{names}], hive_partitioning = true)"
 
 
@@ -86,6 +86,11 @@ def no_rows(spec: Spec) -> str:
     """Return the subquery that has the columns of a table and no rows."""
     columns = ", ".join(f"NULL::{_SQL_TYPES[field.type]} AS {field.name}" for field in spec.schema)
     return f"(SELECT {columns} WHERE false)"
+
+
+def path_literal(path: str) -> str:
+    """Return the SQL text of a path, for the functions that read files: they take no bound value."""
+    return _quoted(_pattern(path))
 
 
 def _pattern(path: str) -> str:

@@ -1,0 +1,121 @@
+"""SQL of the counts of a rollup: counts of files of `hits`, and counts copied from the rollup before it, added up.
+
+The counts by path take several statements, whose results are files. Each has one join, grouping or sort of texts:
+DuckDB spills one of them within its memory limit, but not always two. The functions are in the order of the steps.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.query import engine
+from warehouse.rollups.coverage import Part
+from warehouse.rollups.schema import (
+    DAYS_ORDER,
+    DIMENSION_KEY,
+    DIMENSION_VALUES,
+    DIMENSIONS_ORDER,
+    PATHS,
+    PATHS_ORDER,
+    SOURCES,
+    TRAFFIC,
+)
+
+_DAY = "day(date)::UTINYINT AS day"
+_SOURCE = f"enum_code(source::ENUM {SOURCES})::UTINYINT AS source"
+"""Index of the source. DuckDB raises an error for another source."""
+_SUMS = ", ".join(f"sum({traffic})::UINTEGER AS {traffic}" for traffic in TRAFFIC)
+
+
+def count_paths(files: Sequence[File]) -> str:
+    """Return the SELECT of the page views in files of `hits`."""
+    ones = ", ".join(f"(traffic = '{traffic}')::UINTEGER AS {traffic}" for traffic in TRAFFIC)
+    hits = f"SELECT project_id, {_DAY}, path, {_SOURCE}, {ones} FROM {_hits(files)}"
+    return f"SELECT project_id, day, path, source, {_SUMS} FROM ({hits}) GROUP BY ALL"
+
+
+def copy_paths(part: Part) -> str:
+    """Return the SELECT of the page views of the valid days of a rollup."""
+    return (
+        f"SELECT project_id, day, path, source, {', '.join(TRAFFIC)} FROM {_parquet(part.rollup.days)} "
+        f"JOIN {_with_path_ids(part.rollup.paths)} USING (project_id, path_id) WHERE day IN {_days(part)}"
+    )
+
+
+def list_paths(counted: Sequence[Path]) -> str:
+    """Return the SELECT of the distinct paths of each project, in the order of their ids."""
+    return f"SELECT DISTINCT project_id, path FROM {_parquet(*counted)} ORDER BY {', '.join(PATHS_ORDER)}"
+
+
+def replace_paths(counted: Sequence[Path], paths: Path) -> str:
+    """Return the SELECT of the counts with path ids in place of the paths."""
+    return (
+        f"SELECT project_id, day, path_id, source, {', '.join(TRAFFIC)} FROM {_parquet(*counted)} "
+        f"JOIN {_with_path_ids(paths)} USING (project_id, path)"
+    )
+
+
+def days(cells: Path) -> str:
+    """Return the SELECT of `days.parquet`."""
+    return (
+        f"SELECT {', '.join(DAYS_ORDER)}, {_SUMS} FROM {_parquet(cells)} GROUP BY {', '.join(DAYS_ORDER)} "
+        f"ORDER BY {', '.join(DAYS_ORDER)}"
+    )
+
+
+def month_totals(days: Path, paths: Path) -> str:
+    """Return the SELECT of `paths.parquet`, from `days.parquet` and the file of its paths."""
+    totals = ", ".join(
+        f"sum(if(source = {index}, {traffic}, 0))::UINTEGER AS {traffic}_{source}"
+        for traffic in TRAFFIC
+        for index, source in enumerate(SOURCES)
+    )
+    by_id = f"(SELECT project_id, path_id, {totals} FROM {_parquet(days)} GROUP BY project_id, path_id)"
+    return (
+        f"SELECT {', '.join(PATHS.names)} FROM {by_id} JOIN {_with_path_ids(paths)} USING (project_id, path_id) "
+        f"ORDER BY {', '.join(PATHS_ORDER)}"
+    )
+
+
+def count_dimensions(files: Sequence[File], parts: Sequence[Part]) -> str:
+    """Return the SELECT of `dimensions.parquet`."""
+    key = ", ".join(("project_id", "dimension", "day", "value", *DIMENSION_KEY))
+    hits = [
+        f"SELECT project_id, '{name}' AS dimension, {_DAY}, {value} AS value, {', '.join(DIMENSION_KEY)}, "
+        f"count(*) AS views FROM {_hits(files)} GROUP BY ALL"
+        for name, value in DIMENSION_VALUES.items()
+    ]
+    copied = [
+        f"SELECT {key}, views FROM {_parquet(part.rollup.dimensions)} WHERE day IN {_days(part)}" for part in parts
+    ]
+    return (
+        f"SELECT {key}, sum(views)::UINTEGER AS views FROM ({_union(*hits, *copied)}) GROUP BY ALL "
+        f"ORDER BY {', '.join(DIMENSIONS_ORDER)}"
+    )
+
+
+def _with_path_ids(paths: Path) -> str:
+    """Return the subquery of a file of paths, in the order of their ids, with the column `path_id`."""
+    rows = f"read_parquet({engine.path_literal(str(paths))}, file_row_number = true)"
+    first = f"(SELECT project_id, min(file_row_number) AS first_row FROM {rows} GROUP BY project_id)"
+    return (
+        "(SELECT project_id, path, (file_row_number - first_row)::UINTEGER AS path_id "
+        f"FROM {rows} JOIN {first} USING (project_id))"
+    )
+
+
+def _hits(files: Sequence[File]) -> str:
+    return engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
+
+
+def _parquet(*paths: Path) -> str:
+    return f"read_parquet([{', '.join(engine.path_literal(str(path)) for path in paths)}])"
+
+
+def _union(*selects: str) -> str:
+    return " UNION ALL ".join(selects)
+
+
+def _days(part: Part) -> str:
+    """Return the valid days of a part as a list of days of the month."""
+    return f"({', '.join(str(int(day[-2:])) for day in sorted(part.days))})"

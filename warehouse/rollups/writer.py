@@ -1,0 +1,108 @@
+"""Write the rollup of a month, from its files of `hits` and, where it is valid, from the rollup before it.
+
+Each statement of DuckDB spills what exceeds the memory limit, and its rows pass through this process in batches. The
+rollup exists once its `coverage.json` does. Before, its folder is garbage: readers ignore it, and a vacuum removes it.
+"""
+
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from os import utime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from warehouse import disk
+from warehouse.lake.delta_table import ROW_GROUP_ROWS, File
+from warehouse.rollups import counts, coverage, schema
+from warehouse.rollups.coverage import Coverage, Rollup
+
+OnStep = Callable[[str], None]
+"""Function that is called with the name of each point (see STEPS) at which a crash would leave a different state."""
+STEPS = ("before files", "before sync", "before coverage", "after coverage")
+
+BATCH_ROWS = 8_192
+"""Number of rows that DuckDB converts at a time. The longest paths take 17 MB."""
+ROW_GROUP_BYTES = 32 * 1024 * 1024
+"""Size in memory at which a row group ends, in bytes."""
+_ENCODINGS = {"path_id": "DELTA_BINARY_PACKED"}
+"""Encodings of columns whose values are mostly distinct in a row group."""
+_PLAIN = ("path", "path_id")
+"""Columns without a dictionary."""
+
+
+def write(
+    root: Path,
+    database: duckdb.DuckDBPyConnection,
+    month: str,
+    files: Sequence[File],
+    on_step: OnStep = lambda step: None,
+) -> Rollup:
+    """Write a rollup of all `files` of a month (YYYY-MM) of `hits`, and return it. At least one file is required.
+
+    The valid days of the rollup that a reader would use are copied from it; the other files are counted.
+    """
+    folder = coverage.month_folder(root, month) / str(uuid.uuid4())
+    disk.make_folder(folder)
+    try:
+        on_step("before files")
+        with database.cursor() as cursor:
+            _write_files(cursor, folder, coverage.choose(root, files))
+        on_step("before sync")
+        for name in coverage.PARQUET:
+            disk.sync(folder / name)
+        on_step("before coverage")
+        disk.write(folder / coverage.COVERAGE, msgspec.json.encode(coverage.record_of(month, files, folder)))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    on_step("after coverage")
+    utime(root / coverage.FOLDER)  # see `coverage.written_key`
+    return coverage.read(folder)
+
+
+def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Coverage) -> None:
+    days, paths = folder / coverage.DAYS, folder / coverage.PATHS
+    with TemporaryDirectory(dir=folder) as scratch:
+        cells, sorted_paths = Path(scratch) / "cells", Path(scratch) / "sorted_paths"
+        counted = [Path(scratch) / "counted", *(Path(scratch) / part.rollup.month for part in chosen.parts)]
+        _copy(cursor, counts.count_paths(chosen.uncovered), counted[0])
+        for part, copied in zip(chosen.parts, counted[1:], strict=True):
+            _copy(cursor, counts.copy_paths(part), copied)
+        _copy(cursor, counts.list_paths(counted), sorted_paths)
+        _copy(cursor, counts.replace_paths(counted, sorted_paths), cells)
+        _copy(cursor, counts.days(cells), days, schema.DAYS)
+        _copy(cursor, counts.month_totals(days, sorted_paths), paths, schema.PATHS)
+    dimensions = counts.count_dimensions(chosen.uncovered, chosen.parts)
+    _copy(cursor, dimensions, folder / coverage.DIMENSIONS, schema.DIMENSIONS)
+
+
+def _copy(cursor: duckdb.DuckDBPyConnection, select: str, file: Path, columns: pa.Schema | None = None) -> None:
+    """Write the rows of a SELECT to a file, whose columns are `columns`, or those of the SELECT."""
+    rows = cursor.sql(select).to_arrow_reader(BATCH_ROWS)
+    columns = columns or rows.schema
+    with pq.ParquetWriter(
+        file,
+        columns,
+        compression="zstd",
+        use_dictionary=[name for name in columns.names if name not in _PLAIN],
+        column_encoding={name: _ENCODINGS[name] for name in columns.names if name in _ENCODINGS},
+    ) as writer:
+        for group in _row_groups(rows.cast(columns)):
+            writer.write_table(group, ROW_GROUP_ROWS)
+
+
+def _row_groups(rows: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    """Yield the rows in tables of ROW_GROUP_ROWS rows, or fewer where they use more than ROW_GROUP_BYTES."""
+    batches: list[pa.RecordBatch] = []
+    for batch in rows:
+        batches.append(batch)
+        if sum(len(each) for each in batches) >= ROW_GROUP_ROWS or sum(b.nbytes for b in batches) >= ROW_GROUP_BYTES:
+            yield pa.Table.from_batches(batches)
+            batches.clear()
+    if batches:
+        yield pa.Table.from_batches(batches)
