@@ -61,3 +61,7 @@ TIME_UNITS = {
     1: _by_time(1),
 }
 """Groupings by units of time, which are numbered from ORIGIN_S, by the length of the unit in seconds."""
+SOURCE_DAYS = Grouping(
+    f"{{'source': source, 'day': {TIME_UNITS[DAY_S].hits}}}", "total", f"{{'source': source, 'day': {_DAYS}}}"
+)
+"""Grouping by source and UTC day, of which the first is that of ORIGIN_S."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -13,14 +14,12 @@ from hypothesis import strategies as st
 from tests.warehouse.report import reference
 from tests.warehouse.report.reference import ROWS, SCOPES
 from tests.warehouse.site import Row, view
-from warehouse.query import engine
 from warehouse.query.time_range import FIRST, LAST, TimeRange
 from warehouse.report.filters import Filters
 from warehouse.report.grouping import BREAKDOWNS, ORIGIN_S, TIME_UNITS, Grouping
 from warehouse.report.hit_counts import Scope, count_files, count_rows
 from warehouse.rollups.coverage import Coverage
 
-DATABASE = engine.connect(Path(tempfile.gettempdir()) / "unused")
 EVERYTHING = Scope("site", TimeRange(FIRST, LAST), Filters())
 
 
@@ -33,11 +32,13 @@ def added_up(*tables: pa.Table) -> dict[object, list[int]]:
     return result
 
 
-def count(folder: Path, rows: Sequence[Row], scope: Scope, grouping: Grouping) -> dict[object, list[int]]:
+def count(
+    database: duckdb.DuckDBPyConnection, folder: Path, rows: Sequence[Row], scope: Scope, grouping: Grouping
+) -> dict[object, list[int]]:
     """Return the counts of rows, of which a third is hot and the others in two files a day."""
     files = [*reference.write_hits(folder, rows[1::3], "one"), *reference.write_hits(folder, rows[2::3], "two")]
-    stored = count_files(DATABASE, files, Coverage((), tuple(files)), scope, grouping)
-    return added_up(stored, count_rows(DATABASE, reference.hot(rows[::3]), scope, grouping))
+    stored = count_files(database, files, Coverage((), tuple(files)), scope, grouping)
+    return added_up(stored, count_rows(database, reference.hot(rows[::3]), scope, grouping))
 
 
 def seconds_since_year_1(row: Row) -> int:
@@ -46,24 +47,30 @@ def seconds_since_year_1(row: Row) -> int:
 
 @settings(deadline=None, derandomize=True)
 @given(st.lists(ROWS, max_size=20), SCOPES, st.sampled_from(list(BREAKDOWNS)), st.sampled_from(list(TIME_UNITS)))
-def test_each_value_has_the_counts_of_the_reference(rows: list[Row], scope: Scope, by: str, unit_s: int) -> None:
+def test_each_value_has_the_counts_of_the_reference(
+    database: duckdb.DuckDBPyConnection, rows: list[Row], scope: Scope, by: str, unit_s: int
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        by_value = count(Path(folder), rows, scope, BREAKDOWNS[by])
-        by_time = count(Path(folder), rows, scope, TIME_UNITS[unit_s])
+        by_value = count(database, Path(folder), rows, scope, BREAKDOWNS[by])
+        by_time = count(database, Path(folder), rows, scope, TIME_UNITS[unit_s])
     assert by_value == reference.counts(rows, scope, lambda row: reference.value(row, by))
     assert by_time == reference.counts(rows, scope, lambda row: seconds_since_year_1(row) // unit_s)
 
 
 @pytest.mark.parametrize("is_hot", [False, True], ids=["files", "hot"])
-def test_instant_before_1970_is_in_the_unit_that_contains_it(tmp_path: Path, is_hot: bool) -> None:
+def test_instant_before_1970_is_in_the_unit_that_contains_it(
+    database: duckdb.DuckDBPyConnection, tmp_path: Path, is_hot: bool
+) -> None:
     row = view(ts=datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC))
     for unit_s, grouping in TIME_UNITS.items():
-        result = count(tmp_path, [row] if is_hot else [view(project_id="another"), row], EVERYTHING, grouping)
+        result = count(database, tmp_path, [row] if is_hot else [view(project_id="another"), row], EVERYTHING, grouping)
         assert result == {(-1 - ORIGIN_S) // unit_s: [1, 0, 0]}
 
 
 @pytest.mark.parametrize("grouping", [*BREAKDOWNS.values(), *TIME_UNITS.values()])
-def test_lake_without_files_and_hot_rows_has_empty_counts(grouping: Grouping) -> None:
-    stored = count_files(DATABASE, [], Coverage((), ()), EVERYTHING, grouping)
-    hot = count_rows(DATABASE, reference.hot([]), EVERYTHING, grouping)
+def test_lake_without_files_and_hot_rows_has_empty_counts(
+    database: duckdb.DuckDBPyConnection, grouping: Grouping
+) -> None:
+    stored = count_files(database, [], Coverage((), ()), EVERYTHING, grouping)
+    hot = count_rows(database, reference.hot([]), EVERYTHING, grouping)
     assert pa.concat_tables([stored, hot]).num_rows == 0

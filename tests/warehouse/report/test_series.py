@@ -1,11 +1,10 @@
 """A series has a row for each bucket, and its counts add up to those of the range, in any zone."""
 
-import tempfile
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 from zoneinfo import ZoneInfo, available_timezones
 
+import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from tests.warehouse.report import reference
 from tests.warehouse.report.reference import FILTERS, ROWS, TIMES
 from tests.warehouse.site import Row, view
-from warehouse.query import engine
 from warehouse.query.time_range import TimeRange
 from warehouse.report.filters import Filters
 from warehouse.report.grouping import TIME_UNITS
@@ -21,50 +19,53 @@ from warehouse.report.hit_counts import Scope, count_rows
 from warehouse.report.series import series, unit_s
 from warehouse.report.time_buckets import INTERVALS, buckets
 
-DATABASE = engine.connect(Path(tempfile.gettempdir()) / "unused")
 ZONES = st.sampled_from(sorted(available_timezones())).map(ZoneInfo)
 DAY = timedelta(days=1)
 
 
-def rows_of(rows: list[Row], scope: Scope, interval: str, zone: ZoneInfo) -> list[dict[str, object]]:
+def rows_of(
+    database: duckdb.DuckDBPyConnection, rows: list[Row], scope: Scope, interval: str, zone: ZoneInfo
+) -> list[dict[str, object]]:
     parts = buckets(scope.time_range, interval, zone)
-    counts = count_rows(DATABASE, reference.hot(rows), scope, TIME_UNITS[unit_s(parts)])
+    counts = count_rows(database, reference.hot(rows), scope, TIME_UNITS[unit_s(parts)])
     result: list[dict[str, object]] = series(parts, counts).to_pylist()
     return result
 
 
-def of(rows: list[Row], start: str, end: str, interval: str, zone: str = "UTC") -> list[tuple[object, ...]]:
+def of(
+    database: duckdb.DuckDBPyConnection, rows: list[Row], start: str, end: str, interval: str, zone: str = "UTC"
+) -> list[tuple[object, ...]]:
     time_range = TimeRange(datetime.fromisoformat(start), datetime.fromisoformat(end))
     scope = Scope("site", time_range, Filters())
-    return [tuple(row.values()) for row in rows_of(rows, scope, interval, ZoneInfo(zone))]
+    return [tuple(row.values()) for row in rows_of(database, rows, scope, interval, ZoneInfo(zone))]
 
 
 def at(text: str, **columns: object) -> Row:
     return view(ts=datetime.fromisoformat(text), **columns)
 
 
-def test_gap_is_a_row_of_zeros_and_bots_are_beside_the_total() -> None:
+def test_gap_is_a_row_of_zeros_and_bots_are_beside_the_total(database: duckdb.DuckDBPyConnection) -> None:
     rows = [at("2026-09-01T10:00Z"), at("2026-09-03T10:00Z", traffic="ai"), at("2026-09-03T10:00Z", traffic="bot")]
-    assert of(rows, "2026-09-01T00:00Z", "2026-09-04T00:00Z", "day") == [
+    assert of(database, rows, "2026-09-01T00:00Z", "2026-09-04T00:00Z", "day") == [
         ("2026-09-01", 1, 0, 0, 1),
         ("2026-09-02", 0, 0, 0, 0),
         ("2026-09-03", 0, 1, 1, 1),
     ]
 
 
-def test_day_of_25_hours_has_the_hits_of_both_of_its_repeated_hours() -> None:
+def test_day_of_25_hours_has_the_hits_of_both_of_its_repeated_hours(database: duckdb.DuckDBPyConnection) -> None:
     rows = [at("2026-10-24T22:00Z"), at("2026-10-25T00:30Z"), at("2026-10-25T01:30Z"), at("2026-10-25T23:00Z")]
-    assert of(rows, "2026-10-24T22:00Z", "2026-10-26T23:00Z", "day", "Europe/Berlin") == [
+    assert of(database, rows, "2026-10-24T22:00Z", "2026-10-26T23:00Z", "day", "Europe/Berlin") == [
         ("2026-10-25", 3, 0, 0, 3),
         ("2026-10-26", 1, 0, 0, 1),
     ]
-    hours = of(rows, "2026-10-25T00:00Z", "2026-10-25T02:00Z", "hour", "Europe/Berlin")
+    hours = of(database, rows, "2026-10-25T00:00Z", "2026-10-25T02:00Z", "hour", "Europe/Berlin")
     assert hours == [("2026-10-25T02:00:00+02:00", 1, 0, 0, 1), ("2026-10-25T02:00:00+01:00", 1, 0, 0, 1)]
 
 
-def test_range_cut_inside_of_a_bucket_counts_only_the_range() -> None:
+def test_range_cut_inside_of_a_bucket_counts_only_the_range(database: duckdb.DuckDBPyConnection) -> None:
     rows = [at("2026-09-01T09:59:59Z"), at("2026-09-01T10:00Z"), at("2026-09-02T00:00Z"), at("2026-09-02T00:00:01Z")]
-    assert of(rows, "2026-09-01T10:00Z", "2026-09-02T00:00:01Z", "week") == [("2026-08-31", 2, 0, 0, 2)]
+    assert of(database, rows, "2026-09-01T10:00Z", "2026-09-02T00:00:01Z", "week") == [("2026-08-31", 2, 0, 0, 2)]
 
 
 @pytest.mark.parametrize(
@@ -90,18 +91,24 @@ def test_all_zones_have_offsets_in_quarters_of_an_hour_since_1980() -> None:
         assert {(at.utcoffset() or DAY) % timedelta(minutes=15) for at in instants} == {timedelta()}, name
 
 
-def test_range_without_an_instant_has_no_rows() -> None:
-    assert of([at("2026-09-01T10:00Z")], "2026-09-01T10:00Z", "2026-09-01T10:00Z", "day") == []
+def test_range_without_an_instant_has_no_rows(database: duckdb.DuckDBPyConnection) -> None:
+    assert of(database, [at("2026-09-01T10:00Z")], "2026-09-01T10:00Z", "2026-09-01T10:00Z", "day") == []
 
 
 @settings(deadline=None, derandomize=True)
 @given(st.lists(ROWS, max_size=20), TIMES, TIMES, FILTERS, st.sampled_from(INTERVALS), ZONES)
 def test_sum_of_each_bucket_is_that_of_its_hits(
-    rows: list[Row], first: datetime, second: datetime, filters: Filters, interval: str, zone: ZoneInfo
+    database: duckdb.DuckDBPyConnection,
+    rows: list[Row],
+    first: datetime,
+    second: datetime,
+    filters: Filters,
+    interval: str,
+    zone: ZoneInfo,
 ) -> None:
     scope = Scope("site", TimeRange(min(first, second), max(first, second)), filters)
     parts = buckets(scope.time_range, interval, zone)
-    result = rows_of(rows, scope, interval, zone)
+    result = rows_of(database, rows, scope, interval, zone)
     assert [row["start"] for row in result] == [part.label for part in parts]
     limits = [*(datetime.fromtimestamp(part.start_s, UTC) for part in parts), scope.time_range.end]
     for row, (start, end) in zip(result, pairwise(limits), strict=True):

@@ -1,0 +1,111 @@
+"""The coverage of a project names what each of its sources sent, and what its owner should know about the counts."""
+
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.warehouse.report import reference
+from tests.warehouse.report.reference import ROWS
+from tests.warehouse.site import DAY, NOON, Row, view
+from warehouse.query.time_range import TimeRange
+from warehouse.report.filters import Filters
+from warehouse.report.grouping import SOURCE_DAYS
+from warehouse.report.hit_counts import Scope, count_files, count_rows
+from warehouse.report.source_coverage import (
+    MISSING_DAYS_MAX,
+    SourceCoverage,
+    first_and_last_in_files,
+    first_and_last_in_rows,
+    summarize,
+)
+from warehouse.rollups.coverage import Coverage
+
+SITE = Scope("site", TimeRange(), Filters())
+BOT = {"traffic": "bot", "rule": "bot:empty"}
+
+
+def coverage(database: duckdb.DuckDBPyConnection, rows: Sequence[Row], now: datetime = NOON) -> SourceCoverage:
+    """Return the coverage of hot rows."""
+    hot = reference.hot(rows)
+    days = count_rows(database, hot, SITE, SOURCE_DAYS)
+    return summarize(days, first_and_last_in_rows(database, hot, "site"), now)
+
+
+def human(source: str, ts: datetime = NOON) -> Row:
+    return view(source=source, ts=ts)
+
+
+def test_missing_days_are_those_without_a_hit_between_the_first_and_the_last(
+    database: duckdb.DuckDBPyConnection,
+) -> None:
+    last = datetime(2026, 9, 15, tzinfo=UTC)
+    rows = [view(ts=NOON - 4 * DAY, **BOT), view(ts=NOON - 2 * DAY, project_id="another"), human("log", last)]
+    (source,) = coverage(database, [*rows, human("log", NOON - 3 * DAY)]).sources
+    assert (source.source, source.first_hit, source.last_hit) == ("log", NOON - 4 * DAY, last)
+    assert source.missing_days == (date(2026, 9, 13), date(2026, 9, 14))
+
+
+def test_project_without_a_hit_has_no_source_and_no_warning(database: duckdb.DuckDBPyConnection) -> None:
+    assert coverage(database, [view(project_id="another")]) == SourceCoverage((), "all", ())
+
+
+def test_only_the_last_of_many_missing_days_are_listed(database: duckdb.DuckDBPyConnection) -> None:
+    count = MISSING_DAYS_MAX + 5
+    result = coverage(database, [human("log", NOON - (count + 1) * DAY), human("log")])
+    (source,) = result.sources
+    assert source.missing_days == tuple(NOON.date() - number * DAY for number in range(MISSING_DAYS_MAX, 0, -1))
+    assert result.warnings == (
+        "log had no hit on 1,005 days between its first and its last hit; only the last 1,000 of these days are listed",
+    )
+
+
+def test_two_sources_with_views_of_people_on_one_day_are_a_warning(database: duckdb.DuckDBPyConnection) -> None:
+    days = [NOON - DAY, NOON]
+    result = coverage(database, [human(source, day) for source in ("beacon", "log") for day in days])
+    (warning,) = result.warnings
+    assert warning == (
+        "beacon and log both have views of people on 2 days, the last of them 2026-09-15: "
+        "a view that both sources sent is counted twice"
+    )
+
+
+def test_sources_on_different_days_or_with_machines_only_are_no_warning(database: duckdb.DuckDBPyConnection) -> None:
+    assert coverage(database, [human("beacon"), human("log", NOON - DAY)]).warnings == ()
+    assert (
+        coverage(database, [human("beacon"), view(source="log", traffic="ai"), view(source="server", **BOT)]).warnings
+        == ()
+    )
+
+
+def test_source_that_is_silent_for_seven_days_is_a_warning(database: duckdb.DuckDBPyConnection) -> None:
+    assert coverage(database, [human("beacon")], NOON + 7 * DAY - timedelta(microseconds=1)).warnings == ()
+    assert coverage(database, [human("beacon")], NOON + 7 * DAY).warnings == (
+        "beacon has had no hit for 7 days, since 2026-09-15",
+    )
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.lists(ROWS, max_size=20))
+def test_coverage_of_files_is_that_of_the_rows_in_them(database: duckdb.DuckDBPyConnection, rows: list[Row]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        files = reference.write_hits(Path(folder), rows, "one")
+        days = count_files(database, files, Coverage((), tuple(files)), SITE, SOURCE_DAYS)
+        first_and_last = first_and_last_in_files(database, files, "site", days)
+    sources = summarize(days, first_and_last, NOON).sources
+    times = {
+        source: sorted(row["ts"] for row in rows if (row["source"], row["project_id"]) == (source, "site"))
+        for source in ("beacon", "server", "log")
+    }
+    assert {each.source: (each.first_hit, each.last_hit) for each in sources} == {
+        source: (hits[0], hits[-1]) for source, hits in times.items() if hits
+    }
+    for each in sources:
+        days_with_hits = {ts.date() for ts in times[each.source]}
+        length = (max(days_with_hits) - min(days_with_hits)).days + 1
+        assert len(each.missing_days) == length - len(days_with_hits)
+        assert not days_with_hits & set(each.missing_days)

@@ -1,0 +1,87 @@
+"""Reports that count by any grouping: breakdowns, series and the coverage of the sources.
+
+Counts of files are cached until the files change, and ranked breakdowns until a hit arrives.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import duckdb
+import pyarrow as pa
+
+from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.result_cache import GetTable
+from warehouse.query.time_range import FIRST, TimeRange
+from warehouse.report import breakdown, hit_counts, source_coverage
+from warehouse.report.filters import Filters, Query
+from warehouse.report.grouping import BREAKDOWNS, SOURCE_DAYS, TIME_UNITS, Grouping
+from warehouse.report.hit_counts import Scope
+from warehouse.report.series import series, unit_s
+from warehouse.report.source_coverage import SourceCoverage
+from warehouse.report.time_buckets import buckets
+from warehouse.rollups.coverage import Coverage
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class GroupedReports:
+    """Breakdowns, series and source coverage of one process. Safe to call from several threads."""
+
+    def __init__(
+        self, database: duckdb.DuckDBPyConnection, cached: GetTable, coverage: Callable[[HitsSnapshot], Coverage]
+    ) -> None:
+        """Create the reports. `coverage` returns the rollups that cover the files of a snapshot."""
+        self._database, self._cached, self._coverage = database, cached, coverage
+
+    def breakdown(self, snapshot: HitsSnapshot, scope: Scope, by: str) -> pa.Table:
+        """Return the ranked rows of a breakdown by a key of BREAKDOWNS: see `breakdown.rank`."""
+        return self._cached(
+            (scope, by, snapshot.files_key, snapshot.moment.last_id),
+            lambda: breakdown.rank(self._database, self._counts(snapshot, scope, BREAKDOWNS[by])),
+        )
+
+    def series(self, snapshot: HitsSnapshot, query: Query, scope: Scope, interval: str, zone: ZoneInfo) -> pa.Table:
+        """Return the rows of a series. `scope` are the hits that the query counts.
+
+        A query from FIRST begins at the first hit of the project, and one without an end ends with the bucket of `now`.
+
+        Raises:
+            TooManyBuckets: see `time_buckets.buckets`.
+        """
+        start = self._first_hit(snapshot, query.project) if query.start == FIRST else query.start
+        end = query.now + _MICROSECOND if query.end is None else query.end
+        parts = buckets(TimeRange(start, end), interval, zone) if start else []
+        counts = self._counts(snapshot, scope, TIME_UNITS[unit_s(parts)])
+        return series(parts, counts)
+
+    def coverage(self, snapshot: HitsSnapshot, project: str) -> SourceCoverage:
+        """Return the coverage of the sources of a project at the moment of the snapshot."""
+        scope = Scope(project, TimeRange(), Filters())
+        in_files = self._count_files(snapshot, scope, SOURCE_DAYS)
+        first_and_last = self._cached(
+            (project, "first and last", snapshot.files_key),
+            lambda: source_coverage.first_and_last_in_files(self._database, snapshot.files, project, in_files),
+        )
+        hot = source_coverage.first_and_last_in_rows(self._database, snapshot.hot, project)
+        return source_coverage.summarize(
+            pa.concat_tables([in_files, self._count_rows(snapshot, scope, SOURCE_DAYS)]),
+            pa.concat_tables([first_and_last, hot]),
+            datetime.fromtimestamp(snapshot.moment.taken_us / 1_000_000, UTC),
+        )
+
+    def _first_hit(self, snapshot: HitsSnapshot, project: str) -> datetime | None:
+        return min((source.first_hit for source in self.coverage(snapshot, project).sources), default=None)
+
+    def _counts(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
+        tables = [self._count_files(snapshot, scope, grouping), self._count_rows(snapshot, scope, grouping)]
+        return pa.concat_tables(tables)
+
+    def _count_files(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
+        return self._cached(
+            (scope, grouping, snapshot.files_key),
+            lambda: hit_counts.count_files(self._database, snapshot.files, self._coverage(snapshot), scope, grouping),
+        )
+
+    def _count_rows(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
+        return hit_counts.count_rows(self._database, snapshot.hot, scope, grouping)

@@ -1,0 +1,129 @@
+"""Coverage of a project by its sources: from when to when each source sent hits, and the days on which it sent none."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from itertools import combinations
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.plural import counted
+from warehouse.query import engine
+from warehouse.rollups.schema import SOURCES
+
+MISSING_DAYS_MAX = 1_000
+"""Maximum number of missing days that are listed for a source."""
+SILENT_DAYS = 7
+"""Number of days without a hit after which a source has a warning."""
+POLICY = "all"
+"""Policy of a project: hits of every source are counted."""
+_FIRST_AND_LAST = """
+SELECT source, min(ts) AS first_hit, max(ts) AS last_hit FROM {rows} WHERE project_id = $project GROUP BY source
+"""
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source that has hits. `missing_days` are the UTC days without a hit between the first and the last hit.
+
+    Of more than MISSING_DAYS_MAX days the last ones are listed.
+    """
+
+    source: str
+    first_hit: datetime
+    last_hit: datetime
+    missing_days: tuple[date, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCoverage:
+    """The sources of a project in the order of SOURCES, the policy by which they count, and warnings for its owner."""
+
+    sources: tuple[Source, ...]
+    policy: str
+    warnings: tuple[str, ...]
+
+
+def first_and_last_in_files(
+    database: duckdb.DuckDBPyConnection, files: Sequence[File], project: str, days: pa.Table
+) -> pa.Table:
+    """Return the times of the first and last hit of each source: columns source, first_hit and last_hit.
+
+    `days` are the counts of the same files by SOURCE_DAYS. Only the first and the last day of each source are read.
+    """
+    read = {day.isoformat() for of_source in people_by_day(days).values() for day in (min(of_source), max(of_source))}
+    files = [file for file in files if file.partition in read]
+    with database.cursor() as cursor:
+        return _first_and_last(cursor, engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE), project)
+
+
+def first_and_last_in_rows(database: duckdb.DuckDBPyConnection, hot: pa.Table, project: str) -> pa.Table:
+    """Return the times of the first and last hot row of each source, in the columns of `first_and_last_in_files`."""
+    with database.cursor() as cursor:
+        cursor.register("hot", hot)
+        return _first_and_last(cursor, "hot", project)
+
+
+def _first_and_last(cursor: duckdb.DuckDBPyConnection, rows: str, project: str) -> pa.Table:
+    return cursor.sql(_FIRST_AND_LAST.format(rows=rows), params={"project": project}).to_arrow_table()
+
+
+def summarize(days: pa.Table, first_and_last: pa.Table, now: datetime) -> SourceCoverage:
+    """Return the coverage. `days` are counts of the project's hits by SOURCE_DAYS."""
+    people = people_by_day(days)
+    sources = [
+        _source(source, people[source], first_and_last.filter(pc.field("source") == source))
+        for source in SOURCES
+        if source in people
+    ]
+    limited = tuple(replace(source, missing_days=source.missing_days[-MISSING_DAYS_MAX:]) for source in sources)
+    return SourceCoverage(limited, POLICY, (*_counted_twice(people), *_silent(sources, now), *_unlisted(sources)))
+
+
+def people_by_day(days: pa.Table) -> dict[str, dict[date, int]]:
+    """Return the human views of each source on each day that has a hit of the source."""
+    people: dict[str, dict[date, int]] = {}
+    for value, human in zip(days["value"].to_pylist(), days["human"].to_pylist(), strict=True):
+        of_source, day = people.setdefault(value["source"], {}), date.fromordinal(value["day"] + 1)
+        of_source[day] = of_source.get(day, 0) + human
+    return people
+
+
+def _source(source: str, days: Mapping[date, int], first_and_last: pa.Table) -> Source:
+    first, last = min(days), max(days)
+    between = (first + number * _DAY for number in range((last - first).days))
+    missing = tuple(day for day in between if day not in days)
+    return Source(
+        source, pc.min(first_and_last["first_hit"]).as_py(), pc.max(first_and_last["last_hit"]).as_py(), missing
+    )
+
+
+def _counted_twice(people: Mapping[str, Mapping[date, int]]) -> Iterator[str]:
+    """Yield a warning for each pair of sources that have human views on the same days."""
+    days = {source: {day for day, views in people.get(source, {}).items() if views} for source in SOURCES}
+    for one, another in combinations(SOURCES, 2):
+        if both := days[one] & days[another]:
+            yield (
+                f"{one} and {another} both have views of people on {counted(len(both), 'day')}, the last of them "
+                f"{max(both)}: a view that both sources sent is counted twice"
+            )
+
+
+def _silent(sources: Sequence[Source], now: datetime) -> Iterator[str]:
+    for each in sources:
+        days = (now - each.last_hit).days
+        if days >= SILENT_DAYS:
+            yield f"{each.source} has had no hit for {counted(days, 'day')}, since {each.last_hit.date()}"
+
+
+def _unlisted(sources: Sequence[Source]) -> Iterator[str]:
+    for each in sources:
+        if len(each.missing_days) > MISSING_DAYS_MAX:
+            yield (
+                f"{each.source} had no hit on {counted(len(each.missing_days), 'day')} between its first and its last "
+                f"hit; only the last {MISSING_DAYS_MAX:,} of these days are listed"
+            )
