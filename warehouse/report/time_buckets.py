@@ -69,14 +69,16 @@ def _within(sequence: Iterator[Bucket], start_s: int, end_s: int) -> Iterator[Bu
 
 def _hours(start_s: int, zone: ZoneInfo) -> Iterator[Bucket]:
     """Return all hours from the one that contains `start_s`."""
-    full_hour_s = start_s - (start_s + _offset_s(start_s, zone)) % HOUR_S
-    is_changed = _offset_s(full_hour_s, zone) != _offset_s(start_s, zone)
+    offset_s = _offset_s(start_s, zone)
+    full_hour_s = start_s - (start_s + offset_s) % HOUR_S
+    is_changed = _offset_s(full_hour_s, zone) != offset_s
     begin_s = _change_s(full_hour_s, start_s, zone) if is_changed else full_hour_s
     while True:
         yield Bucket(begin_s, _local(begin_s, zone).isoformat())
-        full_hour_s = begin_s + HOUR_S - (begin_s + _offset_s(begin_s, zone)) % HOUR_S
-        is_changed = _offset_s(full_hour_s, zone) != _offset_s(begin_s, zone)
-        begin_s = _change_s(begin_s, full_hour_s, zone) if is_changed else full_hour_s
+        full_hour_s = begin_s + HOUR_S - (begin_s + offset_s) % HOUR_S
+        following_s = _offset_s(full_hour_s, zone)
+        begin_s = full_hour_s if following_s == offset_s else _change_s(begin_s, full_hour_s, zone)
+        offset_s = following_s
 
 
 def _days(start_s: int, interval: str, zone: ZoneInfo) -> Iterator[Bucket]:
