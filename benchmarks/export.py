@@ -133,7 +133,7 @@ def _peers(original: Lake) -> Iterator[list[Peer]]:
     if clickhouse.PYTHON.exists():
         folder = original.folder / "clickhouse"
         if not folder.exists():
-            clickhouse.build(original.data, folder, original.shape.paths)
+            clickhouse.build(original.data, folder)
         peers.append(ClickHouse(folder))
     if original.shape.paths <= GOATCOUNTER_PATHS_MAX:
         file = original.folder / "goatcounter.sqlite"

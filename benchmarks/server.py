@@ -94,7 +94,7 @@ def with_empty() -> ASGIApp:
 
 
 @contextmanager
-def running(data: Path | None = None) -> Iterator[Server]:
+def running(data: Path | None = None, cache_mib: int = settings.Settings.cache_mib) -> Iterator[Server]:
     """Yield a service with the folder `data`, or with a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="readership-bench-") as scratch:
         folder = data or Path(scratch) / "data"
@@ -102,7 +102,8 @@ def running(data: Path | None = None) -> Iterator[Server]:
         listener = serve.listen("127.0.0.1", 0)
         host, port = listener.getsockname()
         command = [sys.executable, "-m", "benchmarks.server", str(folder), str(listener.fileno())]
-        with subprocess.Popen(command, pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL) as process:
+        environ = {**os.environ, "READERSHIP_CACHE_MIB": str(cache_mib)}
+        with subprocess.Popen(command, env=environ, pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL) as process:
             listener.close()
             server = Server(host, port, key, process.pid, folder)
             try:

@@ -1,5 +1,7 @@
-"""ClickHouse with a rollup: an AggregatingMergeTree of the views by project, day and path, sorted by these columns.
+"""ClickHouse with a rollup: an AggregatingMergeTree of the views by project, path and day.
 
+This order is the fastest that was tried: a year's page took 0.11 to 0.23 s, against 0.18 to 0.27 s in the order of
+project, day and path, and 0.36 to 0.69 s if `path` also was a LowCardinality(String), on a busy machine.
 ClickHouse runs in process, by chdb, so that no time passes between two processes. `make .venv/.peers` installs chdb.
 """
 
@@ -17,9 +19,9 @@ _CREATE = (
     "CREATE DATABASE IF NOT EXISTS bench",
     """
     CREATE TABLE bench.daily (
-        project LowCardinality(String), day Date, path {path}, human SimpleAggregateFunction(sum, UInt64),
+        project LowCardinality(String), day Date, path String, human SimpleAggregateFunction(sum, UInt64),
         ai SimpleAggregateFunction(sum, UInt64), bot SimpleAggregateFunction(sum, UInt64)
-    ) ENGINE = AggregatingMergeTree PARTITION BY toYYYYMM(day) ORDER BY (project, day, path)
+    ) ENGINE = AggregatingMergeTree PARTITION BY toYYYYMM(day) ORDER BY (project, path, day)
     """,
 )
 _FILL = """
@@ -70,11 +72,11 @@ class ClickHouse:
         self._process.communicate()
 
 
-def build(data: Path, folder: Path, paths: int) -> None:
+def build(data: Path, folder: Path) -> None:
     """Write a database with all hits of a lake. The rollup is merged into one part a month."""
     database = ClickHouse(folder)
     for sql in _CREATE:
-        database.query(sql.format(path="LowCardinality(String)" if paths <= 100_000 else "String"))
+        database.query(sql)
     months = {path.name[: len("date=2026-10")] for path in (data / "lake" / "hits").glob("date=*")}
     for month in sorted(months):
         database.query(_FILL.format(files=hits_files(data).replace("date=*", f"{month}-*")))

@@ -32,7 +32,7 @@ def goatcounter_peer(lake: Lake, folder: Path) -> Peer:
 def clickhouse_peer(lake: Lake, folder: Path) -> Peer:
     if not clickhouse.PYTHON.exists():
         pytest.skip("make .venv/.peers installs ClickHouse")
-    clickhouse.build(lake.data, folder / "clickhouse", lake.shape.paths)
+    clickhouse.build(lake.data, folder / "clickhouse")
     return ClickHouse(folder / "clickhouse")
 
 
