@@ -3,13 +3,14 @@
 Half of the posts are NDJSON, half are single hits. The hits have no timestamp, and are therefore of today.
 """
 
-import http.client
-import select
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from itertools import cycle
 
 import msgspec
@@ -18,6 +19,7 @@ import numpy as np
 from benchmarks import server, traffic
 
 HITS_A_SECOND = 2_000
+CONNECTIONS = 4
 HITS_A_POST = 19
 """Number of hits of an NDJSON post, which is followed by a post of one hit."""
 BODIES = 200
@@ -40,21 +42,33 @@ def arriving(running: server.Server, paths: int, arrived: list[float]) -> Iterat
 
 def main(host: str, port: str, key: str, paths: str) -> None:
     """Post hits until standard input is closed, and print the rate."""
-    bodies = cycle(_bodies(int(paths)))
-    connection = http.client.HTTPConnection(host, int(port))
+    bodies, stopping = _bodies(int(paths)), threading.Event()
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        writers = [
+            pool.submit(_post, HTTPConnection(host, int(port)), key, bodies, stopping) for _ in range(CONNECTIONS)
+        ]
+        print("started", flush=True)
+        sys.stdin.read()
+        stopping.set()
+        print(sum(writer.result() for writer in writers))
+
+
+def _post(connection: HTTPConnection, key: str, bodies: list[tuple[bytes, bytes]], stopping: threading.Event) -> float:
+    """Post the connection's part of HITS_A_SECOND until `stopping` is set, and return the rate in hits/s."""
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/x-ndjson"}
     single = {**headers, "Content-Type": "application/json"}
-    print("started", flush=True)
+    rate = HITS_A_SECOND / CONNECTIONS
     began, hits = time.perf_counter(), 0
-    while not select.select([sys.stdin], [], [], max(0.0, began + hits / HITS_A_SECOND - time.perf_counter()))[0]:
-        lines, hit = next(bodies)
+    for lines, hit in cycle(bodies):
+        if stopping.wait(began + hits / rate - time.perf_counter()):
+            break
         for body, kind in ((lines, headers), (hit, single)):
             connection.request("POST", server.HITS, body, kind)
             response = connection.getresponse()
             response.read()
             assert response.status == 202, response.status
         hits += HITS_A_POST + 1
-    print(hits / (time.perf_counter() - began))
+    return hits / (time.perf_counter() - began)
 
 
 def _bodies(paths: int) -> list[tuple[bytes, bytes]]:

@@ -14,6 +14,8 @@ from benchmarks import server
 from benchmarks.peers.report import Page, Range
 
 READ_BYTES = 1024 * 1024
+IDLE_S = 2.0
+"""Time without a request after which the connection is replaced, in seconds. The server closes it after 5 s."""
 
 
 class Reader:
@@ -23,9 +25,11 @@ class Reader:
         self._connection = http.client.HTTPConnection(running.host, running.port)
         self._headers = {"Authorization": f"Bearer {key or running.key}"}
         self._project = project
+        self._last_s = 0.0
 
     def get(self, report: str, **parameters: object) -> dict[str, Any]:
         """Return the content of a report."""
+        self._connect()
         body = self._body(self._target(report, parameters))
         content: dict[str, Any] = msgspec.json.decode(body)
         return content
@@ -33,6 +37,7 @@ class Reader:
     def ms(self, report: str, **parameters: object) -> float:
         """Return the time of a report, in ms."""
         target = self._target(report, parameters)
+        self._connect()
         began = time.perf_counter()
         self._body(target)
         return (time.perf_counter() - began) * 1000
@@ -43,6 +48,7 @@ class Reader:
 
     def download(self, report: str, accept: str, **parameters: object) -> tuple[float, int]:
         """Return the time of a whole report in another format, in seconds, and its number of lines."""
+        self._connect()
         began, lines = time.perf_counter(), 0
         response = self._response(self._target(report, parameters), {"Accept": accept})
         while content := response.read(READ_BYTES):
@@ -59,12 +65,19 @@ class Reader:
     def _target(self, report: str, parameters: dict[str, object]) -> str:
         return f"/v1/analytics/{self._project}/{report}?{urlencode(parameters)}"
 
+    def _connect(self) -> None:
+        """Replace a connection that the server may have closed, because no request came for a while."""
+        if time.perf_counter() - self._last_s > IDLE_S:
+            self._connection.close()
+            self._connection.connect()
+
     def _body(self, target: str) -> bytes:
         return self._response(target, {}).read()
 
     def _response(self, target: str, headers: dict[str, str]) -> http.client.HTTPResponse:
         self._connection.request("GET", target, headers={**self._headers, **headers})
         response = self._connection.getresponse()
+        self._last_s = time.perf_counter()
         assert response.status == 200, (target, response.status, response.read())
         return response
 
