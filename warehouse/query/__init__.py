@@ -6,7 +6,7 @@
 - `hits_snapshot`: Snapshots of `hits` for reports, the newest or those of a moment.
 - `snapshot`: Consistent snapshots of both tables and the hot rows.
 - `time_range`: Time ranges, and their split into whole UTC days and partial days.
-- `result_cache`: Cache of Arrow tables, limited by the memory that they use.
+- `result_cache`: Cache of results, limited by the memory that they use.
 - `report`: The views report: human and AI views of each path of a project in a time range.
 - `sql_views`: The SQL views `hits`, `daily_views` and `agents` over a snapshot.
 - `sql`: Queries of the site's owner in DuckDB's SQL.

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from warehouse.errors import DataIncomplete
 from warehouse.lake.delta_table import File
 from warehouse.query import engine
-from warehouse.query.result_cache import table_cache
+from warehouse.query.result_cache import ResultCache
 from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.query.time_range import LAST, SplitRange, TimeRange, split
 
@@ -69,7 +69,7 @@ class Reports:
     def __init__(self, reader: SnapshotReader, spill: Path, cache_bytes: int = CACHE_BYTES) -> None:
         self._reader = reader
         self._database = engine.connect(spill)
-        self._cached = table_cache(cache_bytes)
+        self._cached = ResultCache(cache_bytes)
 
     def ranking(self, project: str, start: datetime, end: datetime | None, now: datetime) -> Ranking:
         """Count the views with start <= ts < end; without an `end`, those before `now`.

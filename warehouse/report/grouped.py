@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from warehouse.query.hits_snapshot import HitsSnapshot
-from warehouse.query.result_cache import GetTable
+from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import FIRST, TimeRange
 from warehouse.report import breakdown, hit_counts, source_coverage
 from warehouse.report.filters import Filters, Query
@@ -29,7 +29,7 @@ class GroupedReports:
     """Breakdowns, series and source coverage of one process. Safe to call from several threads."""
 
     def __init__(
-        self, database: duckdb.DuckDBPyConnection, cached: GetTable, coverage: Callable[[HitsSnapshot], Coverage]
+        self, database: duckdb.DuckDBPyConnection, cached: ResultCache, coverage: Callable[[HitsSnapshot], Coverage]
     ) -> None:
         """Create the reports. `coverage` returns the rollups that cover the files of a snapshot."""
         self._database, self._cached, self._coverage = database, cached, coverage

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from warehouse.query.result_cache import EMPTY_TABLE_BYTES, table_cache
+from warehouse.query.result_cache import EMPTY_TABLE_BYTES, ResultCache
 
 MB = 1_000_000
 PATH = "/" + "x" * 2_047
@@ -32,13 +32,13 @@ def counting(table: Callable[[], pa.Table]) -> tuple[Callable[[], pa.Table], lis
 
 
 def test_tables_of_long_paths_are_evicted_by_their_bytes() -> None:
-    get = table_cache(10 * MB)
+    get = ResultCache(10 * MB)
     tables = [weakref.ref(get(number, lambda: long_paths(1_000))) for number in range(30)]
     assert [number for number, table in enumerate(tables) if table() is not None] == [26, 27, 28, 29]
 
 
 def test_table_that_was_read_last_is_evicted_last() -> None:
-    get = table_cache(10 * MB)
+    get = ResultCache(10 * MB)
     for number in range(4):
         get(number, lambda: long_paths(1_000))
     get(0, never)
@@ -50,7 +50,7 @@ def test_table_that_was_read_last_is_evicted_last() -> None:
 
 
 def test_table_larger_than_the_cache_is_returned_and_evicts_no_other() -> None:
-    get = table_cache(10 * MB)
+    get = ResultCache(10 * MB)
     get("small", lambda: long_paths(10))
     compute, calls = counting(lambda: long_paths(6_000))
     assert [get("large", compute).num_rows for _ in range(2)] == [6_000, 6_000]
@@ -59,12 +59,12 @@ def test_table_larger_than_the_cache_is_returned_and_evicts_no_other() -> None:
 
 
 def test_slice_counts_with_the_memory_of_the_whole_table() -> None:
-    get = table_cache(10 * MB)
+    get = ResultCache(10 * MB)
     slices = [weakref.ref(get(number, lambda: long_paths(1_000).slice(0, 1))) for number in range(10)]
     assert sum(each() is not None for each in slices) == 4
 
 
 def test_many_tables_without_rows_are_limited_too() -> None:
-    get = table_cache(100 * EMPTY_TABLE_BYTES)
+    get = ResultCache(100 * EMPTY_TABLE_BYTES)
     tables = [weakref.ref(get(number, lambda: long_paths(0))) for number in range(1_000)]
     assert 50 <= sum(table() is not None for table in tables) <= 100

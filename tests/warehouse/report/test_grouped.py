@@ -11,7 +11,7 @@ from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.errors import TooManyBuckets
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.hits_snapshot import HitsReader
-from warehouse.query.result_cache import table_cache
+from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import FIRST, LAST, TimeRange
 from warehouse.report.filters import Filters, Query
 from warehouse.report.grouped import GroupedReports
@@ -38,7 +38,7 @@ def reader(site: Site) -> Iterable[HitsReader]:
 
 @pytest.fixture
 def reports(site: Site) -> GroupedReports:
-    cached = table_cache(10_000_000)
+    cached = ResultCache(10_000_000)
     return GroupedReports(site.database, cached, lambda snapshot: coverage.choose(site.root, snapshot.files))
 
 
