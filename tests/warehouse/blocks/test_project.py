@@ -7,18 +7,14 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.warehouse.blocks.rollup_files import Counted, write
 from warehouse.blocks import project
 from warehouse.blocks.project import ProjectBlock
-from warehouse.rollups.coverage import Part, Rollup
-from warehouse.rollups.schema import DAYS, PATHS, SOURCES, TRAFFIC
+from warehouse.rollups.coverage import Part
 
-Counted = dict[tuple[str, date, str, int, int], int]
-"""Views by project, day, path, source and traffic."""
 PROJECTS = ["aaa", "site", "zzz"]
 FIRST_DAY, MONTHS = date(2025, 12, 1), ["2025-12", "2026-01", "2026-03"]
 days = st.builds(
@@ -33,36 +29,6 @@ counted_views: st.SearchStrategy[Counted] = st.dictionaries(
     st.sampled_from([1, 2, 300, 70_000]),
 )
 bounds = st.integers(-40, 160).map(lambda number: FIRST_DAY + timedelta(days=number))
-
-
-def write(folder: Path, month: str, counted: Counted) -> Rollup:
-    """Write the rollup of a month, row by row."""
-    path_rows, day_rows = [], []
-    for name in PROJECTS:
-        views = {key[1:]: number for key, number in counted.items() if key[0] == name and _month(key[1]) == month}
-        paths = sorted({path for _, path, _, _ in views}, key=str.encode)
-        totals = Counter[tuple[str, str]]()
-        cells: dict[tuple[int, int, int], Counter[str]] = {}
-        for (day, path, source, traffic), number in views.items():
-            totals[path, f"{TRAFFIC[traffic]}_{SOURCES[source]}"] += number
-            cells.setdefault((day.day, paths.index(path), source), Counter())[TRAFFIC[traffic]] += number
-        path_rows += [
-            {"project_id": name, "path": path, **{column: totals[path, column] for column in PATHS.names[2:]}}
-            for path in paths
-        ]
-        day_rows += [
-            {"project_id": name, "day": day, "path_id": id, "source": source, **{each: cell[each] for each in TRAFFIC}}
-            for (day, id, source), cell in sorted(cells.items())
-        ]
-    folder.mkdir()
-    rollup = Rollup(month, folder, {str(key[1]): frozenset() for key in counted if _month(key[1]) == month}, 0)
-    pq.write_table(pa.Table.from_pylist(path_rows, PATHS), rollup.paths, row_group_size=3)
-    pq.write_table(pa.Table.from_pylist(day_rows, DAYS), rollup.days, row_group_size=3)
-    return rollup
-
-
-def _month(day: date) -> str:
-    return day.isoformat()[:7]
 
 
 def answered(block: ProjectBlock, ids: slice, start: date, end: date) -> dict[tuple[str, int, int], int]:
