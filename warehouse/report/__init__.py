@@ -9,5 +9,9 @@
 - `series`: Series: page views by time buckets, with a row of zeros for each bucket without a view.
 - `source_coverage`: Coverage of a project by its sources: from when to when each source sent hits, and the days on
   which it sent none.
+- `hits_files`: Values of each file of `hits` for one project.
+- `open_end`: End of a range without one.
+- `path_reports`: Views by path, from the blocks of `warehouse.blocks`.
 - `grouped`: Reports that count by any grouping: breakdowns, series and the coverage of the sources.
+- `reports`: Reports of one process. `api` calls only this module of the room.
 """

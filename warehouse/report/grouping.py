@@ -46,8 +46,9 @@ BREAKDOWNS = {
     "status": _by_dimension("status"),
     "source": _by_key("source"),
     "rule": _by_dimension("rule"),
+    "path": Grouping("path"),
 }
-"""Groupings of breakdowns, by the name that the API has for them. A breakdown by path is a report of its own."""
+"""Groupings of breakdowns, by the name that the API has for them."""
 
 
 def _by_time(unit_s: int, dimension: str | None = None, rollup: str = "") -> Grouping:

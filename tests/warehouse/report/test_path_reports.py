@@ -1,0 +1,136 @@
+"""Views by path from blocks are those of a plain count, whichever files have a rollup."""
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.warehouse.blocks import rollup_files
+from tests.warehouse.report import reference
+from tests.warehouse.report.reference import ROWS, SCOPES
+from tests.warehouse.site import Row
+from warehouse.lake.delta_table import File
+from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsSnapshot
+from warehouse.query.moment import Moment
+from warehouse.query.result_cache import ResultCache
+from warehouse.report.filters import Filters, Page
+from warehouse.report.hit_counts import Scope
+from warehouse.report.path_reports import FILTERS, PathReports
+from warehouse.rollups.coverage import Coverage, Part
+from warehouse.rollups.schema import SOURCES, TRAFFIC
+from warehouse.schema import HOT
+
+PATH_SCOPES = st.builds(
+    lambda scope: Scope(
+        scope.project,
+        scope.time_range,
+        Filters(**{name: each for name, each in scope.filters.fields.items() if name in FILTERS}),
+    ),
+    SCOPES,
+)
+rows = st.lists(ROWS, max_size=25)
+covered_and_invalid_days = st.tuples(st.sets(st.integers(1, 31)), st.sets(st.integers(1, 31), max_size=3))
+
+
+def hot_rows(batches: list[list[Row]], first_id: int) -> pa.Table:
+    """Return the hot rows of batches with consecutive ids."""
+    schema = pa.schema([*map(HOT.field, HOT_COLUMNS), pa.field("batch_id", pa.int64())])
+    listed = [{**row, "batch_id": first_id + number} for number, batch in enumerate(batches) for row in batch]
+    return pa.Table.from_pylist([{name: row[name] for name in schema.names} for row in listed], schema)
+
+
+def snapshot(files: list[File], batches: list[list[Row]], first_id: int = 1) -> HitsSnapshot:
+    moment = Moment(1, first_id + len(batches), 0, 0)
+    return HitsSnapshot(moment, tuple(files), hot_rows(batches, first_id))
+
+
+def coverage(folder: Path, files: list[File], stored: list[Row], covered: set[int], invalid: set[int]) -> Coverage:
+    """Write a rollup of the covered days of each month. The `invalid` days of a rollup count other hits."""
+    parts = []
+    is_covered = {file.partition: int(file.partition[-2:]) in covered for file in files}
+    for month in sorted({file.partition[:7] for file in files}):
+        counted = Counter[rollup_files.Key]()
+        days = {file.partition for file in files if file.partition[:7] == month and is_covered[file.partition]}
+        for row in stored:
+            day = row["ts"].date()
+            if day.isoformat() in days:
+                wrong = "/wrong" if day.day in invalid else ""
+                key = row["project_id"], day, row["path"] + wrong, *_codes(row)
+                counted[key] += 1
+        if counted:
+            rollup = rollup_files.write(folder / month, month, counted)
+            valid = frozenset(day for day in rollup.files if int(day[-2:]) not in invalid)
+            parts.append(Part(rollup, valid, len(valid) == len(rollup.files)))
+    valid_days = {day for part in parts for day in part.days}
+    return Coverage(tuple(parts), tuple(file for file in files if file.partition not in valid_days))
+
+
+def _codes(row: Row) -> tuple[int, int]:
+    return SOURCES.index(row["source"]), TRAFFIC.index(row["traffic"])
+
+
+def shown(page: Page | None) -> list[tuple[str | None, int, int, int, int]]:
+    assert page is not None
+    return [tuple(row.values()) for row in page.rows.to_pylist()]  # type: ignore[misc]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    stored=rows,
+    more=rows,
+    hot=st.lists(rows.filter(bool), max_size=3),
+    days=covered_and_invalid_days,
+    scopes=st.lists(st.tuples(PATH_SCOPES, st.booleans()), min_size=1, max_size=3),
+    limit=st.integers(1, 4),
+)
+def test_pages_are_those_of_a_plain_count(
+    database: duckdb.DuckDBPyConnection,
+    stored: list[Row],
+    more: list[Row],
+    hot: list[list[Row]],
+    days: tuple[set[int], set[int]],
+    scopes: list[tuple[Scope, bool]],
+    limit: int,
+) -> None:
+    """Check pages, and all paths, before and after each hot batch, and after a load of `more` rows."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        files = reference.write_hits(folder / "hits", stored, "first")
+        covering = coverage(folder / "rollups", files, stored, *days)
+        loaded = reference.write_hits(folder / "hits", more, "second")
+        reports = PathReports(
+            database,
+            ResultCache(10_000_000),
+            lambda taken: Coverage(
+                covering.parts, tuple(f for f in taken.files if f not in files) + covering.uncovered
+            ),
+        )
+        for batches in range(len(hot) + 1):
+            posted = [*stored, *(row for batch in hot[:batches] for row in batch)]
+            for scope, with_bots in scopes:
+                assert_equal(reports, snapshot(files, hot[:batches]), posted, scope, with_bots, limit)
+        for scope, with_bots in scopes:
+            posted = [*stored, *more, *(row for batch in hot[1:] for row in batch)]
+            assert_equal(reports, snapshot([*files, *loaded], hot[1:], 2), posted, scope, with_bots, limit)
+
+
+def assert_equal(
+    reports: PathReports, taken: HitsSnapshot, posted: list[Row], scope: Scope, with_bots: bool, limit: int
+) -> None:
+    counted = reference.breakdown(posted, scope, "path")
+    expected = [row for row in counted if with_bots or row[4]]
+    totals = tuple(sum(row[column] for row in counted) for column in (1, 2, 3))
+    for offset in range(0, len(expected) + limit, limit):
+        page = reports.page(taken, scope, offset, limit, with_bots=with_bots)
+        assert shown(page) == expected[offset : offset + limit]
+        assert page is not None
+        assert (page.totals.human, page.totals.ai, page.totals.bot) == totals
+        assert page.has_more == (offset + limit < len(expected))
+    complete = reports.all(taken, scope, 2, with_bots=with_bots)
+    assert complete is not None
+    assert [tuple(row.values()) for batch in complete[1] for row in batch.to_pylist()] == expected
+    assert complete[0] == page.totals

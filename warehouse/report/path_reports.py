@@ -1,0 +1,175 @@
+"""Views by path, from the blocks of `warehouse.blocks`.
+
+Whole UTC days are counted from rollups, and from the counts of files that no rollup covers. Partial days are counted
+from `hits`. Hot rows are added last: only the rows of batches that came since the last report are converted.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from warehouse.blocks import hot, project, selection, sums
+from warehouse.blocks.cumulative import Array
+from warehouse.blocks.hot import NO_HOT_VIEWS, HotViews
+from warehouse.blocks.months import MonthBlock
+from warehouse.blocks.project import ProjectBlock
+from warehouse.blocks.selection import Selection
+from warehouse.blocks.sums import NO_ADDITIONS, Additions, PathSums, Rows, Views
+from warehouse.lake.delta_table import File
+from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.result_cache import ResultCache
+from warehouse.query.time_range import SplitRange, TimeRange, split
+from warehouse.report import hits_files
+from warehouse.report.filters import Counts, Filters, Page
+from warehouse.report.hit_counts import Scope
+from warehouse.rollups.coverage import Coverage
+
+FILTERS = {"path", "traffic", "source"}
+"""Filters that the blocks can answer."""
+UNCOVERED_ROWS_MAX = 2_000_000
+"""Maximum number of rows in files that are counted for the blocks by one report."""
+ALL_ROWS = 1 << 62
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Hits to count: their scope, and the files, hot rows and blocks from which they are counted."""
+
+    snapshot: HitsSnapshot
+    scope: Scope
+    coverage: Coverage
+    block: ProjectBlock
+
+
+class PathReports:
+    """Reports by path of one process. Safe to call from several threads."""
+
+    def __init__(
+        self, database: duckdb.DuckDBPyConnection, cached: ResultCache, coverage: Callable[[HitsSnapshot], Coverage]
+    ) -> None:
+        """Create the reports. `coverage` returns the rollups that cover the files of a snapshot."""
+        self._database, self._cached, self._coverage = database, cached, coverage
+
+    def page(self, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, *, with_bots: bool) -> Page | None:
+        """Return a page of the paths; None if the blocks cannot answer.
+
+        They lack some filters, and they do not count many large files, because a report over them alone is faster.
+        `with_bots` includes the paths that only bots viewed.
+        """
+        job = self._job(snapshot, scope)
+        if job is None:
+            return None
+        counted, added = self._sums(job), self._added(job)
+        ids, views, rows = sums.page(counted, added, offset, limit, with_bots)
+        return Page(_totals(counted, added), _table(job.block, ids, views), offset + limit < rows)
+
+    def all(
+        self, snapshot: HitsSnapshot, scope: Scope, batch_rows: int, *, with_bots: bool
+    ) -> tuple[Counts, Iterator[pa.RecordBatch]] | None:
+        """Return all paths in the order of pages, in batches; None if the blocks cannot answer: see `page`."""
+        job = self._job(snapshot, scope)
+        if job is None:
+            return None
+        counted, added = self._sums(job), self._added(job)
+        ids, _, _ = sums.page(counted, added, 0, ALL_ROWS, with_bots)
+        parts = (ids[first : first + batch_rows] for first in range(0, ids.size, batch_rows))
+        tables = (_table(job.block, part, sums.views_of(counted, added, part)) for part in parts)
+        return _totals(counted, added), (batch for table in tables for batch in table.to_batches())
+
+    def _job(self, snapshot: HitsSnapshot, scope: Scope) -> _Job | None:
+        if not scope.filters.fields.keys() <= FILTERS:
+            return None
+        coverage = self._coverage(snapshot)
+        days = tuple((part.rollup.folder, None if part.is_whole else part.days) for part in coverage.parts)
+        key = ("block", scope.project, days)
+        block = self._cached(key, lambda: project.read(coverage.parts, scope.project))
+        files = _within(coverage.uncovered, split(scope.time_range).whole_days)
+        rows = sum(file.rows for file in self._uncounted(block, files))
+        return _Job(snapshot, scope, coverage, block) if rows <= UNCOVERED_ROWS_MAX else None
+
+    def _sums(self, job: _Job) -> PathSums:
+        parts = split(job.scope.time_range)
+        whole = _within(job.coverage.uncovered, parts.whole_days)
+        partial = _within(job.snapshot.files, parts.partial_days)
+        key = ("sums", job.scope, job.block, *(file.path for file in (*whole, *partial)))
+        return self._cached(key, lambda: self._count(job.scope, job.block, parts, whole, partial))
+
+    def _count(
+        self, scope: Scope, block: ProjectBlock, parts: SplitRange, whole: Sequence[File], partial: Sequence[File]
+    ) -> PathSums:
+        rows = self._rows(block, whole)
+        for part in parts.partial_days:
+            if files := _within(partial, [part]):
+                rows += hits_files.count(self._database, files, scope.project, block.paths, part).values()
+        chosen = _selection(block, scope.filters)  # after the paths of the rows have their ids
+        size = chosen.width + block.paths.later_count
+        human, ai, bot = views = tuple(np.zeros(size, block.dtype) for _ in range(3))
+        for days in parts.whole_days:
+            self._add_days(views, block, chosen, days)
+        for each in rows:
+            each.add((human, ai, bot), chosen)
+        return PathSums(chosen, (human, ai, bot))
+
+    def _add_days(self, views: Sequence[Array], block: ProjectBlock, chosen: Selection, days: TimeRange) -> None:
+        dates = days.start.date(), days.end.date()
+        for key in itertools.product(chosen.sources, chosen.traffic):
+            sorted_paths = views[key[1]][: chosen.width]
+            block.add(sorted_paths, key, chosen.sorted_ids, dates, lambda index: self._month(block, index))
+
+    def _month(self, block: ProjectBlock, index: int) -> MonthBlock:
+        return self._cached(("month", block, index), lambda: block.month(index))
+
+    def _rows(self, block: ProjectBlock, files: Sequence[File]) -> list[Rows]:
+        """Return the counts of files, of which those that are not in the cache are counted by one query."""
+        uncounted = self._uncounted(block, files)
+        counted = {}
+        if uncounted:
+            counted = hits_files.count(self._database, uncounted, block.project, block.paths)
+            for path, rows in counted.items():
+                self._cached.put(("file", block, path), rows)
+        known = (self._cached.get(("file", block, file.path)) for file in files if file.path not in counted)
+        return [*counted.values(), *known]
+
+    def _uncounted(self, block: ProjectBlock, files: Sequence[File]) -> list[File]:
+        return [file for file in files if self._cached.get(("file", block, file.path)) is None]
+
+    def _added(self, job: _Job) -> Additions:
+        """Return the views of the hot rows."""
+        rows, block = job.snapshot.hot, job.block
+        if rows.num_rows == 0:
+            return NO_ADDITIONS
+        known: HotViews = self._cached.get(("hot", block)) or NO_HOT_VIEWS
+        read = known.read(rows, block.project, block.paths)
+        if read is not known:
+            self._cached.put(("hot", block), read)
+        return hot.select(read, rows, _selection(block, job.scope.filters), job.scope.time_range)
+
+
+def _selection(block: ProjectBlock, filters: Filters) -> Selection:
+    return selection.select(block.paths, filters.path_bounds, filters.source, filters.traffic)
+
+
+def _within(files: Sequence[File], ranges: Sequence[TimeRange]) -> list[File]:
+    """Return the files of the days in ranges."""
+    days = [(_day(each.start), _day(each.end - _MICROSECOND)) for each in ranges]
+    return [file for file in files if any(first <= file.partition <= last for first, last in days)]
+
+
+def _day(instant: datetime) -> str:
+    return instant.date().isoformat()
+
+
+def _totals(counted: PathSums, added: Additions) -> Counts:
+    return Counts(*(total + int(more.sum()) for total, more in zip(counted.totals, added.views, strict=True)))
+
+
+def _table(block: ProjectBlock, ids: Array, views: Views) -> pa.Table:
+    human, ai, bot = views
+    columns = {"path": block.paths.take(ids), "human": human, "ai": ai, "bot": bot, "total": human + ai}
+    return pa.table(columns)

@@ -1,0 +1,150 @@
+"""Reports of one process. `api` calls only this module of the room."""
+
+import threading
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from cachetools import LRUCache
+
+from warehouse.errors import DataIncomplete
+from warehouse.query import engine
+from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
+from warehouse.query.moment import Moment
+from warehouse.query.result_cache import ResultCache
+from warehouse.query.time_range import TimeRange
+from warehouse.report import open_end
+from warehouse.report.filters import Counts, Page, Query
+from warehouse.report.grouped import GroupedReports
+from warehouse.report.hit_counts import Scope
+from warehouse.report.path_reports import PathReports
+from warehouse.report.source_coverage import SourceCoverage
+from warehouse.rollups import coverage
+from warehouse.rollups.coverage import Coverage
+
+PATH = "path"
+"""Breakdown by path, which is computed like the views report."""
+BATCH_ROWS = 10_000
+"""Maximum number of rows in a batch of a complete report."""
+COVERAGES_MAX = 16
+"""Number of snapshots whose coverage by rollups is cached."""
+
+
+class Reports:
+    """Reports of one process, with their cache. Safe to call from several threads."""
+
+    def __init__(self, reader: HitsReader, root: Path, spill: Path, cache_bytes: int) -> None:
+        """Create the reports of the lake in `root`. Large sorts spill into the folder `spill`."""
+        self._reader, self._root = reader, root
+        self._database = engine.connect(spill)
+        self._cached = ResultCache(cache_bytes)
+        self._lock = threading.Lock()
+        self._coverages: LRUCache[Hashable, Coverage] = LRUCache(COVERAGES_MAX)
+        self._grouped = GroupedReports(self._database, self._cached, self._coverage)
+        self._by_path = PathReports(self._database, self._cached, self._coverage)
+
+    def take(self, as_of: Moment | None = None) -> HitsSnapshot:
+        """Return the newest snapshot, or that of `as_of`: see `HitsReader.take`."""
+        return self._reader.take(as_of)
+
+    def views(self, snapshot: HitsSnapshot, query: Query, offset: int, limit: int) -> Page:
+        """Return some paths: most views first, then by path in byte order. Paths that only bots viewed are left out."""
+        return self._page_of_paths(snapshot, query, offset, limit, with_bots=False)
+
+    def all_views(self, snapshot: HitsSnapshot, query: Query) -> tuple[Counts, Iterator[pa.RecordBatch]]:
+        """Return all paths in the order of `views`, in batches of BATCH_ROWS rows."""
+        return self._all_paths(snapshot, query, with_bots=False)
+
+    def breakdown(self, snapshot: HitsSnapshot, query: Query, by: str, offset: int, limit: int) -> Page:
+        """Return some values of a dimension, those of bots included: most views first, then by value in byte order.
+
+        `by` is `path` or a key of `BREAKDOWNS`. The value of unknown, null, is after those with the same total.
+        """
+        if by == PATH:
+            page = self._page_of_paths(snapshot, query, offset, limit, with_bots=True)
+            return replace(page, rows=page.rows.rename_columns({"path": "value"}))
+        rows = self._grouped.breakdown(snapshot, self._scope(snapshot, query), by)
+        return _page(_totals(rows), rows, offset, limit)
+
+    def all_breakdown(self, snapshot: HitsSnapshot, query: Query, by: str) -> tuple[Counts, Iterator[pa.RecordBatch]]:
+        """Return all values in the order of `breakdown`, in batches of BATCH_ROWS rows."""
+        if by == PATH:
+            totals, batches = self._all_paths(snapshot, query, with_bots=True)
+            return totals, (batch.rename_columns(["value", *_NUMBERS]) for batch in batches)
+        rows = self._grouped.breakdown(snapshot, self._scope(snapshot, query), by)
+        return _all(_totals(rows), rows)
+
+    def series(self, snapshot: HitsSnapshot, query: Query, interval: str, zone: ZoneInfo) -> tuple[Counts, pa.Table]:
+        """Return the views of each time bucket: start, human, ai, bot and total, with zeros for empty buckets.
+
+        Raises:
+            TooManyBuckets: see `time_buckets.buckets`.
+        """
+        rows = self._grouped.series(snapshot, query, self._scope(snapshot, query), interval, zone)
+        return _totals(rows), rows
+
+    def coverage(self, snapshot: HitsSnapshot, project: str) -> SourceCoverage:
+        """Return from when to when each source of a project has hits, and on which days it has none."""
+        return self._grouped.coverage(snapshot, project)
+
+    def fault(self) -> str | None:
+        """Return why reports cannot be computed; None if they can."""
+        try:
+            self._reader.take()
+        except DataIncomplete as error:
+            return str(error)
+        return None
+
+    def close(self) -> None:
+        self._database.close()
+        self._reader.close()
+
+    def _page_of_paths(self, snapshot: HitsSnapshot, query: Query, offset: int, limit: int, *, with_bots: bool) -> Page:
+        scope = self._scope(snapshot, query)
+        page = self._by_path.page(snapshot, scope, offset, limit, with_bots=with_bots)
+        return page or _page(*self._ranked_paths(snapshot, scope, with_bots=with_bots), offset, limit)
+
+    def _all_paths(
+        self, snapshot: HitsSnapshot, query: Query, *, with_bots: bool
+    ) -> tuple[Counts, Iterator[pa.RecordBatch]]:
+        scope = self._scope(snapshot, query)
+        report = self._by_path.all(snapshot, scope, BATCH_ROWS, with_bots=with_bots)
+        return report or _all(*self._ranked_paths(snapshot, scope, with_bots=with_bots))
+
+    def _ranked_paths(self, snapshot: HitsSnapshot, scope: Scope, *, with_bots: bool) -> tuple[Counts, pa.Table]:
+        """Return all paths, counted from `hits` alone."""
+        rows = self._grouped.breakdown(snapshot, scope, PATH).rename_columns(["path", *_NUMBERS])
+        viewed = rows if with_bots else rows.slice(0, pc.sum(pc.greater(rows["total"], 0)).as_py() or 0)
+        return _totals(rows), viewed
+
+    def _scope(self, snapshot: HitsSnapshot, query: Query) -> Scope:
+        end = query.end or open_end.find(self._database, self._cached, snapshot, query.project, query.now)
+        return Scope(query.project, TimeRange(query.start, end), query.filters)
+
+    def _coverage(self, snapshot: HitsSnapshot) -> Coverage:
+        """Return the rollups that cover the files of a snapshot, from the cache if no rollup was written since."""
+        key = snapshot.files_key, coverage.written_key(self._root)
+        with self._lock:
+            chosen = self._coverages.get(key)
+            if chosen is None:
+                chosen = self._coverages[key] = coverage.choose(self._root, snapshot.files)
+            return chosen
+
+
+_NUMBERS = ("human", "ai", "bot", "total")
+
+
+def _page(totals: Counts, rows: pa.Table, offset: int, limit: int) -> Page:
+    shown = rows.slice(offset, limit) if offset < rows.num_rows else rows.slice(0, 0)
+    return Page(totals, shown, offset + limit < rows.num_rows)
+
+
+def _all(totals: Counts, rows: pa.Table) -> tuple[Counts, Iterator[pa.RecordBatch]]:
+    return totals, iter(rows.to_batches(BATCH_ROWS))
+
+
+def _totals(rows: pa.Table) -> Counts:
+    return Counts(*(pc.sum(rows[name]).as_py() or 0 for name in _NUMBERS[:3]))
