@@ -80,7 +80,9 @@ class GroupedReports:
     def _count_files(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
         return self._cached(
             (scope, grouping, snapshot.files_key),
-            lambda: hit_counts.count_files(self._database, snapshot.files, self._coverage(snapshot), scope, grouping),
+            lambda: hit_counts.count_files(
+                self._database, self._cached, snapshot.files, self._coverage(snapshot), scope, grouping
+            ),
         )
 
     def _count_rows(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:

@@ -4,19 +4,21 @@ Whole UTC days are counted from rollups, where these are valid. Partial days, an
 counted from `hits`. Rollups have no paths by dimension: a filter by path makes `hits` the source of all days.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 import duckdb
 import pyarrow as pa
 
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.query import engine
+from warehouse.query.result_cache import GetTable
 from warehouse.query.time_range import TimeRange, split
 from warehouse.report.filters import Filters
 from warehouse.report.grouping import Grouping
-from warehouse.rollups.coverage import Coverage, Rollup
+from warehouse.rollups.coverage import Coverage
 
 _COUNT = """
 SELECT {value} AS value,
@@ -42,24 +44,62 @@ class Scope:
     filters: Filters
 
 
+@dataclass(frozen=True, slots=True)
+class RollupDays:
+    """Days (YYYY-MM-DD) that are counted from one rollup. `file` is its file of dimensions.
+
+    `is_whole`: the rollup has no other days.
+    """
+
+    month: str
+    file: str
+    days: tuple[str, ...]
+    is_whole: bool
+
+
 def count_files(
-    database: duckdb.DuckDBPyConnection, files: Sequence[File], coverage: Coverage, scope: Scope, grouping: Grouping
+    database: duckdb.DuckDBPyConnection,
+    cached: GetTable,
+    files: Sequence[File],
+    coverage: Coverage,
+    scope: Scope,
+    grouping: Grouping,
 ) -> pa.Table:
     """Return counts of the hits in `files`, of which `coverage` is the coverage.
 
     The columns are `value`, human, ai and bot. The counts of several rows with one value add up.
+
+    The counts of rollups are cached. Those of the last month have a key of their own, because its rollup is replaced
+    most often.
     """
     if grouping.dimension is None or scope.filters.path is not None:
         coverage = Coverage((), tuple(files))
-    first, end = _whole_days(scope.time_range)
-    read = [file for file in coverage.uncovered if first <= file.partition < end]
-    read += [file for file in _overlapping(files, scope.time_range) if not first <= file.partition < end]
-    valid = [(part.rollup, sorted(day for day in part.days if first <= day < end)) for part in coverage.parts]
-    used = [(rollup, days) for rollup, days in valid if days]
-    with database.cursor() as cursor:
-        counts = [_count_hits(cursor, engine.rows(HITS_TABLE, read), scope, grouping)] if read else []
-        counts += [_count_rollups(cursor, used, scope, grouping)] if used else []
-        return pa.concat_tables(counts) if counts else _count_hits(cursor, engine.no_rows(HITS_TABLE), scope, grouping)
+    rollups = _valid_days(coverage, scope.time_range)
+    tables = [_count_hits_in(database, _hits_to_read(files, coverage, scope.time_range), scope, grouping)]
+    for group in filter(None, (rollups[:-1], rollups[-1:])):
+        key = (scope.project, scope.filters, grouping, group)
+        tables.append(cached(key, partial(_count_rollups, database, group, scope, grouping)))
+    return pa.concat_tables(tables)
+
+
+def _hits_to_read(files: Sequence[File], coverage: Coverage, time_range: TimeRange) -> list[File]:
+    """Return the uncovered files of the whole days in a range, and all files of its partial days."""
+    first, end = _whole_days(time_range)
+    start_day, end_day = _day(time_range.start), _day(time_range.end)
+    uncovered = [file for file in coverage.uncovered if first <= file.partition < end]
+    within = (file for file in files if start_day <= file.partition <= end_day)
+    return uncovered + [file for file in within if not first <= file.partition < end]
+
+
+def _valid_days(coverage: Coverage, time_range: TimeRange) -> tuple[RollupDays, ...]:
+    """Return the valid days of rollups that are whole days in a range."""
+    first, end = _whole_days(time_range)
+    days = ((part.rollup, tuple(sorted(day for day in part.days if first <= day < end))) for part in coverage.parts)
+    return tuple(
+        RollupDays(rollup.month, str(rollup.dimensions), each, len(each) == len(rollup.files))
+        for rollup, each in days
+        if each
+    )
 
 
 def count_rows(database: duckdb.DuckDBPyConnection, hot: pa.Table, scope: Scope, grouping: Grouping) -> pa.Table:
@@ -76,33 +116,39 @@ def _count_hits(cursor: duckdb.DuckDBPyConnection, rows: str, scope: Scope, grou
     return cursor.sql(sql, params={"project": scope.project, **times, **values}).to_arrow_table()
 
 
-def _count_rollups(
-    cursor: duckdb.DuckDBPyConnection, used: Sequence[tuple[Rollup, list[str]]], scope: Scope, grouping: Grouping
+def _count_hits_in(
+    database: duckdb.DuckDBPyConnection, files: Sequence[File], scope: Scope, grouping: Grouping
 ) -> pa.Table:
-    """Return counts of the days of each rollup."""
+    with database.cursor() as cursor:
+        rows = engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
+        return _count_hits(cursor, rows, scope, grouping)
+
+
+def _count_rollups(
+    database: duckdb.DuckDBPyConnection, rollups: Sequence[RollupDays], scope: Scope, grouping: Grouping
+) -> pa.Table:
     condition, values = scope.filters.condition()
-    rows = _ROLLUPS.format(files=engine.parquet_at(str(rollup.dimensions) for rollup, _ in used), days=_days(used))
+    files = engine.parquet_at(each.file for each in rollups)
+    rows = _ROLLUPS.format(files=files, days=_in_days(rollups))
     sql = _COUNT.format(value=grouping.rollup, count="sum(views)", rows=rows, condition=condition)
     values |= {"project": scope.project, "dimension": grouping.dimension}
-    return cursor.sql(sql, params=values).to_arrow_table()
+    with database.cursor() as cursor:
+        return cursor.sql(sql, params=values).to_arrow_table()
 
 
-def _days(used: Sequence[tuple[Rollup, list[str]]]) -> str:
+def _in_days(rollups: Sequence[RollupDays]) -> str:
     """Return the SQL condition that a row of the rollups counts one of the days."""
-    partial = [(rollup.month, days) for rollup, days in used if len(days) < len(rollup.files)]
-    numbers = {month: ", ".join(str(int(day[-2:])) for day in days) for month, days in partial}
-    return " AND ".join(["true", *(f"(month <> '{month}' OR day IN ({days}))" for month, days in numbers.items())])
+    partial_months = {each.month: [int(day[-2:]) for day in each.days] for each in rollups if not each.is_whole}
+    conditions = (
+        f"(month <> '{month}' OR day IN ({', '.join(map(str, days))}))" for month, days in partial_months.items()
+    )
+    return " AND ".join(conditions) or "true"
 
 
 def _whole_days(time_range: TimeRange) -> tuple[str, str]:
     """Return the first whole UTC day (YYYY-MM-DD) of a range, and the day after the last one; equal without any."""
     whole = split(time_range).whole_days
     return (_day(whole[0].start), _day(whole[0].end)) if whole else ("", "")
-
-
-def _overlapping(files: Sequence[File], time_range: TimeRange) -> Iterator[File]:
-    """Yield the files of the days in a range, and perhaps of the day after it."""
-    return (file for file in files if _day(time_range.start) <= file.partition <= _day(time_range.end))
 
 
 def _day(instant: datetime) -> str:

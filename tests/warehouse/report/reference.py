@@ -1,7 +1,7 @@
 """Plain Python reference of the reports, rows of `hits` by Hypothesis, and files with such rows."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -109,6 +109,11 @@ def breakdown(rows: Iterable[Row], scope: Scope, by: str) -> list[tuple[str | No
         (name, *found, found[0] + found[1]) for name, found in counts(rows, scope, lambda row: value(row, by)).items()
     ]
     return sorted(result, key=lambda row: (-row[4], row[0] is None, (row[0] or "").encode()))
+
+
+def uncached(key: Hashable, compute: Callable[[], pa.Table]) -> pa.Table:
+    """Return the table of a key, as a cache that stores nothing."""
+    return compute()
 
 
 def hot(rows: Sequence[Row]) -> pa.Table:

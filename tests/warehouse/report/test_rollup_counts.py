@@ -1,0 +1,127 @@
+"""Counts from rollups are those of the hits that they count, whatever happened to the files since."""
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.warehouse.report import reference
+from tests.warehouse.report.reference import ROWS, SCOPES
+from tests.warehouse.site import DAY, NOON, Row, view
+from warehouse.lake.delta_table import File
+from warehouse.query.result_cache import table_cache
+from warehouse.query.time_range import TimeRange
+from warehouse.report.filters import Filters
+from warehouse.report.grouping import BREAKDOWNS, SOURCE_DAYS, TIME_UNITS, Grouping
+from warehouse.report.hit_counts import Scope, count_files
+from warehouse.rollups import coverage, writer
+from warehouse.rollups.coverage import Coverage
+
+GROUPINGS = [*BREAKDOWNS.values(), *TIME_UNITS.values(), SOURCE_DAYS]
+EVERYTHING = Scope("site", TimeRange(), Filters())
+
+
+def write_rollups(root: Path, database: duckdb.DuckDBPyConnection, files: Sequence[File]) -> None:
+    """Write one rollup for each month of the files."""
+    by_month: defaultdict[str, list[File]] = defaultdict(list)
+    for file in files:
+        by_month[file.partition[:7]].append(file)
+    for month, of_month in by_month.items():
+        writer.write(root, database, month, of_month)
+
+
+def counts(
+    database: duckdb.DuckDBPyConnection, files: Sequence[File], covered: Coverage, scope: Scope, grouping: Grouping
+) -> dict[str, list[int]]:
+    """Return the counts of each value, which may be a dictionary, by its text."""
+    result: dict[str, list[int]] = {}
+    for row in count_files(database, reference.uncached, files, covered, scope, grouping).to_pylist():
+        before = result.get(str(row["value"]), [0, 0, 0])
+        result[str(row["value"])] = [a + row[name] for a, name in zip(before, ("human", "ai", "bot"), strict=True)]
+    return result
+
+
+def empty_files_of(root: Path, covered: Coverage) -> None:
+    """Take the rows out of the files of `hits` that the rollups cover, to recognise counts that read them."""
+    for part in covered.parts:
+        for day in part.days:
+            for name in part.rollup.files[day]:
+                path = root / "hits" / f"date={day}" / name
+                pq.write_table(pq.read_table(path, partitioning=None).slice(0, 0), path)
+
+
+@settings(deadline=None, derandomize=True, max_examples=50)
+@given(
+    rolled_up=st.lists(ROWS, max_size=12),
+    later=st.lists(ROWS, max_size=6),
+    removed=st.sets(st.integers(0, 11)),
+    scope=SCOPES,
+    grouping=st.sampled_from(GROUPINGS),
+)
+def test_counts_with_rollups_are_those_of_the_hits(
+    database: duckdb.DuckDBPyConnection,
+    rolled_up: list[Row],
+    later: list[Row],
+    removed: set[int],
+    scope: Scope,
+    grouping: Grouping,
+) -> None:
+    """Check files after some of them were removed, which invalidates their days, and others were added."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        first = reference.write_hits(root / "hits", rolled_up, "first")
+        write_rollups(root, database, first)
+        remaining = [file for number, file in enumerate(first) if number not in removed]
+        files = [*remaining, *reference.write_hits(root / "hits", later, "later")]
+        covered = coverage.choose(root, files)
+        expected = counts(database, files, Coverage((), tuple(files)), scope, grouping)
+        assert counts(database, files, covered, scope, grouping) == expected
+
+
+@pytest.mark.parametrize("grouping", [each for each in GROUPINGS if each.dimension])
+def test_whole_valid_days_are_counted_without_reading_hits(
+    tmp_path: Path, database: duckdb.DuckDBPyConnection, grouping: Grouping
+) -> None:
+    rows = [view(ts=NOON + number * DAY, source="log", status=200) for number in range(-20, 20)]
+    files = reference.write_hits(tmp_path / "hits", rows, "one")
+    expected = counts(database, files, Coverage((), tuple(files)), EVERYTHING, grouping)
+    write_rollups(tmp_path, database, files)
+    covered = coverage.choose(tmp_path, files)
+    empty_files_of(tmp_path, covered)
+    assert counts(database, files, covered, EVERYTHING, grouping) == expected
+
+
+def test_partial_days_and_filters_by_path_are_counted_from_hits(
+    tmp_path: Path, database: duckdb.DuckDBPyConnection
+) -> None:
+    files = reference.write_hits(tmp_path / "hits", [view(ts=NOON - DAY), view(ts=NOON), view(ts=NOON + DAY)], "one")
+    write_rollups(tmp_path, database, files)
+    covered = coverage.choose(tmp_path, files)
+    empty_files_of(tmp_path, covered)
+    middle = TimeRange(NOON - DAY / 2 - DAY / 4, NOON + DAY)
+    assert counts(database, files, covered, Scope("site", middle, Filters()), BREAKDOWNS["agent"]) == {
+        "None": [1, 0, 0]
+    }
+    assert counts(database, files, covered, Scope("site", TimeRange(), Filters("/a")), BREAKDOWNS["agent"]) == {}
+
+
+def test_rollups_of_earlier_months_are_read_once(tmp_path: Path, database: duckdb.DuckDBPyConnection) -> None:
+    cached = table_cache(1_000_000)
+    august, september = (
+        reference.write_hits(tmp_path / "hits", [view(ts=NOON - days * DAY)], "one") for days in (31, 0)
+    )
+    write_rollups(tmp_path, database, [*august, *september])
+    covered = coverage.choose(tmp_path, [*august, *september])
+    count_files(database, cached, [*august, *september], covered, EVERYTHING, BREAKDOWNS["agent"])
+    covered.parts[0].rollup.dimensions.unlink()
+    later = reference.write_hits(tmp_path / "hits", [view()], "later")
+    files, covered = [*august, *september, *later], replace(covered, uncovered=tuple(later))
+    counts = count_files(database, cached, files, covered, EVERYTHING, BREAKDOWNS["agent"])
+    assert sum(counts["human"].to_pylist()) == 3
