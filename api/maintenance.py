@@ -19,9 +19,9 @@ import pyarrow as pa
 from api import metrics
 from api.settings import Settings
 from ingest.hotlog import deduplication
-from warehouse import clock, disk_space
+from warehouse import clock
 from warehouse.errors import DataIncomplete, LakeBusy, WarehouseError, engine_errors
-from warehouse.hotlog import batches
+from warehouse.hotlog import batches, disk_space
 from warehouse.integrity import durability
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock

@@ -18,7 +18,7 @@ In the order data passes:
 - `maintenance`: load, compact, erase, recount, reclassify and recover.
 - `doctor`: check of every invariant on the stored data.
 - `clock`: check that the system's clock can be trusted, before data is removed by its age.
-- `disk`, `disk_space`: writes that survive a power loss, and the free space that a load needs.
+- `disk`: writes that survive a power loss.
 - `database_errors`: causes of database errors, and which of them are temporary.
 - `plural`: numbers with their nouns in messages.
 - `errors`: errors of this package, without HTTP.

@@ -14,10 +14,9 @@ from tempfile import TemporaryDirectory
 import duckdb
 from deltalake.exceptions import DeltaError
 
-from warehouse import disk_space
 from warehouse.database_errors import Cause, cause_of
 from warehouse.errors import DataIncomplete, HotLogBehind
-from warehouse.hotlog import batches, dirty_days, synced
+from warehouse.hotlog import batches, dirty_days, disk_space, synced
 from warehouse.integrity.durability import durable_writes
 from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import catch_up

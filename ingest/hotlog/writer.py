@@ -17,9 +17,8 @@ import pyarrow as pa
 from ingest.errors import RETRY_AFTER_S, Overloaded
 from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import Post, Receipt
-from warehouse import disk_space
 from warehouse.errors import ProjectNotFound
-from warehouse.hotlog import batches, refusals, wal
+from warehouse.hotlog import batches, disk_space, refusals, wal
 from warehouse.schema import HOT, Row
 from warehouse.transaction import transaction
 

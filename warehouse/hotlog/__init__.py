@@ -5,5 +5,6 @@
 - `wal`: Write-ahead log of the hot log's SQLite file: empty it, and probe that it can be written.
 - `refusals`: Deleted projects, whose rows the hot log refuses.
 - `dirty_days`: Days whose counts in `daily_views` may differ from `hits`.
+- `disk_space`: Free disk space that the loader needs to move the hot log into the lake.
 - `synced`: Record, in the hot log, of how far each Delta table is synced: see `warehouse.integrity.durability`.
 """

@@ -10,8 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from warehouse import disk_space
-from warehouse.hotlog import batches
+from warehouse.hotlog import batches, disk_space
 
 MIB = 1024 * 1024
 MARGIN = 8 * MIB
