@@ -4,6 +4,7 @@ In the order data passes:
 
 - `folder`: names of the files in a data folder.
 - `schema`: columns of the two Delta tables, of a batch in the hot log, and of the file of AI agents.
+- `encoding`: dictionary encoding of columns in memory.
 - `daily_count`: the daily count of page views, in SQL and in Arrow.
 - `migrations`: schema versions, and the numbered steps from one to the next.
 - `transaction`: write transactions of SQLite, with one rollback policy.

@@ -1,4 +1,4 @@
-"""Both definitions of the daily count, in SQL and in Arrow, are those of a Counter."""
+"""Both definitions of the daily count, in SQL and in Arrow, count as a Counter does."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -42,12 +42,23 @@ def run(sql: str, **tables: pa.Table) -> pa.Table:
         return connection.sql(sql).to_arrow_table().cast(DAILY_VIEWS)
 
 
+def encoded(hits: pa.Table) -> pa.Table:
+    """Return the counts of two chunks of rows whose dictionaries differ."""
+    chunks = [hits.slice(0, 2), hits.slice(2)]
+    texts = [index for index, field in enumerate(HOT) if field.type == pa.string()]
+    for index in texts:
+        chunks = [each.set_column(index, HOT.names[index], each.column(index).dictionary_encode()) for each in chunks]
+    counts = daily_count.count_encoded(pa.concat_tables(chunks))
+    assert all(pa.types.is_dictionary(counts[name].type) for name in ("month", "path", "agent"))
+    return counts.cast(DAILY_VIEWS)
+
+
 def in_sql(hits: pa.Table) -> pa.Table:
     dated = hits.append_column("date", hits["ts"].cast(pa.date32()))
     return run(daily_count.count_sql("dated"), dated=dated)
 
 
-@pytest.mark.parametrize("count", [daily_count.count, in_sql], ids=["Arrow", "SQL"])
+@pytest.mark.parametrize("count", [daily_count.count, encoded, in_sql], ids=["Arrow", "encoded", "SQL"])
 @settings(deadline=None, derandomize=True, max_examples=30)
 @given(rows=st.lists(rows_of_any_key))
 def test_each_key_has_the_number_of_its_hits(count: Any, rows: list[Row]) -> None:
@@ -60,6 +71,14 @@ def test_counts_of_rows_in_memory_are_in_the_order_of_a_file() -> None:
     places = [tuple(row[name] for name in DAILY_VIEWS_ORDER) for row in counts.to_pylist()]
     assert len(places) == 8
     assert places == sorted(places)
+
+
+def test_counts_of_rows_in_memory_are_sorted_by_month_first() -> None:
+    rows = [view(path, NOON - days * DAY) for path in "ab" for days in (0, 40)]
+    counts = daily_count.count(pa.Table.from_pylist(rows, HOT)).to_pylist()
+    assert [(row["month"], row["path"]) for row in counts] == [
+        (month, path) for month in ("2026-08", "2026-09") for path in "ab"
+    ]
 
 
 def test_partial_counts_of_one_key_add_up() -> None:

@@ -6,7 +6,7 @@ adds the files to the Delta logs of the tables. If the writer is killed before, 
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from warehouse import disk
+from warehouse import daily_count, disk, encoding
 from warehouse.errors import StagedTooLong
 from warehouse.lake import delta_table
-from warehouse.schema import DAILY_VIEWS
 
 _STATISTICS = {"hits": ["project_id", "path", "ts"], "daily_views": ["project_id", "path", "date"]}
 """Columns with statistics: those by which a file is sorted, because no query skips row groups by another column.
@@ -30,9 +29,6 @@ _ENCODINGS = {"ts": "DELTA_BINARY_PACKED"}
 
 _WRITE_BATCH_VALUES = 65_536
 """Number of values that the Parquet writer encodes at a time; smaller batches are slower."""
-
-_NAME_CHARACTERS = {"date": len("YYYY-MM-DD"), "month": len("YYYY-MM")}
-"""Number of characters of an ISO date that name a partition, by the partition column."""
 
 THREADS = 2
 """Number of threads that write files."""
@@ -68,7 +64,7 @@ def stage(root: Path, rows: pa.Table) -> Staged:
     """
     encoded = _encoded(rows)
     with ThreadPoolExecutor(THREADS, "stage") as pool:
-        counts = pool.submit(_daily_views, encoded)
+        counts = pool.submit(daily_count.count_encoded, encoded)
         hits = pool.map(partial(_write, root, delta_table.HITS_TABLE), _parts(_sorted(encoded), "date"))
         daily_views = pool.map(partial(_write, root, delta_table.DAILY_VIEWS_TABLE), _parts(counts.result(), "month"))
         return Staged(tuple(hits), tuple(daily_views))
@@ -107,32 +103,14 @@ def _encoded(rows: pa.Table) -> pa.Table:
 
     The dictionaries of the sort keys are sorted, so that their indices have the order of the texts.
     """
-    columns = {name: _dictionary(column) for name, column in zip(rows.column_names, rows.columns, strict=True)}
-    columns |= {name: _with_sorted_dictionary(columns[name]) for name in ("project_id", "path")}
+    columns = {name: encoding.encoded(column) for name, column in zip(rows.column_names, rows.columns, strict=True)}
+    columns |= {name: encoding.with_sorted_dictionary(columns[name]) for name in ("project_id", "path")}
     return pa.table({**columns, "date": columns["ts"].cast(pa.date32())})
-
-
-def _dictionary(column: pa.ChunkedArray) -> pa.Array:
-    if pa.types.is_string(column.type):
-        column = column.dictionary_encode()
-    return column.unify_dictionaries().combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-
-
-def _with_sorted_dictionary(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    order = pc.sort_indices(column.dictionary)
-    index_of = pc.sort_indices(order).cast(pa.int32())
-    return pa.DictionaryArray.from_arrays(index_of.take(column.indices), column.dictionary.take(order))
-
-
-def _indices(encoded: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return columns with the indices of texts in place of the texts, which take longer to compare."""
-    columns = {name: encoded[name].chunk(0) for name in names}
-    return pa.table({name: getattr(column, "indices", column) for name, column in columns.items()})
 
 
 def _sorted(encoded: pa.Table) -> pa.Table:
     keys = ["date", "project_id", "path", "ts"]
-    order = pc.sort_indices(_indices(encoded, keys), [(key, "ascending") for key in keys])
+    order = pc.sort_indices(encoding.indices(encoded, keys), [(key, "ascending") for key in keys])
     return pa.table({name: _take(encoded[name].chunk(0), order) for name in encoded.column_names})
 
 
@@ -142,33 +120,15 @@ def _take(column: pa.Array, order: pa.Array) -> pa.Array:
     return column if is_one or column.null_count == len(column) else column.take(order)
 
 
-def _daily_views(encoded: pa.Table) -> pa.Table:
-    """Return the number of views of each day, project, path, traffic and agent, in the order of a file.
-
-    `month` is the first day of the month: a text for each group would take three times as long as the grouping.
-    """
-    keys = ["project_id", "path", "date", "traffic", "agent"]
-    groups = _indices(encoded, keys).group_by(keys).aggregate([([], "count_all")]).rename_columns([*keys, "views"])
-    groups = groups.append_column("month", pc.floor_temporal(groups["date"], unit="month"))
-    groups = groups.sort_by([(key, "ascending") for key in ("month", *keys)]).combine_chunks()
-    columns = {name: groups[name].chunk(0) for name in groups.column_names}
-    columns |= {
-        name: pa.DictionaryArray.from_arrays(columns[name], encoded[name].chunk(0).dictionary)
-        for name in keys
-        if name != "date"
-    }
-    return pa.table({name: columns[name] for name in DAILY_VIEWS.names})
-
-
 def _parts(rows: pa.Table, column: str) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the name and the rows of each partition. Rows are sorted by `column`, which has the partition's first day.
+    """Yield the name and the rows of each partition. Rows are sorted by `column`, a date or the text of a month.
 
     The column is omitted, because the name of the partition's folder has it.
     """
-    runs = pc.run_end_encode(rows[column].combine_chunks())
+    runs = pc.run_end_encode(encoding.decoded(rows[column].combine_chunks()))
     start = 0
-    for day, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-        yield day.isoformat()[: _NAME_CHARACTERS[column]], rows.slice(start, end - start).drop_columns([column])
+    for value, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield str(value), rows.slice(start, end - start).drop_columns([column])
         start = end
 
 
