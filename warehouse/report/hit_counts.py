@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.query import engine
-from warehouse.query.result_cache import GetTable
+from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange, split
 from warehouse.report.filters import Filters
 from warehouse.report.grouping import Grouping
@@ -59,7 +59,7 @@ class RollupDays:
 
 def count_files(
     database: duckdb.DuckDBPyConnection,
-    cached: GetTable,
+    cached: ResultCache,
     files: Sequence[File],
     coverage: Coverage,
     scope: Scope,
