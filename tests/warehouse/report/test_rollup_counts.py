@@ -16,7 +16,7 @@ from tests.warehouse.report import reference
 from tests.warehouse.report.reference import ROWS, SCOPES
 from tests.warehouse.site import DAY, NOON, Row, view
 from warehouse.lake.delta_table import File
-from warehouse.query.result_cache import table_cache
+from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
 from warehouse.report.filters import Filters
 from warehouse.report.grouping import BREAKDOWNS, SOURCE_DAYS, TIME_UNITS, Grouping
@@ -113,7 +113,7 @@ def test_partial_days_and_filters_by_path_are_counted_from_hits(
 
 
 def test_rollups_of_earlier_months_are_read_once(tmp_path: Path, database: duckdb.DuckDBPyConnection) -> None:
-    cached = table_cache(1_000_000)
+    cached = ResultCache(1_000_000)
     august, september = (
         reference.write_hits(tmp_path / "hits", [view(ts=NOON - days * DAY)], "one") for days in (31, 0)
     )
