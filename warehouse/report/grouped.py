@@ -37,7 +37,7 @@ class GroupedReports:
     def breakdown(self, snapshot: HitsSnapshot, scope: Scope, by: str) -> pa.Table:
         """Return the ranked rows of a breakdown by a key of BREAKDOWNS: see `breakdown.rank`."""
         return self._cached(
-            (scope, by, snapshot.files_key, snapshot.moment.last_id),
+            (scope, by, snapshot.files_key, snapshot.moment.last_id, snapshot.moment.generation),
             lambda: breakdown.rank(self._database, self._counts(snapshot, scope, BREAKDOWNS[by])),
         )
 

@@ -1,0 +1,128 @@
+"""Reports of a data folder: pages and complete tables agree, with rollups and without, loaded or not."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from tests.warehouse.report import reference
+from tests.warehouse.site import DAY, NOON, Site, view
+from warehouse.lake.delta_table import HITS_TABLE
+from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
+from warehouse.query.time_range import FIRST, LAST, TimeRange
+from warehouse.report.filters import Counts, Filters, Query
+from warehouse.report.grouping import BREAKDOWNS
+from warehouse.report.hit_counts import Scope
+from warehouse.report.reports import BATCH_ROWS, Reports
+from warehouse.rollups import writer
+
+CACHE_BYTES = 10_000_000
+AI, BOT = {"traffic": "ai", "agent": "GPTBot"}, {"traffic": "bot", "agent": "Googlebot"}
+EVERYTHING = Query("site", FIRST, LAST, Filters(), NOON)
+UNTIL_NOW = replace(EVERYTHING, end=None)
+MIDNIGHT = NOON - timedelta(hours=12)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterable[Site]:
+    site = Site(tmp_path / "data")
+    yield site
+    site.close()
+
+
+@pytest.fixture
+def reports(site: Site) -> Iterable[Reports]:
+    reader = HitsReader(site.hot_log, site.root, NOON.timestamp)
+    reports = Reports(reader, site.root, site.spill, CACHE_BYTES)
+    yield reports
+    reports.close()
+
+
+def write_rollup(site: Site) -> None:
+    files = [file for file in site.state(HITS_TABLE).files if file.partition.startswith("2026-09")]
+    writer.write(site.root, site.database, "2026-09", files)
+
+
+def values(reports: Reports, snapshot: HitsSnapshot, query: Query, by: str) -> list[tuple[object, ...]]:
+    return [tuple(row.values()) for row in reports.breakdown(snapshot, query, by, 0, 100).rows.to_pylist()]
+
+
+@pytest.mark.parametrize("by", BREAKDOWNS)
+def test_breakdown_of_a_rollup_files_and_hot_rows_is_that_of_all_hits(site: Site, reports: Reports, by: str) -> None:
+    rows = [
+        view(path, NOON - days * DAY, source=source, referrer_host=path[1:] or None, status=200, **agent)
+        for days in range(8)
+        for path, source in (("/a", "log"), ("/", "beacon"))
+        for agent in ({}, AI, BOT)
+    ]
+    site.post(*rows[:20])
+    site.load()
+    write_rollup(site)
+    site.post(*rows[20:30])
+    site.load()
+    site.post(*rows[30:])
+    snapshot = reports.take()
+    for filters in (Filters(), Filters(source="log"), Filters(path="/a*"), Filters(traffic="ai", path="/")):
+        for start in (FIRST, NOON - 3 * DAY, MIDNIGHT - 2 * DAY):
+            query = replace(EVERYTHING, start=start, end=NOON - DAY / 4, filters=filters)
+            scope = Scope("site", TimeRange(start, NOON - DAY / 4), filters)
+            assert values(reports, snapshot, query, by) == reference.breakdown(rows, scope, by)
+
+
+def test_pages_of_a_breakdown_are_the_complete_breakdown(site: Site, reports: Reports) -> None:
+    site.post(*(view(referrer_host=f"host-{number}", **AI) for number in range(7)), view(**BOT))
+    snapshot = reports.take()
+    pages = [reports.breakdown(snapshot, EVERYTHING, "referrerHost", offset, 3) for offset in (0, 3, 6, 9)]
+    totals, batches = reports.all_breakdown(snapshot, EVERYTHING, "referrerHost")
+    listed = [row for page in pages for row in page.rows.to_pylist()]
+    assert listed == [row for batch in batches for row in batch.to_pylist()]
+    assert [(page.rows.num_rows, page.has_more) for page in pages] == [(3, True), (3, True), (2, False), (0, False)]
+    assert {page.totals for page in pages} == {totals} == {Counts(0, 7, 1)}
+
+
+def test_complete_breakdown_has_batches_of_limited_size(site: Site, reports: Reports) -> None:
+    site.post(*(view(referrer_host=f"host-{number}") for number in range(BATCH_ROWS + 1)))
+    _, batches = reports.all_breakdown(reports.take(), EVERYTHING, "referrerHost")
+    assert [batch.num_rows for batch in batches] == [BATCH_ROWS, 1]
+
+
+def test_breakdown_by_path_has_the_paths_of_bots(site: Site, reports: Reports) -> None:
+    site.post(view("/a"), view("/bots", **BOT))
+    assert values(reports, reports.take(), EVERYTHING, "path") == [
+        ("/a", 1, 0, 0, 1),
+        ("/bots", 0, 0, 1, 0),
+    ]
+
+
+def test_totals_of_a_series_are_those_of_the_views(site: Site, reports: Reports) -> None:
+    site.post(
+        *(view(ts=NOON - timedelta(hours=7 * number), **AI) for number in range(1, 9)), view(ts=NOON - DAY, **BOT)
+    )
+    site.load()
+    write_rollup(site)
+    site.post(view(ts=NOON - timedelta(seconds=1)))
+    snapshot = reports.take()
+    for interval in ("hour", "day", "week", "month"):
+        totals, rows = reports.series(snapshot, UNTIL_NOW, interval, ZoneInfo("Asia/Kathmandu"))
+        assert totals == reports.views(snapshot, UNTIL_NOW, 0, 1).totals == Counts(1, 8, 1)
+        assert sum(rows["total"].to_pylist()) == 9
+
+
+def test_hit_of_the_future_ends_a_series_without_an_end_at_now(site: Site, reports: Reports) -> None:
+    site.post(view(ts=NOON - DAY), view(ts=NOON), view(ts=NOON + DAY))
+    totals, rows = reports.series(reports.take(), UNTIL_NOW, "day", ZoneInfo("UTC"))
+    assert rows["start"].to_pylist() == ["2026-09-14", "2026-09-15"]
+    assert (rows["total"].to_pylist(), totals) == ([1, 0], Counts(1, 0, 0))
+
+
+def test_coverage_with_a_rollup_has_the_exact_times_of_hits(site: Site, reports: Reports) -> None:
+    first, last = datetime(2026, 9, 1, 0, 0, 0, 1, UTC), datetime(2026, 9, 4, 23, 59, 59, 999_999, UTC)
+    site.post(view(ts=first), view(ts=first + DAY), view(ts=last))
+    site.load()
+    write_rollup(site)
+    (source,) = reports.coverage(reports.take(), "site").sources
+    assert (source.first_hit, source.last_hit) == (first, last)
+    assert [day.isoformat() for day in source.missing_days] == ["2026-09-03"]
