@@ -1,0 +1,116 @@
+"""Check of a rollup against the files of `hits` that it counts.
+
+The SQL is independent of `counts`, whose results it checks. Each query adds the counts of one side and subtracts those
+of the other: a group whose sum is not 0 is a difference.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import duckdb
+
+from warehouse.lake.delta_table import File
+from warehouse.plural import counted
+from warehouse.query import engine
+from warehouse.rollups import coverage
+from warehouse.rollups.coverage import Part
+
+_DIMENSIONS = {
+    "total": "NULL",
+    "referrerHost": "referrer_host",
+    "utmSource": "utm_source",
+    "browser": "browser",
+    "os": "os",
+    "device": "device",
+    "format": "format",
+    "status": "CAST(status AS VARCHAR)",
+    "rule": "rule",
+    "quarter": "CAST(extract(hour FROM ts) * 4 + extract(minute FROM ts) // 15 AS VARCHAR)",
+}
+_SOURCE = "['beacon', 'server', 'log'][source + 1]"
+_KEY = "source, traffic, agent, operator, purpose"
+
+_UNSORTED = """
+SELECT count(*), min(project_id || ' ' || path)
+FROM (SELECT project_id, path, lag(project_id) OVER in_file AS project_before, lag(path) OVER in_file AS path_before
+      FROM {paths} WINDOW in_file AS (ORDER BY file_row_number))
+WHERE project_before > project_id OR (project_before = project_id AND path_before >= path)
+"""
+_DIFFERENCES = """
+SELECT count(*), min(name)
+FROM (SELECT concat_ws(' ', {name}) AS name FROM ({rows}) GROUP BY {key} HAVING sum(n) <> 0)
+"""
+_PATH_IDS = """
+(SELECT *, row_number() OVER (PARTITION BY project_id ORDER BY file_row_number) - 1 AS path_id FROM {paths})
+"""
+_TOTALS = f"""
+SELECT project_id, path_id, name, views::BIGINT AS n
+FROM (UNPIVOT (SELECT * EXCLUDE (path, file_row_number) FROM {{ids}})
+      ON * EXCLUDE (project_id, path_id) INTO NAME name VALUE views)
+UNION ALL
+SELECT project_id, path_id, traffic || '_' || {_SOURCE} AS name, -views::BIGINT
+FROM (UNPIVOT (FROM {{days}}) ON human, ai, bot INTO NAME traffic VALUE views)
+"""
+_CELLS = f"""
+SELECT project_id, day(date) AS day, path, source, traffic, 1 AS n FROM {{hits}}
+UNION ALL
+SELECT project_id, day, path, {_SOURCE}, traffic, -views::BIGINT
+FROM (UNPIVOT (SELECT * FROM {{days}} WHERE day IN {{valid}}) ON human, ai, bot INTO NAME traffic VALUE views)
+LEFT JOIN {{ids}} USING (project_id, path_id)
+"""
+_VALUES = f"""
+SELECT project_id, day(date) AS day, {{value}} AS value, {_KEY}, 1 AS n FROM {{hits}}
+UNION ALL
+SELECT project_id, day, value, {_KEY}, -views::BIGINT FROM {{dimensions}}
+WHERE dimension = '{{dimension}}' AND day IN {{valid}}
+"""
+_OTHER_DIMENSIONS = f"SELECT count(*), min(dimension) FROM {{dimensions}} WHERE dimension NOT IN {tuple(_DIMENSIONS)}"
+
+
+def find_difference(database: duckdb.DuckDBPyConnection, part: Part, files: Sequence[File]) -> str | None:
+    """Return the first difference of the valid days of a rollup from `hits`; None without one.
+
+    `files` are those of a snapshot of `hits` for which `coverage.choose` returned the part.
+    """
+    with database.cursor() as cursor:
+        for file, sql in _queries(part, files):
+            row = cursor.execute(sql).fetchone()
+            assert row is not None
+            times, first = row
+            if times:
+                return f"{part.rollup.folder / file} is wrong {counted(times, 'time')}, the first: {first}"
+    return None
+
+
+def _queries(part: Part, files: Sequence[File]) -> Iterator[tuple[str, str]]:
+    """Yield the name of a file, and the query that returns the number of its differences and the first of them."""
+    rollup = part.rollup
+    covered = [file for file in files if file.partition in part.days and _name(file) in rollup.files[file.partition]]
+    paths = f"read_parquet({engine.path_literal(str(rollup.paths))}, hive_partitioning = false, file_row_number = true)"
+    names = {
+        "paths": paths,
+        "ids": _PATH_IDS.format(paths=paths),
+        "days": _read(rollup.days),
+        "dimensions": _read(rollup.dimensions),
+        "hits": engine.parquet(covered),
+        "valid": f"({', '.join(str(int(day[-2:])) for day in part.days)})",
+    }
+    yield coverage.PATHS, _UNSORTED.format(**names)
+    yield coverage.PATHS, _differences("project_id, path_id, name", _TOTALS.format(**names))
+    yield coverage.DAYS, _differences("project_id, day, path, source, traffic", _CELLS.format(**names))
+    yield coverage.DIMENSIONS, _OTHER_DIMENSIONS.format(**names)
+    for dimension, value in _DIMENSIONS.items():
+        rows = _VALUES.format(**names, dimension=dimension, value=value)
+        yield coverage.DIMENSIONS, _differences(f"project_id, day, value, {_KEY}", rows, f"'{dimension}', ")
+
+
+def _differences(key: str, rows: str, prefix: str = "") -> str:
+    return _DIFFERENCES.format(name=f"{prefix}{key}", key=key, rows=rows)
+
+
+def _read(path: Path) -> str:
+    return f"read_parquet({engine.path_literal(str(path))}, hive_partitioning = false)"
+
+
+def _name(file: File) -> str:
+    return Path(file.path).name
