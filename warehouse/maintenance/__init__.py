@@ -4,6 +4,7 @@
 - `recount`: Recount `daily_views` from `hits`: dirty days, single months, or the whole table.
 - `load`: Load the hot log into the lake: catch up, then recount dirty days.
 - `compact`: Merge small files, sort them, and remove old ones.
+- `rollups`: Write the rollups of the months that need one, and remove those that no reader uses any more.
 - `erase`: Delete a project, and the days before the retention.
 - `reclassify_diff`: Differences between stored classifications and those of the current rules.
 - `reclassify`: Apply the current rules to stored hits.

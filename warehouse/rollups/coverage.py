@@ -100,11 +100,16 @@ def choose(root: Path, files: Sequence[File]) -> Coverage:
 
 
 def written_key(root: Path) -> int:
-    """Return a number that changes after each rollup that is written; 0 before the first."""
+    """Return a number that changes after each change of the usable rollups; 0 before the first rollup."""
     try:
         return (root / FOLDER).stat().st_mtime_ns
     except FileNotFoundError:
         return 0
+
+
+def change_written_key(root: Path) -> None:
+    """Change `written_key`, so that readers call `choose` again."""
+    os.utime(root / FOLDER)
 
 
 def list_rollups(root: Path, month: str) -> Iterator[Rollup]:

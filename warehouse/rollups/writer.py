@@ -7,7 +7,6 @@ rollup exists once its `coverage.json` does. Before, its folder is garbage: read
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from os import utime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,7 +22,15 @@ from warehouse.rollups.coverage import Coverage, Rollup
 
 OnStep = Callable[[str], None]
 """Function that is called with the name of each point (see STEPS) at which a crash would leave a different state."""
-STEPS = ("before files", "before sync", "before coverage", "after coverage")
+STEPS = (
+    "before count",
+    "before paths",
+    "before days",
+    "before dimensions",
+    "before sync",
+    "before coverage",
+    "after coverage",
+)
 
 BATCH_ROWS = 8_192
 """Number of rows that DuckDB converts at a time. The longest paths take 17 MB."""
@@ -41,17 +48,20 @@ def write(
     month: str,
     files: Sequence[File],
     on_step: OnStep = lambda step: None,
+    *,
+    is_copied: bool = True,
 ) -> Rollup:
     """Write a rollup of all `files` of a month (YYYY-MM) of `hits`, and return it. At least one file is required.
 
-    The valid days of the rollup that a reader would use are copied from it; the other files are counted.
+    If `is_copied`, the valid days of the rollup that a reader would use are copied, and only other files are counted.
     """
+    chosen = coverage.choose(root, files) if is_copied else Coverage((), tuple(files))
     folder = coverage.month_folder(root, month) / str(uuid.uuid4())
     disk.make_folder(folder)
     try:
-        on_step("before files")
+        on_step("before count")
         with database.cursor() as cursor:
-            _write_files(cursor, folder, coverage.choose(root, files))
+            _write_files(cursor, folder, chosen, on_step)
         on_step("before sync")
         for name in coverage.PARQUET:
             disk.sync(folder / name)
@@ -61,11 +71,11 @@ def write(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     on_step("after coverage")
-    utime(root / coverage.FOLDER)  # see `coverage.written_key`
+    coverage.change_written_key(root)
     return coverage.read(folder)
 
 
-def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Coverage) -> None:
+def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Coverage, on_step: OnStep) -> None:
     days, paths = folder / coverage.DAYS, folder / coverage.PATHS
     with TemporaryDirectory(dir=folder) as scratch:
         cells, sorted_paths = Path(scratch) / "cells", Path(scratch) / "sorted_paths"
@@ -73,10 +83,13 @@ def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Covera
         _copy(cursor, counts.count_paths(chosen.uncovered), counted[0])
         for part, copied in zip(chosen.parts, counted[1:], strict=True):
             _copy(cursor, counts.copy_paths(part), copied)
+        on_step("before paths")
         _copy(cursor, counts.list_paths(counted), sorted_paths)
         _copy(cursor, counts.replace_paths(counted, sorted_paths), cells)
+        on_step("before days")
         _copy(cursor, counts.days(cells), days, schema.DAYS)
         _copy(cursor, counts.month_totals(days, sorted_paths), paths, schema.PATHS)
+    on_step("before dimensions")
     dimensions = counts.count_dimensions(chosen.uncovered, chosen.parts)
     _copy(cursor, dimensions, folder / coverage.DIMENSIONS, schema.DIMENSIONS)
 

@@ -1,0 +1,305 @@
+"""Rollups are written when they are due, count exactly what their files of `hits` have, and leave the disk in time."""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterable
+from contextlib import closing
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.warehouse.rollups.counted import cells, dimensions, stored_cells, stored_dimensions
+from tests.warehouse.site import DAY, NOON, Row, Site, die_at, some_rows, view
+from warehouse.errors import LakeBusy
+from warehouse.lake import delta_table
+from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.lock import write_lock
+from warehouse.maintenance import compact, rollups
+from warehouse.maintenance.erase import erase_before, erase_project
+from warehouse.maintenance.rollups import Written
+from warehouse.rollups import coverage, writer
+from warehouse.rollups.coverage import Coverage, Part, Rollup
+
+IN_MONTH, MONTH_LATER = date(2026, 9, 20), date(2026, 10, 1)
+NOTHING = Written(0, 0)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterable[Site]:
+    with closing(Site(tmp_path / "data")) as site:
+        yield site
+
+
+def add(site: Site, *rows: Row) -> None:
+    site.post(*rows)
+    site.load()
+
+
+def write_due(site: Site, today: date = MONTH_LATER, settle_s: float = 0) -> Written:
+    return rollups.write_due(site.root, site.database, today, 0, settle_s)
+
+
+def chosen(site: Site) -> Coverage:
+    return coverage.choose(site.root, site.state(HITS_TABLE).files)
+
+
+def part(site: Site) -> Part:
+    (part,) = chosen(site).parts
+    return part
+
+
+def folders(site: Site) -> set[Path]:
+    return {path.parent for path in (site.root / "rollups").rglob("*.parquet")}
+
+
+def check(site: Site, rows: Iterable[Row]) -> None:
+    """Check that the rollup counts all rows, and nothing else."""
+    rows = list(rows)
+    assert chosen(site).uncovered == ()
+    assert part(site).is_whole
+    assert stored_cells(part(site).rollup) == cells(rows)
+    assert stored_dimensions(part(site).rollup) == dimensions(rows)
+    assert site.faults() == []
+
+
+def hits_file(tmp_path: Path, day: str, name: str, rows: int, age_s: float = 0) -> File:
+    path = tmp_path / day / name
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    os.utime(path, (time.time() - age_s, time.time() - age_s))
+    return File(str(path), day, 0, rows)
+
+
+def is_due(tmp_path: Path, files: list[File], *covered: str, current_month: str = "2026-10") -> bool:
+    """Return whether a month with these files is due if a rollup counts the `covered` names of 2026-09-01."""
+    rollup = Rollup("2026-09", tmp_path, {"2026-09-01": frozenset(covered)}, 0)
+    names = {Path(file.path).name for file in files}
+    days = frozenset(rollup.files if names.issuperset(covered) else ())
+    parts = (Part(rollup, days, is_whole=bool(days)),) if covered else ()
+    uncovered = tuple(file for file in files if not days or Path(file.path).name not in covered)
+    now_s = time.time()
+    return rollups.is_due(Coverage(parts, uncovered), files, current_month=current_month, settled_s=now_s - 600)
+
+
+@pytest.mark.parametrize(("rows", "due"), [(99_999, False), (100_000, True)])
+def test_month_without_a_rollup_is_due_from_100_000_rows(tmp_path: Path, rows: int, due: bool) -> None:
+    assert is_due(tmp_path, [hits_file(tmp_path, "2026-09-01", "a", rows)]) is due
+
+
+@pytest.mark.parametrize(("rows", "due"), [(222_221, False), (222_223, True)])
+def test_month_is_due_again_when_a_tenth_of_its_rows_is_uncovered(tmp_path: Path, rows: int, due: bool) -> None:
+    files = [hits_file(tmp_path, "2026-09-01", "a", 2_000_000), hits_file(tmp_path, "2026-09-02", "b", rows)]
+    assert is_due(tmp_path, files, "a") is due
+
+
+@pytest.mark.parametrize(("age_s", "due"), [(590, False), (610, True)])
+def test_month_that_has_ended_is_due_once_its_files_are_ten_minutes_old(
+    tmp_path: Path, age_s: float, due: bool
+) -> None:
+    files = [hits_file(tmp_path, "2026-09-01", "a", 1, age_s), hits_file(tmp_path, "2026-09-01", "new", 1)]
+    assert is_due(tmp_path, files) is due
+    assert not is_due(tmp_path, files, current_month="2026-09")
+
+
+@pytest.mark.parametrize(("age_s", "due"), [(590, False), (610, True)])
+def test_replaced_day_is_due_once_it_has_been_quiet_for_ten_minutes(tmp_path: Path, age_s: float, due: bool) -> None:
+    files = [hits_file(tmp_path, "2026-09-01", "compacted", 1, age_s), hits_file(tmp_path, "2026-09-02", "b", 1)]
+    assert is_due(tmp_path, files, "a", current_month="2026-09") is due
+
+
+def test_deleted_day_is_due_at_once(tmp_path: Path) -> None:
+    assert is_due(tmp_path, [hits_file(tmp_path, "2026-09-02", "b", 1)], "a", current_month="2026-09")
+
+
+def test_covered_month_is_not_due(tmp_path: Path) -> None:
+    assert not is_due(tmp_path, [hits_file(tmp_path, "2026-09-01", "a", 1_000_000, 10_000)], "a")
+
+
+def test_each_month_that_is_due_is_written_once(site: Site) -> None:
+    september, october = some_rows(0, 20), [view(ts=NOON + 30 * DAY)]
+    add(site, *september, *october)
+    assert write_due(site, IN_MONTH) == NOTHING
+    assert write_due(site, MONTH_LATER) == Written(rollups=1, rows=20)
+    assert write_due(site, MONTH_LATER) == NOTHING
+    check_september = part(site)
+    assert stored_cells(check_september.rollup) == cells(september)
+    assert write_due(site, date(2026, 11, 1)) == Written(rollups=1, rows=1)
+
+
+def test_rows_of_a_load_are_uncovered_until_the_next_rollup(site: Site) -> None:
+    add(site, *some_rows(0, 20))
+    write_due(site)
+    add(site, *some_rows(20, 20))
+    assert part(site).is_whole
+    assert sum(file.rows for file in chosen(site).uncovered) == 20
+    assert write_due(site) == Written(rollups=1, rows=40)
+    check(site, some_rows(0, 40))
+
+
+def test_compaction_makes_the_days_invalid_and_the_next_rollup_covers_them(site: Site) -> None:
+    add(site, *some_rows(0, 20))
+    write_due(site)
+    add(site, view(event_id="one more"))
+    site.compact()
+    assert part(site).days == {"2026-09-16", "2026-09-17"}
+    assert not part(site).is_whole
+    write_due(site)
+    check(site, [*some_rows(0, 20), view()])
+
+
+def test_deleted_project_leaves_no_trace_an_hour_later(site: Site) -> None:
+    secret = [view(f"/secret-{number}", NOON + number % 3 * DAY, project_id="other") for number in range(9)]
+    add(site, *some_rows(0, 20), *secret)
+    write_due(site)
+    erase_project(site.hot, site.root, site.database, "other", 0)
+    assert rollups.write_stale(site.root, site.database, 0) == Written(rollups=1, rows=20)
+    check(site, some_rows(0, 20))
+    old = folders(site) - {part(site).rollup.folder}
+    rollups.vacuum(site.root, 0)
+    assert folders(site) > old
+    site.age()
+    compact.vacuum(site.hot, site.root, 0)
+    rollups.vacuum(site.root, 0)
+    assert folders(site) == {part(site).rollup.folder}
+    contents = [path.read_bytes() for path in site.root.rglob("*.parquet")]
+    assert contents
+    assert not any(b"secret" in content for content in contents)
+    check(site, some_rows(0, 20))
+
+
+def test_retention_removes_the_days_from_the_rollup(site: Site) -> None:
+    rows = some_rows(0, 20)
+    add(site, *rows)
+    write_due(site)
+    erase_before(site.hot, site.root, NOON.date() + timedelta(days=11), 10, 0)
+    assert part(site).days == {"2026-09-16", "2026-09-17"}
+    assert rollups.write_stale(site.root, site.database, 0).rollups == 1
+    check(site, [row for row in rows if row["ts"].date() > NOON.date()])
+
+
+def test_rollup_of_a_deleted_month_is_removed_with_its_files(site: Site) -> None:
+    add(site, view())
+    write_due(site)
+    erase_before(site.hot, site.root, NOON.date() + timedelta(days=365), 10, 0)
+    rollups.write_stale(site.root, site.database, 0)
+    rollups.vacuum(site.root, 0)
+    assert len(folders(site)) == 1
+    site.age()
+    compact.vacuum(site.hot, site.root, 0)
+    rollups.vacuum(site.root, 0)
+    assert folders(site) == set()
+    assert coverage.list_months(site.root) == []
+
+
+def test_reader_of_an_older_snapshot_can_use_the_older_rollup_for_an_hour(site: Site) -> None:
+    add(site, *some_rows(0, 20))
+    write_due(site)
+    before = site.state(HITS_TABLE).files
+    add(site, view())
+    site.compact()
+    write_due(site)
+    rollups.vacuum(site.root, 0)
+    (older,) = coverage.choose(site.root, before).parts
+    assert older.is_whole
+    assert stored_cells(older.rollup) == cells(some_rows(0, 20))
+
+
+def test_rollup_in_use_is_never_removed(site: Site) -> None:
+    add(site, *some_rows(0, 20))
+    write_due(site)
+    site.age()
+    rollups.vacuum(site.root, 0)
+    check(site, some_rows(0, 20))
+
+
+def test_garbage_of_a_killed_writer_is_removed_an_hour_later(site: Site) -> None:
+    add(site, view())
+    write_due(site)
+    call = "from datetime import date\nfrom warehouse.maintenance import rollups\n"
+    call += "rollups.write_due(root, database, date(2026, 10, 1), 0, 0, on_step)"
+    add(site, view())
+    die_at(site, call, "before coverage")
+    assert len(folders(site)) == 2
+    rollups.vacuum(site.root, 0)
+    assert len(folders(site)) == 2
+    site.age()
+    rollups.vacuum(site.root, 0)
+    assert folders(site) == {part(site).rollup.folder}
+
+
+def test_rebuild_replaces_a_wrong_rollup_and_ignores_it(site: Site) -> None:
+    add(site, *some_rows(0, 20), view(ts=NOON + 30 * DAY))
+    write_due(site, date(2026, 11, 1))
+    wrong, key = {each.rollup.folder for each in chosen(site).parts}, coverage.written_key(site.root)
+    progress: list[tuple[int, int]] = []
+    done = rollups.rebuild(site.root, site.database, 0, lambda done, total: progress.append((done, total)))
+    assert done == Written(rollups=2, rows=21)
+    assert progress == [(1, 2), (2, 2)]
+    assert not wrong & {each.rollup.folder for each in chosen(site).parts}
+    assert all(coverage.COVERAGE not in {path.name for path in folder.iterdir()} for folder in wrong)
+    assert coverage.written_key(site.root) != key
+
+
+def test_one_process_writes_at_a_time(site: Site) -> None:
+    add(site, view())
+    write_due(site)
+    add(site, view())
+    with write_lock(site.root / "rollups", 0):
+        for call in (lambda: write_due(site), lambda: rollups.vacuum(site.root, 0)):
+            with pytest.raises(LakeBusy):
+                call()
+
+
+def test_lake_is_not_locked_while_a_rollup_is_written(site: Site) -> None:
+    add(site, view())
+    steps: list[str] = []
+
+    def load(step: str) -> None:
+        add(site, view())
+        steps.append(step)
+
+    rollups.write_due(site.root, site.database, MONTH_LATER, 0, 0, load)
+    assert steps == list(writer.STEPS)
+    assert stored_cells(part(site).rollup).total() == 1
+
+
+def test_empty_lake_has_no_rollup_and_no_folder_of_them(site: Site) -> None:
+    assert write_due(site) == NOTHING
+    rollups.vacuum(site.root, 0)
+    assert not (site.root / "rollups").exists()
+
+
+actions = st.sampled_from(["add", "add", "add", "write", "write", "compact", "delete project", "delete day", "vacuum"])
+
+
+@given(st.lists(st.tuples(actions, st.integers(0, 100)), max_size=10))
+@settings(max_examples=10, deadline=None)
+def test_valid_days_equal_hits_after_any_maintenance(steps: list[tuple[str, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder, closing(Site(Path(folder) / "data")) as site:
+        for action, number in [("add", 3), *steps]:
+            if action == "add":
+                rows = [view(f"/{n % 3}", NOON + n % 3 * DAY, project_id=("a", "b")[n % 2]) for n in range(number % 7)]
+                add(site, view(project_id="a"), *rows)
+            elif action == "write":
+                write_due(site)
+            elif action == "compact":
+                site.compact()
+            elif action == "delete project":
+                erase_project(site.hot, site.root, site.database, "b", 0)
+            elif action == "delete day":
+                day = (NOON + number % 3 * DAY).date()
+                delta_table.delete(site.table(HITS_TABLE), f"date = '{day}'")
+                delta_table.delete(site.table(delta_table.DAILY_VIEWS_TABLE), f"date = '{day}'")
+            else:
+                compact.vacuum(site.hot, site.root, 0)
+                rollups.vacuum(site.root, 0)
+        assert site.faults() == []
+        write_due(site)
+        assert chosen(site).uncovered == ()
+        stored = [row for row in site.stored(HITS_TABLE) if row["ts"].year == 2026]
+        if stored:
+            check(site, stored)

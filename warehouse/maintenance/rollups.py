@@ -1,0 +1,231 @@
+"""Write the rollups of the months that need one, and remove those that no reader uses any more.
+
+The files of a version of `hits` never change, so a rollup is written without the lake's lock. The rollups have a lock
+of their own: one process at a time writes them.
+"""
+
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+import duckdb
+
+from warehouse import disk
+from warehouse.hotlog import disk_space
+from warehouse.lake import delta_table
+from warehouse.lake.delta_table import GRACE_H, HITS_TABLE, File
+from warehouse.lake.lock import write_lock
+from warehouse.rollups import coverage, writer
+from warehouse.rollups.coverage import Coverage
+from warehouse.rollups.writer import OnStep
+
+UNCOVERED_ROWS_MIN, UNCOVERED_SHARE = 100_000, 0.1
+"""Rows of a month that no rollup counts, and their share of the month's rows, from which a new rollup is due."""
+SETTLE_S = 600
+"""Age of the files from which fewer rows are due, in seconds: in a month that has ended, and after a compaction or a
+deletion. Before, more files are likely to follow."""
+SPACE_SHARE = 2
+"""Free space that writing a rollup needs, as a multiple of the size of the month's files. Without it the month is
+skipped: a rollup only saves time."""
+
+OnMonth = Callable[[int, int], None]
+"""Function that is called after each month, with the number of months done and the total."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Result of a call: rollups written, and the rows of `hits` that they count."""
+
+    rollups: int
+    rows: int
+
+
+def write_due(
+    root: Path,
+    database: duckdb.DuckDBPyConnection,
+    today: date,
+    wait_s: float,
+    settle_s: float = SETTLE_S,
+    on_step: OnStep = lambda step: None,
+    on_month: OnMonth = lambda done, total: None,
+) -> Written:
+    """Write a rollup for each month whose rollup counts too little of it: see `is_due`.
+
+    `settle_s` replaces SETTLE_S. `on_step` is called between the queries of a rollup, without the lake's lock.
+
+    Raises:
+        LakeBusy: another process wrote rollups for `wait_s` seconds.
+    """
+    is_chosen = partial(is_due, current_month=today.isoformat()[:7], settled_s=time.time() - settle_s)
+    return _write(root, database, wait_s, is_chosen, on_step, on_month)
+
+
+def write_stale(root: Path, database: duckdb.DuckDBPyConnection, wait_s: float) -> Written:
+    """Write a rollup for each month whose rollup counts files that are not in `hits` any more, after a deletion.
+
+    The old rollup still counts deleted rows. `vacuum` removes it GRACE_H hours later, like the files of `hits`.
+
+    Raises:
+        LakeBusy: another process wrote rollups for `wait_s` seconds.
+    """
+
+    def is_stale(chosen: Coverage, files: Sequence[File]) -> bool:
+        has_whole = any(part.is_whole for part in chosen.parts)
+        return not has_whole and any(coverage.list_rollups(root, files[0].partition[:7]))
+
+    return _write(root, database, wait_s, is_stale)
+
+
+def rebuild(
+    root: Path,
+    database: duckdb.DuckDBPyConnection,
+    wait_s: float,
+    on_month: OnMonth = lambda done, total: None,
+) -> Written:
+    """Write a rollup for each month from `hits` alone, and take all others out of use.
+
+    Raises:
+        LakeBusy: another process wrote rollups for `wait_s` seconds.
+    """
+    done = Written(0, 0)
+    months = sorted({*_files_by_month(root), *coverage.list_months(root)})
+    for number, month in enumerate(months, start=1):
+        with _lock(root, wait_s):
+            files = _files_by_month(root).get(month, ())
+            new = writer.write(root, database, month, files, is_copied=False) if files else None
+            for folder in coverage.list_folders(root, month):
+                if new is None or folder != new.folder:
+                    _take_out_of_use(folder)
+            coverage.change_written_key(root)
+        done = Written(done.rollups + (new is not None), done.rows + (new.rows if new else 0))
+        on_month(number, len(months))
+    return done
+
+
+def is_due(chosen: Coverage, files: Sequence[File], *, current_month: str, settled_s: float) -> bool:
+    """Return whether a month needs a new rollup. `chosen` is the coverage of the month's `files`.
+
+    It needs one if many rows are uncovered; or if files that were last written before `settled_s` (seconds since 1970)
+    are uncovered, in a month that has ended or on a day that the rollup counts and that was replaced since.
+    """
+    uncovered_rows = sum(file.rows for file in chosen.uncovered)
+    if uncovered_rows >= max(UNCOVERED_ROWS_MIN, UNCOVERED_SHARE * sum(file.rows for file in files)):
+        return True
+    if any(file.partition[:7] < current_month and _written_s(file) <= settled_s for file in chosen.uncovered):
+        return True
+    replaced = {day for part in chosen.parts for day in part.rollup.files.keys() - part.days}
+    return any(
+        all(_written_s(file) <= settled_s for file in chosen.uncovered if file.partition == day) for day in replaced
+    )
+
+
+def vacuum(root: Path, wait_s: float) -> None:
+    """Remove rollups that no reader uses any more.
+
+    These are rollups that a newer one replaced more than GRACE_H hours ago, folders without `coverage.json` of the same
+    age, and rollups whose files have left the disk.
+
+    Raises:
+        LakeBusy: another process wrote rollups for `wait_s` seconds.
+    """
+    months = coverage.list_months(root)
+    if not months:
+        return
+    with _lock(root, wait_s):
+        by_month = _files_by_month(root)
+        for month in months:
+            chosen = coverage.choose(root, by_month.get(month, ()))
+            in_use = {part.rollup.folder for part in chosen.parts}
+            for folder in _unused(root, month) - in_use:
+                shutil.rmtree(folder)
+            with suppress(OSError):  # not empty
+                coverage.month_folder(root, month).rmdir()
+
+
+def _write(
+    root: Path,
+    database: duckdb.DuckDBPyConnection,
+    wait_s: float,
+    is_chosen: Callable[[Coverage, Sequence[File]], bool],
+    on_step: OnStep = lambda step: None,
+    on_month: OnMonth = lambda done, total: None,
+) -> Written:
+    """Write a rollup for each month for which `is_chosen` is true, one month at a time under the lock."""
+    done = Written(0, 0)
+    months = [
+        month
+        for month, files in sorted(_files_by_month(root).items())
+        if is_chosen(coverage.choose(root, files), files) and _has_space(root, files)
+    ]
+    for number, month in enumerate(months, start=1):
+        with _lock(root, wait_s):
+            files = _files_by_month(root).get(month, [])
+            if files and is_chosen(coverage.choose(root, files), files):  # still, after the wait for the lock
+                rollup = writer.write(root, database, month, files, on_step)
+                done = Written(done.rollups + 1, done.rows + rollup.rows)
+        on_month(number, len(months))
+    return done
+
+
+def _has_space(root: Path, files: Sequence[File]) -> bool:
+    """Return whether the disk has space for a rollup and its intermediate results, beside new hits."""
+    return disk_space.free_bytes(root) >= disk_space.MARGIN_BYTES + SPACE_SHARE * sum(file.size for file in files)
+
+
+@contextmanager
+def _lock(root: Path, wait_s: float) -> Iterator[None]:
+    disk.make_folder(root / coverage.FOLDER)
+    with write_lock(root / coverage.FOLDER, wait_s):
+        yield
+
+
+def _files_by_month(root: Path) -> Mapping[str, Sequence[File]]:
+    """Return the files of the newest version of `hits`."""
+    by_month: defaultdict[str, list[File]] = defaultdict(list)
+    for file in delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE):
+        by_month[file.partition[:7]].append(file)
+    return by_month
+
+
+def _written_s(file: File) -> float:
+    """Return the time at which a file was written, in seconds since 1970; 0 if the file is missing."""
+    path = Path(file.path)
+    return path.stat().st_mtime if path.exists() else 0
+
+
+def _take_out_of_use(folder: Path) -> None:
+    """Make a rollup garbage, so that no reader chooses it from now on."""
+    (folder / coverage.COVERAGE).unlink(missing_ok=True)
+    disk.sync(folder)
+
+
+def _unused(root: Path, month: str) -> set[Path]:
+    """Return the folders of a month that may be removed unless the rollup is in use now."""
+    old_s = time.time() - GRACE_H * 3600
+    readable = {rollup.folder: rollup for rollup in coverage.list_rollups(root, month)}
+    committed_s = {folder: (folder / coverage.COVERAGE).stat().st_mtime for folder in readable}
+    newest_old_s = max((seconds for seconds in committed_s.values() if seconds <= old_s), default=0)
+    unused = set()
+    for folder in coverage.list_folders(root, month):
+        if folder not in readable:
+            is_unused = folder.stat().st_mtime <= old_s
+        else:
+            is_unused = committed_s[folder] < newest_old_s or not _has_files(root, readable[folder])
+        if is_unused:
+            unused.add(folder)
+    return unused
+
+
+def _has_files(root: Path, rollup: coverage.Rollup) -> bool:
+    """Return whether the disk has all files of at least one day that the rollup counts."""
+    table = root / HITS_TABLE.name
+    return any(
+        all((table / f"{HITS_TABLE.partition}={day}" / name).exists() for name in names)
+        for day, names in rollup.files.items()
+    )
