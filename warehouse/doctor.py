@@ -1,6 +1,6 @@
 """Check every invariant of the stored data, and report each with its fault.
 
-The SQL here is independent of `daily_count`, whose results it checks.
+The SQL here is independent of `daily_count`, whose results it checks. `warehouse.rollups.check` checks the rollups.
 """
 
 import shutil
@@ -15,7 +15,7 @@ import duckdb
 from deltalake.exceptions import DeltaError
 
 from warehouse.database_errors import Cause, cause_of
-from warehouse.errors import DataIncomplete, HotLogBehind
+from warehouse.errors import DataIncomplete, HotLogBehind, RollupDamaged
 from warehouse.hotlog import batches, dirty_days, disk_space, synced
 from warehouse.integrity.durability import durable_writes
 from warehouse.maintenance import recount
@@ -23,6 +23,7 @@ from warehouse.maintenance.catch_up import catch_up
 from warehouse.plural import counted
 from warehouse.query import engine, sql_views
 from warehouse.query.snapshot import Snapshot, SnapshotReader
+from warehouse.rollups import check, coverage
 from warehouse.schema import DAILY_VIEWS_KEY
 
 _KEY = ", ".join(DAILY_VIEWS_KEY)
@@ -52,6 +53,7 @@ commit in whole seconds, which is later than `received_at`."""
 MEMORY = Path("/dev/shm")  # noqa: S108  # a temporary folder is created in it
 NOT_AHEAD = "every batch in the tables was in the hot log"
 OPENED = "the logs of both tables can be read"
+REWRITE = "; readership rebuild writes the rollups again"
 COMPLETE = "both tables have all that was stored in them"
 
 
@@ -153,6 +155,8 @@ def _check_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterat
             ("no event id is counted twice within seven days", _TWICE),
         ):
             yield Finding(invariant, _counterexamples(database, snapshot, sql))
+        yield Finding("every rollup can be read", _damaged_rollup(root))
+        yield Finding("every rollup equals hits", _wrong_rollup(database, root, snapshot))
 
 
 def _recount_fault(connection: sqlite3.Connection, root: Path) -> str | None:
@@ -228,6 +232,28 @@ def _counterexamples(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, sq
     except duckdb.Error as error:
         return f"cannot be checked: {str(error).partition(chr(10))[0]}"
     return f"{counted(times, 'time')}, the first: {first}{advice}" if times else None
+
+
+def _damaged_rollup(root: Path) -> str | None:
+    for folder in (each for month in coverage.list_months(root) for each in coverage.list_folders(root, month)):
+        try:
+            coverage.read(folder)
+        except FileNotFoundError:  # a rollup that is being written, or whose writer was killed
+            continue
+        except RollupDamaged as error:
+            return f"{error}{REWRITE}"
+    return None
+
+
+def _wrong_rollup(database: duckdb.DuckDBPyConnection, root: Path, snapshot: Snapshot) -> str | None:
+    for part in coverage.choose(root, snapshot.hits.files).parts:
+        try:
+            difference = check.find_difference(database, part, snapshot.hits.files)
+        except duckdb.Error as error:
+            difference = f"{part.rollup.folder} cannot be checked: {str(error).partition(chr(10))[0]}"
+        if difference:
+            return f"{difference}{REWRITE}"
+    return None
 
 
 def _run(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, sql: str) -> tuple[int, str]:

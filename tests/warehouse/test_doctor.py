@@ -1,5 +1,6 @@
 """The doctor reports each invariant that a test breaks, and checks the others."""
 
+import json
 import os
 import shutil
 import sqlite3
@@ -10,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.small_disk import SmallDisk
@@ -19,7 +21,8 @@ from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches, dirty_days
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
-from warehouse.maintenance import catch_up
+from warehouse.maintenance import catch_up, rollups
+from warehouse.rollups import coverage
 from warehouse.schema import HOT
 
 FILES = "every file of the tables exists, with its size"
@@ -36,7 +39,26 @@ LOG = "the logs of both tables can be read"
 DROPPED = "every batch that left the hot log is in the tables"
 SPACE = "the disk has space for new hits"
 COMPLETE = "both tables have all that was stored in them"
-ALL = {SPACE, LOG, COMPLETE, UNFINISHED, DROPPED, FILES, HOT_FILE, CHECKSUM, HOT_BATCH, AHEAD, DAILY, PARTITION, TWICE}
+ROLLUP_READ = "every rollup can be read"
+ROLLUP = "every rollup equals hits"
+REWRITE = "; readership rebuild writes the rollups again"
+ALL = {
+    SPACE,
+    LOG,
+    COMPLETE,
+    UNFINISHED,
+    DROPPED,
+    FILES,
+    HOT_FILE,
+    CHECKSUM,
+    HOT_BATCH,
+    AHEAD,
+    DAILY,
+    PARTITION,
+    TWICE,
+    ROLLUP_READ,
+    ROLLUP,
+}
 
 
 @pytest.fixture
@@ -47,6 +69,7 @@ def site(tmp_path: Path) -> Iterable[Site]:
         site.post(*some_rows(first, 10))
         site.load()
     site.compact()
+    rollups.rebuild(site.root, site.database, 0)
     site.post(*some_rows(20, 5))
     site.load()
     site.post(*some_rows(25, 5))
@@ -79,6 +102,37 @@ def test_missing_file_is_found(site: Site, spec: delta_table.Spec) -> None:
     gone = Path(site.state(spec).files[0].path)
     gone.unlink()
     assert faults(site)[FILES] == f"{gone} is missing"
+
+
+def rollup_of(site: Site) -> coverage.Rollup:
+    (part,) = coverage.choose(site.root, site.state(delta_table.HITS_TABLE).files).parts
+    return part.rollup
+
+
+def test_missing_file_of_a_rollup_is_found(site: Site) -> None:
+    gone = rollup_of(site).days
+    gone.unlink()
+    assert faults(site) == {ROLLUP_READ: f"{gone} is missing{REWRITE}"}
+
+
+def test_changed_number_in_a_rollup_is_found_and_rebuilt(site: Site) -> None:
+    rollup = rollup_of(site)
+    days = pq.read_table(rollup.days)
+    pq.write_table(days.set_column(4, days.schema.field(4), pa.array([1_000] * len(days), pa.uint32())), rollup.days)
+    record = json.loads((rollup.folder / coverage.COVERAGE).read_bytes())
+    record["sizes"]["days.parquet"] = rollup.days.stat().st_size
+    (rollup.folder / coverage.COVERAGE).write_text(json.dumps(record))
+    fault = faults(site).pop(ROLLUP)
+    assert fault.startswith(f"{rollup.paths} is wrong ")
+    assert fault.endswith(REWRITE)
+    rollups.rebuild(site.root, site.database, 0)
+    assert findings(site) == dict.fromkeys(ALL)
+
+
+def test_rollup_with_bytes_that_are_not_parquet_is_found(site: Site) -> None:
+    rollup = rollup_of(site)
+    rollup.dimensions.write_bytes(bytes(rollup.dimensions.stat().st_size))
+    assert faults(site)[ROLLUP].startswith(f"{rollup.folder} cannot be checked: ")
 
 
 def test_full_disk_is_named_and_everything_else_is_checked(small_disk: SmallDisk) -> None:
