@@ -21,7 +21,7 @@ from api.settings import Settings
 from ingest.hotlog import deduplication
 from warehouse import clock
 from warehouse.errors import DataIncomplete, LakeBusy, WarehouseError, engine_errors
-from warehouse.hotlog import batches, disk_space
+from warehouse.hotlog import batches, disk_space, retention
 from warehouse.integrity import durability
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
@@ -115,6 +115,7 @@ class Maintenance:
 
     def _round(self) -> None:
         root = self._settings.lake
+        retention.delete_due(self._hot, time.time(), retention.bytes_max(disk_space.free_bytes(root)))
         if self._load_due() and not self._is_load_due():  # loads have priority over compaction
             compact.compact(self._hot, root, self._database, compact.CROWDED_FILES, wait_s=0, between=self._load_due)
         self.vacuum(datetime.now(UTC))

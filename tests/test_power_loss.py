@@ -123,9 +123,9 @@ def test_power_loss_after_a_loader_was_killed_before_its_syncs_loses_nothing(
     power = PowerLoss(site.root.parent)
     killed = power.run(BEGIN + OPEN + LOAD, kill_at_fsync=syncs)
     assert "before commit of hits" in steps(killed)
-    assert "before delete" not in steps(killed)
+    assert "before mark" not in steps(killed)
     assert_has_once(after_power_loss(power, tmp_path / "at once", empty=True), [*STORED, *OTHERS])
-    assert "after delete" in steps(power.run(BEGIN + OPEN + LOAD))
+    assert "after mark" in steps(power.run(BEGIN + OPEN + LOAD))
     for empty in (False, True):
         found = after_power_loss(power, tmp_path / f"after the next load, {empty}", empty=empty)
         assert_has_once(found, [*STORED, *OTHERS])
@@ -150,7 +150,7 @@ def test_every_delete_of_a_load_a_compaction_and_an_upkeep_comes_after_the_syncs
     for event in power.trace(BEGIN + OPEN + LOAD + UPKEEP):
         if event.call == STEP:
             step = event.paths[0]
-            if step == "before delete":  # of hot batches
+            if step == "before mark":  # of hot batches
                 assert unsafe_files(power) == []
                 deleted[step] += 1
         elif event.call.startswith("unlink") and (kind := kind_of(event.paths[-1])):
@@ -158,7 +158,7 @@ def test_every_delete_of_a_load_a_compaction_and_an_upkeep_comes_after_the_syncs
             deleted[f"{kind} in {step}"] += 1
         power.follow(event)
     assert step == "end"
-    assert set(deleted) == {"before delete", "commit in an hour's upkeep", "rows in an hour's upkeep"}
+    assert set(deleted) == {"before mark", "commit in an hour's upkeep", "rows in an hour's upkeep"}
     assert deleted["commit in an hour's upkeep"] >= 4
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.lost_stores import COUNT, LINE, Folder, filled
 from tests.running import PROJECT, Running
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.errors import DataIncomplete, HotLogBehind
-from warehouse.hotlog import batches
+from warehouse.hotlog import batches, retention
 from warehouse.lake import delta_table
 from warehouse.maintenance import recovery
 from warehouse.query import engine, sql
@@ -235,10 +236,16 @@ def test_table_that_broke_beside_a_missing_hot_log_is_listed_first_and_then_the_
     assert "--despite-loss" in folder.refused("import", PROJECT, str(folder.log))
 
 
-def test_missing_lake_can_be_read_once_its_loss_is_accepted(folder: Folder) -> None:
+@pytest.mark.parametrize(("is_expired", "hits"), [(False, 33), (True, 0)])
+def test_missing_lake_has_the_hits_that_the_hot_log_retains_once_its_loss_is_accepted(
+    folder: Folder, is_expired: bool, hits: int
+) -> None:
+    if is_expired:
+        with closing(batches.connect(folder.data / "hot.sqlite")) as hot:
+            retention.delete_due(hot, time.time() + retention.AS_OF_S, retention.RETAINED_BYTES_MAX)
     shutil.rmtree(folder.data / "lake")
     folder.json("recover", "--accept-loss")
-    assert folder.json("sql", "SELECT count(*) AS hits FROM hits") == [{"hits": 0}]
+    assert folder.json("sql", "SELECT count(*) AS hits FROM hits") == [{"hits": hits}]
     assert [finding["fault"] for finding in folder.json("doctor") if finding["fault"]] == []
 
 

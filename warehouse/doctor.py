@@ -16,7 +16,7 @@ from deltalake.exceptions import DeltaError
 
 from warehouse.database_errors import Cause, cause_of
 from warehouse.errors import DataIncomplete, HotLogBehind, RollupDamaged
-from warehouse.hotlog import batches, dirty_days, disk_space, synced
+from warehouse.hotlog import batches, dirty_days, disk_space, loads, synced
 from warehouse.integrity.durability import durable_writes
 from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import catch_up
@@ -121,8 +121,8 @@ def _check_hot_log(hot: Path) -> Iterator[Finding]:
     yield Finding("the hot log is a whole SQLite file", fault)
     if fault is None:
         with closing(batches.connect(hot)) as connection:
-            yield Finding("every hot batch has its checksum", batches.find_damaged(connection))
-            yield Finding("every hot batch can be read and has its rows", _broken_batch(connection))
+            yield Finding("every waiting batch has its checksum", batches.find_damaged(connection))
+            yield Finding("every waiting batch can be read and has its rows", _broken_batch(connection))
 
 
 def _check_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[Finding]:
@@ -197,8 +197,8 @@ def _integrity(hot: Path) -> str:
 
 
 def _broken_batch(connection: sqlite3.Connection) -> str | None:
-    in_messages = "SELECT id, rows, message FROM batches WHERE id NOT IN (SELECT id FROM staged) ORDER BY id"
-    for id, rows, message in connection.execute(in_messages):
+    in_messages = "SELECT id, rows, message FROM batches WHERE id > ? AND id NOT IN (SELECT id FROM staged) ORDER BY id"
+    for id, rows, message in connection.execute(in_messages, (loads.loaded_through(connection),)):
         try:
             actual_rows = _validated_rows(message)
         except (OSError, ValueError, EOFError) as error:

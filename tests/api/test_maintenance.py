@@ -16,6 +16,8 @@ from tests.small_disk import SmallDisk
 from tests.waiting import until
 from tests.warehouse.site import DAY, Site, view
 from warehouse import clock
+from warehouse.hotlog import batches
+from warehouse.hotlog.retention import AS_OF_S
 from warehouse.lake import delta_table
 
 NOW = datetime.now(UTC).replace(hour=12)
@@ -74,6 +76,15 @@ def test_full_disk_is_logged_once_and_loading_continues_with_free_space(
         small_disk.free()
         until(lambda: maintenance.fault is None)
         assert site.waiting() == 0
+
+
+def test_loaded_batches_are_deleted_when_their_retention_is_over(site: Site, maintenance: Maintenance) -> None:
+    site.post(view())
+    site.load()
+    assert batches.deleted_through(site.hot) == 0
+    site.hot.execute("UPDATE loads SET loaded_s = loaded_s - ?", (AS_OF_S,))
+    maintenance.start()
+    until(lambda: batches.deleted_through(site.hot) == 1)
 
 
 def days_old(site: Site) -> list[int]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from warehouse import doctor
-from warehouse.hotlog import batches
+from warehouse.hotlog import batches, retention
 from warehouse.integrity import completeness
 from warehouse.lake import delta_table, staging
 from warehouse.maintenance import catch_up, compact, load
@@ -79,6 +79,10 @@ class Site:
     def load(self, on_step: catch_up.OnStep = lambda step: None) -> Loaded:
         return load.load(self.hot, self.root, 0, on_step)
 
+    def expire(self) -> None:
+        """Delete all loaded batches from the hot log, as if the time for which they are retained had passed."""
+        retention.delete_due(self.hot, time.time() + retention.AS_OF_S, retention.RETAINED_BYTES_MAX)
+
     def compact(self, small_files_max: int = 1, closed_before: date | None = None) -> compact.Compacted:
         return compact.compact(self.hot, self.root, self.database, small_files_max, 0, closed_before)
 
@@ -105,7 +109,7 @@ class Site:
         return counts
 
     def waiting(self) -> int:
-        """Return the number of rows in the hot log."""
+        """Return the number of rows that wait in the hot log."""
         return batches.backlog(self.hot).rows
 
     def reports(self) -> Reports:

@@ -72,7 +72,7 @@ def test_doctor_names_a_damaged_batch(damaged: Site) -> None:
     faults = {
         finding.invariant: finding.fault for finding in doctor.examine(damaged.hot_log, damaged.root, damaged.spill, 0)
     }
-    assert str(faults["every hot batch has its checksum"]).startswith(f"batch 2 in {damaged.hot_log} is damaged: ")
+    assert str(faults["every waiting batch has its checksum"]).startswith(f"batch 2 in {damaged.hot_log} is damaged: ")
 
 
 def test_damaged_name_of_a_staged_file_is_an_error(folder: Path) -> None:

@@ -27,8 +27,8 @@ from warehouse.schema import HOT
 
 FILES = "every file of the tables exists, with its size"
 HOT_FILE = "the hot log is a whole SQLite file"
-CHECKSUM = "every hot batch has its checksum"
-HOT_BATCH = "every hot batch can be read and has its rows"
+CHECKSUM = "every waiting batch has its checksum"
+HOT_BATCH = "every waiting batch can be read and has its rows"
 AHEAD = "every batch in the tables was in the hot log"
 DAILY = "daily_views equals hits grouped"
 PARTITION = "every hit is in the partition of its UTC day"

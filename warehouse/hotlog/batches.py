@@ -1,4 +1,4 @@
-"""Batches of the hot log: accepted hits that are not in the lake yet.
+"""Batches of the hot log: accepted hits that wait for the lake, and for a time those that are in it.
 
 Each node has one SQLite file. A batch is the Arrow IPC message of a record batch of schema `HOT`, or a list of staged
 Parquet files. Batch ids rise in commit order and are never reused, so "all batches up to id n" is the same set for
@@ -7,7 +7,7 @@ every reader.
 
 import math
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +16,8 @@ import pyarrow as pa
 from xxhash import xxh3_64_digest
 
 from warehouse.errors import BatchDamaged
-from warehouse.hotlog import schema_steps, synced
+from warehouse.hotlog import loads, schema_steps
 from warehouse.hotlog.schema_steps import STEPS, Steps
-from warehouse.hotlog.synced import Synced
 from warehouse.lake.staging import Staged
 from warehouse.schema import HOT
 from warehouse.transaction import BUSY_TIMEOUT_S, transaction
@@ -36,6 +35,8 @@ FROM (SELECT id, sum(size) OVER (ORDER BY id) - size AS before
       FROM (SELECT id, length(message) AS size FROM batches WHERE id <= ? ORDER BY id LIMIT ?))
 WHERE before < ?
 """
+_CONTENTS = "SELECT id, message, files, checksum FROM batches LEFT JOIN staged USING (id)"
+_LOADED = "SELECT coalesce(max(through_id), 0) FROM loads"
 _NO_ROWS = pa.RecordBatch.from_pylist([], HOT)
 _STAGED = msgspec.json.Decoder(Staged)
 
@@ -119,13 +120,31 @@ def above(connection: sqlite3.Connection, offset: int, last_id: int = ID_MAX) ->
     Raises:
         BatchDamaged: the content of a batch does not match its checksum.
     """
-    for id, message, files, checksum in connection.execute(
-        "SELECT id, message, files, checksum FROM batches LEFT JOIN staged USING (id)"
-        " WHERE id > ? AND id <= ? ORDER BY id",
-        (offset, last_id),
-    ):
-        _check(connection, id, message if files is None else files, checksum)
-        yield Batch(id, decode(message)) if files is None else Batch(id, _NO_ROWS, _STAGED.decode(files))
+    for row in connection.execute(f"{_CONTENTS} WHERE id > ? AND id <= ? ORDER BY id", (offset, last_id)):
+        yield _checked(connection, *row)
+
+
+def waiting(connection: sqlite3.Connection, offset: int = 0) -> Iterator[Batch]:
+    """Yield the batches above `offset` that wait to be loaded, in order. Reads in one statement.
+
+    Raises:
+        BatchDamaged: see `above`.
+    """
+    rows = connection.execute(f"{_CONTENTS} WHERE id > max(?, ({_LOADED})) ORDER BY id", (offset,))
+    return (_checked(connection, *row) for row in rows)
+
+
+def staged_above(connection: sqlite3.Connection, offset: int) -> Iterator[tuple[int, Staged]]:
+    """Yield the ids and the staged files of the batches above `offset`, in order. Batches of rows are left out."""
+    for id, files in connection.execute("SELECT id, files FROM staged WHERE id > ? ORDER BY id", (offset,)):
+        yield id, _STAGED.decode(files)
+
+
+def _checked(
+    connection: sqlite3.Connection, id: int, message: bytes, files: bytes | None, checksum: bytes | None
+) -> Batch:
+    _check(connection, id, message if files is None else files, checksum)
+    return Batch(id, decode(message)) if files is None else Batch(id, _NO_ROWS, _STAGED.decode(files))
 
 
 def _check(connection: sqlite3.Connection, id: int, content: bytes, checksum: bytes | None) -> None:
@@ -139,11 +158,10 @@ def _check(connection: sqlite3.Connection, id: int, content: bytes, checksum: by
 
 
 def find_damaged(connection: sqlite3.Connection) -> str | None:
-    """Return the error of the first batch whose content does not match its checksum; None if all match."""
-    contents = "SELECT id, coalesce(files, message), checksum FROM batches LEFT JOIN staged USING (id) ORDER BY id"
+    """Return the error of the first waiting batch whose content does not match its checksum; None if all match."""
     try:
-        for id, content, checksum in connection.execute(contents):
-            _check(connection, id, content, checksum)
+        for id, message, files, checksum in connection.execute(f"{_CONTENTS} WHERE id > ({_LOADED}) ORDER BY id"):
+            _check(connection, id, message if files is None else files, checksum)
     except BatchDamaged as error:
         return str(error)
     return None
@@ -182,30 +200,36 @@ class Backlog:
 
 def backlog(connection: sqlite3.Connection) -> Backlog:
     """Return the backlog. The sum reads an index without the messages, and is cheap enough to run once a second."""
-    rows = connection.execute("SELECT coalesce(sum(rows), 0) FROM batches").fetchone()[0]
-    oldest = connection.execute("SELECT committed_s FROM batches ORDER BY id LIMIT 1").fetchone()
+    loaded = loads.loaded_through(connection)
+    rows = connection.execute("SELECT coalesce(sum(rows), 0) FROM batches WHERE id > ?", (loaded,)).fetchone()[0]
+    oldest = connection.execute(
+        "SELECT committed_s FROM batches WHERE id > ? ORDER BY id LIMIT 1", (loaded,)
+    ).fetchone()
     return Backlog(int(rows), float(oldest[0]) if oldest else None)
 
 
-def delete_through(connection: sqlite3.Connection, offset: int, tables: Mapping[str, Synced]) -> None:
-    """Delete the batches up to `offset`, which all tables have, and record how far the tables are synced.
+def waiting_bytes(connection: sqlite3.Connection) -> int:
+    """Return the size of the messages of all waiting batches, in bytes."""
+    sql = f"SELECT coalesce(sum(length(message)), 0) FROM batches WHERE id > ({_LOADED})"
+    return int(connection.execute(sql).fetchone()[0])
+
+
+def delete_through(connection: sqlite3.Connection, id: int) -> None:
+    """Delete the batches up to `id`, which all tables have.
 
     Each transaction deletes about DELETED_BYTES. `secure_delete` writes each deleted page into the WAL, so one large
-    transaction would grow the WAL by the size of the backlog, and posts would wait for it. Between two transactions
+    transaction would grow the WAL by the size of the batches, and posts would wait for it. Between two transactions
     SQLite checkpoints the WAL and reuses its space.
     """
-    while (last := _end_of_part(connection, offset)) is not None:
+    while (last := _end_of_part(connection, id)) is not None:
         with transaction(connection):
-            synced.record(connection, tables)
             connection.execute("DELETE FROM batches WHERE id <= ?", (last,))
             connection.execute("DELETE FROM staged WHERE id <= ?", (last,))
-    with transaction(connection):  # for a call without a batch to delete; otherwise it writes nothing
-        synced.record(connection, tables)
 
 
-def _end_of_part(connection: sqlite3.Connection, offset: int) -> int | None:
+def _end_of_part(connection: sqlite3.Connection, id: int) -> int | None:
     """Return the last batch id that the next transaction deletes; None if no batch is left."""
-    row = connection.execute(_END_OF_PART, (offset, DELETED_BATCHES, DELETED_BYTES)).fetchone()
+    row = connection.execute(_END_OF_PART, (id, DELETED_BATCHES, DELETED_BYTES)).fetchone()
     return None if row[0] is None else int(row[0])
 
 

@@ -10,6 +10,7 @@ import sqlite3
 from pathlib import Path
 
 from warehouse.database_errors import Cause, cause_of
+from warehouse.hotlog import batches
 
 MARGIN_BYTES = 8 * 1024 * 1024
 """Space for the hot log's WAL (about 5 MB while batches are deleted), the tables' logs and small files, in bytes."""
@@ -45,7 +46,7 @@ def shortage(connection: sqlite3.Connection, free: int, more: int = 0) -> str | 
     """
     if free >= _needed(_used_bytes(connection), more):
         return None
-    needed = _needed(_waiting_bytes(connection), more)
+    needed = _needed(batches.waiting_bytes(connection), more)
     if free >= needed:
         return None
     return (
@@ -64,7 +65,3 @@ def _used_bytes(connection: sqlite3.Connection) -> int:
         for name in ("page_count", "freelist_count", "page_size")
     )
     return (pages - free_pages) * page_bytes
-
-
-def _waiting_bytes(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT coalesce(sum(length(message)), 0) FROM batches").fetchone()[0])

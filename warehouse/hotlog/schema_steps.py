@@ -7,14 +7,14 @@ from contextlib import closing
 from pathlib import Path
 
 from warehouse import migrations
-from warehouse.hotlog import dirty_days, refusals, synced
+from warehouse.hotlog import dirty_days, loads, refusals, synced
 from warehouse.migrations import Step
 from warehouse.transaction import BUSY_TIMEOUT_S, transaction
 
 STORE = "the hot log"
 """Name of the store in messages."""
 _CREATE = f"""
-CREATE TABLE IF NOT EXISTS node (id TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS node (id TEXT NOT NULL, {loads.GENERATION});
 CREATE TABLE IF NOT EXISTS batches (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     rows INTEGER NOT NULL,
@@ -22,11 +22,12 @@ CREATE TABLE IF NOT EXISTS batches (
     message BLOB NOT NULL,
     checksum BLOB
 );
-CREATE INDEX IF NOT EXISTS batches_rows ON batches (rows);
+{loads.INDEX};
 CREATE TABLE IF NOT EXISTS staged (id INTEGER PRIMARY KEY, files BLOB NOT NULL);
 {dirty_days.TABLE};
 {synced.TABLE};
 {refusals.TABLE};
+{loads.TABLE};
 """
 
 Steps = Sequence[Step[sqlite3.Connection]]
@@ -55,6 +56,7 @@ STEPS: Steps = (
     Step(2, synced.create),
     Step(3, refusals.create),
     Step(4, add_column("batches", "checksum BLOB")),
+    Step(5, loads.create),
 )
 
 
@@ -93,7 +95,7 @@ def upgrade(connection: sqlite3.Connection, steps: Steps = STEPS) -> None:
 def _create_tables(connection: sqlite3.Connection) -> None:
     for statement in _CREATE.split(";"):
         connection.execute(statement)
-    connection.execute("INSERT INTO node VALUES (?)", (uuid.uuid4().hex,))
+    connection.execute("INSERT INTO node (id) VALUES (?)", (uuid.uuid4().hex,))
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from warehouse.errors import LakeBusy, TableIncomplete
-from warehouse.hotlog import batches, synced
+from warehouse.hotlog import batches, loads, synced
 from warehouse.hotlog.schema_steps import has_table
 from warehouse.hotlog.synced import Synced
 from warehouse.lake import delta_log, delta_table, log_repair
@@ -105,7 +105,8 @@ def find_broken_logs(root: Path) -> dict[str, str]:
 def accept_losses(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
     """Accept the tables as they are: create missing ones, and record the versions of the others.
 
-    The first broken commit of a table and all later ones are set aside; rows that only they added are lost.
+    The first broken commit of a table and all later ones are set aside; rows that only they added are lost, except
+    those in loaded batches that the hot log still has. These batches wait to be loaded again.
 
     Raises:
         LakeBusy: see `write_lock`.
@@ -120,9 +121,31 @@ def accept_losses(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
             raise _unusable(error.table, error.fault) from None
         node = batches.node_id(hot)
         states = {spec.name: _sync_all(delta_table.open_table(root, spec), spec, node) for spec in delta_table.TABLES}
+        offset = min(state.last_batch for state in states.values())
+        lost = _last_without_files(hot, root, offset)
+        if lost > offset:
+            batches.delete_through(hot, lost)
         with transaction(hot):
             synced.forget(hot)
             synced.record(hot, states)
+            loads.replace_all(hot, max(offset, lost))
+            loads.revoke_moments(hot)  # versions that were set aside are used again
+
+
+def _last_without_files(hot: sqlite3.Connection, root: Path, offset: int) -> int:
+    """Return the last loaded batch above `offset` whose staged files are missing; 0 without one."""
+    loaded = loads.loaded_through(hot)
+    return max(
+        (
+            id
+            for id, staged in batches.staged_above(hot, offset)
+            if id <= loaded
+            and not all(
+                Path(file.path).exists() for spec in delta_table.TABLES for file in staged.files(spec, root / spec.name)
+            )
+        ),
+        default=0,
+    )
 
 
 def _unusable(table: Path, fault: str) -> TableIncomplete:

@@ -146,6 +146,15 @@ def open_table(lake: Path, spec: Spec, steps: Mapping[str, Steps] = STEPS) -> De
     return table
 
 
+def open_version(lake: Path, spec: Spec, version: int) -> DeltaTable:
+    """Open a table at an older version. Its files may be missing.
+
+    Raises:
+        deltalake.exceptions.DeltaError: the version is not in the table's log any more.
+    """
+    return DeltaTable(str(lake / spec.name), version=version)
+
+
 def refresh(table: DeltaTable) -> None:
     """Update an open table to its newest version.
 

@@ -5,6 +5,7 @@ the rows and the new offset. After a crash at any point, the next call continues
 """
 
 import sqlite3
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from deltalake import DeltaTable
 
 from warehouse import daily_count
 from warehouse.errors import HotLogBehind
-from warehouse.hotlog import batches, synced
+from warehouse.hotlog import batches, disk_space, retention, synced
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness
 from warehouse.integrity.durability import require_synced
@@ -29,7 +30,7 @@ COMMIT_ROWS_MAX, COMMIT_BYTES_MAX = 100_000, 128 * 1024 * 1024
 
 OnStep = Callable[[str], None]
 """Function that is called with the name of each point (see STEPS) at which a crash would leave a different state."""
-STEPS = ("before commit of hits", "before commit of daily_views", "before delete", "after delete")
+STEPS = ("before commit of hits", "before commit of daily_views", "before mark", "after mark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,15 @@ class Loaded:
     commits: int
 
 
-def catch_up(hot: sqlite3.Connection, root: Path, on_step: OnStep = lambda step: None) -> Loaded:
+def catch_up(
+    hot: sqlite3.Connection,
+    root: Path,
+    on_step: OnStep = lambda step: None,
+    now: Callable[[], float] = time.time,
+) -> Loaded:
     """Append all batches that the hot log has at the start of the call. Both tables then have the same offset.
+
+    The batches stay in the hot log as loaded ones: see `retention`. `now` returns the time in seconds since 1970.
 
     The caller has locked the lake with `durability.durable_writes`. Dirty days stay dirty.
 
@@ -63,11 +71,12 @@ def catch_up(hot: sqlite3.Connection, root: Path, on_step: OnStep = lambda step:
                 _commit(table, spec, chunk, node)
                 offsets[spec] = chunk.last_id
                 loaded = Loaded(loaded.rows + (chunk.hits if spec is delta_table.HITS_TABLE else 0), loaded.commits + 1)
-        on_step("before delete")
+        on_step("before mark")
         reached = {spec.name: Synced(table.version(), offsets[spec]) for spec, table in tables.items()}
-        batches.delete_through(hot, min(offsets.values()), reached)
-        on_step("after delete")
-        # A lake restored from an older copy never reaches `end`: its batches are already deleted from the hot log.
+        retention.mark_loaded(hot, min(offsets.values()), reached, now())
+        on_step("after mark")
+        retention.delete_due(hot, now(), retention.bytes_max(disk_space.free_bytes(root)))
+        # A lake restored from an older copy may never reach `end`: its batches are already deleted from the hot log.
         if min(offsets.values()) >= end or offsets == before:
             return loaded
 

@@ -1,7 +1,8 @@
 """Delete the rows of a project, or those of the days before the retention.
 
 Both tables lose the rows one month at a time, and loads run in between. `compact.vacuum` removes the files
-`delta_table.GRACE_H` hours later. The hot log loses the rows at once.
+`delta_table.GRACE_H` hours later. The hot log loses the rows at once, and the moments of reports that were computed
+before can no longer be read.
 """
 
 import sqlite3
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import duckdb
 
-from warehouse.hotlog import dirty_days, wal
+from warehouse.hotlog import dirty_days, retention, wal
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, File
@@ -70,6 +71,8 @@ def erase_before(
         for file in delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
         if file.partition < first_retained
     }
+    if not old:
+        return 0
     return _erase(hot, root, old, f"date < '{first_retained}'", wait_s, on_step)
 
 
@@ -105,6 +108,7 @@ def _erase(hot: sqlite3.Connection, root: Path, days: Iterable[str], where: str,
             recount.recount_dirty(hot, root)
             removed += _erase_month(hot, root, list(days_of_month), where, on_step)
         pause_for_waiters()
+    retention.delete_loaded(hot)
     wal.empty(hot)
     return removed
 

@@ -1,6 +1,8 @@
 """Load the hot log into the lake: catch up, then recount dirty days."""
 
 import sqlite3
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from warehouse.hotlog import batches, dirty_days
@@ -19,10 +21,17 @@ def is_due(hot: sqlite3.Connection, rows: int, age_s: float, now_s: float) -> bo
     return backlog.rows >= rows or backlog.age_s(now_s) >= age_s or bool(dirty_days.list_dirty(hot))
 
 
-def load(hot: sqlite3.Connection, root: Path, wait_s: float, on_step: OnStep = lambda step: None) -> Loaded:
-    """Append the hits that wait in the hot log to both tables, delete them from the hot log, and recount dirty days.
+def load(
+    hot: sqlite3.Connection,
+    root: Path,
+    wait_s: float,
+    on_step: OnStep = lambda step: None,
+    now: Callable[[], float] = time.time,
+) -> Loaded:
+    """Append the hits that wait in the hot log to both tables, and recount dirty days.
 
-    Hits posted during the load are left for the next one.
+    The hits stay in the hot log for `retention.AS_OF_S`, but do not wait any more. Hits posted during the load are left
+    for the next one. `now` returns the time in seconds since 1970.
 
     Raises:
         LakeBusy: another process had the lake's lock for `wait_s` seconds; or see `recount.retry_commit`.
@@ -30,6 +39,6 @@ def load(hot: sqlite3.Connection, root: Path, wait_s: float, on_step: OnStep = l
         DataIncomplete: the lake lacks what was stored in it: see `durability.require_commits`.
     """
     with durable_writes(hot, root, wait_s):
-        loaded = catch_up(hot, root, on_step)
+        loaded = catch_up(hot, root, on_step, now)
         recount.recount_dirty(hot, root)
         return loaded

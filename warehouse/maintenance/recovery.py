@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from warehouse import daily_count
 from warehouse.control import database as control
-from warehouse.hotlog import batches, dirty_days, schema_steps
+from warehouse.hotlog import batches, dirty_days, loads, schema_steps
 from warehouse.integrity import completeness, durability
 from warehouse.lake import delta_table, registry
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE
@@ -147,6 +147,7 @@ def accept_hot_log(
     unloaded = _unloaded(hot, root, database, offsets["hits"])
     with transaction(hot):
         batches.continue_above(hot, max(offsets.values()))
+        loads.revoke_moments(hot)
         if unloaded.num_rows:
             batches.append(hot, unloaded, now.timestamp())
 
@@ -156,7 +157,7 @@ def _unloaded(hot: sqlite3.Connection, root: Path, database: duckdb.DuckDBPyConn
 
     They were accepted after an older copy of the hot log had been restored. Rows in staged files are left out.
     """
-    rows = [batch.rows for batch in batches.above(hot, 0) if batch.id <= offset]
+    rows = [batch.rows for batch in batches.waiting(hot) if batch.id <= offset]
     with database.cursor() as cursor:
         cursor.register("waiting", pa.Table.from_batches(rows, HOT))
         unloaded = cursor.sql(_UNLOADED.format(hits=_source(root, HITS_TABLE))).to_arrow_table()

@@ -3,6 +3,7 @@
 - `engine`: DuckDB over the lake's files: one in-process database, and a cursor for each query.
 - `hot_rows`: Hot rows in the memory of a reader.
 - `moment`: Moments: which commit of `hits` and which hot batches a report was computed from.
+- `past_hits`: Older versions of `hits` and the hot rows that they lacked.
 - `hits_snapshot`: Snapshots of `hits` for reports, the newest or those of a moment.
 - `snapshot`: Consistent snapshots of both tables and the hot rows.
 - `time_range`: Time ranges, and their split into whole UTC days and partial days.

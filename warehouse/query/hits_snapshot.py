@@ -2,24 +2,29 @@
 
 A snapshot is exact because of its order, as in `warehouse.query.snapshot`: first the hot rows in one read transaction,
 then the newest version of the table. Batches up to the table's offset are then left out.
+
+The snapshot of an older moment has the same rows as the first snapshot of that moment, in any process, after any loads
+and compactions: `warehouse.query.past_hits`.
 """
 
+import copy
 import threading
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from warehouse.errors import HotLogBehind
-from warehouse.hotlog import batches, synced
+from warehouse.hotlog import batches, loads, synced
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness, durability
 from warehouse.lake import delta_log, delta_table
 from warehouse.lake.delta_table import HITS_TABLE, State
 from warehouse.query.hot_rows import HotRows
 from warehouse.query.moment import Moment
+from warehouse.query.past_hits import PastHits, PastReader, require_files
 
 HOT_COLUMNS = (
     "project_id",
@@ -79,39 +84,65 @@ class HitsReader:
         self._hot = batches.connect(hot)
         self._node = batches.node_id(self._hot)
         self._state: State | None = None
-        self._hot_rows = HotRows(self._hot, HOT_COLUMNS)
+        self._is_broken = False  # whether the last refresh failed
+        self._hot_rows = HotRows(HOT_COLUMNS)
+        self._past = PastReader(hot, root, HOT_COLUMNS)
 
     def take(self, as_of: Moment | None = None) -> HitsSnapshot:
         """Return the newest snapshot, which has each hit acknowledged before the call, once; or that of `as_of`.
 
         Raises:
             DataIncomplete: see `durability.require_commits`; or the hot log has become older than the lake.
+            MomentExpired, InvalidMoment: see `Moment.require_readable`; or rows of the moment were removed.
         """
         with self._lock:
-            taken_us = int(self._now() * 1_000_000)  # before the reads: the moment is not older than this time
-            known = synced.recorded(self._hot).get(HITS_TABLE.name)  # before the table: its version only rises
-            self._hot_rows.read()
-            state = self._refresh(known)
-            self._require_newest(state.offset)
-            self._hot_rows.drop_through(state.offset)
-            last_id = self._hot_rows.last_id
-            files, staged = self._hot_rows.staged_files(HITS_TABLE, delta_log.folder(self._table), state.offset)
-            return HitsSnapshot(
-                Moment(state.version, last_id, staged, taken_us),
-                (*state.files, *files),
-                self._hot_rows.rows(state.offset),
-            )
+            newest, state = self._read()
+            if as_of is not None:
+                as_of.require_readable(newest)
+            if as_of is None or as_of.version == newest.version:
+                return self._snapshot(as_of or newest, PastHits(state, self._hot_rows))
+        snapshot = self._snapshot(as_of, self._past.read(as_of))
+        require_files(as_of, snapshot.files, state.files)
+        return snapshot
 
     def close(self) -> None:
+        self._past.close()
         self._hot.close()
 
+    def _read(self) -> tuple[Moment, State]:
+        """Return the newest moment and the table at its version. `_hot_rows` then has the rows that the table lacks."""
+        taken_us = int(self._now() * 1_000_000)  # all that follows is read after this time
+        generation = loads.generation(self._hot)
+        known = synced.recorded(self._hot).get(HITS_TABLE.name)  # before the table: its version only rises
+        before, hot_rows_before = self._state, copy.copy(self._hot_rows)
+        self._hot_rows.read_waiting(self._hot)
+        state = self._refresh(known)
+        self._require_newest(state.offset)
+        if before is not None and before.version != state.version:
+            self._past.remember(generation, PastHits(before, hot_rows_before))
+        self._hot_rows.drop_through(state.offset)
+        return Moment(state.version, self._hot_rows.last_id, 0, taken_us, generation), state
+
+    def _snapshot(self, moment: Moment, hits: PastHits) -> HitsSnapshot:
+        offset, folder = hits.state.offset, delta_log.folder(self._table)
+        files, staged = hits.hot_rows.staged_files(HITS_TABLE, folder, offset, moment.last_id)
+        return HitsSnapshot(
+            replace(moment, staged=staged),
+            (*hits.state.files, *files),
+            hits.hot_rows.rows(offset, moment.last_id),
+        )
+
     def _refresh(self, known: Synced | None) -> State:
+        if self._is_broken:  # delta-rs reads a broken commit as one without changes, and never reads it again
+            self._table = delta_table.open_table(self._root, HITS_TABLE)
+        self._is_broken = True
         delta_table.refresh(self._table)
         if self._state is None or self._state.version != self._table.version():
             durability.require_commits(self._hot, self._root)
             self._state = delta_table.state(self._table, HITS_TABLE, self._node)
         actual = Synced(self._state.version, self._state.offset)
         durability.require_synced(self._root / HITS_TABLE.name, actual, known)
+        self._is_broken = False
         return self._state
 
     def _require_newest(self, offset: int) -> None:

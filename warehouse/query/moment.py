@@ -8,7 +8,8 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from warehouse.errors import InvalidMoment
+from warehouse.errors import InvalidMoment, MomentExpired
+from warehouse.hotlog.retention import AS_OF_S
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -22,7 +23,7 @@ class Moment:
 
     `staged` is the last of these batches whose rows are in staged files, 0 without any; it follows from the other
     fields and is not in the text. `taken_us` is in microseconds since 1970. `generation` is the number of times that
-    rows of older moments were erased.
+    rows were erased, which revoked all earlier moments.
     """
 
     version: int
@@ -51,6 +52,22 @@ class Moment:
         if moment is None or str(moment) != text:
             raise InvalidMoment("it is not a moment, such as 2026-09-01T12:00:00.123456Z_41_1077")
         return moment
+
+    def require_readable(self, newest: "Moment") -> None:
+        """Check that the moment is not older than AS_OF_S and not later than the newest one.
+
+        Raises:
+            MomentExpired: the moment is too old, or rows were erased since.
+            InvalidMoment: the moment has not been reached. The clock may have been set back by less than AS_OF_S.
+        """
+        age_us = newest.taken_us - self.taken_us
+        if age_us > AS_OF_S * 1_000_000:
+            raise MomentExpired(f"the moment {self} is more than {AS_OF_S // 60} minutes old")
+        if self.generation < newest.generation:
+            raise MomentExpired(f"rows were erased after the moment {self}")
+        is_ahead = self.version > newest.version or self.last_id > newest.last_id
+        if is_ahead or self.generation > newest.generation or age_us < -AS_OF_S * 1_000_000:
+            raise InvalidMoment(f"the moment {self} has not been reached")
 
     @classmethod
     def _from_parts(cls, time: str, version: str, last_id: str, generation: str | None) -> "Moment":

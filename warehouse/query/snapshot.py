@@ -71,7 +71,7 @@ class SnapshotReader:
         self._hot = batches.connect(hot)
         self._node = batches.node_id(self._hot)
         self._states: dict[str, delta_table.State] = {}
-        self._hot_rows = HotRows(self._hot, columns)
+        self._hot_rows = HotRows(columns)
 
     def take(self) -> Snapshot:
         """Return a snapshot that has each hit acknowledged before the call, once.
@@ -107,7 +107,7 @@ class SnapshotReader:
         dirty = dirty_days.read_dirty(self._hot)
         while True:
             recorded = synced.recorded(self._hot)  # before the tables: their versions only rise
-            self._hot_rows.read()
+            self._hot_rows.read_waiting(self._hot)
             hits, daily_views = (self._refresh(spec, recorded.get(spec.name)) for spec in delta_table.TABLES)
             before, dirty = dirty, dirty_days.read_dirty(self._hot)
             if dirty == before:

@@ -203,7 +203,7 @@ def test_batch_ids_rise_across_deletions_and_reopening(file: Path) -> None:
     for _ in range(3):
         posted(file, post(page_view()))
         with closing(batches.connect(file)) as connection:
-            batches.delete_through(connection, batches.last_id(connection), {})
+            batches.delete_through(connection, batches.last_id(connection))
     posted(file, post(page_view()))
     assert batch_ids(file) == [4]
 
@@ -390,7 +390,7 @@ def test_post_is_accepted_again_after_the_backlog_is_loaded(file: Path) -> None:
     async def body(log: HotLog) -> Receipt:
         await log.post(post(*[page_view()] * 10))
         with closing(batches.connect(file)) as connection:
-            batches.delete_through(connection, batches.last_id(connection), {})
+            batches.delete_through(connection, batches.last_id(connection))
         return await until_accepted(log, post(page_view()))
 
     assert on_a_loop(file, body, backlog_rows_max=10) == accepted(1)

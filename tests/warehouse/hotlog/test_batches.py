@@ -11,7 +11,6 @@ import pytest
 from tests.warehouse.site import view
 from warehouse.errors import BatchDamaged
 from warehouse.hotlog import batches, wal
-from warehouse.hotlog.synced import Synced, recorded
 from warehouse.schema import HOT
 from warehouse.transaction import BUSY_TIMEOUT_S, transaction
 
@@ -59,7 +58,7 @@ def test_batches_above_an_offset_have_the_rows_that_were_appended(hot: sqlite3.C
 def test_id_of_a_deleted_batch_is_not_reused(hot: sqlite3.Connection) -> None:
     append(hot, "/a")
     append(hot, "/b")
-    batches.delete_through(hot, 2, {})
+    batches.delete_through(hot, 2)
     append(hot, "/c")
     assert (ids(hot), batches.last_id(hot), batches.deleted_through(hot)) == ([3], 3, 2)
 
@@ -113,19 +112,12 @@ def test_backlog_counts_rows_and_has_the_age_of_the_oldest_batch(hot: sqlite3.Co
     assert backlog.age_s(9) == float("inf"), "the clock was set back"
 
 
-def test_deletion_records_how_far_the_tables_are_synced(hot: sqlite3.Connection) -> None:
-    append(hot, "/a")
-    batches.delete_through(hot, 1, {"hits": Synced(4, 1)})
-    batches.delete_through(hot, 1, {"hits": Synced(5, 1)})
-    assert recorded(hot) == {"hits": Synced(5, 1)}
-
-
 def test_deletion_of_20_mb_of_batches_grows_the_wal_to_less_than_8_mb(hot: sqlite3.Connection, tmp_path: Path) -> None:
     for rows in (1, 5_000):
         hot.execute("INSERT INTO batches (rows, committed_s, message) VALUES (?, 0, zeroblob(3000000))", (rows,))
     hot.executemany("INSERT INTO batches (rows, committed_s, message) VALUES (1, 0, zeroblob(?))", 7_000 * [(2_000,)])
     wal.empty(hot)
     last = batches.last_id(hot)
-    batches.delete_through(hot, last - 1, {})
+    batches.delete_through(hot, last - 1)
     assert [id for (id,) in hot.execute("SELECT id FROM batches")] == [last]
     assert (tmp_path / "hot.sqlite-wal").stat().st_size < 8_000_000

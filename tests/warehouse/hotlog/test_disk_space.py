@@ -42,7 +42,7 @@ def test_two_copies_of_the_waiting_batches_and_the_margin_must_fit(
 
 
 def test_deleted_batches_need_no_space(hot: sqlite3.Connection) -> None:
-    batches.delete_through(hot, 2, {})
+    batches.delete_through(hot, 2)
     assert disk_space.shortage(hot, MARGIN) is None
     assert disk_space.shortage(hot, MARGIN - 1) is not None
 

@@ -23,11 +23,12 @@ ADVICE = "Restore the whole data folder from one backup"
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterable[Site]:
-    """Yield a data folder after three loads of one row."""
+    """Yield a data folder after three loads of one row, whose batches are deleted."""
     opened = Site(tmp_path / "data")
     for row in some_rows(0, 3):
         opened.post(row)
         opened.load()
+    opened.expire()
     yield opened
     opened.close()
 
@@ -163,6 +164,32 @@ def test_older_lake_is_used_once_its_loss_is_accepted(site: Site) -> None:
     assert site.faults() == []
 
 
+def test_batches_that_the_hot_log_still_has_are_loaded_again_after_a_loss_is_accepted(site: Site) -> None:
+    site.post(some_rows(3, 1)[0])
+    site.load()
+    for spec in delta_table.TABLES:
+        commit(site, 4, spec.name).unlink()
+    durability.accept_losses(site.hot, site.root, 0)
+    assert site.waiting() == 1
+    assert site.load() == Loaded(rows=1, commits=2)
+    assert site.event_ids() == ids(4)
+    assert site.daily_views() == Counter(map(key, some_rows(0, 4)))
+    assert (site.waiting(), site.faults()) == (0, [])
+
+
+def test_retained_batch_whose_staged_files_are_lost_is_not_loaded_again(site: Site) -> None:
+    site.post(some_rows(3, 1)[0])
+    site.stage(some_rows(4, 1))
+    site.post(some_rows(5, 1)[0])
+    site.load()
+    shutil.rmtree(site.root)
+    site.root.mkdir()
+    durability.accept_losses(site.hot, site.root, 0)
+    assert site.load() == Loaded(rows=1, commits=2)
+    assert site.event_ids() == ["event-000005"]
+    assert site.faults() == []
+
+
 @pytest.mark.parametrize("damage", [remove, empty], ids=["missing", "empty"])
 def test_accepted_damage_drops_the_damaged_commit_and_all_later_ones(
     site: Site, damage: Callable[[Path], object]
@@ -221,7 +248,7 @@ def test_broken_commit_that_was_never_acknowledged_is_set_aside_and_loaded_again
     site: Site, damage: Callable[[Path], object], caplog: pytest.LogCaptureFixture
 ) -> None:
     site.post(some_rows(3, 1)[0])
-    die_at(site, LOAD, "before delete")
+    die_at(site, LOAD, "before mark")
     for spec in delta_table.TABLES:
         damage(commit(site, 4, spec.name))
     durability.prepare(site.hot, site.root)
@@ -235,7 +262,7 @@ def test_broken_commit_that_was_never_acknowledged_is_set_aside_and_loaded_again
 
 def test_reader_with_an_open_commit_that_is_set_aside_counts_its_rows_once(site: Site) -> None:
     site.post(some_rows(3, 1)[0])
-    die_at(site, LOAD, "before delete")
+    die_at(site, LOAD, "before mark")
     for spec in delta_table.TABLES:
         empty(commit(site, 4, spec.name))
     reader = SnapshotReader(site.hot_log, site.root)

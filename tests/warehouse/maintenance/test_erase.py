@@ -12,10 +12,11 @@ import pytest
 
 from tests.warehouse.site import DAY, NOON, Site, die_at, key, view
 from warehouse.errors import LakeBusy
-from warehouse.hotlog import batches, dirty_days
+from warehouse.hotlog import batches, dirty_days, wal
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
 from warehouse.maintenance import compact, erase
+from warehouse.query.hits_snapshot import HitsReader
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.transaction import BUSY_TIMEOUT_S
 
@@ -94,15 +95,21 @@ def test_no_file_has_a_row_of_a_deleted_project_after_the_grace_period(site: Sit
     assert site.faults() == []
 
 
+def vacuum_after_retention(site: Site) -> None:
+    site.load()
+    site.expire()
+    compact.vacuum(site.hot, site.root, 0)
+
+
 ERASURES: dict[str, Callable[[Site], object]] = {
     "project": lambda site: erase_project(site, "goes"),
     "days": lambda site: erase_before(site, 10),
-    "vacuum": lambda site: compact.vacuum(site.hot, site.root, 0),
+    "vacuum": vacuum_after_retention,
 }
 
 
 @pytest.mark.parametrize("erasure", ERASURES)
-def test_hot_log_of_a_running_service_has_no_bytes_of_erased_or_loaded_rows(site: Site, erasure: str) -> None:
+def test_hot_log_of_a_running_service_has_no_bytes_of_erased_or_expired_rows(site: Site, erasure: str) -> None:
     """SQLite empties the WAL by itself only when the last connection is closed."""
     files = [site.hot_log, site.hot_log.with_name(f"{site.hot_log.name}-wal")]
     with closing(SnapshotReader(site.hot_log, site.root)) as service:
@@ -112,6 +119,27 @@ def test_hot_log_of_a_running_service_has_no_bytes_of_erased_or_loaded_rows(site
         ERASURES[erasure](site)
         assert site.waiting() == 0
         assert not any(SECRET.encode() in file.read_bytes() for file in files)
+
+
+@pytest.mark.parametrize("erasure", ["project", "days"])
+def test_erasure_deletes_loaded_batches_that_the_hot_log_retains(site: Site, erasure: str) -> None:
+    site.post(view(SECRET, ts=NOON - 20 * DAY, project_id="goes"), view("/other", ts=NOON))
+    site.load()
+    wal.empty(site.hot)
+    assert SECRET.encode() in site.hot_log.read_bytes()
+    ERASURES[erasure](site)
+    for file in (site.hot_log, site.hot_log.with_name(f"{site.hot_log.name}-wal")):
+        assert SECRET.encode() not in file.read_bytes()
+        assert b"/other" not in file.read_bytes()
+
+
+def test_erasure_of_days_that_have_no_rows_leaves_loaded_batches_and_moments(site: Site) -> None:
+    with closing(HitsReader(site.hot_log, site.root)) as reader:
+        site.load()
+        moment = reader.take().moment
+        assert erase_before(site, 1_000) == 0
+        assert reader.take(moment).moment == moment
+    assert batches.deleted_through(site.hot) == 0
 
 
 def test_open_read_transaction_delays_no_erasure_and_no_post(site: Site) -> None:

@@ -92,7 +92,7 @@ def test_load_after_a_kill_between_two_commits_continues_after_the_first(site: S
 def test_batch_stays_in_the_hot_log_until_both_tables_have_it(site: Site) -> None:
     rows = post_more_than_a_commit_takes(site)
     die_at(site, "before commit of daily_views")
-    die_at(site, "after delete")
+    die_at(site, "after mark")
     assert site.state(delta_table.HITS_TABLE).offset == catch_up.COMMIT_BATCHES_MAX + 1
     assert site.state(delta_table.DAILY_VIEWS_TABLE).offset == catch_up.COMMIT_BATCHES_MAX
     assert site.waiting() == 1
@@ -193,6 +193,7 @@ def test_new_lake_beside_an_old_hot_log_is_loaded_after_the_loss_is_accepted(sit
     site.post(view(event_id="a"))
     site.post(view(event_id="b"))
     site.load()
+    site.expire()
     shutil.rmtree(site.root)
     site.root.mkdir()
     delta_table.create(site.root)

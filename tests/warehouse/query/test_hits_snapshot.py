@@ -5,20 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.warehouse.query.moments import Clock, hits, paths, post
 from tests.warehouse.site import Site, some_rows, view
-from warehouse.errors import BatchDamaged
-from warehouse.query import engine
-from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsReader, HitsSnapshot
-
-NOW_S = 1_788_264_000
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s: float = NOW_S
-
-    def __call__(self) -> float:
-        return self.now_s
+from warehouse.errors import BatchDamaged, DataIncomplete
+from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsReader
 
 
 @pytest.fixture
@@ -29,32 +19,10 @@ def site(tmp_path: Path) -> Iterable[Site]:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def reader(site: Site, clock: Clock) -> Iterable[HitsReader]:
-    reader = HitsReader(site.hot_log, site.root, clock)
+def reader(site: Site) -> Iterable[HitsReader]:
+    reader = HitsReader(site.hot_log, site.root, Clock())
     yield reader
     reader.close()
-
-
-def hits(site: Site, snapshot: HitsSnapshot) -> list[str]:
-    """Return the paths of all rows, read from the files and the hot rows."""
-    stored = []
-    if snapshot.files:
-        with site.database.cursor() as cursor:
-            stored = cursor.execute(f"SELECT path FROM {engine.parquet(snapshot.files)}").fetchall()
-    return sorted([path for (path,) in stored] + snapshot.hot["path"].to_pylist())
-
-
-def paths(*numbers: int) -> list[str]:
-    return [f"/{number}" for number in numbers]
-
-
-def post(site: Site, *numbers: int) -> None:
-    site.post(*(view(path) for path in paths(*numbers)))
 
 
 def test_hot_rows_have_the_report_columns_and_their_batch_in_order(site: Site, reader: HitsReader) -> None:
@@ -141,3 +109,16 @@ def test_rows_of_another_node_are_counted_once(site: Site, reader: HitsReader, t
     snapshot = reader.take()
     assert (len(hits(site, snapshot)), snapshot.hot.num_rows) == (7, 3)
     other.close()
+
+
+def test_commit_that_was_empty_when_it_was_read_first_is_read_again(site: Site, reader: HitsReader) -> None:
+    post(site, 1)
+    reader.take()
+    site.load()
+    commit = site.root / "hits" / "_delta_log" / f"{1:020}.json"
+    content = commit.read_bytes()
+    commit.write_bytes(b"")
+    with pytest.raises(DataIncomplete):
+        reader.take()
+    commit.write_bytes(content)
+    assert hits(site, reader.take()) == paths(1)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.warehouse.site import view
-from warehouse.hotlog import batches
+from warehouse.hotlog import batches, retention
 from warehouse.query import hot_rows
 from warehouse.query.hot_rows import HotRows
 from warehouse.schema import HOT
@@ -36,15 +36,16 @@ SIZES = st.lists(st.integers(0, 9), max_size=6)
 def test_rows_are_those_of_the_batches_between_two_ids(rounds: list[tuple[list[int], int, int]]) -> None:
     """Post batches, read them, and drop some, in each round; the model is a list of batch ids."""
     with TemporaryDirectory() as folder, closing(batches.connect(Path(folder) / "hot.sqlite")) as hot:
-        rows, model, dropped = HotRows(hot, ["path"]), list[int](), 0
+        rows, model, dropped = HotRows(["path"]), list[int](), 0
         for sizes, drop, last_id in rounds:
             first = batches.last_id(hot) + 1
             for number, size in enumerate(sizes, first):
                 post(hot, size)
                 model += [number] * size
-            assert (rows.read(), rows.last_id) == (len(sizes), first + len(sizes) - 1)
-            dropped = max(dropped, drop)
-            rows.drop_through(drop)
+            rows.read_through(hot, 10_000)
+            assert (rows.complete_above, rows.last_id) == (dropped, first + len(sizes) - 1)
+            dropped = max(dropped, min(drop, rows.last_id))
+            rows.drop_through(dropped)
             expected = [id for id in model if dropped < id <= last_id]
             assert rows.rows(dropped, last_id)["batch_id"].to_pylist() == expected
 
@@ -52,15 +53,35 @@ def test_rows_are_those_of_the_batches_between_two_ids(rounds: list[tuple[list[i
 def test_read_ends_at_the_last_id(hot: sqlite3.Connection) -> None:
     for _ in range(5):
         post(hot, 2)
-    rows = HotRows(hot, ["path"], first_id=1)
-    assert (rows.read(3), rows.last_id, rows.rows(0)["batch_id"].to_pylist()) == (2, 3, [2, 2, 3, 3])
+    rows = HotRows(["path"], offset=1)
+    rows.read_through(hot, 3)
+    assert (rows.last_id, rows.rows(0)["batch_id"].to_pylist()) == (3, [2, 2, 3, 3])
+
+
+def test_gap_in_the_batches_is_recorded(hot: sqlite3.Connection) -> None:
+    for _ in range(5):
+        post(hot, 1)
+    rows = HotRows(["path"])
+    rows.read_through(hot, 2)
+    hot.execute("DELETE FROM batches WHERE id = 3")
+    rows.read_waiting(hot)
+    assert (rows.complete_above, rows.last_id, rows.rows(0)["batch_id"].to_pylist()) == (3, 5, [1, 2, 4, 5])
+
+
+def test_loaded_batches_are_not_read_as_waiting_ones(hot: sqlite3.Connection) -> None:
+    for _ in range(3):
+        post(hot, 1)
+    retention.mark_loaded(hot, 2, {}, 0)
+    rows = HotRows(["path"])
+    rows.read_waiting(hot)
+    assert (rows.complete_above, rows.last_id, rows.rows(0)["batch_id"].to_pylist()) == (2, 3, [3])
 
 
 def test_rows_are_copied_out_of_their_messages(hot: sqlite3.Connection) -> None:
     post(hot, 1000)
-    rows = HotRows(hot, ["path"])
+    rows = HotRows(["path"])
     before = pa.total_allocated_bytes()
-    rows.read()
+    rows.read_waiting(hot)
     assert 0 < pa.total_allocated_bytes() - before < 20_000  # a message of 1,000 rows has 130 kB
 
 
@@ -69,11 +90,11 @@ def test_rows_of_many_small_batches_are_in_few_chunks(
     hot: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, pieces_max: int
 ) -> None:
     monkeypatch.setattr(hot_rows, "PIECES_MAX", pieces_max)
-    rows = HotRows(hot, ["path"])
+    rows = HotRows(["path"])
     for number in range(100):
         post(hot, 1)
         if number % 3:
-            rows.read()
-    rows.read()
+            rows.read_waiting(hot)
+    rows.read_waiting(hot)
     assert rows.rows(0)["batch_id"].to_pylist() == list(range(1, 101))
     assert rows.rows(0)["batch_id"].num_chunks <= 7

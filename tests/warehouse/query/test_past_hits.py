@@ -1,0 +1,286 @@
+"""The snapshot of an older moment has exactly the rows of that moment, or it is refused."""
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.warehouse.query.moments import NOW_S, Clock, hits, paths, post
+from tests.warehouse.site import NOON, Site, view
+from warehouse.errors import DataIncomplete, InvalidMoment, MomentExpired
+from warehouse.hotlog import retention
+from warehouse.integrity import durability
+from warehouse.maintenance import compact, erase
+from warehouse.query.hits_snapshot import HitsReader
+from warehouse.query.moment import Moment
+from warehouse.query.past_hits import ROWS_MAX
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterable[Site]:
+    """Yield a data folder with loaded, staged and hot rows."""
+    site = Site(tmp_path / "data")
+    post(site, 1, 2)
+    site.load()
+    post(site, 3)
+    site.stage([view("/4")])
+    post(site, 5)
+    yield site
+    site.close()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def reader(site: Site, clock: Clock) -> Iterable[HitsReader]:
+    reader = HitsReader(site.hot_log, site.root, clock)
+    yield reader
+    reader.close()
+
+
+FIVE = paths(1, 2, 3, 4, 5)
+
+
+def new_process(site: Site, clock: Clock) -> "closing[HitsReader]":
+    """Return a reader that has nothing in memory, as that of another process or after a restart."""
+    return closing(HitsReader(site.hot_log, site.root, clock))
+
+
+def compact_and_vacuum(site: Site) -> None:
+    site.compact()
+    compact.vacuum(site.hot, site.root, 0)
+
+
+def compact_and_vacuum_later(site: Site) -> None:
+    """Compact and vacuum as if the time for which removed files stay on the disk had passed."""
+    site.compact()
+    site.age()
+    compact.vacuum(site.hot, site.root, 0)
+
+
+def post_and_load(site: Site) -> None:
+    post(site, 6)
+    site.load()
+
+
+def post_and_stage(site: Site) -> None:
+    post(site, 6)
+    site.stage([view("/7")])
+
+
+CHANGES: dict[str, Callable[[Site], object]] = {
+    "nothing": lambda site: None,
+    "post": post_and_stage,
+    "load": lambda site: site.load(),
+    "load of later hits": post_and_load,
+    "two loads": lambda site: (site.load(), post_and_load(site)),
+    "compaction and vacuum": lambda site: (post_and_load(site), compact_and_vacuum(site)),
+}
+"""Changes after which a moment is read exactly."""
+
+
+@pytest.mark.parametrize("is_same_process", [True, False], ids=["same process", "other process"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_moment_has_its_rows_after_any_change(
+    site: Site, reader: HitsReader, clock: Clock, change: str, is_same_process: bool
+) -> None:
+    first = reader.take()
+    assert hits(site, first) == FIVE
+    CHANGES[change](site)
+    clock.now_s += retention.AS_OF_S
+    moment = Moment.parse(str(first.moment))
+    with new_process(site, clock) as other:
+        for _ in range(2):
+            again = (reader if is_same_process else other).take(moment)
+            assert hits(site, again) == FIVE
+            assert str(again.moment) == str(first.moment)
+            assert again.moment.staged == first.moment.staged == 3
+            assert (again.files_key, again.hot) == (first.files_key, first.hot)
+
+
+def test_each_of_many_moments_has_its_rows_after_all_changes(site: Site, reader: HitsReader, clock: Clock) -> None:
+    moments = []
+    for number in range(6, 26):
+        post(site, number)
+        moments.append((reader.take().moment, sorted([*FIVE, *paths(*range(6, number + 1))])))
+        if number % 4 == 0:
+            site.load()
+        if number % 10 == 0:
+            site.compact()
+    with new_process(site, clock) as other:
+        for moment, expected in moments[::-1]:
+            assert hits(site, reader.take(moment)) == hits(site, other.take(moment)) == expected
+
+
+def test_reader_that_has_missed_a_load_reads_the_moments_of_another_process(
+    site: Site, reader: HitsReader, clock: Clock
+) -> None:
+    """The reader has read batches before and after the loaded ones, and lacks those in between."""
+    reader.take()
+    with new_process(site, clock) as other:
+        post(site, 6)
+        moment = other.take().moment
+        site.load()
+        post(site, 7)
+        assert hits(site, reader.take()) == [*FIVE, *paths(6, 7)]
+        assert hits(site, reader.take(moment)) == [*FIVE, *paths(6)]
+
+
+def test_reader_whose_refresh_failed_after_a_load_does_not_lose_rows_of_a_moment(
+    site: Site, reader: HitsReader, clock: Clock
+) -> None:
+    reader.take()
+    with new_process(site, clock) as other:
+        post(site, 6)
+        moment = other.take().moment
+        site.load()
+        post(site, 7)
+        site.hot.execute("UPDATE synced_tables SET version = version + 1")
+        with pytest.raises(DataIncomplete):
+            reader.take()
+        site.hot.execute("UPDATE synced_tables SET version = version - 1")
+        assert hits(site, reader.take()) == [*FIVE, *paths(6, 7)]
+        assert hits(site, reader.take(moment)) == [*FIVE, *paths(6)]
+
+
+def expire(site: Site) -> None:
+    site.load()
+    site.expire()
+
+
+def delete_beyond_the_limit(site: Site) -> None:
+    site.load()
+    retention.delete_due(site.hot, 0, bytes_max=1)
+
+
+def erase_project(site: Site) -> None:
+    erase.erase_project(site.hot, site.root, site.database, "other", 0)
+
+
+def erase_days(site: Site) -> None:
+    site.post(view("/old", ts=NOON - timedelta(days=90)))
+    erase.erase_before(site.hot, site.root, date(2026, 9, 15), 30, 0)
+
+
+def accept_a_loss(site: Site) -> None:
+    site.load()
+    durability.accept_losses(site.hot, site.root, 0)
+
+
+def remove_a_batch(site: Site) -> None:
+    site.load()
+    site.hot.execute("DELETE FROM batches WHERE id = 3")
+
+
+def damage_a_batch(site: Site) -> None:
+    site.load()
+    site.hot.execute("UPDATE batches SET message = x'00' WHERE id = 2")
+
+
+def remove_the_log(site: Site) -> None:
+    site.load()
+    compact_and_vacuum_later(site)
+    site.load()
+
+
+REMOVALS: dict[str, Callable[[Site], object]] = {
+    "retention is over": expire,
+    "retained batches are too large": delete_beyond_the_limit,
+    "another project is erased": erase_project,
+    "old days are erased": erase_days,
+    "a loss is accepted": accept_a_loss,
+    "one batch is missing": remove_a_batch,
+    "one batch is damaged": damage_a_batch,
+    "files and log are vacuumed": remove_the_log,
+}
+"""Changes after which the rows of a moment can no longer be read, at least not all of them."""
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_moment_whose_rows_are_gone_is_refused_in_a_new_process(
+    site: Site, reader: HitsReader, clock: Clock, removal: str
+) -> None:
+    moment = reader.take().moment
+    REMOVALS[removal](site)
+    with new_process(site, clock) as other:
+        for _ in range(2):
+            with pytest.raises(MomentExpired):
+                other.take(moment)
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_moment_whose_rows_are_gone_is_complete_or_refused_in_the_same_process(
+    site: Site, reader: HitsReader, removal: str
+) -> None:
+    moment = reader.take().moment
+    REMOVALS[removal](site)
+    is_revoked = "erased" in removal or removal in {"a loss is accepted", "files and log are vacuumed"}
+    for _ in range(2):
+        if is_revoked:
+            with pytest.raises(MomentExpired):
+                reader.take(moment)
+        else:  # the reader has the rows in memory
+            assert hits(site, reader.take(moment)) == FIVE
+
+
+@pytest.mark.parametrize("is_same_process", [True, False], ids=["same process", "other process"])
+def test_moment_is_refused_once_it_is_too_old(
+    site: Site, reader: HitsReader, clock: Clock, is_same_process: bool
+) -> None:
+    moment = reader.take().moment
+    site.load()
+    clock.now_s += retention.AS_OF_S + 1
+    with (
+        new_process(site, clock) as other,
+        pytest.raises(MomentExpired, match=r"^the moment 2026-09-01T12:00:00.000000Z_1_4 is more than 10 minutes old"),
+    ):
+        (reader if is_same_process else other).take(moment)
+
+
+def test_moment_is_read_after_the_clock_was_set_back_a_little(site: Site, reader: HitsReader, clock: Clock) -> None:
+    moment = reader.take().moment
+    clock.now_s -= 60
+    site.load()
+    assert hits(site, reader.take(moment)) == FIVE
+
+
+@pytest.mark.parametrize(
+    "future",
+    [
+        {"version": 2},
+        {"last_id": 5},
+        {"generation": 1},
+        {"taken_us": (NOW_S + retention.AS_OF_S + 1) * 1_000_000},
+    ],
+    ids=lambda future: next(iter(future)),
+)
+def test_moment_that_has_not_been_reached_is_invalid(site: Site, reader: HitsReader, future: dict[str, int]) -> None:
+    numbers = {"version": 1, "last_id": 4, "staged": 0, "taken_us": NOW_S * 1_000_000, **future}
+    with pytest.raises(InvalidMoment, match="has not been reached"):
+        reader.take(Moment(**numbers))
+
+
+def test_rows_are_deleted_while_a_moment_is_read(site: Site, reader: HitsReader, clock: Clock) -> None:
+    moment = reader.take().moment
+    site.load()
+    with new_process(site, clock) as other:
+        # SQLite calls the trace callback when a statement begins, before it reads a row.
+        other._past._hot.set_trace_callback(lambda statement: site.expire())
+        with pytest.raises(MomentExpired):
+            other.take(moment)
+
+
+def test_moment_of_more_rows_than_the_cache_has_is_read(site: Site, reader: HitsReader, clock: Clock) -> None:
+    site.post(*[view("/many")] * (ROWS_MAX // 50))
+    batch = site.hot.execute("SELECT rows, committed_s, message, checksum FROM batches WHERE id = 5").fetchone()
+    site.hot.executemany("INSERT INTO batches (rows, committed_s, message, checksum) VALUES (?, ?, ?, ?)", [batch] * 50)
+    moment = reader.take().moment
+    site.load()
+    with new_process(site, clock) as other:
+        for _ in range(2):
+            assert reader.take(moment).hot.num_rows == other.take(moment).hot.num_rows == 2 + ROWS_MAX // 50 * 51

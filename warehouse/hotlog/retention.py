@@ -1,0 +1,52 @@
+"""Retention of loaded batches: for AS_OF_S after the load that added them to the lake.
+
+A moment of a report consists of a version of `hits` and the batches that this version lacked. Both can be read until
+the batches are deleted, however often the lake is loaded and compacted meanwhile.
+"""
+
+import sqlite3
+from collections.abc import Mapping
+
+from warehouse.hotlog import batches, loads, synced
+from warehouse.hotlog.synced import Synced
+from warehouse.transaction import transaction
+
+AS_OF_S = 600
+"""Time for which a moment can be read, and for which a batch stays in the hot log after its load, in seconds."""
+RETAINED_BYTES_MAX = 1024 * 1024 * 1024
+"""Maximum size of the loaded batches in the hot log, in bytes. The oldest are deleted first."""
+FREE_SHARE = 10
+"""The loaded batches take at most one part in FREE_SHARE of the free disk space."""
+
+
+def bytes_max(free_bytes: int) -> int:
+    """Return the maximum size of the loaded batches on a disk with so much free space, both in bytes."""
+    return min(RETAINED_BYTES_MAX, free_bytes // FREE_SHARE)
+
+
+def mark_loaded(connection: sqlite3.Connection, through: int, tables: Mapping[str, Synced], now_s: float) -> None:
+    """Mark the batches up to `through` loaded: all tables have them. Record how far the tables are synced."""
+    before = loads.loaded_through(connection)
+    size = loads.size_bytes(connection, before, through)  # before the transaction, because posts wait for it
+    with transaction(connection):
+        synced.record(connection, tables)
+        if through > before:
+            loads.add(connection, through, now_s, size)
+
+
+def delete_due(connection: sqlite3.Connection, now_s: float, bytes_max: int) -> None:
+    """Delete the batches whose load was AS_OF_S ago, and the oldest loaded ones beyond `bytes_max`."""
+    _delete_through(connection, loads.last_due(connection, now_s, AS_OF_S, bytes_max))
+
+
+def delete_loaded(connection: sqlite3.Connection) -> None:
+    """Delete all loaded batches, and revoke all moments, because rows of theirs are erased."""
+    loads.revoke_moments(connection)
+    _delete_through(connection, loads.loaded_through(connection))
+
+
+def _delete_through(connection: sqlite3.Connection, id: int) -> None:
+    if id > 0:
+        batches.delete_through(connection, id)
+        with transaction(connection):
+            loads.remove_through(connection, id)
