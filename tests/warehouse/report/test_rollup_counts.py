@@ -112,6 +112,20 @@ def test_partial_days_and_filters_by_path_are_counted_from_hits(
     assert counts(database, files, covered, Scope("site", TimeRange(), Filters("/a")), BREAKDOWNS["agent"]) == {}
 
 
+@pytest.mark.parametrize("grouping", [each for each in GROUPINGS if each.dimension])
+def test_day_that_lost_a_file_is_counted_from_its_other_files(
+    tmp_path: Path, database: duckdb.DuckDBPyConnection, grouping: Grouping
+) -> None:
+    days = [view(ts=NOON + number * DAY) for number in range(4)]
+    remaining = reference.write_hits(tmp_path / "hits", days, "one")
+    lost = reference.write_hits(tmp_path / "hits", days[2:3], "two")
+    write_rollups(tmp_path, database, [*remaining, *lost])
+    covered = coverage.choose(tmp_path, remaining)
+    assert (len(covered.parts[0].days), len(covered.uncovered)) == (3, 1)
+    expected = counts(database, remaining, Coverage((), tuple(remaining)), EVERYTHING, grouping)
+    assert counts(database, remaining, covered, EVERYTHING, grouping) == expected
+
+
 def test_rollups_of_earlier_months_are_read_once(tmp_path: Path, database: duckdb.DuckDBPyConnection) -> None:
     cached = ResultCache(1_000_000)
     august, september = (
