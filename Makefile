@@ -8,6 +8,8 @@ QUICK := $(addprefix tests/,test_rooms.py ingest/hits ingest/formats ingest/clas
 	ingest/classification/test_device.py ingest/classification/test_recall.py agent/jobs/test_job.py \
 	agent/coding_agent/test_output.py warehouse/query/test_time_range.py warehouse/control api/http/test_parameters.py sample_data)
 export UV_LINK_MODE ?= hardlink
+# Cached bytecode saves 0.13 s in each of the thousand processes that the tests start.
+unexport PYTHONDONTWRITEBYTECODE
 # By default uv trusts only its own list of certificate authorities, not one that the machine needs for a mirror or proxy.
 export UV_SYSTEM_CERTS ?= 1
 

@@ -22,6 +22,13 @@ def test_uv_trusts_the_certificates_of_the_system_unless_the_variable_is_set(
     )
 
 
+def test_programs_cache_their_bytecode_whatever_the_environment_has() -> None:
+    command = ["make", "--no-print-directory", '--eval=show: ; @echo "$${PYTHONDONTWRITEBYTECODE-unset}"', "show"]
+    environ = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
+    printed = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True).stdout
+    assert printed == "unset\n"
+
+
 def test_install_makes_the_environment_and_runs_nothing() -> None:
     command = ["make", "--no-print-directory", "--dry-run", "--always-make", "install"]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
