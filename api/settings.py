@@ -56,7 +56,7 @@ class Settings:
     retention_days: int = 0
     """Days until a hit is deleted; 0 for never."""
     jobs_at_once: int = 1
-    """Maximum number of agent jobs that one process works on."""
+    """Maximum number of agent jobs that one worker works on."""
     job_lease_s: int = 15
     """Lease of an agent job, in seconds: after that time without a heartbeat, another worker takes the job."""
     base_url: str = ""
