@@ -48,6 +48,7 @@ def test_program_runs_in_the_work_tree_with_its_user_environment_and_limits(job:
 def test_folder_is_visible_only_if_it_is_chosen(job: Path) -> None:
     program = job.parent / "program"
     program.mkdir()
+    program.chmod(0o777)  # only the sandbox prevents the agent from writing
     (program / "agent").write_text("an agent")
     assert output(sandbox(job), f"ls {program} 2>/dev/null || echo hidden") == ["hidden"]
     script = f"cat {program}/agent; echo; touch {program}/new 2>/dev/null || echo read-only"
