@@ -1,4 +1,4 @@
-"""The thread that loads the hot log into the lake, and compacts and vacuums the lake.
+"""The thread that loads the hot log into the lake, compacts and vacuums the lake, and writes its rollups.
 
 Every process of a service has such a thread. Each thread decides from the stored data whether a task is due, and the
 lock of the lake lets one thread work at a time. Any number of threads may therefore run, and any of them may die.
@@ -9,7 +9,7 @@ import math
 import sqlite3
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from warehouse.hotlog import batches, disk_space, retention
 from warehouse.integrity import durability
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
-from warehouse.maintenance import compact
+from warehouse.maintenance import compact, rollups
 from warehouse.maintenance.erase import erase_before, first_trusted_s
 from warehouse.maintenance.load import is_due, load
 from warehouse.query import engine
@@ -34,10 +34,16 @@ POLL_S = 1.0
 VACUUM_EVERY_S = 3600
 VACUUM_RETRY_S = 60
 """Delay before the retry of a failed vacuum, in seconds."""
+ROLLUPS_EVERY_S = 60
+"""Time between two searches for rollups that are due or unused, in seconds."""
 VACUUM_WAIT_S = 60.0
 LAST_LOAD_WAIT_S = 60.0
 """Timeouts for the lock of the lake, in seconds: of each step of a vacuum, and of the load when the process ends."""
 LOG = logging.getLogger("readership.maintenance")
+
+
+class Stopping(Exception):
+    """The thread must end before it has written a rollup."""
 
 
 class Maintenance:
@@ -49,7 +55,7 @@ class Maintenance:
         # Requests use a second connection: the first one is blocked while the thread waits for a lock.
         self._read_hot = batches.connect(settings.hot_log)
         self._database = engine.connect(settings.run / "spill")
-        self._vacuum_tried_s = -math.inf
+        self._vacuum_tried_s = self._rollups_tried_s = -math.inf
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="maintenance")
         self.fault: str | None = None
@@ -118,7 +124,9 @@ class Maintenance:
         retention.delete_due(self._hot, time.time(), retention.bytes_max(disk_space.free_bytes(root)))
         if self._load_due() and not self._is_load_due():  # loads have priority over compaction
             compact.compact(self._hot, root, self._database, compact.CROWDED_FILES, wait_s=0, between=self._load_due)
-        self.vacuum(datetime.now(UTC))
+        now = datetime.now(UTC)
+        self.vacuum(now)
+        self.write_rollups(now)
 
     def _load_due(self, wait_s: float = 0) -> bool:
         """Load the hot log if that is due; return whether it was."""
@@ -151,6 +159,22 @@ class Maintenance:
                     steps.callback(step, now)
             _last_vacuum(self._settings.lake).touch()
 
+    def write_rollups(self, now: datetime) -> None:
+        """Write the rollups that are due, and remove unused ones, every ROLLUPS_EVERY_S. Loads run in between."""
+        if abs(now.timestamp() - self._rollups_tried_s) < ROLLUPS_EVERY_S:
+            return
+        self._rollups_tried_s = now.timestamp()
+        with suppress(LakeBusy, Stopping):  # another process writes rollups; or the next start continues
+            root = self._settings.lake
+            rollups.write_due(root, self._database, now.date(), wait_s=0, on_step=self._between_queries)
+            rollups.vacuum(root, wait_s=0)
+
+    def _between_queries(self, _: str) -> None:
+        if self._stopping.is_set():
+            raise Stopping
+        with suppress(LakeBusy):
+            self._load_due()
+
     def _compact_closed(self, now: datetime) -> None:
         between = partial(self._load_due, VACUUM_WAIT_S)
         compact.compact(self._hot, self._settings.lake, self._database, 1, VACUUM_WAIT_S, now.date(), between)
@@ -165,6 +189,7 @@ class Maintenance:
         with ExitStack() as steps:
             days = self._settings.retention_days
             if days:
+                steps.callback(rollups.write_stale, root, self._database, VACUUM_WAIT_S)
                 steps.callback(erase_before, self._hot, root, now.date(), days, VACUUM_WAIT_S)
             steps.callback(deduplication.delete_expired, self._hot, now.timestamp())
 

@@ -21,7 +21,7 @@ from ingest.hits.row import classify_user_agents
 from warehouse import clock, doctor
 from warehouse.doctor import Finding
 from warehouse.hotlog import batches
-from warehouse.maintenance import compact
+from warehouse.maintenance import compact, rollups
 from warehouse.maintenance.erase import erase_before, first_trusted_s
 from warehouse.maintenance.load import is_due, load
 from warehouse.maintenance.reclassify import Reclassified, Rules, preview, reclassify
@@ -58,7 +58,7 @@ def flush(settings: Settings) -> None:
 @click.command("compact")
 @click.pass_obj
 def compact_(settings: Settings) -> None:
-    """Merge small files of the lake, and delete unused ones.
+    """Merge small files of the lake, write its rollups, and delete unused files.
 
     Rows are sorted, and partial counts of daily_views are added up. The command may run beside a service.
     """
@@ -66,9 +66,18 @@ def compact_(settings: Settings) -> None:
     with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
         between = partial(_load_due, hot, settings)
         done = compact.compact(hot, settings.lake, database, 1, LOCK_WAIT_S, between=between)
+        today = datetime.fromtimestamp(time.time(), UTC).date()
+        with _progress("rollups") as on_month:
+            written = rollups.write_due(
+                settings.lake, database, today, LOCK_WAIT_S, 0, lambda step: between(), on_month
+            )
         compact.vacuum(hot, settings.lake, LOCK_WAIT_S)
+        rollups.vacuum(settings.lake, LOCK_WAIT_S)
     files = f"{counted(done.files_before, 'file')} into {done.files_after}"
-    show(done, f"{counted(done.partitions, 'partition')} rewritten: {files}")
+    show(
+        {**msgspec.to_builtins(done), "rollups": written.rollups},
+        f"{counted(done.partitions, 'partition')} rewritten: {files}; {counted(written.rollups, 'rollup')} written",
+    )
 
 
 def _load_due(hot: sqlite3.Connection, settings: Settings) -> None:
@@ -83,24 +92,26 @@ def _load_due(hot: sqlite3.Connection, settings: Settings) -> None:
 @click.command("rebuild")
 @click.pass_obj
 def rebuild_(settings: Settings) -> None:
-    """Recompute daily_views from hits.
+    """Recompute daily_views and all rollups from hits.
 
-    Run this command if doctor finds that the two tables differ. The command works month by month, and may run beside a
+    Run this command if doctor finds that they differ from hits. The command works month by month, and may run beside a
     service. After an interruption, run the command again.
     """
     _prepare(settings)
     start_s = time.monotonic()
     with (
-        _progress("months") as on_month,
         closing(batches.connect(settings.hot_log)) as hot,
         closing(engine.connect(settings.run / "spill")) as database,
     ):
-        done = rebuild(hot, settings.lake, database, LOCK_WAIT_S, on_month)
+        with _progress("months") as on_month:
+            done = rebuild(hot, settings.lake, database, LOCK_WAIT_S, on_month)
+        with _progress("rollups") as on_month:
+            written = rollups.rebuild(settings.lake, database, LOCK_WAIT_S, on_month)
     seconds = time.monotonic() - start_s
     show(
-        {**msgspec.to_builtins(done), "seconds": round(seconds, 1)},
-        f"{counted(done.months, 'month')} rebuilt in {seconds:.1f} s: {counted(done.views, 'view')};"
-        " next: readership doctor",
+        {**msgspec.to_builtins(done), "rollups": written.rollups, "seconds": round(seconds, 1)},
+        f"{counted(done.months, 'month')} rebuilt in {seconds:.1f} s: {counted(done.views, 'view')},"
+        f" {counted(written.rollups, 'rollup')}; next: readership doctor",
     )
 
 
@@ -173,6 +184,7 @@ def retention(settings: Settings, yes: bool) -> None:
             if not clock.observe(settings.lake, now.timestamp(), newest_s).is_trusted:
                 raise click.ClickException(str(clock.warning(settings.lake)))
         removed = erase_before(hot, settings.lake, now.date(), days, LOCK_WAIT_S) if days else 0
+        rollups.write_stale(settings.lake, database, LOCK_WAIT_S)
     show({"removed": removed}, f"{counted(removed, 'hit')} deleted")
 
 

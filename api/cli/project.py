@@ -19,6 +19,7 @@ from ingest.imports import ledger
 from warehouse.control import projects
 from warehouse.control.projects import Project
 from warehouse.hotlog import batches, refusals, wal
+from warehouse.maintenance import rollups
 from warehouse.maintenance.erase import erase_project
 from warehouse.plural import counted
 from warehouse.query import engine as query
@@ -112,6 +113,7 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
         # From now on no hit of the project is stored, not even of a request that is in progress.
         refusals.add(hot, internal_id)
         removed = erase_project(hot, settings.lake, database, id, LOCK_WAIT_S)
+        rollups.write_stale(settings.lake, database, LOCK_WAIT_S)
         deduplication.delete_project(hot, id)
         ledger.forget_project(hot, id)
         wal.empty(hot)

@@ -3,14 +3,16 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from prometheus_client import REGISTRY
 
 from api import data_folder, settings
-from api.maintenance import VACUUM_RETRY_S, Maintenance
+from api.maintenance import ROLLUPS_EVERY_S, VACUUM_RETRY_S, Maintenance
 from api.settings import Settings
 from tests.small_disk import SmallDisk
 from tests.waiting import until
@@ -19,6 +21,8 @@ from warehouse import clock
 from warehouse.hotlog import batches
 from warehouse.hotlog.retention import AS_OF_S
 from warehouse.lake import delta_table
+from warehouse.maintenance import rollups
+from warehouse.rollups import coverage
 
 NOW = datetime.now(UTC).replace(hour=12)
 """A time of today, because the file that records the last vacuum has the file system's time."""
@@ -173,3 +177,43 @@ def test_due_hits_are_loaded_between_the_compactions_of_two_partitions(site: Sit
         each["operationParameters"]["mode"] for each in site.table(delta_table.HITS_TABLE).history() if each["version"]
     ]
     assert modes == ["Overwrite", "Overwrite", "Append", "Overwrite", "Append", "Append"]
+
+
+def rollups_written(site: Site) -> list[Path]:
+    return sorted((site.root / "rollups").rglob("coverage.json"))
+
+
+def test_month_that_has_ended_gets_a_rollup(site: Site, maintenance: Maintenance) -> None:
+    site.post(view(ts=NOW - 400 * DAY), view(ts=NOW))
+    site.load()
+    maintenance.write_rollups(NOW)
+    assert rollups_written(site) == []
+    site.age()
+    maintenance.write_rollups(NOW + timedelta(seconds=ROLLUPS_EVERY_S - 1))
+    assert rollups_written(site) == []
+    maintenance.write_rollups(NOW + timedelta(seconds=ROLLUPS_EVERY_S))
+    assert len(rollups_written(site)) == 1
+    assert site.faults() == []
+
+
+def test_due_hits_are_loaded_between_the_queries_of_a_rollup(chosen: Settings, site: Site) -> None:
+    site.post(view(ts=NOW - 400 * DAY))
+    site.load()
+    site.age()
+    with closing(Maintenance(replace(chosen, load_every_s=0))) as maintenance:
+        site.post(view(ts=NOW))
+        maintenance.write_rollups(NOW)
+        assert site.waiting() == 0
+    assert len(rollups_written(site)) == 1
+
+
+def test_retention_leaves_no_deleted_day_in_the_rollup_in_use(site: Site, maintenance: Maintenance) -> None:
+    days = [NOW - age * DAY for age in range(40)]
+    site.post(*(view(f"/{day.date()}", day) for day in days))
+    site.load()
+    rollups.rebuild(site.root, site.database, 0)
+    maintenance.vacuum(NOW)
+    chosen_parts = coverage.choose(site.root, site.state(delta_table.HITS_TABLE).files).parts
+    assert all(part.is_whole for part in chosen_parts)
+    paths = {path for part in chosen_parts for path in pq.read_table(part.rollup.paths)["path"].to_pylist()}
+    assert paths == {f"/{day.date()}" for day in days[:11]}

@@ -10,7 +10,8 @@ TEXT = """\
 # The lake of Readership
 
 `hits` (one row per page view) and `daily_views` (counts; add up `views`) are Delta Lake tables. `agents.parquet` lists
-the AI agents that Readership knows. Readership overwrites changes of this file.
+the AI agents that Readership knows. Readership overwrites changes of this file. `rollups` has counts of `hits` by
+month for the reports of Readership.
 
 ## Read it
 

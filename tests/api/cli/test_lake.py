@@ -27,6 +27,28 @@ def test_flush_and_compact_print_counts_and_change_no_export(start: Callable[...
     assert all(finding["fault"] is None for finding in result(call(service.data, "doctor")))
 
 
+def test_compact_writes_rollups_and_rebuild_replaces_them(imported: Imported, tmp_path: Path) -> None:
+    data = imported.copy(tmp_path)
+    assert result(call(data, "compact"))["rollups"] > 0
+    assert result(call(data, "compact"))["rollups"] == 0
+    written = set((data / "lake" / "rollups").rglob("coverage.json"))
+    truncated = next(iter(written)).with_name("days.parquet")
+    truncated.write_bytes(b"")
+    assert faults(data) == [
+        f"{truncated} has 0 bytes, not {imported_size(truncated)}; readership rebuild writes the rollups again"
+    ]
+    done = result(call(data, "rebuild"))
+    assert done["rollups"] == done["months"]
+    assert len(written & set((data / "lake" / "rollups").rglob("coverage.json"))) == 0
+    assert all(finding["fault"] is None for finding in result(call(data, "doctor")))
+
+
+def imported_size(parquet: Path) -> int:
+    """Return the size of a file that `coverage.json` names."""
+    size: int = json.loads(parquet.with_name("coverage.json").read_text())["sizes"][parquet.name]
+    return size
+
+
 def test_doctor_finds_no_fault_in_intact_data(imported: Imported) -> None:
     findings = result(call(imported.data, "doctor"))
     assert len(findings) >= 4

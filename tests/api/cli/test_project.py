@@ -64,6 +64,7 @@ def test_deleted_project_leaves_no_hit_key_or_record_of_imported_logs(
     assert service.post({**hit, "eventId": "e2"}).status_code == 202
     httpx.post(url.replace("/views", "/hits"), json=hit, headers=other)
 
+    assert result(call(service.data, "compact"))["rollups"] == 1
     refused = call(service.data, "project", "delete", PROJECT, stdin="n\n")
     assert (refused.status, refused.out) == (1, "")
     assert service.get()["totals"]["total"] == 3

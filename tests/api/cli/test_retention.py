@@ -9,11 +9,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
+import pyarrow.parquet as pq
 
 from api import data_folder, settings
 from tests.running import Running, readership
 from tests.warehouse.site import DAY, Site, view
 from warehouse import clock
+from warehouse.lake.delta_table import HITS_TABLE
+from warehouse.maintenance import rollups
+from warehouse.rollups import coverage
 
 ENVIRON = {**os.environ, "READERSHIP_RETENTION_DAYS": "30"}
 
@@ -45,6 +49,23 @@ def test_clock_that_jumped_is_an_error_until_it_is_confirmed(tmp_path: Path) -> 
     assert json.loads(confirmed.stdout) == {"removed": 1}
     assert event_ids(data) == ["new"]
     assert clock.warning(data / "lake") is None
+
+
+def test_deleted_days_are_in_no_rollup_that_is_used(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data_folder.prepare(settings.read({}, data))
+    deleted, stored = datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 6, tzinfo=UTC)
+    with closing(Site(data)) as site:
+        site.post(view("/deleted", deleted), view("/stored", stored))
+        site.load()
+        rollups.rebuild(site.root, site.database, 0)
+        days = (datetime.now(UTC).date() - stored.date()).days
+        environ = {**os.environ, "READERSHIP_RETENTION_DAYS": str(days)}
+        done = readership("--data", str(data), "retention", "--yes", env=environ)
+        assert json.loads(done.stdout) == {"removed": 1}
+        (part,) = coverage.choose(site.root, site.state(HITS_TABLE).files).parts
+        assert part.is_whole
+        assert pq.read_table(part.rollup.paths)["path"].to_pylist() == ["/stored"]
 
 
 def test_retention_that_is_not_set_is_an_error(tmp_path: Path) -> None:
