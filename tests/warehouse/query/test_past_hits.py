@@ -117,6 +117,22 @@ def test_each_of_many_moments_has_its_rows_after_all_changes(site: Site, reader:
             assert hits(site, reader.take(moment)) == hits(site, other.take(moment)) == expected
 
 
+def test_moment_before_an_hourly_vacuum_is_read_after_it(site: Site, reader: HitsReader, clock: Clock) -> None:
+    site.load()
+    compact.vacuum(site.hot, site.root, 0)
+    post_and_load(site)
+    site.age()  # the next vacuum may delete the commits up to now
+    post(site, 7)
+    site.load()
+    post(site, 8)
+    moment = reader.take().moment
+    site.load()
+    compact.vacuum(site.hot, site.root, 0)
+    assert not (site.root / "hits" / "_delta_log" / f"{0:020}.json").exists()
+    with new_process(site, clock) as other:
+        assert hits(site, other.take(moment)) == [*FIVE, *paths(6, 7, 8)]
+
+
 def test_reader_that_has_missed_a_load_reads_the_moments_of_another_process(
     site: Site, reader: HitsReader, clock: Clock
 ) -> None:
