@@ -18,19 +18,22 @@ from api.keys import Keyring
 from api.maintenance import Maintenance
 from api.reference.reference import Reference
 from api.routes import beacon, classify, health, hits, job_log, jobs, prompts, reference, script
-from api.routes.reports import views
+from api.routes.reports import breakdown, coverage, series, views
 from api.settings import Settings
 from api.state import State
 from ingest.hotlog.writer import HotLog
 from warehouse.control import database
-from warehouse.query.report import HOT_COLUMNS, Reports
-from warehouse.query.snapshot import SnapshotReader
+from warehouse.query.hits_snapshot import HitsReader
+from warehouse.report.reports import Reports
 
 OPERATIONS: tuple[Operation, ...] = (
     *hits.OPERATIONS,
     *beacon.OPERATIONS,
     *script.OPERATIONS,
     *views.OPERATIONS,
+    *series.OPERATIONS,
+    *breakdown.OPERATIONS,
+    *coverage.OPERATIONS,
     *classify.OPERATIONS,
     *prompts.OPERATIONS,
     *jobs.OPERATIONS,
@@ -74,8 +77,9 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
         with ExitStack() as stack:
             engine = database.connect(settings.database_url)
             stack.callback(engine.dispose)
-            reader = SnapshotReader(settings.hot_log, settings.lake, HOT_COLUMNS)
-            reports = stack.enter_context(closing(Reports(reader, settings.run / "spill", settings.cache_bytes)))
+            reader = HitsReader(settings.hot_log, settings.lake)
+            spill, cache_bytes = settings.run / "spill", settings.cache_bytes
+            reports = stack.enter_context(closing(Reports(reader, settings.lake, spill, cache_bytes)))
             rate_limit = stack.enter_context(
                 closing(RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret))
             )

@@ -16,7 +16,7 @@ from api.settings import Settings
 from ingest.hotlog.writer import HotLog
 from warehouse.control import projects
 from warehouse.control.projects import Project
-from warehouse.query.report import Reports
+from warehouse.report.reports import Reports
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,10 @@ from ingest.imports.importer import Options, import_logs
 from warehouse.control import database, projects
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches
-from warehouse.query.report import HOT_COLUMNS, Reports
-from warehouse.query.snapshot import SnapshotReader
+from warehouse.query.hits_snapshot import HitsReader
 from warehouse.query.time_range import FIRST
+from warehouse.report.filters import Filters, Query
+from warehouse.report.reports import Reports
 
 LOG = logging.getLogger("readership.service")
 PORT, DEMO_PORT = 8000, 8001
@@ -169,9 +170,10 @@ def _fill(engine: sa.Engine, settings: Settings, now_s: int) -> None:
 
 
 def _show_export(settings: Settings, now: datetime) -> None:
-    reports = Reports(SnapshotReader(settings.hot_log, settings.lake, HOT_COLUMNS), settings.run / "spill")
-    page = report(reports.ranking(DEMO_PROJECT, FIRST, None, now), PATHS_SHOWN, 0)
-    reports.close()
+    reader = HitsReader(settings.hot_log, settings.lake)
+    with closing(Reports(reader, settings.lake, settings.run / "spill", settings.cache_bytes)) as reports:
+        query = Query(DEMO_PROJECT, FIRST, None, Filters(), now)
+        page = report(reports.views(reports.take(), query, 0, PATHS_SHOWN))
     rows = [(row.path, row.human, row.ai, row.total) for row in page.views]
     total = ("all paths", page.totals.human, page.totals.ai, page.totals.total)
     OUT.print(table(("path", "human", "AI", "total"), [*rows, total], title="Who reads the sample site"))

@@ -25,7 +25,7 @@ Tag = Literal["Send", "Read", "Jobs", "Service"]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """An optional parameter of the query or a header."""
+    """A parameter of the query or a header."""
 
     name: str
     description: str
@@ -33,6 +33,7 @@ class Parameter:
     """JSON schema. The default type is a string."""
     place: Literal["query", "header"] = "query"
     example: str | None = None
+    is_required: bool = False
 
 
 @dataclass(frozen=True, slots=True)

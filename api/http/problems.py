@@ -111,6 +111,10 @@ def _from_invalid_moment(error: warehouse.InvalidMoment) -> Problem:
     return Problem("invalid-parameter", f"asOf: {error}", [Fault(str(error), parameter="asOf")])
 
 
+def _from_too_many_buckets(error: warehouse.TooManyBuckets) -> Problem:
+    return Problem("invalid-parameter", str(error), [Fault(str(error), parameter="interval")])
+
+
 def _from_overload(error: ingest.Overloaded) -> Problem:
     return Problem("overloaded", str(error), headers={"Retry-After": str(error.retry_after_s)})
 
@@ -150,6 +154,7 @@ TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
     sqlite3.Error: _from_database_error,
     warehouse.DataIncomplete: lambda error: Problem("data-incomplete", str(error)),
     warehouse.InvalidMoment: _from_invalid_moment,
+    warehouse.TooManyBuckets: _from_too_many_buckets,
     warehouse.MomentExpired: lambda error: Problem("moment-expired", str(error)),
     warehouse.ProjectNotFound: lambda error: Problem("not-found", str(error)),
     agent.JobNotFound: lambda error: Problem("not-found", str(error)),

@@ -1,8 +1,7 @@
 """Query parameters of the reports: the time range, the filters, the moment, the page, and what to group by."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -15,22 +14,20 @@ from warehouse.errors import InvalidMoment
 from warehouse.query.moment import Moment
 from warehouse.query.time_range import FIRST
 from warehouse.report.filters import Filters, Query
+from warehouse.report.grouping import BREAKDOWNS
 from warehouse.report.time_buckets import INTERVALS
+from warehouse.rollups.schema import SOURCES, TRAFFIC
 
-TRAFFIC = ("human", "ai", "bot")
 PURPOSES = ("training", "search", "assistant", "agent", "data")
 VERIFICATIONS = ("verified", "signed_known_key", "spoofed", "invalid_signature", "claimed", "not_checked")
-SOURCES = ("beacon", "server", "log")
 CHOICES = {"traffic": TRAFFIC, "purpose": PURPOSES, "verification": VERIFICATIONS, "source": SOURCES}
 """Values of the filters that are closed sets."""
 NAME_CHARACTERS_MAX = 200
 """Maximum length of the name of an agent or operator, in characters."""
-DIMENSIONS = (
-    *("agent", "operator", "purpose", "verification", "referrerHost", "utmSource"),
-    *("browser", "os", "device", "format", "status", "source", "rule", "path"),
-)
+DIMENSIONS = tuple(BREAKDOWNS)
 """What a breakdown can group by."""
 INTERVAL_DEFAULT, TIMEZONE_DEFAULT = "day", "UTC"
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _RANGE = ("dateFrom", "dateTo")
 _FILTERS = ("path", "traffic", "agent", "operator", "purpose", "verification", "source")
 _PAGE = ("limit", "offset")
@@ -49,9 +46,12 @@ class Selection:
     filters: Filters
     as_of: Moment | None
 
-    def query(self, project: str, now: datetime) -> Query:
-        """Return the query of a report on one project."""
-        return Query(project, self.start, self.end, self.filters, now)
+    def query(self, project: str, moment: Moment) -> Query:
+        """Return the query of a report on one project, at the moment of a snapshot.
+
+        The time of the moment is also the end of a range without one, so that all pages have the same range.
+        """
+        return Query(project, self.start, self.end, self.filters, _EPOCH + moment.taken_us * _MICROSECOND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +82,13 @@ class SeriesQuery:
     zone: ZoneInfo
 
 
-VIEWS = (*_RANGE, *_PAGE, *_FILTERS, *_MOMENT)
-"""Names of the parameters of the export of page views."""
-
-
-def views_query(request: Request, known: Sequence[str] = VIEWS) -> ViewsQuery:
-    """Return the parameters of the export of page views. The operation has those that are `known`.
+def views_query(request: Request) -> ViewsQuery:
+    """Return the parameters of the export of page views.
 
     Raises:
         Problem: `invalid-parameter`; the other functions of this module raise it, too.
     """
-    values = Values(request, known)
+    values = Values(request, (*_RANGE, *_PAGE, *_FILTERS, *_MOMENT))
     query = ViewsQuery(_selection(values), *_page(values))
     values.require_valid()
     return query

@@ -15,6 +15,7 @@ HEADERS: dict[str, tuple[str, Json]] = {
     "WWW-Authenticate": ("The fault of the key.", {"pattern": "^Bearer "}),
     "Retry-After": ("Seconds to wait.", {"type": "integer", "minimum": 1}),
     "ETag": ("Changes if the response changes.", {"pattern": '^"[0-9a-f]+"$'}),
+    "X-As-Of": ("Moment of the counts, for the parameter `asOf`.", {"pattern": "^[0-9TZ:._-]+$"}),
     "Cache-Control": ("Which caches may store the response, and for how long.", _TEXT),
     "Allow": ("The methods of the path.", {"const": "POST, OPTIONS"}),
     "Location": ("URL or path of the job, or of the reference.", {"pattern": "/v2/agent/|docs$"}),

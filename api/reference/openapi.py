@@ -98,7 +98,8 @@ def _parameter(parameter: Parameter) -> Json:
     example = {} if parameter.example is None else {"example": parameter.example}
     schema = {"type": "string"} | parameter.schema
     described = {"name": parameter.name, "in": parameter.place, "description": parameter.description}
-    return {**described, "schema": schema, **example}
+    required = {"required": True} if parameter.is_required else {}
+    return {**described, **required, "schema": schema, **example}
 
 
 def _success(success: Success, schemas: Schemas) -> Json:

@@ -168,7 +168,7 @@ def test_other_method_is_answered_405_with_the_allowed_ones(client: httpx.Client
     "path", ["/healthz", "/readyz", "/beacon.js", VIEWS, "/v1/classify?userAgent=x", "/nowhere", f"{VIEWS}?limit=0"]
 )
 def test_head_is_a_get_without_its_body(client: httpx.Client, path: str) -> None:
-    own = ("date", "x-request-id", "content-length")
+    own = ("date", "x-request-id", "x-as-of", "content-length")
     get, head = (client.request(method, path) for method in ("GET", "HEAD"))
     assert (head.status_code, head.content) == (get.status_code, b"")
     assert {name: value for name, value in head.headers.items() if name not in own} == {

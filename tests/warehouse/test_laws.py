@@ -9,13 +9,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from api.routes.reports.views import Report, report
 from tests.warehouse.site import Row, Site, key, view
 from warehouse import doctor
 from warehouse.maintenance import compact
@@ -52,7 +50,6 @@ rows = st.builds(
     st.sampled_from(READERS),
 )
 posts = st.lists(rows, min_size=1, max_size=12)
-page_sizes = st.integers(1, 4) | st.just(250)
 
 Counted = dict[str, tuple[int, int]]
 """Human and AI views by path."""
@@ -72,14 +69,6 @@ def expected(posted: Iterable[Row], project: str, start: datetime, end: datetime
 
 def answered(ranking: Ranking) -> Ranked:
     return [(row["path"], (row["human"], row["ai"])) for row in ranking.paths.to_pylist()]
-
-
-def pages(ranking: Ranking, limit: int) -> list[Report]:
-    """Return all pages, read as a client reads them: until `has_more` is false."""
-    read = [report(ranking, limit, 0)]
-    while read[-1].has_more:
-        read.append(report(ranking, limit, limit * len(read)))
-    return read
 
 
 class Warehouse(RuleBasedStateMachine):
@@ -143,20 +132,6 @@ class Warehouse(RuleBasedStateMachine):
     @rule(project=st.sampled_from(PROJECTS), start=bounds)
     def ask_to_now(self, project: str, start: datetime) -> None:
         assert answered(self.reports.ranking(project, start, None, NOW)) == expected(self.posted, project, start, NOW)
-
-    @rule(project=st.sampled_from(PROJECTS), start=bounds, end=bounds, limit=page_sizes)
-    def page(self, project: str, start: datetime, end: datetime, limit: int) -> None:
-        ranking = self.reports.ranking(project, start, end, NOW)
-        ranked = expected(self.posted, project, start, end)
-        read = pages(ranking, limit)
-        shown = [page_view for page in read for page_view in page.views]
-        assert [(each.path, (each.human, each.ai)) for each in shown] == ranked
-        assert all(each.total == each.human + each.ai for each in shown)
-        totals = {(page.totals.human, page.totals.ai, page.totals.total) for page in read}
-        assert totals == {(sum(e.human for e in shown), sum(e.ai for e in shown), sum(e.total for e in shown))}
-        assert all(len(page.views) == limit for page in read[:-1])
-        past = report(ranking, limit, len(ranked))
-        assert (past.views, past.has_more, past.totals) == ([], False, read[0].totals)
 
     @rule(project=st.sampled_from(PROJECTS), instants=st.tuples(bounds, bounds, bounds))
     def split(self, project: str, instants: tuple[datetime, datetime, datetime]) -> None:
@@ -253,24 +228,3 @@ def test_range_includes_a_hit_at_its_start_and_excludes_one_at_its_end(tmp_path:
         assert answered(reports.ranking("site", start, end, NOW)) == expected(posted, "site", start, end)
     reports.close()
     site.close()
-
-
-counts = st.integers(0, 3)
-
-
-@settings(max_examples=50, deadline=None, derandomize=True)
-@given(
-    st.dictionaries(
-        st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1), st.tuples(counts, counts)
-    ),
-    st.integers(1, 250),
-    st.integers(0, 10**19),
-)
-def test_page_is_a_slice_of_the_ranking_with_the_totals_of_all_paths(views: Counted, limit: int, offset: int) -> None:
-    listed = [{"path": path, "human": human, "ai": ai, "total": human + ai} for path, (human, ai) in views.items()]
-    schema = pa.schema([("path", pa.string()), *((name, pa.int64()) for name in ("human", "ai", "total"))])
-    human, ai = (sum(row[name] for row in listed) for name in ("human", "ai"))
-    page = report(Ranking(pa.Table.from_pylist(listed, schema), human, ai), limit, offset)
-    assert [each.path for each in page.views] == list(views)[offset : offset + limit]
-    assert page.has_more == (offset + limit < len(views))
-    assert (page.totals.human, page.totals.ai, page.totals.total) == (human, ai, human + ai)

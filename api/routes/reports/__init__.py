@@ -1,4 +1,10 @@
-"""The reports over HTTP.
+"""The reports over HTTP: page views of each path, breakdowns, series and the coverage of the sources.
 
 - `views`: the export of page views.
+- `series`: the views by hour, day, week or month.
+- `breakdown`: the views by the values of a dimension.
+- `coverage`: the sources of hits and their missing days.
+- `responses`: the responses, with the moment and the ETag.
+- `tables`: the tables as CSV, Parquet and NDJSON.
+- `reference`: parts of the reference that the reports share.
 """

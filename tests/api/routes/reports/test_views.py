@@ -4,7 +4,6 @@ import csv
 import io
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,38 +13,22 @@ import pytest
 from click.testing import CliRunner
 
 from api.cli.main import main
-from tests.running import Running, new_key
+from tests.api.routes.reports.client import (
+    CSV,
+    FIREFOX,
+    GOOGLEBOT,
+    GPTBOT,
+    NDJSON,
+    PARQUET,
+    client_of,
+    post,
+    problem,
+    table,
+)
+from tests.running import Running
 from tests.waiting import until
 
-NO_TLS = False  # value of `verify`; True reads all certificates, which takes 20 ms
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"
-GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
-CSV, PARQUET = "text/csv", "application/vnd.apache.parquet"
 NOTHING = {"totals": {"human": 0, "ai": 0, "total": 0}, "views": [], "hasMore": False}
-
-
-@contextmanager
-def client_of(service: Running, project: str) -> Iterator[httpx.Client]:
-    """Yield a client of a project; `hits` and `views` are relative to its URL."""
-    headers = {"Authorization": f"Bearer {new_key(service.data, project)}"}
-    url = f"{service.url}/v1/analytics/{project}"
-    with httpx.Client(base_url=url, headers=headers, timeout=60, verify=NO_TLS) as client:
-        yield client
-
-
-@pytest.fixture
-def site(service: Running) -> Iterator[httpx.Client]:
-    """Return a client of a new project."""
-    with client_of(service, f"views-{secrets.token_hex(6)}") as client:
-        yield client
-
-
-def post(site: httpx.Client, *hits: tuple[str, str] | tuple[str, str, str]) -> None:
-    """Post hits, each a path, a user agent and optionally a time."""
-    rows = [dict(zip(("path", "userAgent", "timestamp"), hit, strict=False)) for hit in hits]
-    response = site.post("hits", json=rows)
-    assert (response.status_code, response.json()["accepted"]) == (202, len(rows)), response.text
 
 
 def get(site: httpx.Client, query: str = "") -> Any:
@@ -58,14 +41,6 @@ def get(site: httpx.Client, query: str = "") -> Any:
 def paths(site: httpx.Client, query: str = "") -> str:
     """Return the paths of a report without their slashes, in alphabetical order."""
     return "".join(sorted(row["path"].removeprefix("/") for row in get(site, query)["views"]))
-
-
-def problem(response: httpx.Response, status: int) -> Any:
-    """Assert that a response is an RFC 9457 problem with this status, and return its body."""
-    assert response.status_code == status, response.text[:500]
-    assert response.headers["content-type"] == "application/problem+json"
-    assert response.json()["status"] == status
-    return response.json()
 
 
 def test_human_and_ai_views_are_counted_separately_and_bots_not_at_all(site: httpx.Client) -> None:
@@ -322,6 +297,8 @@ def test_view_in_the_future_is_counted_from_its_time_on(site: httpx.Client) -> N
         ("application/json;q=0.2, */*;q=0.5, text/csv;q=0.1", PARQUET),
         ("*/*;q=0.1, text/csv;q=0.2", CSV),
         ("text/csv;header=present", CSV),
+        (NDJSON, NDJSON),
+        ("application/x-ndjson, application/json;q=0.9", NDJSON),
     ],
 )
 def test_response_has_the_preferred_media_type(edges: httpx.Client, accept: str, kind: str) -> None:
@@ -338,17 +315,15 @@ def test_accept_header_may_have_several_lines(edges: httpx.Client) -> None:
 @pytest.mark.parametrize("accept", ["text/html", "image/png", "text/csv;q=0", "*/*;q=0", "application/xml, text/plain"])
 def test_unavailable_media_type_is_a_406(edges: httpx.Client, accept: str) -> None:
     detail = problem(edges.get("views", headers={"Accept": accept}), 406)["detail"]
-    assert all(kind in detail for kind in ("application/json", CSV, PARQUET))
+    assert all(kind in detail for kind in ("application/json", CSV, PARQUET, NDJSON))
 
 
+@pytest.mark.parametrize("kind", [CSV, PARQUET, NDJSON])
 @pytest.mark.parametrize("query", ["", "limit=1&offset=255"])
-def test_csv_and_parquet_have_every_path(large: httpx.Client, query: str) -> None:
-    text = large.get(f"views?{query}", headers={"Accept": CSV})
-    rows = list(csv.DictReader(io.StringIO(text.text, newline="")))
-    assert [{**row, **{name: int(row[name]) for name in ("human", "ai", "total")}} for row in rows] == RANKED
-    table = pq.read_table(io.BytesIO(large.get(f"views?{query}", headers={"Accept": PARQUET}).content))
-    assert table.column_names == ["path", "human", "ai", "total"]
-    assert table.to_pylist() == RANKED
+def test_table_has_every_path_in_each_format(large: httpx.Client, kind: str, query: str) -> None:
+    response = large.get(f"views?{query}", headers={"Accept": kind})
+    assert response.headers["content-disposition"].startswith('attachment; filename="views.')
+    assert table(response) == RANKED
 
 
 def test_csv_and_parquet_are_limited_to_the_range(edges: httpx.Client) -> None:
@@ -374,7 +349,7 @@ def test_csv_quotes_commas_and_quotes_of_a_path(site: httpx.Client) -> None:
     assert [row["path"] for row in csv.DictReader(io.StringIO(text, newline=""))] == ["/%22quoted%22", "/a,b", "/it's"]
 
 
-@pytest.mark.parametrize("kind", ["application/json", CSV, PARQUET])
+@pytest.mark.parametrize("kind", ["application/json", CSV, PARQUET, NDJSON])
 def test_etag_changes_when_a_hit_arrives(site: httpx.Client, kind: str) -> None:
     post(site, ("/a", FIREFOX))
 
@@ -398,8 +373,8 @@ def test_etag_changes_when_a_hit_arrives(site: httpx.Client, kind: str) -> None:
 
 def test_etags_of_other_pages_and_media_types_differ(large: httpx.Client) -> None:
     tags = [large.get(f"views?limit={limit}").headers["etag"] for limit in (1, 2)]
-    tags += [large.get("views", headers={"Accept": kind}).headers["etag"] for kind in (CSV, PARQUET)]
-    assert len(set(tags)) == 4
+    tags += [large.get("views", headers={"Accept": kind}).headers["etag"] for kind in (CSV, PARQUET, NDJSON)]
+    assert len(set(tags)) == 5
 
 
 def run(service: Running, command: str) -> None:
@@ -416,7 +391,7 @@ def test_report_and_its_etag_survive_flush_compact_and_restart(start: Callable[.
             assert [paths(client, query) for query in RANGES] == list(RANGES.values())
             assert paths(client, "dateTo=9998-01-01") == "abcdez"
             exports = [client.get(f"views?{query}") for query in queries]
-            exports += [client.get("views", headers={"Accept": kind}) for kind in (CSV, PARQUET)]
+            exports += [client.get("views", headers={"Accept": kind}) for kind in (CSV, PARQUET, NDJSON)]
             assert {export.status_code for export in exports} == {200}
             return [(export.headers["etag"], export.content) for export in exports]
 

@@ -1,0 +1,119 @@
+"""The views by the values of a dimension, such as agents: one page as JSON, or all values as a table."""
+
+from typing import Annotated
+
+import msgspec
+import pyarrow as pa
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.http import auth, report_parameters
+from api.http.negotiation import accepted
+from api.http.operation import ADDRESS, JSON, KEY_OPTION, HasMore, Operation, Parameter, Success, paging
+from api.http.report_parameters import DIMENSIONS, BreakdownQuery
+from api.routes.reports import reference, responses
+from api.routes.reports.reference import Ai, Bot, Counts, Human, Total
+from api.state import state_of
+from warehouse.report.filters import Page
+
+SCHEMA = pa.schema([("value", pa.string()), *((name, pa.int64()) for name in ("human", "ai", "bot", "total"))])
+"""Columns of the table."""
+
+
+class ValueViews(msgspec.Struct, frozen=True):
+    """Views with one value of the dimension."""
+
+    value: Annotated[str | None, msgspec.Meta(description="The value; null if it is unknown or does not apply.")]
+    human: Human
+    ai: Ai
+    bot: Bot
+    total: Total
+
+
+class Breakdown(msgspec.Struct, frozen=True, rename="camel"):
+    """Views in a time range by the values of a dimension: the totals, and one page of the values."""
+
+    totals: Annotated[Counts, msgspec.Meta(description="Totals of the whole time range, on every page.")]
+    rows: Annotated[list[ValueViews], msgspec.Meta(description="One page of the values, most viewed first.")]
+    has_more: HasMore
+
+
+async def break_down(request: Request) -> Response:
+    """Respond to GET /v1/analytics/{projectId}/breakdown."""
+    project = request.path_params["projectId"]
+    await auth.key_for(request, state_of(request).keyring, project, "read")
+    query = report_parameters.breakdown_query(request)
+    media_type = accepted(request, responses.MEDIA_TYPES, "the breakdown")
+    return await run_in_threadpool(_respond, request, project, query, media_type)
+
+
+def _respond(request: Request, project: str, query: BreakdownQuery, media_type: str) -> Response:
+    reports = state_of(request).reports
+    snapshot = reports.take(query.selection.as_of)
+    counted = query.selection.query(project, snapshot.moment)
+    if media_type == JSON:
+        page = reports.breakdown(snapshot, counted, query.by, query.offset, query.limit)
+        return responses.document(request, snapshot.moment, _breakdown(page))
+    return responses.table(
+        request,
+        snapshot.moment,
+        media_type,
+        "breakdown",
+        SCHEMA,
+        lambda: reports.all_breakdown(snapshot, counted, query.by)[1],
+    )
+
+
+def _breakdown(page: Page) -> Breakdown:
+    totals = Counts(page.totals.human, page.totals.ai, page.totals.bot, page.totals.total)
+    rows = [ValueViews(**row) for row in page.rows.select(SCHEMA.names).to_pylist()]
+    return Breakdown(totals, rows, page.has_more)
+
+
+OPERATIONS = (
+    Operation(
+        id="getBreakdown",
+        method="GET",
+        path="/v1/analytics/{projectId}/breakdown",
+        handler=break_down,
+        tag="Read",
+        summary="Break views down by agent, referrer or another dimension",
+        description=f"""\
+Views by people, AI agents and other bots with each value of the dimension `by`, in a time range as in the export of
+page views. The operation requires a key with the scope `read` or `write`.
+
+- Values are sorted by `total`, descending, then by their bytes; an unknown value (null) is after the values with the
+  same total. A value that only bots have has a `total` of 0.
+- The totals are those of `views` with the same parameters, and of the rows of all pages.
+- While `hasMore` is true, add `limit` to `offset` for the next page. A table has all values and no pages.
+{reference.FILTERS_TEXT}{reference.TABLES_TEXT.format(columns="`value`, `human`, `ai`, `bot` and `total`")}\
+{reference.MOMENT_TEXT}""",
+        samples={
+            "The AI agents of September": f"""\
+curl "{ADDRESS}/v1/analytics/demo/breakdown?by=agent&traffic=ai&dateFrom=2026-09-01&dateTo=2026-10-01" {KEY_OPTION}""",
+            "The readers of one section, by browser, as CSV": f"""\
+curl "{ADDRESS}/v1/analytics/demo/breakdown?by=browser&path=/docs/*&traffic=human" {KEY_OPTION} \\
+  -H "Accept: text/csv\"""",
+        },
+        parameters=(
+            Parameter("by", "The dimension.", {"enum": list(DIMENSIONS)}, example="agent", is_required=True),
+            *paging("Values"),
+            *reference.PARAMETERS,
+        ),
+        responses=(
+            Success(
+                200,
+                "The counts.",
+                reference.table_content(
+                    Breakdown(Counts(0, 931, 0, 931), [ValueViews("GPTBot", 0, 173, 0, 173)], has_more=True),
+                    "value,human,ai,bot,total\r\nGPTBot,0,173,0,173\r\n",
+                    ValueViews("GPTBot", 0, 173, 0, 173),
+                ),
+                reference.HEADERS,
+            ),
+            reference.NOT_MODIFIED,
+        ),
+        problems=reference.PROBLEMS,
+    ),
+)

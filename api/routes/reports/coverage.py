@@ -1,0 +1,98 @@
+"""The coverage of a project: which sources have sent hits, and on which days they have sent none."""
+
+from datetime import UTC, date, datetime
+from typing import Annotated
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.http import auth, report_parameters
+from api.http.operation import ADDRESS, IF_NONE_MATCH, KEY_OPTION, Operation, Success, json_content
+from api.routes.reports import reference, responses
+from api.state import state_of
+from warehouse.query.moment import Moment
+from warehouse.report import source_coverage
+from warehouse.report.source_coverage import MISSING_DAYS_MAX
+from warehouse.rollups.schema import SOURCES
+
+
+class SourceCoverage(msgspec.Struct, frozen=True, rename="camel"):
+    """A source of hits."""
+
+    source: Annotated[str, msgspec.Meta(description=f"One of {', '.join(f'`{each}`' for each in SOURCES)}.")]
+    first_hit: Annotated[datetime, msgspec.Meta(description="Time of the first hit.")]
+    last_hit: Annotated[datetime, msgspec.Meta(description="Time of the last hit.")]
+    missing_days: Annotated[
+        tuple[date, ...],
+        msgspec.Meta(
+            description="UTC days without a hit between the first and the last hit; the last"
+            f" {MISSING_DAYS_MAX:,} of them if there are more."
+        ),
+    ]
+
+
+class Coverage(msgspec.Struct, frozen=True):
+    """The sources that have sent hits."""
+
+    sources: Annotated[
+        list[SourceCoverage], msgspec.Meta(description="The sources. One that never sent a hit is not listed.")
+    ]
+    policy: Annotated[str, msgspec.Meta(description="How sources count: `all` is the hits of every source.")]
+    warnings: Annotated[tuple[str, ...], msgspec.Meta(description="What the project's owner should check.")]
+
+
+async def cover(request: Request) -> Response:
+    """Respond to GET /v1/analytics/{projectId}/coverage."""
+    project = request.path_params["projectId"]
+    await auth.key_for(request, state_of(request).keyring, project, "read")
+    moment = report_parameters.coverage_query(request)
+    return await run_in_threadpool(_respond, request, project, moment)
+
+
+def _respond(request: Request, project: str, as_of: Moment | None) -> Response:
+    reports = state_of(request).reports
+    snapshot = reports.take(as_of)
+    return responses.document(request, snapshot.moment, _coverage(reports.coverage(snapshot, project)))
+
+
+def _coverage(coverage: source_coverage.SourceCoverage) -> Coverage:
+    sources = [
+        SourceCoverage(each.source, each.first_hit, each.last_hit, each.missing_days) for each in coverage.sources
+    ]
+    return Coverage(sources, coverage.policy, coverage.warnings)
+
+
+_EXAMPLE = Coverage(
+    [
+        SourceCoverage(
+            "log",
+            datetime(2026, 9, 1, 0, 0, 4, tzinfo=UTC),
+            datetime(2026, 9, 30, 23, 59, 51, tzinfo=UTC),
+            (date(2026, 9, 13),),
+        )
+    ],
+    "all",
+    ("log has had no hit for 53 days, since 2026-09-30",),
+)
+OPERATIONS = (
+    Operation(
+        id="getCoverage",
+        method="GET",
+        path="/v1/analytics/{projectId}/coverage",
+        handler=cover,
+        tag="Read",
+        summary="List the sources and their missing days",
+        description=f"""\
+Which sources have sent hits to the project: pages (`beacon`), servers (`server`) and imported access logs (`log`). A
+count of zero on a day that a source is missing is not a day without readers. The operation requires a key with the
+scope `read` or `write`.
+
+{reference.MOMENT_TEXT}""",
+        samples={"": f"curl {ADDRESS}/v1/analytics/demo/coverage {KEY_OPTION}"},
+        parameters=(reference.AS_OF_PARAMETER, IF_NONE_MATCH),
+        responses=(Success(200, "The sources.", json_content(_EXAMPLE), reference.HEADERS), reference.NOT_MODIFIED),
+        problems="invalid-parameter unauthenticated forbidden moment-expired data-incomplete",
+    ),
+)

@@ -1,0 +1,87 @@
+"""Parts of the reference that the reports share: the fields of their JSON, their parameters and their responses."""
+
+from typing import Annotated
+
+import msgspec
+
+from api.http.operation import IF_NONE_MATCH, NDJSON, Content, Json, Parameter, Success, json_content
+from api.http.report_parameters import CHOICES, NAME_CHARACTERS_MAX
+from api.routes.reports.responses import AS_OF
+from api.routes.reports.tables import CSV, PARQUET
+
+Human = Annotated[int, msgspec.Meta(description="Views by people.")]
+Ai = Annotated[int, msgspec.Meta(description="Views by AI agents.")]
+Bot = Annotated[int, msgspec.Meta(description="Views by other bots. They are not in `total`.")]
+Total = Annotated[int, msgspec.Meta(description="`human` plus `ai`.")]
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Views by people, AI agents and other bots."""
+
+    human: Human
+    ai: Ai
+    bot: Bot
+    total: Total
+
+
+_DATE: Json = {"anyOf": [{"format": "date"}, {"format": "date-time"}]}
+RANGE = (
+    Parameter("dateFrom", "First day, or ISO 8601 time, of the range.", _DATE, example="2026-09-01"),
+    Parameter("dateTo", "Day or time at which the range ends, exclusive.", _DATE, example="2026-10-01"),
+)
+AS_OF_PARAMETER = Parameter(
+    "asOf",
+    f"The `{AS_OF}` of an earlier response: count the hits of that moment.",
+    {"pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z(_[0-9]{1,18}){2,3}$"},
+)
+
+
+def _choice(name: str, description: str) -> Parameter:
+    return Parameter(name, description, {"enum": list(CHOICES[name])})
+
+
+_NAME: Json = {"minLength": 1, "maxLength": NAME_CHARACTERS_MAX}
+FILTERS = (
+    Parameter(
+        "path", "Only this path, or the paths that begin with a prefix: `/docs/*`.", {"minLength": 1}, example="/docs/*"
+    ),
+    _choice("traffic", "Only people, AI agents or other bots."),
+    Parameter("agent", "Only the AI agent or bot of this name.", _NAME, example="GPTBot"),
+    Parameter("operator", "Only the AI agents of this operator.", _NAME, example="OpenAI"),
+    _choice("purpose", "Only the AI agents of this purpose."),
+    _choice("verification", "Only agents whose identity was checked with this result."),
+    _choice("source", "Only hits that a page, a server or an imported log sent."),
+)
+PARAMETERS = (*RANGE, *FILTERS, AS_OF_PARAMETER, IF_NONE_MATCH)
+"""Parameters of the reports that are tables."""
+HEADERS = ("ETag", "Cache-Control", AS_OF)
+NOT_MODIFIED = Success(304, "The response with this `ETag` is still current.", headers=HEADERS)
+PROBLEMS = "invalid-parameter unauthenticated forbidden not-acceptable moment-expired data-incomplete"
+
+FILTERS_TEXT = """\
+- A filter counts only the hits that have its value; all filters must match. `path` is normalised like the path of a
+  hit. An agent that nobody has seen is not an error: its counts are zero. Until addresses are checked, `verification`
+  is `not_checked` for every agent and bot, and unknown for people.
+"""
+TABLES_TEXT = """\
+- With `Accept: text/csv`, `application/vnd.apache.parquet` or `application/x-ndjson` the response is a table of all
+  rows, with the columns {columns}. In CSV an unknown value is an empty cell, and an apostrophe precedes a text that
+  begins with `=`, `+`, `-`, `@`, a tab or a carriage return: a spreadsheet would compute it as a formula.
+"""
+MOMENT_TEXT = f"""\
+- Each response has the moment of its counts in `{AS_OF}`. A request with this moment as `asOf` counts the same hits, on
+  every process of the service, for at least 10 minutes; then the response is `410`. A client that pages sends the
+  `{AS_OF}` of its first page with the other pages: each row is then on one page, and the totals do not change.
+- Send the `ETag` of a response as `If-None-Match`: if nothing has changed, the response is an empty `304`.
+"""
+"""Parts of the descriptions of the reports."""
+
+
+def table_content(example: msgspec.Struct, csv: str, line: msgspec.Struct) -> dict[str, Content]:
+    """Return the content of a report in all of its media types."""
+    return {
+        **json_content(example),
+        CSV: Content(example=csv),
+        PARQUET: Content({"type": "string", "contentMediaType": PARQUET}),
+        NDJSON: Content(example=msgspec.json.encode(line).decode() + "\n"),
+    }

@@ -1,0 +1,23 @@
+"""The coverage of a project's sources."""
+
+import httpx
+
+
+def test_source_has_its_first_and_last_hit_and_the_days_between_without_one(hits: httpx.Client) -> None:
+    report = hits.get("coverage").json()
+    assert report["sources"] == [
+        {
+            "source": "server",
+            "firstHit": "2025-03-29T22:30:00Z",
+            "lastHit": "2025-04-01T05:00:00Z",
+            "missingDays": ["2025-03-31"],
+        }
+    ]
+    assert report["policy"] == "all"
+    (warning,) = report["warnings"]
+    assert "server has had no hit" in warning
+    assert "2025-04-01" in warning
+
+
+def test_project_without_hits_has_no_source(site: httpx.Client) -> None:
+    assert site.get("coverage").json() == {"sources": [], "policy": "all", "warnings": []}
