@@ -1,0 +1,68 @@
+"""Moments: pages, totals and tables as of an earlier response."""
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from tests.api.routes.reports.client import CSV, FIREFOX, NDJSON, PARQUET, post, problem
+from tests.api.routes.reports.test_responses import EVERY_REPORT, REPORTS
+from tests.running import Running
+
+
+@pytest.fixture
+def filled(site: httpx.Client) -> httpx.Client:
+    """Return a client of a new project with three paths."""
+    post(site, *((path, FIREFOX, "2025-03-01T00:00:00Z") for path in ("/a", "/b", "/c")))
+    return site
+
+
+@EVERY_REPORT
+@pytest.mark.parametrize("kind", ["application/json", CSV, PARQUET, NDJSON])
+def test_report_as_of_a_moment_does_not_change_when_hits_arrive(filled: httpx.Client, report: str, kind: str) -> None:
+    headers = {"Accept": kind}
+    then = filled.get(REPORTS[report], headers=headers)
+    moment = then.headers["x-as-of"]
+    post(filled, ("/a", FIREFOX, "2025-02-01T00:00:00Z"), ("/d", FIREFOX, "2025-04-01T00:00:00Z"))
+    now = filled.get(REPORTS[report], headers=headers)
+    assert now.content != then.content
+    assert now.headers["x-as-of"] != moment
+    as_of = filled.get(f"{REPORTS[report]}&asOf={moment}", headers=headers)
+    assert (as_of.content, as_of.headers["etag"]) == (then.content, then.headers["etag"])
+    assert as_of.headers["x-as-of"] == moment
+    headers["If-None-Match"] = then.headers["etag"]
+    unchanged = filled.get(f"{REPORTS[report]}&asOf={moment}", headers=headers)
+    assert (unchanged.status_code, unchanged.headers["x-as-of"]) == (304, moment)
+
+
+@pytest.mark.parametrize(("report", "rows"), [("views", "views"), ("breakdown", "rows")])
+def test_pages_as_of_the_first_page_have_each_row_once(filled: httpx.Client, report: str, rows: str) -> None:
+    first = filled.get(f"{REPORTS[report]}&limit=1")
+    pages = [first.json()]
+    while pages[-1]["hasMore"]:
+        post(filled, ("/c", FIREFOX), ("/new", FIREFOX))  # /c would become the first row
+        query = f"limit=1&offset={len(pages)}&asOf={first.headers['x-as-of']}"
+        pages.append(filled.get(f"{REPORTS[report]}&{query}").json())
+    name = {"views": "path", "breakdown": "value"}[report]
+    assert [row[name] for page in pages for row in page[rows]] == ["/a", "/b", "/c"]
+    assert {page["totals"]["total"] for page in pages} == {3}
+
+
+@EVERY_REPORT
+def test_moment_that_is_too_old_is_a_410_and_a_malformed_one_a_400(hits: httpx.Client, report: str) -> None:
+    expired = problem(hits.get(f"{REPORTS[report]}&asOf=2025-03-01T00:00:00.000000Z_0_1"), 410)
+    assert expired["type"].endswith("#moment-expired")
+    for moment in ("yesterday", "9999-12-31T00:00:00.000000Z_0_1"):
+        (error,) = problem(hits.get(f"{REPORTS[report]}&asOf={moment}"), 400)["errors"]
+        assert error["parameter"] == "asOf"
+
+
+def test_moment_names_the_same_hits_on_another_server_process(start: Callable[..., Running]) -> None:
+    service = start(processes=2)
+    service.post({"path": "/a", "userAgent": FIREFOX})
+    first = httpx.get(service.views, headers=service.auth)
+    service.post({"path": "/b", "userAgent": FIREFOX})
+    for _ in range(10):  # both processes answer some of them
+        response = httpx.get(f"{service.views}?asOf={first.headers['x-as-of']}", headers=service.auth)
+        assert response.content == first.content
+    assert len(service.get()["views"]) == 2
