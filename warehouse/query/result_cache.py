@@ -27,14 +27,17 @@ class ResultCache:
     """A cache of Arrow tables and other results. Safe to call from several threads.
 
     The least recently used results are evicted first. A result that is larger than the whole cache is not stored.
+
+    The `owner` of a result is the key of another one to which the result or its key has a reference. The result is in
+    the cache only as long as its owner: otherwise it would keep the memory of an evicted owner in use.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._lock = threading.Lock()
-        self._results: LRUCache[Hashable, Measured] = LRUCache(max_bytes, _size_bytes)
+        self._results = _OwnedResults(max_bytes, _size_bytes)
         self._computing: dict[Hashable, threading.Lock] = {}
 
-    def __call__(self, key: Hashable, compute: Callable[[], Result]) -> Result:
+    def __call__(self, key: Hashable, compute: Callable[[], Result], owner: Hashable = None) -> Result:
         """Return the result of a key, which is computed if it is not in the cache.
 
         Other threads that ask for the same key wait for the result.
@@ -49,7 +52,7 @@ class ResultCache:
                 result = self.get(key)
                 if result is None:
                     result = compute()
-                    self.put(key, result)
+                    self.put(key, result, owner)
                 return result
         finally:
             with self._lock:
@@ -60,11 +63,38 @@ class ResultCache:
         with self._lock:
             return self._results.get(key)
 
-    def put(self, key: Hashable, result: Measured) -> None:
-        """Add a result, or replace that of the key."""
+    def put(self, key: Hashable, result: Measured, owner: Hashable = None) -> None:
+        """Add a result, or replace that of the key. A result that has grown is measured again by another `put`."""
         with self._lock:
-            if self._results.getsizeof(result) <= self._results.maxsize:
+            if self._results.getsizeof(result) > self._results.maxsize:
+                self._results.pop(key, None)
+            else:
                 self._results[key] = result
+                if owner is not None:
+                    self._results.set_owner(key, owner)
+
+
+class _OwnedResults(LRUCache[Hashable, Measured]):
+    """Results by key, some of which have an owner."""
+
+    def __init__(self, max_bytes: int, getsizeof: Callable[[Measured], int]) -> None:
+        super().__init__(max_bytes, getsizeof)
+        self._owners: dict[Hashable, Hashable] = {}
+        self._owned: dict[Hashable, set[Hashable]] = {}
+
+    def set_owner(self, key: Hashable, owner: Hashable) -> None:
+        """Remove the result with its owner. Remove it now if the owner was evicted."""
+        if owner not in self:
+            del self[key]
+        else:
+            self._owners[key] = owner
+            self._owned.setdefault(owner, set()).add(key)
+
+    def __delitem__(self, key: Hashable) -> None:
+        super().__delitem__(key)
+        self._owned.get(self._owners.pop(key, None), set()).discard(key)
+        for each in self._owned.pop(key, ()):
+            del self[each]
 
 
 def _size_bytes(result: Measured) -> int:

@@ -5,7 +5,7 @@ from `hits`. Hot rows are added last: only the rows of batches that came since t
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -39,12 +39,16 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """Hits to count: their scope, and the files, hot rows and blocks from which they are counted."""
+    """Hits to count: their scope, and the files, hot rows and blocks from which they are counted.
+
+    `key` is the key of the block in the cache.
+    """
 
     snapshot: HitsSnapshot
     scope: Scope
     coverage: Coverage
     block: ProjectBlock
+    key: Hashable
 
 
 class PathReports:
@@ -65,7 +69,7 @@ class PathReports:
         job = self._job(snapshot, scope)
         if job is None:
             return None
-        counted, added = self._sums(job), self._added(job)
+        counted, added = self._count(job)
         ids, views, rows = sums.page(counted, added, offset, limit, with_bots)
         return Page(_totals(counted, added), _table(job.block, ids, views), offset + limit < rows)
 
@@ -76,7 +80,7 @@ class PathReports:
         job = self._job(snapshot, scope)
         if job is None:
             return None
-        counted, added = self._sums(job), self._added(job)
+        counted, added = self._count(job)
         ids, _, _ = sums.page(counted, added, 0, ALL_ROWS, with_bots)
         parts = (ids[first : first + batch_rows] for first in range(0, ids.size, batch_rows))
         tables = (_table(job.block, part, sums.views_of(counted, added, part)) for part in parts)
@@ -90,20 +94,25 @@ class PathReports:
         key = ("block", scope.project, days)
         block = self._cached(key, lambda: project.read(coverage.parts, scope.project))
         files = _within(coverage.uncovered, split(scope.time_range).whole_days)
-        rows = sum(file.rows for file in self._uncounted(block, files))
-        return _Job(snapshot, scope, coverage, block) if rows <= UNCOVERED_ROWS_MAX else None
+        rows = sum(file.rows for file in files if self._cached.get(("file", block, file.path)) is None)
+        return _Job(snapshot, scope, coverage, block, key) if rows <= UNCOVERED_ROWS_MAX else None
+
+    def _count(self, job: _Job) -> tuple[PathSums, Additions]:
+        """Return the views of files and of hot rows. The block then has more paths, and is measured again."""
+        counted, added = self._sums(job), self._added(job)
+        self._cached.put(job.key, job.block)
+        return counted, added
 
     def _sums(self, job: _Job) -> PathSums:
         parts = split(job.scope.time_range)
         whole = _within(job.coverage.uncovered, parts.whole_days)
         partial = _within(job.snapshot.files, parts.partial_days)
         key = ("sums", job.scope, job.block, *(file.path for file in (*whole, *partial)))
-        return self._cached(key, lambda: self._count(job.scope, job.block, parts, whole, partial))
+        return self._cached(key, lambda: self._add_up(job, parts, whole, partial), job.key)
 
-    def _count(
-        self, scope: Scope, block: ProjectBlock, parts: SplitRange, whole: Sequence[File], partial: Sequence[File]
-    ) -> PathSums:
-        rows = self._rows(block, whole)
+    def _add_up(self, job: _Job, parts: SplitRange, whole: Sequence[File], partial: Sequence[File]) -> PathSums:
+        scope, block = job.scope, job.block
+        rows = self._rows(job, whole)
         for part in parts.partial_days:
             if files := _within(partial, [part]):
                 rows += hits_files.count(self._database, files, scope.project, block.paths, part).values()
@@ -111,33 +120,34 @@ class PathReports:
         size = chosen.width + block.paths.later_count
         human, ai, bot = views = tuple(np.zeros(size, block.dtype) for _ in range(3))
         for days in parts.whole_days:
-            self._add_days(views, block, chosen, days)
+            self._add_days(views, job, chosen, days)
         for each in rows:
             each.add((human, ai, bot), chosen)
         return PathSums(chosen, (human, ai, bot))
 
-    def _add_days(self, views: Sequence[Array], block: ProjectBlock, chosen: Selection, days: TimeRange) -> None:
+    def _add_days(self, views: Sequence[Array], job: _Job, chosen: Selection, days: TimeRange) -> None:
         dates = days.start.date(), days.end.date()
         for key in itertools.product(chosen.sources, chosen.traffic):
             sorted_paths = views[key[1]][: chosen.width]
-            block.add(sorted_paths, key, chosen.sorted_ids, dates, lambda index: self._month(block, index))
+            job.block.add(sorted_paths, key, chosen.sorted_ids, dates, lambda index: self._month(job, index))
 
-    def _month(self, block: ProjectBlock, index: int) -> MonthBlock:
-        return self._cached(("month", block, index), lambda: block.month(index))
+    def _month(self, job: _Job, index: int) -> MonthBlock:
+        return self._cached(("month", job.block, index), lambda: job.block.month(index), job.key)
 
-    def _rows(self, block: ProjectBlock, files: Sequence[File]) -> list[Rows]:
+    def _rows(self, job: _Job, files: Sequence[File]) -> list[Rows]:
         """Return the counts of files, of which those that are not in the cache are counted by one query."""
-        uncounted = self._uncounted(block, files)
+        block = job.block
+        cached = {
+            file.path: self._cached.get(("file", block, file.path)) for file in files
+        }  # once: a put evicts others
+        known = {path: rows for path, rows in cached.items() if rows is not None}
+        uncounted = [file for file in files if file.path not in known]
         counted = {}
         if uncounted:
             counted = hits_files.count(self._database, uncounted, block.project, block.paths)
             for path, rows in counted.items():
-                self._cached.put(("file", block, path), rows)
-        known = (self._cached.get(("file", block, file.path)) for file in files if file.path not in counted)
-        return [*counted.values(), *known]
-
-    def _uncounted(self, block: ProjectBlock, files: Sequence[File]) -> list[File]:
-        return [file for file in files if self._cached.get(("file", block, file.path)) is None]
+                self._cached.put(("file", block, path), rows, job.key)
+        return [*counted.values(), *known.values()]
 
     def _added(self, job: _Job) -> Additions:
         """Return the views of the hot rows."""
@@ -147,7 +157,7 @@ class PathReports:
         known: HotViews = self._cached.get(("hot", block)) or NO_HOT_VIEWS
         read = known.read(rows, block.project, block.paths)
         if read is not known:
-            self._cached.put(("hot", block), read)
+            self._cached.put(("hot", block), read, job.key)
         return hot.select(read, rows, _selection(block, job.scope.filters), job.scope.time_range)
 
 

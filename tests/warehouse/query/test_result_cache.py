@@ -68,3 +68,33 @@ def test_many_tables_without_rows_are_limited_too() -> None:
     get = ResultCache(100 * EMPTY_TABLE_BYTES)
     tables = [weakref.ref(get(number, lambda: long_paths(0))) for number in range(1_000)]
     assert 50 <= sum(table() is not None for table in tables) <= 100
+
+
+def test_result_is_evicted_with_its_owner() -> None:
+    get = ResultCache(10 * MB)
+    get("owner", lambda: long_paths(1_000))
+    owned = weakref.ref(get("owned", lambda: long_paths(1_000), "owner"))
+    for number in range(4):
+        get(number, lambda: long_paths(1_000))
+        get("owned", lambda: long_paths(1_000), "owner")  # read last, unlike its owner
+    assert owned() is None
+    compute, calls = counting(lambda: long_paths(1))
+    get("owned", compute, "owner")
+    get("owned", compute, "owner")
+    assert len(calls) == 2  # it is not stored without its owner
+
+
+def test_result_that_has_grown_is_measured_again_and_removed_if_it_is_larger_than_the_cache() -> None:
+    class Grown:
+        nbytes = 1 * MB
+
+    get, result, calls = ResultCache(10 * MB), Grown(), counting(lambda: long_paths(1))
+    get.put("grown", result)
+    get.put("other", long_paths(1_000))
+    get("owned", calls[0], "grown")
+    result.nbytes = 9 * MB
+    get.put("grown", result)
+    assert (get.get("grown"), get.get("other")) == (result, None)
+    result.nbytes = 11 * MB
+    get.put("grown", result)
+    assert get.get("grown") is get.get("owned") is None
