@@ -38,7 +38,7 @@ import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"numpy", "pandas", "polars"}:
+        if name.partition(".")[0] in {"pandas", "polars"}:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Missing())
