@@ -135,7 +135,7 @@ def test_day_that_was_replaced_is_counted_from_hits(site: Site) -> None:
     assert pq.read_table(rollup.paths)["path"].to_pylist() == ["/b", "/new"]
 
 
-def test_month_without_a_valid_or_uncovered_day_left_in_a_project(site: Site) -> None:
+def test_deleted_project_is_not_in_the_next_rollup(site: Site) -> None:
     site.post(view("/secret", project_id="deleted"), view("/a", NOON + DAY))
     site.load()
     write(site)
@@ -145,7 +145,7 @@ def test_month_without_a_valid_or_uncovered_day_left_in_a_project(site: Site) ->
     assert b"deleted" not in b"".join(path.read_bytes() for path in rollup.folder.iterdir())
 
 
-def test_row_groups_are_small_and_projects_can_be_told_apart_by_their_statistics(site: Site) -> None:
+def test_row_groups_are_small_and_their_statistics_separate_projects(site: Site) -> None:
     count = ROW_GROUP_ROWS + 1
     site.stage([view(f"/{number}", project_id=("a", "b")[number == 0]) for number in range(count)])
     site.load()
