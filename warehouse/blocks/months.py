@@ -9,6 +9,8 @@ from warehouse.blocks.cumulative import Array, CumulativeCounts
 
 DAYS = 31
 """Number of days of each month. The days that a month lacks have no views."""
+CELL_VIEWS_MAX = 255
+"""Largest number of views in a cell, which has one byte for it."""
 Key = tuple[int, int]
 """Source and traffic of views, as indices in SOURCES and TRAFFIC."""
 
@@ -18,8 +20,8 @@ class DailyViews:
     """Daily views of paths, for one source and traffic.
 
     The views are cumulated at the end of every `spacing` days. The days from there are added from the cells: the views
-    that are not zero, sorted by day and path id. The cells of day d begin at `starts[d - 1]`. Without cells, `spacing`
-    is 1.
+    that are not zero, sorted by day and path id. The cells of day d begin at `starts[d - 1]`. A number above
+    CELL_VIEWS_MAX has several cells. Without cells, `spacing` is 1.
     """
 
     spacing: int
@@ -84,16 +86,17 @@ def build(days: Array, ids: Array, sources: Array, traffic: tuple[Array, ...], p
 
 
 def _daily_views(days: Array, ids: Array, views: Array, paths: int) -> DailyViews:
-    """Cumulate the views so often that the cumulated counts are about as many as the cells."""
-    spacing = min(max(round(DAYS * paths / ids.size), 1), DAYS)
+    """Cumulate the views so often that at most a quarter as many cells as there are paths are added for a day."""
+    spacing = min(max(round(DAYS * paths / (2 * ids.size)), 1), DAYS)
     rows = np.zeros((-(-DAYS // spacing), paths), np.uint32)
     places = (days.astype(np.intp) - 1) // spacing * paths + ids
     np.add.at(rows.reshape(-1), places, views.astype(np.uint32, copy=False))
-    cells = slice(0, 0) if spacing == 1 else slice(None)
-    return DailyViews(
-        spacing,
-        CumulativeCounts.of(rows),
-        ids[cells].astype(np.uint32),
-        views[cells].astype(np.min_scalar_type(views.max())),
-        np.searchsorted(days, np.arange(1, DAYS + 2)),
-    )
+    cumulated, none = CumulativeCounts.of(rows), np.zeros(0, np.uint8)
+    if spacing == 1:
+        return DailyViews(spacing, cumulated, none, none, none)
+    repeats = -(-views.astype(np.int64) // CELL_VIEWS_MAX)
+    cells = np.repeat(np.arange(views.size), repeats)
+    parts = np.full(cells.size, CELL_VIEWS_MAX, np.uint8)
+    parts[np.cumsum(repeats) - 1] = views - (repeats - 1) * CELL_VIEWS_MAX
+    starts = np.searchsorted(days[cells], np.arange(1, DAYS + 2))
+    return DailyViews(spacing, cumulated, ids[cells].astype(np.uint32), parts, starts)

@@ -12,7 +12,7 @@ from warehouse.blocks.months import MonthBlock, build
 Row = tuple[int, int, int, int, int, int]
 """Day, path id, source, and the views of human, ai and bot."""
 PATHS = 7
-views = st.sampled_from([0, 0, 1, 2, 300, 70_000])
+views = st.sampled_from([0, 0, 1, 2, 255, 256, 511, 70_000])
 rows = st.dictionaries(
     st.tuples(st.integers(1, 31), st.integers(0, PATHS - 1), st.integers(0, 2)), st.tuples(views, views, views)
 ).map(lambda counted: [(*key, *counted[key]) for key in sorted(counted)])
