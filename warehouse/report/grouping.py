@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from warehouse.report.filters import VERIFICATION
-from warehouse.rollups.schema import DIMENSION_VALUES, QUARTER_S
+from warehouse.report.filters import VERIFICATION, Filters
+from warehouse.rollups.schema import AGENT_COLUMNS, DIMENSION_VALUES, QUARTER_S
 
 DAY_S = 86_400
 ORIGIN_S = -62_135_596_800
@@ -21,6 +21,25 @@ class Grouping:
     hits: str
     dimension: str | None = None
     rollup: str = "value"
+
+    def dimension_for(self, filters: Filters) -> str | None:
+        """Return the dimension whose rows have the columns of the filters, or None if only `hits` has them.
+
+        No dimension has paths.
+        """
+        if self.dimension is None or filters.path is not None:
+            return None
+        return (
+            _BY_AGENT.get(self.dimension, self.dimension) if filters.fields.keys() & AGENT_COLUMNS else self.dimension
+        )
+
+
+_BY_AGENT = {"quarter": "agentQuarter"}
+"""Dimensions with the same values and AGENT_COLUMNS, by the dimensions WITHOUT_AGENT.
+
+The series of a year by the hour at 100 million hits reads 0.25 million rows of `quarter`, but 4.9 million of
+`agentQuarter`.
+"""
 
 
 def _by_dimension(name: str) -> Grouping:

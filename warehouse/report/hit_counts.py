@@ -72,7 +72,7 @@ def count_files(
     The counts of rollups are cached. Those of the last month have a key of their own, because its rollup is replaced
     most often.
     """
-    if grouping.dimension is None or scope.filters.path is not None:
+    if grouping.dimension_for(scope.filters) is None:
         coverage = Coverage((), tuple(files))
     rollups = _valid_days(coverage, scope.time_range)
     tables = [_count_hits_in(database, _hits_to_read(files, coverage, scope.time_range), scope, grouping)]
@@ -131,7 +131,7 @@ def _count_rollups(
     files = engine.parquet_at(each.file for each in rollups)
     rows = _ROLLUPS.format(files=files, days=_in_days(rollups))
     sql = _COUNT.format(value=grouping.rollup, count="sum(views)", rows=rows, condition=condition)
-    values |= {"project": scope.project, "dimension": grouping.dimension}
+    values |= {"project": scope.project, "dimension": grouping.dimension_for(scope.filters)}
     with database.cursor() as cursor:
         return cursor.sql(sql, params=values).to_arrow_table()
 

@@ -15,6 +15,7 @@ from warehouse.query import engine
 from warehouse.rollups import coverage
 from warehouse.rollups.coverage import Part
 
+_QUARTER = "CAST(extract(hour FROM ts) * 4 + extract(minute FROM ts) // 15 AS VARCHAR)"
 _DIMENSIONS = {
     "total": "NULL",
     "referrerHost": "referrer_host",
@@ -25,10 +26,13 @@ _DIMENSIONS = {
     "format": "format",
     "status": "CAST(status AS VARCHAR)",
     "rule": "rule",
-    "quarter": "CAST(extract(hour FROM ts) * 4 + extract(minute FROM ts) // 15 AS VARCHAR)",
+    "quarter": _QUARTER,
+    "agentQuarter": _QUARTER,
 }
 _SOURCE = "['beacon', 'server', 'log'][source + 1]"
 _KEY = "source, traffic, agent, operator, purpose"
+_COUNTED_BY = {"quarter": "source, traffic, NULL AS agent, NULL AS operator, NULL AS purpose"}
+"""Columns of `hits` by which a dimension is counted, where they are not those of _KEY."""
 
 _UNSORTED = """
 SELECT count(*), min(project_id || ' ' || path)
@@ -59,7 +63,7 @@ FROM (UNPIVOT (SELECT * FROM {{days}} WHERE day IN {{valid}}) ON human, ai, bot 
 LEFT JOIN {{ids}} USING (project_id, path_id)
 """
 _VALUES = f"""
-SELECT project_id, day(date) AS day, {{value}} AS value, {_KEY}, 1 AS n FROM {{hits}}
+SELECT project_id, day(date) AS day, {{value}} AS value, {{counted_by}}, 1 AS n FROM {{hits}}
 UNION ALL
 SELECT project_id, day, value, {_KEY}, -views::BIGINT FROM {{dimensions}}
 WHERE dimension = '{{dimension}}' AND day IN {{valid}}
@@ -100,7 +104,8 @@ def _queries(part: Part, files: Sequence[File]) -> Iterator[tuple[str, str]]:
     yield coverage.DAYS, _differences("project_id, day, path, source, traffic", _CELLS.format(**names))
     yield coverage.DIMENSIONS, _OTHER_DIMENSIONS.format(**names)
     for dimension, value in _DIMENSIONS.items():
-        rows = _VALUES.format(**names, dimension=dimension, value=value)
+        counted_by = _COUNTED_BY.get(dimension, _KEY)
+        rows = _VALUES.format(**names, dimension=dimension, value=value, counted_by=counted_by)
         yield coverage.DIMENSIONS, _differences(f"project_id, day, value, {_KEY}", rows, f"'{dimension}', ")
 
 

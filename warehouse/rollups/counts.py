@@ -11,6 +11,7 @@ from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.query import engine
 from warehouse.rollups.coverage import Part
 from warehouse.rollups.schema import (
+    AGENT_COLUMNS,
     DAYS_ORDER,
     DIMENSION_KEY,
     DIMENSION_VALUES,
@@ -19,6 +20,7 @@ from warehouse.rollups.schema import (
     PATHS_ORDER,
     SOURCES,
     TRAFFIC,
+    WITHOUT_AGENT,
 )
 
 _DAY = "day(date)::UTINYINT AS day"
@@ -81,7 +83,7 @@ def count_dimensions(files: Sequence[File], parts: Sequence[Part]) -> str:
     """Return the SELECT of `dimensions.parquet`."""
     key = ", ".join(("project_id", "dimension", "day", "value", *DIMENSION_KEY))
     hits = [
-        f"SELECT project_id, '{name}' AS dimension, {_DAY}, {value} AS value, {', '.join(DIMENSION_KEY)}, "
+        f"SELECT project_id, '{name}' AS dimension, {_DAY}, {value} AS value, {_dimension_key(name)}, "
         f"count(*) AS views FROM {_hits(files)} GROUP BY ALL"
         for name, value in DIMENSION_VALUES.items()
     ]
@@ -92,6 +94,12 @@ def count_dimensions(files: Sequence[File], parts: Sequence[Part]) -> str:
         f"SELECT {key}, sum(views)::UINTEGER AS views FROM ({_union(*hits, *copied)}) GROUP BY ALL "
         f"ORDER BY {', '.join(DIMENSIONS_ORDER)}"
     )
+
+
+def _dimension_key(dimension: str) -> str:
+    """Return the columns by which the values of a dimension are counted, and null for the others."""
+    nulls = AGENT_COLUMNS if dimension in WITHOUT_AGENT else ()
+    return ", ".join(f"NULL::VARCHAR AS {name}" if name in nulls else name for name in DIMENSION_KEY)
 
 
 def _with_path_ids(paths: Path) -> str:

@@ -22,8 +22,8 @@ FOLDER = "rollups"
 COVERAGE, PATHS, DAYS, DIMENSIONS = "coverage.json", "paths.parquet", "days.parquet", "dimensions.parquet"
 """Names of the files in the folder of a rollup. Columns: `warehouse.rollups.schema`."""
 PARQUET = (PATHS, DAYS, DIMENSIONS)
-VERSION = 1
-"""Version of the files' layout. A rollup of another version is not read."""
+VERSION = 2
+"""Version of the files' layout and dimensions. A rollup of another version is not read."""
 
 
 @dataclass(frozen=True, slots=True)

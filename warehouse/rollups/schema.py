@@ -24,13 +24,21 @@ DIMENSION_VALUES = {
     "status": "status::VARCHAR",
     "rule": "rule",
     "quarter": QUARTER,
+    "agentQuarter": QUARTER,
 }
 """SQL expression of a dimension's value over the columns of `hits`, by the name of the dimension.
 
-`total` has one value, null. `quarter` is the quarter of an hour of the UTC day, "0" to "95".
+`total` has one value, null. `quarter` and `agentQuarter` are the quarter of an hour of the UTC day, "0" to "95".
 """
 DIMENSION_KEY = ("source", "traffic", "agent", "operator", "purpose")
 """Columns of `hits` by which each value of a dimension is counted, so that a report can filter by them."""
+AGENT_COLUMNS = ("agent", "operator", "purpose")
+"""Columns of DIMENSION_KEY that are null in the dimensions WITHOUT_AGENT."""
+WITHOUT_AGENT = ("quarter",)
+"""Dimensions that are not counted by AGENT_COLUMNS.
+
+A month of 8.5 million hits has 0.13 million rows of `quarter`, but 0.68 million of `agentQuarter`.
+"""
 
 PATHS = pa.schema(
     [

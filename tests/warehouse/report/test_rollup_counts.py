@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import duckdb
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -23,9 +24,19 @@ from warehouse.report.grouping import BREAKDOWNS, SOURCE_DAYS, TIME_UNITS, Group
 from warehouse.report.hit_counts import Scope, count_files
 from warehouse.rollups import coverage, writer
 from warehouse.rollups.coverage import Coverage
+from warehouse.rollups.schema import QUARTER_S
 
 GROUPINGS = [*BREAKDOWNS.values(), *TIME_UNITS.values(), SOURCE_DAYS]
 EVERYTHING = Scope("site", TimeRange(), Filters())
+QUARTERS = TIME_UNITS[QUARTER_S]
+BY_SOURCE_AND_TRAFFIC = [Filters(), Filters(traffic="ai"), Filters(source="log"), Filters(verification="not_checked")]
+BY_AGENT = [
+    Filters(agent="GPTBot"),
+    Filters(operator="OpenAI"),
+    Filters(purpose="training"),
+    Filters(agent="GPTBot", traffic="ai", source="log"),
+    Filters(agent="Googlebot", operator="OpenAI"),
+]
 
 
 def write_rollups(root: Path, database: duckdb.DuckDBPyConnection, files: Sequence[File]) -> None:
@@ -55,6 +66,13 @@ def empty_files_of(root: Path, covered: Coverage) -> None:
             for name in part.rollup.files[day]:
                 path = root / "hits" / f"date={day}" / name
                 pq.write_table(pq.read_table(path, partitioning=None).slice(0, 0), path)
+
+
+def remove_other_dimensions(covered: Coverage, dimension: str) -> None:
+    """Take the rows of all other dimensions out of the rollups, to recognise counts that read them."""
+    for part in covered.parts:
+        table = pq.read_table(part.rollup.dimensions, partitioning=None)
+        pq.write_table(table.filter(pc.field("dimension") == dimension), part.rollup.dimensions)
 
 
 @settings(deadline=None, derandomize=True, max_examples=50)
@@ -96,6 +114,28 @@ def test_whole_valid_days_are_counted_without_reading_hits(
     covered = coverage.choose(tmp_path, files)
     empty_files_of(tmp_path, covered)
     assert counts(database, files, covered, EVERYTHING, grouping) == expected
+
+
+@pytest.mark.parametrize(
+    ("filters", "dimension"),
+    [*((each, "quarter") for each in BY_SOURCE_AND_TRAFFIC), *((each, "agentQuarter") for each in BY_AGENT)],
+    ids=str,
+)
+@settings(deadline=None, derandomize=True, max_examples=5)
+@given(rows=st.lists(ROWS, min_size=1, max_size=30))
+def test_quarters_of_an_hour_are_counted_from_the_dimension_that_has_the_columns_of_the_filters(
+    database: duckdb.DuckDBPyConnection, rows: list[Row], filters: Filters, dimension: str
+) -> None:
+    scope = Scope("site", TimeRange(), filters)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        files = reference.write_hits(root / "hits", rows, "one")
+        expected = counts(database, files, Coverage((), tuple(files)), scope, QUARTERS)
+        write_rollups(root, database, files)
+        covered = coverage.choose(root, files)
+        empty_files_of(root, covered)
+        remove_other_dimensions(covered, dimension)
+        assert counts(database, files, covered, scope, QUARTERS) == expected
 
 
 def test_partial_days_and_filters_by_path_are_counted_from_hits(

@@ -38,11 +38,12 @@ def dimensions(rows: Iterable[Row]) -> Counter[Value]:
         values = {
             "total": None,
             "status": None if status is None else str(status),
-            "quarter": quarter,
+            "agentQuarter": quarter,
             **{name: row[column] for name, column in COLUMNS.items()},
         }
         key = tuple(row[name] for name in ("source", "traffic", "agent", "operator", "purpose"))
         counts.update((row["project_id"], name, utc(row).day, value, *key) for name, value in values.items())
+        counts[row["project_id"], "quarter", utc(row).day, quarter, *key[:2], None, None, None] += 1
     return counts
 
 

@@ -107,7 +107,8 @@ def test_wrong_views_of_a_day_are_found_although_the_totals_fit(site: Site) -> N
 
 
 @pytest.mark.parametrize(
-    "dimension", ["total", "referrerHost", "utmSource", "browser", "format", "status", "rule", "quarter"]
+    "dimension",
+    ["total", "referrerHost", "utmSource", "browser", "format", "status", "rule", "quarter", "agentQuarter"],
 )
 @pytest.mark.parametrize("values", [{"views": 9}, {"value": "other"}, {"agent": "other"}, {"day": 30}])
 def test_wrong_row_of_a_dimension_is_found(site: Site, dimension: str, values: dict[str, Any]) -> None:
