@@ -4,6 +4,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import duckdb
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.warehouse.report import reference
-from tests.warehouse.report.reference import ROWS, SCOPES
+from tests.warehouse.report.reference import AGENTS, ROWS, SCOPES
 from tests.warehouse.site import DAY, NOON, Row, view
 from warehouse.lake.delta_table import File
 from warehouse.query.result_cache import ResultCache
@@ -24,7 +25,7 @@ from warehouse.report.grouping import BREAKDOWNS, SOURCE_DAYS, TIME_UNITS, Group
 from warehouse.report.hit_counts import Scope, count_files
 from warehouse.rollups import coverage, writer
 from warehouse.rollups.coverage import Coverage
-from warehouse.rollups.schema import QUARTER_S
+from warehouse.rollups.schema import QUARTER_S, SOURCES
 
 GROUPINGS = [*BREAKDOWNS.values(), *TIME_UNITS.values(), SOURCE_DAYS]
 EVERYTHING = Scope("site", TimeRange(), Filters())
@@ -121,21 +122,23 @@ def test_whole_valid_days_are_counted_without_reading_hits(
     [*((each, "quarter") for each in BY_SOURCE_AND_TRAFFIC), *((each, "agentQuarter") for each in BY_AGENT)],
     ids=str,
 )
-@settings(deadline=None, derandomize=True, max_examples=5)
-@given(rows=st.lists(ROWS, min_size=1, max_size=30))
 def test_quarters_of_an_hour_are_counted_from_the_dimension_that_has_the_columns_of_the_filters(
-    database: duckdb.DuckDBPyConnection, rows: list[Row], filters: Filters, dimension: str
+    tmp_path: Path, database: duckdb.DuckDBPyConnection, filters: Filters, dimension: str
 ) -> None:
     scope = Scope("site", TimeRange(), filters)
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        files = reference.write_hits(root / "hits", rows, "one")
-        expected = counts(database, files, Coverage((), tuple(files)), scope, QUARTERS)
-        write_rollups(root, database, files)
-        covered = coverage.choose(root, files)
-        empty_files_of(root, covered)
-        remove_other_dimensions(covered, dimension)
-        assert counts(database, files, covered, scope, QUARTERS) == expected
+    rows = [
+        view(**agent, source=source, ts=NOON + minutes * timedelta(minutes=1))
+        for agent in AGENTS
+        for source in SOURCES
+        for minutes in (0, 7, 15, 3 * 24 * 60)
+    ]
+    files = reference.write_hits(tmp_path / "hits", rows, "one")
+    expected = counts(database, files, Coverage((), tuple(files)), scope, QUARTERS)
+    write_rollups(tmp_path, database, files)
+    covered = coverage.choose(tmp_path, files)
+    empty_files_of(tmp_path, covered)
+    remove_other_dimensions(covered, dimension)
+    assert counts(database, files, covered, scope, QUARTERS) == expected
 
 
 def test_partial_days_and_filters_by_path_are_counted_from_hits(
