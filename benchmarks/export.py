@@ -39,6 +39,7 @@ DIMENSIONS = (
     "agent", "operator", "purpose", "verification", "referrerHost", "utmSource", "browser", "os", "device", "format",
     "status", "source", "rule", "path",
 )  # fmt: skip
+SERIES = (("hour", "UTC"), ("day", "UTC"), ("month", "UTC"), ("day", "Europe/Berlin"))
 FILTERED: dict[str, tuple[str, dict[str, object]]] = {
     "page of AI agents": ("views", {"traffic": "ai"}),
     "page of one agent": ("views", {"agent": "GPTBot"}),
@@ -184,9 +185,9 @@ def _measure_pages(figures: Figures, reader: Reader, ranges: Ranges, requests: i
 
 
 def _measure_reports(figures: Figures, reader: Reader, ranges: Ranges) -> None:
-    for interval in ("hour", "day", "month"):
-        query = {"interval": interval, "timezone": "Europe/Berlin", **whole_days(next(ranges.closed))}
-        figures.add(f"series by {interval}", reader.ms("series", **query))
+    for interval, zone in SERIES:
+        query = {"interval": interval, "timezone": zone, **whole_days(next(ranges.closed))}
+        figures.add(f"series by {interval}, {zone}", reader.ms("series", **query))
     for dimension in DIMENSIONS:
         figures.add(
             f"breakdown by {dimension}", reader.ms("breakdown", by=dimension, **whole_days(next(ranges.closed)))
