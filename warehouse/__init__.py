@@ -12,7 +12,7 @@ In the order data passes:
 - `lake`: the Delta tables: their files, lock, schema versions and staged files.
 - `hotlog`: accepted hits that wait for the lake.
 - `integrity`: checks that the stores are complete and agree with each other.
-- `query`: snapshots of the lake and the hot log, the views report, and the owner's SQL.
+- `query`: snapshots of the lake and the hot log, and the owner's SQL.
 - `rollups`: counts of each month in Parquet files, derived from `hits`.
 - `report`: reports of page views: views of each path, breakdowns, series and the coverage of the sources.
 - `blocks`: counts of page views by path in memory.

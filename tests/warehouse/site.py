@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,9 @@ from warehouse.lake import delta_table, staging
 from warehouse.maintenance import catch_up, compact, load
 from warehouse.maintenance.catch_up import Loaded
 from warehouse.query import engine
-from warehouse.query.report import Reports
-from warehouse.query.snapshot import SnapshotReader
+from warehouse.query.hits_snapshot import HitsReader
+from warehouse.report.filters import Filters, Query
+from warehouse.report.reports import Reports
 from warehouse.schema import HOT
 from warehouse.transaction import transaction
 
@@ -31,6 +33,8 @@ ROOT = Path(__file__).parents[2]
 NOON = datetime(2026, 9, 15, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 HOUR_S = 3600
+CACHE_BYTES = 128 * 1024 * 1024
+VIEWS = pa.schema([("path", pa.string()), *((name, pa.int64()) for name in ("human", "ai", "total"))])
 Row = dict[str, Any]
 
 
@@ -50,6 +54,23 @@ def view(path: str = "/a", ts: datetime = NOON, **columns: Any) -> Row:
 def key(row: Row) -> tuple[Any, ...]:
     """Return the key under which `daily_views` counts a row."""
     return row["project_id"], row["ts"].astimezone(UTC).date(), row["path"], row["traffic"], row["agent"]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """All paths of a views report, with the columns path, human, ai and total, and the totals."""
+
+    paths: pa.Table
+    human: int
+    ai: int
+
+
+def rank(reports: Reports, project: str, start: datetime, end: datetime | None, now: datetime) -> Ranking:
+    """Return the views report of the newest snapshot."""
+    query = Query(project, start, end, Filters(), now)
+    totals, batches = reports.all_views(reports.take(), query)
+    tables = [VIEWS.empty_table(), *(pa.table(batch).select(VIEWS.names) for batch in batches)]
+    return Ranking(pa.concat_tables(tables), totals.human, totals.ai)
 
 
 class Site:
@@ -113,7 +134,7 @@ class Site:
         return batches.backlog(self.hot).rows
 
     def reports(self) -> Reports:
-        return Reports(SnapshotReader(self.hot_log, self.root), self.spill)
+        return Reports(HitsReader(self.hot_log, self.root), self.root, self.spill, CACHE_BYTES)
 
     def age(self) -> None:
         """Set the times of all files and of the tables' logs to two hours ago."""

@@ -14,11 +14,10 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tests.warehouse.site import Row, Site, key, view
+from tests.warehouse.site import Ranking, Row, Site, key, rank, view
 from warehouse import doctor
 from warehouse.maintenance import compact
 from warehouse.query import sql_views
-from warehouse.query.report import Ranking
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import FIRST, LAST
 
@@ -124,20 +123,20 @@ class Warehouse(RuleBasedStateMachine):
 
     @rule(project=st.sampled_from(PROJECTS), start=bounds, end=bounds)
     def ask(self, project: str, start: datetime, end: datetime) -> None:
-        ranking = self.reports.ranking(project, start, end, NOW)
+        ranking = rank(self.reports, project, start, end, NOW)
         counted = expected(self.posted, project, start, end)
         assert answered(ranking) == counted
         assert (ranking.human, ranking.ai) == tuple(sum(views[i] for _, views in counted) for i in (0, 1))
 
     @rule(project=st.sampled_from(PROJECTS), start=bounds)
     def ask_to_now(self, project: str, start: datetime) -> None:
-        assert answered(self.reports.ranking(project, start, None, NOW)) == expected(self.posted, project, start, NOW)
+        assert answered(rank(self.reports, project, start, None, NOW)) == expected(self.posted, project, start, NOW)
 
     @rule(project=st.sampled_from(PROJECTS), instants=st.tuples(bounds, bounds, bounds))
     def split(self, project: str, instants: tuple[datetime, datetime, datetime]) -> None:
         start, middle, end = sorted(instants)
         whole, left, right = (
-            dict(answered(self.reports.ranking(project, *span, NOW)))
+            dict(answered(rank(self.reports, project, *span, NOW)))
             for span in ((start, end), (start, middle), (middle, end))
         )
         none = (0, 0)
@@ -167,9 +166,7 @@ class Warehouse(RuleBasedStateMachine):
     @invariant()
     def all_views_are_counted(self) -> None:
         for project in PROJECTS:
-            assert answered(self.reports.ranking(project, FIRST, None, NOW)) == expected(
-                self.posted, project, FIRST, NOW
-            )
+            assert answered(rank(self.reports, project, FIRST, None, NOW)) == expected(self.posted, project, FIRST, NOW)
 
 
 class Died(Exception):
@@ -225,6 +222,6 @@ def test_range_includes_a_hit_at_its_start_and_excludes_one_at_its_end(tmp_path:
         site.compact()
     reports = site.reports()
     for start, end in itertools.combinations_with_replacement(INSTANTS, 2):
-        assert answered(reports.ranking("site", start, end, NOW)) == expected(posted, "site", start, end)
+        assert answered(rank(reports, "site", start, end, NOW)) == expected(posted, "site", start, end)
     reports.close()
     site.close()

@@ -10,14 +10,14 @@ import duckdb
 import pytest
 
 from tests.warehouse.rules import RULES
-from tests.warehouse.site import DAY, NOON, Row, Site, die_at, key, view
+from tests.warehouse.site import DAY, NOON, Row, Site, die_at, key, rank, view
 from warehouse.hotlog import dirty_days
 from warehouse.lake.agents_file import write_agents
 from warehouse.maintenance import catch_up, erase, reclassify
 from warehouse.query import sql, sql_views
-from warehouse.query.report import Reports
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import FIRST, LAST
+from warehouse.report.reports import Reports
 
 ROWS = [
     view(f"/{user_agent[:1]}", ts=NOON - day * DAY, user_agent=user_agent, ruleset="old", project_id=project)
@@ -78,7 +78,7 @@ def assert_consistent(site: Site, reports: Reports, expected_counts: Counter[tup
     assert expected_counts is None or hits == expected_counts
     for project in ("site", "goes"):
         for start, end in RANGES:
-            exported = reports.ranking(project, start, end, NOON + 2 * DAY).paths.to_pylist()
+            exported = rank(reports, project, start, end, NOON + 2 * DAY).paths.to_pylist()
             expected = Counter(
                 (path, traffic) for of, path, traffic, ts in instants if of == project and start <= ts < (end or LAST)
             )

@@ -1,4 +1,4 @@
-"""Snapshots of the lake and the hot log, the views report, and the owner's SQL.
+"""Snapshots of the lake and the hot log, and the owner's SQL.
 
 - `engine`: DuckDB over the lake's files: one in-process database, and a cursor for each query.
 - `hot_rows`: Hot rows in the memory of a reader.
@@ -8,7 +8,6 @@
 - `snapshot`: Consistent snapshots of both tables and the hot rows.
 - `time_range`: Time ranges, and their split into whole UTC days and partial days.
 - `result_cache`: Cache of results, limited by the memory that they use.
-- `report`: The views report: human and AI views of each path of a project in a time range.
 - `sql_views`: The SQL views `hits`, `daily_views` and `agents` over a snapshot.
 - `sql`: Queries of the site's owner in DuckDB's SQL.
 - `table_files`: The Parquet files of a table, for tools that do not read Delta.

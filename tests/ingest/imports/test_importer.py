@@ -24,7 +24,7 @@ from ingest.imports import importer, prefetch, request_cache, source
 from ingest.imports.chunk import LINE_BYTES_MAX, MALFORMED_SHOWN, Summary
 from ingest.imports.importer import DEFAULTS, Options, import_logs
 from tests.ingest.formats.test_clf import line
-from tests.warehouse.site import ROOT, Site
+from tests.warehouse.site import ROOT, Site, rank
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import refusals
 from warehouse.lake import delta_table
@@ -72,7 +72,7 @@ def assert_sample_is_imported(site: Site, summary: Summary) -> None:
     assert (summary.human, summary.ai) == (EXPECTED["totals"]["human"], EXPECTED["totals"]["ai"])
     assert summary.skipped == EXPECTED["skipped"]
     reports = site.reports()
-    ranking = reports.ranking("site", FIRST, LAST, RECEIVED)
+    ranking = rank(reports, "site", FIRST, LAST, RECEIVED)
     reports.close()
     assert ranking.paths.to_pylist() == EXPECTED["views"]
     assert {"human": ranking.human, "ai": ranking.ai, "total": ranking.human + ranking.ai} == EXPECTED["totals"]
@@ -89,7 +89,7 @@ def test_sample_log_gives_the_expected_views_of_every_day(site: Site) -> None:
     days = {}
     for day in (date(2026, 9, 1) + timedelta(days=number) for number in range(-1, 31)):
         midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        ranking = reports.ranking("site", midnight, midnight + timedelta(days=1), RECEIVED)
+        ranking = rank(reports, "site", midnight, midnight + timedelta(days=1), RECEIVED)
         days[str(day)] = {"human": ranking.human, "ai": ranking.ai}
     reports.close()
     outside = {"human": 0, "ai": 0}

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from tests.warehouse.site import DAY, NOON, Row, Site, key, some_rows, view
+from tests.warehouse.site import DAY, NOON, Row, Site, key, rank, some_rows, view
 from warehouse import doctor
 from warehouse.errors import StagedTooLong
 from warehouse.lake import delta_table, staging
@@ -36,7 +36,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 def human_and_ai_views(site: Site) -> tuple[int, int]:
     """Return the number of human views and of AI views in a report."""
     reports = site.reports()
-    ranking = reports.ranking("site", NOON - DAY, NOON + 9 * DAY, NOON)
+    ranking = rank(reports, "site", NOON - DAY, NOON + 9 * DAY, NOON)
     reports.close()
     return ranking.human, ranking.ai
 

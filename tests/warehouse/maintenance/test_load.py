@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, key, some_rows, view
+from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, key, rank, some_rows, view
 from warehouse.errors import DataIncomplete, HotLogBehind, LakeBusy
 from warehouse.hotlog import batches
 from warehouse.integrity import durability
@@ -73,7 +73,7 @@ def test_every_hit_is_counted_once_after_a_loader_was_killed_at_any_step(site: S
     site.post(*before[6:])
     die_at(site, step)
     reports = site.reports()
-    assert reports.ranking("site", NOON - DAY, NOON + 9 * DAY, NOON).human == 3  # 0, 4 and 8
+    assert rank(reports, "site", NOON - DAY, NOON + 9 * DAY, NOON).human == 3  # 0, 4 and 8
     reports.close()
     site.post(*between)
     site.load()
@@ -280,7 +280,7 @@ def test_data_folder_may_have_an_odd_name(tmp_path: Path, name: str) -> None:
         site.post(view(), view(traffic="ai", agent="GPTBot"))
         site.load()
     assert site.compact(1) == compact.Compacted(partitions=2, files_before=4, files_after=2)
-    ranking = reports.ranking("site", NOON - DAY / 4, NOON + DAY, NOON)
+    ranking = rank(reports, "site", NOON - DAY / 4, NOON + DAY, NOON)
     assert (ranking.human, ranking.ai) == (2, 2)
     reports.close()
     site.close()

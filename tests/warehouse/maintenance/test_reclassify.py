@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.warehouse.rules import RULES, TODAY, classification_of, table
-from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, die_at, key, view
+from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, die_at, key, rank, view
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches, dirty_days
 from warehouse.lake import delta_table
@@ -285,7 +285,7 @@ def test_report_counts_each_hit_once_at_each_step_and_by_the_new_rules_at_the_en
     seen: list[tuple[int, int]] = []
 
     def look(step: str) -> None:
-        ranking = reports.ranking("site", FIRST, LAST, NOON)
+        ranking = rank(reports, "site", FIRST, LAST, NOON)
         seen.append((ranking.human, ranking.ai))
 
     look("before")

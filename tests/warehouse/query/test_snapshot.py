@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.warehouse.site import DAY, NOON, ROOT, Site, some_rows, view
+from tests.warehouse.site import DAY, NOON, ROOT, Site, rank, some_rows, view
 from warehouse.errors import BatchDamaged, DataIncomplete
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table
 from warehouse.maintenance import compact
 from warehouse.query import hot_rows, sql_views
-from warehouse.query.report import Reports
 from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST, LAST
+from warehouse.report.reports import Reports
 
 BATCHES, BATCH_ROWS = 50, 7
 ROWS = BATCHES * BATCH_ROWS
@@ -144,7 +144,7 @@ def test_report_never_shrinks_while_another_process_loads_and_is_exact_at_the_en
 
 
 def total(reports: Reports, start: object, end: object) -> int:
-    ranking = reports.ranking("site", start, end, NOON + 9 * DAY)  # type: ignore[arg-type]
+    ranking = rank(reports, "site", start, end, NOON + 9 * DAY)  # type: ignore[arg-type]
     return ranking.human + ranking.ai
 
 

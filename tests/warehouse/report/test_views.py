@@ -1,19 +1,15 @@
-"""The views report counts each view of a project once, from the cheapest source that is right."""
+"""The views report counts each view of a project once, in files and hot rows."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-from tests.warehouse.site import DAY, NOON, Row, Site, view
-from warehouse import daily_count
-from warehouse.hotlog import dirty_days
+from tests.warehouse.site import DAY, NOON, Site, rank, view
 from warehouse.lake import delta_table
-from warehouse.query.report import Reports
 from warehouse.query.time_range import FIRST, LAST
-from warehouse.schema import HOT
+from warehouse.report.reports import Reports
 
 MIDNIGHT = NOON - timedelta(hours=12)
 AI = {"traffic": "ai", "agent": "GPTBot"}
@@ -34,15 +30,9 @@ def reports(site: Site) -> Iterable[Reports]:
 
 
 def paths(reports: Reports, start: datetime = FIRST, end: datetime | None = LAST) -> list[tuple[str, int, int, int]]:
-    """Return the rows of the ranking of the project `site`."""
-    rows = reports.ranking("site", start, end, NOON).paths.to_pylist()
+    """Return the rows of the report of the project `site`."""
+    rows = rank(reports, "site", start, end, NOON).paths.to_pylist()
     return [(row["path"], row["human"], row["ai"], row["total"]) for row in rows]
-
-
-def count_in_daily_views_alone(site: Site, rows: list[Row]) -> None:
-    """Add counts to `daily_views` that no hit explains, to recognise ranges that are counted from it."""
-    counts = daily_count.count(pa.Table.from_pylist(rows, HOT))
-    delta_table.append(site.table(delta_table.DAILY_VIEWS_TABLE), counts, "another", 1)
 
 
 def remove_files(site: Site) -> None:
@@ -60,7 +50,7 @@ def test_sums_are_those_of_all_paths(site: Site, reports: Reports) -> None:
     site.post(view("/a"), view("/b"), view("/b", **AI))
     site.load()
     site.post(view("/c", **AI))
-    ranking = reports.ranking("site", FIRST, LAST, NOON)
+    ranking = rank(reports, "site", FIRST, LAST, NOON)
     assert (ranking.human, ranking.ai) == (2, 2)
 
 
@@ -75,27 +65,8 @@ def test_bots_and_other_projects_are_not_counted(site: Site, reports: Reports, i
 
 def test_project_without_a_view_has_an_empty_ranking(site: Site, reports: Reports) -> None:
     site.post(view("/b", project_id="site-2"))
-    ranking = reports.ranking("site", FIRST, LAST, NOON)
+    ranking = rank(reports, "site", FIRST, LAST, NOON)
     assert (ranking.paths.num_rows, ranking.human, ranking.ai) == (0, 0, 0)
-
-
-def test_whole_days_are_counted_from_daily_views_and_partial_days_from_hits(site: Site, reports: Reports) -> None:
-    site.post(view("/a"), view("/a", ts=NOON + DAY))
-    site.load()
-    count_in_daily_views_alone(site, [view("/only/in/daily_views")])
-    assert paths(reports, MIDNIGHT, MIDNIGHT + DAY) == [("/a", 1, 0, 1), ("/only/in/daily_views", 1, 0, 1)]
-    assert paths(reports, MIDNIGHT, MIDNIGHT + DAY - timedelta(microseconds=1)) == [("/a", 1, 0, 1)]
-    assert paths(reports, NOON - timedelta(hours=1), MIDNIGHT + 2 * DAY) == [("/a", 2, 0, 2)]
-
-
-def test_dirty_day_is_counted_from_hits_until_it_is_cleared(site: Site, reports: Reports) -> None:
-    site.post(view("/a"))
-    site.load()
-    count_in_daily_views_alone(site, [view("/only/in/daily_views")])
-    dirty_days.mark_dirty(site.hot, ["2026-09-15"])
-    assert paths(reports) == [("/a", 1, 0, 1)]
-    dirty_days.clear_dirty(site.hot, ["2026-09-15"])
-    assert paths(reports) == [("/a", 1, 0, 1), ("/only/in/daily_views", 1, 0, 1)]
 
 
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["hot", "loaded"])
