@@ -1,0 +1,170 @@
+"""Model of the reports: counts of a list of rows in plain Python, by loops and dictionaries.
+
+The time buckets are found by local time and by steps of minutes, and not by the transitions of a zone.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from tests.warehouse.site import Row
+from warehouse.query.time_range import FIRST, LAST
+from warehouse.report.filters import Filters, Query
+
+Views = tuple[int, int, int]
+"""Views of people, AI agents and other bots."""
+Counted = list[tuple[str | None, Views]]
+"""Values, or paths, or starts of buckets, each with its views, in the order of the report."""
+
+ZERO: Views = (0, 0, 0)
+BUCKETS_MAX = 10_000
+"""Maximum number of buckets in a series."""
+TRAFFIC = ("human", "ai", "bot")
+COLUMNS = {"referrerHost": "referrer_host", "utmSource": "utm_source"}
+"""Columns of `hits` by the name of the breakdown, where the two names differ."""
+MICROSECOND = timedelta(microseconds=1)
+STEP = timedelta(minutes=15)
+"""Step of the search for the hours of a range. Each offset from UTC is a multiple of it since 1972."""
+
+
+def matching(rows: Iterable[Row], query: Query) -> list[Row]:
+    """Return the rows that a report counts."""
+    end = query.end or query.now
+    return [
+        row
+        for row in rows
+        if row["project_id"] == query.project and query.start <= row["ts"] < end and _matches(row, query.filters)
+    ]
+
+
+def _matches(row: Row, filters: Filters) -> bool:
+    for name, wanted in filters.fields.items():
+        value = value_of(row, name)
+        if name == "path" and wanted.endswith("*"):
+            if not value.startswith(wanted[:-1]):
+                return False
+        elif value != wanted:
+            return False
+    return True
+
+
+def value_of(row: Row, by: str) -> str | None:
+    """Return the value of a row in a breakdown."""
+    if by == "verification":
+        return None if row["traffic"] == "human" else "not_checked"
+    value = row[COLUMNS.get(by, by)]
+    return None if value is None else str(value)
+
+
+def totals(rows: Iterable[Row]) -> Views:
+    """Return the views of all rows."""
+    counted = dict(_count(rows, lambda row: None))
+    return counted.get(None, ZERO)
+
+
+def views(rows: Iterable[Row]) -> Counted:
+    """Return the views of each path that has a human or AI view."""
+    return [(path, counts) for path, counts in breakdown(rows, "path") if counts[0] + counts[1]]
+
+
+def breakdown(rows: Iterable[Row], by: str) -> Counted:
+    """Return the views of each value: most human and AI views first, then in byte order, null last."""
+
+    def rank(item: tuple[str | None, Views]) -> tuple[int, bool, bytes]:
+        value, (human, ai, _) = item
+        return -human - ai, value is None, (value or "").encode()
+
+    return sorted(_count(rows, lambda row: value_of(row, by)), key=rank)
+
+
+def series(rows: Sequence[Row], query: Query, interval: str, zone: ZoneInfo) -> Counted | None:
+    """Return the views of each bucket, in order; None if there are more than BUCKETS_MAX.
+
+    `rows` are all rows of the lake: a range without a start begins with the first hit of the project. A range without
+    an end has the bucket of `now`.
+    """
+    of_project = [row["ts"] for row in rows if row["project_id"] == query.project]
+    start = query.start if query.start != FIRST else min(of_project, default=LAST)
+    end = query.end or query.now + MICROSECOND
+    if start >= end:
+        return []
+    label = LABELS[interval]
+    counted = dict(_count(matching(rows, query), lambda row: label(row["ts"], zone)))
+    labels = _labels(start, end, interval, zone)
+    return None if labels is None else [(each, counted.get(each, ZERO)) for each in labels]
+
+
+def missing_days(rows: Sequence[Row]) -> list[date]:
+    """Return the days without a hit between the first and the last hit, in order."""
+    days = {row["ts"].date().toordinal() for row in rows}
+    return [date.fromordinal(day) for day in range(min(days), max(days)) if day not in days]
+
+
+def _labels(start: datetime, end: datetime, interval: str, zone: ZoneInfo) -> list[str] | None:
+    """Return the labels of all buckets that contain an instant of the range; None if there are too many."""
+    if (end - start) / LENGTHS[interval] > BUCKETS_MAX + 1:
+        return None
+    found = dict.fromkeys(LABELS[interval](instant, zone) for instant in _instants(start, end, interval))
+    return None if len(found) > BUCKETS_MAX else list(found)
+
+
+def _instants(start: datetime, end: datetime, interval: str) -> Iterator[datetime]:
+    """Yield instants of a range, in order, among them one of each bucket that contains an instant of the range."""
+    step = STEP if interval == "hour" else 24 * STEP
+    yield start
+    instant = (start if interval != "hour" else start.replace(minute=0, second=0, microsecond=0)) + step
+    while instant < end:
+        if instant > start:
+            yield instant
+        instant += step
+    yield end - MICROSECOND
+
+
+def _local(instant: datetime, zone: ZoneInfo) -> datetime:
+    try:
+        return instant.astimezone(zone)
+    except OverflowError:  # before the year 1 in the zone
+        return datetime.min.replace(tzinfo=zone)
+
+
+def _hour(instant: datetime, zone: ZoneInfo) -> str:
+    """Return the start of an hour: the last full hour, or change of the clock, up to the instant."""
+    local = _local(instant, zone)
+    begin = local.replace(second=0, microsecond=0).astimezone(UTC)
+    full_hour = begin - timedelta(minutes=local.minute)
+    if full_hour.astimezone(zone).utcoffset() == local.utcoffset():
+        return full_hour.astimezone(zone).isoformat()
+    while (begin - timedelta(minutes=1)).astimezone(zone).utcoffset() == local.utcoffset():
+        begin -= timedelta(minutes=1)
+    return begin.astimezone(zone).isoformat()
+
+
+def _day(instant: datetime, zone: ZoneInfo) -> str:
+    return _local(instant, zone).date().isoformat()
+
+
+def _week(instant: datetime, zone: ZoneInfo) -> str:
+    day = _local(instant, zone).date()
+    return date.fromordinal(day.toordinal() - day.weekday()).isoformat()
+
+
+def _month(instant: datetime, zone: ZoneInfo) -> str:
+    return _local(instant, zone).date().replace(day=1).isoformat()
+
+
+LABELS: dict[str, Callable[[datetime, ZoneInfo], str]] = {"hour": _hour, "day": _day, "week": _week, "month": _month}
+"""Function that returns the label of the bucket of an instant, by interval."""
+LENGTHS = {
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "week": timedelta(weeks=1),
+    "month": timedelta(days=30.436875),
+}
+"""Length of a bucket, for months the mean, by interval."""
+
+
+def _count(rows: Iterable[Row], key: Callable[[Row], str | None]) -> list[tuple[str | None, Views]]:
+    counted: dict[str | None, list[int]] = {}
+    for row in rows:
+        counted.setdefault(key(row), [0, 0, 0])[TRAFFIC.index(row["traffic"])] += 1
+    return [(value, (human, ai, bot)) for value, (human, ai, bot) in counted.items()]

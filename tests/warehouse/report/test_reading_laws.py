@@ -1,0 +1,419 @@
+"""After any sequence of posts, loads and maintenance, each report equals that of a plain list of hits."""
+
+import itertools
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from tests.warehouse.report import generated, model
+from tests.warehouse.report.generated import NOW, Breakdown, Form, Series, Views
+from tests.warehouse.report.model import Counted
+from tests.warehouse.rules import RULES, classification_of
+from tests.warehouse.site import Row, Site
+from warehouse.errors import MomentExpired, TooManyBuckets
+from warehouse.hotlog.retention import AS_OF_S
+from warehouse.lake import delta_table
+from warehouse.maintenance import compact, erase, load, reclassify, recount, rollups
+from warehouse.query import sql_views
+from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
+from warehouse.query.moment import Moment
+from warehouse.query.snapshot import SnapshotReader
+from warehouse.query.time_range import FIRST
+from warehouse.report.filters import Filters, Page, Query
+from warehouse.report.reports import Reports
+from warehouse.report.source_coverage import MISSING_DAYS_MAX
+from warehouse.rollups import writer
+
+CACHE_BYTES = 64 * 1024 * 1024
+SMALL_CACHES_BYTES = [0, 12_000, 30_000, 100_000]
+"""Sizes of caches that have space for few results."""
+EXAMPLES = int(os.environ.get("LAWS_EXAMPLES", "0"))
+"""Number of random sequences of a longer run; by default the test runs the same few sequences each time."""
+ALL = 10**9
+"""Number of rows on a page that has all of them."""
+
+Answer = tuple[model.Views, Counted, bool]
+"""Totals, rows, and whether more rows follow."""
+
+
+def answered(reports: Reports, snapshot: HitsSnapshot, query: Query, form: Form) -> Answer | None:
+    """Return the answer of the reports; None for too many buckets."""
+    match form:
+        case Views(offset, limit):
+            return _of_page(reports.views(snapshot, query, offset, limit), "path")
+        case Breakdown(by, offset, limit):
+            return _of_page(reports.breakdown(snapshot, query, by, offset, limit), "value")
+        case Series(interval):
+            try:
+                totals, rows = reports.series(snapshot, query, interval, form.zone_info)
+            except TooManyBuckets:
+                return None
+            return (totals.human, totals.ai, totals.bot), _counted(rows, "start"), False
+
+
+def expected(rows: list[Row], query: Query, form: Form) -> Answer | None:
+    """Return the answer of the model; None for too many buckets."""
+    selected = model.matching(rows, query)
+    totals = model.totals(selected)
+    match form:
+        case Series(interval):
+            counted = model.series(rows, query, interval, form.zone_info)
+            return None if counted is None else (totals, counted, False)
+        case Views(offset, limit):
+            counted = model.views(selected)
+        case Breakdown(by, offset, limit):
+            counted = model.breakdown(selected, by)
+    return totals, counted[offset : offset + limit], offset + limit < len(counted)
+
+
+def _of_page(page: Page, name: str) -> Answer:
+    return (page.totals.human, page.totals.ai, page.totals.bot), _counted(page.rows, name), page.has_more
+
+
+def _counted(rows: pa.Table, name: str) -> Counted:
+    assert rows.column_names == [name, "human", "ai", "bot", "total"]
+    listed = rows.to_pylist()
+    assert all(row["total"] == row["human"] + row["ai"] for row in listed)
+    return [(row[name], (row["human"], row["ai"], row["bot"])) for row in listed]
+
+
+def added_up(counted: Counted) -> model.Views:
+    """Return the sum of the views of all rows."""
+    human, ai, bot = (sum(views[i] for _, views in counted) for i in range(3))
+    return human, ai, bot
+
+
+@dataclass
+class Remembered:
+    """A moment, its snapshot in one reader, its hits, and the numbers of calls that delete rows, and did, before it."""
+
+    text: str
+    taken_s: float
+    snapshot: HitsSnapshot
+    reports: Reports
+    rows: list[Row]
+    deletions: int
+    erasures: int
+
+
+class Lake(RuleBasedStateMachine):
+    """Posts, loads, maintenance and restarts in any order. Two readers answer, like two server processes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory(prefix="readership-reading-")
+        self.site = Site(Path(self.folder.name) / "data")
+        self.now_s = NOW.timestamp()
+        self.caches_bytes = [CACHE_BYTES, 0]
+        self.readers: list[Reports] = []
+        self.posted: list[Row] = []
+        self.remembered: list[Remembered] = []
+        self.chance = Random(0)
+        self.deletions = self.erasures = 0
+        self.is_reclassified = False
+
+    def new_reader(self, index: int) -> Reports:
+        reader = HitsReader(self.site.hot_log, self.site.root, lambda: self.now_s)
+        return Reports(reader, self.site.root, self.site.spill, self.caches_bytes[index])
+
+    def teardown(self) -> None:
+        for reports in self.readers:
+            reports.close()
+        self.site.close()
+        self.folder.cleanup()
+
+    def check(self, reports: Reports, snapshot: HitsSnapshot, rows: list[Row], query: Query, form: Form) -> None:
+        """Compare an answer with the model."""
+        assert answered(reports, snapshot, query, form) == expected(rows, query, form)
+
+    # What a service and its owner do
+
+    @initialize(chance=generated.chances, cache_bytes=st.sampled_from(SMALL_CACHES_BYTES))
+    def begin(self, chance: Random, cache_bytes: int) -> None:
+        self.caches_bytes[1] = cache_bytes
+        self.readers = [self.new_reader(0), self.new_reader(1)]
+        self.stage(chance, 300, 40)
+        self.load(is_killed=False)
+
+    @rule(chance=generated.chances, count=st.integers(1, 12))
+    def post(self, chance: Random, count: int) -> None:
+        posted = [generated.row(chance) for _ in range(count)]
+        self.site.post(*posted)
+        self.posted = [*self.posted, *posted]
+
+    @rule(chance=generated.chances, count=st.sampled_from([1, 20, 300, 1_500]), paths=st.sampled_from([2, 40, 400]))
+    def stage(self, chance: Random, count: int, paths: int) -> None:
+        """Post rows in staged files, as an import does."""
+        posted = generated.rows(chance, count, paths)
+        self.site.stage(posted)
+        self.posted = [*self.posted, *posted]
+
+    @rule(is_killed=st.booleans())
+    def load(self, is_killed: bool) -> None:
+        """Load, perhaps as a loader that is killed between its commits to the two tables."""
+        on_step = _die_before_daily_views if is_killed else _go_on
+        with suppress(Died):
+            load.load(self.site.hot, self.site.root, 0, on_step, lambda: self.now_s)
+
+    @rule(small_files_max=st.integers(0, 1))
+    def compact(self, small_files_max: int) -> None:
+        self.site.compact(small_files_max)
+
+    @rule(task=st.sampled_from(["vacuum", "rebuild daily_views", "rebuild rollups"]))
+    def maintain(self, task: str) -> None:
+        match task:
+            case "vacuum":
+                compact.vacuum(self.site.hot, self.site.root, 0)
+                rollups.vacuum(self.site.root, 0)
+            case "rebuild daily_views":
+                recount.rebuild(self.site.hot, self.site.root, self.site.database, 0)
+            case "rebuild rollups":
+                rollups.rebuild(self.site.root, self.site.database, 0)
+
+    @rule(month=st.none() | st.sampled_from(generated.MONTHS))
+    def write_rollups(self, month: str | None) -> None:
+        """Write the rollup of one month, or of each month that needs one."""
+        if month is None:
+            rollups.write_due(self.site.root, self.site.database, NOW.date(), 0, settle_s=0)
+            return
+        files = delta_table.list_files(self.site.table(delta_table.HITS_TABLE), delta_table.HITS_TABLE)
+        if of_month := [file for file in files if file.partition[:7] == month]:
+            writer.write(self.site.root, self.site.database, month, of_month)
+
+    @rule(project=st.sampled_from(generated.PROJECTS))
+    def delete_project(self, project: str) -> None:
+        erase.erase_project(self.site.hot, self.site.root, self.site.database, project, 0)
+        self.retain(lambda row: row["project_id"] != project)
+
+    @rule(days=st.sampled_from([15, 100, 250, 10_000]))
+    def delete_old_days(self, days: int) -> None:
+        erase.erase_before(self.site.hot, self.site.root, NOW.date(), days, 0)
+        first = NOW.date() - timedelta(days=days)
+        self.retain(lambda row: row["ts"].date() >= first)
+
+    def retain(self, condition: Callable[[Row], bool]) -> None:
+        retained = [row for row in self.posted if condition(row)]
+        self.deletions += 1
+        self.erasures += len(retained) < len(self.posted)
+        self.posted = retained
+
+    @precondition(lambda self: not self.is_reclassified)
+    @rule()
+    def reclassify(self) -> None:
+        """Apply other rules, once in each sequence: it takes 0.2 s for each day that has a hit."""
+        self.is_reclassified = True
+        reclassify.reclassify(self.site.hot, self.site.root, self.site.database, RULES, 0)
+        self.posted = [row | classification_of(row["user_agent"]) for row in self.posted]
+
+    @rule(index=st.integers(0, 1))
+    def restart(self, index: int) -> None:
+        """Replace a reader, as a server process that is killed."""
+        self.readers[index].close()
+        self.readers[index] = self.new_reader(index)
+
+    # What the reports answer
+
+    @precondition(lambda self: self.readers)
+    @invariant()
+    def reports_equal_the_model(self) -> None:
+        """Ask each reader for the newest counts, and for those of an earlier snapshot, as a slow request does."""
+        for reports in self.readers:
+            snapshot = reports.take()
+            everything = Query(self.chance.choice(generated.PROJECTS), FIRST, None, Filters(), NOW)
+            self.check(reports, snapshot, self.posted, everything, Views(0, 50))
+            self.ask(reports, snapshot, self.posted, 2)
+        if self.remembered:
+            remembered = self.chance.choice(self.remembered)
+            if remembered.reports in self.readers:
+                self.ask(remembered.reports, remembered.snapshot, remembered.rows, 3)
+
+    def ask(self, reports: Reports, snapshot: HitsSnapshot, rows: list[Row], count: int) -> None:
+        """Compare answers to random questions with the model."""
+        for _ in range(count):
+            self.check(reports, snapshot, rows, generated.query(self.chance), generated.form(self.chance))
+
+    @rule(chance=generated.chances, limit=st.sampled_from([1, 2, 5, 50]))
+    def read_all_pages(self, chance: Random, limit: int) -> None:
+        """Read the pages of a moment on both readers in turn, while hits arrive and others read the newest counts."""
+        self.remember(chance.randrange(2))
+        moment = self.remembered[-1].snapshot.moment
+        query, by = generated.query(chance), chance.choice([None, None, *generated.BY])
+        totals, counted, _ = _some(expected(self.posted, query, Breakdown(by, 0, ALL) if by else Views(0, ALL)))
+        offsets = range(0, len(counted) or 1, max(limit, len(counted) // 8))
+        rows: Counted = []
+        for number, offset in enumerate(offsets):
+            self.post(chance, 2)
+            reports = self.readers[number % 2]
+            self.ask(reports, reports.take(), self.posted, 1)
+            form = Breakdown(by, offset, offsets.step) if by else Views(offset, offsets.step)
+            page_totals, page, has_more = _some(answered(reports, reports.take(moment), query, form))
+            assert (page_totals, has_more) == (totals, number + 1 < len(offsets))
+            rows += page
+        assert rows == counted
+        assert not by or added_up(rows) == totals
+
+    @rule(chance=generated.chances)
+    def read_all_rows(self, chance: Random) -> None:
+        """Read all rows at once, as a download does."""
+        reports = chance.choice(self.readers)
+        snapshot, query, by = reports.take(), generated.query(chance), chance.choice([None, None, *generated.BY])
+        totals, read = reports.all_breakdown(snapshot, query, by) if by else reports.all_views(snapshot, query)
+        rows = [row for batch in read for row in _counted(pa.Table.from_batches([batch]), "value" if by else "path")]
+        whole = expected(self.posted, query, Breakdown(by, 0, ALL) if by else Views(0, ALL))
+        assert ((totals.human, totals.ai, totals.bot), rows, False) == whole
+
+    @rule(chance=generated.chances)
+    def split(self, chance: Random) -> None:
+        """Add up the answers for two parts of a range."""
+        reports, query, by = chance.choice(self.readers), generated.query(chance), chance.choice(generated.BY)
+        snapshot = reports.take()
+        start, middle, end = sorted(generated.bound(chance) for _ in range(3))
+        whole, left, right = (
+            dict(_some(answered(reports, snapshot, replace(query, start=first, end=last), Breakdown(by, 0, ALL)))[1])
+            for first, last in ((start, end), (start, middle), (middle, end))
+        )
+        assert whole == {
+            value: added_up([(value, left.get(value, model.ZERO)), (value, right.get(value, model.ZERO))])
+            for value in {*left, *right}
+        }
+
+    @rule(chance=generated.chances, name=st.sampled_from(generated.FILTERED))
+    def filter(self, chance: Random, name: str) -> None:
+        """Compare the totals with the sum over the values of a filter, and with the breakdown by it."""
+        reports, query = chance.choice(self.readers), generated.query(chance)
+        snapshot = reports.take()
+
+        def totals_of(value: str | None) -> model.Views:
+            filters = replace(query.filters, **{name: value})
+            return _some(answered(reports, snapshot, replace(query, filters=filters), Views(0, 1)))[0]
+
+        if name == "traffic":
+            assert totals_of(None) == added_up([(value, totals_of(value)) for value in model.TRAFFIC])
+            return
+        query = replace(query, filters=replace(query.filters, **{name: None}))
+        totals, parts, _ = _some(answered(reports, snapshot, query, Breakdown(name, 0, ALL)))
+        assert totals == added_up(parts)
+        for value, views in parts[:8]:
+            assert value is None or value.endswith("*") or totals_of(value) == views
+
+    @rule(chance=generated.chances)
+    def add_up_series(self, chance: Random) -> None:
+        """Compare the totals with the sum of the buckets, in several zones."""
+        reports, query = chance.choice(self.readers), generated.query(chance)
+        snapshot = reports.take()
+        totals = _some(answered(reports, snapshot, query, Views(0, 1)))[0]
+        for interval in generated.INTERVALS:
+            answer = answered(reports, snapshot, query, Series(interval, generated.zone(chance)))
+            assert answer is None or answer[0] == totals == added_up(answer[1])
+
+    @rule(chance=generated.chances)
+    def cover(self, chance: Random) -> None:
+        """Compare the first and the last hit of each source, and its days without a hit."""
+        reports, project = chance.choice(self.readers), chance.choice(generated.PROJECTS)
+        coverage = reports.coverage(reports.take(), project)
+        of_project = [row for row in self.posted if row["project_id"] == project]
+        by_source = {source: [row for row in of_project if row["source"] == source] for source in generated.SOURCES}
+        assert [(each.source, each.first_hit, each.last_hit, list(each.missing_days)) for each in coverage.sources] == [
+            (
+                source,
+                min(row["ts"] for row in rows),
+                max(row["ts"] for row in rows),
+                model.missing_days(rows)[-MISSING_DAYS_MAX:],
+            )
+            for source, rows in by_source.items()
+            if rows
+        ]
+
+    # Moments
+
+    @rule(index=st.integers(0, 1))
+    def remember(self, index: int) -> None:
+        snapshot = self.readers[index].take()
+        self.remembered.append(
+            Remembered(
+                str(snapshot.moment),
+                self.now_s,
+                snapshot,
+                self.readers[index],
+                self.posted,
+                self.deletions,
+                self.erasures,
+            )
+        )
+
+    @precondition(lambda self: self.remembered)
+    @rule()
+    def recall(self) -> None:
+        """Ask both readers for each moment by its text."""
+        for reports, remembered in itertools.product(self.readers, self.remembered[-4:]):
+            is_expired = self.now_s - remembered.taken_s > AS_OF_S or remembered.erasures < self.erasures
+            try:
+                snapshot = reports.take(Moment.parse(remembered.text))
+            except MomentExpired:
+                assert is_expired or remembered.deletions < self.deletions
+                continue
+            assert not is_expired
+            assert str(snapshot.moment) == remembered.text
+            self.ask(reports, snapshot, remembered.rows, 4)
+
+    @rule(seconds=st.sampled_from([1, 300, 601]))
+    def wait(self, seconds: int) -> None:
+        self.now_s += seconds
+
+    # The stored data
+
+    @rule()
+    def count_directly(self) -> None:
+        """Compare the owner's SQL view `hits`, row by row, and find no fault in the stored data."""
+        reader = SnapshotReader(self.site.hot_log, self.site.root)
+        columns = ["project_id", "ts", *generated.BY_COLUMNS]
+        with self.site.database.cursor() as cursor:
+            sql_views.create_temporary(cursor, reader.take())
+            hits = cursor.sql(f"SELECT {', '.join(columns)} FROM hits").to_arrow_table().to_pylist()
+        reader.close()
+        assert Counter(tuple(row.values()) for row in hits) == Counter(
+            tuple(row[name] for name in columns) for row in self.posted
+        )
+        assert self.site.faults() == []
+
+
+class Died(Exception):
+    """Signal that the loader ends here, in place of a kill."""
+
+
+def _die_before_daily_views(step: str) -> None:
+    if step == "before commit of daily_views":
+        raise Died
+
+
+def _go_on(step: str) -> None:
+    """Do nothing."""
+
+
+def _some(answer: Answer | None) -> Answer:
+    assert answer is not None
+    return answer
+
+
+TestLake = Lake.TestCase
+TestLake.settings = settings(
+    max_examples=EXAMPLES or 6,
+    stateful_step_count=25,
+    deadline=None,
+    derandomize=not EXAMPLES,
+    phases=[
+        Phase.generate,
+        *([Phase.shrink] if not os.environ.get("NOSHRINK") else []),
+    ],  # the phase `explain` takes minutes
+)
