@@ -17,5 +17,5 @@
 - `import_log`: the import of a log, against GoAccess.
 - `export`: the reports over HTTP on a lake of any size, against the peers.
 - `jobs`: time to the start and to the take-over of an agent job.
-- `memory`: resident memory of the server while 10 million hits arrive.
+- `memory`: resident memory of the server while 10 million hits arrive, and while many projects are read.
 """

@@ -149,7 +149,7 @@ def _peers(original: Lake) -> Iterator[list[Peer]]:
 
 
 def _check(reader: Reader, peers: list[Peer], range: Range) -> None:
-    """Check that all programs give the same numbers, and have the caches of their files filled."""
+    """Check that all programs return the same numbers. The requests also fill the caches of files."""
     series = reader.get("series", interval="day", **whole_days(range))
     for peer in peers:
         page = reader.page(range)

@@ -19,7 +19,7 @@ IDLE_S = 2.0
 
 
 class Reader:
-    """A client of the reports of one project. It costs about 0.2 ms a request, httpx 1 ms."""
+    """A client of the reports of one project. A request takes about 0.2 ms in this client, and 1 ms in httpx."""
 
     def __init__(self, running: server.Server, project: str = server.PROJECT, key: str = "") -> None:
         self._connection = http.client.HTTPConnection(running.host, running.port)

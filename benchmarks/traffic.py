@@ -65,8 +65,8 @@ class Choice:
     def draw(self, rng: np.random.Generator, traffic: npt.NDArray[np.int64]) -> pa.Table:
         """Return a random row for each hit; `traffic` has the index of the hit's traffic in TRAFFIC."""
         # One search in all three distributions: that of traffic 1 is searched from 1 to 2.
-        found = np.searchsorted(self.cumulated.ravel(), rng.random(len(traffic)) + traffic)
-        return self.rows.take(pa.array(found - traffic * self.cumulated.shape[1]))
+        rows = np.searchsorted(self.cumulated.ravel(), rng.random(len(traffic)) + traffic)
+        return self.rows.take(pa.array(rows - traffic * self.cumulated.shape[1]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 Tables and indexes: https://github.com/arp242/goatcounter/blob/master/db/schema.gotxt, as changed by
 `db/migrate/2026-02-12-1-rm-hit_stats.gotxt`. GoatCounter adds views up by path and hour, does not store the traffic or
-the agent, and does not count bots. Query: `db/query/hit_list.List-counts.sql`, which is the one that lists a page's
-paths without the hourly numbers of each that its dashboard also reads; here `hour` is below the end, not up to it.
+the agent, and does not count bots. Query: `db/query/hit_list.List-counts.sql`, which lists the paths of a page. The
+hourly numbers of each path, which the dashboard also reads, are left out. Here the end of the range is exclusive.
 """
 
 import sqlite3

@@ -31,7 +31,7 @@ SELECT referrer_host, count(*) FILTER (traffic = 'human') AS human, count(*) FIL
 
 
 class Raw:
-    """A database that keeps the footers of the files, and nothing else, between two queries."""
+    """A database that caches the footers of the files, and nothing else, between two queries."""
 
     name = "DuckDB over the raw rows"
 

@@ -1,4 +1,4 @@
-"""Ranges and results of the reports that every peer gives."""
+"""Ranges and results of the reports of every peer."""
 
 from dataclasses import dataclass
 from datetime import date
