@@ -47,7 +47,7 @@ def chosen_form(form: str | None) -> str:
 
 
 def show(result: Any, text: Any, form: str | None = None) -> None:
-    """Print `text`, which may be a table, on a terminal, else `result` as one line of JSON."""
+    """Print `text` if the format is `table`, else `result` as one line of JSON. `text` may be a table of Rich."""
     if chosen_form(form) == "table":
         OUT.print(text)
     else:

@@ -1,4 +1,4 @@
-"""Query parameters of the reports: the time range, the filters, the moment, the page, and what to group by."""
+"""Query parameters of the reports: the time range, filters, moment, page, dimension and interval."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,7 @@ CHOICES = {"traffic": TRAFFIC, "purpose": PURPOSES, "verification": VERIFICATION
 NAME_CHARACTERS_MAX = 200
 """Maximum length of the name of an agent or operator, in characters."""
 DIMENSIONS = tuple(BREAKDOWNS)
-"""What a breakdown can group by."""
+"""Dimensions of a breakdown."""
 INTERVAL_DEFAULT, TIMEZONE_DEFAULT = "day", "UTC"
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _RANGE = ("dateFrom", "dateTo")
@@ -36,7 +36,7 @@ _MOMENT = ("asOf",)
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What to count, and at which moment. `start` and `end` are in UTC; `end` is None for now.
+    """Hits to count, and the moment of the count. `start` and `end` are in UTC; `end` is None for now.
 
     `as_of` is None for the newest moment.
     """
@@ -49,7 +49,7 @@ class Selection:
     def query(self, project: str, moment: Moment) -> Query:
         """Return the query of a report on one project, at the moment of a snapshot.
 
-        The time of the moment is also the end of a range without one, so that all pages have the same range.
+        A range without an end ends at the time of the moment, so that all pages have the same range.
         """
         return Query(project, self.start, self.end, self.filters, _EPOCH + moment.taken_us * _MICROSECOND)
 

@@ -42,7 +42,7 @@ class GroupedReports:
         )
 
     def series(self, snapshot: HitsSnapshot, query: Query, scope: Scope, interval: str, zone: ZoneInfo) -> pa.Table:
-        """Return the rows of a series. `scope` are the hits that the query counts.
+        """Return the rows of a series. `scope` describes the hits that the query counts.
 
         A query from FIRST begins at the first hit of the project, and one without an end ends with the bucket of `now`.
 
@@ -55,7 +55,7 @@ class GroupedReports:
         counts = self._counts(snapshot, scope, TIME_UNITS[unit_s(parts)])
         return series(parts, counts)
 
-    def coverage(self, snapshot: HitsSnapshot, project: str) -> SourceCoverage:
+    def source_coverage(self, snapshot: HitsSnapshot, project: str) -> SourceCoverage:
         """Return the coverage of the sources of a project at the moment of the snapshot."""
         scope = Scope(project, TimeRange(), Filters())
         in_files = self._count_files(snapshot, scope, SOURCE_DAYS)
@@ -71,7 +71,7 @@ class GroupedReports:
         )
 
     def _first_hit(self, snapshot: HitsSnapshot, project: str) -> datetime | None:
-        return min((source.first_hit for source in self.coverage(snapshot, project).sources), default=None)
+        return min((source.first_hit for source in self.source_coverage(snapshot, project).sources), default=None)
 
     def _counts(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
         tables = [self._count_files(snapshot, scope, grouping), self._count_rows(snapshot, scope, grouping)]

@@ -61,7 +61,7 @@ class Reports:
     def breakdown(self, snapshot: HitsSnapshot, query: Query, by: str, offset: int, limit: int) -> Page:
         """Return some values of a dimension, those of bots included: most views first, then by value in byte order.
 
-        `by` is `path` or a key of `BREAKDOWNS`. The value of unknown, null, is after those with the same total.
+        `by` is `path` or a key of `BREAKDOWNS`. The unknown value, null, is after those with the same total.
         """
         if by == PATH:
             page = self._page_of_paths(snapshot, query, offset, limit, with_bots=True)
@@ -86,12 +86,12 @@ class Reports:
         rows = self._grouped.series(snapshot, query, self._scope(snapshot, query), interval, zone)
         return _totals(rows), rows
 
-    def coverage(self, snapshot: HitsSnapshot, project: str) -> SourceCoverage:
+    def source_coverage(self, snapshot: HitsSnapshot, project: str) -> SourceCoverage:
         """Return from when to when each source of a project has hits, and on which days it has none."""
-        return self._grouped.coverage(snapshot, project)
+        return self._grouped.source_coverage(snapshot, project)
 
     def fault(self) -> str | None:
-        """Return why reports cannot be computed; None if they can."""
+        """Return the reason why reports cannot be computed; None if they can."""
         try:
             self._reader.take()
         except DataIncomplete as error:

@@ -6,5 +6,5 @@
 - `coverage`: the sources of hits and their missing days.
 - `responses`: the responses, with the moment and the ETag.
 - `tables`: the tables as CSV, Parquet and NDJSON.
-- `reference`: parts of the reference that the reports share.
+- `reference`: parts of the API reference that the reports share.
 """

@@ -39,7 +39,7 @@ class Coverage(msgspec.Struct, frozen=True):
     sources: Annotated[
         list[SourceCoverage], msgspec.Meta(description="The sources. One that never sent a hit is not listed.")
     ]
-    policy: Annotated[str, msgspec.Meta(description="How sources count: `all` is the hits of every source.")]
+    policy: Annotated[str, msgspec.Meta(description="Sources that count: `all` for the hits of every source.")]
     warnings: Annotated[tuple[str, ...], msgspec.Meta(description="What the project's owner should check.")]
 
 
@@ -54,7 +54,7 @@ async def cover(request: Request) -> Response:
 def _respond(request: Request, project: str, as_of: Moment | None) -> Response:
     reports = state_of(request).reports
     snapshot = reports.take(as_of)
-    return responses.document(request, snapshot.moment, _coverage(reports.coverage(snapshot, project)))
+    return responses.document(request, snapshot.moment, _coverage(reports.source_coverage(snapshot, project)))
 
 
 def _coverage(coverage: source_coverage.SourceCoverage) -> Coverage:
@@ -86,8 +86,8 @@ OPERATIONS = (
         summary="List the sources and their missing days",
         description=f"""\
 Which sources have sent hits to the project: pages (`beacon`), servers (`server`) and imported access logs (`log`). A
-count of zero on a day that a source is missing is not a day without readers. The operation requires a key with the
-scope `read` or `write`.
+count of zero on a day on which a source sent nothing does not mean that nobody read. The operation requires a key with
+the scope `read` or `write`.
 
 {reference.MOMENT_TEXT}""",
         samples={"": f"curl {ADDRESS}/v1/analytics/demo/coverage {KEY_OPTION}"},

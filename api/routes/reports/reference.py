@@ -49,8 +49,8 @@ FILTERS = (
     Parameter("agent", "Only the AI agent or bot of this name.", _NAME, example="GPTBot"),
     Parameter("operator", "Only the AI agents of this operator.", _NAME, example="OpenAI"),
     _choice("purpose", "Only the AI agents of this purpose."),
-    _choice("verification", "Only agents whose identity was checked with this result."),
-    _choice("source", "Only hits that a page, a server or an imported log sent."),
+    _choice("verification", "Only AI agents and bots whose identity check has this result."),
+    _choice("source", "Only hits from pages (`beacon`), servers (`server`) or imported logs (`log`)."),
 )
 PARAMETERS = (*RANGE, *FILTERS, AS_OF_PARAMETER, IF_NONE_MATCH)
 """Parameters of the reports that are tables."""
@@ -60,8 +60,8 @@ PROBLEMS = "invalid-parameter unauthenticated forbidden not-acceptable moment-ex
 
 FILTERS_TEXT = """\
 - A filter counts only the hits that have its value; all filters must match. `path` is normalised like the path of a
-  hit. An agent that nobody has seen is not an error: its counts are zero. Until addresses are checked, `verification`
-  is `not_checked` for every agent and bot, and unknown for people.
+  hit. The name of an agent without hits is not an error: its counts are zero. Until hits are verified, `verification`
+  is `not_checked` for every AI agent and bot, and unknown for people.
 """
 TABLES_TEXT = """\
 - With `Accept: text/csv`, `application/vnd.apache.parquet` or `application/x-ndjson` the response is a table of all

@@ -77,8 +77,8 @@ OPERATIONS = (
 Views by people, AI agents and other bots in each interval of a time range, which is that of the export of page views.
 The operation requires a key with the scope `read` or `write`.
 
-- An interval without views is a row of zeros. The first and the last interval may be longer than the part of them that
-  is in the range. Without `dateFrom` the series begins with the interval of the first hit, and without `dateTo` it ends
+- An interval without views is a row of zeros. The first and the last interval have only the views that are in the
+  range. Without `dateFrom` the series begins with the interval of the first hit, and without `dateTo` it ends
   with the current interval.
 - `timezone` decides where days, weeks, months and hours begin; a week begins on Monday. A day on which the clock
   changes has 23 or 25 hours. `dateFrom` and `dateTo` are UTC, unless they are times with an offset:

@@ -129,7 +129,7 @@ def test_coverage_is_that_of_loaded_and_hot_rows_at_the_moment_of_the_snapshot(
     site.post(view(ts=NOON - 2 * DAY), view(ts=NOON + 30 * DAY, source="beacon"))
     site.load()
     site.post(view(ts=NOON))
-    result = reports.coverage(reader.take(), "site")
+    result = reports.source_coverage(reader.take(), "site")
     assert [(each.source, each.first_hit, each.last_hit) for each in result.sources] == [
         ("beacon", NOON + 30 * DAY, NOON + 30 * DAY),
         ("log", NOON - 2 * DAY, NOON),

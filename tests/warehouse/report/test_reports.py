@@ -123,6 +123,6 @@ def test_coverage_with_a_rollup_has_the_exact_times_of_hits(site: Site, reports:
     site.post(view(ts=first), view(ts=first + DAY), view(ts=last))
     site.load()
     write_rollup(site)
-    (source,) = reports.coverage(reports.take(), "site").sources
+    (source,) = reports.source_coverage(reports.take(), "site").sources
     assert (source.first_hit, source.last_hit) == (first, last)
     assert [day.isoformat() for day in source.missing_days] == ["2026-09-03"]
