@@ -38,8 +38,8 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
-    """Hits to count: their scope, and the files, hot rows and blocks from which they are counted.
+class _Inputs:
+    """Inputs of a count: the scope of the hits, and the files, hot rows and block from which they are counted.
 
     `key` is the key of the block in the cache.
     """
@@ -63,30 +63,30 @@ class PathReports:
     def page(self, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, *, with_bots: bool) -> Page | None:
         """Return a page of the paths; None if the blocks cannot answer.
 
-        They lack some filters, and they do not count many large files, because a report over them alone is faster.
-        `with_bots` includes the paths that only bots viewed.
+        Blocks cannot filter by agent, operator, purpose or verification. If more than UNCOVERED_ROWS_MAX rows would be
+        added to them, a count of the files alone is faster. `with_bots` includes the paths that only bots viewed.
         """
-        job = self._job(snapshot, scope)
-        if job is None:
+        inputs = self._inputs(snapshot, scope)
+        if inputs is None:
             return None
-        counted, added = self._count(job)
+        counted, added = self._count(inputs)
         ids, views, rows = sums.page(counted, added, offset, limit, with_bots)
-        return Page(_totals(counted, added), _table(job.block, ids, views), offset + limit < rows)
+        return Page(_totals(counted, added), _table(inputs.block, ids, views), offset + limit < rows)
 
     def all(
         self, snapshot: HitsSnapshot, scope: Scope, batch_rows: int, *, with_bots: bool
     ) -> tuple[Counts, Iterator[pa.RecordBatch]] | None:
         """Return all paths in the order of pages, in batches; None if the blocks cannot answer: see `page`."""
-        job = self._job(snapshot, scope)
-        if job is None:
+        inputs = self._inputs(snapshot, scope)
+        if inputs is None:
             return None
-        counted, added = self._count(job)
+        counted, added = self._count(inputs)
         ids, _, _ = sums.page(counted, added, 0, ALL_ROWS, with_bots)
         parts = (ids[first : first + batch_rows] for first in range(0, ids.size, batch_rows))
-        tables = (_table(job.block, part, sums.views_of(counted, added, part)) for part in parts)
+        tables = (_table(inputs.block, part, sums.views_of(counted, added, part)) for part in parts)
         return _totals(counted, added), (batch for table in tables for batch in table.to_batches())
 
-    def _job(self, snapshot: HitsSnapshot, scope: Scope) -> _Job | None:
+    def _inputs(self, snapshot: HitsSnapshot, scope: Scope) -> _Inputs | None:
         if not scope.filters.fields.keys() <= FILTERS:
             return None
         coverage = self._coverage(snapshot)
@@ -95,24 +95,24 @@ class PathReports:
         block = self._cached(key, lambda: project.read(coverage.parts, scope.project))
         files = _within(coverage.uncovered, split(scope.time_range).whole_days)
         rows = sum(file.rows for file in files if self._cached.get(("file", block, file.path)) is None)
-        return _Job(snapshot, scope, coverage, block, key) if rows <= UNCOVERED_ROWS_MAX else None
+        return _Inputs(snapshot, scope, coverage, block, key) if rows <= UNCOVERED_ROWS_MAX else None
 
-    def _count(self, job: _Job) -> tuple[PathSums, Additions]:
-        """Return the views of files and of hot rows. The block then has more paths, and is measured again."""
-        counted, added = self._sums(job), self._added(job)
-        self._cached.put(job.key, job.block)
+    def _count(self, inputs: _Inputs) -> tuple[PathSums, Additions]:
+        """Return the views in files and in hot rows. Put the block again, because it may have grown by their paths."""
+        counted, added = self._sums(inputs), self._added(inputs)
+        self._cached.put(inputs.key, inputs.block)
         return counted, added
 
-    def _sums(self, job: _Job) -> PathSums:
-        parts = split(job.scope.time_range)
-        whole = _within(job.coverage.uncovered, parts.whole_days)
-        partial = _within(job.snapshot.files, parts.partial_days)
-        key = ("sums", job.scope, job.block, *(file.path for file in (*whole, *partial)))
-        return self._cached(key, lambda: self._add_up(job, parts, whole, partial), job.key)
+    def _sums(self, inputs: _Inputs) -> PathSums:
+        parts = split(inputs.scope.time_range)
+        whole = _within(inputs.coverage.uncovered, parts.whole_days)
+        partial = _within(inputs.snapshot.files, parts.partial_days)
+        key = ("sums", inputs.scope, inputs.block, *(file.path for file in (*whole, *partial)))
+        return self._cached(key, lambda: self._add_up(inputs, parts, whole, partial), inputs.key)
 
-    def _add_up(self, job: _Job, parts: SplitRange, whole: Sequence[File], partial: Sequence[File]) -> PathSums:
-        scope, block = job.scope, job.block
-        rows = self._rows(job, whole)
+    def _add_up(self, inputs: _Inputs, parts: SplitRange, whole: Sequence[File], partial: Sequence[File]) -> PathSums:
+        scope, block = inputs.scope, inputs.block
+        rows = self._rows(inputs, whole)
         for part in parts.partial_days:
             if files := _within(partial, [part]):
                 rows += hits_files.count(self._database, files, scope.project, block.paths, part).values()
@@ -120,23 +120,23 @@ class PathReports:
         size = chosen.width + block.paths.later_count
         human, ai, bot = views = tuple(np.zeros(size, block.dtype) for _ in range(3))
         for days in parts.whole_days:
-            self._add_days(views, job, chosen, days)
+            self._add_days(views, inputs, chosen, days)
         for each in rows:
             each.add((human, ai, bot), chosen)
         return PathSums(chosen, (human, ai, bot))
 
-    def _add_days(self, views: Sequence[Array], job: _Job, chosen: Selection, days: TimeRange) -> None:
+    def _add_days(self, views: Sequence[Array], inputs: _Inputs, chosen: Selection, days: TimeRange) -> None:
         dates = days.start.date(), days.end.date()
         for key in itertools.product(chosen.sources, chosen.traffic):
             sorted_paths = views[key[1]][: chosen.width]
-            job.block.add(sorted_paths, key, chosen.sorted_ids, dates, lambda index: self._month(job, index))
+            inputs.block.add(sorted_paths, key, chosen.sorted_ids, dates, lambda index: self._month(inputs, index))
 
-    def _month(self, job: _Job, index: int) -> MonthBlock:
-        return self._cached(("month", job.block, index), lambda: job.block.month(index), job.key)
+    def _month(self, inputs: _Inputs, index: int) -> MonthBlock:
+        return self._cached(("month", inputs.block, index), lambda: inputs.block.month(index), inputs.key)
 
-    def _rows(self, job: _Job, files: Sequence[File]) -> list[Rows]:
+    def _rows(self, inputs: _Inputs, files: Sequence[File]) -> list[Rows]:
         """Return the counts of files, of which those that are not in the cache are counted by one query."""
-        block = job.block
+        block = inputs.block
         cached = {
             file.path: self._cached.get(("file", block, file.path)) for file in files
         }  # once: a put evicts others
@@ -146,19 +146,19 @@ class PathReports:
         if uncounted:
             counted = hits_files.count(self._database, uncounted, block.project, block.paths)
             for path, rows in counted.items():
-                self._cached.put(("file", block, path), rows, job.key)
+                self._cached.put(("file", block, path), rows, inputs.key)
         return [*counted.values(), *known.values()]
 
-    def _added(self, job: _Job) -> Additions:
+    def _added(self, inputs: _Inputs) -> Additions:
         """Return the views of the hot rows."""
-        rows, block = job.snapshot.hot, job.block
+        rows, block = inputs.snapshot.hot, inputs.block
         if rows.num_rows == 0:
             return NO_ADDITIONS
         known: HotViews = self._cached.get(("hot", block)) or NO_HOT_VIEWS
         read = known.read(rows, block.project, block.paths)
         if read is not known:
-            self._cached.put(("hot", block), read, job.key)
-        return hot.select(read, rows, _selection(block, job.scope.filters), job.scope.time_range)
+            self._cached.put(("hot", block), read, inputs.key)
+        return hot.select(read, rows, _selection(block, inputs.scope.filters), inputs.scope.time_range)
 
 
 def _selection(block: ProjectBlock, filters: Filters) -> Selection:
