@@ -10,7 +10,7 @@ In the order data passes:
 - `transaction`: write transactions of SQLite, with one rollback policy.
 - `control`: the control database and the projects in it.
 - `lake`: the Delta tables: their files, lock, schema versions and staged files.
-- `hotlog`: accepted hits that wait for the lake.
+- `hotlog`: accepted hits that wait for the lake, and hits that were loaded in the last ten minutes.
 - `integrity`: checks that the stores are complete and agree with each other.
 - `query`: snapshots of the lake and the hot log, and the owner's SQL.
 - `rollups`: counts of each month in Parquet files, derived from `hits`.

@@ -1,7 +1,8 @@
-"""The hot log: accepted hits that wait for the lake, and for a time those that are in it.
+"""The hot log: accepted hits that wait for the lake, and hits that were loaded in the last ten minutes.
 
 - `schema_steps`: Tables of the hot log, and the steps that bring an older file to the newest schema version.
-- `batches`: Batches of the hot log: accepted hits that wait for the lake, and for a time those that are in it.
+- `batches`: Batches of the hot log: accepted hits that wait for the lake, and hits that were loaded in the last ten
+  minutes.
 - `loads`: Loads: which batches of the hot log are in both tables of the lake, and since when.
 - `retention`: Retention of loaded batches, which the moments of reports name.
 - `wal`: Write-ahead log of the hot log's SQLite file: empty it, and probe that it can be written.

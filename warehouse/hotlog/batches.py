@@ -1,4 +1,4 @@
-"""Batches of the hot log: accepted hits that wait for the lake, and for a time those that are in it.
+"""Batches of the hot log: accepted hits that wait for the lake, and hits that were loaded in the last ten minutes.
 
 Each node has one SQLite file. A batch is the Arrow IPC message of a record batch of schema `HOT`, or a list of staged
 Parquet files. Batch ids rise in commit order and are never reused, so "all batches up to id n" is the same set for

@@ -1,7 +1,7 @@
 """Loads: which batches of the hot log are in both tables of the lake, and since when.
 
-A batch above `loaded_through` waits to be loaded. Loaded batches stay in the hot log for a time, because the moments of
-reports name them (`warehouse.hotlog.retention`).
+A batch above `loaded_through` waits to be loaded. Loaded batches stay in the hot log for ten minutes, because the
+moments of reports name them (`warehouse.hotlog.retention`).
 """
 
 import sqlite3
@@ -54,7 +54,8 @@ def add(connection: sqlite3.Connection, through: int, loaded_s: float, bytes: in
 def last_due(connection: sqlite3.Connection, now_s: float, age_s: float, bytes_max: int) -> int:
     """Return the last batch that may be deleted: its load was `age_s` seconds ago, or `bytes_max` are exceeded.
 
-    0 if no batch may be deleted. A load of the future, before the clock was set back, has the age of the difference.
+    0 if no batch may be deleted. If the clock was set back, a load may be in the future; its age is then the time until
+    it.
     """
     return int(connection.execute(_DUE, (now_s, age_s, bytes_max)).fetchone()[0] or 0)
 

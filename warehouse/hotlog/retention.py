@@ -16,7 +16,7 @@ AS_OF_S = 600
 RETAINED_BYTES_MAX = 1024 * 1024 * 1024
 """Maximum size of the loaded batches in the hot log, in bytes. The oldest are deleted first."""
 FREE_SHARE = 10
-"""The loaded batches take at most one part in FREE_SHARE of the free disk space."""
+"""Divisor of the free disk space: loaded batches take at most the quotient."""
 
 
 def bytes_max(free_bytes: int) -> int:
@@ -40,7 +40,7 @@ def delete_due(connection: sqlite3.Connection, now_s: float, bytes_max: int) -> 
 
 
 def delete_loaded(connection: sqlite3.Connection) -> None:
-    """Delete all loaded batches, and revoke all moments, because rows of theirs are erased."""
+    """Delete all loaded batches, and revoke all moments, because some of their rows are erased."""
     loads.revoke_moments(connection)
     _delete_through(connection, loads.loaded_through(connection))
 

@@ -26,10 +26,10 @@ from warehouse.rollups.coverage import Coverage
 from warehouse.rollups.writer import OnStep
 
 UNCOVERED_ROWS_MIN, UNCOVERED_SHARE = 100_000, 0.1
-"""Rows of a month that no rollup counts, and their share of the month's rows, from which a new rollup is due."""
+"""Number of rows of a month that no rollup counts, and their share of the month's rows: with both, a rollup is due."""
 SETTLE_S = 600
-"""Age of the files from which fewer rows are due, in seconds: in a month that has ended, and after a compaction or a
-deletion. Before, more files are likely to follow."""
+"""Age of uncovered files at which a rollup is due for fewer rows, in seconds, in a month that has ended and for days
+whose files a compaction or a deletion replaced. While files are younger, more are likely to follow."""
 SPACE_SHARE = 2
 """Free space that writing a rollup needs, as a multiple of the size of the month's files. Without it the month is
 skipped: a rollup only saves time."""

@@ -109,8 +109,7 @@ class HotRows:
 def _appended(chunks: tuple[pa.RecordBatch, ...], last: pa.RecordBatch) -> tuple[pa.RecordBatch, ...]:
     """Return the chunks with another one added.
 
-    Each chunk has more rows than the next one. The number of chunks is thus at most the logarithm to base 2 of the
-    number of rows, and a row is copied as often.
+    Each chunk has more rows than the next one: 500,000 rows have at most 1,000 chunks, and equal batches at most 20.
     """
     before = [*chunks]
     while before and before[-1].num_rows <= last.num_rows:

@@ -23,7 +23,7 @@ from warehouse.query.moment import Moment
 ROWS_MAX = 500_000
 """Maximum number of hot rows in the cache of older versions. A row uses about 200 bytes."""
 VERSION_ROWS = 10_000
-"""Number of rows as which the file list of a version counts in the cache."""
+"""Size of the file list of a version in the cache, as a number of rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,12 @@
 - `series`: Series: page views by time buckets, with a row of zeros for each bucket without a view.
 - `source_coverage`: Coverage of a project by its sources: from when to when each source sent hits, and the days on
   which it sent none.
-- `hits_files`: Values of each file of `hits` for one project.
-- `open_end`: End of a range without one.
+- `hits_files`: Counts and the last hit of a project in each file of `hits`.
+- `open_end`: End of a time range that a request leaves open.
 - `path_reports`: Views by path, from the blocks of `warehouse.blocks`.
 - `grouped`: Reports that count by any grouping: breakdowns, series and the coverage of the sources.
 - `reports`: Reports of one process. `api` calls only this module of the room.
+
+`Coverage` is the coverage of files by rollups, of `warehouse.rollups.coverage`. `SourceCoverage` is the coverage of a
+project by the sources of its hits, which the API calls coverage.
 """

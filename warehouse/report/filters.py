@@ -44,9 +44,9 @@ class Filters:
 
     @property
     def path_bounds(self) -> tuple[str, str | None] | None:
-        """Return the first path that matches and the first one after them, in byte order; None without a path filter.
+        """Return the first path that can match, and the first one after all that can; None without a path filter.
 
-        The second is None if no path is after them.
+        Paths are in byte order. The second path is None if no path is after those that match.
         """
         if self.path is None:
             return None

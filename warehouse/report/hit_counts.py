@@ -1,7 +1,7 @@
 """Counts of page views, grouped by an expression: over rollups, files of `hits` and hot rows.
 
 Whole UTC days are counted from rollups, where these are valid. Partial days, and files that no rollup covers, are
-counted from `hits`. Rollups have no paths by dimension: a filter by path makes `hits` the source of all days.
+counted from `hits`. Rollups have no dimension with paths: with a filter by path, all days are counted from `hits`.
 """
 
 from collections.abc import Sequence
@@ -65,9 +65,9 @@ def count_files(
     scope: Scope,
     grouping: Grouping,
 ) -> pa.Table:
-    """Return counts of the hits in `files`, of which `coverage` is the coverage.
+    """Return counts of the hits in `files`. `coverage` is the coverage of `files` by rollups.
 
-    The columns are `value`, human, ai and bot. The counts of several rows with one value add up.
+    The columns are `value`, human, ai and bot. A value may have several rows, whose counts add up.
 
     The counts of rollups are cached. Those of the last month have a key of their own, because its rollup is replaced
     most often.
@@ -146,7 +146,7 @@ def _in_days(rollups: Sequence[RollupDays]) -> str:
 
 
 def _whole_days(time_range: TimeRange) -> tuple[str, str]:
-    """Return the first whole UTC day (YYYY-MM-DD) of a range, and the day after the last one; equal without any."""
+    """Return the first whole UTC day (YYYY-MM-DD) of a range, and the day after the last one; "" without any."""
     whole = split(time_range).whole_days
     return (_day(whole[0].start), _day(whole[0].end)) if whole else ("", "")
 

@@ -1,4 +1,4 @@
-"""Values of each file of `hits` for one project. A file never changes, so they are cached by its path."""
+"""Counts and the last hit of a project in each file of `hits`. A file never changes: results are cached by its path."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -70,8 +70,8 @@ def latest(database: duckdb.DuckDBPyConnection, files: Sequence[File], project: 
 def ids(paths_column: pa.ChunkedArray, paths: PathIds) -> Array:
     """Return the ids of the paths of a column. Those that have no id are added to `paths`."""
     encoded = paths_column.combine_chunks().dictionary_encode()
-    found: Array = paths.add(encoded.dictionary)[encoded.indices.to_numpy()]
-    return found
+    path_ids: Array = paths.add(encoded.dictionary)[encoded.indices.to_numpy()]
+    return path_ids
 
 
 def _run(
@@ -82,7 +82,7 @@ def _run(
 
 
 def _rows_by_file(names: pa.ChunkedArray, files: Sequence[File]) -> dict[str, Array]:
-    """Return the indices of the rows of each file, which are none for a file without hits of the project."""
+    """Return the indices of the rows of each file: an empty array for a file without hits of the project."""
     numbers = pc.index_in(names, value_set=pa.array([file.path for file in files])).to_numpy()
     order = np.argsort(numbers, kind="stable")
     bounds = np.searchsorted(numbers[order], np.arange(1, len(files)))

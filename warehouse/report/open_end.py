@@ -1,4 +1,4 @@
-"""End of a range without one: `now` if the project has later hits, which come from a sender whose clock is ahead."""
+"""End of a time range that a request leaves open: `now` if the project has later hits, of a fast clock."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

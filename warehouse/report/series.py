@@ -19,7 +19,7 @@ def unit_s(buckets: Sequence[Bucket]) -> int:
 def series(buckets: Sequence[Bucket], counts: pa.Table) -> pa.Table:
     """Return one row for each bucket: start, human, ai, bot and total.
 
-    `counts` are counts of `warehouse.report.hit_counts` by the unit of the buckets; they are within the buckets.
+    `counts` are counts of `warehouse.report.hit_counts` by the unit of the buckets. Every value is within a bucket.
     """
     unit = unit_s(buckets)
     first_units = np.array([(bucket.start_s - ORIGIN_S) // unit for bucket in buckets])

@@ -59,7 +59,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """At most one rollup for each month, sorted by month, and the files that none of them counts, by partition."""
+    """Coverage of the files of a snapshot by rollups.
+
+    `parts` has at most one rollup for each month, sorted by month. `uncovered` are the files that no part counts,
+    sorted by partition.
+    """
 
     parts: tuple[Part, ...]
     uncovered: tuple[File, ...]
@@ -76,7 +80,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def choose(root: Path, files: Sequence[File]) -> Coverage:
-    """Return the rollups to use for a snapshot with these files of `hits`, one a month: that which counts most rows.
+    """Return the rollups to use for a snapshot with these files of `hits`: for each month that with most rows.
 
     A day of a rollup is valid if the snapshot has all files that the rollup counts for the day. Rollups that cannot be
     read are ignored.
@@ -158,7 +162,7 @@ def read(folder: Path) -> Rollup:
 
 
 def record_of(month: str, files: Iterable[File], folder: Path) -> Record:
-    """Return the content of `coverage.json` for a rollup that counts these files. Its Parquet files are complete."""
+    """Return the content of `coverage.json` for a rollup of these files. Its Parquet files must be complete."""
     names: defaultdict[str, list[str]] = defaultdict(list)
     rows = 0
     for file in sorted(files, key=lambda file: (file.partition, file.path)):
