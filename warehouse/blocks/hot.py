@@ -15,7 +15,7 @@ from warehouse.query.time_range import TimeRange
 from warehouse.rollups.schema import SOURCES, TRAFFIC
 
 OLD_ROWS_MAX = 10_000
-"""Number of rows of loaded batches that are stored at least: a report of an earlier moment may count them."""
+"""Number of rows of loaded batches up to which none is dropped: a report of an earlier moment may count them."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -73,7 +73,7 @@ class HotViews:
         return self.rows.nbytes
 
     def read(self, hot: pa.Table, project: str, paths: PathIds) -> "HotViews":
-        """Return the hot rows of a snapshot, which are not empty, and perhaps those of earlier and later batches."""
+        """Return the hot rows of a snapshot, which must have some, and perhaps those of earlier and later batches."""
         ids = hot["batch_id"].to_numpy()
         first_id, last_id = int(ids[0]), int(ids[-1])
         if not self.first_id <= first_id <= self.last_id + 1:

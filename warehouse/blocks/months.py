@@ -19,8 +19,8 @@ Key = tuple[int, int]
 class DailyViews:
     """Daily views of paths, for one source and traffic.
 
-    The views are cumulated at the end of every `spacing` days. The days from there are added from the cells: the views
-    that are not zero, sorted by day and path id. The cells of day d begin at `starts[d - 1]`. A number above
+    The views are cumulated at the end of every `spacing` days. The days between are added from the cells, which are
+    the views that are not zero, sorted by day and path id. The cells of day d begin at `starts[d - 1]`. A number above
     CELL_VIEWS_MAX has several cells. Without cells, `spacing` is 1.
     """
 
@@ -58,7 +58,7 @@ class DailyViews:
         if (ids.start, ids.stop) != (0, self.cumulated.columns):
             is_counted = (columns >= ids.start) & (columns < ids.stop)
             columns, views = columns[is_counted] - ids.start, views[is_counted]
-        # With equal types these take 2 ns a cell; `bincount` takes 15 ns, and so do these with types to convert.
+        # 2 ns a cell with equal types. `bincount` takes 15 ns, as do these functions if they must convert types.
         (np.add if first < end else np.subtract).at(sums, columns, views)
 
 
@@ -86,14 +86,14 @@ def build(days: Array, ids: Array, sources: Array, traffic: tuple[Array, ...], p
 
 
 def _daily_views(days: Array, ids: Array, views: Array, paths: int) -> DailyViews:
-    """Cumulate the views so often that at most a quarter as many cells as there are paths are added for a day."""
+    """Return the views, with a spacing for which a day needs on average at most one cell for every four paths."""
     spacing = min(max(round(DAYS * paths / (2 * ids.size)), 1), DAYS)
     rows = np.zeros((-(-DAYS // spacing), paths), np.uint32)
     places = (days.astype(np.intp) - 1) // spacing * paths + ids
     np.add.at(rows.reshape(-1), places, views.astype(np.uint32, copy=False))
-    cumulated, none = CumulativeCounts.of(rows), np.zeros(0, np.uint8)
+    cumulated, empty = CumulativeCounts.of(rows), np.zeros(0, np.uint8)
     if spacing == 1:
-        return DailyViews(spacing, cumulated, none, none, none)
+        return DailyViews(spacing, cumulated, empty, empty, empty)
     repeats = -(-views.astype(np.int64) // CELL_VIEWS_MAX)
     cells = np.repeat(np.arange(views.size), repeats)
     parts = np.full(cells.size, CELL_VIEWS_MAX, np.uint8)

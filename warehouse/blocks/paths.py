@@ -16,7 +16,7 @@ SEARCH_PATHS = 500
 """Number of sorted paths that a hash look-up reads in the time of one binary search, 20 µs."""
 
 Bounds = tuple[str, str | None]
-"""First path that matches and the first one after them, in byte order; None if no path is after them."""
+"""First path that can match, and the first one after all that can, in byte order; None if no path is after them."""
 
 
 class PathIds:

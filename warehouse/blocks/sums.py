@@ -10,7 +10,7 @@ from warehouse.blocks.cumulative import Array
 from warehouse.blocks.selection import Selection
 
 HEAD_ROWS = 1_000
-"""Least number of rows that are sorted for a page, so that the next pages need no sort."""
+"""Minimum number of rows that are sorted for a page, so that the next pages need no sort."""
 Views = tuple[Array, Array, Array]
 """Views by people, AI agents and bots."""
 

@@ -1,7 +1,8 @@
 """SQL of the counts of a rollup: counts of files of `hits`, and counts copied from the rollup before it, added up.
 
-The counts by path take several statements, whose results are files. Each has one join, grouping or sort of texts:
-DuckDB spills one of them within its memory limit, but not always two. The functions are in the order of the steps.
+The counts by path take several statements, whose results are files. Each has one join, grouping or sort of texts,
+because DuckDB spills one of them within its memory limit, but not always two. The functions are in the order
+of the steps.
 """
 
 from collections.abc import Sequence
