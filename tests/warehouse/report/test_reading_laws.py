@@ -321,7 +321,7 @@ class Lake(RuleBasedStateMachine):
     def cover(self, chance: Random) -> None:
         """Compare the first and the last hit of each source, and its days without a hit."""
         reports, project = chance.choice(self.readers), chance.choice(generated.PROJECTS)
-        coverage = reports.coverage(reports.take(), project)
+        coverage = reports.source_coverage(reports.take(), project)
         of_project = [row for row in self.posted if row["project_id"] == project]
         by_source = {source: [row for row in of_project if row["source"] == source] for source in generated.SOURCES}
         assert [(each.source, each.first_hit, each.last_hit, list(each.missing_days)) for each in coverage.sources] == [
