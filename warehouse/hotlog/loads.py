@@ -16,6 +16,8 @@ INDEX = "CREATE INDEX batches_id_rows ON batches (id, rows)"
 """Index from which the rows of waiting batches are counted without reading their messages."""
 GENERATION = "generation INTEGER NOT NULL DEFAULT 0"
 """Column of the table `node`: the number of times that all moments were revoked."""
+FIRST_VERSION = "first_version INTEGER NOT NULL DEFAULT 0"
+"""Column of the table `node`: the version of `hits` after the last erasure. Versions before it have erased rows."""
 
 _SIZE = """
 SELECT coalesce(sum(length(message) + coalesce(length(files), 0)), 0)
@@ -78,6 +80,11 @@ def generation(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT generation FROM node").fetchone()[0])
 
 
-def revoke_moments(connection: sqlite3.Connection) -> None:
-    """Revoke all moments: their rows are not read any more."""
-    connection.execute("UPDATE node SET generation = generation + 1")
+def first_version(connection: sqlite3.Connection) -> int:
+    """Return the first version of `hits` that a moment may have."""
+    return int(connection.execute("SELECT first_version FROM node").fetchone()[0])
+
+
+def revoke_moments(connection: sqlite3.Connection, first_version: int = 0) -> None:
+    """Revoke all moments: their rows are not read any more. New ones have `first_version` or a later one."""
+    connection.execute("UPDATE node SET generation = generation + 1, first_version = ?", (first_version,))

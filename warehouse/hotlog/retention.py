@@ -39,9 +39,12 @@ def delete_due(connection: sqlite3.Connection, now_s: float, bytes_max: int) -> 
     _delete_through(connection, loads.last_due(connection, now_s, AS_OF_S, bytes_max))
 
 
-def delete_loaded(connection: sqlite3.Connection) -> None:
-    """Delete all loaded batches, and revoke all moments, because some of their rows are erased."""
-    loads.revoke_moments(connection)
+def delete_loaded(connection: sqlite3.Connection, version: int) -> None:
+    """Delete all loaded batches, and revoke all moments, because some of their rows are erased.
+
+    `version` is a version of `hits` without the rows. A client can change the text of a moment, and name an older one.
+    """
+    loads.revoke_moments(connection, version)
     _delete_through(connection, loads.loaded_through(connection))
 
 

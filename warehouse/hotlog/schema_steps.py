@@ -14,7 +14,7 @@ from warehouse.transaction import BUSY_TIMEOUT_S, transaction
 STORE = "the hot log"
 """Name of the store in messages."""
 _CREATE = f"""
-CREATE TABLE IF NOT EXISTS node (id TEXT NOT NULL, {loads.GENERATION});
+CREATE TABLE IF NOT EXISTS node (id TEXT NOT NULL, {loads.GENERATION}, {loads.FIRST_VERSION});
 CREATE TABLE IF NOT EXISTS batches (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     rows INTEGER NOT NULL,
@@ -57,6 +57,7 @@ STEPS: Steps = (
     Step(3, refusals.create),
     Step(4, add_column("batches", "checksum BLOB")),
     Step(5, loads.create),
+    Step(6, add_column("node", loads.FIRST_VERSION)),
 )
 
 

@@ -108,7 +108,7 @@ def _erase(hot: sqlite3.Connection, root: Path, days: Iterable[str], where: str,
             recount.recount_dirty(hot, root)
             removed += _erase_month(hot, root, list(days_of_month), where, on_step)
         pause_for_waiters()
-    retention.delete_loaded(hot)
+    retention.delete_loaded(hot, delta_table.open_table(root, HITS_TABLE).version())
     wal.empty(hot)
     return removed
 

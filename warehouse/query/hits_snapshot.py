@@ -98,7 +98,7 @@ class HitsReader:
         with self._lock:
             newest, state = self._read()
             if as_of is not None:
-                as_of.require_readable(newest)
+                as_of.require_readable(newest, loads.first_version(self._hot))
             if as_of is None or as_of.version == newest.version:
                 return self._snapshot(as_of or newest, PastHits(state, self._hot_rows))
         snapshot = self._snapshot(as_of, self._past.read(as_of))

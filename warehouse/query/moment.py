@@ -53,8 +53,8 @@ class Moment:
             raise InvalidMoment("it is not a moment, such as 2026-09-01T12:00:00.123456Z_41_1077")
         return moment
 
-    def require_readable(self, newest: "Moment") -> None:
-        """Check that the moment is not older than AS_OF_S and not later than the newest one.
+    def require_readable(self, newest: "Moment", first_version: int) -> None:
+        """Check that the moment is not older than AS_OF_S or `first_version`, and not later than the newest one.
 
         Raises:
             MomentExpired: the moment is too old, or rows were erased since.
@@ -63,7 +63,7 @@ class Moment:
         age_us = newest.taken_us - self.taken_us
         if age_us > AS_OF_S * 1_000_000:
             raise MomentExpired(f"the moment {self} is more than {AS_OF_S // 60} minutes old")
-        if self.generation < newest.generation:
+        if self.generation < newest.generation or self.version < first_version:
             raise MomentExpired(f"rows were erased after the moment {self}")
         is_ahead = self.version > newest.version or self.last_id > newest.last_id
         if is_ahead or self.generation > newest.generation or age_us < -AS_OF_S * 1_000_000:

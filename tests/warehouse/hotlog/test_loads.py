@@ -26,7 +26,8 @@ def older_hot_log(file: Path) -> None:
         hot.execute("DROP TABLE loads")
         hot.execute("DROP INDEX batches_id_rows")
         hot.execute("CREATE INDEX batches_rows ON batches (rows)")
-        hot.execute("ALTER TABLE node DROP COLUMN generation")
+        for column in ("generation", "first_version"):
+            hot.execute(f"ALTER TABLE node DROP COLUMN {column}")
         hot.execute("PRAGMA user_version=4")
 
 

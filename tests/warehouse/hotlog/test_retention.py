@@ -93,10 +93,10 @@ def test_limit_is_a_gibibyte_or_a_tenth_of_the_free_space() -> None:
 
 
 def test_deletion_of_all_loaded_batches_revokes_all_moments(hot: sqlite3.Connection) -> None:
-    retention.delete_loaded(hot)
-    assert (ids(hot), batches.backlog(hot).rows, loads.generation(hot)) == ([5, 6], 4, 1)
-    retention.delete_loaded(hot)
-    assert (ids(hot), loads.generation(hot)) == ([5, 6], 2)
+    retention.delete_loaded(hot, 7)
+    assert (ids(hot), batches.backlog(hot).rows, loads.generation(hot), loads.first_version(hot)) == ([5, 6], 4, 1, 7)
+    retention.delete_loaded(hot, 8)
+    assert (ids(hot), loads.generation(hot), loads.first_version(hot)) == ([5, 6], 2, 8)
 
 
 def test_damaged_batch_that_is_loaded_is_not_a_fault(hot: sqlite3.Connection) -> None:

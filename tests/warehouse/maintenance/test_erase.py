@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.warehouse.site import DAY, NOON, Site, die_at, key, view
-from warehouse.errors import LakeBusy
+from warehouse.errors import LakeBusy, MomentExpired
 from warehouse.hotlog import batches, dirty_days, wal
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
@@ -140,6 +141,20 @@ def test_erasure_of_days_that_have_no_rows_leaves_loaded_batches_and_moments(sit
         assert erase_before(site, 1_000) == 0
         assert reader.take(moment).moment == moment
     assert batches.deleted_through(site.hot) == 0
+
+
+def test_moment_that_a_client_changed_does_not_have_erased_rows(site: Site) -> None:
+    site.post(view(SECRET, project_id="goes"), view())
+    site.load()
+    with closing(HitsReader(site.hot_log, site.root)) as reader:
+        before = reader.take().moment
+        assert erase_project(site, "goes") == 1
+        after = reader.take().moment
+        with pytest.raises(MomentExpired, match="rows were erased after the moment"):
+            reader.take(replace(after, version=before.version))
+        site.post(view())
+        site.load()
+        assert reader.take(after).moment == after
 
 
 def test_open_read_transaction_delays_no_erasure_and_no_post(site: Site) -> None:
