@@ -155,7 +155,9 @@ TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
     warehouse.DataIncomplete: lambda error: Problem("data-incomplete", str(error)),
     warehouse.InvalidMoment: _from_invalid_moment,
     warehouse.TooManyBuckets: _from_too_many_buckets,
-    warehouse.MomentExpired: lambda error: Problem("moment-expired", str(error)),
+    warehouse.MomentExpired: lambda error: Problem(
+        "moment-expired", f"{error}; start again with the first page, without asOf"
+    ),
     warehouse.ProjectNotFound: lambda error: Problem("not-found", str(error)),
     agent.JobNotFound: lambda error: Problem("not-found", str(error)),
     agent.NotConfigured: lambda error: Problem("not-configured", str(error)),
