@@ -412,8 +412,5 @@ TestLake.settings = settings(
     stateful_step_count=25,
     deadline=None,
     derandomize=not EXAMPLES,
-    phases=[
-        Phase.generate,
-        *([Phase.shrink] if not os.environ.get("NOSHRINK") else []),
-    ],  # the phase `explain` takes minutes
+    phases=[Phase.generate, Phase.shrink],  # the phase `explain` takes minutes
 )
