@@ -4,18 +4,26 @@ from datetime import UTC, date, datetime
 from typing import Annotated
 
 import msgspec
+import pyarrow as pa
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from api.http import auth, report_parameters
-from api.http.operation import ADDRESS, IF_NONE_MATCH, KEY_OPTION, Operation, Success, json_content
+from api.http.negotiation import accepted
+from api.http.operation import ADDRESS, IF_NONE_MATCH, JSON, KEY_OPTION, Operation, Success
 from api.routes.reports import reference, responses
 from api.state import state_of
 from warehouse.query.moment import Moment
 from warehouse.report import source_coverage
 from warehouse.report.source_coverage import MISSING_DAYS_MAX
 from warehouse.rollups.schema import SOURCES
+
+_TIME = pa.timestamp("us", tz="UTC")
+SCHEMA = pa.schema(
+    [("source", pa.string()), ("firstHit", _TIME), ("lastHit", _TIME), ("missingDays", pa.list_(pa.string()))]
+)
+"""Columns of the table. In CSV the days are in one cell, with a space between two of them."""
 
 
 class SourceCoverage(msgspec.Struct, frozen=True, rename="camel"):
@@ -48,13 +56,17 @@ async def cover(request: Request) -> Response:
     project = request.path_params["projectId"]
     await auth.key_for(request, state_of(request).keyring, project, "read")
     moment = report_parameters.coverage_query(request)
-    return await run_in_threadpool(_respond, request, project, moment)
+    media_type = accepted(request, responses.MEDIA_TYPES, "the coverage")
+    return await run_in_threadpool(_respond, request, project, moment, media_type)
 
 
-def _respond(request: Request, project: str, as_of: Moment | None) -> Response:
+def _respond(request: Request, project: str, as_of: Moment | None, media_type: str) -> Response:
     reports = state_of(request).reports
     snapshot = reports.take(as_of)
-    return responses.document(request, snapshot.moment, _coverage(reports.source_coverage(snapshot, project)))
+    coverage = reports.source_coverage(snapshot, project)
+    if media_type == JSON:
+        return responses.document(request, snapshot.moment, _coverage(coverage))
+    return responses.table(request, snapshot.moment, media_type, "coverage", SCHEMA, _table(coverage).to_batches)
 
 
 def _coverage(coverage: source_coverage.SourceCoverage) -> Coverage:
@@ -64,18 +76,29 @@ def _coverage(coverage: source_coverage.SourceCoverage) -> Coverage:
     return Coverage(sources, coverage.policy, coverage.warnings)
 
 
-_EXAMPLE = Coverage(
-    [
-        SourceCoverage(
-            "log",
-            datetime(2026, 9, 1, 0, 0, 4, tzinfo=UTC),
-            datetime(2026, 9, 30, 23, 59, 51, tzinfo=UTC),
-            (date(2026, 9, 13),),
-        )
-    ],
-    "all",
-    ("log has had no hit for 53 days, since 2026-09-30",),
+def _table(coverage: source_coverage.SourceCoverage) -> pa.Table:
+    """Return one row for each source."""
+    sources = coverage.sources
+    columns = (
+        [each.source for each in sources],
+        [each.first_hit for each in sources],
+        [each.last_hit for each in sources],
+        [[day.isoformat() for day in each.missing_days] for each in sources],
+    )
+    return pa.table(list(map(pa.array, columns, SCHEMA.types)), SCHEMA)
+
+
+_SOURCE = SourceCoverage(
+    "log",
+    datetime(2026, 9, 1, 0, 0, 4, tzinfo=UTC),
+    datetime(2026, 9, 30, 23, 59, 51, tzinfo=UTC),
+    (date(2026, 9, 13),),
 )
+_EXAMPLE = Coverage([_SOURCE], "all", ("log has had no hit for 53 days, since 2026-09-30",))
+_CSV_EXAMPLE = """\
+source,firstHit,lastHit,missingDays\r
+log,2026-09-01T00:00:04+00:00,2026-09-30T23:59:51+00:00,2026-09-13\r
+"""
 OPERATIONS = (
     Operation(
         id="getCoverage",
@@ -89,10 +112,13 @@ Which sources have sent hits to the project: pages (`beacon`), servers (`server`
 count of zero on a day on which a source sent nothing does not mean that nobody read. The operation requires a key with
 the scope `read` or `write`.
 
-{reference.MOMENT_TEXT}""",
+{reference.TABLES_TEXT.format(columns="`source`, `firstHit`, `lastHit` and `missingDays`")}{reference.MOMENT_TEXT}""",
         samples={"": f"curl {ADDRESS}/v1/analytics/demo/coverage {KEY_OPTION}"},
         parameters=(reference.AS_OF_PARAMETER, IF_NONE_MATCH),
-        responses=(Success(200, "The sources.", json_content(_EXAMPLE), reference.HEADERS), reference.NOT_MODIFIED),
-        problems="invalid-parameter unauthenticated forbidden moment-expired data-incomplete",
+        responses=(
+            Success(200, "The sources.", reference.table_content(_EXAMPLE, _CSV_EXAMPLE, _SOURCE), reference.HEADERS),
+            reference.NOT_MODIFIED,
+        ),
+        problems=reference.PROBLEMS,
     ),
 )

@@ -68,11 +68,16 @@ def _csv(schema: pa.Schema, batches: Batches) -> Iterator[bytes]:
 
 
 def _csv_cells(column: pa.Array) -> list[Any]:
-    """Return the cells of a column, with an apostrophe before each text that a spreadsheet would compute."""
+    """Return the cells of a column, with an apostrophe before each text that a spreadsheet would compute.
+
+    Times are in ISO 8601, and the texts of a list have a space between them.
+    """
     if pa.types.is_string(column.type):
         column = pc.replace_substring_regex(column, _FORMULA, r"'\1")
     cells: list[Any] = column.to_pylist()
-    return cells
+    if pa.types.is_timestamp(column.type):
+        return [cell.isoformat() for cell in cells]
+    return [" ".join(cell) for cell in cells] if pa.types.is_list(column.type) else cells
 
 
 def _ndjson(schema: pa.Schema, batches: Batches) -> Iterator[bytes]:

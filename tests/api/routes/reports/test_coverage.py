@@ -1,6 +1,9 @@
 """The coverage of a project's sources."""
 
+import io
+
 import httpx
+import pyarrow.parquet as pq
 
 
 def test_source_has_its_first_and_last_hit_and_the_days_between_without_one(hits: httpx.Client) -> None:
@@ -21,3 +24,24 @@ def test_source_has_its_first_and_last_hit_and_the_days_between_without_one(hits
 
 def test_project_without_hits_has_no_source(site: httpx.Client) -> None:
     assert site.get("coverage").json() == {"sources": [], "policy": "all", "warnings": []}
+
+
+def test_tables_have_a_row_for_each_source(hits: httpx.Client) -> None:
+    csv = hits.get("coverage", headers={"Accept": "text/csv"})
+    assert csv.text == (
+        "source,firstHit,lastHit,missingDays\r\n"
+        "server,2025-03-29T22:30:00+00:00,2025-04-01T05:00:00+00:00,2025-03-31\r\n"
+    )
+    assert csv.headers["X-As-Of"]
+    line = hits.get("coverage", headers={"Accept": "application/x-ndjson"}).text
+    assert line == (
+        '{"source":"server","firstHit":"2025-03-29T22:30:00Z","lastHit":"2025-04-01T05:00:00Z",'
+        '"missingDays":["2025-03-31"]}\n'
+    )
+    parquet = hits.get("coverage", headers={"Accept": "application/vnd.apache.parquet"}).content
+    (row,) = pq.read_table(io.BytesIO(parquet)).to_pylist()
+    assert (row["source"], row["missingDays"]) == ("server", ["2025-03-31"])
+
+
+def test_other_media_type_is_not_acceptable(hits: httpx.Client) -> None:
+    assert hits.get("coverage", headers={"Accept": "image/png"}).status_code == 406
