@@ -1,9 +1,11 @@
 """Reports over HTTP on generated lakes, against other programs over the same hits.
 
-`python -m benchmarks export FOLDER...` measures lakes of `python -m benchmarks lake`, and without a folder a temporary
-lake of 10M hits. The lakes are not changed; the databases of the peers are written once, beside the data folder.
+`python -m benchmarks export [--cache-mib MIB] FOLDER...` measures lakes of `python -m benchmarks lake`, and without a
+folder a temporary lake of 10M hits. The lakes are not changed; the databases of the peers are written once, beside the
+data folder.
 """
 
+import argparse
 import tempfile
 import time
 from collections import defaultdict
@@ -15,6 +17,7 @@ from itertools import islice, product
 from pathlib import Path
 from random import Random
 
+from api.settings import Settings
 from benchmarks import arrivals, lake, server
 from benchmarks.lake import Lake, Shape
 from benchmarks.measure import RUNS, Measured, ratio, record
@@ -80,31 +83,36 @@ class Ranges:
     """Ranges that have the hits that arrive during the measurement."""
 
 
-def main(*folders: str) -> None:
-    if folders:
-        for folder in folders:
-            _record(lake.opened(Path(folder)))
-        return
-    with tempfile.TemporaryDirectory(prefix="readership-bench-") as scratch:
-        generated = lake.generate(Path(scratch) / "lake", DEFAULT)
-        lake.derive(generated)
-        _record(generated)
+def main(*arguments: str) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks export", description="Measure the reports over lakes.")
+    parser.add_argument("folders", type=Path, nargs="*")
+    parser.add_argument("--cache-mib", type=int, default=Settings.cache_mib, help="READERSHIP_CACHE_MIB of the server")
+    parsed = parser.parse_args(arguments)
+    for folder in parsed.folders:
+        _record(lake.opened(folder), parsed.cache_mib)
+    if not parsed.folders:
+        with tempfile.TemporaryDirectory(prefix="readership-bench-") as scratch:
+            generated = lake.generate(Path(scratch) / "lake", DEFAULT)
+            lake.derive(generated)
+            _record(generated, parsed.cache_mib)
 
 
-def _record(original: Lake) -> None:
-    shape = original.shape
-    record(f"export-{shape.hits}-{shape.paths}", measure(original, RUNS, REQUESTS, ARRIVAL_LEAD_S))
+def _record(original: Lake, cache_mib: int) -> None:
+    name = f"export-{original.shape.hits}-{original.shape.paths}"
+    record(name, measure(original, RUNS, REQUESTS, ARRIVAL_LEAD_S, cache_mib))
 
 
-def measure(original: Lake, runs: int, requests: int, lead_s: float) -> list[Measured]:
+def measure(
+    original: Lake, runs: int, requests: int, lead_s: float, cache_mib: int = Settings.cache_mib
+) -> list[Measured]:
     """Return the figures of a lake: `runs` results each, each of which is the median of `requests` requests."""
     figures, ranges = Figures(), _ranges(original.shape, Random(1))  # the same ranges in each process
     with tempfile.TemporaryDirectory(dir=original.folder, prefix="copy-") as scratch, _peers(original) as peers:
         copy = lake.clone(original, Path(scratch))
         for _ in range(runs):
-            with server.running(copy.data) as running, closing(Reader(running)) as reader:
+            with server.running(copy.data, cache_mib) as running, closing(Reader(running)) as reader:
                 figures.add("first page, cold process", reader.ms("views", **whole_days(next(ranges.closed))))
-        with server.running(copy.data) as running, closing(Reader(running)) as reader:
+        with server.running(copy.data, cache_mib) as running, closing(Reader(running)) as reader:
             _check(reader, peers, next(ranges.closed))
             for _ in range(runs):
                 _measure_peers(figures, peers, next(ranges.closed))
@@ -117,6 +125,7 @@ def measure(original: Lake, runs: int, requests: int, lead_s: float) -> list[Mea
                 for _ in range(runs):
                     _measure_pages(figures, reader, ranges, requests, LOADED)
             figures.add("hits that arrived", arrived[0], "hits/s")
+            figures.add("size of the result cache", cache_mib, "MiB")
             figures.add("resident memory at the end", running.resident_mib(), "MiB")
     return [*figures.measured(), *_ratios(figures, peers)]
 
