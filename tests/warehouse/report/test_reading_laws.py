@@ -246,6 +246,7 @@ class Lake(RuleBasedStateMachine):
     @rule(chance=generated.chances, limit=st.sampled_from([1, 2, 5, 50]))
     def read_all_pages(self, chance: Random, limit: int) -> None:
         """Read the pages of a moment on both readers in turn, while hits arrive and others read the newest counts."""
+        self.post(chance, 12)
         self.remember(chance.randrange(2))
         moment = self.remembered[-1].snapshot.moment
         query, by = generated.query(chance), chance.choice([None, None, *generated.BY])
@@ -253,10 +254,10 @@ class Lake(RuleBasedStateMachine):
         offsets = range(0, len(counted) or 1, max(limit, len(counted) // 8))
         rows: Counted = []
         for number, offset in enumerate(offsets):
-            self.post(chance, 2)
+            self.post(chance, 6)
             reports = self.readers[number % 2]
-            self.ask(reports, reports.take(), self.posted, 1)
             form = Breakdown(by, offset, offsets.step) if by else Views(offset, offsets.step)
+            self.check(reports, reports.take(), self.posted, query, form)
             page_totals, page, has_more = _some(answered(reports, reports.take(moment), query, form))
             assert (page_totals, has_more) == (totals, number + 1 < len(offsets))
             rows += page
