@@ -185,6 +185,7 @@ def test_deletion_of_a_project_deletes_its_event_ids_and_ledger(start: Callable[
         "node",
         "sqlite_sequence",
         "synced_tables",
+        "loads",
         "refusals",
     }  # the last has its internal id
     assert {name for name, count in rows.items() if count} <= of_no_project

@@ -24,7 +24,8 @@ def start(script: str) -> subprocess.Popen[bytes]:
 def test_memory_of_grandchildren_is_measured() -> None:
     before = memory_bytes(threading.get_native_id())
     with start(CHILD_OF_CHILD) as process:
-        assert memory_bytes(threading.get_native_id()) - before >= 64 * MIB
+        # Half of what the grandchild allocates, because another child of this process may use less memory meanwhile.
+        assert memory_bytes(threading.get_native_id()) - before >= 32 * MIB
         process.communicate()
 
 
