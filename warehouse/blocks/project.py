@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 
@@ -20,6 +21,8 @@ from warehouse.rollups.schema import SOURCES, TRAFFIC
 
 NARROW_VIEWS_MAX = 2**31
 """Maximum number of views that are added up in 32 bits. The views of uncovered files and hot rows still fit."""
+READERS = 2
+"""Number of threads that read the rollups of months. pyarrow reads without the GIL."""
 
 _KEYS: dict[Key, tuple[str, str]] = {
     (source, traffic): (SOURCES[source], TRAFFIC[traffic])
@@ -68,6 +71,11 @@ class ProjectBlock:
             if key in (views := month(index).views):
                 views[key].add(sums, ids, within)
 
+    def cut_months(self, dates: tuple[date, date]) -> list[int]:
+        """Return the indices of the months of which only some days are within dates[0] <= date < dates[1]."""
+        _, _, days = self._split(*dates)
+        return list(days)
+
     def _split(self, start: date, end: date) -> tuple[int, int, dict[int, range]]:
         """Return the whole months of a range, as the first index and the one after the last, and the days of others."""
         first, last = (bisect_left(self.parts, day.isoformat()[:7], key=_month) for day in (start, end))
@@ -85,7 +93,8 @@ class ProjectBlock:
 
 def read(parts: Sequence[Part], project: str) -> ProjectBlock:
     """Read the views of a project from the rollups of months, which are in order."""
-    tables = [rollup_rows.read(part.rollup.paths, project) for part in parts]
+    with ThreadPoolExecutor(READERS, "blocks") as pool:
+        tables = list(pool.map(lambda part: rollup_rows.read(part.rollup.paths, project), parts))
     paths, ids = _merge([table["path"] for table in tables])
     totals: dict[Key, CumulativeCounts] = {}
     views = [_totals(part, project, table) for part, table in zip(parts, tables, strict=True)]

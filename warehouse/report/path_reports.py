@@ -6,8 +6,10 @@ from `hits`. Hot rows are added last: only the rows of batches that came since t
 
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 import duckdb
 import numpy as np
@@ -17,7 +19,7 @@ from warehouse.blocks import hot, project, selection, sums
 from warehouse.blocks.cumulative import Array
 from warehouse.blocks.hot import NO_HOT_VIEWS, HotViews
 from warehouse.blocks.months import MonthBlock
-from warehouse.blocks.project import ProjectBlock
+from warehouse.blocks.project import READERS, ProjectBlock
 from warehouse.blocks.selection import Selection
 from warehouse.blocks.sums import NO_ADDITIONS, Additions, PathSums, Rows, Views
 from warehouse.lake.delta_table import File
@@ -127,9 +129,17 @@ class PathReports:
 
     def _add_days(self, views: Sequence[Array], inputs: _Inputs, chosen: Selection, days: TimeRange) -> None:
         dates = days.start.date(), days.end.date()
+        months = self._months(inputs, inputs.block.cut_months(dates))
         for key in itertools.product(chosen.sources, chosen.traffic):
             sorted_paths = views[key[1]][: chosen.width]
-            inputs.block.add(sorted_paths, key, chosen.sorted_ids, dates, lambda index: self._month(inputs, index))
+            inputs.block.add(sorted_paths, key, chosen.sorted_ids, dates, months.__getitem__)
+
+    def _months(self, inputs: _Inputs, indices: Sequence[int]) -> dict[int, MonthBlock]:
+        """Return the daily views of months by index. Those that are not in the cache are read in parallel."""
+        if all(self._cached.get(("month", inputs.block, index)) is not None for index in indices):
+            return {index: self._month(inputs, index) for index in indices}
+        with ThreadPoolExecutor(READERS, "blocks") as pool:
+            return dict(zip(indices, pool.map(partial(self._month, inputs), indices), strict=True))
 
     def _month(self, inputs: _Inputs, index: int) -> MonthBlock:
         return self._cached(("month", inputs.block, index), lambda: inputs.block.month(index), inputs.key)
