@@ -1,14 +1,10 @@
 """Benchmarks of the service. Most figures are a ratio of two measurements in the same run.
 
 - `measure`: medians, ratios and the record of a run.
-- `client`: an HTTP client that is faster than the server.
-- `server`: the service in a process of its own, with an additional empty endpoint.
-- `traffic`: distributions of generated hits.
+- `data`: generated hits, and an access log of them.
+- `service`: the service in a process of its own, and its clients.
 - `lake`: a lake of generated hits, of any size; does not measure.
-- `generate_log`: an access log of generated hits.
-- `arrivals`: hits that arrive while something else is measured.
-- `reader`: timed requests of reports.
-- `peers`: the same reports by DuckDB, ClickHouse and SQLite.
+- `peers`: the reports of other programs over the hits of the same lake.
 - `start`: seconds from the command to the first accepted hit.
 - `classify`: time to classify hostile user agents.
 - `recall`: recall of the classification on the labelled user agents.

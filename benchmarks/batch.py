@@ -10,8 +10,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks import client, server
 from benchmarks.measure import RUNS, Measured, ratio, record
+from benchmarks.service import client, server
 from benchmarks.single import AGENT
 from ingest.hits.hit import ServerHit
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 
 from api.settings import Settings
-from benchmarks import arrivals, lake, server
+from benchmarks import lake
 from benchmarks.lake import Lake, Shape
 from benchmarks.measure import RUNS, Measured, ratio, record
 from benchmarks.peers import clickhouse, goatcounter
@@ -26,7 +26,8 @@ from benchmarks.peers.clickhouse import ClickHouse
 from benchmarks.peers.goatcounter import GoatCounter
 from benchmarks.peers.raw import Raw
 from benchmarks.peers.report import Page, Peer, Range
-from benchmarks.reader import Reader, datetimes, whole_days
+from benchmarks.service import arrivals, server
+from benchmarks.service.reader import Reader, datetimes, whole_days
 
 DEFAULT = Shape(hits=10_000_000, days=365, paths=10_000, projects=8, end=datetime.now(UTC).date())
 REQUESTS = 15

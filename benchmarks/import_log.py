@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import generate_log
+from benchmarks.data import generate_log
 from benchmarks.measure import RUNS, Measured, ratio, record
 from benchmarks.start import COMMAND as TEST_COMMAND
 

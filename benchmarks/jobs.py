@@ -20,9 +20,9 @@ from agent.jobs.configuration import Configuration
 from agent.jobs.tables import TURNS
 from api import settings
 from api.server import serve
-from benchmarks import server
 from benchmarks.measure import RUNS, Measured, record
-from benchmarks.server import PROJECT, Server
+from benchmarks.service import server
+from benchmarks.service.server import PROJECT, Server
 from warehouse.control import database
 
 COMMAND = str(Path(sys.executable).parent / "readership")

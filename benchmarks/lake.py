@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from api import data_folder, settings
-from benchmarks import traffic
-from benchmarks.traffic import Traffic
+from benchmarks.data import traffic
+from benchmarks.data.traffic import Traffic
 from warehouse.control import database, projects
 from warehouse.hotlog import batches
 from warehouse.integrity.durability import durable_writes

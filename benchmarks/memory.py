@@ -15,12 +15,13 @@ from pathlib import Path
 import httpx
 
 from api import keys, settings
-from benchmarks import client, lake, server
+from benchmarks import lake
 from benchmarks.batch import CLIENTS, HITS_A_REQUEST, body
+from benchmarks.data.traffic import LARGE
 from benchmarks.lake import Lake, Shape
 from benchmarks.measure import RUNS, Measured, record
-from benchmarks.reader import Reader
-from benchmarks.traffic import LARGE
+from benchmarks.service import client, server
+from benchmarks.service.reader import Reader
 from warehouse.control import database, projects
 
 HITS = 10_000_000

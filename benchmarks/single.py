@@ -1,7 +1,7 @@
 """Durable posts of one hit with a key, against an empty 202 endpoint of the same server. The goal is a ratio of 0.6."""
 
-from benchmarks import client, server
 from benchmarks.measure import RUNS, Measured, ratio, record
+from benchmarks.service import client, server
 
 REQUESTS = 20_000
 CLIENTS = 64

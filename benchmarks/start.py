@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 
 from api.server import serve
-from benchmarks import server
 from benchmarks.measure import RUNS, Measured, record
+from benchmarks.service import server
 
 COMMAND = str(Path(sys.executable).parent / "readership")
 DEADLINE_S = 60

@@ -35,7 +35,7 @@ _MOMENT = ("asOf",)
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ReportSelection:
     """Hits to count, and the moment of the count. `start` and `end` are in UTC; `end` is None for now.
 
     `as_of` is None for the newest moment.
@@ -58,7 +58,7 @@ class Selection:
 class ViewsQuery:
     """Parameters of the export of page views."""
 
-    selection: Selection
+    selection: ReportSelection
     limit: int
     offset: int
 
@@ -67,7 +67,7 @@ class ViewsQuery:
 class BreakdownQuery:
     """Parameters of a breakdown. `by` is one of DIMENSIONS."""
 
-    selection: Selection
+    selection: ReportSelection
     by: str
     limit: int
     offset: int
@@ -77,7 +77,7 @@ class BreakdownQuery:
 class SeriesQuery:
     """Parameters of a series. `interval` is one of INTERVALS."""
 
-    selection: Selection
+    selection: ReportSelection
     interval: str
     zone: ZoneInfo
 
@@ -122,14 +122,14 @@ def coverage_query(request: Request) -> Moment | None:
     return moment
 
 
-def _selection(values: Values) -> Selection:
+def _selection(values: Values) -> ReportSelection:
     start, end = values.time("dateFrom"), values.time("dateTo")
     if start and end and start > end:
         values.add_fault("dateFrom", "is after dateTo")
     names = {name: _name(values, name) for name in ("agent", "operator")}
     choices = {name: values.choice(name, allowed) for name, allowed in CHOICES.items()}
     filters = Filters(path=_path(values), **names, **choices)
-    return Selection(start or FIRST, end, filters, _moment(values))
+    return ReportSelection(start or FIRST, end, filters, _moment(values))
 
 
 def _page(values: Values) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The same reports by other programs, over the hits of the same lake.
+"""Other programs that compute the reports over the hits of the same lake.
 
 - `report`: ranges, results, and the interface of a peer.
 - `raw`: DuckDB over the Parquet files of `hits`, without a rollup.

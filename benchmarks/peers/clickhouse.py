@@ -10,8 +10,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.data.traffic import LARGE
 from benchmarks.peers.report import ROWS, Page, Range, hits_files
-from benchmarks.traffic import LARGE
 
 PYTHON = Path(__file__).parents[2] / ".venv" / "peers" / "bin" / "python"
 _PROCESS = Path(__file__).with_name("clickhouse_process.py")

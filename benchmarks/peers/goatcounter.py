@@ -12,8 +12,8 @@ from pathlib import Path
 
 import duckdb
 
+from benchmarks.data.traffic import LARGE
 from benchmarks.peers.report import ROWS, Page, Range, hits_files
-from benchmarks.traffic import LARGE
 
 _SCHEMA = """
 PRAGMA journal_mode = off;

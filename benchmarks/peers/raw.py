@@ -6,8 +6,8 @@ from typing import Any
 
 import duckdb
 
+from benchmarks.data.traffic import LARGE
 from benchmarks.peers.report import ROWS, Page, Range, hits_files
-from benchmarks.traffic import LARGE
 
 _FROM = """
 FROM read_parquet($files, hive_partitioning = true)

@@ -36,7 +36,7 @@ Modules, in the order data passes through them:
 - `tail`: Followed logs, through rotation by renaming and by copytruncate.
 
 Code that exists only for speed, and what it gains in processor time, measured on a log of 1,000,000 ordinary lines
-(218 MB, written by `benchmarks.generate_log`). `python -m benchmarks import_log` measures the whole process.
+(218 MB, written by `benchmarks.data.generate_log`). `python -m benchmarks import_log` measures the whole process.
 
     columnar          1.1 µs a line in chunk.parse; the reference, ingest.formats.clf, takes 18.4 µs.
                       tests/ingest/imports/test_columnar.py compares both on generated lines.

@@ -2,7 +2,7 @@
 
 import httpx
 
-from benchmarks import arrivals, server
+from benchmarks.service import arrivals, server
 
 
 def test_arriving_hits_are_stored() -> None:

@@ -76,7 +76,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What to count: the hits of one project with start <= ts < end that match the filters.
+    """A request for counts of the hits of one project with start <= ts < end that match the filters.
 
     `end` is None for a range up to `now`. All times are timezone-aware and in UTC.
     """

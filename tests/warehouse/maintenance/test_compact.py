@@ -1,7 +1,6 @@
 """Compaction and vacuum reduce the number of files and change no answer."""
 
 from collections import Counter
-from collections.abc import Iterable
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -19,13 +18,6 @@ from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot, SnapshotReader
 
 COLUMNS_OF_KEY = ("project_id", "date", "path", "traffic", "agent")
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    site = Site(tmp_path / "data")
-    yield site
-    site.close()
 
 
 def load_each(site: Site, count: int, *, first: int = 0) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -23,13 +23,6 @@ from warehouse.transaction import BUSY_TIMEOUT_S
 
 TODAY = date(2026, 9, 15)
 SECRET = "/only-in-the-deleted-project"
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    site = Site(tmp_path / "data")
-    yield site
-    site.close()
 
 
 def erase_project(site: Site, project: str) -> int:

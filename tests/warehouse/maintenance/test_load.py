@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -24,13 +23,6 @@ from warehouse.lake.lock import write_lock
 from warehouse.maintenance import catch_up, compact, load
 from warehouse.maintenance.catch_up import Loaded
 from warehouse.schema import HOT
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    site = Site(tmp_path / "data")
-    yield site
-    site.close()
 
 
 def assert_stored_once(site: Site, rows: list[Row]) -> None:

@@ -28,13 +28,6 @@ MIDNIGHT = datetime(2026, 10, 1, tzinfo=UTC)
 FIRST, LAST = NOON - 100 * DAY, NOON + 100 * DAY
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    site = Site(tmp_path / "data")
-    yield site
-    site.close()
-
-
 def run(site: Site, rules: Rules = RULES, on_step: catch_up.OnStep = lambda step: None) -> Reclassified:
     return reclassify.reclassify(site.hot, site.root, site.database, rules, 0, on_step=on_step)
 

@@ -1,7 +1,6 @@
 """The diff counts hits whose traffic, rule or agent changes, and no others."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -12,13 +11,6 @@ from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.maintenance.reclassify_diff import CountChange, Diff, DiffTable, RuleChange
 
 EMPTY = Diff(hits=0, paths=0, by_rule=(), by_traffic=(), by_agent=())
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    site = Site(tmp_path / "data")
-    yield site
-    site.close()
 
 
 @pytest.fixture

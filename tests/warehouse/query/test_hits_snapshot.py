@@ -12,13 +12,6 @@ from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsReader
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    site = Site(tmp_path / "data")
-    yield site
-    site.close()
-
-
-@pytest.fixture
 def reader(site: Site) -> Iterable[HitsReader]:
     reader = HitsReader(site.hot_log, site.root, Clock())
     yield reader

@@ -26,13 +26,6 @@ COUNTED = sum(row["traffic"] != "bot" for row in some_rows(0, ROWS))
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    site = Site(tmp_path / "data")
-    yield site
-    site.close()
-
-
-@pytest.fixture
 def reader(site: Site) -> Iterable[SnapshotReader]:
     reader = SnapshotReader(site.hot_log, site.root)
     yield reader

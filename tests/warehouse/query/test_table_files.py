@@ -1,22 +1,11 @@
 """The files of a table are those of one snapshot, with the rows and days that the files lack."""
 
-from collections.abc import Iterable
-from pathlib import Path
-
 import duckdb
-import pytest
 
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.hotlog import dirty_days
 from warehouse.query import engine, table_files
 from warehouse.query.table_files import TableFiles
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    site = Site(tmp_path / "data")
-    yield site
-    site.close()
 
 
 def count(listed: TableFiles, number: str) -> int:

@@ -23,13 +23,6 @@ AI = {"traffic": "ai", "agent": "GPTBot"}
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    site = Site(tmp_path / "data")
-    yield site
-    site.close()
-
-
-@pytest.fixture
 def reader(site: Site) -> Iterable[HitsReader]:
     reader = HitsReader(site.hot_log, site.root, (NOON + 30 * DAY).timestamp)
     yield reader

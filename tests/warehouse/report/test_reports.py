@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -24,13 +23,6 @@ AI, BOT = {"traffic": "ai", "agent": "GPTBot"}, {"traffic": "bot", "agent": "Goo
 EVERYTHING = Query("site", FIRST, LAST, Filters(), NOON)
 UNTIL_NOW = replace(EVERYTHING, end=None)
 MIDNIGHT = NOON - timedelta(hours=12)
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    site = Site(tmp_path / "data")
-    yield site
-    site.close()
 
 
 @pytest.fixture

@@ -16,13 +16,6 @@ AI = {"traffic": "ai", "agent": "GPTBot"}
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    site = Site(tmp_path / "data")
-    yield site
-    site.close()
-
-
-@pytest.fixture
 def reports(site: Site) -> Iterable[Reports]:
     reports = site.reports()
     yield reports

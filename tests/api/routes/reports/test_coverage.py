@@ -41,7 +41,3 @@ def test_tables_have_a_row_for_each_source(hits: httpx.Client) -> None:
     parquet = hits.get("coverage", headers={"Accept": "application/vnd.apache.parquet"}).content
     (row,) = pq.read_table(io.BytesIO(parquet)).to_pylist()
     assert (row["source"], row["missingDays"]) == ("server", ["2025-03-31"])
-
-
-def test_other_media_type_is_not_acceptable(hits: httpx.Client) -> None:
-    assert hits.get("coverage", headers={"Accept": "image/png"}).status_code == 406

@@ -1,4 +1,4 @@
-"""What all reports share: keys, filters, media types, ETags and moments."""
+"""Keys, filters, media types, ETags and moments, which all reports treat alike."""
 
 import httpx
 import pytest
@@ -12,9 +12,9 @@ REPORTS = {
     "breakdown": "breakdown?by=path",
     "coverage": "coverage?",
 }
-TABLES = [name for name in REPORTS if name != "coverage"]
+COUNTS = [name for name in REPORTS if name != "coverage"]
 EVERY_REPORT = pytest.mark.parametrize("report", REPORTS)
-EVERY_TABLE = pytest.mark.parametrize("report", TABLES)
+EVERY_COUNT = pytest.mark.parametrize("report", COUNTS)
 
 
 @EVERY_REPORT
@@ -35,7 +35,7 @@ def test_unknown_parameter_is_named(hits: httpx.Client, report: str) -> None:
     assert error["parameter"] == "colour"
 
 
-@EVERY_TABLE
+@EVERY_REPORT
 def test_unavailable_media_type_is_a_406_with_the_available_ones(hits: httpx.Client, report: str) -> None:
     detail = problem(hits.get(REPORTS[report], headers={"Accept": "text/html"}), 406)["detail"]
     assert all(kind in detail for kind in ("application/json", CSV, PARQUET, NDJSON))
@@ -73,12 +73,12 @@ def test_filters_count_the_same_hits_in_every_report(
     hits: httpx.Client, query: str, counts: tuple[int, int, int]
 ) -> None:
     human, ai, bot = counts
-    totals = {report: hits.get(f"{REPORTS[report]}&{query}").json()["totals"] for report in TABLES}
+    totals = {report: hits.get(f"{REPORTS[report]}&{query}").json()["totals"] for report in COUNTS}
     assert totals["views"] == {"human": human, "ai": ai, "total": human + ai}
     assert totals["series"] == totals["breakdown"] == {"human": human, "ai": ai, "bot": bot, "total": human + ai}
 
 
-@EVERY_TABLE
+@EVERY_COUNT
 @pytest.mark.parametrize("kind", [CSV, PARQUET, NDJSON])
 def test_views_have_no_bots_in_any_format(hits: httpx.Client, report: str, kind: str) -> None:
     columns = list(table(hits.get(REPORTS[report], headers={"Accept": kind}))[0])

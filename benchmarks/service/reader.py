@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from benchmarks import server
 from benchmarks.peers.report import Page, Range
+from benchmarks.service import server
 
 READ_BYTES = 1024 * 1024
 IDLE_S = 2.0

@@ -16,7 +16,8 @@ from itertools import cycle
 import msgspec
 import numpy as np
 
-from benchmarks import server, traffic
+from benchmarks.data import traffic
+from benchmarks.service import server
 
 HITS_A_SECOND = 2_000
 CONNECTIONS = 4
@@ -29,7 +30,15 @@ BODIES = 200
 @contextmanager
 def arriving(running: server.Server, paths: int, arrived: list[float]) -> Iterator[None]:
     """Post HITS_A_SECOND hits/s until the block ends, and append the rate of accepted hits, in hits/s, to `arrived`."""
-    command = [sys.executable, "-m", "benchmarks.arrivals", running.host, str(running.port), running.key, str(paths)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.service.arrivals",
+        running.host,
+        str(running.port),
+        running.key,
+        str(paths),
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         assert process.stdout.readline() == "started\n"

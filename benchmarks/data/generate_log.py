@@ -6,7 +6,7 @@ import tomllib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-TRAFFIC = Path(__file__).parent.parent / "sample_data" / "traffic.toml"
+TRAFFIC = Path(__file__).parents[2] / "sample_data" / "traffic.toml"
 FIRST = datetime(2026, 9, 1, tzinfo=UTC)
 DAYS = 30
 PATHS = 2_000

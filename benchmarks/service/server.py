@@ -82,7 +82,7 @@ async def empty(request: Request) -> Response:
 
 
 def main(data: str, fileno: str) -> None:
-    """Run the service: `python -m benchmarks.server DATA FILENO`."""
+    """Run the service: `python -m benchmarks.service.server DATA FILENO`."""
     os.environ["READERSHIP_DATA"] = data
     serve.run(with_empty, socket.socket(fileno=int(fileno)), settings.read(os.environ))
 
@@ -101,7 +101,7 @@ def running(data: Path | None = None, cache_mib: int = settings.Settings.cache_m
         key = create_key(folder)
         listener = serve.listen("127.0.0.1", 0)
         host, port = listener.getsockname()
-        command = [sys.executable, "-m", "benchmarks.server", str(folder), str(listener.fileno())]
+        command = [sys.executable, "-m", "benchmarks.service.server", str(folder), str(listener.fileno())]
         environ = {**os.environ, "READERSHIP_CACHE_MIB": str(cache_mib)}
         with subprocess.Popen(command, env=environ, pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL) as process:
             listener.close()

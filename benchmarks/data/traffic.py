@@ -18,7 +18,7 @@ from ingest.hits.row import classify_user_agents
 from warehouse.schema import TIMESTAMP
 
 LARGE = "bench"
-"""Name of the large project. It is also the project of `benchmarks.server`."""
+"""Name of the large project. It is also the project of `benchmarks.service.server`."""
 LARGE_SHARE = 0.9
 """Fraction of the hits that are of the large project; the other projects have equal parts of the rest."""
 SMALL_PATHS = 200

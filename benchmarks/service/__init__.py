@@ -1,0 +1,7 @@
+"""The service that is measured, and its clients.
+
+- `server`: the service in a process of its own, with an additional empty endpoint.
+- `client`: an HTTP client that is faster than the server.
+- `arrivals`: hits that arrive while something else is measured.
+- `reader`: timed requests of reports.
+"""
