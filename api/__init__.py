@@ -13,6 +13,7 @@
 - `cache`: the cache of keys and projects.
 - `routes`: the handlers, one module for each resource.
 - `reference`: the OpenAPI document and its HTML page.
+- `dashboard`: the pages of the dashboard, its users and their sessions.
 - `maintenance`: the thread that loads, compacts and vacuums the lake.
 - `metrics`: the metrics of the service.
 - `errors`: errors of this package.

@@ -15,3 +15,35 @@ class FolderInUse(Exception):
 
 class KeyNotFound(Exception):
     """No valid key has this token, or not exactly one key has this id or name."""
+
+
+class AccountError(Exception):
+    """A user cannot be created, changed or found."""
+
+
+class InvalidName(AccountError):
+    """The name of a new user is empty, too long or contains invisible characters."""
+
+
+class InvalidPassword(AccountError):
+    """A new password is too short or too long."""
+
+
+class InvalidRole(AccountError):
+    """There is no such role."""
+
+
+class UserExists(AccountError):
+    """Another user has the name."""
+
+
+class UserNotFound(AccountError):
+    """No user has this name or id."""
+
+
+class LastOwner(AccountError):
+    """The only owner cannot be removed and cannot become a viewer."""
+
+
+class ShareLinkNotFound(Exception):
+    """No share link has this id."""

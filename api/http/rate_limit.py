@@ -71,7 +71,7 @@ class RateLimit:
         Raises:
             sqlite3.OperationalError: another process counts at this moment, or the disk is full.
         """
-        client = hashlib.blake2b(_network(address).encode(), digest_size=16, key=self._secret).digest()
+        client = hashed_address(address, self._secret)
         now_us = int(now_s * 1_000_000)
         values = {"who": client, "now_us": now_us, "most": self._uses_max, "window_us": WINDOW_US}
         self._sweep(now_us)
@@ -90,6 +90,11 @@ class RateLimit:
                 "DELETE FROM uses WHERE at_us <= ? OR at_us > ?", (now_us - WINDOW_US, now_us + WINDOW_US)
             )
             self._swept_us = now_us
+
+
+def hashed_address(address: str, secret: bytes) -> bytes:
+    """Return the keyed hash of a client's address, or of its network if that is one client: see `_network`."""
+    return hashlib.blake2b(_network(address).encode(), digest_size=16, key=secret).digest()
 
 
 def _network(address: str) -> str:

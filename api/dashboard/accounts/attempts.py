@@ -1,0 +1,134 @@
+"""Limits on failed sign-ins, counted over all server processes in the control database.
+
+1. After 5 failures of one account from one address within an hour, each further attempt waits: 30 s after the fifth
+   failure, then 1, 2, 4 and 8 minutes, at most 15.
+2. One address has at most 20 failures in any 15 minutes, over all accounts.
+3. One account has at most 20 failures in any 15 minutes, over all addresses. An address from which the account signed
+   in before is exempt: strangers cannot lock out an owner who has signed in from there.
+
+A refused attempt is not counted, and is refused even with the right password. An attempt is counted before its
+password is checked, because attempts may run in parallel; a right password deletes the failures of its account and
+address.
+
+A row has keyed hashes of the account's name and of the address. The key is the secret of the running service: a restart
+begins anew, and several machines count separately.
+"""
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from api.dashboard.accounts import users
+from api.http.rate_limit import hashed_address
+from warehouse.control.database import METADATA, transaction
+
+FREE_FAILURES = 5
+"""Number of failures of one account from one address before a wait."""
+FIRST_WAIT_S = 30
+WAIT_MAX_S = 15 * 60
+MEMORY_S = 3_600
+"""Time for which a failure counts towards the wait of its account and address, in seconds."""
+WINDOW_S = 15 * 60
+ADDRESS_FAILURES_MAX = ACCOUNT_FAILURES_MAX = 20
+"""Maximum number of failures in any WINDOW_S seconds."""
+EXEMPTION_S = 30 * 86_400
+"""Time after a sign-in for which its address is exempt from the limit per account, in seconds."""
+LOCK_KEY = 0x7369676E
+"""Key of the advisory lock under which one attempt at a time is counted on PostgreSQL: `sign` in ASCII."""
+
+ATTEMPTS = sa.Table(
+    "sign_in_attempts",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("account", sa.String(32), nullable=False, index=True),
+    sa.Column("address", sa.String(32), nullable=False, index=True),
+    sa.Column("is_success", sa.Boolean, nullable=False),
+    sa.Column("at_s", sa.BigInteger, nullable=False, index=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Keyed hashes of the account that an attempt names, and of the address from which the attempt comes."""
+
+    account: str
+    address: str
+
+
+def origin(secret: bytes, address: str, name: str) -> Origin:
+    """Return the origin of an attempt. `secret` is the key of the hashes; the account need not exist."""
+    folded = users.folded(name).encode(errors="surrogatepass")
+    account = hashlib.blake2b(folded, digest_size=16, key=secret, person=b"account").hexdigest()
+    return Origin(account, hashed_address(address, secret).hex())
+
+
+def begin(engine: sa.Engine, origin: Origin, now_s: int) -> int:
+    """Count an attempt as failed and return 0, or return the seconds until the next attempt without counting."""
+    with transaction(engine) as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK_KEY)))
+        wait_s = _wait_s(connection, origin, now_s)
+        if wait_s == 0:
+            _delete_old(connection, now_s)
+            connection.execute(ATTEMPTS.insert().values(_row(origin, now_s, is_success=False)))
+    return wait_s
+
+
+def passed(engine: sa.Engine, origin: Origin, now_s: int) -> None:
+    """Store that an attempt had the right password: delete the failures of its account and address."""
+    with transaction(engine) as connection:
+        connection.execute(ATTEMPTS.delete().where(_same_origin(origin)))
+        connection.execute(ATTEMPTS.insert().values(_row(origin, now_s, is_success=True)))
+
+
+def _wait_s(connection: sa.Connection, origin: Origin, now_s: int) -> int:
+    """Return the longest wait of the three limits, in seconds."""
+    until_s = [
+        _end_of_pause_s(connection, origin, now_s),
+        _end_of_window_s(connection, ATTEMPTS.c.address == origin.address, ADDRESS_FAILURES_MAX),
+    ]
+    if not _is_exempt(connection, origin, now_s):
+        until_s.append(_end_of_window_s(connection, ATTEMPTS.c.account == origin.account, ACCOUNT_FAILURES_MAX))
+    return max(0, math.ceil(max(until_s) - now_s))
+
+
+def _end_of_pause_s(connection: sa.Connection, origin: Origin, now_s: int) -> int:
+    """Return the end of the wait of an account and address, in seconds since 1970; 0 without a wait."""
+    query = sa.select(sa.func.count(), sa.func.max(ATTEMPTS.c.at_s)).where(
+        _same_origin(origin), ~ATTEMPTS.c.is_success, ATTEMPTS.c.at_s > now_s - MEMORY_S
+    )
+    failures, last_s = connection.execute(query).one()
+    if failures < FREE_FAILURES:
+        return 0
+    wait_s: int = min(WAIT_MAX_S, FIRST_WAIT_S * 2 ** (failures - FREE_FAILURES))
+    return int(last_s) + wait_s
+
+
+def _end_of_window_s(connection: sa.Connection, condition: sa.ColumnElement[bool], failures_max: int) -> int:
+    """Return when fewer than `failures_max` failures will be in the window, in seconds since 1970; 0 if never more."""
+    query = sa.select(ATTEMPTS.c.at_s).where(condition, ~ATTEMPTS.c.is_success).order_by(ATTEMPTS.c.at_s.desc())
+    oldest_s = connection.execute(query.offset(failures_max - 1).limit(1)).scalar_one_or_none()
+    return 0 if oldest_s is None else oldest_s + WINDOW_S
+
+
+def _is_exempt(connection: sa.Connection, origin: Origin, now_s: int) -> bool:
+    """Return whether the account signed in from the address before."""
+    query = sa.select(ATTEMPTS.c.id).where(
+        _same_origin(origin), ATTEMPTS.c.is_success, ATTEMPTS.c.at_s > now_s - EXEMPTION_S
+    )
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def _delete_old(connection: sa.Connection, now_s: int) -> None:
+    age = sa.case((ATTEMPTS.c.is_success, EXEMPTION_S), else_=MEMORY_S)
+    connection.execute(ATTEMPTS.delete().where(ATTEMPTS.c.at_s <= now_s - age))
+
+
+def _same_origin(origin: Origin) -> sa.ColumnElement[bool]:
+    return (ATTEMPTS.c.account == origin.account) & (ATTEMPTS.c.address == origin.address)
+
+
+def _row(origin: Origin, now_s: int, *, is_success: bool) -> dict[str, object]:
+    return {"account": origin.account, "address": origin.address, "is_success": is_success, "at_s": now_s}

@@ -1,0 +1,93 @@
+"""Read-only links to a project's overview, which an owner can revoke. The database has only the SHA-256 of a token."""
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from api.dashboard.accounts import tokens
+from api.errors import ShareLinkNotFound
+from warehouse.control import projects
+from warehouse.control.database import METADATA
+from warehouse.control.projects import PROJECTS
+
+NAME_CHARACTERS_MAX = 100
+
+SHARE_LINKS = sa.Table(
+    "share_links",
+    METADATA,
+    sa.Column("id", sa.String(12), primary_key=True),
+    sa.Column("project_id", sa.ForeignKey(PROJECTS.c.id, ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("name", sa.String(NAME_CHARACTERS_MAX), nullable=False),
+    sa.Column("sha256", sa.String(tokens.HASH_CHARACTERS), nullable=False, unique=True),
+    sa.Column("created_s", sa.BigInteger, nullable=False),
+    sa.Column("revoked_s", sa.BigInteger),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShareLink:
+    """A share link without its token. Times are in seconds since 1970."""
+
+    id: str
+    project: str
+    name: str
+    created_s: int
+    revoked_s: int | None
+
+
+def create(engine: sa.Engine, project: str, name: str, now_s: int) -> tuple[ShareLink, str]:
+    """Create a share link and return it with its token, which is not stored. The name has at most 100 characters.
+
+    Raises:
+        ProjectNotFound
+    """
+    projects.find(engine, project)
+    token = tokens.new()
+    link = ShareLink(secrets.token_hex(6), project, name, now_s, None)
+    values = {
+        "id": link.id,
+        "project_id": project,
+        "name": name,
+        "sha256": tokens.sha256(token),
+        "created_s": now_s,
+    }
+    with engine.begin() as connection:
+        connection.execute(SHARE_LINKS.insert().values(values))
+    return link, token
+
+
+def list_all(engine: sa.Engine, project: str) -> list[ShareLink]:
+    """Return the share links of a project, also the revoked ones, oldest first."""
+    query = SHARE_LINKS.select().where(SHARE_LINKS.c.project_id == project)
+    with engine.connect() as connection:
+        rows = connection.execute(query.order_by(SHARE_LINKS.c.created_s, SHARE_LINKS.c.id)).all()
+    return [_link(row) for row in rows]
+
+
+def find(engine: sa.Engine, token: str) -> ShareLink | None:
+    """Return the share link of a token; None if the link is unknown or revoked, or its project is being deleted."""
+    query = (
+        SHARE_LINKS.select().join(PROJECTS).where(SHARE_LINKS.c.revoked_s.is_(None), PROJECTS.c.is_ending.is_(False))
+    )
+    with engine.connect() as connection:
+        row = connection.execute(query.where(SHARE_LINKS.c.sha256 == tokens.sha256(token))).one_or_none()
+    return None if row is None else _link(row)
+
+
+def revoke(engine: sa.Engine, id: str, now_s: int) -> None:
+    """Revoke a share link, from its next request. A link that is revoked twice has the time of the first revocation.
+
+    Raises:
+        ShareLinkNotFound
+    """
+    with engine.begin() as connection:
+        values = {"revoked_s": sa.func.coalesce(SHARE_LINKS.c.revoked_s, now_s)}
+        changed = connection.execute(SHARE_LINKS.update().where(SHARE_LINKS.c.id == id).values(values))
+    if changed.rowcount == 0:
+        raise ShareLinkNotFound(f"there is no share link with the id {id!r}")
+
+
+def _link(row: sa.Row[Any]) -> ShareLink:
+    return ShareLink(row.id, row.project_id, row.name, row.created_s, row.revoked_s)

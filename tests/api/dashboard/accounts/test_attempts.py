@@ -1,0 +1,130 @@
+"""Limits on sign-ins: per account and address, per address, and per account."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from api.dashboard.accounts import attempts
+from api.dashboard.accounts.attempts import ATTEMPTS
+from tests.api.dashboard.accounts.conftest import NOW_S
+from warehouse.control import database
+from warehouse.folder import sqlite_url
+
+SECRET = b"s" * 32
+MINUTE_S = 60
+
+
+def begin(engine: sa.Engine, now_s: int, address: str = "192.0.2.1", name: str = "Ada") -> int:
+    return attempts.begin(engine, attempts.origin(SECRET, address, name), now_s)
+
+
+def sign_in(engine: sa.Engine, now_s: int, address: str = "192.0.2.1", name: str = "Ada") -> None:
+    origin = attempts.origin(SECRET, address, name)
+    assert attempts.begin(engine, origin, now_s) == 0
+    attempts.passed(engine, origin, now_s)
+
+
+def test_failures_after_the_fifth_wait_twice_as_long_each_time(engine: sa.Engine) -> None:
+    assert [begin(engine, NOW_S) for _ in range(6)] == [0, 0, 0, 0, 0, 30]
+    now_s = NOW_S
+    for wait_s in (30, 60, 120, 240, 480, 900, 900):
+        assert begin(engine, now_s + wait_s - 1) == 1
+        now_s += wait_s
+        assert begin(engine, now_s) == 0
+
+
+def test_name_in_other_case_is_the_same_account(engine: sa.Engine) -> None:
+    for name in ("Ada", "ada", "ADA", " aDA", "adA "):
+        assert begin(engine, NOW_S, name=name) == 0
+    assert begin(engine, NOW_S, name="ada") == 30
+
+
+def test_other_account_and_other_address_do_not_wait(engine: sa.Engine) -> None:
+    for _ in range(5):
+        begin(engine, NOW_S)
+    assert begin(engine, NOW_S) == 30
+    assert begin(engine, NOW_S, name="Bob") == 0
+    assert begin(engine, NOW_S, address="192.0.2.2") == 0
+
+
+def test_right_password_ends_the_count_of_its_account_and_address(engine: sa.Engine) -> None:
+    for _ in range(4):
+        begin(engine, NOW_S)
+    sign_in(engine, NOW_S)
+    assert [begin(engine, NOW_S) for _ in range(6)] == [0, 0, 0, 0, 0, 30]
+
+
+def test_failures_are_forgotten_after_an_hour(engine: sa.Engine) -> None:
+    for minute in range(5):
+        begin(engine, NOW_S + minute * MINUTE_S)
+    assert begin(engine, NOW_S + 4 * MINUTE_S + 29) == 1
+    assert [begin(engine, NOW_S + 64 * MINUTE_S) for _ in range(6)] == [0, 0, 0, 0, 0, 30]
+
+
+def test_address_that_tries_many_accounts_waits_until_a_failure_leaves_the_window(engine: sa.Engine) -> None:
+    for number in range(20):
+        assert begin(engine, NOW_S + number, name=f"user{number}") == 0
+    assert begin(engine, NOW_S + 20, name="another") == 15 * MINUTE_S - 20
+    assert begin(engine, NOW_S + 20, address="192.0.2.2", name="another") == 0
+    assert begin(engine, NOW_S + 15 * MINUTE_S, name="another") == 0
+    assert begin(engine, NOW_S + 15 * MINUTE_S, name="one more") == 1
+
+
+def test_address_with_a_right_password_for_one_account_has_the_same_limit_for_others(engine: sa.Engine) -> None:
+    for number in range(20):
+        begin(engine, NOW_S, name=f"user{number}")
+        if number < 19:
+            sign_in(engine, NOW_S, name="attacker")
+    assert begin(engine, NOW_S, name="attacker") == 15 * MINUTE_S
+
+
+def test_addresses_of_one_ipv6_network_are_one_client(engine: sa.Engine) -> None:
+    for number in range(20):
+        assert begin(engine, NOW_S, f"2001:db8::{number:x}", f"user{number}") == 0
+    assert begin(engine, NOW_S, "2001:db8::ffff", "another") > 0
+    assert begin(engine, NOW_S, "2001:db8:0:1::1", "another") == 0
+
+
+def test_account_that_many_addresses_try_waits_except_where_it_signed_in_before(engine: sa.Engine) -> None:
+    sign_in(engine, NOW_S, "198.51.100.1")
+    for number in range(20):
+        assert begin(engine, NOW_S, f"192.0.2.{number}") == 0
+    assert begin(engine, NOW_S, "192.0.2.200") == 15 * MINUTE_S
+    assert begin(engine, NOW_S, "198.51.100.1") == 0
+    assert begin(engine, NOW_S, "192.0.2.200", "Bob") == 0
+
+
+def test_refused_attempt_does_not_prolong_the_wait(engine: sa.Engine) -> None:
+    for _ in range(5):
+        begin(engine, NOW_S)
+    assert [begin(engine, NOW_S + second) for second in range(31)] == [*range(30, 0, -1), 0]
+
+
+def test_parallel_attempts_are_counted_before_their_passwords_are_checked(engine: sa.Engine) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        waits = list(pool.map(lambda _: begin(engine, NOW_S), range(12)))
+    assert sorted(waits) == [0] * 5 + [30] * 7
+
+
+def test_old_rows_are_deleted(engine: sa.Engine) -> None:
+    sign_in(engine, NOW_S)
+    begin(engine, NOW_S)
+    begin(engine, NOW_S + MINUTE_S * 60, name="Bob")
+    with engine.connect() as connection:
+        assert sorted(connection.execute(sa.select(ATTEMPTS.c.is_success)).scalars()) == [False, True]
+    begin(engine, NOW_S + attempts.EXEMPTION_S, name="Bob")
+    with engine.connect() as connection:
+        assert connection.execute(sa.select(ATTEMPTS.c.is_success)).scalars().all() == [False]
+
+
+def test_neither_address_nor_name_is_in_the_database(tmp_path: Path) -> None:
+    engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
+    begin(engine, NOW_S, "198.51.100.77", "my password in the wrong field")
+    engine.dispose()
+    stored = b"".join(each.read_bytes() for each in tmp_path.iterdir())
+    assert b"198.51.100.77" not in stored
+    assert b"my password" not in stored
+    first, second = (attempts.origin(secret, "198.51.100.77", "Ada") for secret in (SECRET, b"t" * 32))
+    assert first.address != second.address
+    assert first.account != second.account

@@ -1,0 +1,59 @@
+"""Passwords: their rules, their hashes, and the limit on parallel computations."""
+
+import threading
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from argon2 import PasswordHasher
+
+from api.dashboard.accounts import passwords
+from api.errors import InvalidPassword
+
+
+@pytest.mark.parametrize("characters", [10, 200])
+def test_password_of_permitted_length_matches_only_itself(characters: int) -> None:
+    stored = passwords.hashed("x" * characters)
+    assert stored.startswith("$argon2id$")
+    assert passwords.matches("x" * characters, stored)
+    assert not passwords.matches("x" * (characters - 1), stored)
+    assert not passwords.matches("x" * (characters + 1), stored)
+
+
+@pytest.mark.parametrize("characters", [0, 9, 201])
+def test_password_of_another_length_is_refused(characters: int) -> None:
+    with pytest.raises(InvalidPassword, match="10 to 200 characters"):
+        passwords.hashed("x" * characters)
+
+
+def test_password_in_another_composition_of_its_characters_matches() -> None:
+    password = "tr\xe9s-secret\xe9"
+    decomposed = unicodedata.normalize("NFD", password)
+    assert decomposed != password
+    assert passwords.matches(decomposed, passwords.hashed(password))
+
+
+def test_hash_does_not_repeat() -> None:
+    assert passwords.hashed("correct horse") != passwords.hashed("correct horse")
+
+
+def test_password_of_an_unknown_user_never_matches() -> None:
+    assert not passwords.matches("the password of no user", None)
+
+
+def test_hash_with_other_parameters_is_outdated() -> None:
+    assert not passwords.is_outdated(passwords.hashed("correct horse"))
+    assert passwords.is_outdated(PasswordHasher(time_cost=1, memory_cost=1024).hash("correct horse"))
+
+
+def test_more_computations_than_the_maximum_wait_for_their_turn() -> None:
+    stored = passwords.hashed("correct horse")
+    threads = 3 * passwords.AT_ONCE_MAX
+    barrier = threading.Barrier(threads)
+
+    def check(_: int) -> bool:
+        barrier.wait()
+        return passwords.matches("correct horse", stored)
+
+    with ThreadPoolExecutor(threads) as pool:
+        assert list(pool.map(check, range(threads))) == [True] * threads
