@@ -2,14 +2,21 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, closing
+from datetime import UTC, datetime
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Lifespan
 
 from agent.worker.child_process import ChildProcess
 from api import agent_worker
+from api.dashboard import pages_table
+from api.dashboard.web import assets, error_page
+from api.dashboard.web import routes as pages
+from api.dashboard.web.visit import Visit
 from api.http import problems
 from api.http.middleware import RequestMiddleware
 from api.http.operation import Operation
@@ -20,7 +27,7 @@ from api.reference.reference import Reference
 from api.routes import beacon, classify, health, hits, job_log, jobs, prompts, reference, script
 from api.routes.reports import breakdown, coverage, series, views
 from api.settings import Settings
-from api.state import State
+from api.state import State, state_of
 from ingest.hotlog.writer import HotLog
 from warehouse.control import database
 from warehouse.query.hits_snapshot import HitsReader
@@ -52,7 +59,7 @@ def _routes() -> tuple[Route, ...]:
     return tuple(Route(path, handler, methods=names) for (path, handler), names in methods.items())
 
 
-ROUTES = _routes()
+ROUTES = (*_routes(), *pages.routes(pages_table.PAGES), assets.ROUTE)
 
 
 def create(settings: Settings, routes: tuple[Route, ...] = ROUTES) -> ASGIApp:
@@ -62,11 +69,18 @@ def create(settings: Settings, routes: tuple[Route, ...] = ROUTES) -> ASGIApp:
     """
     app = Starlette(
         routes=list(routes),
-        exception_handlers=dict.fromkeys(problems.TABLE, problems.handle),
+        exception_handlers=dict.fromkeys(problems.TABLE, _handle),
         lifespan=_lifespan(settings),
     )
     app.router.redirect_slashes = False
     return RequestMiddleware(app, {route.endpoint: route.path for route in routes}, settings.base_url)
+
+
+async def _handle(request: Request, error: Exception) -> Response:
+    """Return the response to a request that raised an exception: a page for a browser, otherwise a problem."""
+    if error_page.is_wanted(request):
+        return error_page.respond(request, error, Visit(request, state_of(request), datetime.now(UTC)))
+    return await problems.handle(request, error)
 
 
 def _lifespan(settings: Settings) -> Lifespan[Starlette]:

@@ -1,4 +1,7 @@
-"""The dashboard: pages rendered on the server.
+"""The dashboard: pages rendered on the server, which also work without JavaScript.
 
-- `accounts`: users, their sessions, and links that sign in or share a project.
+- `accounts`: users, sessions, one-time links and share links.
+- `web`: what all pages share: rights, forms, addresses, formats and templates.
+- `pages`: the pages, one module each.
+- `pages_table`: all pages with the rights that they require.
 """

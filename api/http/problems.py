@@ -172,13 +172,20 @@ TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
 
 async def handle(request: Request, error: Exception) -> Response:
     """Return the response to a request that raised an exception of TABLE."""
-    convert = next(TABLE[kind] for kind in type(error).__mro__ if kind in TABLE)
-    if convert is _from_database_error:
-        _log(error, request.state.request_id)
-    problem = request.state.problem = convert(error)
+    problem = of(request, error)
     result = response(problem, request.state.request_id, getattr(request.state, "base_url", ""))
     result.headers.update(getattr(request.state, "headers", {}))
     return result
+
+
+def of(request: Request, error: Exception) -> Problem:
+    """Return the problem of an exception of TABLE, for the response and the access log. A database error is logged."""
+    convert = next(TABLE[kind] for kind in type(error).__mro__ if kind in TABLE)
+    if convert is _from_database_error:
+        _log(error, request.state.request_id)
+    problem = convert(error)
+    request.state.problem = problem
+    return problem
 
 
 def _log(error: Exception, request_id: str) -> None:

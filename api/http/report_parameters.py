@@ -29,7 +29,7 @@ DIMENSIONS = tuple(BREAKDOWNS)
 INTERVAL_DEFAULT, TIMEZONE_DEFAULT = "day", "UTC"
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _RANGE = ("dateFrom", "dateTo")
-_FILTERS = ("path", "traffic", "agent", "operator", "purpose", "verification", "source")
+FILTERS = ("path", "traffic", "agent", "operator", "purpose", "verification", "source")
 _PAGE = ("limit", "offset")
 _MOMENT = ("asOf",)
 
@@ -88,7 +88,7 @@ def views_query(request: Request) -> ViewsQuery:
     Raises:
         Problem: `invalid-parameter`; the other functions of this module raise it, too.
     """
-    values = Values(request, (*_RANGE, *_PAGE, *_FILTERS, *_MOMENT))
+    values = Values(request, (*_RANGE, *_PAGE, *FILTERS, *_MOMENT))
     query = ViewsQuery(_selection(values), *_page(values))
     values.require_valid()
     return query
@@ -96,7 +96,7 @@ def views_query(request: Request) -> ViewsQuery:
 
 def breakdown_query(request: Request) -> BreakdownQuery:
     """Return the parameters of a breakdown."""
-    values = Values(request, ("by", *_RANGE, *_PAGE, *_FILTERS, *_MOMENT))
+    values = Values(request, ("by", *_RANGE, *_PAGE, *FILTERS, *_MOMENT))
     by = values.choice("by", DIMENSIONS)
     if "by" not in values.texts:
         values.add_fault("by", f"is required: one of {', '.join(DIMENSIONS)}")
@@ -107,7 +107,7 @@ def breakdown_query(request: Request) -> BreakdownQuery:
 
 def series_query(request: Request) -> SeriesQuery:
     """Return the parameters of a series."""
-    values = Values(request, ("interval", "timezone", *_RANGE, *_FILTERS, *_MOMENT))
+    values = Values(request, ("interval", "timezone", *_RANGE, *FILTERS, *_MOMENT))
     interval = values.choice("interval", INTERVALS) or INTERVAL_DEFAULT
     query = SeriesQuery(_selection(values), interval, _zone(values))
     values.require_valid()
@@ -126,10 +126,14 @@ def _selection(values: Values) -> ReportSelection:
     start, end = values.time("dateFrom"), values.time("dateTo")
     if start and end and start > end:
         values.add_fault("dateFrom", "is after dateTo")
+    return ReportSelection(start or FIRST, end, filters(values), _moment(values))
+
+
+def filters(values: Values) -> Filters:
+    """Return the filters of a report, and record the faults of their parameters in `values`."""
     names = {name: _name(values, name) for name in ("agent", "operator")}
     choices = {name: values.choice(name, allowed) for name, allowed in CHOICES.items()}
-    filters = Filters(path=_path(values), **names, **choices)
-    return ReportSelection(start or FIRST, end, filters, _moment(values))
+    return Filters(path=_path(values), **names, **choices)
 
 
 def _page(values: Values) -> tuple[int, int]:
@@ -172,13 +176,13 @@ def _moment(values: Values) -> Moment | None:
 
 def _zone(values: Values) -> ZoneInfo:
     name = values.texts.get("timezone", TIMEZONE_DEFAULT)
-    if name != TIMEZONE_DEFAULT and name not in _timezones():
+    if name != TIMEZONE_DEFAULT and name not in timezones():
         values.add_fault("timezone", f"must be an IANA time zone (Europe/Berlin), not {shown(name)}")
         name = TIMEZONE_DEFAULT
     return ZoneInfo(name)
 
 
 @cache
-def _timezones() -> frozenset[str]:
+def timezones() -> frozenset[str]:
     """Return the names of all time zones of the system. The first call takes 0.1 s."""
     return frozenset(available_timezones())

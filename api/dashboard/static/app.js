@@ -1,0 +1,34 @@
+// Small improvements of pages that work without this script: the viewer's time zone, copy buttons, and confirmations.
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (zone && root.hasAttribute("data-zone-unknown")) {
+    const secure = location.protocol === "https:" ? "; Secure" : "";
+    document.cookie = `readership_zone=${zone}; Path=/; Max-Age=31536000; SameSite=Lax${secure}`;
+    const isStored = document.cookie.includes("readership_zone=");
+    if (isStored && zone !== root.dataset.zone && document.querySelector("[data-zoned]")) location.reload();
+  }
+
+  const prepare = (part) => {
+    for (const button of part.querySelectorAll("[data-copy][hidden]")) button.hidden = !navigator.clipboard;
+  };
+  prepare(document);
+  document.addEventListener("htmx:after:swap", () => prepare(document));
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent);
+    const label = button.textContent;
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = label; }, 2000);
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("[data-submit]")) event.target.form.requestSubmit();
+  });
+  document.addEventListener("submit", (event) => {
+    const question = event.target.dataset.confirm;
+    if (question && !window.confirm(question)) event.preventDefault();
+  });
+})();

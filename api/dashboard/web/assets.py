@@ -1,0 +1,57 @@
+"""Static files, with a hash of their content in their address, so that browsers can cache them for ever."""
+
+import hashlib
+import mimetypes
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from api.http.problems import Problem
+
+FOLDER = Path(__file__).parents[1] / "static"
+PATH = "/static/"
+_DIGITS = 12
+_HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A static file. `address` is its path below the service's prefix."""
+
+    address: str
+    content: bytes
+    media_type: str
+
+
+@cache
+def assets() -> dict[str, Asset]:
+    """Return the static files by their name within FOLDER."""
+    files = (path for path in FOLDER.rglob("*") if path.suffix in (".css", ".js", ".svg", ".png", ".ico"))
+    return {path.relative_to(FOLDER).as_posix(): _asset(path) for path in files}
+
+
+@cache
+def _by_address() -> dict[str, Asset]:
+    return {asset.address: asset for asset in assets().values()}
+
+
+def _asset(path: Path) -> Asset:
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()[:_DIGITS]
+    name = path.relative_to(FOLDER).with_suffix(f".{digest}{path.suffix}").as_posix()
+    return Asset(PATH + name, content, mimetypes.guess_type(path.name)[0] or "application/octet-stream")
+
+
+async def serve(request: Request) -> Response:
+    """Respond to GET /static/NAME."""
+    asset = _by_address().get(PATH + request.path_params["name"])
+    if asset is None:
+        raise Problem("not-found", "there is no static file at this path")
+    return Response(asset.content, headers=_HEADERS, media_type=asset.media_type)
+
+
+ROUTE = Route(PATH + "{name:path}", serve, methods=["GET"])

@@ -1,0 +1,30 @@
+"""Errors as pages, for requests to pages and for unknown paths that a browser opens."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.dashboard.web import render
+from api.dashboard.web.routes import IS_PAGE
+from api.dashboard.web.visit import Visit
+from api.http import problems
+from api.http.headers import header
+from api.http.problems import KINDS
+
+_API = ("/v1/", "/v2/", "/openapi.json", "/healthz", "/readyz", "/metrics")
+
+
+def is_wanted(request: Request) -> bool:
+    """Return whether the error of a request is a page: for pages, and for browsers at a path outside of the API."""
+    if getattr(request.state, IS_PAGE, False):
+        return True
+    is_api = request.scope["path"].startswith(_API) or request.scope.get("endpoint") is not None
+    return not is_api and request.method in ("GET", "HEAD") and "text/html" in (header(request, b"accept") or "")
+
+
+def respond(request: Request, error: Exception, visit: Visit) -> Response:
+    """Return the error page of an exception of `problems.TABLE`."""
+    problem = problems.of(request, error)
+    kind = KINDS[problem.kind]
+    return render.page(
+        visit, "error.html", status=kind.status, headers=dict(problem.headers), title=kind.title, problem=problem
+    )

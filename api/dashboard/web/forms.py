@@ -1,0 +1,58 @@
+"""Posted forms: their values and the faults that were found in them."""
+
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from api.http.problems import Problem
+
+BODY_BYTES_MAX = 256 * 1024
+"""Maximum size of a posted form. The prompt of an agent job is its longest field."""
+FIELDS_MAX = 50
+
+
+@dataclass(slots=True)
+class Form:
+    """The values of a form by field, and a message for each faulty field."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)
+
+    def text(self, name: str, characters_max: int, *, required: bool = True) -> str:
+        """Return a value without surrounding spaces; record a fault if it is missing or too long."""
+        value = self.values.get(name, "").strip()
+        if required and not value:
+            self.fault(name, "Please fill in this field.")
+        elif len(value) > characters_max:
+            self.fault(name, f"Use at most {characters_max:,} characters, not {len(value):,}.")
+        return value
+
+    def choice(self, name: str, allowed: tuple[str, ...]) -> str:
+        """Return a value of a closed set; record a fault for any other value."""
+        value = self.values.get(name, "")
+        if value not in allowed:
+            self.fault(name, f"Choose one of: {', '.join(allowed)}.")
+        return value
+
+    def fault(self, name: str, message: str) -> None:
+        """Record the fault of a field, unless the field has one."""
+        self.faults.setdefault(name, message)
+
+
+async def read(request: Request) -> Form:
+    """Return the posted form. Of a repeated field the last value counts.
+
+    Raises:
+        Problem: `body-too-large` or `invalid-body`.
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES_MAX:
+            raise Problem("body-too-large", f"the form is larger than {BODY_BYTES_MAX // 1024} KiB")
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
+    except ValueError:  # also UnicodeDecodeError
+        raise Problem("invalid-body", "the body is not a form in UTF-8") from None
+    return Form(dict(pairs))

@@ -1,0 +1,74 @@
+"""Numbers, days and times in the formats of the viewer's locale."""
+
+from collections.abc import Iterator
+from datetime import date, datetime, tzinfo
+from functools import lru_cache
+
+from babel import Locale, UnknownLocaleError, dates, numbers
+
+DEFAULT = Locale("en")
+HEADER_CHARACTERS_MAX = 200
+_MINUS = "\N{MINUS SIGN}"
+
+
+@lru_cache(maxsize=256)
+def preferred(accept_language: str) -> Locale:
+    """Return the first locale of an Accept-Language header that is known, or the default."""
+    for tag in _tags(accept_language[:HEADER_CHARACTERS_MAX]):
+        try:
+            return Locale.parse(tag, sep="-")
+        except (UnknownLocaleError, ValueError):
+            continue
+    return DEFAULT
+
+
+def _tags(accept_language: str) -> Iterator[str]:
+    """Yield the language tags of the header in the order of their weights."""
+    weighted = []
+    for item in accept_language.split(","):
+        tag, _, weight = item.strip().partition(";q=")
+        try:
+            weighted.append((-float(weight or 1), tag))
+        except ValueError:
+            continue
+    yield from (tag for _, tag in sorted(weighted, key=lambda pair: pair[0]) if tag not in ("", "*"))
+
+
+def number(value: int | float, locale: Locale) -> str:
+    """Return a number with the locale's separators: 12,345."""
+    return numbers.format_decimal(value, locale=locale)
+
+
+def compact(value: int, locale: Locale) -> str:
+    """Return a short number for a small place: 12.3K."""
+    return numbers.format_compact_decimal(value, locale=locale, fraction_digits=1 if value >= 1_000 else 0)
+
+
+def percent(ratio: float, locale: Locale) -> str:
+    """Return a ratio as a percentage: one decimal below 10 %, else none."""
+    digits = "#,##0.0%" if abs(ratio) < 0.1 and ratio else None
+    return numbers.format_percent(ratio, format=digits, locale=locale)
+
+
+def change(now: int, before: int, locale: Locale) -> str:
+    """Return the change between two periods as a signed percentage; empty if there is nothing to compare with."""
+    if before == 0:
+        return ""
+    ratio = (now - before) / before
+    sign = "+" if ratio > 0 else _MINUS if ratio < 0 else ""
+    return sign + numbers.format_percent(abs(ratio), locale=locale)
+
+
+def day(value: date, locale: Locale) -> str:
+    """Return a day: Sep 1, 2026."""
+    return dates.format_date(value, "medium", locale=locale)
+
+
+def moment(value: datetime, zone: tzinfo, locale: Locale) -> str:
+    """Return a day with its time in a zone: Sep 1, 2026, 12:30 PM."""
+    return dates.format_datetime(value.astimezone(zone), "medium", locale=locale)
+
+
+def ago(value: datetime, now: datetime) -> str:
+    """Return the time since `value`: 5 minutes ago. It is in the language of the pages."""
+    return dates.format_timedelta(value - now, add_direction=True, locale=DEFAULT)

@@ -1,0 +1,146 @@
+"""The period of a page: its days in the viewer's time zone, and the interval of its chart."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from warehouse.query.time_range import FIRST
+from warehouse.report.time_buckets import INTERVALS
+
+PRESETS = {
+    "today": "Today",
+    "yesterday": "Yesterday",
+    "7d": "Last 7 days",
+    "30d": "Last 30 days",
+    "90d": "Last 90 days",
+    "12mo": "Last 12 months",
+    "all": "All time",
+}
+"""Names of the periods in addresses, and as the pages show them."""
+CUSTOM, DEFAULT = "custom", "30d"
+DAYS = {"today": 1, "7d": 7, "30d": 30, "90d": 90}
+"""Numbers of days of the presets that end today."""
+MONTHS = 12
+INTERVAL_DAYS_MAX = {"hour": 31, "day": 800, "week": 4_000, "month": 100_000}
+"""Maximum length of a period whose chart has a point for each interval, in days."""
+FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2100, 12, 31)
+"""Limits of the days of a custom period."""
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Days `first` to `last`, both included, of a time zone.
+
+    `start` and `end` are in UTC, and `end` is not included; it is None for a period that ends now. `first` is None for
+    all time. `interval` is that of the chart.
+    """
+
+    name: str
+    first: date | None
+    last: date
+    zone: ZoneInfo
+    interval: str
+    start: datetime
+    end: datetime | None
+
+    @property
+    def days(self) -> int | None:
+        """Return the number of days; None for all time."""
+        return None if self.first is None else (self.last - self.first).days + 1
+
+    @property
+    def intervals(self) -> tuple[str, ...]:
+        """Return the intervals that the chart of this period can have."""
+        return tuple(name for name in INTERVALS if (self.days or 3_650) <= INTERVAL_DAYS_MAX[name])
+
+    def previous(self, now: datetime) -> "Period | None":
+        """Return the period of the same length before this one; None for all time.
+
+        If this period ends now, the previous one ends as long before its last midnight, to be comparable.
+        """
+        if self.first is None or self.days is None:
+            return None
+        first, last = self.first - self.days * _DAY, self.first - _DAY
+        end = self.start if self.end is not None else _shifted(now, self.days, self.zone)
+        return replace(self, first=first, last=last, start=_midnight(first, self.zone), end=min(end, self.start))
+
+
+def parse(values: Mapping[str, str], zone: ZoneInfo, now: datetime, faults: list[str]) -> Period:
+    """Return the period of the query parameters `period`, `from`, `to` and `interval`.
+
+    An invalid value adds a sentence to `faults` and is replaced by the default.
+    """
+    today = now.astimezone(zone).date()
+    name = values.get("period", CUSTOM if "from" in values or "to" in values else DEFAULT)
+    days: tuple[date | None, date] | None = None
+    if name == CUSTOM:
+        days = _custom(values, today, faults)
+    elif name in PRESETS:
+        days = _preset(name, today)
+    else:
+        faults.append(f"There is no period “{name[:40]}”; these are the last 30 days.")
+    if days is None:
+        name, days = DEFAULT, _preset(DEFAULT, today)
+    first, last = days
+    start = FIRST if first is None else _midnight(first, zone)
+    end = None if last >= today else _midnight(last + _DAY, zone)
+    period = Period(name, first, last, zone, "day", start, end)
+    return replace(period, interval=_interval(values, period, faults))
+
+
+def _preset(name: str, today: date) -> tuple[date | None, date]:
+    if name == "all":
+        return None, today
+    if name == "yesterday":
+        return today - _DAY, today - _DAY
+    if name == "12mo":
+        month = today.year * 12 + today.month - MONTHS
+        return date(month // 12, month % 12 + 1, 1), today
+    return today - (DAYS[name] - 1) * _DAY, today
+
+
+def _custom(values: Mapping[str, str], today: date, faults: list[str]) -> tuple[date, date] | None:
+    first, last = _day(values, "from", today, faults), _day(values, "to", today, faults)
+    if first is None or last is None:
+        return None
+    if first > last:
+        faults.append(f"The first day, {first}, is after the last day, {last}; these are the last 30 days.")
+        return None
+    return first, min(last, max(today, first))
+
+
+def _day(values: Mapping[str, str], name: str, default: date, faults: list[str]) -> date | None:
+    text = values.get(name) or default.isoformat()
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        day = None
+    if day is None or not FIRST_DAY <= day <= LAST_DAY:
+        faults.append(f"“{text[:40]}” is not a day such as 2026-09-01; these are the last 30 days.")
+        return None
+    return day
+
+
+def _interval(values: Mapping[str, str], period: Period, faults: list[str]) -> str:
+    name = values.get("interval")
+    days = period.days
+    default = "month" if days is None or days > 366 + 31 else "week" if days > 184 else "day" if days > 2 else "hour"
+    if name is None:
+        return default
+    if name not in INTERVALS:
+        faults.append(f"There is no interval “{name[:40]}”: the chart is by {default}.")
+        return default
+    return name if name in period.intervals else default
+
+
+def _midnight(day: date, zone: ZoneInfo) -> datetime:
+    """Return the first instant of a day in UTC."""
+    return datetime.combine(day, time.min, zone).astimezone(UTC)
+
+
+def _shifted(now: datetime, days: int, zone: ZoneInfo) -> datetime:
+    """Return the time on the clock of the zone some days before, in UTC."""
+    local = now.astimezone(zone)
+    return datetime.combine(local.date() - days * _DAY, local.timetz()).astimezone(UTC)

@@ -1,0 +1,129 @@
+"""Pages as routes: the rights of the sender are checked here, once, before a page's function runs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Literal
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from api.dashboard.accounts import sessions, share_links
+from api.dashboard.accounts.users import User
+from api.dashboard.web import cookies, csrf, forms, links
+from api.dashboard.web.forms import Form
+from api.dashboard.web.visit import Visit
+from api.http.problems import Problem
+from api.state import state_of
+from warehouse.control import projects
+
+SIGN_IN = "/sign-in"
+IS_PAGE = "is_page"
+"""Name in the state of a request to a page, whose errors are pages too."""
+
+
+class Access(Enum):
+    """The right that a page requires.
+
+    PUBLIC: none. SIGNED_IN: a session. PROJECT: a session; the path has an existing `project`. OWNER: a session of an
+    owner; the project exists, if the path has one. SHARED: a valid share link, whose token is in the path.
+    """
+
+    PUBLIC = "public"
+    SIGNED_IN = "signed in"
+    PROJECT = "project"
+    OWNER = "owner"
+    SHARED = "shared"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page, or a form that a page posts, with the function that responds to it in a thread."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    respond: Callable[[Visit], Response]
+    access: Access
+
+
+class SignInRequired(Exception):
+    """The request has no valid session."""
+
+
+def routes(pages: Sequence[Page]) -> tuple[Route, ...]:
+    """Return one route per path of the pages."""
+    by_path: dict[str, dict[str, Page]] = {}
+    for page in pages:
+        methods = by_path.setdefault(page.path, {})
+        assert page.method not in methods, page
+        methods[page.method] = page
+    return tuple(Route(path, _endpoint(methods), methods=list(methods)) for path, methods in by_path.items())
+
+
+def _endpoint(pages: Mapping[str, Page]) -> Callable[[Request], object]:
+    async def endpoint(request: Request) -> Response:
+        setattr(request.state, IS_PAGE, True)
+        page = pages["GET" if request.method == "HEAD" else request.method]
+        form = Form()
+        if page.method == "POST":
+            csrf.require_own_origin(request, state_of(request).settings.base_url)
+            form = await forms.read(request)
+        return await run_in_threadpool(_respond, request, page, form)
+
+    return endpoint
+
+
+def _respond(request: Request, page: Page, form: Form) -> Response:
+    visit = Visit(request, state_of(request), datetime.now(UTC), form=form)
+    try:
+        return page.respond(authorise(visit, page.access))
+    except SignInRequired:
+        return _to_sign_in(visit)
+
+
+def authorise(visit: Visit, access: Access) -> Visit:
+    """Return the visit with its user, project and share link.
+
+    Raises:
+        SignInRequired
+        Problem: `forbidden`, or `not-found` for a share link.
+        ProjectNotFound
+    """
+    if access is Access.SHARED:
+        return _shared(visit)
+    user = _user(visit)
+    if access is Access.PUBLIC:
+        return replace(visit, user=user)
+    if user is None:
+        raise SignInRequired
+    if access is Access.OWNER and user.role != "owner":
+        raise Problem("forbidden", f"{user.name} may look at everything; only an owner may change something")
+    id = visit.request.path_params.get("project")
+    project = None if id is None else projects.find(visit.state.control, id)
+    return replace(visit, user=user, project=project)
+
+
+def _user(visit: Visit) -> User | None:
+    token = cookies.session_token(visit.request, visit.base_url)
+    return None if token is None else sessions.find(visit.state.control, token, int(visit.now.timestamp()))
+
+
+def _shared(visit: Visit) -> Visit:
+    share = share_links.find(visit.state.control, visit.path_parameter("share"))
+    if share is None:
+        raise Problem("not-found", "this link was revoked, or it is incomplete: ask for a new one")
+    return replace(visit, share=share, project=projects.find(visit.state.control, share.project))
+
+
+def _to_sign_in(visit: Visit) -> Response:
+    """Redirect to the sign-in page, which returns to this page. The result of a form is not repeated."""
+    request = visit.request
+    path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    following = path if request.method in ("GET", "HEAD") else None
+    target = links.href(visit.base_url, SIGN_IN, {"next": following})
+    if visit.is_htmx:
+        return Response(headers={"HX-Redirect": target, "Cache-Control": "no-store"})
+    return RedirectResponse(target, 303, {"Cache-Control": "no-store"})

@@ -1,0 +1,146 @@
+"""What a page of counts shows: the period, the filters and the moment of the count, from the address of the page."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from zoneinfo import ZoneInfo
+
+from api.dashboard.web import period as periods
+from api.dashboard.web.period import Period
+from api.dashboard.web.visit import Visit
+from api.http import report_parameters
+from api.http.parameters import Values
+from api.http.report_parameters import FILTERS, timezones
+from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.report.filters import Filters, Query
+from warehouse.report.reports import Reports
+
+TRAFFIC = {"human": "People", "ai": "AI", "bot": "Other bots"}
+SOURCES = {"beacon": "Website script", "server": "Your server", "log": "Access logs"}
+PURPOSES = {
+    "training": "Training",
+    "search": "AI search",
+    "assistant": "Answers a person",
+    "agent": "Acts by itself",
+    "data": "Resells data",
+}
+VALUE_NAMES: Mapping[str, Mapping[str, str]] = {"traffic": TRAFFIC, "source": SOURCES, "purpose": PURPOSES}
+"""Names of the values of filters that are closed sets, as the pages show them."""
+FILTER_NAMES = {
+    "path": "Page",
+    "traffic": "Readers",
+    "agent": "Agent",
+    "operator": "Operator",
+    "purpose": "Purpose",
+    "verification": "Verification",
+    "source": "Source",
+}
+"""Names of the filters as the pages show them."""
+_RANGE = ("period", "from", "to", "compare", "interval", "zone")
+_PLACE = ("page", "sort")
+"""Parameters of a table, which a link to other counts leaves out."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A filter that is on. `without` is the address of the page without it."""
+
+    name: str
+    value: str
+    without: str
+
+
+class View:
+    """The counts that a page shows. All of them are of one moment."""
+
+    def __init__(self, visit: Visit) -> None:
+        assert visit.project is not None
+        self.visit, self.project = visit, visit.project
+        self.faults: list[str] = []
+        """Sentences about invalid parameters. The page shows them, with the status 400."""
+        self.values = visit.parameters
+        self.zone = self._zone()
+        self.period: Period = periods.parse(self.values, self.zone, visit.now, self.faults)
+        self.filters = self._filters()
+
+    @property
+    def status(self) -> int:
+        """Return the status of the page."""
+        return 400 if self.faults else 200
+
+    @property
+    def reports(self) -> Reports:
+        return self.visit.state.reports
+
+    @cached_property
+    def snapshot(self) -> HitsSnapshot:
+        return self.reports.take()
+
+    @cached_property
+    def now(self) -> datetime:
+        """Return the moment of the counts."""
+        return _EPOCH + timedelta(microseconds=self.snapshot.moment.taken_us)
+
+    @cached_property
+    def previous(self) -> Period | None:
+        """Return the period to compare with, if the address asks for one."""
+        return self.period.previous(self.visit.now) if self.values.get("compare") == "previous" else None
+
+    def query(self, period: Period | None = None, **changes: str | None) -> Query:
+        """Return the query of a report: the filters of the page with `changes`, in its period or another one."""
+        chosen = period or self.period
+        filters = replace(self.filters, **changes) if changes else self.filters
+        return Query(self.project.id, chosen.start, chosen.end, filters, self.now)
+
+    def link(self, path: str | None = None, **changes: str | None) -> str:
+        """Return the address of a page with the period and filters of this one, and `changes`. None removes one.
+
+        `path` is that of the same page by default. A parameter `from` is written `from_`.
+        """
+        known = {name: self.values[name] for name in (*_RANGE, *FILTERS) if name in self.values}
+        changed = {name.removesuffix("_"): value for name, value in changes.items()}
+        own = self.visit.request.url.path.removeprefix(self._prefix)
+        return self.visit.href(own if path is None else path, **(known | changed))
+
+    def table_link(self, **changes: str | None) -> str:
+        """Return the address of this page with another sort or page of its table."""
+        kept = {name: self.values[name] for name in _PLACE if name in self.values}
+        return self.link(None, **(kept | changes))
+
+    def hidden(self, *without: str) -> dict[str, str]:
+        """Return the parameters of this page as hidden fields of a GET form, without those that the form sets."""
+        return {
+            name: value for name, value in self.values.items() if name in (*_RANGE, *FILTERS) and name not in without
+        }
+
+    @cached_property
+    def chips(self) -> list[Chip]:
+        """Return the filters that are on, in the order of the address."""
+        return [
+            Chip(FILTER_NAMES[name], VALUE_NAMES.get(name, {}).get(value, value), self.link(**{name: None}))
+            for name, value in self.filters.fields.items()
+        ]
+
+    @property
+    def _prefix(self) -> str:
+        return self.visit.href("/").removesuffix("/")
+
+    def _zone(self) -> ZoneInfo:
+        name = self.values.get("zone")
+        if name is None:
+            return self.visit.zone
+        if name not in timezones():
+            self.faults.append(f"There is no time zone “{name[:40]}”; the days are of {self.visit.zone.key}.")
+            return self.visit.zone
+        return ZoneInfo(name)
+
+    def _filters(self) -> Filters:
+        # Unknown parameters are ignored: links from mails and other sites add their own.
+        values = Values(self.visit.request, tuple(self.values))
+        filters = report_parameters.filters(values)
+        self.faults += [
+            f"{FILTER_NAMES.get(fault.parameter or '', fault.parameter)} {fault.detail}." for fault in values.faults
+        ]
+        return filters

@@ -1,0 +1,83 @@
+"""A request to a page: who sends it, which project it is about, and the formats that the viewer prefers."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from zoneinfo import ZoneInfo
+
+from babel import Locale
+from starlette.requests import Request
+
+from api.dashboard.accounts.share_links import ShareLink
+from api.dashboard.accounts.users import User
+from api.dashboard.web import cookies, links, locale
+from api.dashboard.web.forms import Form
+from api.http.headers import header
+from api.http.report_parameters import timezones
+from api.state import State
+from warehouse.control.projects import Project
+
+UTC = ZoneInfo("UTC")
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A request whose rights were checked. `form` is empty for a GET.
+
+    `user` is None on pages that need no session. `project` is the one that the path or the share link names.
+    """
+
+    request: Request
+    state: State
+    now: datetime
+    user: User | None = None
+    project: Project | None = None
+    share: ShareLink | None = None
+    form: Form = field(default_factory=Form)
+
+    @property
+    def base_url(self) -> str:
+        return self.state.settings.base_url
+
+    @property
+    def can_change(self) -> bool:
+        """Return whether the user may change something."""
+        return self.user is not None and self.user.role == "owner"
+
+    @property
+    def is_shared(self) -> bool:
+        return self.share is not None
+
+    @property
+    def is_htmx(self) -> bool:
+        """Return whether htmx asks for a part of the page."""
+        return header(self.request, b"hx-request") == "true"
+
+    @cached_property
+    def locale(self) -> Locale:
+        return locale.preferred(header(self.request, b"accept-language") or "")
+
+    @cached_property
+    def zone(self) -> ZoneInfo:
+        """Return the time zone of the viewer's browser, or UTC until it is known."""
+        name = self.request.cookies.get(cookies.ZONE, "")
+        return ZoneInfo(name) if name in timezones() else UTC
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """Return the query parameters. Of a repeated one the last value counts."""
+        return dict(self.request.query_params)
+
+    def path_parameter(self, name: str) -> str:
+        """Return a part of the path, decoded."""
+        value: str = self.request.path_params[name]
+        return value
+
+    def href(self, path: str, **parameters: str | None) -> str:
+        """Return the address of a page: see `links.href`."""
+        return links.href(self.base_url, path, parameters)
+
+    @property
+    def public_url(self) -> str:
+        """Return the address of the service for visitors, without a slash at its end."""
+        return links.public_url(self.request, self.base_url)

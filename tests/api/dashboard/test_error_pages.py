@@ -1,0 +1,30 @@
+"""Errors as pages for browsers, and as problems for everything else."""
+
+import pytest
+
+from tests.api.dashboard.site import Dashboard
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+def test_unknown_path_is_a_page_for_a_browser(dashboard: Dashboard) -> None:
+    response = dashboard.client.get("/nowhere", headers=BROWSER)
+    assert (response.status_code, response.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "There is nothing at this path." in response.text
+    assert response.headers["x-request-id"] in response.text
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/v1/nowhere", "/v1/analytics/site/views"])
+def test_program_gets_a_problem(dashboard: Dashboard, path: str) -> None:
+    headers = {"Accept": "*/*"} if path == "/nowhere" else BROWSER
+    response = dashboard.client.get(path, headers=headers)
+    assert response.headers["content-type"] == "application/problem+json"
+
+
+def test_static_file_is_cached_for_ever_and_an_unknown_one_is_not_found(dashboard: Dashboard) -> None:
+    address = "/static/" + dashboard.client.get("/nowhere", headers=BROWSER).text.split("/static/", 2)[2].split('"')[0]
+    response = dashboard.client.get(address)
+    assert (response.status_code, response.headers["cache-control"]) == (200, "public, max-age=31536000, immutable")
+    assert response.headers["content-type"].startswith("text/css")
+    for other in ("/static/app.css", "/static/..%2f..%2fapp.py", "/static/vendor/README.md"):
+        assert dashboard.client.get(other).status_code == 404

@@ -1,0 +1,93 @@
+"""Each page of the table, requested by each kind of visitor: without a session, as a viewer, and from another site."""
+
+import re
+
+import httpx
+import pytest
+from starlette.testclient import TestClient
+
+from api.dashboard.pages_table import PAGES
+from api.dashboard.web.render import CSP
+from api.dashboard.web.routes import Access, Page
+from tests.api.dashboard.site import SAME_SITE, Dashboard
+from tests.running import PROJECT
+
+IDS = [f"{page.method} {page.path}" for page in PAGES]
+EACH = pytest.mark.parametrize("page", PAGES, ids=IDS)
+EACH_WITH_SESSION = pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.access not in (Access.PUBLIC, Access.SHARED)],
+    ids=lambda page: f"{page.method} {page.path}",
+)
+EACH_FORM = pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.method == "POST"], ids=lambda page: page.path
+)
+OTHER_SITES: list[dict[str, str]] = [
+    {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"},
+    {"Sec-Fetch-Site": "same-site", "Origin": "http://other.testserver"},
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+    {"Origin": "http://testserver.evil.example"},
+    {},
+]
+
+
+def request(client: TestClient, page: Page, **headers: str) -> httpx.Response:
+    path = re.sub(r"\{(\w+)(?::path)?\}", lambda match: PROJECT if match[1] == "project" else "unknown", page.path)
+    response: httpx.Response = client.request(page.method, path, headers=headers)
+    return response
+
+
+@EACH_WITH_SESSION
+def test_without_a_session_a_page_leads_to_the_sign_in(dashboard: Dashboard, page: Page) -> None:
+    response = request(dashboard.visitor(None), page, **SAME_SITE)
+    assert response.status_code == 303
+    assert response.headers["location"].startswith("/sign-in")
+
+
+@EACH_WITH_SESSION
+def test_session_of_an_unknown_token_leads_to_the_sign_in(dashboard: Dashboard, page: Page) -> None:
+    client = dashboard.visitor(None)
+    client.cookies.set("readership_session", "a" * 43)
+    assert request(client, page, **SAME_SITE).status_code == 303
+
+
+@EACH_WITH_SESSION
+def test_viewer_may_open_every_page_that_changes_nothing(dashboard: Dashboard, page: Page) -> None:
+    status = request(dashboard.visitor("viewer"), page, **SAME_SITE).status_code
+    if page.access is Access.OWNER:
+        assert status == 403
+    else:
+        assert status not in (401, 403)
+
+
+@EACH_FORM
+@pytest.mark.parametrize("headers", OTHER_SITES, ids=str)
+def test_form_of_another_site_is_refused(dashboard: Dashboard, page: Page, headers: dict[str, str]) -> None:
+    assert request(dashboard.visitor("owner"), page, **headers).status_code == 403
+
+
+@EACH
+def test_every_page_and_every_error_has_the_headers_that_protect_it(dashboard: Dashboard, page: Page) -> None:
+    response = request(dashboard.visitor("owner"), page, **SAME_SITE)
+    assert response.status_code != 500
+    if response.status_code != 303 and response.headers["content-type"].startswith("text/html"):
+        assert response.headers["content-security-policy"] == CSP
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert "no-store" in response.headers["cache-control"]
+
+
+@EACH
+def test_unknown_project_is_a_page_that_names_it(dashboard: Dashboard, page: Page) -> None:
+    if "{project}" in page.path:
+        path = re.sub(r"\{\w+(?::path)?\}", "nowhere", page.path)
+        response = dashboard.visitor("owner").request(page.method, path, headers=SAME_SITE)
+        assert response.status_code == 404
+        assert response.headers["content-type"].startswith("text/html")
+
+
+def test_only_forms_change_something() -> None:
+    """A page that is opened by a link must not change anything: every POST of a project needs an owner."""
+    for page in PAGES:
+        if page.method == "POST" and "{project}" in page.path:
+            assert page.access is Access.OWNER, page.path

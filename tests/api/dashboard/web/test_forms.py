@@ -1,0 +1,60 @@
+"""Posted forms: values, faults and limits."""
+
+import asyncio
+
+import pytest
+from starlette.requests import Request
+
+from api.dashboard.web import forms
+from api.dashboard.web.forms import Form
+from api.http.problems import Problem
+
+
+def read(body: bytes) -> Form:
+    """Return the form of a body that arrives in two parts."""
+    parts = iter([(body[:7], True), (body[7:], False)])
+
+    async def receive() -> dict[str, object]:
+        part, more = next(parts)
+        return {"type": "http.request", "body": part, "more_body": more}
+
+    return asyncio.run(forms.read(Request({"type": "http", "headers": []}, receive)))
+
+
+def test_values_are_decoded_and_trimmed() -> None:
+    form = read(b"name=+Caf%C3%A9+&empty=")
+    assert (form.text("name", 10), form.text("empty", 10, required=False), form.faults) == ("Café", "", {})
+
+
+def test_missing_long_and_unknown_values_are_faults_of_their_fields() -> None:
+    form = read(b"name=abcdef&scope=all")
+    form.text("name", 5)
+    form.text("title", 5)
+    form.choice("scope", ("read", "write"))
+    assert form.faults == {
+        "name": "Use at most 5 characters, not 6.",
+        "title": "Please fill in this field.",
+        "scope": "Choose one of: read, write.",
+    }
+
+
+def test_first_fault_of_a_field_is_shown() -> None:
+    form = Form()
+    form.fault("name", "is taken")
+    form.fault("name", "is long")
+    assert form.faults == {"name": "is taken"}
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"name=%ff", "invalid-body"),
+        (b"name=\xff", "invalid-body"),
+        (b"&".join(b"f%d=1" % number for number in range(51)), "invalid-body"),
+        (b"name=" + b"a" * forms.BODY_BYTES_MAX, "body-too-large"),
+    ],
+)
+def test_unreadable_bodies_are_refused(body: bytes, kind: str) -> None:
+    with pytest.raises(Problem) as caught:
+        read(body)
+    assert caught.value.kind == kind

@@ -1,0 +1,62 @@
+"""Numbers, days and times as viewers of several locales expect them."""
+
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from babel import Locale
+
+from api.dashboard.web import locale
+
+ENGLISH, GERMAN = Locale("en", "US"), Locale("de")
+NOW = datetime(2026, 9, 1, 12, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("de-DE,de;q=0.9,en;q=0.8", "de_DE"),
+        ("en;q=0.5, fr", "fr"),
+        ("xx-XX, pt-BR;q=0.3", "pt_BR"),
+        ("", "en"),
+        ("*", "en"),
+        ("de;q=high, sv", "sv"),
+        ("../../etc/passwd", "en"),
+        ("a" * 5_000, "en"),
+    ],
+)
+def test_first_known_locale_of_the_browser_is_used(header: str, expected: str) -> None:
+    assert str(locale.preferred(header)) == expected
+
+
+def test_numbers_have_the_separators_of_the_locale() -> None:
+    assert (locale.number(1_234_567, ENGLISH), locale.number(1_234_567, GERMAN)) == ("1,234,567", "1.234.567")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (999, "999"), (1_000, "1K"), (12_345, "12.3K"), (4_600_000, "4.6M")]
+)
+def test_compact_numbers(value: int, text: str) -> None:
+    assert locale.compact(value, ENGLISH) == text
+
+
+@pytest.mark.parametrize(("ratio", "text"), [(0, "0%"), (0.0123, "1.2%"), (0.456, "46%"), (1, "100%")])
+def test_percentages(ratio: float, text: str) -> None:
+    assert locale.percent(ratio, ENGLISH) == text
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "text"), [(150, 100, "+50%"), (50, 100, "\N{MINUS SIGN}50%"), (7, 7, "0%"), (7, 0, "")]
+)
+def test_change_has_a_sign_and_none_is_computed_from_zero(now: int, before: int, text: str) -> None:
+    assert locale.change(now, before, ENGLISH) == text
+
+
+def test_days_and_times_are_in_the_zone_and_format_of_the_viewer() -> None:
+    assert locale.day(date(2026, 9, 1), GERMAN) == "01.09.2026"
+    assert locale.day(date(2026, 9, 1), ENGLISH) == "Sep 1, 2026"
+    assert "14:30" in locale.moment(NOW, ZoneInfo("Europe/Berlin"), GERMAN)
+
+
+def test_time_since() -> None:
+    assert locale.ago(NOW - timedelta(minutes=5), NOW) == "5 minutes ago"

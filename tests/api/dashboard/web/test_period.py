@@ -1,0 +1,100 @@
+"""The period of a page: presets, custom days, time zones with daylight saving, and comparisons."""
+
+from datetime import UTC, date, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from api.dashboard.web import period
+from api.dashboard.web.period import Period
+from warehouse.query.time_range import FIRST
+
+NOW = datetime(2026, 11, 22, 23, 30, tzinfo=UTC)
+BERLIN, UTC_ZONE = ZoneInfo("Europe/Berlin"), ZoneInfo("UTC")
+
+
+def parse(zone: ZoneInfo = UTC_ZONE, **values: str) -> tuple[Period, list[str]]:
+    faults: list[str] = []
+    return period.parse({name.removesuffix("_"): value for name, value in values.items()}, zone, NOW, faults), faults
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "last", "interval"),
+    [
+        ("today", date(2026, 11, 22), date(2026, 11, 22), "hour"),
+        ("yesterday", date(2026, 11, 21), date(2026, 11, 21), "hour"),
+        ("7d", date(2026, 11, 16), date(2026, 11, 22), "day"),
+        ("30d", date(2026, 10, 24), date(2026, 11, 22), "day"),
+        ("90d", date(2026, 8, 25), date(2026, 11, 22), "day"),
+        ("12mo", date(2025, 12, 1), date(2026, 11, 22), "week"),
+        ("all", None, date(2026, 11, 22), "month"),
+    ],
+)
+def test_presets_include_today(name: str, first: date | None, last: date, interval: str) -> None:
+    chosen, faults = parse(period=name)
+    assert (chosen.first, chosen.last, chosen.interval, faults) == (first, last, interval, [])
+
+
+def test_today_is_that_of_the_zone() -> None:
+    chosen, _ = parse(BERLIN, period="today")
+    assert (chosen.first, chosen.start, chosen.end) == (
+        date(2026, 11, 23),
+        datetime(2026, 11, 22, 23, tzinfo=UTC),
+        None,
+    )
+
+
+def test_all_time_has_no_first_day_and_no_previous_period() -> None:
+    chosen, _ = parse(period="all")
+    assert (chosen.start, chosen.end, chosen.previous(NOW)) == (FIRST, None, None)
+
+
+def test_closed_period_ends_at_the_midnight_after_its_last_day() -> None:
+    chosen, _ = parse(BERLIN, from_="2026-10-25", to="2026-10-25")
+    assert (chosen.start, chosen.end) == (
+        datetime(2026, 10, 24, 22, tzinfo=UTC),
+        datetime(2026, 10, 25, 23, tzinfo=UTC),  # a day of 25 hours
+    )
+
+
+def test_period_until_now_is_compared_up_to_the_same_time_of_day() -> None:
+    before = parse(period="7d")[0].previous(NOW)
+    assert before is not None
+    assert (before.first, before.last) == (date(2026, 11, 9), date(2026, 11, 15))
+    assert (before.start, before.end) == (
+        datetime(2026, 11, 9, tzinfo=UTC),
+        datetime(2026, 11, 15, 23, 30, tzinfo=UTC),
+    )
+
+
+def test_closed_period_is_compared_with_the_whole_period_before() -> None:
+    before = parse(from_="2026-09-01", to="2026-09-10")[0].previous(NOW)
+    assert before is not None
+    assert (before.start, before.end) == (datetime(2026, 8, 22, tzinfo=UTC), datetime(2026, 9, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        ({"period": "fortnight"}, "There is no period “fortnight”; these are the last 30 days."),
+        ({"from_": "2026-13-01"}, "“2026-13-01” is not a day such as 2026-09-01; these are the last 30 days."),
+        ({"from_": "1969-01-01"}, "“1969-01-01” is not a day such as 2026-09-01; these are the last 30 days."),
+        (
+            {"from_": "2026-09-02", "to": "2026-09-01"},
+            "The first day, 2026-09-02, is after the last day, 2026-09-01; these are the last 30 days.",
+        ),
+    ],
+)
+def test_invalid_period_is_named_and_replaced(values: dict[str, str], fault: str) -> None:
+    chosen, faults = parse(**values)
+    assert (chosen.name, chosen.days, faults) == ("30d", 30, [fault])
+
+
+def test_unknown_interval_is_named_and_replaced() -> None:
+    chosen, faults = parse(period="7d", interval="minute")
+    assert (chosen.interval, faults) == ("day", ["There is no interval “minute”: the chart is by day."])
+
+
+def test_interval_with_too_many_points_is_replaced() -> None:
+    chosen, faults = parse(period="12mo", interval="hour")
+    assert (chosen.interval, chosen.intervals, faults) == ("week", ("day", "week", "month"), [])
