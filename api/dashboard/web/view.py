@@ -94,7 +94,7 @@ class View:
         filters = replace(self.filters, **changes) if changes else self.filters
         return Query(self.project.id, chosen.start, chosen.end, filters, self.now)
 
-    def link(self, path: str | None = None, **changes: str | None) -> str:
+    def link(self, path: str | None = None, /, **changes: str | None) -> str:
         """Return the address of a page with the period and filters of this one, and `changes`. None removes one.
 
         `path` is that of the same page by default. A parameter `from` is written `from_`.

@@ -73,7 +73,7 @@ class Visit:
         value: str = self.request.path_params[name]
         return value
 
-    def href(self, path: str, **parameters: str | None) -> str:
+    def href(self, path: str, /, **parameters: str | None) -> str:
         """Return the address of a page: see `links.href`."""
         return links.href(self.base_url, path, parameters)
 

@@ -1,0 +1,96 @@
+"""What a page of counts shows, from its address: period, filters, chips, links and faults."""
+
+from datetime import UTC, datetime
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.requests import Request
+
+from api.dashboard.web.view import Chip, View
+from api.dashboard.web.visit import Visit
+from tests.api.dashboard.site import Dashboard
+from tests.running import PROJECT
+from warehouse.control import projects
+from warehouse.report.filters import Filters
+
+PATH = f"/projects/{PROJECT}"
+
+
+def view(dashboard: Dashboard, query: str, cookie: str = "") -> View:
+    """Return the view of the overview's address with this query."""
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": PATH,
+        "query_string": query.encode(),
+        "headers": [(b"host", b"testserver"), (b"cookie", cookie.encode())],
+        "server": ("testserver", 80),
+        "scheme": "http",
+    }
+    state = dashboard.client.app_state["running"]
+    visit = Visit(Request(scope), state, datetime.now(UTC), project=projects.find(dashboard.engine, PROJECT))
+    return View(visit)
+
+
+def parameters(link: str) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(link).query)
+
+
+def test_without_parameters_the_page_shows_the_last_30_days(dashboard: Dashboard) -> None:
+    shown = view(dashboard, "")
+    assert (shown.period.name, shown.filters, shown.chips, shown.status) == ("30d", Filters(), [], 200)
+
+
+def test_zone_is_that_of_the_address_then_of_the_browser_then_utc(dashboard: Dashboard) -> None:
+    cookie = "readership_zone=Asia/Tokyo"
+    sent = [("zone=Europe/Berlin", cookie), ("", cookie), ("", "")]
+    zones = [view(dashboard, query, jar).zone.key for query, jar in sent]
+    assert zones == ["Europe/Berlin", "Asia/Tokyo", "UTC"]
+
+
+def test_filters_are_chips_that_can_be_removed(dashboard: Dashboard) -> None:
+    shown = view(dashboard, "period=7d&traffic=ai&path=/docs/*&source=beacon")
+    assert [(chip.name, chip.value) for chip in shown.chips] == [
+        ("Page", "/docs/*"),
+        ("Readers", "AI"),
+        ("Source", "Website script"),
+    ]
+    without = shown.chips[1].without
+    assert parameters(without) == {"period": ["7d"], "path": ["/docs/*"], "source": ["beacon"]}
+    assert isinstance(shown.chips[0], Chip)
+    assert urlsplit(without).path == PATH
+
+
+def test_links_have_the_period_and_filters_and_not_the_place_in_a_table(dashboard: Dashboard) -> None:
+    shown = view(dashboard, "period=7d&agent=GPTBot&page=3&sort=ai&utm_source=mail")
+    assert parameters(shown.link(f"{PATH}/pages")) == {"period": ["7d"], "agent": ["GPTBot"]}
+    assert parameters(shown.link(from_="2026-09-01", period=None)) == {"agent": ["GPTBot"], "from": ["2026-09-01"]}
+    assert parameters(shown.table_link(page="4")) == {
+        "period": ["7d"],
+        "agent": ["GPTBot"],
+        "page": ["4"],
+        "sort": ["ai"],
+    }
+
+
+def test_hidden_fields_of_a_form_leave_out_the_fields_that_it_sets(dashboard: Dashboard) -> None:
+    shown = view(dashboard, "period=7d&path=/a&traffic=ai&page=2")
+    assert shown.hidden("path") == {"period": "7d", "traffic": "ai"}
+
+
+def test_invalid_parameters_are_named_and_ignored(dashboard: Dashboard) -> None:
+    shown = view(dashboard, "period=x&traffic=robots&zone=Mars/Base&path=" + "a" * 3_000)
+    assert (shown.status, shown.period.name, shown.filters, shown.zone.key) == (400, "30d", Filters(), "UTC")
+    assert len(shown.faults) == 4
+    assert "There is no time zone “Mars/Base”; the days are of UTC." in shown.faults
+
+
+def test_query_has_the_filters_with_changes(dashboard: Dashboard) -> None:
+    query = view(dashboard, "period=7d&operator=OpenAI").query(traffic="ai")
+    assert (query.project, query.filters) == (PROJECT, Filters(operator="OpenAI", traffic="ai"))
+
+
+def test_previous_period_is_counted_only_if_the_address_asks_for_it(dashboard: Dashboard) -> None:
+    assert view(dashboard, "period=7d").previous is None
+    previous = view(dashboard, "period=7d&compare=previous").previous
+    assert previous is not None
+    assert previous.days == 7
