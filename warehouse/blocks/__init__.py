@@ -6,6 +6,7 @@
 - `paths`: Ids of the paths of a project.
 - `project`: Views of the paths of a project in the months that have a rollup.
 - `selection`: Choice of the paths, sources and traffic that a report counts.
+- `listing`: Choice and order of the paths that a report lists.
 - `ranking`: Order of paths: most views first, then by path in byte order.
 - `sums`: Views of each path in a time range, and their order in a report.
 - `hot`: Hot rows of a project as arrays.

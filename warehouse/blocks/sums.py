@@ -4,15 +4,17 @@ import threading
 from dataclasses import dataclass
 
 import numpy as np
+from cachetools import LRUCache
 
 from warehouse.blocks import ranking
 from warehouse.blocks.cumulative import Array
+from warehouse.blocks.listing import Listing, Views
 from warehouse.blocks.selection import Selection
 
 HEAD_ROWS = 1_000
 """Minimum number of rows that are sorted for a page, so that the next pages need no sort."""
-Views = tuple[Array, Array, Array]
-"""Views by people, AI agents and bots."""
+HEADS_MAX = 4
+"""Number of listings whose first ids are cached."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +48,7 @@ class Rows:
 class PathSums:
     """Views of the paths of a selection.
 
-    The ids in the order of a report are cached. Safe to call from several threads.
+    The first ids of the last listings are cached. Safe to call from several threads.
     """
 
     def __init__(self, chosen: Selection, views: Views) -> None:
@@ -54,7 +56,7 @@ class PathSums:
         self.paths, self._chosen, self._views = chosen.paths, chosen, views
         self.totals = tuple(int(each.sum(dtype=np.int64)) for each in views)
         self._lock = threading.Lock()
-        self._heads: dict[bool, tuple[Array, int]] = {}
+        self._heads: LRUCache[Listing, tuple[Array, int]] = LRUCache(HEADS_MAX)
 
     @property
     def nbytes(self) -> int:
@@ -70,49 +72,42 @@ class PathSums:
             sums[known] = each[columns[known]]
         return human, ai, bot
 
-    def head(self, count: int, with_bots: bool) -> tuple[Array, int]:
-        """Return at least the first `count` ids in the order of a report, and the number of all of its rows."""
+    def head(self, count: int, listing: Listing) -> tuple[Array, int]:
+        """Return at least the first `count` ids of a listing, and the number of all of its rows."""
         with self._lock:
-            ids, rows = self._heads.get(with_bots, (None, 0))
+            ids, rows = self._heads.get(listing, (None, 0))
             if ids is None or ids.size < min(count, rows):
-                self._heads[with_bots] = ids, rows = self._sort(max(2 * count, HEAD_ROWS), with_bots)
+                self._heads[listing] = ids, rows = self._sort(max(2 * count, HEAD_ROWS), listing)
             return ids, rows
 
-    def _sort(self, count: int, with_bots: bool) -> tuple[Array, int]:
-        weights = weigh(self._views, with_bots)
+    def _sort(self, count: int, listing: Listing) -> tuple[Array, int]:
+        weights = listing.weigh(self._views)
         columns = ranking.candidates(weights, count, self._chosen.width)
         ids = self._chosen.ids_of(columns)
         order = ranking.order(weights[columns], self.paths.positions(ids))[:count]
         return ids[order], int(np.count_nonzero(weights))
 
 
-def weigh(views: Views, with_bots: bool) -> Array:
-    """Return the number by which each path is ordered: its total. It is 0 if the path has no row in the report.
-
-    With bots, a path that only bots viewed has a row too, after all others: the totals are raised by 1.
-    """
-    human, ai, bot = views
-    total = human + ai
-    return total + ((total > 0) | (bot > 0)) if with_bots else total
-
-
 NO_ADDITIONS = Additions(np.zeros(0, np.int64), (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)))
 
 
-def page(sums: PathSums, added: Additions, first: int, count: int, with_bots: bool) -> tuple[Array, Views, int]:
+def page(sums: PathSums, added: Additions, first: int, count: int, listing: Listing) -> tuple[Array, Views, int]:
     """Return the ids of some rows, in order, their views, and the number of all rows.
 
-    Only additions change the place of a path relative to the others, and only upwards. The first rows are therefore
-    among the first ones without additions, and the paths with additions.
+    Additions move a path upwards, into the listing, or out of it: a path that only AI read leaves its listing with the
+    first view by people. The first rows are therefore among the paths with additions and the first ones without
+    additions, of which as many more are read as paths leave.
     """
-    ids, rows = sums.head(first + count, with_bots)
-    ids = ids[: first + count]
+    before = listing.weigh(sums.views(added.ids))
+    after = listing.weigh(_sum(sums.views(added.ids), added.views))
+    end = first + count + int(np.count_nonzero((before > 0) & (after == 0)))
+    ids, rows = sums.head(end, listing)
+    ids = ids[:end]
     if added.ids.size:
-        before = weigh(sums.views(added.ids), with_bots)
-        after = weigh(_sum(sums.views(added.ids), added.views), with_bots)
         rows += int(np.count_nonzero(after)) - int(np.count_nonzero(before))
-        ids = np.union1d(ids, added.ids[after > 0])
-        weights = weigh(views_of(sums, added, ids), with_bots)
+        ids = np.union1d(ids, added.ids)
+        weights = listing.weigh(views_of(sums, added, ids))
+        ids, weights = ids[weights > 0], weights[weights > 0]
         ids = ids[ranking.order(weights, sums.paths.positions(ids))]
     ids = ids[first : first + count]
     return ids, views_of(sums, added, ids), rows

@@ -18,10 +18,11 @@ import pyarrow as pa
 from warehouse.blocks import hot, project, selection, sums
 from warehouse.blocks.cumulative import Array
 from warehouse.blocks.hot import NO_HOT_VIEWS, HotViews
+from warehouse.blocks.listing import Listing, Views
 from warehouse.blocks.months import MonthBlock
 from warehouse.blocks.project import READERS, ProjectBlock
 from warehouse.blocks.selection import Selection
-from warehouse.blocks.sums import NO_ADDITIONS, Additions, PathSums, Rows, Views
+from warehouse.blocks.sums import NO_ADDITIONS, Additions, PathSums, Rows
 from warehouse.lake.delta_table import File
 from warehouse.query.hits_snapshot import HitsSnapshot
 from warehouse.query.result_cache import ResultCache
@@ -62,28 +63,28 @@ class PathReports:
         """Create the reports. `coverage` returns the rollups that cover the files of a snapshot."""
         self._database, self._cached, self._coverage = database, cached, coverage
 
-    def page(self, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, *, with_bots: bool) -> Page | None:
+    def page(self, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, listing: Listing) -> Page | None:
         """Return a page of the paths; None if the blocks cannot answer.
 
         Blocks cannot filter by agent, operator, purpose or verification. If more than UNCOVERED_ROWS_MAX rows would be
-        added to them, a count of the files alone is faster. `with_bots` includes the paths that only bots viewed.
+        added to them, a count of the files alone is faster.
         """
         inputs = self._inputs(snapshot, scope)
         if inputs is None:
             return None
         counted, added = self._count(inputs)
-        ids, views, rows = sums.page(counted, added, offset, limit, with_bots)
+        ids, views, rows = sums.page(counted, added, offset, limit, listing)
         return Page(_totals(counted, added), _table(inputs.block, ids, views), offset + limit < rows)
 
     def all(
-        self, snapshot: HitsSnapshot, scope: Scope, batch_rows: int, *, with_bots: bool
+        self, snapshot: HitsSnapshot, scope: Scope, batch_rows: int, listing: Listing
     ) -> tuple[Counts, Iterator[pa.RecordBatch]] | None:
         """Return all paths in the order of pages, in batches; None if the blocks cannot answer: see `page`."""
         inputs = self._inputs(snapshot, scope)
         if inputs is None:
             return None
         counted, added = self._count(inputs)
-        ids, _, _ = sums.page(counted, added, 0, ALL_ROWS, with_bots)
+        ids, _, _ = sums.page(counted, added, 0, ALL_ROWS, listing)
         parts = (ids[first : first + batch_rows] for first in range(0, ids.size, batch_rows))
         tables = (_table(inputs.block, part, sums.views_of(counted, added, part)) for part in parts)
         return _totals(counted, added), (batch for table in tables for batch in table.to_batches())

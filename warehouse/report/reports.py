@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from cachetools import LRUCache
 
+from warehouse.blocks.listing import Listing, Order, Readers
 from warehouse.errors import DataIncomplete
 from warehouse.query import engine
 from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
@@ -29,6 +30,8 @@ PATH = "path"
 """Breakdown by path, which is computed like the views report."""
 BATCH_ROWS = 10_000
 """Maximum number of rows in a batch of a complete report."""
+BY_TOTAL = Listing(with_bots=True)
+"""Listing of a breakdown by path: all paths, most views first."""
 COVERAGES_MAX = 16
 """Number of snapshots whose coverage by rollups is cached."""
 
@@ -50,21 +53,37 @@ class Reports:
         """Return the newest snapshot, or that of `as_of`: see `HitsReader.take`."""
         return self._reader.take(as_of)
 
-    def views(self, snapshot: HitsSnapshot, query: Query, offset: int, limit: int) -> Page:
-        """Return some paths: most views first, then by path in byte order. Paths that only bots viewed are left out."""
-        return self._page_of_paths(snapshot, query, offset, limit, with_bots=False)
+    def views(
+        self,
+        snapshot: HitsSnapshot,
+        query: Query,
+        offset: int,
+        limit: int,
+        order: Order = "total",
+        readers: Readers = "all",
+    ) -> Page:
+        """Return some paths: by default most views first, then by path in byte order.
 
-    def all_views(self, snapshot: HitsSnapshot, query: Query) -> tuple[Counts, Iterator[pa.RecordBatch]]:
+        Paths that only bots viewed are left out. `readers` are those of the hits that the filters match.
+        """
+        return self._page_of_paths(snapshot, query, offset, limit, Listing(order, readers))
+
+    def all_views(
+        self, snapshot: HitsSnapshot, query: Query, order: Order = "total", readers: Readers = "all"
+    ) -> tuple[Counts, Iterator[pa.RecordBatch]]:
         """Return all paths in the order of `views`, in batches of BATCH_ROWS rows."""
-        return self._all_paths(snapshot, query, with_bots=False)
+        return self._all_paths(snapshot, query, Listing(order, readers))
 
-    def breakdown(self, snapshot: HitsSnapshot, query: Query, by: str, offset: int, limit: int) -> Page:
+    def breakdown(
+        self, snapshot: HitsSnapshot, query: Query, by: str, offset: int, limit: int, listing: Listing = BY_TOTAL
+    ) -> Page:
         """Return some values of a dimension, those of bots included: most views first, then by value in byte order.
 
-        `by` is `path` or a key of `BREAKDOWNS`. The unknown value, null, is after those with the same total.
+        `by` is `path` or a key of `BREAKDOWNS`. The unknown value, null, is after those with the same total. `listing`
+        is used by `path` only.
         """
         if by == PATH:
-            page = self._page_of_paths(snapshot, query, offset, limit, with_bots=True)
+            page = self._page_of_paths(snapshot, query, offset, limit, listing)
             return replace(page, rows=page.rows.rename_columns({"path": "value"}))
         rows = self._grouped.breakdown(snapshot, self._scope(snapshot, query), by)
         return _page(_totals(rows), rows, offset, limit)
@@ -72,7 +91,7 @@ class Reports:
     def all_breakdown(self, snapshot: HitsSnapshot, query: Query, by: str) -> tuple[Counts, Iterator[pa.RecordBatch]]:
         """Return all values in the order of `breakdown`, in batches of BATCH_ROWS rows."""
         if by == PATH:
-            totals, batches = self._all_paths(snapshot, query, with_bots=True)
+            totals, batches = self._all_paths(snapshot, query, BY_TOTAL)
             return totals, (batch.rename_columns(["value", *_NUMBERS]) for batch in batches)
         rows = self._grouped.breakdown(snapshot, self._scope(snapshot, query), by)
         return _all(_totals(rows), rows)
@@ -102,23 +121,23 @@ class Reports:
         self._database.close()
         self._reader.close()
 
-    def _page_of_paths(self, snapshot: HitsSnapshot, query: Query, offset: int, limit: int, *, with_bots: bool) -> Page:
+    def _page_of_paths(self, snapshot: HitsSnapshot, query: Query, offset: int, limit: int, listing: Listing) -> Page:
         scope = self._scope(snapshot, query)
-        page = self._by_path.page(snapshot, scope, offset, limit, with_bots=with_bots)
-        return page or _page(*self._ranked_paths(snapshot, scope, with_bots=with_bots), offset, limit)
+        page = self._by_path.page(snapshot, scope, offset, limit, listing)
+        return page or _page(*self._ranked_paths(snapshot, scope, listing), offset, limit)
 
     def _all_paths(
-        self, snapshot: HitsSnapshot, query: Query, *, with_bots: bool
+        self, snapshot: HitsSnapshot, query: Query, listing: Listing
     ) -> tuple[Counts, Iterator[pa.RecordBatch]]:
         scope = self._scope(snapshot, query)
-        report = self._by_path.all(snapshot, scope, BATCH_ROWS, with_bots=with_bots)
-        return report or _all(*self._ranked_paths(snapshot, scope, with_bots=with_bots))
+        report = self._by_path.all(snapshot, scope, BATCH_ROWS, listing)
+        return report or _all(*self._ranked_paths(snapshot, scope, listing))
 
-    def _ranked_paths(self, snapshot: HitsSnapshot, scope: Scope, *, with_bots: bool) -> tuple[Counts, pa.Table]:
-        """Return all paths, counted from `hits` alone."""
+    def _ranked_paths(self, snapshot: HitsSnapshot, scope: Scope, listing: Listing) -> tuple[Counts, pa.Table]:
+        """Return all paths of a listing, counted from `hits` alone."""
         rows = self._grouped.breakdown(snapshot, scope, PATH).rename_columns(["path", *_NUMBERS])
-        viewed = rows if with_bots else rows.slice(0, pc.sum(pc.greater(rows["total"], 0)).as_py() or 0)
-        return _totals(rows), viewed
+        human, ai, bot = (rows[name].to_numpy() for name in _NUMBERS[:3])
+        return _totals(rows), _sorted(rows.filter(listing.weigh((human, ai, bot)) > 0), listing.order)
 
     def _scope(self, snapshot: HitsSnapshot, query: Query) -> Scope:
         end = query.end or open_end.find(self._database, self._cached, snapshot, query.project, query.now)
@@ -135,6 +154,13 @@ class Reports:
 
 
 _NUMBERS = ("human", "ai", "bot", "total")
+
+
+def _sorted(rows: pa.Table, order: Order) -> pa.Table:
+    """Return rows, which are in the order of `total`, in another order."""
+    if order == "total":
+        return rows
+    return rows.sort_by([(order, "descending"), (PATH, "ascending")] if order != PATH else PATH)
 
 
 def _page(totals: Counts, rows: pa.Table, offset: int, limit: int) -> Page:

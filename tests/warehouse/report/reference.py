@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from tests.warehouse.site import NOON, Row, view
+from warehouse.blocks.listing import Listing
 from warehouse.lake.delta_table import File
 from warehouse.query.time_range import FIRST, LAST, TimeRange
 from warehouse.report.filters import Filters
@@ -109,6 +110,21 @@ def breakdown(rows: Iterable[Row], scope: Scope, by: str) -> list[tuple[str | No
         (name, *found, found[0] + found[1]) for name, found in counts(rows, scope, lambda row: value(row, by)).items()
     ]
     return sorted(result, key=lambda row: (-row[4], row[0] is None, (row[0] or "").encode()))
+
+
+def listed(
+    counted: list[tuple[str | None, int, int, int, int]], listing: Listing
+) -> list[tuple[str | None, int, int, int, int]]:
+    """Return the rows of a listing in its order, from the rows of a breakdown by path."""
+
+    def is_listed(human: int, ai: int, bot: int) -> bool:
+        if listing.readers != "all":
+            return (ai > 0 and human == 0) if listing.readers == "ai_only" else (human > 0 and ai == 0)
+        return human + ai > 0 or (listing.with_bots and bot > 0)
+
+    index = ("path", "human", "ai", "bot", "total").index(listing.order)
+    result = [row for row in counted if is_listed(*row[1:4])]
+    return sorted(result, key=lambda row: (0 if index == 0 else -int(row[index] or 0), (row[0] or "").encode()))
 
 
 def uncached(key: Hashable, compute: Callable[[], pa.Table]) -> pa.Table:

@@ -13,6 +13,7 @@ from tests.warehouse.blocks import rollup_files
 from tests.warehouse.report import reference
 from tests.warehouse.report.reference import ROWS, SCOPES
 from tests.warehouse.site import Row
+from warehouse.blocks.listing import Listing
 from warehouse.lake.delta_table import File
 from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsSnapshot
 from warehouse.query.moment import Moment
@@ -31,6 +32,12 @@ PATH_SCOPES = st.builds(
         Filters(**{name: each for name, each in scope.filters.fields.items() if name in FILTERS}),
     ),
     SCOPES,
+)
+LISTINGS = st.builds(
+    Listing,
+    st.sampled_from(["total", "human", "ai", "bot", "path"]),
+    st.sampled_from(["all", "ai_only", "people_only"]),
+    st.booleans(),
 )
 rows = st.lists(ROWS, max_size=25)
 covered_and_invalid_days = st.tuples(st.sets(st.integers(1, 31)), st.sets(st.integers(1, 31), max_size=3))
@@ -84,7 +91,7 @@ def shown(page: Page | None) -> list[tuple[str | None, int, int, int, int]]:
     more=rows,
     hot=st.lists(rows.filter(bool), max_size=3),
     days=covered_and_invalid_days,
-    scopes=st.lists(st.tuples(PATH_SCOPES, st.booleans()), min_size=1, max_size=3),
+    scopes=st.lists(st.tuples(PATH_SCOPES, LISTINGS), min_size=1, max_size=3),
     limit=st.integers(1, 4),
 )
 def test_pages_are_those_of_a_plain_count(
@@ -93,7 +100,7 @@ def test_pages_are_those_of_a_plain_count(
     more: list[Row],
     hot: list[list[Row]],
     days: tuple[set[int], set[int]],
-    scopes: list[tuple[Scope, bool]],
+    scopes: list[tuple[Scope, Listing]],
     limit: int,
 ) -> None:
     """Check pages, and all paths, before and after each hot batch, and after a load of `more` rows."""
@@ -111,26 +118,26 @@ def test_pages_are_those_of_a_plain_count(
         )
         for batches in range(len(hot) + 1):
             posted = [*stored, *(row for batch in hot[:batches] for row in batch)]
-            for scope, with_bots in scopes:
-                assert_equal(reports, snapshot(files, hot[:batches]), posted, scope, with_bots, limit)
-        for scope, with_bots in scopes:
+            for scope, listing in scopes:
+                assert_equal(reports, snapshot(files, hot[:batches]), posted, scope, listing, limit)
+        for scope, listing in scopes:
             posted = [*stored, *more, *(row for batch in hot[1:] for row in batch)]
-            assert_equal(reports, snapshot([*files, *loaded], hot[1:], 2), posted, scope, with_bots, limit)
+            assert_equal(reports, snapshot([*files, *loaded], hot[1:], 2), posted, scope, listing, limit)
 
 
 def assert_equal(
-    reports: PathReports, taken: HitsSnapshot, posted: list[Row], scope: Scope, with_bots: bool, limit: int
+    reports: PathReports, taken: HitsSnapshot, posted: list[Row], scope: Scope, listing: Listing, limit: int
 ) -> None:
     counted = reference.breakdown(posted, scope, "path")
-    expected = [row for row in counted if with_bots or row[4]]
+    expected = reference.listed(counted, listing)
     totals = tuple(sum(row[column] for row in counted) for column in (1, 2, 3))
     for offset in range(0, len(expected) + limit, limit):
-        page = reports.page(taken, scope, offset, limit, with_bots=with_bots)
+        page = reports.page(taken, scope, offset, limit, listing)
         assert shown(page) == expected[offset : offset + limit]
         assert page is not None
         assert (page.totals.human, page.totals.ai, page.totals.bot) == totals
         assert page.has_more == (offset + limit < len(expected))
-    complete = reports.all(taken, scope, 2, with_bots=with_bots)
+    complete = reports.all(taken, scope, 2, listing)
     assert complete is not None
     assert [tuple(row.values()) for batch in complete[1] for row in batch.to_pylist()] == expected
     assert complete[0] == page.totals

@@ -9,6 +9,7 @@ import pytest
 
 from tests.warehouse.report import reference
 from tests.warehouse.site import DAY, NOON, Site, view
+from warehouse.blocks.listing import Order, Readers
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
 from warehouse.query.time_range import FIRST, LAST, TimeRange
@@ -87,6 +88,66 @@ def test_breakdown_by_path_has_the_paths_of_bots(site: Site, reports: Reports) -
         ("/a", 1, 0, 0, 1),
         ("/bots", 0, 0, 1, 0),
     ]
+
+
+LISTED = [  # path, human, ai and bot
+    ("/both", 2, 1, 0),
+    ("/ai", 0, 3, 1),
+    ("/people", 1, 0, 2),
+    ("/bot", 0, 0, 4),
+    ("/ai-too", 0, 2, 0),
+    ("/people-too", 4, 0, 0),
+]
+
+
+@pytest.mark.parametrize("is_loaded", [False, True], ids=["hot", "loaded"])
+@pytest.mark.parametrize("agent", [None, "A"])  # with a filter by agent the paths are counted from `hits`
+@pytest.mark.parametrize(
+    ("order", "readers", "paths"),
+    [
+        ("total", "all", ["/people-too", "/ai", "/both", "/ai-too", "/people"]),
+        ("human", "all", ["/people-too", "/both", "/people", "/ai", "/ai-too"]),
+        ("ai", "all", ["/ai", "/ai-too", "/both", "/people", "/people-too"]),
+        ("bot", "all", ["/people", "/ai", "/ai-too", "/both", "/people-too"]),
+        ("path", "all", ["/ai", "/ai-too", "/both", "/people", "/people-too"]),
+        ("total", "ai_only", ["/ai", "/ai-too"]),
+        ("path", "people_only", ["/people", "/people-too"]),
+        ("human", "people_only", ["/people-too", "/people"]),
+    ],
+)
+def test_paths_are_listed_by_order_and_readers(
+    site: Site,
+    reports: Reports,
+    is_loaded: bool,
+    agent: str | None,
+    order: Order,
+    readers: Readers,
+    paths: list[str],
+) -> None:
+    for path, *numbers in LISTED:
+        for traffic, views in zip(("human", "ai", "bot"), numbers, strict=True):
+            site.post(*(view(path, NOON - DAY, traffic=traffic, agent="A") for _ in range(views)))
+    if is_loaded:
+        site.load()
+        write_rollup(site)
+    query, snapshot = replace(EVERYTHING, filters=Filters(agent=agent)), reports.take()
+    pages = [reports.views(snapshot, query, offset, 2, order, readers) for offset in (0, 2, 4)]
+    assert [path for page in pages for path in page.rows["path"].to_pylist()] == paths
+    totals, batches = reports.all_views(snapshot, query, order, readers)
+    assert [path for batch in batches for path in batch["path"].to_pylist()] == paths
+    assert {page.totals for page in pages} == {totals} == {Counts(7, 6, 7)}
+
+
+def test_path_leaves_the_listing_of_ai_only_with_its_first_view_by_people(site: Site, reports: Reports) -> None:
+    site.post(*(view(f"/{name}", NOON - DAY, **AI) for name in "abcd"))
+    site.load()
+    write_rollup(site)
+    site.post(view("/a"), view("/b"), view("/e", **AI))
+    query = replace(EVERYTHING, end=LAST)
+    page = reports.views(reports.take(), query, 0, 2, "path", "ai_only")
+    assert (page.rows["path"].to_pylist(), page.has_more) == (["/c", "/d"], True)
+    page = reports.views(reports.take(), query, 2, 2, "path", "ai_only")
+    assert (page.rows["path"].to_pylist(), page.has_more) == (["/e"], False)
 
 
 def test_totals_of_a_series_are_those_of_the_views(site: Site, reports: Reports) -> None:
