@@ -38,7 +38,7 @@ class GroupedReports:
         """Return the ranked rows of a breakdown by a key of BREAKDOWNS: see `breakdown.rank`."""
         return self._cached(
             (scope, by, snapshot.files_key, snapshot.moment.last_id, snapshot.moment.generation),
-            lambda: breakdown.rank(self._database, self._counts(snapshot, scope, BREAKDOWNS[by])),
+            lambda: breakdown.rank(self._database, self.counts(snapshot, scope, BREAKDOWNS[by])),
         )
 
     def series(self, snapshot: HitsSnapshot, query: Query, scope: Scope, interval: str, zone: ZoneInfo) -> pa.Table:
@@ -52,7 +52,7 @@ class GroupedReports:
         start = self._first_hit(snapshot, query.project) if query.start == FIRST else query.start
         end = query.now + _MICROSECOND if query.end is None else query.end
         parts = buckets(TimeRange(start, end), interval, zone) if start else []
-        counts = self._counts(snapshot, scope, TIME_UNITS[unit_s(parts)])
+        counts = self.counts(snapshot, scope, TIME_UNITS[unit_s(parts)])
         return series(parts, counts)
 
     def source_coverage(self, snapshot: HitsSnapshot, project: str) -> SourceCoverage:
@@ -73,7 +73,8 @@ class GroupedReports:
     def _first_hit(self, snapshot: HitsSnapshot, project: str) -> datetime | None:
         return min((source.first_hit for source in self.source_coverage(snapshot, project).sources), default=None)
 
-    def _counts(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
+    def counts(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
+        """Return counts by a grouping: value, human, ai and bot. A value may have several rows, which add up."""
         tables = [self._count_files(snapshot, scope, grouping), self._count_rows(snapshot, scope, grouping)]
         return pa.concat_tables(tables)
 

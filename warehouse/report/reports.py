@@ -18,6 +18,8 @@ from warehouse.query.moment import Moment
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
 from warehouse.report import open_end
+from warehouse.report.audience import agents
+from warehouse.report.audience.agents import AGENT_DAYS
 from warehouse.report.filters import Counts, Page, Query
 from warehouse.report.grouped import GroupedReports
 from warehouse.report.hit_counts import Scope
@@ -104,6 +106,14 @@ class Reports:
         """
         rows = self._grouped.series(snapshot, query, self._scope(snapshot, query), interval, zone)
         return _totals(rows), rows
+
+    def agents(self, snapshot: HitsSnapshot, query: Query) -> pa.Table:
+        """Return the AI agents and other bots: agent, operator, purpose, traffic, views and last_day.
+
+        The order is most views first: see `agents.list_agents`.
+        """
+        counts = self._grouped.counts(snapshot, self._scope(snapshot, query), AGENT_DAYS)
+        return agents.list_agents(self._database, counts)
 
     def source_coverage(self, snapshot: HitsSnapshot, project: str) -> SourceCoverage:
         """Return from when to when each source of a project has hits, and on which days it has none."""

@@ -1,0 +1,43 @@
+"""A lake with closed months, files that no rollup covers, and hot rows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+
+from tests.warehouse.report import generated
+from tests.warehouse.report.generated import MONTHS, NOW
+from tests.warehouse.site import CACHE_BYTES, Row, Site
+from warehouse.lake.delta_table import HITS_TABLE
+from warehouse.query.hits_snapshot import HitsReader
+from warehouse.report.reports import Reports
+from warehouse.rollups import writer
+
+
+@dataclass(frozen=True)
+class Lake:
+    """Reports of a lake, and all of its rows."""
+
+    reports: Reports
+    rows: list[Row]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """Yield a lake in which all months but the last have a rollup, and some of their days a later file."""
+    site, chance = Site(tmp_path_factory.mktemp("audience") / "data"), Random(14)
+    in_rollups, in_files, hot = ([generated.row(chance) for _ in range(count)] for count in (900, 100, 100))
+    site.stage(in_rollups)
+    site.load()
+    files = site.state(HITS_TABLE).files
+    for month in MONTHS[:-1]:
+        writer.write(site.root, site.database, month, [file for file in files if file.partition[:7] == month])
+    site.stage(in_files)
+    site.load()
+    site.post(*hot)
+    reader = HitsReader(site.hot_log, site.root, NOW.timestamp)
+    reports = Reports(reader, site.root, site.spill, CACHE_BYTES)
+    yield Lake(reports, in_rollups + in_files + hot)
+    reports.close()
+    site.close()

@@ -1,0 +1,4 @@
+"""What AI agents, other bots and people read, and the visits that AI products send.
+
+- `agents`: AI agents and other bots, each with its views and the day of its last view.
+"""

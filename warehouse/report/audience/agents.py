@@ -1,0 +1,31 @@
+"""AI agents and other bots, each with its views and the day of its last view."""
+
+import duckdb
+import pyarrow as pa
+
+from warehouse.report.grouping import DAY_S, TIME_UNITS, Grouping
+
+_VALUE = "{{'agent': agent, 'operator': operator, 'purpose': purpose, 'traffic': traffic, 'day': {day}}}"
+_DAY = TIME_UNITS[DAY_S]
+AGENT_DAYS = Grouping(_VALUE.format(day=_DAY.hits), _DAY.dimension, _VALUE.format(day=_DAY.rollup))
+"""Grouping by agent and UTC day, of which the first is that of ORIGIN_S."""
+_LIST = """
+SELECT value.agent AS agent, value.operator AS operator, value.purpose AS purpose, value.traffic AS traffic,
+       sum(ai + bot)::BIGINT AS views, DATE '0001-01-01' + max(value.day)::INTEGER AS last_day
+FROM counts
+WHERE value.traffic <> 'human'
+GROUP BY ALL
+ORDER BY views DESC, agent NULLS LAST, operator NULLS LAST, purpose NULLS LAST, traffic
+"""
+
+
+def list_agents(database: duckdb.DuckDBPyConnection, counts: pa.Table) -> pa.Table:
+    """Return one row for each agent: agent, operator, purpose, traffic, views and last_day, most views first.
+
+    `counts` are counts by AGENT_DAYS. `traffic` is ai or bot, and `last_day` the UTC day of the last view. `agent` is
+    null in the row of the AI agents, and in that of the bots, whose name is unknown. An agent whose operator or purpose
+    changed has a row for each.
+    """
+    with database.cursor() as cursor:
+        cursor.register("counts", counts)
+        return cursor.sql(_LIST).to_arrow_table()
