@@ -74,7 +74,7 @@ def count_files(
     """
     if grouping.dimension_for(scope.filters) is None:
         coverage = Coverage((), tuple(files))
-    rollups = _valid_days(coverage, scope.time_range)
+    rollups = valid_days(coverage, scope.time_range)
     tables = [_count_hits_in(database, _hits_to_read(files, coverage, scope.time_range), scope, grouping)]
     for group in filter(None, (rollups[:-1], rollups[-1:])):
         key = (scope.project, scope.filters, grouping, group)
@@ -91,7 +91,7 @@ def _hits_to_read(files: Sequence[File], coverage: Coverage, time_range: TimeRan
     return uncovered + [file for file in within if not first <= file.partition < end]
 
 
-def _valid_days(coverage: Coverage, time_range: TimeRange) -> tuple[RollupDays, ...]:
+def valid_days(coverage: Coverage, time_range: TimeRange) -> tuple[RollupDays, ...]:
     """Return the valid days of rollups that are whole days in a range."""
     first, end = _whole_days(time_range)
     days = ((part.rollup, tuple(sorted(day for day in part.days if first <= day < end))) for part in coverage.parts)
@@ -128,12 +128,16 @@ def _count_rollups(
     database: duckdb.DuckDBPyConnection, rollups: Sequence[RollupDays], scope: Scope, grouping: Grouping
 ) -> pa.Table:
     condition, values = scope.filters.condition()
-    files = engine.parquet_at(each.file for each in rollups)
-    rows = _ROLLUPS.format(files=files, days=_in_days(rollups))
+    rows = rollup_rows(rollups)
     sql = _COUNT.format(value=grouping.rollup, count="sum(views)", rows=rows, condition=condition)
     values |= {"project": scope.project, "dimension": grouping.dimension_for(scope.filters)}
     with database.cursor() as cursor:
         return cursor.sql(sql, params=values).to_arrow_table()
+
+
+def rollup_rows(rollups: Sequence[RollupDays]) -> str:
+    """Return the subquery of the rows of some days, with their `date`, of the dimension that is bound to $dimension."""
+    return _ROLLUPS.format(files=engine.parquet_at(each.file for each in rollups), days=_in_days(rollups))
 
 
 def _in_days(rollups: Sequence[RollupDays]) -> str:

@@ -1,8 +1,9 @@
 """Reports of one process. `api` calls only this module of the room."""
 
 import threading
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -19,6 +20,7 @@ from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
 from warehouse.report import open_end
 from warehouse.report.audience import agents
+from warehouse.report.audience.activity import Activity, Sparkline
 from warehouse.report.audience.agents import AGENT_DAYS
 from warehouse.report.filters import Counts, Page, Query
 from warehouse.report.grouped import GroupedReports
@@ -50,6 +52,7 @@ class Reports:
         self._coverages: LRUCache[Hashable, Coverage] = LRUCache(COVERAGES_MAX)
         self._grouped = GroupedReports(self._database, self._cached, self._coverage)
         self._by_path = PathReports(self._database, self._cached, self._coverage)
+        self._activity = Activity(self._database, self._cached, self._coverage)
 
     def take(self, as_of: Moment | None = None) -> HitsSnapshot:
         """Return the newest snapshot, or that of `as_of`: see `HitsReader.take`."""
@@ -114,6 +117,14 @@ class Reports:
         """
         counts = self._grouped.counts(snapshot, self._scope(snapshot, query), AGENT_DAYS)
         return agents.list_agents(self._database, counts)
+
+    def sparklines(self, snapshot: HitsSnapshot, projects: Collection[str], now: datetime) -> dict[str, Sparkline]:
+        """Return the views by people and by AI of each project on the last 30 UTC days, today included."""
+        return self._activity.sparklines(snapshot, projects, now)
+
+    def last_hits(self, snapshot: HitsSnapshot, projects: Collection[str]) -> dict[str, datetime | None]:
+        """Return the time of the last hit of each project; None without a hit."""
+        return self._activity.last_hits(snapshot, projects)
 
     def source_coverage(self, snapshot: HitsSnapshot, project: str) -> SourceCoverage:
         """Return from when to when each source of a project has hits, and on which days it has none."""

@@ -1,7 +1,7 @@
 """A lake with closed months, files that no rollup covers, and hot rows."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 import pytest
@@ -20,7 +20,7 @@ class Lake:
     """Reports of a lake, and all of its rows."""
 
     reports: Reports
-    rows: list[Row]
+    rows: list[Row] = field(repr=False)
 
 
 @pytest.fixture(scope="module")
