@@ -35,6 +35,7 @@ HOT_COLUMNS = (
     "operator",
     "purpose",
     "rule",
+    "user_agent",
     "browser",
     "os",
     "device",

@@ -58,7 +58,7 @@ class SnapshotReader:
     def __init__(self, hot: Path, root: Path, columns: Sequence[str] = tuple(HOT.names)) -> None:
         """Open the hot log and the tables. `columns` are those of the hot rows, which stay in memory.
 
-        All columns take about 0.8 kB a row, those of a report 0.1 kB.
+        All columns take about 0.8 kB a row, those of a report 0.2 kB.
 
         Raises:
             DataIncomplete: see `durability.require_commits`; or the hot log is missing or older than the lake.

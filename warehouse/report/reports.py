@@ -19,9 +19,10 @@ from warehouse.query.moment import Moment
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
 from warehouse.report import open_end
-from warehouse.report.audience import agents
+from warehouse.report.audience import agents, user_agents
 from warehouse.report.audience.activity import Activity, Sparkline
 from warehouse.report.audience.agents import AGENT_DAYS
+from warehouse.report.audience.user_agents import USER_AGENTS
 from warehouse.report.filters import Counts, Page, Query
 from warehouse.report.grouped import GroupedReports
 from warehouse.report.hit_counts import Scope
@@ -117,6 +118,16 @@ class Reports:
         """
         counts = self._grouped.counts(snapshot, self._scope(snapshot, query), AGENT_DAYS)
         return agents.list_agents(self._database, counts)
+
+    def user_agents(self, snapshot: HitsSnapshot, query: Query, traffic: str | None, limit: int) -> pa.Table:
+        """Return the user agents with most views in the last 7 UTC days of the range: user_agent, rule, agent, views.
+
+        `traffic` is human, ai or bot, or None for any. A filter by agent returns the user agents of this agent.
+        """
+        scope = self._scope(snapshot, query)
+        scope = replace(scope, time_range=user_agents.last_days(scope.time_range, query.now))
+        counts = self._grouped.counts(snapshot, scope, USER_AGENTS)
+        return user_agents.rank(self._database, counts, traffic, limit)
 
     def sparklines(self, snapshot: HitsSnapshot, projects: Collection[str], now: datetime) -> dict[str, Sparkline]:
         """Return the views by people and by AI of each project on the last 30 UTC days, today included."""
