@@ -229,7 +229,7 @@ def _interval(value: pa.MonthDayNano) -> str:
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[object]], title: str | None = None) -> Table:
     """Return a table; columns of integers are aligned to the right."""
-    result = Table(title=title, title_justify="left")
+    result = Table(title=None if title is None else _escaped(title), title_justify="left")
     listed = [tuple(row) for row in rows]
     for index, column in enumerate(columns):
         numbers = listed and all(isinstance(row[index], int) for row in listed)

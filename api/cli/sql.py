@@ -1,39 +1,65 @@
 """The commands that read: `classify`, `sql` and `files`."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import click
 import msgspec
 import pyarrow as pa
+from msgspec import structs
+from rich.console import Group
 from rich.table import Table
 
 from api import data_folder
 from api.cli import output
 from api.routes.classify import Classified, classified
 from api.settings import Settings
+from ingest.classification.explain import Step, explain
 from warehouse.lake.delta_table import TABLES
 from warehouse.plural import counted
 from warehouse.query import engine, sql, table_files
 from warehouse.query.table_files import TableFiles
 
+_Row = TypeVar("_Row", bound=Classified)
+
+
+class Explained(Classified, frozen=True, rename="camel"):
+    """A classification with the steps that led to it."""
+
+    steps: tuple[Step, ...]
+
 
 @click.command("classify")
 @click.argument("user_agent", required=False)
+@click.option("--explain", "is_explained", is_flag=True, help="Add the steps of the rules, up to the one that decided.")
 @output.rows_format
-def classify_(user_agent: str | None, form: str | None) -> None:
+def classify_(user_agent: str | None, is_explained: bool, form: str | None) -> None:
     """Classify a user agent, or each line of standard input.
 
     Prints the traffic, agent, operator, purpose and the rule that matched. The result of one user agent is an object in
     JSON; the results of standard input are rows, each printed as soon as its line is read.
     """
-    if user_agent is not None:
-        one = classified(user_agent)
-        output.show(one, _classified_table([one]), form)
-    elif output.chosen_form(form) == "table":
-        output.OUT.print(_classified_table([classified(line) for line in _lines()]))
+    user_agents = _lines() if user_agent is None else iter([user_agent])
+    if is_explained:
+        _show(map(_explained, user_agents), _steps_tables, form, is_one=user_agent is not None)
     else:
-        output.write_json(([classified(line)] for line in _lines()), output.chosen_form(form))
+        _show(map(classified, user_agents), _classified_table, form, is_one=user_agent is not None)
+
+
+def _show(rows: Iterator[_Row], table: Callable[[Iterable[_Row]], Any], form: str | None, *, is_one: bool) -> None:
+    chosen = output.chosen_form(form)
+    if chosen == "table":
+        output.OUT.print(table(rows))
+    elif is_one:
+        output.show(next(rows), "", chosen)
+    else:
+        output.write_json(([row] for row in rows), chosen)
+
+
+def _explained(user_agent: str) -> Explained:
+    """Return a user agent with its classification and the steps that led to it."""
+    return Explained(**structs.asdict(classified(user_agent)), steps=explain(user_agent))
 
 
 def _lines() -> Iterator[str]:
@@ -41,11 +67,24 @@ def _lines() -> Iterator[str]:
         yield line.rstrip(b"\r\n").decode(errors="replace")
 
 
-def _classified_table(rows: list[Classified]) -> Table:
+def _classified_table(rows: Iterable[Classified]) -> Table:
     columns = ("user agent", "traffic", "agent", "operator", "purpose", "rule")
     return output.table(
         columns, (["" if cell is None else cell for cell in msgspec.structs.astuple(row)] for row in rows)
     )
+
+
+def _steps_tables(rows: Iterable[Explained]) -> Group:
+    """Return a table for each user agent, with one line per step."""
+    columns = ("step", "matched text", "rule", "meaning", "source")
+    return Group(*(output.table(columns, map(_step_cells, row.steps), row.user_agent) for row in rows))
+
+
+def _step_cells(step: Step) -> tuple[str, ...]:
+    if not step.matched:
+        return (step.name, "-", "", "", "")
+    source = f"{step.source}, {step.reference}" if step.reference else step.source
+    return (step.name, step.text or "", step.rule or "", step.meaning or "", source or "")
 
 
 @click.command("sql")

@@ -60,13 +60,30 @@ def find(user_agent: str) -> Agent | None:
 
     Search for FIRST_WORDS first: that search is faster, and a user agent without a match has no agent.
     """
-    text = words(user_agent)
+    token = _find_token(words(user_agent))
+    return None if token is None else token[0]
+
+
+def matched_text(user_agent: str) -> str | None:
+    """Return the part of the user agent that is the token of `find`, or None. It may be in lower case."""
+    lower = user_agent.lower()
+    matches = list(_WORD.finditer(lower))
+    token = _find_token(tuple(match[0] for match in matches))
+    if token is None:
+        return None
+    _, first, last = token
+    text = user_agent if len(user_agent) == len(lower) else lower  # İ is two characters in lower case
+    return text[matches[first].start() : matches[last].end()]
+
+
+def _find_token(text: Words) -> tuple[Agent, int, int] | None:
+    """Return the agent whose token comes first, and the indexes of the token's first and last word; or None."""
     if "electron" in text:  # the web view of a desktop app, such as an AI code editor: a person reads
         return None
     for start, word in enumerate(text):
         for token, agent in _BY_FIRST_WORD.get(word, ()):
             if text[start : start + len(token)] == token:
-                return agent
+                return agent, start, start + len(token) - 1
     return None
 
 

@@ -1,9 +1,9 @@
 """Classification of user agents as people, AI agents or other bots, with the rule that decided."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 import re2  # type: ignore[import-untyped]  # ships no types
@@ -13,6 +13,7 @@ from ingest.classification.device import SCREENS, Device, Screen, describe_all, 
 from ingest.classification.rules import CRAWLERS, IGNORED_PATTERNS, OWN_NAME_PATTERNS, RULES, Crawler, Rule
 
 Traffic = Literal["human", "ai", "bot"]
+StepName = Literal["agents", "named-bots", "crawlers", "habits", "user-agents", "people", "the-rest"]
 
 
 class Classification(msgspec.Struct, frozen=True):
@@ -52,40 +53,93 @@ def classify(user_agent: str) -> Classification:
 
 def classify_all(user_agents: Sequence[str]) -> list[tuple[Classification, Device]]:
     """Return the classification and the device of each user agent. The classification depends on the device too."""
-    texts = [matched_text(user_agent) for user_agent in user_agents]
-    matches = [_FIRST_SET.matches(text) for text in texts]
-    devices = describe_all(texts, [_screen(indexes) for indexes in matches])
     return [
-        (_classify(text, indexes, device), device)
-        for text, indexes, device in zip(texts, matches, devices, strict=True)
+        (_classify(text, first_matches, device), device)
+        for text, first_matches, device in zip(*prepare(user_agents), strict=True)
     ]
 
 
-def _classify(text: str, first_matches: Sequence[int], device: Device) -> Classification:
-    """Return the answer of the first rule that matches; `first_matches` are indexes into `_FIRST_SET`.
+class Row(NamedTuple):
+    """Answer of a row of the rules, its pattern, and the row. None if no pattern or no row of a table decides."""
 
-    AI agents come before all bot rules: the user agent of ChatGPT-User ends in "+https://openai.com/bot".
-    """
+    answer: Classification
+    pattern: str | None
+    origin: agents.Agent | Rule | Crawler | None
+
+
+class Step(NamedTuple):
+    """A step of the classification. `find` returns the first row of the step that matches, or None."""
+
+    name: StepName
+    find: Callable[[str, Sequence[int], Device], Row | None]
+
+
+def prepare(user_agents: Iterable[str]) -> tuple[list[str], list[list[int]], list[Device]]:
+    """Return what the steps read of each user agent: its matched part, its matches of `_FIRST_SET`, its device."""
+    texts = [matched_text(user_agent) for user_agent in user_agents]
+    matches = [_FIRST_SET.matches(text) for text in texts]
+    return texts, matches, describe_all(texts, [_screen(indexes) for indexes in matches])
+
+
+def _classify(text: str, first_matches: Sequence[int], device: Device) -> Classification:
+    """Return the answer of the first step that has one."""
+    for _, find in STEPS:
+        row = find(text, first_matches, device)
+        if row is not None:
+            return row.answer
+    raise AssertionError("the last row of the last step matches every text")
+
+
+def _find_agent(text: str, first_matches: Sequence[int], device: Device) -> Row | None:
     if _FIRST_WORD in first_matches and (agent := agents.find(text)):
         return _AGENTS[agent.name]
-    named = min(first_matches, default=_FIRST_WORD)
-    if named < _FIRST_WORD:
-        return _NAMED[named]
-    crawler = min(_CRAWLER_SET.matches(text), default=None)
-    if crawler is not None:
-        return _crawler_bot(crawler)
-    habit = min(_HABIT_SET.matches(text), default=None)
-    if habit is not None:
-        return _HABITS[habit]
-    return _USER_AGENTS if device.device == "bot" else _by_shape(text)
+    return None
 
 
-def _by_shape(text: str) -> Classification:
-    """Return the answer of the first row of `person` that matches, or else of `unshaped`."""
+def _find_named(text: str, first_matches: Sequence[int], device: Device) -> Row | None:
+    if first_matches and (first := min(first_matches)) < _FIRST_WORD:
+        return _NAMED[first]
+    return None
+
+
+def _find_crawler(text: str, first_matches: Sequence[int], device: Device) -> Row | None:
+    matches = _CRAWLER_SET.matches(text)
+    return _crawler_row(min(matches)) if matches else None
+
+
+def _find_habit(text: str, first_matches: Sequence[int], device: Device) -> Row | None:
+    matches = _HABIT_SET.matches(text)
+    return _HABITS[min(matches)] if matches else None
+
+
+def _find_device(text: str, first_matches: Sequence[int], device: Device) -> Row | None:
+    return _USER_AGENTS if device.device == "bot" else None
+
+
+def _find_person(text: str, first_matches: Sequence[int], device: Device) -> Row | None:
     if _COMMON_SET.matches(text):
         return _PEOPLE[0]
-    person = min(_PERSON_SET.matches(text), default=None)
-    return _UNSHAPED[min(_UNSHAPED_SET.matches(text))] if person is None else _PEOPLE[person]
+    matches = _PERSON_SET.matches(text)
+    return _PEOPLE[min(matches)] if matches else None
+
+
+def _find_unshaped(text: str, first_matches: Sequence[int], device: Device) -> Row:
+    return _UNSHAPED[min(_UNSHAPED_SET.matches(text))]
+
+
+STEPS = (
+    Step("agents", _find_agent),
+    Step("named-bots", _find_named),
+    Step("crawlers", _find_crawler),
+    Step("habits", _find_habit),
+    Step("user-agents", _find_device),
+    Step("people", _find_person),
+    Step("the-rest", _find_unshaped),
+)
+"""The steps in their order: the first row decides. The last step has a row for every user agent.
+
+AI agents come before all bot rules: the user agent of ChatGPT-User ends in "+https://openai.com/bot".
+"""
 
 
 def _screen(first_matches: Sequence[int]) -> Screen | None:
@@ -97,8 +151,8 @@ def _answer(traffic: Literal["human", "bot"], kind: str, agent: str | None = Non
     return Classification(traffic, agent, operator=None, purpose=None, rule=rule)
 
 
-def _answers(traffic: Literal["human", "bot"], rules: Sequence[Rule]) -> tuple[Classification, ...]:
-    return tuple(_answer(traffic, rule.kind, rule.name) for rule in rules)
+def _rows(traffic: Literal["human", "bot"], rules: Sequence[Rule]) -> tuple[Row, ...]:
+    return tuple(Row(_answer(traffic, rule.kind, rule.name), rule.pattern, rule) for rule in rules)
 
 
 def _patterns(rules: Iterable[Rule]) -> tuple[str, ...]:
@@ -110,8 +164,9 @@ def _crawler_pattern(row: Crawler) -> str:
 
 
 @cache
-def _crawler_bot(index: int) -> Classification:
-    return _answer("bot", "crawler-user-agents", _crawler_name(CRAWLERS[index]))
+def _crawler_row(index: int) -> Row:
+    crawler = CRAWLERS[index]
+    return Row(_answer("bot", "crawler-user-agents", _crawler_name(crawler)), _crawler_pattern(crawler), crawler)
 
 
 def _crawler_name(row: Crawler) -> str:
@@ -123,14 +178,18 @@ def _crawler_name(row: Crawler) -> str:
 
 _OWN_NAME = r"^(?:Mozilla/\d\.\d \(compatible; ?)?"
 _AGENTS = {
-    agent.name: Classification("ai", agent.name, agent.operator, agent.purpose, rule=f"ai:{agent.name}")
+    agent.name: Row(
+        Classification("ai", agent.name, agent.operator, agent.purpose, rule=f"ai:{agent.name}"),
+        pattern=None,
+        origin=agent,
+    )
     for agent in agents.AGENTS
 }
-_NAMED = _answers("bot", RULES.named_bot)
-_HABITS = (*_answers("human", RULES.known_person), *_answers("bot", RULES.bot_habit))
-_PEOPLE = _answers("human", RULES.person)
-_UNSHAPED = _answers("bot", RULES.unshaped)
-_USER_AGENTS = _answer("bot", "user-agents")
+_NAMED = _rows("bot", RULES.named_bot)
+_HABITS = (*_rows("human", RULES.known_person), *_rows("bot", RULES.bot_habit))
+_PEOPLE = _rows("human", RULES.person)
+_UNSHAPED = _rows("bot", RULES.unshaped)
+_USER_AGENTS = Row(_answer("bot", "user-agents"), pattern=None, origin=None)
 
 # One pass over a set takes as long as one pattern, until the states of the set outgrow the 8 MB that RE2 allows. Over
 # 20,000 user agents of many sorts, one set of habits and people takes 28 µs per user agent; two sets, with the first

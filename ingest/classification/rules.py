@@ -57,10 +57,12 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Crawler(msgspec.Struct, frozen=True):
-    """A row of crawler-user-agents. `instances` are user agents that the pattern matches."""
+    """A row of crawler-user-agents. `instances` are user agents that the pattern matches; `url` is the bot's page."""
 
     pattern: str
     instances: tuple[str, ...]
+    description: str = ""
+    url: str | None = None
 
 
 def read(toml: str) -> Rules:

@@ -208,3 +208,17 @@ def test_classify_takes_an_argument_or_lines_of_standard_input(data: Path) -> No
     assert [each["traffic"] for each in lines[:4]] == ["ai", "human", "bot", "bot"]
     assert len(lines) == 5
     assert lines[0] == one
+
+
+def test_classify_explains_the_steps_up_to_the_one_that_decided(data: Path) -> None:
+    one = result(call(data, "classify", "--explain", "Mozilla/5.0 (compatible; AhrefsBot/7.0)"))
+    assert one["rule"] == one["steps"][-1]["rule"] == "bot:crawler-user-agents:AhrefsBot"
+    assert [step["matched"] for step in one["steps"]] == [False, False, True]
+
+    done = call(data, "classify", "--explain", "--format", "ndjson", stdin="GPTBot/1.3\ncurl/8\n")
+    assert [json.loads(line)["steps"][-1]["text"] for line in done.out.splitlines()] == ["GPTBot", "curl"]
+
+    shown = call(data, "classify", "--explain", "--format", "table", "[red]GPTBot/1.3").out
+    assert "[red]GPTBot/1.3" in shown
+    assert "AI agents" in shown
+    assert "ai:GPTBot" in shown

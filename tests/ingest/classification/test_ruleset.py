@@ -77,7 +77,7 @@ def test_ruleset_changes_with_a_row_of_the_rules(tmp_path: Path, file: str, old:
     [
         (
             "classifier.py",
-            [("_by_shape", "_answer_of_the_shape"), ("_HABIT_SET", "_HABITS_TOGETHER"), ("return", "return ")],
+            [("_find_person", "_find_shape"), ("_HABIT_SET", "_HABITS_TOGETHER"), ("return", "return ")],
         ),
         ("device.py", [("_parsed_device", "_device_family"), ('"""Browser,', '"""The browser,')]),
         ("agents.py", [("def find(", "def find(  # a comment\n    ")]),

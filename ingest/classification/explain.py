@@ -1,0 +1,146 @@
+"""Explanation of a classification: the steps that the classifier tries, up to the one that decides."""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Annotated
+
+import msgspec
+import re2  # type: ignore[import-untyped]  # ships no types
+from msgspec import structs
+
+from ingest.classification import agents, classifier
+from ingest.classification.agents import Agent, Purpose
+from ingest.classification.classifier import Row, StepName
+from ingest.classification.device import BOT_WORD
+from ingest.classification.rules import Crawler, Rule
+
+
+class Step(msgspec.Struct, frozen=True, rename="camel"):
+    """A step that was tried. All fields after `matched` are null unless the step matched, which makes it the last."""
+
+    name: Annotated[str, msgspec.Meta(description="Name of the step.")]
+    looks_for: Annotated[str, msgspec.Meta(description="User agents that the step looks for.")]
+    matched: Annotated[bool, msgspec.Meta(description="Whether the step decided.")]
+    text: Annotated[str | None, msgspec.Meta(description="Part of the user agent that matched.")] = None
+    rule: Annotated[str | None, msgspec.Meta(description="Name of the rule, which is stored with each hit.")] = None
+    meaning: Annotated[str | None, msgspec.Meta(description="Program that has this rule, in words.")] = None
+    source: Annotated[str | None, msgspec.Meta(description="File or package that has the rule.")] = None
+    reference: Annotated[str | None, msgspec.Meta(description="Page about the agent or bot.")] = None
+    operator: Annotated[str | None, msgspec.Meta(description="Operator of the AI agent.")] = None
+    purpose: Annotated[Purpose | None, msgspec.Meta(description="Purpose of the AI agent.")] = None
+    checked: Annotated[date | None, msgspec.Meta(description="Day on which the agent's row was checked.")] = None
+    note: Annotated[str | None, msgspec.Meta(description="Remark of the agent's row.")] = None
+
+
+NAMES: Mapping[StepName, str] = {
+    "agents": "AI agents",
+    "named-bots": "Bots with a name",
+    "crawlers": "List of crawlers",
+    "habits": "Habits of bots",
+    "user-agents": "Library of devices",
+    "people": "Shapes of browsers",
+    "the-rest": "Everything else",
+}
+"""Name of each step, for readers."""
+LOOKS_FOR: Mapping[StepName, str] = {
+    "agents": "The name of a known AI agent as a whole word, outside of addresses of pages.",
+    "named-bots": "The name of a common program library or monitor, or no user agent at all.",
+    "crawlers": "A pattern of the public list crawler-user-agents.",
+    "habits": "What bots have and browsers do not: the address of a page or a mailbox, a headless browser, words such"
+    " as crawler, monitor or feed reader. A phone's app or a browser that would be mistaken for a bot is a person.",
+    "user-agents": "A bot according to the packages ua-parser and user-agents.",
+    "people": "The form of the user agent of a browser, an app's web view or a known device.",
+    "the-rest": "A program without the form of a browser. It counts as a bot; the words of its name give the kind.",
+}
+"""User agents that each step looks for, in words."""
+MEANINGS: Mapping[str, str] = {
+    "app-client": "an app that fetches data without showing a page",
+    "automation": "a program named as a crawler, checker, fetcher or robot",
+    "browser": "a browser, or an app that shows pages",
+    "compatible-comment": "a browser's user agent with a second program in it",
+    "console": "the browser of a game console",
+    "contact-address": "a bot that gives the address of its page, as crawlers do",
+    "contact-mail": "a program that gives a mail address",
+    "contact-page": "a program that gives the address of a page",
+    "dalvik": "an app on an Android device",
+    "device": "a phone or tablet",
+    "empty-user-agent": "a program without a user agent",
+    "feature-phone": "the browser of a feature phone or an early smartphone",
+    "feed-reader": "a program that fetches feeds",
+    "headless-browser": "a browser that a program controls",
+    "http-library": "a program library that fetches pages",
+    "link-checker": "a program that checks links",
+    "media-player": "a program that plays audio or video",
+    "monitor": "a program that checks whether the site works",
+    "not-a-browser": "a program without the form of a browser",
+    "office-program": "an office program that fetches a link before a person opens it",
+    "package-manager": "a program that installs software",
+    "podcast-client": "a program that fetches podcasts",
+    "preview": "a program that makes previews of pages",
+    "scanner": "a program that looks for weaknesses",
+    "television": "the browser of a television",
+    "text-browser": "a browser for text",
+    "user-agents": "a bot according to the packages ua-parser and user-agents",
+    "validator": "a program that validates pages",
+    "web-view": "an app that shows pages",
+}
+"""Meaning of each kind of rule, which is the second part of the name of a rule of people and bots."""
+PURPOSES: Mapping[Purpose, str] = {
+    "training": "collects pages to train models",
+    "search": "indexes pages for AI search",
+    "assistant": "fetches a page because a person asked for it",
+    "agent": "acts or writes code by itself",
+    "data": "resells pages to AI companies",
+}
+"""Meaning of each purpose of an AI agent."""
+_SOURCES: Mapping[StepName, str] = {
+    "agents": "agents.toml",
+    "crawlers": "crawler-user-agents",
+    "user-agents": "ua-parser, user-agents",
+}
+
+
+def explain(user_agent: str) -> tuple[Step, ...]:
+    """Return the steps that the classifier tries, in order. The last one matches: its rule is that of `classify`."""
+    (text,), (first_matches,), (device,) = classifier.prepare([user_agent])
+    steps: list[Step] = []
+    for name, find in classifier.STEPS:
+        row = find(text, first_matches, device)
+        if row is not None:
+            return (*steps, _matched(name, row, text))
+        steps.append(Step(NAMES[name], LOOKS_FOR[name], matched=False))
+    raise AssertionError("the last step has a row for every user agent")
+
+
+def _matched(name: StepName, row: Row, text: str) -> Step:
+    step = Step(
+        NAMES[name],
+        LOOKS_FOR[name],
+        matched=True,
+        text=_matched_text(row, text) or None,
+        rule=row.answer.rule,
+        meaning=_meaning(row),
+        source=_SOURCES.get(name, "rules.toml"),
+        operator=row.answer.operator,
+        purpose=row.answer.purpose,
+    )
+    if isinstance(row.origin, Agent):
+        agent = row.origin
+        return structs.replace(step, reference=agent.source, checked=agent.checked, note=agent.note)
+    return structs.replace(step, reference=row.origin.url) if isinstance(row.origin, Crawler) else step
+
+
+def _meaning(row: Row) -> str:
+    if row.answer.purpose is not None:
+        return PURPOSES[row.answer.purpose]
+    if isinstance(row.origin, Crawler):
+        return row.origin.description
+    return MEANINGS[row.origin.kind if isinstance(row.origin, Rule) else row.answer.rule.partition(":")[2]]
+
+
+def _matched_text(row: Row, text: str) -> str | None:
+    """Return the part of the text that matches the row; None if a parser decided."""
+    if isinstance(row.origin, Agent):
+        return agents.matched_text(text)
+    match = re2.search(row.pattern, text) if row.pattern is not None else BOT_WORD.search(text.lower())
+    return match[0] if match else None
