@@ -1,7 +1,7 @@
 """API keys: created, listed, revoked and looked up. The database has only the SHA-256 of a key.
 
 A key is `rdr_admin_`, 32 random base62 characters and their CRC-32 in 6 more. The checksum distinguishes a typing error
-from a revoked key without a look-up.
+from a revoked key without a look-up. The first four random characters are stored too, for people to recognise a key.
 """
 
 import hashlib
@@ -25,6 +25,8 @@ PREFIX = "rdr_admin_"
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 SECRET_CHARACTERS = 32
 CHECKSUM_CHARACTERS = 6
+START_CHARACTERS = len(PREFIX) + 4
+"""Length of the start of a token that is stored and shown."""
 LAST_USE_EVERY_S = 60
 """Minimum time between two writes of a key's last-used time, in seconds."""
 
@@ -46,12 +48,16 @@ KEYS = sa.Table(
     sa.Column("expires_s", sa.BigInteger),
     sa.Column("revoked_s", sa.BigInteger),
     sa.Column("last_used_s", sa.BigInteger),
+    sa.Column("start", sa.String(20), nullable=False, server_default=""),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An API key without its token. Times are in seconds since 1970."""
+    """An API key without its token. Times are in seconds since 1970.
+
+    `start` is the start of the token, such as `rdr_admin_4fK2`; empty for a key of an older release.
+    """
 
     id: str
     project: str
@@ -61,6 +67,7 @@ class Key:
     expires_s: int | None
     revoked_s: int | None
     last_used_s: int | None
+    start: str
 
     def allows(self, needed: Scope) -> bool:
         """Return whether the key's scope includes the scope that an operation needs."""
@@ -89,7 +96,7 @@ def create(
     projects.find(engine, project)
     secret = "".join(secrets.choice(BASE62) for _ in range(SECRET_CHARACTERS))
     token = PREFIX + secret + _checksum(secret)
-    key = Key(secrets.token_hex(6), project, name, scope, now_s, expires_s, None, None)
+    key = Key(secrets.token_hex(6), project, name, scope, now_s, expires_s, None, None, token[:START_CHARACTERS])
     values = {
         "id": key.id,
         "project_id": project,
@@ -98,6 +105,7 @@ def create(
         "sha256": _sha256(token),
         "created_s": now_s,
         "expires_s": expires_s,
+        "start": key.start,
     }
     with engine.begin() as connection:
         connection.execute(KEYS.insert().values(values))
@@ -202,7 +210,7 @@ def _bearer_key(row: sa.Row[Any]) -> BearerKey:
     return BearerKey(*_values(row), row.internal_id)
 
 
-def _values(row: sa.Row[Any]) -> tuple[str, str, str, Scope, int, int | None, int | None, int | None]:
+def _values(row: sa.Row[Any]) -> tuple[str, str, str, Scope, int, int | None, int | None, int | None, str]:
     return (
         row.id,
         row.project_id,
@@ -212,6 +220,7 @@ def _values(row: sa.Row[Any]) -> tuple[str, str, str, Scope, int, int | None, in
         row.expires_s,
         row.revoked_s,
         row.last_used_s,
+        row.start,
     )
 
 

@@ -160,6 +160,7 @@ def list_keys(settings: Settings, project_id: str | None, form: str | None) -> N
     rows = (
         (
             each.id,
+            each.start,
             each.project,
             each.name,
             each.scope,
@@ -170,7 +171,7 @@ def list_keys(settings: Settings, project_id: str | None, form: str | None) -> N
         )
         for each in listed
     )
-    columns = ("id", "project", "name", "scope", "created", "expires", "last used", "state")
+    columns = ("id", "starts with", "project", "name", "scope", "created", "expires", "last used", "state")
     show_rows(listed, table(columns, rows), form)
 
 

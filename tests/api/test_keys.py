@@ -230,3 +230,21 @@ def test_control_database_of_0_1_0_stores_keys_of_every_scope(database_url: str)
         token = keys.create(engine, "site", scope, scope, None, 1)[1]
         assert keys.Keyring(engine).look_up(token).scope == scope
     engine.dispose()
+
+
+def test_start_of_the_token_is_stored(engine: sa.Engine) -> None:
+    key, token = new(engine)
+    assert keys.find(engine, key.id).start == key.start == token[:14]
+    assert is_well_formed(token)
+
+
+def test_key_of_an_older_release_has_no_start(database_url: str) -> None:
+    engine = database.connect(database_url, schema_steps.STEPS[:3])
+    projects.create(engine, "site", (), 1)
+    id = keys.create(engine, "site", "old", "read", None, 1)[0].id
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE keys DROP COLUMN start")
+    engine.dispose()
+    engine = database.connect(database_url)
+    assert keys.find(engine, id).start == ""
+    engine.dispose()

@@ -97,4 +97,9 @@ def _add_coding_agents(connection: "sa.Connection") -> None:
 
 _FIRST_CODING_AGENT = {"preset": "opencode", "command": []}
 """Coding agent of a configuration of 0.1.0 that names no coding agent."""
-STEPS: Steps = (Step(2, _add_internal_ids), Step(3, widen_text("keys", "scope", 10)), Step(4, _add_coding_agents))
+STEPS: Steps = (
+    Step(2, _add_internal_ids),
+    Step(3, widen_text("keys", "scope", 10)),
+    Step(4, _add_coding_agents),
+    Step(5, add_column("keys", "start VARCHAR(20) NOT NULL DEFAULT ''")),
+)
