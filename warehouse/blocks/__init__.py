@@ -9,5 +9,6 @@
 - `listing`: Choice and order of the paths that a report lists.
 - `ranking`: Order of paths: most views first, then by path in byte order.
 - `sums`: Views of each path in a time range, and their order in a report.
+- `hits_files`: Counts and the last hit of a project in each file of `hits`.
 - `hot`: Hot rows of a project as arrays.
 """

@@ -9,7 +9,6 @@
 - `series`: Series: page views by time buckets, with a row of zeros for each bucket without a view.
 - `source_coverage`: Coverage of a project by its sources: from when to when each source sent hits, and the days on
   which it sent none.
-- `hits_files`: Counts and the last hit of a project in each file of `hits`.
 - `open_end`: End of a time range that a request leaves open.
 - `path_reports`: Views by path, from the blocks of `warehouse.blocks`.
 - `grouped`: Reports that count by any grouping: breakdowns, series and the coverage of the sources.

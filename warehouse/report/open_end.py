@@ -7,11 +7,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warehouse.blocks import hits_files
 from warehouse.lake.delta_table import File
 from warehouse.query.hits_snapshot import HitsSnapshot
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import LAST
-from warehouse.report import hits_files
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

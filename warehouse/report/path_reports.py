@@ -15,7 +15,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from warehouse.blocks import hot, project, selection, sums
+from warehouse.blocks import hits_files, hot, project, selection, sums
 from warehouse.blocks.cumulative import Array
 from warehouse.blocks.hot import NO_HOT_VIEWS, HotViews
 from warehouse.blocks.listing import Listing, Views
@@ -27,7 +27,6 @@ from warehouse.lake.delta_table import File
 from warehouse.query.hits_snapshot import HitsSnapshot
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import SplitRange, TimeRange, split
-from warehouse.report import hits_files
 from warehouse.report.filters import Counts, Filters, Page
 from warehouse.report.hit_counts import Scope
 from warehouse.rollups.coverage import Coverage
