@@ -9,7 +9,5 @@
 - `recover`: The command `recover`: a data folder that lost a store, or part of a table.
 - `sql`: The commands that answer questions: `sql`, `files` and `classify`.
 - `log_import`: The command `import`: imports access logs once, or follows them.
-- `log_reading`: The work of the command `import`: import or follow logs, and print the summary.
-- `progress`: Terminal output of the command `import`: a progress bar, and a table of the summary.
 - `output`: Output of the commands: tables on a terminal, JSON when piped.
 """

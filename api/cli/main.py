@@ -25,7 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "demo": "api.cli.serve:demo_",
     "project": "api.cli.project:project",
     "key": "api.cli.project:key",
-    "import": "api.cli.log_import:import_",
+    "import": "api.cli.log_import.command:import_",
     "classify": "api.cli.sql:classify_",
     "sql": "api.cli.sql:sql_",
     "files": "api.cli.sql:files_",

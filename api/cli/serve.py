@@ -12,7 +12,7 @@ import click
 import sqlalchemy as sa
 
 from api import data_folder, keys, logs
-from api.cli.log_reading import ledger_from_us
+from api.cli.log_import.reading import ledger_from_us
 from api.cli.output import ERR, OUT, table
 from api.routes.reports.views import report
 from api.server import serve, service_lock

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from api.cli import progress
+from api.cli.log_import import progress
 from ingest.imports.chunk import Summary
 
 

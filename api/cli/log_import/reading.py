@@ -58,7 +58,7 @@ def run(
             summary = _import(settings, project_id, names, options, classifier, check)
     seconds = time.monotonic() - began
     if sys.stdout.isatty():
-        from api.cli import progress  # noqa: PLC0415  # it loads Rich
+        from api.cli.log_import import progress  # noqa: PLC0415  # it loads Rich
 
         progress.show(summary, seconds, options.is_dry_run)
     else:
@@ -92,7 +92,7 @@ def _import(  # what to read, where to, and how
 def _progress(size: int | None) -> AbstractContextManager[Callable[[int, int], None]]:
     if not sys.stderr.isatty():
         return nullcontext(lambda count, lines: None)
-    from api.cli import progress  # noqa: PLC0415  # it loads Rich
+    from api.cli.log_import import progress  # noqa: PLC0415  # it loads Rich
 
     return progress.progress(size)
 
