@@ -1,0 +1,11 @@
+"""Charts as SVG, computed from numbers alone: no clock, no request, no inline style.
+
+- `scale`: round ticks of an axis of counts.
+- `time_labels`: labels of the intervals of a series, in the language of the viewer.
+- `time_chart`: stacked bars of people, AI and other bots over time.
+- `sparkline`: small stacked bars of people and AI over time, without axes.
+- `bar`: the bar behind a row of a table.
+
+The colours are in `static/charts.css`. `static/chart.js` adds the highlight and the tooltip, whose texts are the cells
+of the chart's table.
+"""
