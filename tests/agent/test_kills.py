@@ -16,11 +16,12 @@ from agent.jobs.queue import TOO_MANY_ATTEMPTS
 from tests.agent.site import END_S, SECRETS, Site, command, make_site, store_configuration
 from tests.agent.tools import require_sandbox
 from tests.postgresql import new_database
+from tests.rounds import rounds
 from tests.running import COMMAND, PROJECT, Running
 from tests.waiting import until
 from warehouse.control import database
 
-KILLS = 20
+KILLS = rounds(20)
 AT_ONCE = 3
 LEASE_S = 2
 ALONE = 'flock -n /home/agent/lock sh -c "sleep 0.7; cat > page.md" || touch /home/agent/twice'
@@ -59,9 +60,7 @@ def _is_at_work(process: subprocess.Popen[bytes]) -> bool:
 
 
 @pytest.mark.timeout(900)
-def test_twenty_kills_of_servers_and_workers_leave_each_job_with_one_pull_request(
-    database_url: str, tmp_path: Path
-) -> None:
+def test_kills_of_servers_and_workers_leave_each_job_with_one_pull_request(database_url: str, tmp_path: Path) -> None:
     require_sandbox()
     chance = random.Random(20261121)
     environ = {"READERSHIP_DATABASE_URL": database_url, "READERSHIP_JOB_LEASE_S": str(LEASE_S), **SECRETS}

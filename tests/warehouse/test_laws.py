@@ -14,6 +14,7 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tests.rounds import rounds
 from tests.warehouse.site import Ranking, Row, Site, key, rank, view
 from warehouse import doctor
 from warehouse.maintenance import compact
@@ -192,7 +193,7 @@ def _added_up(counted: list[Row]) -> Counter[tuple[Any, ...]]:
 
 TestWarehouse = Warehouse.TestCase
 TestWarehouse.settings = settings(
-    max_examples=25,
+    max_examples=rounds(25),
     stateful_step_count=15,
     deadline=None,
     derandomize=True,

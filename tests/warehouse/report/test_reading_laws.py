@@ -16,6 +16,7 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.rounds import rounds
 from tests.warehouse.report import generated, model
 from tests.warehouse.report.generated import NOW, Breakdown, Form, Series, Views
 from tests.warehouse.report.model import Counted
@@ -409,7 +410,7 @@ def _some(answer: Answer | None) -> Answer:
 
 TestLake = Lake.TestCase
 TestLake.settings = settings(
-    max_examples=EXAMPLES or 6,
+    max_examples=EXAMPLES or rounds(6),
     stateful_step_count=25,
     deadline=None,
     derandomize=not EXAMPLES,
