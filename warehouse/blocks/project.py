@@ -1,10 +1,11 @@
 """Views of the paths of a project in the months that have a rollup."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ _KEYS: dict[Key, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class ProjectBlock:
     """Views of paths by month, cumulated, for each source and traffic that has any.
 
@@ -52,9 +53,12 @@ class ProjectBlock:
 
     def month(self, index: int) -> MonthBlock:
         """Read the daily views of a month."""
-        ids = np.flatnonzero(np.unpackbits(self.members[index], count=self.paths.sorted_count))
         days, path_ids, sources, views = _read_days(self.parts[index], self.project)
-        return months.build(days, ids[path_ids], sources, views, self.paths.sorted_count)
+        return months.build(days, self.path_ids(index)[path_ids], sources, views, self.paths.sorted_count)
+
+    def path_ids(self, index: int) -> Array:
+        """Return the ids of the paths that the rollup of a month has, in its order."""
+        return np.flatnonzero(np.unpackbits(self.members[index], count=self.paths.sorted_count))
 
     def add(
         self, sums: Array, key: Key, ids: slice, dates: tuple[date, date], month: Callable[[int], MonthBlock]
@@ -91,23 +95,58 @@ class ProjectBlock:
         return index < len(self.parts) and _month(self.parts[index]) == day.isoformat()[:7]
 
 
-def read(parts: Sequence[Part], project: str) -> ProjectBlock:
-    """Read the views of a project from the rollups of months, which are in order."""
+def read(parts: Sequence[Part], project: str, previous: ProjectBlock | None = None) -> ProjectBlock:
+    """Read the views of a project from the rollups of months, which are in order.
+
+    The months that `previous`, an earlier block of the project, counts from the same files are taken from it.
+    """
+    previous = previous or ProjectBlock(project, (), PathIds(pa.array([], pa.string())), (), {}, np.uint32)
+    indices = {_files_key(part): index for index, part in enumerate(previous.parts)}
+    known = {place: indices[key] for place, part in enumerate(parts) if (key := _files_key(part)) in indices}
+    changed = [part for place, part in enumerate(parts) if place not in known]
     with ThreadPoolExecutor(READERS, "blocks") as pool:
-        tables = list(pool.map(lambda part: rollup_rows.read(part.rollup.paths, project), parts))
-    paths, ids = _merge([table["path"] for table in tables])
+        tables = list(pool.map(lambda part: rollup_rows.read(part.rollup.paths, project), changed))
+    is_known = np.zeros(previous.paths.sorted_count, bool)
+    for index in known.values():
+        is_known[previous.path_ids(index)] = True
+    known_paths = pa.chunked_array([previous.paths.take(np.flatnonzero(is_known))])
+    paths, (known_ids, *ids) = _merge([known_paths, *(table["path"] for table in tables)])
+    new_ids = np.zeros(is_known.size, np.uint32)
+    new_ids[is_known] = known_ids
+    read_months = zip(ids, map(partial(_totals, project=project), changed, tables), strict=True)
+    month_totals = [
+        _moved(previous, known[place], new_ids) if place in known else next(read_months) for place in range(len(parts))
+    ]
+    return _join(project, tuple(parts), paths, month_totals)
+
+
+def _files_key(part: Part) -> Hashable:
+    return part.rollup.folder, part.days
+
+
+def _moved(block: ProjectBlock, index: int, new_ids: Array) -> tuple[Array, dict[Key, Array]]:
+    """Return the path ids and the views of a month of a block. `new_ids` are the new ids by the ids of the block."""
+    ids, everything = block.path_ids(index), slice(0, block.paths.sorted_count)
+    views = {key: totals.between(index, index + 1, everything, np.uint32)[ids] for key, totals in block.totals.items()}
+    return new_ids[ids], {key: each for key, each in views.items() if each.any()}
+
+
+def _join(
+    project: str, parts: tuple[Part, ...], paths: pa.Array, month_totals: Sequence[tuple[Array, dict[Key, Array]]]
+) -> ProjectBlock:
+    """Return the block of months, each with its path ids and the views by row for each source and traffic."""
     totals: dict[Key, CumulativeCounts] = {}
-    views = [_totals(part, project, table) for part, table in zip(parts, tables, strict=True)]
-    for key in sorted({key for each in views for key in each}):
+    for key in sorted({key for _, views in month_totals for key in views}):
         rows = np.zeros((len(parts), len(paths)), np.uint32)
-        for row, month_ids, each in zip(rows, ids, views, strict=True):
-            if key in each:
-                row[month_ids] = each[key]
+        for row, (ids, views) in zip(rows, month_totals, strict=True):
+            if key in views:
+                row[ids] = views[key]
         totals[key] = CumulativeCounts.of(rows)
-    sum_of_all = sum(int(views.sum(dtype=np.int64)) for each in views for views in each.values())
-    members = tuple(_bits(month_ids, len(paths)) for month_ids in ids)
+    sum_of_all = sum(int(each.sum(dtype=np.int64)) for _, views in month_totals for each in views.values())
+    members = tuple(_bits(ids, len(paths)) for ids, _ in month_totals)
     dtype = np.uint32 if sum_of_all <= NARROW_VIEWS_MAX else np.int64
-    return ProjectBlock(project, tuple(parts), PathIds(paths), members, totals, dtype)
+    pa.default_memory_pool().release_unused()  # the columns of paths took several times the memory of the block
+    return ProjectBlock(project, parts, PathIds(paths), members, totals, dtype)
 
 
 def _merge(columns: Sequence[pa.ChunkedArray]) -> tuple[pa.Array, list[Array]]:
@@ -123,7 +162,7 @@ def _merge(columns: Sequence[pa.ChunkedArray]) -> tuple[pa.Array, list[Array]]:
     return paths.take(order), np.split(ids, np.cumsum([len(column) for column in columns])[:-1])
 
 
-def _totals(part: Part, project: str, rows: pa.Table) -> dict[Key, Array]:
+def _totals(part: Part, rows: pa.Table, project: str) -> dict[Key, Array]:
     """Return the views of the month by row, for each source and traffic that has any."""
     if part.is_whole:
         columns = {key: f"{traffic}_{source}" for key, (source, traffic) in _KEYS.items()}

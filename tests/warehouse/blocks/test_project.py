@@ -69,6 +69,44 @@ def test_range_adds_up(counted: Counted, invalid: set[date], ranges: list[tuple[
         assert answered(block, within, start, end) == chosen
 
 
+def parts_of(folder: Path, counted: Counted, invalid: set[date]) -> list[Part]:
+    """Write the rollups of all months, and return those that have a valid day."""
+    parts = []
+    for rollup in [write(folder / month, month, counted) for month in MONTHS]:
+        valid = frozenset(day for day in rollup.files if date.fromisoformat(day) not in invalid)
+        parts.append(Part(rollup, valid, len(valid) == len(rollup.files)))
+    return [part for part in parts if part.days]
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    counted_views,
+    counted_views,
+    st.sets(days, max_size=2),
+    st.lists(st.sampled_from(["first", "second", "none"]), min_size=3, max_size=3),
+)
+def test_block_that_reuses_months_equals_one_that_reads_all(
+    first: Counted, second: Counted, invalid: set[date], choice: list[str]
+) -> None:
+    """Replace or remove some months of a block, and compare the next block with one that is read without it."""
+    with tempfile.TemporaryDirectory() as folder:
+        before = parts_of(Path(folder) / "first", first, set())
+        by_month = {"first": before, "second": parts_of(Path(folder) / "second", second, invalid), "none": []}
+        chosen = [
+            part
+            for month, name in zip(MONTHS, choice, strict=True)
+            for part in by_month[name]
+            if part.rollup.month == month
+        ]
+        block = project.read(chosen, "site", project.read(before, "site"))
+        plain = project.read(chosen, "site")
+        everything = slice(0, plain.paths.sorted_count)
+        assert block.paths.take(np.arange(block.paths.sorted_count)) == plain.paths.take(np.arange(everything.stop))
+        assert block.dtype == plain.dtype
+        for start, end in [(FIRST_DAY, date(2026, 4, 1)), (date(2025, 12, 2), date(2026, 3, 15))]:
+            assert answered(block, everything, start, end) == answered(plain, everything, start, end)
+
+
 def test_many_views_are_added_in_64_bits(tmp_path: Path) -> None:
     views = 2_000_000_000
     counted = {("site", day, "/a", 0, 0): views for day in (date(2025, 12, 1), date(2026, 1, 31), date(2026, 3, 1))}
