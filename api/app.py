@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -97,9 +98,12 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
             rate_limit = stack.enter_context(
                 closing(RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret))
             )
+            # Opens the snapshot and loads the thread pool, which would take 40 ms of the first request.
+            await run_in_threadpool(reports.fault)
             maintenance = stack.enter_context(closing(Maintenance(settings)))
             hotlog = stack.enter_context(closing(HotLog(settings.hot_log, settings.backlog_rows_max)))
             agents = stack.enter_context(closing(ChildProcess(agent_worker.config(settings, engine))))
+            reports.start_read_ahead()
             maintenance.start()
             agents.start()
             yield {

@@ -58,6 +58,12 @@ class ResultCache:
             with self._lock:
                 self._computing.pop(key, None)
 
+    @property
+    def used_share(self) -> float:
+        """Return the share of the cache's size that is in use, from 0 to 1. A cache of no size is full."""
+        with self._lock:
+            return self._results.currsize / self._results.maxsize if self._results.maxsize else 1
+
     def get(self, key: Hashable) -> Any:
         """Return the result of a key if it is in the cache."""
         with self._lock:

@@ -11,6 +11,7 @@
   which it sent none.
 - `open_end`: End of a time range that a request leaves open.
 - `path_reports`: Views by path, from the blocks of `warehouse.blocks`.
+- `read_ahead`: Blocks that are read before a request needs them.
 - `grouped`: Reports that count by any grouping: breakdowns, series and the coverage of the sources.
 - `audience`: What AI agents, other bots and people read, and the visits that AI products send.
 - `reports`: Reports of one process. `api` calls only this module of the room.

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from weakref import WeakValueDictionary
 
 import duckdb
 import numpy as np
@@ -61,6 +62,12 @@ class PathReports:
     ) -> None:
         """Create the reports. `coverage` returns the rollups that cover the files of a snapshot."""
         self._database, self._cached, self._coverage = database, cached, coverage
+        self._newest: WeakValueDictionary[str, ProjectBlock] = WeakValueDictionary()
+
+    @property
+    def projects(self) -> list[str]:
+        """Return the projects of which a block is in memory."""
+        return list(self._newest)
 
     def page(self, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, listing: Listing) -> Page | None:
         """Return a page of the paths; None if the blocks cannot answer.
@@ -88,13 +95,28 @@ class PathReports:
         tables = (_table(inputs.block, part, sums.views_of(counted, added, part)) for part in parts)
         return _totals(counted, added), (batch for table in tables for batch in table.to_batches())
 
+    def read_block(self, snapshot: HitsSnapshot, name: str) -> None:
+        """Read the block of a project into the cache."""
+        self._block(self._coverage(snapshot), name)
+
+    def read_days(self, snapshot: HitsSnapshot, name: str, index: int) -> None:
+        """Read the daily views of a project in a month into the cache. `index` is that of the month in the block."""
+        block, key = self._block(self._coverage(snapshot), name)
+        self._month(block, key, index)
+
+    def _block(self, coverage: Coverage, name: str) -> tuple[ProjectBlock, Hashable]:
+        """Return the block of a project, and its key in the cache."""
+        days = tuple((part.rollup.folder, None if part.is_whole else part.days) for part in coverage.parts)
+        key = ("block", name, days)
+        block = self._cached(key, lambda: project.read(coverage.parts, name, self._newest.get(name)))
+        self._newest[name] = block
+        return block, key
+
     def _inputs(self, snapshot: HitsSnapshot, scope: Scope) -> _Inputs | None:
         if not scope.filters.fields.keys() <= FILTERS:
             return None
         coverage = self._coverage(snapshot)
-        days = tuple((part.rollup.folder, None if part.is_whole else part.days) for part in coverage.parts)
-        key = ("block", scope.project, days)
-        block = self._cached(key, lambda: project.read(coverage.parts, scope.project))
+        block, key = self._block(coverage, scope.project)
         files = _within(coverage.uncovered, split(scope.time_range).whole_days)
         rows = sum(file.rows for file in files if self._cached.get(("file", block, file.path)) is None)
         return _Inputs(snapshot, scope, coverage, block, key) if rows <= UNCOVERED_ROWS_MAX else None
@@ -136,13 +158,15 @@ class PathReports:
 
     def _months(self, inputs: _Inputs, indices: Sequence[int]) -> dict[int, MonthBlock]:
         """Return the daily views of months by index. Those that are not in the cache are read in parallel."""
+        month = partial(self._month, inputs.block, inputs.key)
         if all(self._cached.get(("month", inputs.block, index)) is not None for index in indices):
-            return {index: self._month(inputs, index) for index in indices}
+            return {index: month(index) for index in indices}
         with ThreadPoolExecutor(READERS, "blocks") as pool:
-            return dict(zip(indices, pool.map(partial(self._month, inputs), indices), strict=True))
+            return dict(zip(indices, pool.map(month, indices), strict=True))
 
-    def _month(self, inputs: _Inputs, index: int) -> MonthBlock:
-        return self._cached(("month", inputs.block, index), lambda: inputs.block.month(index), inputs.key)
+    def _month(self, block: ProjectBlock, key: Hashable, index: int) -> MonthBlock:
+        """Return the daily views of a month. `key` is the key of the block in the cache."""
+        return self._cached(("month", block, index), lambda: block.month(index), key)
 
     def _rows(self, inputs: _Inputs, files: Sequence[File]) -> list[Rows]:
         """Return the counts of files, of which those that are not in the cache are counted by one query."""

@@ -27,6 +27,7 @@ from warehouse.report.filters import Counts, Page, Query
 from warehouse.report.grouped import GroupedReports
 from warehouse.report.hit_counts import Scope
 from warehouse.report.path_reports import PathReports
+from warehouse.report.read_ahead import ReadAhead, ReadAheadThread
 from warehouse.report.source_coverage import SourceCoverage
 from warehouse.rollups import coverage
 from warehouse.rollups.coverage import Coverage
@@ -54,6 +55,8 @@ class Reports:
         self._grouped = GroupedReports(self._database, self._cached, self._coverage)
         self._by_path = PathReports(self._database, self._cached, self._coverage)
         self._activity = Activity(self._database, self._cached, self._coverage)
+        self._read_ahead = ReadAhead(self._database, self._cached, self._coverage, self._by_path)
+        self._read_ahead_thread = ReadAheadThread(self.read_ahead)
 
     def take(self, as_of: Moment | None = None) -> HitsSnapshot:
         """Return the newest snapshot, or that of `as_of`: see `HitsReader.take`."""
@@ -141,6 +144,18 @@ class Reports:
         """Return from when to when each source of a project has hits, and on which days it has none."""
         return self._grouped.source_coverage(snapshot, project)
 
+    def read_ahead(self) -> Iterator[None]:
+        """Read into the cache what the next requests probably need, and yield after each step: see `ReadAhead`.
+
+        Raises:
+            DataIncomplete: see `HitsReader.take`.
+        """
+        return self._read_ahead(self._reader.take)
+
+    def start_read_ahead(self) -> None:
+        """Start the thread that reads ahead. `close` ends it."""
+        self._read_ahead_thread.start()
+
     def fault(self) -> str | None:
         """Return the reason why reports cannot be computed; None if they can."""
         try:
@@ -150,6 +165,7 @@ class Reports:
         return None
 
     def close(self) -> None:
+        self._read_ahead_thread.close()
         self._database.close()
         self._reader.close()
 

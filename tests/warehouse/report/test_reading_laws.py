@@ -217,6 +217,12 @@ class Lake(RuleBasedStateMachine):
         reclassify.reclassify(self.site.hot, self.site.root, self.site.database, RULES, 0)
         self.posted = [row | classification_of(row["user_agent"]) for row in self.posted]
 
+    @rule(index=st.integers(0, 1), steps=st.sampled_from([1, 5, 100]))
+    def read_ahead(self, index: int, steps: int) -> None:
+        """Read blocks ahead, perhaps only some of them, as a process that ends."""
+        for _ in itertools.islice(self.readers[index].read_ahead(), steps):
+            pass
+
     @rule(index=st.integers(0, 1))
     def restart(self, index: int) -> None:
         """Replace a reader, as a server process that is killed."""
