@@ -53,6 +53,13 @@ class CumulativeCounts:
         sums[self.large[low:high] - columns.start] = self.exact[end, low:high] - self.exact[first, low:high]
         return sums
 
+    def rows(self, columns: Array) -> Array:
+        """Return the rows of `of`, for some columns."""
+        rows: Array = np.diff(self.small[:, columns], axis=0).astype(np.int64)
+        is_large = np.isin(columns, self.large)
+        rows[:, is_large] = np.diff(self.exact[:, np.searchsorted(self.large, columns[is_large])], axis=0)
+        return rows
+
 
 def _size(width: type[np.unsignedinteger[Any]], sums: Array, rows: int) -> int:
     """Return the number of bytes of the counts, if those that fit have this width."""

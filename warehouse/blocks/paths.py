@@ -64,11 +64,21 @@ class PathIds:
 
     def add(self, paths: pa.Array) -> Array:
         """Return the ids of distinct paths. Those that are unknown are added."""
-        ids = self._find(paths)
+        ids = self.find(paths)
         unknown = np.flatnonzero(ids < 0)
         if unknown.size:
             with self._lock:
                 ids[unknown] = [self._add(path) for path in paths.take(pa.array(unknown)).to_pylist()]
+        return ids
+
+    def find(self, paths: pa.Array) -> Array:
+        """Return the ids of paths that are among the sorted ones, and -1 for the others."""
+        if len(paths) * SEARCH_PATHS < self.sorted_count:
+            return np.array([self._search(path) for path in paths.to_pylist()], np.int64)
+        ids = np.full(len(paths), -1, np.int64)
+        found = pc.index_in(self._sorted, value_set=paths)  # a hash table of the fewer paths: 10 times faster
+        is_found = found.is_valid().to_numpy(zero_copy_only=False)
+        ids[found.drop_null().to_numpy()] = np.flatnonzero(is_found)
         return ids
 
     def take(self, ids: Array) -> pa.Array:
@@ -94,16 +104,6 @@ class PathIds:
         later = ids[is_later] - self.sorted_count
         positions[is_later] = places[later] + rank[later]
         return positions
-
-    def _find(self, paths: pa.Array) -> Array:
-        """Return the ids of paths that are among the sorted ones, and -1 for the others."""
-        if len(paths) * SEARCH_PATHS < self.sorted_count:
-            return np.array([self._search(path) for path in paths.to_pylist()], np.int64)
-        ids = np.full(len(paths), -1, np.int64)
-        found = pc.index_in(self._sorted, value_set=paths)  # a hash table of the fewer paths: 10 times faster
-        is_found = found.is_valid().to_numpy(zero_copy_only=False)
-        ids[found.drop_null().to_numpy()] = np.flatnonzero(is_found)
-        return ids
 
     def _search(self, path: str) -> int:
         place = self._place(path)

@@ -60,6 +60,24 @@ class ProjectBlock:
         """Return the ids of the paths that the rollup of a month has, in its order."""
         return np.flatnonzero(np.unpackbits(self.members[index], count=self.paths.sorted_count))
 
+    def first_months(self, ids: Array, traffic: int) -> Array:
+        """Return the index of the first month in which each of the sorted path ids has views; -1 without any.
+
+        `traffic` is an index in TRAFFIC.
+        """
+        views = np.zeros((len(self.parts), ids.size), np.int64)
+        for source in range(len(SOURCES)):
+            if (source, traffic) in self.totals:
+                views += self.totals[source, traffic].rows(ids)
+        first: Array = np.argmax(views > 0, axis=0) if self.parts else np.zeros(ids.size, np.intp)
+        return np.where(views.any(axis=0), first, -1)
+
+    def ids_in_rollup(self, index: int, ids: Array) -> Array:
+        """Return the path ids that the rollup of a month has for sorted path ids, of which each has a row there."""
+        members = np.unpackbits(self.members[index], count=self.paths.sorted_count)
+        in_rollup: Array = np.cumsum(members, dtype=np.int64)[ids] - 1
+        return in_rollup
+
     def add(
         self, sums: Array, key: Key, ids: slice, dates: tuple[date, date], month: Callable[[int], MonthBlock]
     ) -> None:

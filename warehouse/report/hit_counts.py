@@ -137,10 +137,10 @@ def _count_rollups(
 
 def rollup_rows(rollups: Sequence[RollupDays]) -> str:
     """Return the subquery of the rows of some days, with their `date`, of the dimension that is bound to $dimension."""
-    return _ROLLUPS.format(files=engine.parquet_at(each.file for each in rollups), days=_in_days(rollups))
+    return _ROLLUPS.format(files=engine.parquet_at(each.file for each in rollups), days=in_days(rollups))
 
 
-def _in_days(rollups: Sequence[RollupDays]) -> str:
+def in_days(rollups: Sequence[RollupDays]) -> str:
     """Return the SQL condition that a row of the rollups counts one of the days."""
     partial_months = {each.month: [int(day[-2:]) for day in each.days] for each in rollups if not each.is_whole}
     conditions = (

@@ -97,14 +97,14 @@ class PathReports:
 
     def read_block(self, snapshot: HitsSnapshot, name: str) -> None:
         """Read the block of a project into the cache."""
-        self._block(self._coverage(snapshot), name)
+        self.block(self._coverage(snapshot), name)
 
     def read_days(self, snapshot: HitsSnapshot, name: str, index: int) -> None:
         """Read the daily views of a project in a month into the cache. `index` is that of the month in the block."""
-        block, key = self._block(self._coverage(snapshot), name)
+        block, key = self.block(self._coverage(snapshot), name)
         self._month(block, key, index)
 
-    def _block(self, coverage: Coverage, name: str) -> tuple[ProjectBlock, Hashable]:
+    def block(self, coverage: Coverage, name: str) -> tuple[ProjectBlock, Hashable]:
         """Return the block of a project, and its key in the cache."""
         days = tuple((part.rollup.folder, None if part.is_whole else part.days) for part in coverage.parts)
         key = ("block", name, days)
@@ -116,7 +116,7 @@ class PathReports:
         if not scope.filters.fields.keys() <= FILTERS:
             return None
         coverage = self._coverage(snapshot)
-        block, key = self._block(coverage, scope.project)
+        block, key = self.block(coverage, scope.project)
         files = _within(coverage.uncovered, split(scope.time_range).whole_days)
         rows = sum(file.rows for file in files if self._cached.get(("file", block, file.path)) is None)
         return _Inputs(snapshot, scope, coverage, block, key) if rows <= UNCOVERED_ROWS_MAX else None

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Collection, Hashable, Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -22,6 +22,7 @@ from warehouse.report import open_end
 from warehouse.report.audience import agents, user_agents
 from warehouse.report.audience.activity import Activity, Sparkline
 from warehouse.report.audience.agents import AGENT_DAYS
+from warehouse.report.audience.first_days import FirstDays
 from warehouse.report.audience.user_agents import USER_AGENTS
 from warehouse.report.filters import Counts, Page, Query
 from warehouse.report.grouped import GroupedReports
@@ -54,6 +55,7 @@ class Reports:
         self._coverages: LRUCache[Hashable, Coverage] = LRUCache(COVERAGES_MAX)
         self._grouped = GroupedReports(self._database, self._cached, self._coverage)
         self._by_path = PathReports(self._database, self._cached, self._coverage)
+        self._first_days = FirstDays(self._database, self._cached, self._coverage, self._by_path.block)
         self._activity = Activity(self._database, self._cached, self._coverage)
         self._read_ahead = ReadAhead(self._database, self._cached, self._coverage, self._by_path)
         self._read_ahead_thread = ReadAheadThread(self.read_ahead)
@@ -131,6 +133,13 @@ class Reports:
         scope = replace(scope, time_range=user_agents.last_days(scope.time_range, query.now))
         counts = self._grouped.counts(snapshot, scope, USER_AGENTS)
         return user_agents.rank(self._database, counts, traffic, limit)
+
+    def first_ai_days(self, snapshot: HitsSnapshot, query: Query, paths: Collection[str]) -> dict[str, date]:
+        """Return the UTC day of the first view by AI of each of at most 100 paths, without those that have none.
+
+        The first view is that of all time: only the project of the query is used, not its range and filters.
+        """
+        return self._first_days.by_ai(snapshot, query.project, paths)
 
     def sparklines(self, snapshot: HitsSnapshot, projects: Collection[str], now: datetime) -> dict[str, Sparkline]:
         """Return the views by people and by AI of each project on the last 30 UTC days, today included."""

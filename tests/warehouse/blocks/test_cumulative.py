@@ -28,6 +28,16 @@ def test_difference_is_the_sum_of_the_rows(
     assert CumulativeCounts.of(rows).between(first, end, columns, np.int64).tolist() == expected
 
 
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    arrays.arrays(np.uint32, st.tuples(st.integers(1, 6), st.integers(1, 12)), elements=counts),
+    st.lists(st.integers(0, 11), max_size=5),
+)
+def test_rows_of_columns_are_those_that_were_cumulated(rows: npt.NDArray[Any], columns: list[int]) -> None:
+    chosen = np.array([column % rows.shape[1] for column in columns], np.int64)
+    assert CumulativeCounts.of(rows).rows(chosen).tolist() == rows[:, chosen].tolist()
+
+
 def test_few_large_counts_do_not_widen_the_others() -> None:
     rows = np.ones((12, 10_000), np.uint32)
     rows[:, 5_000] = 1_000_000

@@ -1,0 +1,91 @@
+"""The first day on which AI read a path is that of all time, in rollups, files and hot rows."""
+
+from datetime import UTC, date, datetime, timedelta
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+
+from tests.warehouse.report import generated
+from tests.warehouse.report.audience.conftest import Lake
+from tests.warehouse.report.generated import PATHS, PROJECTS
+from tests.warehouse.site import DAY, NOON, Site, view
+from warehouse.lake.delta_table import HITS_TABLE
+from warehouse.query.time_range import FIRST
+from warehouse.report.filters import Filters, Query
+from warehouse.rollups import writer
+
+AI = {"traffic": "ai", "agent": "GPTBot"}
+TODAY = Query("site", NOON, None, Filters(agent="Googlebot"), NOON)
+MICROSECOND = timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize("state", ["hot", "loaded", "rollups"])
+def test_first_ai_day_is_that_of_the_first_view_by_ai(site: Site, state: str) -> None:
+    first = datetime(2026, 8, 1, tzinfo=UTC)
+    site.post(
+        view("/people", first),
+        view("/both", first),
+        view("/both", first + DAY - MICROSECOND, **AI),
+        view("/both", first + DAY, **AI),
+        view("/both", first - DAY, project_id="another", **AI),
+        view("/later", first + 7 * DAY),
+        view("/later", NOON - DAY, **AI),
+        view("/later", NOON, **AI),
+        view("/bot", first, traffic="bot"),
+    )
+    settle(site, state)
+    reports = site.reports()
+    paths = ["/people", "/both", "/later", "/bot", "/none"]
+    assert reports.first_ai_days(reports.take(), TODAY, paths) == {
+        "/both": date(2026, 8, 1),
+        "/later": date(2026, 9, 14),
+    }
+    site.post(view("/people", NOON, **AI), view("/later", first + DAY, **AI), view("/new", NOON, **AI))
+    assert reports.first_ai_days(reports.take(), TODAY, [*paths, "/new"]) == {
+        "/both": date(2026, 8, 1),
+        "/later": date(2026, 8, 2),
+        "/people": date(2026, 9, 15),
+        "/new": date(2026, 9, 15),
+    }
+    reports.close()
+
+
+def test_first_day_in_a_rollup_of_invalid_days_is_read_from_files(site: Site) -> None:
+    """Check a rollup whose first day was compacted: its files are not those of the snapshot."""
+    site.post(view("/a", NOON - 2 * DAY, **AI), view("/a", NOON, **AI), view("/b", NOON - DAY, **AI))
+    site.load()
+    settle(site, "rollups")
+    site.post(view("/a", NOON - 2 * DAY), view("/a", NOON - 3 * DAY, **AI))
+    site.load()
+    site.compact(0)
+    reports = site.reports()
+    assert reports.first_ai_days(reports.take(), TODAY, ["/a", "/b"]) == {
+        "/a": date(2026, 9, 12),
+        "/b": date(2026, 9, 14),
+    }
+    reports.close()
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(chance=generated.chances)
+def test_first_days_are_those_of_a_plain_list(lake: Lake, chance: Random) -> None:
+    project, paths = chance.choice(PROJECTS), chance.sample([*PATHS, "/none"], chance.randrange(12))
+    query = Query(project, FIRST, None, Filters(), generated.NOW)
+    first: dict[str, date] = {}
+    for row in lake.rows:
+        if row["project_id"] == project and row["traffic"] == "ai" and row["path"] in paths:
+            first[row["path"]] = min(row["ts"].date(), first.get(row["path"], date.max))
+    assert lake.reports.first_ai_days(lake.reports.take(), query, paths) == first
+
+
+def settle(site: Site, state: str) -> None:
+    """Load the rows, and count them in rollups, or leave them hot."""
+    if state == "hot":
+        return
+    site.load()
+    if state == "rollups":
+        files = site.state(HITS_TABLE).files
+        for month in {file.partition[:7] for file in files}:
+            of_month = [file for file in files if file.partition[:7] == month]
+            writer.write(site.root, site.database, month, of_month)
