@@ -2,6 +2,7 @@
 
 - `main`: The program `readership`: it loads the module of the command that is called, and prints errors.
 - `serve`: The commands that serve HTTP: `serve` and `demo`.
+- `sample_log`: The sample log of `demo`, with recent days.
 - `worker`: The command `worker`: a service without HTTP.
 - `project`: The commands that change the control database: `project` and `key`.
 - `agent`: The command `project agent`: the configuration of a project's agent jobs.

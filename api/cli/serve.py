@@ -6,14 +6,17 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
 import sqlalchemy as sa
 
 from api import data_folder, keys, logs
+from api.cli import sample_log
 from api.cli.log_import.reading import ledger_from_us
 from api.cli.output import ERR, OUT, table
+from api.cli.sample_log import SAMPLE
 from api.routes.reports.views import report
 from api.server import serve, service_lock
 from api.server.service_lock import ServiceLock
@@ -31,7 +34,6 @@ LOG = logging.getLogger("readership.service")
 PORT, DEMO_PORT = 8000, 8001
 """Default ports of `serve` and `demo`; they differ so that a demo can run beside a service."""
 DEMO_PROJECT = "demo"
-SAMPLE = Path(__file__).parents[2] / "sample_data" / "access.log"
 PATHS_SHOWN = 10
 DEMO_COMMANDS = """\
 # an AI agent reads a page
@@ -163,9 +165,11 @@ def _fill(engine: sa.Engine, settings: Settings, now_s: int) -> None:
         projects.find(engine, DEMO_PROJECT)
     except ProjectNotFound:
         ERR.print(f"Importing the sample log, {SAMPLE.name} ...", highlight=False)
-        with closing(batches.connect(settings.hot_log)) as hot:
+        with closing(batches.connect(settings.hot_log)) as hot, TemporaryDirectory() as folder:
+            recent = Path(folder) / SAMPLE.name
+            sample_log.write_recent(recent, datetime.now(UTC).date())
             options = Options(ledger_from_us=ledger_from_us(settings))
-            import_logs(hot, settings.lake, DEMO_PROJECT, [str(SAMPLE)], time.time, options)
+            import_logs(hot, settings.lake, DEMO_PROJECT, [str(recent)], time.time, options)
         projects.create(engine, DEMO_PROJECT, (projects.ANY_ORIGIN,), now_s)
 
 
