@@ -5,6 +5,7 @@
 - `sample_log`: The sample log of `demo`, with recent days.
 - `worker`: The command `worker`: a service without HTTP.
 - `project`: The commands that change the control database: `project` and `key`.
+- `user`: The command `user`: the users of the dashboard.
 - `agent`: The command `project agent`: the configuration of a project's agent jobs.
 - `lake`: The commands that work on the lake: `flush`, `compact`, `rebuild`, `reclassify`, `retention` and `doctor`.
 - `recover`: The command `recover`: a data folder that lost a store, or part of a table.

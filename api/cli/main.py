@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from agent.errors import InvalidConfiguration
-from api.errors import AddressInUse, FolderInUse, InvalidSetting, KeyNotFound
+from api.errors import AccountError, AddressInUse, FolderInUse, InvalidSetting, KeyNotFound
 from api.settings import DATA, DEMO_DATA, read
 from ingest.errors import IngestError
 from warehouse.database_errors import Cause, cause_of, is_damage, reason_of
@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "demo": "api.cli.serve:demo_",
     "project": "api.cli.project:project",
     "key": "api.cli.project:key",
+    "user": "api.cli.user:user",
     "import": "api.cli.log_import.command:import_",
     "classify": "api.cli.sql:classify_",
     "sql": "api.cli.sql:sql_",
@@ -43,6 +44,7 @@ EXPECTED_ERRORS = (
     AddressInUse,
     FolderInUse,
     KeyNotFound,
+    AccountError,
     IngestError,
     WarehouseError,
     InvalidConfiguration,

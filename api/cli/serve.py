@@ -1,6 +1,7 @@
 """The commands that serve HTTP: `serve` and `demo`."""
 
 import logging
+import socket
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -17,12 +18,16 @@ from api.cli import sample_log
 from api.cli.log_import.reading import ledger_from_us
 from api.cli.output import ERR, OUT, table
 from api.cli.sample_log import SAMPLE
+from api.dashboard.accounts import one_time_links, users
+from api.dashboard.accounts.users import User
+from api.errors import UserNotFound
 from api.routes.reports.views import report
-from api.server import serve, service_lock
+from api.server import serve, service_lock, service_url
 from api.server.service_lock import ServiceLock
 from api.settings import Settings
 from ingest.imports.importer import Options, import_logs
 from warehouse.control import database, projects
+from warehouse.database_errors import Cause, cause_of, reason_of
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches
 from warehouse.query.hits_snapshot import HitsReader
@@ -101,7 +106,8 @@ def serve_(settings: Settings, host: str, port: int, processes: int) -> None:
     listener = serve.listen(host, port)
     public = f", for visitors at {settings.base_url}" if settings.base_url else ""
     LOG.info("Readership listens at %s%s, data in %s", serve.described_url(listener), public, settings.data)
-    serve.serve(settings, listener, processes, lock)
+    _log_first_owner_link(settings, serve.url(listener))
+    _serve(settings, listener, processes, lock)
 
 
 @click.command("demo")
@@ -118,7 +124,33 @@ def demo_(settings: Settings, host: str, port: int, processes: int) -> None:
     lock = _lock_data_folder(settings)
     listener = serve.listen(host, port)
     show_demo(settings, serve.url(listener), serve.described_url(listener))
-    serve.serve(settings, listener, processes, lock)
+    _serve(settings, listener, processes, lock)
+
+
+def _serve(settings: Settings, listener: socket.socket, processes: int, lock: ServiceLock) -> None:
+    """Serve, with the URL in the run folder for links that other commands print."""
+    service_url.write(settings.run, serve.url(listener))
+    try:
+        serve.serve(settings, listener, processes, lock)
+    finally:
+        service_url.delete(settings.run)
+
+
+def _log_first_owner_link(settings: Settings, url: str) -> None:
+    """Log a link that creates the first owner, if no user exists. The level is `warning`: an operator must see it."""
+    engine = database.connect(settings.database_url)
+    try:
+        token = one_time_links.create_for_first_owner(engine, int(time.time()))
+    except sa.exc.DBAPIError as error:
+        if cause_of(error) is Cause.PROGRAM:
+            raise
+        LOG.warning("cannot create a link for the first owner: %s", reason_of(error))
+        return
+    finally:
+        engine.dispose()
+    if token is not None:
+        link = f"{settings.base_url or url}/welcome/{token}"
+        LOG.warning("The dashboard has no user yet. Create the first owner within 30 minutes: %s", link)
 
 
 def _lock_data_folder(settings: Settings) -> ServiceLock:
@@ -142,12 +174,14 @@ def show_demo(settings: Settings, url: str, described_url: str) -> None:
     now = datetime.now(UTC)
     engine = database.connect(settings.database_url)
     _fill(engine, settings, int(now.timestamp()))
+    token = one_time_links.create(engine, "sign_in", _demo_user(engine, int(now.timestamp())).id, int(now.timestamp()))
     # The token of an earlier demo's key is not stored. That key stays valid, and this run creates another one.
     key = keys.create(engine, DEMO_PROJECT, DEMO_PROJECT, "write", None, int(now.timestamp()))[1]
     engine.dispose()
     _show_export(settings, now)
     ERR.print(
         f"\nReadership listens at {described_url}, data in {settings.data}; API reference: {url}/docs\n"
+        f"Open the dashboard, within 30 minutes: {settings.base_url or url}/welcome/{token}\n"
         "Try in another terminal:\n",
         soft_wrap=True,
     )
@@ -157,6 +191,14 @@ def show_demo(settings: Settings, url: str, described_url: str) -> None:
         highlight=False,
         soft_wrap=True,
     )
+
+
+def _demo_user(engine: sa.Engine, now_s: int) -> User:
+    """Return the owner of the demo, who has no password and signs in by the link of each start."""
+    try:
+        return users.find_by_name(engine, DEMO_PROJECT)
+    except UserNotFound:
+        return users.create(engine, DEMO_PROJECT, "owner", None, now_s)
 
 
 def _fill(engine: sa.Engine, settings: Settings, now_s: int) -> None:

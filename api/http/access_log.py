@@ -1,6 +1,6 @@
 """The access log: one line per request, in the format of `api.logs`.
 
-A line has no query string and no body, and of the headers only the origin of a rejected beacon.
+A line has no query string, no body and no token of a link, and of the headers only the origin of a rejected beacon.
 """
 
 import logging
@@ -20,6 +20,8 @@ from api.logs import IS_TERMINAL
 DETAIL_CHARACTERS_MAX = 300
 FIELDS = metrics.FIELDS | {"dateFrom", "dateTo", "limit", "offset", "prompt"}
 """Names of fields and parameters that a line may contain. Other names are the client's own text: `other`."""
+SECRET_PATHS = ("/welcome/", "/shared/")
+"""Paths of pages whose next part is a secret: the token of a one-time link or a share link."""
 LOG = logging.getLogger("readership.access")
 _ENCODER = msgspec.json.Encoder()
 
@@ -52,7 +54,7 @@ def write(scope: Scope, status: int, seconds: float) -> None:
         "info",
         LOG.name,
         scope["method"],
-        scope["path"],
+        _shown(scope["path"]),
         status,
         round(seconds * 1000, 2),
         scope["state"]["request_id"],
@@ -60,6 +62,14 @@ def write(scope: Scope, status: int, seconds: float) -> None:
     )
     with suppress(OSError):  # on a full disk the line is lost, and the connection stays open
         os.write(sys.stderr.fileno(), _text(line) if IS_TERMINAL else _ENCODER.encode(line) + b"\n")
+
+
+def _shown(path: str) -> str:
+    """Return a path without the token of a link."""
+    if not path.startswith(SECRET_PATHS):
+        return path
+    parts = path.split("/")
+    return "/".join([*parts[:2], "***", *parts[3:]])
 
 
 def _problem_fields(problem: Problem) -> tuple[str, list[str] | None, str | None]:

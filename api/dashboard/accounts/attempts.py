@@ -10,8 +10,8 @@ A refused attempt is not counted, and is refused even with the right password. A
 password is checked, because attempts may run in parallel; a right password deletes the failures of its account and
 address.
 
-A row has keyed hashes of the account's name and of the address. The key is the secret of the running service: a restart
-begins anew, and several machines count separately.
+A row has keyed hashes of the account's name and of the address. The key is the secret of the running service: each
+start begins with new counts, and several machines count separately.
 """
 
 import hashlib

@@ -41,9 +41,9 @@ class OneTimeLink:
 
 def create_for_first_owner(engine: sa.Engine, now_s: int) -> str | None:
     """Create a link for the first owner and return its token, which is not stored; return None if a user exists."""
+    if users.count(engine):  # without the write lock of a transaction, which a full disk may refuse
+        return None
     with transaction(engine) as connection:
-        if connection.execute(sa.select(USERS.c.id).limit(1)).first() is not None:
-            return None
         return _insert(connection, "first_owner", None, None, now_s)
 
 

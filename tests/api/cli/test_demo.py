@@ -3,6 +3,7 @@
 import re
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import httpx
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from api import data_folder, keys, settings
 from api.cli.main import main
 from api.cli.serve import show_demo
+from api.dashboard.accounts import one_time_links
 from tests.api.cli.console import EXPECTED, KEY, in_background
 from tests.running import COMMAND
 from tests.waiting import until
@@ -32,6 +34,27 @@ def test_second_demo_on_a_folder_leaves_the_first_key_valid(tmp_path: Path, caps
     assert len(set(tokens)) == 2
     engine = database.connect(chosen.database_url)
     assert [keys.Keyring(engine).look_up(token).project for token in tokens] == ["demo", "demo"]
+    engine.dispose()
+
+
+def test_each_start_prints_a_new_link_that_signs_in_the_owner_of_the_demo(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = settings.read({}, tmp_path / "data")
+    data_folder.prepare(chosen)
+    links = []
+    for _ in range(2):
+        show_demo(chosen, "http://127.0.0.1:8001", "http://127.0.0.1:8001")
+        [link] = re.findall(r"http://127\.0\.0\.1:8001/welcome/(\S+)", capsys.readouterr().err)
+        links.append(link)
+    engine = database.connect(chosen.database_url)
+    now_s = int(time.time())
+    assert one_time_links.redeem(engine, links[0], now_s) is None
+    redeemed = one_time_links.redeem(engine, links[1], now_s)
+    assert redeemed is not None
+    assert redeemed.purpose == "sign_in"
+    assert redeemed.user is not None
+    assert (redeemed.user.name, redeemed.user.role, redeemed.user.has_password) == ("demo", "owner", False)
     engine.dispose()
 
 

@@ -40,6 +40,20 @@ def test_line_of_a_request_has_its_method_path_status_and_duration(capfd: pytest
     }
 
 
+@pytest.mark.parametrize(
+    ("path", "logged"),
+    [
+        ("/welcome/s3cret", "/welcome/***"),
+        ("/shared/s3cret", "/shared/***"),
+        ("/shared/s3cret/views.csv", "/shared/***/views.csv"),
+        ("/welcome", "/welcome"),
+        ("/projects/shared/keys", "/projects/shared/keys"),
+    ],
+)
+def test_token_of_a_link_is_not_logged(capfd: pytest.CaptureFixture[str], path: str, logged: str) -> None:
+    assert line_of(capfd, path=path)["path"] == logged
+
+
 def test_line_of_a_problem_names_known_fields_and_hides_others(capfd: pytest.CaptureFixture[str]) -> None:
     faults = [Fault("bad", parameter="limit"), Fault("bad", pointer="/3/path"), Fault("bad", parameter="secret")]
     line = line_of(capfd, Problem("invalid-parameter", "the query has secret=1", faults))

@@ -106,7 +106,7 @@ def test_first_start_that_fails_beside_a_started_process_is_retried(
     process, log = starting
     first = until(lambda: pids if len(pids := server_processes(process.pid)) == 2 else None)
     os.kill(first[1], signal.SIGSTOP)
-    (url,) = until(lambda: re.findall(r"http://[^,]+", log.read_text()))
+    url = until(lambda: re.findall(r"listens at (http://[^,]+)", log.read_text()))[0]
     assert httpx.get(f"{url}/healthz", timeout=60).status_code == 200, "the other process has started"
     hot_log = log.parent / "data" / "hot.sqlite"
     version = set_schema_version(hot_log, NEWER_VERSION)

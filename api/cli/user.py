@@ -1,0 +1,132 @@
+"""The command `user`: the users of the dashboard.
+
+A password is never an argument, because other users of the machine can see the arguments of a process.
+"""
+
+import sys
+import time
+from datetime import UTC, datetime
+
+import click
+import sqlalchemy as sa
+
+from api.cli.output import ERR, rows_format, show, show_rows, table
+from api.control_database import created, opened
+from api.dashboard.accounts import one_time_links, passwords, users
+from api.dashboard.accounts.users import ROLES, Role, User
+from api.server import service_url
+from api.settings import Settings
+
+from_standard_input = click.option(
+    "--password-stdin",
+    is_flag=True,
+    help="Read the password from standard input, one line, instead of printing a link.",
+)
+
+
+@click.group()
+def user() -> None:
+    """Add, list and remove the users of the dashboard."""
+
+
+@user.command("add")
+@click.argument("name")
+@click.option(
+    "--role", type=click.Choice(ROLES), default="viewer", show_default=True, help="owner: everything. viewer: reads."
+)
+@from_standard_input
+@click.pass_obj
+def add_user(settings: Settings, name: str, role: Role, password_stdin: bool) -> None:
+    """Add a user, and print a link with which the user sets a password.
+
+    The link works once, within 30 minutes. Standard output gets the link and nothing else. The first user must be an
+    owner.
+    """
+    engine = created(settings)
+    password = _standard_input() if password_stdin else None
+    if role != "owner" and users.count(engine) == 0:
+        raise click.UsageError("the first user must be an owner: add --role owner")
+    added = users.create(engine, name, role, password, int(time.time()))
+    if password is None:
+        _print_link(settings, engine, added, "added")
+    else:
+        show(added, f"user {added.name} added as {role}")
+
+
+@user.command("list")
+@rows_format
+@click.pass_obj
+def list_users(settings: Settings, form: str | None) -> None:
+    """List all users."""
+    listed = users.list_all(opened(settings))
+    rows = (
+        (each.name, each.role, _time(each.created_s), _time(each.last_seen_s), "yes" if each.has_password else "no")
+        for each in listed
+    )
+    show_rows(listed, table(("name", "role", "created", "last seen", "password"), rows), form)
+
+
+@user.command("reset")
+@click.argument("name")
+@from_standard_input
+@click.pass_obj
+def reset_user(settings: Settings, name: str, password_stdin: bool) -> None:
+    """Delete the password of a user, end the user's sessions, and print a link that sets a new password.
+
+    The link works once, within 30 minutes. Standard output gets the link and nothing else.
+    """
+    engine = opened(settings)
+    changed = users.find_by_name(engine, name)
+    password = _standard_input() if password_stdin else None
+    users.set_password(engine, changed.id, password)
+    if password is None:
+        _print_link(settings, engine, changed, "signed out everywhere")
+    else:
+        show(users.find_by_name(engine, name), f"user {changed.name} signed out everywhere, with the new password")
+
+
+@user.command("role")
+@click.argument("name")
+@click.argument("role", type=click.Choice(ROLES))
+@click.pass_obj
+def set_role(settings: Settings, name: str, role: Role) -> None:
+    """Change the role of a user. The last owner cannot become a viewer."""
+    engine = opened(settings)
+    users.set_role(engine, users.find_by_name(engine, name).id, role)
+    changed = users.find_by_name(engine, name)
+    show(changed, f"user {changed.name} is {'an owner' if role == 'owner' else 'a viewer'}")
+
+
+@user.command("remove")
+@click.argument("name")
+@click.pass_obj
+def remove_user(settings: Settings, name: str) -> None:
+    """Remove a user, and end the user's sessions. The last owner cannot be removed."""
+    engine = opened(settings)
+    removed = users.find_by_name(engine, name)
+    users.remove(engine, removed.id)
+    show({"id": removed.id, "removed": True}, f"user {removed.name} removed")
+
+
+def _standard_input() -> str:
+    """Return the password on the first line of standard input.
+
+    Raises:
+        InvalidPassword
+    """
+    password = sys.stdin.readline().rstrip("\r\n")
+    passwords.check(password)
+    return password
+
+
+def _print_link(settings: Settings, engine: sa.Engine, user: User, change: str) -> None:
+    """Create a link with which the user sets a password, and print it."""
+    path = f"/welcome/{one_time_links.create(engine, 'password', user.id, int(time.time()))}"
+    base_url = settings.base_url or service_url.read(settings.run)
+    where = "this link" if base_url else "this path, at the URL of the service,"
+    ERR.print(f"user {user.name} {change}; {where} sets the password, once, within 30 minutes:", markup=False)
+    click.echo(f"{base_url or ''}{path}")
+
+
+def _time(instant_s: int | None) -> str:
+    return datetime.fromtimestamp(instant_s, UTC).strftime("%Y-%m-%d %H:%M") if instant_s else ""
