@@ -1,0 +1,71 @@
+"""What a robots.txt text allows an AI agent, by RFC 9309: https://www.rfc-editor.org/rfc/rfc9309"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal
+
+from protego import Protego
+
+State = Literal["allowed", "partly", "disallowed"]
+"""Part of a site that an agent may read: every page, some pages, or no page."""
+EVERY_AGENT = "*"
+PROBES_MAX = 2_000
+"""Maximum number of different patterns of a text from which a state is computed."""
+_GROUP = re.compile(r"^[ \t]*user-?agent[ \t]*:[ \t]*([^#\r\n]+)", re.IGNORECASE | re.MULTILINE)
+_PATTERN = re.compile(r"^[ \t]*(?:dis)?allow[ \t]*:[ \t]*([^#\s]+)", re.IGNORECASE | re.MULTILINE)
+_AFTER_NAME = re.compile(r"[/\s]")
+
+
+class RobotsRules:
+    """The rules of a robots.txt text."""
+
+    def __init__(self, content: str) -> None:
+        self._parser = Protego.parse(content)
+        declared = [match.strip().lower() for match in _GROUP.findall(content)]
+        # A group may be for `GPTBot/1.0`, and an agent has a name of several words: both forms lead to the group.
+        self._groups = {_AFTER_NAME.split(name)[0]: name for name in declared} | {name: name for name in declared}
+        patterns = dict.fromkeys(_PATTERN.findall(content))
+        self._probes = ("/", "/-", *map(_example, list(patterns)[:PROBES_MAX]))
+
+    @property
+    def has_groups(self) -> bool:
+        """Return whether the text has a `User-agent` line, without which it has no rules."""
+        return bool(self._groups)
+
+    def group(self, names: Sequence[str]) -> str | None:
+        """Return the name of the group that is for the agent: its own one, `*`, or None without such a group.
+
+        An agent obeys its own group alone. Protego would also match a group `Claude` with ClaudeBot, which RFC 9309
+        does not: the parser is asked with the exact name of the group.
+        """
+        own = next((self._groups[name.lower()] for name in names if name.lower() in self._groups), None)
+        return own or (EVERY_AGENT if EVERY_AGENT in self._groups else None)
+
+    def allows(self, names: Sequence[str], path: str) -> bool:
+        """Return whether an agent with these names may read a path."""
+        group = self.group(names)
+        return group is None or self._parser.can_fetch(path, group)
+
+    def state(self, names: Sequence[str]) -> State:
+        """Return which part of the site an agent may read.
+
+        One example path of each pattern is enough: a rule decides about all paths that its pattern matches.
+        """
+        group = self.group(names)
+        if group is None:
+            return "allowed"
+        answers = {self._parser.can_fetch(path, group) for path in self._probes}
+        return "partly" if len(answers) == 2 else "allowed" if True in answers else "disallowed"
+
+
+@lru_cache(maxsize=32)
+def parse(content: str) -> RobotsRules:
+    """Return the rules of a text."""
+    return RobotsRules(content)
+
+
+def _example(pattern: str) -> str:
+    """Return a path that the pattern of a rule matches."""
+    text = pattern.removesuffix("$").replace("*", "-")
+    return text if text.startswith("/") else f"/{text}"

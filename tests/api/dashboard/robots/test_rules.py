@@ -1,0 +1,91 @@
+"""What robots.txt texts allow: the examples of RFC 9309, and what site owners write for AI agents."""
+
+import pytest
+
+from api.dashboard.robots.rules import parse
+
+RFC_5_1 = """\
+User-Agent: *
+Disallow: *.gif$
+Disallow: /example/
+Allow: /publications/
+
+User-Agent: foobot
+Disallow:/
+Allow:/example/page.html
+Allow:/example/allowed.gif
+
+User-Agent: barbot
+User-Agent: bazbot
+Disallow: /example/page.html
+
+User-Agent: quxbot
+"""
+"""https://www.rfc-editor.org/rfc/rfc9309#section-5.1"""
+RFC_5_2 = """\
+User-Agent: foobot
+Allow: /example/page/
+Disallow: /example/page/disallowed.gif
+"""
+
+
+@pytest.mark.parametrize(
+    ("agent", "path", "is_allowed"),
+    [
+        ("other", "/", True),
+        ("other", "/cat.gif", False),
+        ("other", "/example/a", False),
+        ("other", "/publications/a", True),
+        ("foobot", "/", False),
+        ("foobot", "/example/page.html", True),
+        ("barbot", "/example/page.html", False),
+        ("bazbot", "/example/page.html", False),
+        ("bazbot", "/cat.gif", True),
+        ("quxbot", "/example/page.html", True),
+    ],
+)
+def test_simple_example_of_the_rfc(agent: str, path: str, is_allowed: bool) -> None:
+    assert parse(RFC_5_1).allows([agent], path) is is_allowed
+
+
+def test_longest_rule_wins_as_in_the_example_of_the_rfc() -> None:
+    rules = parse(RFC_5_2)
+    assert rules.allows(["foobot"], "/example/page/a")
+    assert not rules.allows(["foobot"], "/example/page/disallowed.gif")
+
+
+@pytest.mark.parametrize(
+    ("content", "state"),
+    [
+        ("", "allowed"),
+        ("User-agent: *\nDisallow:", "allowed"),
+        ("User-agent: *\nDisallow: /", "disallowed"),
+        ("User-agent: *\nDisallow: /*", "disallowed"),
+        ("User-agent: gptbot\nDisallow: /", "disallowed"),
+        ("User-agent: GPTBot/1.2 # training\nDisallow: /", "disallowed"),
+        ("User-agent: CCBot\nUser-agent: GPTBot\nDisallow: /", "disallowed"),
+        ("User-agent: *\nDisallow: /\n\nUser-agent: GPTBot\nAllow: /", "allowed"),
+        ("User-agent: GPTBot\nDisallow: /private", "partly"),
+        ("User-agent: GPTBot\nDisallow: /\nAllow: /docs", "partly"),
+        ("User-agent: GPTBot\nDisallow: /docs\nAllow: /docs", "allowed"),
+        ("User-agent: GPTBot\nDisallow: /*.md$", "partly"),
+        ("User-agent: GPT\nDisallow: /", "allowed"),
+        ("User-agent: MyGPTBot\nDisallow: /", "allowed"),
+        ("User-agent: CCBot\nDisallow: /private", "allowed"),
+        ("<html><body>Not found</body></html>", "allowed"),
+    ],
+)
+def test_state_of_gptbot(content: str, state: str) -> None:
+    assert parse(content).state(["GPTBot"]) == state
+
+
+def test_agent_has_a_group_by_each_of_its_names() -> None:
+    rules = parse("User-agent: *\nDisallow: /a\n\nUser-agent: ChatGPT Agent\nDisallow: /b\n")
+    assert rules.group(["ChatGPT Agent", "ChatGPT-Operator"]) == "chatgpt agent"
+    assert rules.group(["CCBot"]) == "*"
+    assert parse("Sitemap: https://example.com/s.xml").group(["CCBot"]) is None
+
+
+@pytest.mark.parametrize(("content", "has_groups"), [("User-agent: *", True), ("<html>", False), ("", False)])
+def test_text_without_a_group_has_no_rules(content: str, has_groups: bool) -> None:
+    assert parse(content).has_groups is has_groups

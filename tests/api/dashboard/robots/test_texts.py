@@ -1,0 +1,47 @@
+"""Stored robots.txt texts, on SQLite and on PostgreSQL."""
+
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+
+from api.dashboard.robots import texts
+from api.dashboard.robots.texts import RobotsText
+from warehouse.control import database, projects
+from warehouse.errors import ProjectNotFound
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[sa.Engine]:
+    engine = database.connect(database_url)
+    for project in ("site", "other"):
+        projects.create(engine, project, (), 1)
+    yield engine
+    engine.dispose()
+
+
+def test_newer_text_of_a_project_replaces_the_older_one(engine: sa.Engine) -> None:
+    assert texts.find(engine, "site") is None
+    texts.save(engine, "site", "User-agent: *\nDisallow: /", 10)
+    texts.save(engine, "site", "User-agent: *\nAllow: /ü", 20)
+    assert texts.find(engine, "site") == RobotsText("User-agent: *\nAllow: /ü", 20)
+    assert texts.find(engine, "other") is None
+
+
+def test_removed_text_is_not_found_and_may_be_removed_again(engine: sa.Engine) -> None:
+    texts.save(engine, "site", "User-agent: *", 10)
+    texts.remove(engine, "site")
+    texts.remove(engine, "site")
+    assert texts.find(engine, "site") is None
+
+
+def test_text_is_deleted_with_its_project(engine: sa.Engine) -> None:
+    texts.save(engine, "site", "User-agent: *", 10)
+    projects.delete(engine, "site")
+    projects.create(engine, "site", (), 20)
+    assert texts.find(engine, "site") is None
+
+
+def test_unknown_project_has_no_text(engine: sa.Engine) -> None:
+    with pytest.raises(ProjectNotFound):
+        texts.save(engine, "nowhere", "User-agent: *", 10)
