@@ -8,7 +8,7 @@ from starlette.requests import Request
 from api.http.problems import Problem
 
 BODY_BYTES_MAX = 256 * 1024
-"""Maximum size of a posted form. The prompt of an agent job is its longest field."""
+"""Maximum size of a posted form, unless its page has another one. The prompt of an agent job is the longest field."""
 FIELDS_MAX = 50
 
 
@@ -40,7 +40,7 @@ class Form:
         self.faults.setdefault(name, message)
 
 
-async def read(request: Request) -> Form:
+async def read(request: Request, bytes_max: int = BODY_BYTES_MAX) -> Form:
     """Return the posted form. Of a repeated field the last value counts.
 
     Raises:
@@ -49,8 +49,8 @@ async def read(request: Request) -> Form:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > BODY_BYTES_MAX:
-            raise Problem("body-too-large", f"the form is larger than {BODY_BYTES_MAX // 1024} KiB")
+        if len(body) > bytes_max:
+            raise Problem("body-too-large", f"the form is larger than {bytes_max // 1024} KiB")
     try:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
     except ValueError:  # also UnicodeDecodeError

@@ -41,12 +41,16 @@ class Access(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page, or a form that a page posts, with the function that responds to it in a thread."""
+    """A page, or a form that a page posts, with the function that responds to it in a thread.
+
+    `body_bytes_max` is the maximum size of the form.
+    """
 
     method: Literal["GET", "POST"]
     path: str
     respond: Callable[[Visit], Response]
     access: Access
+    body_bytes_max: int = forms.BODY_BYTES_MAX
 
 
 class SignInRequired(Exception):
@@ -70,7 +74,7 @@ def _endpoint(pages: Mapping[str, Page]) -> Callable[[Request], object]:
         form = Form()
         if page.method == "POST":
             csrf.require_own_origin(request, state_of(request).settings.base_url)
-            form = await forms.read(request)
+            form = await forms.read(request, page.body_bytes_max)
         return await run_in_threadpool(_respond, request, page, form)
 
     return endpoint

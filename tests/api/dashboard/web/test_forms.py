@@ -10,7 +10,7 @@ from api.dashboard.web.forms import Form
 from api.http.problems import Problem
 
 
-def read(body: bytes) -> Form:
+def read(body: bytes, bytes_max: int = forms.BODY_BYTES_MAX) -> Form:
     """Return the form of a body that arrives in two parts."""
     parts = iter([(body[:7], True), (body[7:], False)])
 
@@ -18,7 +18,7 @@ def read(body: bytes) -> Form:
         part, more = next(parts)
         return {"type": "http.request", "body": part, "more_body": more}
 
-    return asyncio.run(forms.read(Request({"type": "http", "headers": []}, receive)))
+    return asyncio.run(forms.read(Request({"type": "http", "headers": []}, receive), bytes_max))
 
 
 def test_values_are_decoded_and_trimmed() -> None:
@@ -58,3 +58,10 @@ def test_unreadable_bodies_are_refused(body: bytes, kind: str) -> None:
     with pytest.raises(Problem) as caught:
         read(body)
     assert caught.value.kind == kind
+
+
+def test_page_can_accept_larger_forms() -> None:
+    body = b"name=" + b"a" * forms.BODY_BYTES_MAX
+    assert read(body, len(body)).values["name"] == "a" * forms.BODY_BYTES_MAX
+    with pytest.raises(Problem, match="the form is larger than 256 KiB"):
+        read(body, len(body) - 1)
