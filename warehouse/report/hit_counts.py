@@ -84,7 +84,7 @@ def count_files(
 
 def _hits_to_read(files: Sequence[File], coverage: Coverage, time_range: TimeRange) -> list[File]:
     """Return the uncovered files of the whole days in a range, and all files of its partial days."""
-    first, end = _whole_days(time_range)
+    first, end = whole_days(time_range)
     start_day, end_day = _day(time_range.start), _day(time_range.end)
     uncovered = [file for file in coverage.uncovered if first <= file.partition < end]
     within = (file for file in files if start_day <= file.partition <= end_day)
@@ -93,7 +93,7 @@ def _hits_to_read(files: Sequence[File], coverage: Coverage, time_range: TimeRan
 
 def valid_days(coverage: Coverage, time_range: TimeRange) -> tuple[RollupDays, ...]:
     """Return the valid days of rollups that are whole days in a range."""
-    first, end = _whole_days(time_range)
+    first, end = whole_days(time_range)
     days = ((part.rollup, tuple(sorted(day for day in part.days if first <= day < end))) for part in coverage.parts)
     return tuple(
         RollupDays(rollup.month, str(rollup.dimensions), each, len(each) == len(rollup.files))
@@ -149,7 +149,7 @@ def in_days(rollups: Sequence[RollupDays]) -> str:
     return " AND ".join(conditions) or "true"
 
 
-def _whole_days(time_range: TimeRange) -> tuple[str, str]:
+def whole_days(time_range: TimeRange) -> tuple[str, str]:
     """Return the first whole UTC day (YYYY-MM-DD) of a range, and the day after the last one; "" without any."""
     whole = split(time_range).whole_days
     return (_day(whole[0].start), _day(whole[0].end)) if whole else ("", "")

@@ -19,10 +19,12 @@ from warehouse.query.moment import Moment
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
 from warehouse.report import open_end
-from warehouse.report.audience import agents, user_agents
+from warehouse.report.audience import agent_pages, agents, user_agents
 from warehouse.report.audience.activity import Activity, Sparkline
+from warehouse.report.audience.agent_pages import AgentPages, By
 from warehouse.report.audience.agents import AGENT_DAYS
 from warehouse.report.audience.first_days import FirstDays
+from warehouse.report.audience.last_days import last_days
 from warehouse.report.audience.user_agents import USER_AGENTS
 from warehouse.report.filters import Counts, Page, Query
 from warehouse.report.grouped import GroupedReports
@@ -56,6 +58,7 @@ class Reports:
         self._grouped = GroupedReports(self._database, self._cached, self._coverage)
         self._by_path = PathReports(self._database, self._cached, self._coverage)
         self._first_days = FirstDays(self._database, self._cached, self._coverage, self._by_path.block)
+        self._agent_pages = AgentPages(self._database, self._cached, self._coverage, self._by_path.block)
         self._activity = Activity(self._database, self._cached, self._coverage)
         self._read_ahead = ReadAhead(self._database, self._cached, self._coverage, self._by_path)
         self._read_ahead_thread = ReadAheadThread(self.read_ahead)
@@ -129,10 +132,16 @@ class Reports:
 
         `traffic` is human, ai or bot, or None for any. A filter by agent returns the user agents of this agent.
         """
-        scope = self._scope(snapshot, query)
-        scope = replace(scope, time_range=user_agents.last_days(scope.time_range, query.now))
-        counts = self._grouped.counts(snapshot, scope, USER_AGENTS)
+        counts = self._grouped.counts(snapshot, self._last_days(snapshot, query, user_agents.DAYS), USER_AGENTS)
         return user_agents.rank(self._database, counts, traffic, limit)
+
+    def agent_pages(self, snapshot: HitsSnapshot, query: Query, by: By = "agent") -> dict[str, int]:
+        """Return the number of distinct paths that each AI agent read in the last 32 UTC days of the range.
+
+        A month of any time zone is within 32 UTC days. With another `by`, the paths of an operator or purpose are
+        counted, each once. Hits whose agent (operator, purpose) is unknown are left out.
+        """
+        return self._agent_pages.count(snapshot, self._last_days(snapshot, query, agent_pages.DAYS), by)
 
     def first_ai_days(self, snapshot: HitsSnapshot, query: Query, paths: Collection[str]) -> dict[str, date]:
         """Return the UTC day of the first view by AI of each of at most 100 paths, without those that have none.
@@ -199,6 +208,11 @@ class Reports:
     def _scope(self, snapshot: HitsSnapshot, query: Query) -> Scope:
         end = query.end or open_end.find(self._database, self._cached, snapshot, query.project, query.now)
         return Scope(query.project, TimeRange(query.start, end), query.filters)
+
+    def _last_days(self, snapshot: HitsSnapshot, query: Query, days: int) -> Scope:
+        """Return the scope of a query in the last UTC days of its range."""
+        scope = self._scope(snapshot, query)
+        return replace(scope, time_range=last_days(scope.time_range, query.now, days))
 
     def _coverage(self, snapshot: HitsSnapshot) -> Coverage:
         """Return the rollups that cover the files of a snapshot, from the cache if no rollup was written since."""

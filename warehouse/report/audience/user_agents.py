@@ -1,17 +1,13 @@
 """Most frequent user agents of people, AI agents or other bots, each with the rule that decided."""
 
-from datetime import UTC, datetime, time, timedelta
-
 import duckdb
 import pyarrow as pa
 
-from warehouse.query.time_range import FIRST, TimeRange
 from warehouse.report.grouping import Grouping
 
 DAYS = 7
 """Maximum number of UTC days that are read: `hits` is the only table with user agents."""
 USER_AGENTS = Grouping("{'user_agent': user_agent, 'rule': rule, 'agent': agent}")
-_DAY, _MICROSECOND = timedelta(days=1), timedelta(microseconds=1)
 _COLUMNS = {"human": "human", "ai": "ai", "bot": "bot", None: "human + ai + bot"}
 """Column of the counts by traffic."""
 _RANK = """
@@ -22,13 +18,6 @@ HAVING views > 0
 ORDER BY views DESC, user_agent, rule, agent NULLS LAST
 LIMIT $limit
 """
-
-
-def last_days(time_range: TimeRange, now: datetime) -> TimeRange:
-    """Return the part of a range in its last DAYS UTC days. The last one is the day of `now`, or an earlier one."""
-    last = min(max(time_range.end, FIRST + _DAY) - _MICROSECOND, now).date()
-    first = datetime.combine(last, time(tzinfo=UTC)) - min(DAYS - 1, (last - FIRST.date()).days) * _DAY
-    return TimeRange(max(time_range.start, first), time_range.end)
 
 
 def rank(database: duckdb.DuckDBPyConnection, counts: pa.Table, traffic: str | None, limit: int) -> pa.Table:

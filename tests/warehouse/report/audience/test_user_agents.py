@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from random import Random
 
 import pytest
@@ -12,8 +12,7 @@ from tests.warehouse.report import generated, model
 from tests.warehouse.report.audience.conftest import Lake
 from tests.warehouse.report.generated import NOW
 from tests.warehouse.site import DAY, NOON, Site, view
-from warehouse.query.time_range import FIRST, LAST, TimeRange
-from warehouse.report.audience import user_agents
+from warehouse.query.time_range import FIRST
 from warehouse.report.filters import Filters, Query
 
 GPT = {"traffic": "ai", "agent": "GPTBot", "rule": "ai:GPTBot"}
@@ -53,21 +52,6 @@ def test_most_frequent_user_agents_of_a_class_are_first(site: Site, is_loaded: b
     assert listed(replace(WITHOUT_FILTER, filters=Filters(agent="GPTBot")), "ai") == ai[:3]
     assert listed(replace(WITHOUT_FILTER, end=MIDNIGHT - 6 * DAY), "ai") == [("before", "ai:GPTBot", "GPTBot", 1)]
     reports.close()
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "first"),
-    [
-        (FIRST, NOON, MIDNIGHT - 6 * DAY),
-        (FIRST, MIDNIGHT, MIDNIGHT - 7 * DAY),  # the last instant is on the day before
-        (NOON - DAY, NOON, NOON - DAY),
-        (FIRST, LAST, MIDNIGHT - 6 * DAY),  # the days of `now`
-        (FIRST, FIRST, FIRST),
-        (FIRST, FIRST + 2 * DAY, FIRST),
-    ],
-)
-def test_last_days_end_with_the_range_or_now(start: datetime, end: datetime, first: datetime) -> None:
-    assert user_agents.last_days(TimeRange(start, end), NOON) == TimeRange(first, end)
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
