@@ -1,6 +1,8 @@
 """Classification of user agents: traffic, agent, operator, purpose, rule, browser, operating system and device.
 
 - `agents`: Table of the AI agents in `agents.toml`, and the search for an agent's token in a user agent.
+- `ai_referrers`: Table of the hosts of AI products in `ai_referrers.toml`: which operator sent a visit with such a
+  referrer.
 - `rules`: Tables of the rules: the rows of `rules.toml`, and the patterns of crawler-user-agents that are used.
 - `device`: Browser, operating system and device type of a user agent.
 - `ruleset`: Version of the rules: a hash of all data that decides a classification, and of nothing else.

@@ -1,0 +1,43 @@
+"""Table of the hosts of AI products in `ai_referrers.toml`: which operator sent a visit with such a referrer."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from datetime import date
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+
+
+class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Host of an AI product. `checked` is the day on which the row was compared with `source`."""
+
+    host: str
+    operator: str
+    source: str
+    checked: date
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    product: tuple[Product, ...]
+
+
+def read(toml: str) -> tuple[Product, ...]:
+    """Return the rows in their order.
+
+    Raises: msgspec.ValidationError for an unknown field, ValueError for a repeated host.
+    """
+    rows = msgspec.convert(tomllib.loads(toml), _Table).product
+    hosts = [row.host for row in rows]
+    if repeated := {host for host in hosts if hosts.count(host) > 1}:
+        raise ValueError(f"ai_referrers.toml has the host {min(repeated)!r} twice")
+    return rows
+
+
+def _by_host(rows: Iterable[Product]) -> Mapping[str, str]:
+    return MappingProxyType({host: row.operator for row in rows for host in (row.host, f"www.{row.host}")})
+
+
+PRODUCTS = read((Path(__file__).parent / "ai_referrers.toml").read_text(encoding="utf-8"))
+OPERATORS = _by_host(PRODUCTS)
+"""Operator of an AI product, by the host of a referrer, as `hits.referrer_host` has it."""

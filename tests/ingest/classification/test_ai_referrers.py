@@ -1,0 +1,52 @@
+"""Referrers of AI products are assigned to the operators that the table of agents names."""
+
+import msgspec
+import pytest
+
+from ingest.classification import ai_referrers
+from ingest.classification.agents import AGENTS
+from ingest.classification.ai_referrers import OPERATORS, PRODUCTS
+
+ROW = """
+[[product]]
+host = "ai.example"
+operator = "Example"
+source = "https://example.com/"
+checked = 2026-11-22
+"""
+
+
+@pytest.mark.parametrize(
+    ("host", "operator"),
+    [
+        ("chatgpt.com", "OpenAI"),
+        ("www.chatgpt.com", "OpenAI"),
+        ("www.perplexity.ai", "Perplexity"),
+        ("gemini.google.com", "Google"),
+        ("www.google.com", None),
+        ("evil-chatgpt.com", None),
+        ("chatgpt.com.example", None),
+    ],
+)
+def test_host_has_the_operator_of_its_product(host: str, operator: str | None) -> None:
+    assert OPERATORS.get(host) == operator
+
+
+def test_operators_have_the_names_of_the_table_of_agents() -> None:
+    assert {product.operator for product in PRODUCTS} <= {agent.operator for agent in AGENTS}
+
+
+def test_hosts_are_lower_case_without_www_and_have_a_source() -> None:
+    for product in PRODUCTS:
+        assert product.host == product.host.lower().removeprefix("www.")
+        assert product.source.startswith("https://")
+
+
+def test_repeated_host_is_refused() -> None:
+    with pytest.raises(ValueError, match="has the host 'ai.example' twice"):
+        ai_referrers.read(ROW + ROW)
+
+
+def test_unknown_field_is_refused() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        ai_referrers.read(ROW + 'note = "?"')
