@@ -6,7 +6,7 @@ counted from `hits`. Rollups have no dimension with paths: with a filter by path
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 import duckdb
@@ -30,6 +30,7 @@ WHERE project_id = $project AND {condition}
 GROUP BY 1
 """
 _IS_WITHIN = "ts >= $start AND ts < $end"
+_MICROSECOND = timedelta(microseconds=1)
 _ROLLUPS = """
 (SELECT *, (month || '-01')::DATE + (day::INTEGER - 1) AS date FROM {files} WHERE dimension = $dimension AND {days})
 """
@@ -85,10 +86,9 @@ def count_files(
 def _hits_to_read(files: Sequence[File], coverage: Coverage, time_range: TimeRange) -> list[File]:
     """Return the uncovered files of the whole days in a range, and all files of its partial days."""
     first, end = whole_days(time_range)
-    start_day, end_day = _day(time_range.start), _day(time_range.end)
     uncovered = [file for file in coverage.uncovered if first <= file.partition < end]
-    within = (file for file in files if start_day <= file.partition <= end_day)
-    return uncovered + [file for file in within if not first <= file.partition < end]
+    cut = cut_days(time_range)
+    return uncovered + [file for file in files if file.partition in cut]
 
 
 def valid_days(coverage: Coverage, time_range: TimeRange) -> tuple[RollupDays, ...]:
@@ -153,6 +153,12 @@ def whole_days(time_range: TimeRange) -> tuple[str, str]:
     """Return the first whole UTC day (YYYY-MM-DD) of a range, and the day after the last one; "" without any."""
     whole = split(time_range).whole_days
     return (_day(whole[0].start), _day(whole[0].end)) if whole else ("", "")
+
+
+def cut_days(time_range: TimeRange) -> frozenset[str]:
+    """Return the UTC days (YYYY-MM-DD) of which only a part is in a range."""
+    parts = split(time_range).partial_days
+    return frozenset(_day(instant) for part in parts for instant in (part.start, part.end - _MICROSECOND))
 
 
 def _day(instant: datetime) -> str:

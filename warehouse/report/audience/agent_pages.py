@@ -24,7 +24,7 @@ from warehouse.query import engine
 from warehouse.query.hits_snapshot import HitsSnapshot
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
-from warehouse.report.hit_counts import Scope, whole_days
+from warehouse.report.hit_counts import Scope, cut_days, whole_days
 from warehouse.rollups.coverage import Coverage
 
 DAYS = 32
@@ -96,13 +96,12 @@ _Group = tuple[tuple[File, ...], bool]
 def _groups(files: Sequence[File], time_range: TimeRange) -> tuple[_Group, ...]:
     """Return the files of the whole days before the newest day, of the newest day, and of partial days."""
     first, end = whole_days(time_range)
-    first_cut, last_cut = (instant.date().isoformat() for instant in (time_range.start, time_range.end))
     whole = [file for file in files if first <= file.partition < end]
     newest = max((file.partition for file in whole), default="")
     older = tuple(file for file in whole if file.partition < newest)
     of_newest = tuple(file for file in whole if file.partition == newest)
-    cut = tuple(file for file in files if file.partition in {first_cut, last_cut} and file not in whole)
-    return (older, True), (of_newest, True), (cut, False)
+    cut = cut_days(time_range)
+    return (older, True), (of_newest, True), (tuple(file for file in files if file.partition in cut), False)
 
 
 def _has_files(group: _Group) -> bool:
