@@ -1,7 +1,7 @@
 """Reports of one process. `api` calls only this module of the room."""
 
 import threading
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from warehouse.query.moment import Moment
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
 from warehouse.report import open_end
-from warehouse.report.audience import agent_pages, agents, user_agents
+from warehouse.report.audience import agent_pages, agents, user_agents, visits_sent
 from warehouse.report.audience.activity import Activity, Sparkline
 from warehouse.report.audience.agent_pages import AgentPages, By
 from warehouse.report.audience.agents import AGENT_DAYS
@@ -28,6 +28,7 @@ from warehouse.report.audience.last_days import last_days
 from warehouse.report.audience.user_agents import USER_AGENTS
 from warehouse.report.filters import Counts, Page, Query
 from warehouse.report.grouped import GroupedReports
+from warehouse.report.grouping import BREAKDOWNS
 from warehouse.report.hit_counts import Scope
 from warehouse.report.path_reports import PathReports
 from warehouse.report.read_ahead import ReadAhead, ReadAheadThread
@@ -142,6 +143,16 @@ class Reports:
         counted, each once. Hits whose agent (operator, purpose) is unknown are left out.
         """
         return self._agent_pages.count(snapshot, self._last_days(snapshot, query, agent_pages.DAYS), by)
+
+    def visits_sent(self, snapshot: HitsSnapshot, query: Query, operators: Mapping[str, str]) -> dict[str, int]:
+        """Return the views by people whose referrer is an AI product, by operator. An operator without one has 0.
+
+        `operators` has the operators by the hosts of their products. Filters by traffic, agent, operator, purpose and
+        verification do not apply to people and are ignored.
+        """
+        query = replace(query, filters=visits_sent.without_readers(query.filters))
+        counts = self._grouped.counts(snapshot, self._scope(snapshot, query), BREAKDOWNS["referrerHost"])
+        return visits_sent.by_operator(counts, operators)
 
     def first_ai_days(self, snapshot: HitsSnapshot, query: Query, paths: Collection[str]) -> dict[str, date]:
         """Return the UTC day of the first view by AI of each of at most 100 paths, without those that have none.

@@ -6,4 +6,5 @@
 - `user_agents`: Most frequent user agents of people, AI agents or other bots, each with the rule that decided.
 - `first_days`: First day on which AI read each of some paths.
 - `agent_pages`: Number of distinct paths that each AI agent, operator or purpose read in the last days of a range.
+- `visits_sent`: Views by people that AI products sent, by the operators of the products.
 """

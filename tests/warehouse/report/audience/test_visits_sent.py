@@ -1,0 +1,50 @@
+"""Visits that AI products sent are views by people with the product's host as their referrer."""
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+
+from tests.warehouse.report import generated, model
+from tests.warehouse.report.audience.conftest import Lake
+from tests.warehouse.site import DAY, NOON, Site, view
+from warehouse.query.time_range import FIRST
+from warehouse.report.filters import Filters, Query
+
+OPERATORS = {"chatgpt.com": "OpenAI", "www.chatgpt.com": "OpenAI", "claude.ai": "Anthropic", "x.example": "None"}
+WITHOUT_FILTER = Query("site", FIRST, None, Filters(), NOON)
+GENERATED = {"example.com": "A", "t.co": "A", "日本.example": "B", "none.example": "C"}
+
+
+@pytest.mark.parametrize("is_loaded", [False, True], ids=["hot", "loaded"])
+def test_visits_of_people_are_counted_for_the_operator_of_the_referrer(site: Site, is_loaded: bool) -> None:
+    site.post(
+        view("/a", NOON - DAY, referrer_host="chatgpt.com"),
+        view("/b", NOON - DAY, referrer_host="www.chatgpt.com"),
+        view("/a", NOON - 9 * DAY, referrer_host="claude.ai"),
+        view("/a", NOON - DAY, referrer_host="chatgpt.com", traffic="ai", operator="OpenAI"),
+        view("/a", NOON - DAY, referrer_host="not-chatgpt.com"),
+        view("/a", NOON - DAY, referrer_host="chatgpt.com", project_id="another"),
+        view("/a", NOON - DAY),
+    )
+    if is_loaded:
+        site.load()
+    reports = site.reports()
+    snapshot = reports.take()
+    assert reports.visits_sent(snapshot, WITHOUT_FILTER, OPERATORS) == {"OpenAI": 2, "Anthropic": 1, "None": 0}
+    of_ai = replace(WITHOUT_FILTER, start=NOON - 2 * DAY, filters=Filters(operator="OpenAI", traffic="ai", path="/a"))
+    assert reports.visits_sent(snapshot, of_ai, OPERATORS) == {"OpenAI": 1, "Anthropic": 0, "None": 0}
+    reports.close()
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(chance=generated.chances)
+def test_visits_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
+    query = generated.query(chance)
+    of_people = replace(query, filters=Filters(path=query.filters.path, source=query.filters.source))
+    rows = [row for row in model.matching(lake.rows, of_people) if row["traffic"] == "human"]
+    visits = Counter(GENERATED.get(row["referrer_host"]) for row in rows)
+    expected = {operator: visits[operator] for operator in ("A", "B", "C")}
+    assert lake.reports.visits_sent(lake.reports.take(), query, GENERATED) == expected

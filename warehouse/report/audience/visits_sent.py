@@ -1,0 +1,23 @@
+"""Views by people that AI products sent, by the operators of the products."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from warehouse.report.filters import Filters
+
+
+def without_readers(filters: Filters) -> Filters:
+    """Return the filters without those of readers: a person who follows a link of an AI product is no AI agent."""
+    return replace(filters, traffic=None, agent=None, operator=None, purpose=None, verification=None)
+
+
+def by_operator(counts: pa.Table, operators: Mapping[str, str]) -> dict[str, int]:
+    """Return the human views of each operator, 0 included. `counts` are counts by the host of the referrer."""
+    visits = dict.fromkeys(operators.values(), 0)
+    sent = counts.filter(pc.is_in(counts["value"], value_set=pa.array(operators, pa.string())))
+    for host, human in zip(sent["value"].to_pylist(), sent["human"].to_pylist(), strict=True):
+        visits[operators[host]] += human
+    return visits
