@@ -17,6 +17,10 @@ class KeyNotFound(Exception):
     """No valid key has this token, or not exactly one key has this id or name."""
 
 
+class KeyExists(Exception):
+    """A key has the id of a new key, because the request that created it was repeated."""
+
+
 class AccountError(Exception):
     """A user cannot be created, changed or found."""
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from api.cache import Cache
-from api.errors import KeyNotFound
+from api.errors import KeyExists, KeyNotFound
 from warehouse.control import projects
 from warehouse.control.database import METADATA
 from warehouse.database_errors import Cause, cause_of, reason_of
@@ -25,6 +25,7 @@ PREFIX = "rdr_admin_"
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 SECRET_CHARACTERS = 32
 CHECKSUM_CHARACTERS = 6
+ID_BYTES = 6
 START_CHARACTERS = len(PREFIX) + 4
 """Length of the start of a token that is stored and shown."""
 LAST_USE_EVERY_S = 60
@@ -86,17 +87,20 @@ class BearerKey(Key):
 
 
 def create(
-    engine: sa.Engine, project: str, name: str, scope: Scope, expires_s: int | None, now_s: int
+    engine: sa.Engine, project: str, name: str, scope: Scope, expires_s: int | None, now_s: int, id: str | None = None
 ) -> tuple[Key, str]:
     """Create a key and return it with its token, which is not stored.
 
+    `id` is that of `new_id`; a caller that may repeat the call chooses it, to create only one key.
+
     Raises:
         ProjectNotFound
+        KeyExists: a key has the id.
     """
     projects.find(engine, project)
     secret = "".join(secrets.choice(BASE62) for _ in range(SECRET_CHARACTERS))
     token = PREFIX + secret + _checksum(secret)
-    key = Key(secrets.token_hex(6), project, name, scope, now_s, expires_s, None, None, token[:START_CHARACTERS])
+    key = Key(id or new_id(), project, name, scope, now_s, expires_s, None, None, token[:START_CHARACTERS])
     values = {
         "id": key.id,
         "project_id": project,
@@ -107,9 +111,19 @@ def create(
         "expires_s": expires_s,
         "start": key.start,
     }
-    with engine.begin() as connection:
-        connection.execute(KEYS.insert().values(values))
+    try:
+        with engine.begin() as connection:
+            connection.execute(KEYS.insert().values(values))
+    except sa.exc.IntegrityError:
+        if id is None:
+            raise
+        raise KeyExists(id) from None
     return key, token
+
+
+def new_id() -> str:
+    """Return the id of a new key."""
+    return secrets.token_hex(ID_BYTES)
 
 
 def list_all(engine: sa.Engine, project: str | None = None) -> list[Key]:
