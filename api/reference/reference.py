@@ -15,7 +15,7 @@ ANCHOR = '"/docs#'
 """Beginning of a problem type; a base URL is inserted after the quote."""
 SNIPPET = '<script defer src=".../beacon.js"'
 """Beginning of the script tag in the description; the page shows the service's address in place of the dots."""
-_PLAIN_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]/_~-]+")
+PLAIN_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]/_~-]+")
 """An address that a shell command can contain without quotes."""
 
 
@@ -42,7 +42,7 @@ class Reference:
     def html(self, address: str) -> str:
         """Return the HTML page. Its samples use the base URL, or `address` if there is no base URL."""
         address = self._base_url or address
-        address = address if _PLAIN_ADDRESS.fullmatch(address) else ADDRESS
+        address = address if PLAIN_ADDRESS.fullmatch(address) else ADDRESS
         html = self._html.replace(ADDRESS, address).replace(escape(SNIPPET), escape(SNIPPET.replace("...", address)))
         return html.replace(escape(ANCHOR), escape(self._anchor))
 

@@ -57,15 +57,27 @@ async def pixel(request: Request) -> Response:
     request.state.headers = headers = cors.allowed(request, project)
     query = parameters.single(request, ("path", "url", "referrer", "eventId"))
     if request.method == "GET":
-        await _limit_rate(request, state)
         sent = BeaconHit(query.get("url"), query.get("path"), query.get("referrer"), query.get("eventId"))
         try:
-            view = hit.beacon_hit(sent, _user_agent(request), datetime.now(UTC))
+            await count(request, project, sent)
         except InvalidField as error:
             fault = Fault(error.reason, parameter=error.field)
             raise Problem("invalid-parameter", str(error), [fault]) from None
-        await _store(state, _beacon_post(project, view))
     return Response(PIXEL, media_type="image/gif", headers={"Cache-Control": "no-store", **headers})
+
+
+async def count(request: Request, project: Project, sent: BeaconHit) -> None:
+    """Store a page view of the browser that sends the request, and count it as a beacon of the client's address.
+
+    Raises:
+        InvalidField: a field of `sent` is invalid.
+        Problem: `rate-limited`, or `invalid-header` if the user agent is too long.
+        Overloaded: see `RateLimit.count` and `HotLog.post`.
+    """
+    state = state_of(request)
+    await _limit_rate(request, state)
+    view = hit.beacon_hit(sent, _user_agent(request), datetime.now(UTC))
+    await _store(state, _beacon_post(project, view))
 
 
 async def _require_unchanged(state: State, project: Project) -> None:

@@ -65,7 +65,8 @@ class HotLog:
         self._collected: list[Waiting] = []
         self._is_writing = False
         self._queue: queue.SimpleQueue[list[Waiting] | None] = queue.SimpleQueue()
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
+        """Event loop on which `post` is called."""
         self._thread = threading.Thread(target=self._write, name="hotlog")
         self._thread.start()
 
@@ -87,12 +88,12 @@ class HotLog:
             raise Overloaded("too many hits wait to be loaded into the lake", RETRY_AFTER_S)
         if self._waiting_rows > WAITING_ROWS_MAX:
             raise Overloaded("hits arrive faster than the disk takes them", RETRY_AFTER_S)
-        future: asyncio.Future[Receipt] = self._loop.create_future()
+        future: asyncio.Future[Receipt] = self.loop.create_future()
         self._waiting_rows += len(post.rows)
         self._collected.append((post, future))
         if not self._is_writing:
             self._is_writing = True
-            self._loop.call_soon(self._hand_over)
+            self.loop.call_soon(self._hand_over)
         return future
 
     def close(self) -> None:
@@ -118,7 +119,7 @@ class HotLog:
                 return
             if waiting:
                 answers = self._commit([post for post, _ in waiting])
-                self._loop.call_soon_threadsafe(self._answer, waiting, answers)
+                self.loop.call_soon_threadsafe(self._answer, waiting, answers)
             if (now_s := time.monotonic()) - looked_s >= LOOK_EVERY_S:
                 self._look()
                 looked_s = now_s
