@@ -1,1 +1,5 @@
-"""The pages, one module each."""
+"""The pages, one module each.
+
+- `settings`: pages that change a project.
+- `reading`: pages that show who reads.
+"""

@@ -1,0 +1,113 @@
+"""The page that explains why a user agent counts as a person, as AI or as another bot."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from starlette.responses import Response
+
+from api.dashboard.web import render
+from api.dashboard.web.routes import Access, Page
+from api.dashboard.web.view import PURPOSES, TRAFFIC
+from api.dashboard.web.visit import Visit
+from ingest.classification import agents
+from ingest.classification.agents import Agent
+from ingest.classification.classifier import Traffic, classify
+from ingest.classification.device import MATCHED_CHARACTERS_MAX, matched_text
+from ingest.classification.explain import NAMES, Step, explain
+from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX
+from warehouse.report.filters import Filters, Query
+
+USER_AGENTS_SHOWN = 10
+"""Number of user agents of each class."""
+AGENTS_SHOWN = 50
+DAYS = timedelta(days=7)
+"""Length of the time whose user agents are shown, which ends now."""
+QUERY_CHARACTERS_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The explanation of a user agent. `untried` are the names of the steps after the one that decided."""
+
+    user_agent: str
+    traffic: Traffic
+    steps: tuple[Step, ...]
+    untried: tuple[str, ...]
+    parts: tuple[str, str, str]
+    """The user agent before, in and after the text that matched."""
+    ignored: int
+    """Number of characters that no rule reads."""
+
+    @property
+    def decision(self) -> Step:
+        return self.steps[-1]
+
+
+def why(visit: Visit) -> Response:
+    """Show the form, the explanation of its user agent, and the most frequent user agents of each class."""
+    assert visit.project is not None
+    user_agent = visit.parameters.get("userAgent")
+    is_too_long = user_agent is not None and len(user_agent) > USER_AGENT_CHARACTERS_MAX
+    query = visit.parameters.get("agent", "").strip()[:QUERY_CHARACTERS_MAX]
+    return render.page(
+        visit,
+        "why.html",
+        title="Why",
+        status=400 if is_too_long else 200,
+        tab="Why",
+        user_agent=user_agent,
+        user_agent_max=USER_AGENT_CHARACTERS_MAX if is_too_long else None,
+        explanation=None if user_agent is None or is_too_long else _explained(user_agent),
+        query=query,
+        known=_known(query) if query else [],
+        known_count=len(agents.AGENTS),
+        frequent=_frequent(visit, visit.project.id),
+        traffic_names=TRAFFIC,
+        purposes=PURPOSES,
+    )
+
+
+def _explained(user_agent: str) -> Explanation:
+    steps = explain(user_agent)
+    return Explanation(
+        user_agent,
+        classify(user_agent).traffic,
+        steps,
+        tuple(NAMES.values())[len(steps) :],
+        _parts(matched_text(user_agent), steps[-1].text),
+        max(0, len(user_agent) - MATCHED_CHARACTERS_MAX),
+    )
+
+
+def _parts(user_agent: str, matched: str | None) -> tuple[str, str, str]:
+    """Return the user agent before, in and after the matched text, which may be in lower case."""
+    start = -1 if not matched else user_agent.find(matched)
+    if matched and start < 0:
+        start = user_agent.lower().find(matched)
+    if not matched or start < 0:
+        return user_agent, "", ""
+    end = start + len(matched)
+    return user_agent[:start], user_agent[start:end], user_agent[end:]
+
+
+def _known(query: str) -> list[Agent]:
+    """Return the AI agents whose name, operator or token contains the query."""
+    text = query.casefold()
+    return [
+        agent
+        for agent in agents.AGENTS
+        if any(text in each.casefold() for each in (agent.name, agent.operator, *agent.tokens))
+    ][:AGENTS_SHOWN]
+
+
+def _frequent(visit: Visit, project: str) -> dict[str, list[dict[str, object]]]:
+    """Return the user agents with most views in the last days, for each class."""
+    reports = visit.state.reports
+    snapshot = reports.take()
+    query = Query(project, visit.now - DAYS, None, Filters(), visit.now)
+    return {
+        traffic: reports.user_agents(snapshot, query, traffic, USER_AGENTS_SHOWN).to_pylist() for traffic in TRAFFIC
+    }
+
+
+PAGES = (Page("GET", "/projects/{project}/why", why, Access.PROJECT),)

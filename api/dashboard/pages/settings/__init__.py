@@ -1,0 +1,6 @@
+"""Pages that change a project.
+
+- `setup`: how to send views to a project, its origins, a test view, and what each source has sent.
+- `recipes`: the configurations and programs that `setup` shows, filled in for a project.
+- `keys`: the API keys of a project.
+"""

@@ -1,0 +1,125 @@
+"""The page of a project's API keys: created, listed and revoked."""
+
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from typing import get_args
+
+from starlette.responses import Response
+
+from api import keys
+from api.dashboard.web import render
+from api.dashboard.web.forms import Form
+from api.dashboard.web.routes import Access, Page
+from api.dashboard.web.visit import Visit
+from api.errors import KeyExists
+from api.http.problems import Problem
+from api.keys import Key, Scope
+
+SCOPES: dict[Scope, tuple[str, str]] = {
+    "read": ("Read", "Reads reports, classifications and agent jobs. For a program that shows or exports counts."),
+    "ingest": ("Send views", "Sends page views, and reads nothing. For a server, an edge network or a log shipper."),
+    "write": ("Everything", "Reads, sends, and starts agent jobs. For your own scripts."),
+}
+"""Name and use of each scope."""
+EXPIRIES = {"never": "Never", "30": "In 30 days", "90": "In 90 days", "365": "In a year", "date": "After a day"}
+DAYS = {"30": 30, "90": 90, "365": 365}
+"""Days until a key expires, by the values of the form that name a number of days."""
+NAME_CHARACTERS_MAX = 100
+YEARS_MAX = 100
+_ID = re.compile(r"[0-9a-f]{12}")
+
+
+def list_keys(visit: Visit) -> Response:
+    """Show the keys of the project."""
+    return _page(visit, Form())
+
+
+def create_key(visit: Visit) -> Response:
+    """Create a key and show its token, once. The same form posted again creates no second key."""
+    assert visit.project is not None
+    form = visit.form
+    name = form.text("name", NAME_CHARACTERS_MAX)
+    scope = form.choice("scope", get_args(Scope))
+    expires_s = _expires_s(visit, form)
+    id = form.values.get("id", "")
+    if _ID.fullmatch(id) is None:
+        form.fault("name", "The form is incomplete: open the page again.")
+    if not name.isprintable():
+        form.fault("name", "Use letters, digits, spaces and punctuation.")
+    if form.faults:
+        return _page(visit, form)
+    now_s = int(visit.now.timestamp())
+    try:
+        key, token = keys.create(visit.state.control, visit.project.id, name, _scope(scope), expires_s, now_s, id)
+    except KeyExists:
+        return _page(visit, Form(), repeated_id=id)
+    return _page(visit, Form(), created=key, token=token)
+
+
+def revoke_key(visit: Visit) -> Response:
+    """Revoke a key of the project for good."""
+    assert visit.project is not None
+    id = visit.path_parameter("key")
+    if id not in [key.id for key in keys.list_all(visit.state.control, visit.project.id)]:
+        raise Problem("not-found", f"the project {visit.project.id} has no key with the id {id[:40]}")
+    keys.revoke(visit.state.control, id, int(visit.now.timestamp()))
+    return render.redirect(visit, f"/projects/{visit.project.id}/keys", notice="revoked")
+
+
+def _scope(text: str) -> Scope:
+    return next(scope for scope in SCOPES if scope == text)
+
+
+def _expires_s(visit: Visit, form: Form) -> int | None:
+    """Return the end of the key's life in seconds since 1970; None for never. A key lives until the end of a day."""
+    choice = form.choice("expires", tuple(EXPIRIES))
+    if choice != "date":
+        return int((visit.now + timedelta(days=DAYS[choice])).timestamp()) if choice in DAYS else None
+    try:
+        last = date.fromisoformat(form.values.get("day", ""))
+    except ValueError:
+        form.fault("day", "Choose a day, such as 2027-03-31.")
+        return None
+    today = visit.now.astimezone(visit.zone).date()
+    if not today <= last < today.replace(year=today.year + YEARS_MAX, day=1):
+        form.fault("day", f"Choose a day from today on, within {YEARS_MAX} years.")
+        return None
+    return int(datetime.combine(last + timedelta(days=1), time.min, visit.zone).timestamp())
+
+
+def _page(
+    visit: Visit, form: Form, created: Key | None = None, token: str | None = None, repeated_id: str | None = None
+) -> Response:
+    assert visit.project is not None
+    listed = keys.list_all(visit.state.control, visit.project.id)
+    now_s = visit.now.timestamp()
+    return render.page(
+        visit,
+        "keys.html",
+        title="API keys",
+        status=422 if form.faults else 409 if repeated_id else 200,
+        tab="API keys",
+        form=form,
+        valid=[key for key in reversed(listed) if key.is_valid(now_s)],
+        ended=[key for key in reversed(listed) if not key.is_valid(now_s)],
+        scopes=SCOPES,
+        expiries=list(EXPIRIES.items()),
+        created=created,
+        token=token,
+        repeated=next((key for key in listed if key.id == repeated_id), None),
+        is_repeated=repeated_id is not None,
+        new_id=keys.new_id(),
+        is_revoked=visit.parameters.get(render.NOTICE) == "revoked" and created is None,
+        time_of=_time_of,
+    )
+
+
+def _time_of(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+PAGES = (
+    Page("GET", "/projects/{project}/keys", list_keys, Access.PROJECT),
+    Page("POST", "/projects/{project}/keys", create_key, Access.OWNER),
+    Page("POST", "/projects/{project}/keys/{key}/revoke", revoke_key, Access.OWNER),
+)

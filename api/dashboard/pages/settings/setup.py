@@ -1,0 +1,169 @@
+"""The page on which an owner sets up the sources of a project, and sees what each of them has sent."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from starlette.responses import Response
+
+from api.dashboard.pages.settings import recipes
+from api.dashboard.web import render
+from api.dashboard.web.forms import Form
+from api.dashboard.web.routes import Access, Page
+from api.dashboard.web.view import SOURCES
+from api.dashboard.web.visit import Visit
+from api.http.headers import header
+from api.routes import beacon
+from ingest.hits.hit import BeaconHit
+from warehouse.control import projects
+from warehouse.errors import InvalidProject
+from warehouse.report.filters import Filters, Query
+from warehouse.report.source_coverage import SILENT_DAYS, Source
+
+TEST_PATH = "/readership-test"
+"""Path of a test view."""
+TEST_SHOWN = timedelta(hours=1)
+"""Time for which the page shows whether a test view has arrived."""
+ORIGINS_MAX = 100
+ORIGIN_CHARACTERS_MAX = 300
+MISSING_DAYS_SHOWN = 60
+HOW: Mapping[str, str] = {"beacon": "script", "server": "server", "log": "logs"}
+"""Anchor of the part of the page that describes how to set up each source."""
+_SOURCE_NAME = re.compile(rf"\b({'|'.join(SOURCES)})\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A source as the page shows it; `coverage` is None if it never sent a view."""
+
+    name: str
+    how: str
+    coverage: Source | None
+    is_silent: bool
+
+    @property
+    def missing_days(self) -> tuple[date, ...]:
+        """Return the last days without a view, newest first."""
+        return () if self.coverage is None else self.coverage.missing_days[: -MISSING_DAYS_SHOWN - 1 : -1]
+
+
+@dataclass(frozen=True, slots=True)
+class TestView:
+    """A test view: when it was sent, and the rule of its user agent, which is None until it has arrived."""
+
+    sent: datetime
+    rule: str | None
+
+
+def setup(visit: Visit) -> Response:
+    """Show how to set up the sources."""
+    return _page(visit, Form())
+
+
+def arrivals(visit: Visit) -> Response:
+    """Show only what has arrived, for a page that waits."""
+    return render.fragment(visit, "setup_arrivals.html", **_arrivals(visit))
+
+
+def send_test_view(visit: Visit) -> Response:
+    """Store a view of the owner's own browser, as a beacon does, and show what has arrived."""
+    assert visit.project is not None
+    view = beacon.count(visit.request, visit.project, BeaconHit(path=TEST_PATH))
+    asyncio.run_coroutine_threadsafe(view, visit.state.hotlog.loop).result()
+    sent_ms = int(visit.now.timestamp() * 1_000)
+    response = render.redirect(visit, f"/projects/{visit.project.id}/setup", test=str(sent_ms))
+    response.headers["location"] += "#arrivals"
+    return response
+
+
+def set_origins(visit: Visit) -> Response:
+    """Replace the origins of the project."""
+    assert visit.project is not None
+    form = visit.form
+    origins = tuple(form.values.get("origins", "").split())
+    if len(origins) > ORIGINS_MAX:
+        form.fault("origins", f"Use at most {ORIGINS_MAX} origins, not {len(origins):,}.")
+    elif any(len(origin) > ORIGIN_CHARACTERS_MAX for origin in origins):
+        form.fault("origins", f"An origin has at most {ORIGIN_CHARACTERS_MAX} characters.")
+    else:
+        try:
+            projects.set_origins(visit.state.control, visit.project.id, origins)
+        except InvalidProject as error:
+            form.fault("origins", f"{str(error)[0].upper()}{str(error)[1:]}.")
+    if form.faults:
+        return _page(visit, form)
+    response = render.redirect(visit, f"/projects/{visit.project.id}/setup", notice="origins")
+    response.headers["location"] += "#origins"
+    return response
+
+
+def _page(visit: Visit, form: Form) -> Response:
+    return render.page(
+        visit,
+        "setup.html",
+        title="Set up",
+        status=422 if form.faults else 200,
+        tab="Set up",
+        form=form,
+        recipes=recipes.of(visit),
+        test_path=TEST_PATH,
+        is_changed=visit.parameters.get(render.NOTICE) == "origins" and not form.faults,
+        **_arrivals(visit),
+    )
+
+
+def _arrivals(visit: Visit) -> dict[str, Any]:
+    """Return the values of the part of the page that shows what has arrived."""
+    assert visit.project is not None
+    reports = visit.state.reports
+    snapshot = reports.take()
+    coverage = reports.source_coverage(snapshot, visit.project.id)
+    by_name = {source.source: source for source in coverage.sources}
+    connections = [_connection(name, by_name.get(name), visit.now) for name in SOURCES]
+    sent = _sent(visit)
+    return {
+        "connections": connections,
+        "warnings": [_in_words(warning) for warning in coverage.warnings],
+        "test": None if sent is None else TestView(sent, _arrived_rule(visit, sent)),
+        "user_agent": header(visit.request, b"user-agent") or "",
+        "waits": not coverage.sources or sent is not None,
+    }
+
+
+def _connection(name: str, coverage: Source | None, now: datetime) -> Connection:
+    is_silent = coverage is not None and (now - coverage.last_hit).days >= SILENT_DAYS
+    return Connection(SOURCES[name], HOW[name], coverage, is_silent)
+
+
+def _in_words(warning: str) -> str:
+    """Return a warning as a sentence, with the sources as the pages name them."""
+    return _SOURCE_NAME.sub(lambda match: f"“{SOURCES[match[0]]}”", warning, count=2) + "."
+
+
+def _sent(visit: Visit) -> datetime | None:
+    """Return when the test view was sent that the page waits for; None without one."""
+    text = visit.parameters.get("test", "")
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        return None
+    sent = datetime.fromtimestamp(int(text) / 1_000, UTC)
+    return sent if visit.now - TEST_SHOWN < sent <= visit.now + TEST_SHOWN else None
+
+
+def _arrived_rule(visit: Visit, sent: datetime) -> str | None:
+    """Return the rule of a view of TEST_PATH since the time; None if none has arrived."""
+    assert visit.project is not None
+    reports = visit.state.reports
+    query = Query(visit.project.id, sent - timedelta(milliseconds=1), None, Filters(path=TEST_PATH), visit.now)
+    rows = reports.breakdown(reports.take(), query, "rule", 0, 1).rows.to_pylist()
+    return str(rows[0]["value"]) if rows else None
+
+
+PAGES = (
+    Page("GET", "/projects/{project}/setup", setup, Access.PROJECT),
+    Page("GET", "/projects/{project}/setup/arrivals", arrivals, Access.PROJECT),
+    Page("POST", "/projects/{project}/setup/test", send_test_view, Access.OWNER),
+    Page("POST", "/projects/{project}/setup/origins", set_origins, Access.OWNER),
+)

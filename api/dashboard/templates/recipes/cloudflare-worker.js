@@ -1,0 +1,35 @@
+// readership.js: a Worker in front of the site. It sends each page view after the response; visitors do not wait.
+const HITS = "{{ address }}/v1/analytics/{{ project }}/hits";
+const NOT_PAGES = /\.({{ extensions }})$/i;
+
+export default {
+  async fetch(request, env, ctx) {
+    ctx.passThroughOnException();
+    const response = await fetch(request);
+    if (isPage(request, response)) ctx.waitUntil(send(request, response, env.READERSHIP_KEY));
+    return response;
+  },
+};
+
+function isPage(request, response) {
+  const isShown = response.ok || response.status === 304;
+  return request.method === "GET" && isShown && !NOT_PAGES.test(new URL(request.url).pathname);
+}
+
+async function send(request, response, key) {
+  const [type] = (response.headers.get("content-type") || "").split(";");
+  const view = {
+    url: request.url,
+    userAgent: request.headers.get("user-agent") || "",
+    referrer: request.headers.get("referer") || undefined,
+    status: response.status,
+    format: type.trim().toLowerCase() || undefined,
+    eventId: crypto.randomUUID(),
+  };
+  const answer = await fetch(HITS, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: JSON.stringify(view),
+  });
+  if (!answer.ok) console.log("Readership:", answer.status, await answer.text());
+}

@@ -1,0 +1,2 @@
+npx wrangler secret put READERSHIP_KEY
+npx wrangler deploy
