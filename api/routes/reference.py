@@ -1,10 +1,10 @@
-"""The reference over HTTP: the OpenAPI document, its HTML page, and the redirect of the root."""
+"""The reference over HTTP: the OpenAPI document and its HTML page."""
 
 import base64
 import hashlib
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
 
 from api.http.operation import ADDRESS, JSON, Content, Operation, Success
 from api.reference.page import TEMPLATE
@@ -21,11 +21,6 @@ _HEADERS = {
 }
 
 
-async def home(request: Request) -> Response:
-    """Respond to GET / with a redirect to the page. The Location is relative: a proxy may add a prefix to the path."""
-    return RedirectResponse("docs", headers={"Cache-Control": "no-cache"})
-
-
 async def openapi(request: Request) -> Response:
     """Respond to GET /openapi.json."""
     return Response(state_of(request).reference.json, media_type=JSON)
@@ -37,18 +32,6 @@ async def page(request: Request) -> Response:
 
 
 OPERATIONS = (
-    Operation(
-        id="home",
-        method="GET",
-        path="/",
-        handler=home,
-        tag="Service",
-        summary="Redirect to the reference",
-        description="For people.",
-        samples={"": f"curl -L {ADDRESS}/"},
-        responses=(Success(307, "The reference is at `/docs`.", headers=("Location", "Cache-Control")),),
-        key="none",
-    ),
     Operation(
         id="description",
         method="GET",

@@ -1,5 +1,6 @@
 """The pages, one module each.
 
+- `entry`: the ways in and out: sign-in, one-time links, the account.
 - `settings`: pages that change a project.
 - `reading`: pages that show who reads.
 """

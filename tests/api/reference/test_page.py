@@ -8,7 +8,6 @@ import re
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import urljoin
 
 import httpx
 import pytest
@@ -127,17 +126,3 @@ def test_samples_work_when_pasted(service: Running, tmp_path: Path, operation: s
     completed = subprocess.run(["sh", "-c", command], env=environ, cwd=tmp_path, capture_output=True, check=False)
     assert completed.returncode == 0, completed.stderr
     assert (b'"rejected":[]' in completed.stdout) is (operation == "sendHits")
-
-
-def test_root_redirects_to_the_reference(service: Running) -> None:
-    response = httpx.get(f"{service.url}/")
-    assert response.status_code == 307
-    followed = httpx.get(f"{service.url}/", follow_redirects=True)
-    assert (followed.status_code, str(followed.url)) == (200, f"{service.url}/docs")
-    assert followed.headers["content-type"].startswith("text/html")
-
-
-def test_root_redirects_to_the_reference_behind_a_proxy_with_a_prefix(service: Running) -> None:
-    """Resolve the Location as a browser does behind a proxy that removes `/stats/` from the path."""
-    location = httpx.get(f"{service.url}/").headers["location"]
-    assert urljoin("https://example.com/stats/", location) == "https://example.com/stats/docs"

@@ -1,0 +1,69 @@
+"""The signed-in user: the password, all sessions, and for owners the list of users."""
+
+from datetime import UTC, datetime
+
+from starlette.responses import Response
+
+from api.dashboard.accounts import sessions, users
+from api.dashboard.accounts.users import User
+from api.dashboard.pages.entry import browser_session
+from api.dashboard.pages.entry.authentication import TooManyAttempts, authenticate
+from api.dashboard.pages.entry.welcome import new_password
+from api.dashboard.web import render
+from api.dashboard.web.routes import SIGN_IN, Access, Page
+from api.dashboard.web.visit import Visit
+
+ACCOUNT = "/account"
+
+
+def show(visit: Visit) -> Response:
+    """Return the page of the user."""
+    return _page(visit)
+
+
+def change_password(visit: Visit) -> Response:
+    """Set a new password, and end all sessions but the one of this browser, which gets a new token."""
+    user, form = _user(visit), visit.form
+    password = new_password(form)
+    if form.faults:
+        return _page(visit, 422)
+    try:
+        is_right = not user.has_password or authenticate(visit, user.name, form.values.get("password", ""))
+    except TooManyAttempts as refused:
+        form.fault("password", refused.advice)
+        return _page(visit, 429, refused.headers)
+    if not is_right:
+        form.fault("password", "This is not your password.")
+        return _page(visit, 422)
+    users.set_password(visit.state.control, user.id, password)
+    return browser_session.start(visit, user.id, render.redirect(visit, ACCOUNT, notice="password"))
+
+
+def sign_out_everywhere(visit: Visit) -> Response:
+    """End all sessions of the user, also the one of this browser."""
+    sessions.end_all(visit.state.control, _user(visit).id)
+    return browser_session.end(visit, render.redirect(visit, SIGN_IN))
+
+
+def _page(visit: Visit, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    listed = users.list_all(visit.state.control) if visit.can_change else []
+    rows = [(each, _time(each.last_seen_s)) for each in listed]
+    is_changed = visit.parameters.get("notice") == "password"
+    values = {"rows": rows, "is_changed": is_changed}
+    return render.page(visit, "entry/account.html", title="Your account", status=status, headers=headers, **values)
+
+
+def _user(visit: Visit) -> User:
+    assert visit.user is not None
+    return visit.user
+
+
+def _time(instant_s: int | None) -> datetime | None:
+    return None if instant_s is None else datetime.fromtimestamp(instant_s, UTC)
+
+
+PAGES = (
+    Page("GET", ACCOUNT, show, Access.SIGNED_IN),
+    Page("POST", "/account/password", change_password, Access.SIGNED_IN),
+    Page("POST", "/account/sign-out-everywhere", sign_out_everywhere, Access.SIGNED_IN),
+)
