@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import forkserver
+from multiprocessing.synchronize import Semaphore
 from threading import Thread
 
 Attributes = tuple[str | None, ...]
@@ -30,30 +30,47 @@ def classify_many(user_agents: Sequence[str]) -> list[Attributes]:
 def classifier_processes() -> Iterator[Classifier]:
     """Yield a classifier that runs in PROCESSES child processes.
 
-    A fork server starts here, and forks the child processes when there is something to classify. The server has no
-    threads, and loads the parsers once, while the calling process loads its libraries. If a child process dies or
-    cannot start, the calling process classifies instead.
+    The child processes are forked here: call this function before the process has threads. One of them loads the
+    parsers while the calling process loads its libraries. The others take part once there is more than one batch, so
+    that an ordinary import loads the parsers once. If a child process dies or cannot start, the calling process
+    classifies instead.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["__main__", "ingest.classification.user_agent"])
-    forkserver.ensure_running()
-    with ProcessPoolExecutor(PROCESSES, context, _prepare) as pool:
+    context = multiprocessing.get_context("fork")  # a fork server's start takes 0.15 s of processor time more
+    started = context.Semaphore(1)
+    with ProcessPoolExecutor(PROCESSES, context, _prepare, (started,)) as pool:
 
         def classify(user_agents: Sequence[str]) -> list[Attributes]:
             starts = range(0, len(user_agents), BATCH_USER_AGENTS)
             batches = [user_agents[start : start + BATCH_USER_AGENTS] for start in starts]
+            if len(batches) > 1:
+                started.release()
             try:
                 return [each for batch in pool.map(classify_many, batches) for each in batch]
-            except (BrokenProcessPool, EOFError, OSError):  # as when the system has no memory for another process
+            except BrokenProcessPool:
                 return classify_many(user_agents)
 
-        yield classify
+        try:
+            yield classify if _is_started(pool) else classify_many
+        finally:
+            started.release()
 
 
-def _prepare() -> None:
-    """Leave Ctrl-C to the parent process, and end when the parent process does."""
+def _is_started(pool: ProcessPoolExecutor) -> bool:
+    """Fork the child processes, let one of them load the parsers, and return whether that is possible."""
+    try:
+        pool.submit(classify_many, [])
+    except OSError:  # the system has no memory for another process
+        for process in multiprocessing.active_children():
+            process.kill()
+        return False
+    return True
+
+
+def _prepare(started: Semaphore) -> None:
+    """Wait until the parent process needs this process. Leave Ctrl-C to the parent process, and end when it does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
+    started.acquire()
 
 
 def _end_with_parent() -> None:

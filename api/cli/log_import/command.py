@@ -64,7 +64,7 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
         if not is_followed:
             os.environ.setdefault("MIMALLOC_PURGE_DELAY", str(PURGE_DELAY_MS))
         gc.disable()  # modules contain no garbage: searching them takes a sixth of their import time
-        from api.cli.log_import import reading  # noqa: PLC0415  # Arrow loads while the fork server loads the parsers
+        from api.cli.log_import import reading  # noqa: PLC0415  # Arrow, which has threads, loads after the forks
         from ingest.imports.importer import Options  # noqa: PLC0415  # the same
 
         gc.freeze()

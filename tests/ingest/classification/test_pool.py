@@ -49,18 +49,30 @@ def test_this_process_classifies_once_a_child_process_was_killed(killed: list[in
     assert classifier_pids() == []
 
 
-def test_this_process_classifies_if_the_fork_server_is_killed() -> None:
+def test_this_process_classifies_if_the_child_processes_are_killed_while_they_start() -> None:
+    with classifier_processes() as classify:
+        for each in classifier_pids():
+            os.kill(each, signal.SIGKILL)
+        assert classify(MANY) == classify_many(MANY)
+    assert classifier_pids() == []
+
+
+def test_this_process_classifies_if_the_system_allows_no_more_processes() -> None:
     program = (
-        "import os, signal; from multiprocessing import forkserver\n"
-        "from tests.ingest.classification.test_pool import MANY, classify_many, classifier_processes\n"
-        "if __name__ == '__main__':\n"
-        "    with classifier_processes() as classify:\n"
-        "        os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)\n"
-        "        print(classify(MANY) == classify_many(MANY))\n"
+        "import os, resource\n"
+        "from tests.ingest.classification.test_pool import *\n"
+        "with classifier_processes() as classify:\n"
+        "    print(classify(FEW) == classify_many(FEW))\n"  # also loads modules, which the other user may not read
+        "if os.getuid() == 0:\n"
+        "    os.setuid(65_534)  # the limit does not apply to root\n"
+        "resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))\n"
+        "with classifier_processes() as classify:\n"
+        "    print(classifier_pids(), classify(MANY) == classify_many(MANY))\n"
     )
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout == "True\n"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout == "True\n[] True\n"
 
 
 def test_ctrl_c_does_not_end_the_child_processes() -> None:
