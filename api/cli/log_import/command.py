@@ -63,6 +63,7 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
     with nullcontext(classify_many) if is_followed else classifier_processes() as classifier:
         if not is_followed:
             os.environ.setdefault("MIMALLOC_PURGE_DELAY", str(PURGE_DELAY_MS))
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's idle thread takes 20 ms of processor time
         gc.disable()  # modules contain no garbage: searching them takes a sixth of their import time
         from api.cli.log_import import reading  # noqa: PLC0415  # Arrow, which has threads, loads after the forks
         from ingest.imports.importer import Options  # noqa: PLC0415  # the same
