@@ -70,6 +70,11 @@
     });
   }
 
+  // A menu closes with a click outside of it, and with Escape.
+  const closeMenus = except => document.querySelectorAll("details.menu[open]").forEach(menu => { if (menu !== except) menu.open = false; });
+  document.addEventListener("click", event => closeMenus(event.target.closest("details.menu")));
+  document.addEventListener("keydown", event => { if (event.key === "Escape") closeMenus(null); });
+
   const setUpAll = root => root.querySelectorAll(".chart").forEach(setUp);
   document.addEventListener("htmx:after:swap", () => setUpAll(document));
   setUpAll(document);

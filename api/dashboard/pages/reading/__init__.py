@@ -1,4 +1,10 @@
 """Pages that show who reads.
 
+- `projects`: the projects, each with its readers of the last 30 days.
+- `measured`: what a project measures: its sources, and from when on.
+- `timeline`: the chart of a page of counts.
+- `tables`: the tables of the overview.
+- `overview`: the overview of a project, which a share link shows, too.
+- `export`: the tables of the overview as CSV and Parquet.
 - `why`: why a user agent counts as a person, as AI or as another bot.
 """

@@ -3,4 +3,5 @@
 - `setup`: how to send views to a project, its origins, a test view, and what each source has sent.
 - `recipes`: the configurations and programs that `setup` shows, filled in for a project.
 - `keys`: the API keys of a project.
+- `share`: share links, which show the overview of a project without an account.
 """

@@ -1,0 +1,76 @@
+"""The tables of the overview as CSV and Parquet: all rows of what the page shows, with its period and filters."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import pyarrow as pa
+from starlette.responses import Response
+
+from api.dashboard.pages.reading import tables
+from api.dashboard.pages.reading.overview import SHARED_HEADERS
+from api.dashboard.web.routes import Access, Page
+from api.dashboard.web.view import View
+from api.dashboard.web.visit import Visit
+from api.http.problems import Problem
+from api.routes.reports import breakdown, responses, series, views
+from api.routes.reports.tables import CSV, PARQUET
+
+TIME, PAGES_REPORT = "time", "pages"
+REPORTS = (TIME, PAGES_REPORT, *tables.DIMENSIONS)
+"""Names of the reports in addresses."""
+
+
+class Report(NamedTuple):
+    """The columns of a report, and a function that returns its rows."""
+
+    schema: pa.Schema
+    batches: Callable[[], Iterable[pa.RecordBatch]]
+
+
+def export_csv(visit: Visit) -> Response:
+    """Respond to GET /projects/{project}/export.csv."""
+    return _respond(visit, CSV)
+
+
+def export_parquet(visit: Visit) -> Response:
+    """Respond to GET /projects/{project}/export.parquet."""
+    return _respond(visit, PARQUET)
+
+
+def _respond(visit: Visit, media_type: str) -> Response:
+    view = View(visit)
+    name = view.values.get("report", PAGES_REPORT)
+    if name not in REPORTS:
+        view.faults.append(f"There is no report “{name[:40]}”: it is one of {', '.join(REPORTS)}.")
+    report = _report(view, name)
+    if view.faults:
+        raise Problem("invalid-parameter", " ".join(view.faults).removesuffix("."))
+    file = f"{view.project.id}-{name}"
+    response = responses.table(visit.request, view.snapshot.moment, media_type, file, report.schema, report.batches)
+    response.headers["Vary"] = "Cookie"
+    if visit.is_shared:
+        response.headers.update(SHARED_HEADERS)
+    return response
+
+
+def _report(view: View, name: str) -> Report:
+    reports, snapshot, query = view.reports, view.snapshot, view.query()
+    if name == TIME:
+        return Report(
+            series.SCHEMA,
+            reports.series(snapshot, query, view.period.interval, view.zone)[1].to_batches,
+        )
+    if name == PAGES_REPORT or name not in tables.DIMENSIONS:
+        order = tables.SORTS[tables.order(view)]
+        return Report(views.SCHEMA, lambda: reports.all_views(snapshot, query, order)[1])
+    dimension = tables.DIMENSIONS[name]
+    query = tables.query(view, dimension)
+    return Report(breakdown.SCHEMA, lambda: reports.all_breakdown(snapshot, query, dimension.by)[1])
+
+
+PAGES = (
+    Page("GET", "/projects/{project}/export.csv", export_csv, Access.PROJECT),
+    Page("GET", "/projects/{project}/export.parquet", export_parquet, Access.PROJECT),
+    Page("GET", "/shared/{share}/export.csv", export_csv, Access.SHARED),
+    Page("GET", "/shared/{share}/export.parquet", export_parquet, Access.SHARED),
+)

@@ -1,0 +1,201 @@
+"""The overview of a project: who reads it, what, and from where.
+
+A share link shows the same page without the links to other pages.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from starlette.responses import RedirectResponse, Response
+
+from api.dashboard.pages.reading import measured, tables
+from api.dashboard.pages.reading.measured import Measured
+from api.dashboard.pages.reading.timeline import timeline
+from api.dashboard.web import locale, render
+from api.dashboard.web.period import PRESETS
+from api.dashboard.web.routes import Access, Page
+from api.dashboard.web.view import TRAFFIC, View
+from api.dashboard.web.visit import Visit
+from warehouse.errors import TooManyBuckets
+from warehouse.report.filters import Counts, Query
+
+LIVE_MINUTES = 30
+"""Length of the range of the live count, in minutes."""
+SHARED_HEADERS = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex, nofollow"}
+"""Headers of a shared page, whose address is a secret."""
+PREFIX = "prefix"
+"""Parameter of the search for pages, which becomes the filter `path`."""
+TABLES = ("operators", "referrers", "devices", "browsers")
+"""Tables of the page, which are keys of `tables.DIMENSIONS`."""
+
+
+DOWNLOADS = {"time": "Chart", "pages": "Pages"} | {name: each.title for name, each in tables.DIMENSIONS.items()}
+"""Titles of the reports that the page offers as files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A total of the period, and of the previous period; None where nothing was measured.
+
+    `link` is the address of the page with these readers as a filter, or without it.
+    """
+
+    name: str
+    css: str
+    now: int | None
+    before: int | None
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The share of AI in the views by people and AI; None without such views. `change` is in percentage points."""
+
+    now: float | None
+    before: float | None
+    change: str
+
+
+def overview(visit: Visit) -> Response:
+    """Respond to GET /projects/{project} and GET /shared/{share}."""
+    view = View(visit)
+    if PREFIX in view.values:
+        return _to_prefix(view)
+    found = measured.read(view)
+    numbers = _numbers(view, found) if found.sources else _live(view) | {"sees_ai": False}
+    return render.page(
+        visit,
+        "reading/overview.html",
+        title=view.project.id,
+        status=view.status,
+        headers=SHARED_HEADERS if visit.is_shared else None,
+        tab="Overview",
+        zone_name=view.zone.key,
+        view=view,
+        measured=found,
+        base=base(visit),
+        presets=PRESETS,
+        period_name=_period_name(view),
+        traffic_names=TRAFFIC,
+        downloads=DOWNLOADS,
+        **numbers,
+    )
+
+
+def live(visit: Visit) -> Response:
+    """Respond to GET /projects/{project}/live: the count of the last minutes, for htmx."""
+    view = View(visit)
+    headers = SHARED_HEADERS if visit.is_shared else None
+    values: dict[str, Any] = {"view": view, "base": base(visit), "sees_ai": measured.read(view).sees_ai}
+    return render.fragment(visit, "reading/live.html", headers=headers, **values, **_live(view))
+
+
+def base(visit: Visit) -> str:
+    """Return the path of the overview, below which its parts are."""
+    assert visit.project is not None
+    return f"/shared/{visit.path_parameter('share')}" if visit.is_shared else f"/projects/{visit.project.id}"
+
+
+def _numbers(view: View, found: Measured) -> dict[str, Any]:
+    """Return the values of the template that are counts. All of them are of one moment."""
+    try:
+        chart = timeline(view, found)
+    except TooManyBuckets:
+        view.faults.append(
+            "All time has too many intervals for a chart: choose a longer interval, or a shorter period."
+        )
+        chart = None
+    counts = chart.totals if chart else _totals(view, view.query())
+    # A script that runs in an AI agent's browser is rare, but its views are not hidden.
+    sees_ai = found.sees_ai or counts.ai + counts.bot > 0
+    totals = _all_totals(view, found, counts, sees_ai=sees_ai)
+    return {
+        "chart": chart,
+        "totals": totals,
+        "sees_ai": sees_ai,
+        "share": _share(view, totals),
+        "paths": tables.paths(view),
+        "tables": {name: tables.by_dimension(view, name) for name in TABLES},
+        "sources": tables.sources(view, found),
+        **_live(view),
+    }
+
+
+def _all_totals(view: View, found: Measured, now: Counts, *, sees_ai: bool) -> list[Total]:
+    before = _before(view, found)
+    is_measured = _is_measured(view, found)
+    return [
+        Total(
+            TRAFFIC[traffic],
+            css,
+            getattr(now, traffic) if is_measured and (sees_ai or traffic == "human") else None,
+            getattr(before, traffic) if before else None,
+            view.link(traffic=None if view.filters.traffic == traffic else traffic),
+        )
+        for traffic, css in (("human", "people"), ("ai", "ai"), ("bot", "bot"))
+    ]
+
+
+def _share(view: View, totals: Sequence[Total]) -> Share:
+    people, ai = totals[:2]
+    now, before = _ratio(ai.now, people.now), _ratio(ai.before, people.before)
+    points = 0 if now is None or before is None else round(100 * (now - before), 1)
+    sign = "+" if points > 0 else "\N{MINUS SIGN}" if points < 0 else ""
+    return Share(now, before, f"{sign}{locale.number(abs(points), view.visit.locale)} points")
+
+
+def _ratio(ai: int | None, people: int | None) -> float | None:
+    if ai is None or people is None or ai + people == 0:
+        return None
+    return ai / (ai + people)
+
+
+def _before(view: View, found: Measured) -> Counts | None:
+    """Return the totals of the previous period; None unless views were counted in all of it."""
+    previous = view.period.previous(view.visit.now)
+    if previous is None or found.since is None or found.since > previous.start:
+        return None
+    return _totals(view, view.query(previous))
+
+
+def _is_measured(view: View, found: Measured) -> bool:
+    """Return whether a source had begun before the end of the period."""
+    return found.since is not None and (view.period.end is None or found.since < view.period.end)
+
+
+def _totals(view: View, query: Query) -> Counts:
+    return view.reports.breakdown(view.snapshot, query, "source", 0, 1).totals
+
+
+def _live(view: View) -> dict[str, Any]:
+    """Return the counts of the last minutes."""
+    start = view.now - timedelta(minutes=LIVE_MINUTES)
+    query = Query(view.project.id, start, None, view.filters, view.now)
+    return {"live": _totals(view, query), "live_minutes": LIVE_MINUTES}
+
+
+def _period_name(view: View) -> str:
+    period, chosen = view.period, view.visit.locale
+    if period.name in PRESETS:
+        return PRESETS[period.name]
+    days = [locale.day(each, chosen) for each in (period.first, period.last) if each]
+    return days[0] if period.days == 1 else "\N{EN DASH}".join(days)
+
+
+def _to_prefix(view: View) -> Response:
+    """Redirect to the page with the filter of the pages that begin with the text of the search."""
+    text = view.values[PREFIX].strip()
+    path = None if not text else text if text.endswith("*") else f"{text}*"
+    if path and not path.startswith("/"):
+        path = f"/{path}"
+    return RedirectResponse(view.link(path=path), 303, {"Cache-Control": "no-store"})
+
+
+PAGES = (
+    Page("GET", "/projects/{project}", overview, Access.PROJECT),
+    Page("GET", "/projects/{project}/live", live, Access.PROJECT),
+    Page("GET", "/shared/{share}", overview, Access.SHARED),
+    Page("GET", "/shared/{share}/live", live, Access.SHARED),
+)

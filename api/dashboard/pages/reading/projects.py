@@ -1,0 +1,111 @@
+"""The projects, each with its readers of the last 30 days, its last view and its warnings, and how to create one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from api.dashboard.charts import sparkline
+from api.dashboard.pages.reading import measured
+from api.dashboard.web import locale, render
+from api.dashboard.web.routes import Access, Page
+from api.dashboard.web.visit import Visit
+from warehouse.control import projects
+from warehouse.control.projects import ANY_ORIGIN, Project
+from warehouse.errors import InvalidProject, ProjectExists
+from warehouse.report.audience.activity import Sparkline
+from warehouse.report.filters import Counts
+from warehouse.report.source_coverage import SourceCoverage
+
+PAGE_PROJECTS = 20
+"""Number of projects on a page."""
+ID_CHARACTERS_MAX, ORIGIN_CHARACTERS_MAX = 63, 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A project on the page. `last_view` is None before its first view, and `ai` if no source sees AI readers."""
+
+    project: Project
+    sparkline: Markup
+    people: int
+    ai: int | None
+    last_view: datetime | None
+    warnings: tuple[str, ...]
+
+
+def list_projects(visit: Visit) -> Response:
+    """Respond to GET /projects."""
+    return _page(visit)
+
+
+def create(visit: Visit) -> Response:
+    """Respond to POST /projects: create a project, and go on to its set-up."""
+    form = visit.form
+    id = form.text("id", ID_CHARACTERS_MAX)
+    origin = form.text("origin", ORIGIN_CHARACTERS_MAX, required=False)
+    if not form.faults:
+        try:
+            projects.create(visit.state.control, id, (origin or ANY_ORIGIN,), int(visit.now.timestamp()))
+        except ProjectExists as error:
+            form.fault("id", _sentence(error))
+        except InvalidProject as error:
+            form.fault("id" if projects.ID.fullmatch(id) is None else "origin", _sentence(error))
+    if form.faults:
+        return _page(visit, status=422)
+    return render.redirect(visit, f"/projects/{id}/setup")
+
+
+def _page(visit: Visit, status: int = 200) -> Response:
+    every = projects.list_all(visit.state.control)
+    pages = max(-(-len(every) // PAGE_PROJECTS), 1)
+    text = visit.parameters.get("page", "1")
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
+    fault = None if 1 <= number <= pages else f"There is no page “{text[:40]}”; this is the first one."
+    number = number if fault is None else 1
+    shown = every[(number - 1) * PAGE_PROJECTS : number * PAGE_PROJECTS]
+    return render.page(
+        visit,
+        "reading/projects.html",
+        title="Projects",
+        status=status if fault is None else 400,
+        fault=fault,
+        cards=_cards(visit, shown),
+        page_number=number,
+        pages=pages,
+        count=len(every),
+    )
+
+
+def _cards(visit: Visit, shown: Sequence[Project]) -> list[Card]:
+    reports = visit.state.reports
+    snapshot = reports.take()
+    ids = [project.id for project in shown]
+    lines, last_hits = reports.sparklines(snapshot, ids, visit.now), reports.last_hits(snapshot, ids)
+    return [
+        _card(visit, project, lines[project.id], last_hits[project.id], reports.source_coverage(snapshot, project.id))
+        for project in shown
+    ]
+
+
+def _card(visit: Visit, project: Project, line: Sparkline, last_hit: datetime | None, coverage: SourceCoverage) -> Card:
+    days = [Counts(human, ai) for human, ai in zip(line.human, line.ai, strict=True)]
+    people, ai = sum(line.human), sum(line.ai)
+    has_ai = ai > 0 or any(source.source in measured.SERVER_SOURCES for source in coverage.sources)
+    by_ai = f" and {locale.number(ai, visit.locale)} by AI" if has_ai else ""
+    title = f"Last 30 days of {project.id}: {locale.number(people, visit.locale)} views by people{by_ai}"
+    warnings = tuple(measured.readable(coverage.warnings))
+    return Card(project, sparkline.svg(days, title), people, ai if has_ai else None, last_hit, warnings)
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+PAGES = (
+    Page("GET", "/projects", list_projects, Access.SIGNED_IN),
+    Page("POST", "/projects", create, Access.OWNER),
+)

@@ -1,0 +1,181 @@
+"""The tables of the overview: the pages, and the views by a dimension. Their numbers are those of the API."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from markupsafe import Markup
+
+from api.dashboard.charts import bar
+from api.dashboard.pages.reading.measured import SERVER_SOURCES, Measured
+from api.dashboard.web.view import PURPOSES, SOURCES, View
+from warehouse.blocks.listing import Order
+from warehouse.report.filters import Counts, Page, Query
+
+PAGE_ROWS = 10
+"""Number of rows on a page of the table of pages."""
+ROWS = 8
+"""Number of rows of the other tables, which have no pages."""
+PAGES_MAX = 100_000
+SORTS: Mapping[str, Order] = {"views": "total", "people": "human", "ai": "ai", "path": "path"}
+"""Orders of the table of pages, by their name in addresses."""
+
+
+DEVICES = {"desktop": "Desktop", "mobile": "Phone", "tablet": "Tablet"}
+"""Names of devices as the pages show them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A table by a dimension of the API. `filter` is the filter that a click on a row adds; None without one.
+
+    `traffic` limits the table to one kind of readers. `names` are the names of values that have other names on pages.
+    """
+
+    title: str
+    column: str
+    by: str
+    filter: str | None = None
+    traffic: str | None = None
+    unknown: str = "Unknown"
+    names: Mapping[str, str] | None = None
+
+
+DIMENSIONS = {
+    "operators": Dimension("AI operators", "Operator", "operator", "operator", "ai"),
+    "agents": Dimension("AI agents", "Agent", "agent", "agent", "ai"),
+    "purposes": Dimension("What AI reads for", "Purpose", "purpose", "purpose", "ai", names=PURPOSES),
+    "referrers": Dimension("Referrers", "Referrer", "referrerHost", traffic="human", unknown="Direct or unknown"),
+    "devices": Dimension("Devices", "Device", "device", traffic="human", names=DEVICES),
+    "browsers": Dimension("Browsers", "Browser", "browser", traffic="human"),
+    "sources": Dimension("Sources", "Source", "source", "source", names=SOURCES),
+}
+"""The tables by their name in addresses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table. `link` is the address of the page with this row as a filter; None without such a filter."""
+
+    name: str
+    counts: Counts
+    bar: Markup
+    link: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of a table, and whether more follow. `name` is that of the export."""
+
+    name: str
+    dimension: Dimension
+    rows: list[Row]
+    has_more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """A source. `counts` and `last_view` are None for a source that is not set up."""
+
+    name: str
+    sees_ai: bool
+    counts: Counts | None
+    last_view: datetime | None
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
+class PathTable:
+    """A page of the table of pages. `sort` is a key of SORTS."""
+
+    rows: list[Row]
+    sort: str
+    number: int
+    has_more: bool
+
+    @property
+    def first(self) -> int:
+        """Return the rank of the first row."""
+        return (self.number - 1) * PAGE_ROWS + 1
+
+
+def paths(view: View) -> PathTable:
+    """Return the pages of a view by the parameters `sort` and `page`. An invalid one adds to the faults of the view."""
+    sort, number = order(view), _page_number(view)
+    page = view.reports.views(view.snapshot, view.query(), (number - 1) * PAGE_ROWS, PAGE_ROWS, SORTS[sort])
+    return PathTable(_rows(view, page, "path", None, None), sort, number, page.has_more)
+
+
+def order(view: View) -> str:
+    """Return the name of the order of the pages: a key of SORTS."""
+    sort = view.values.get("sort", "views")
+    if sort not in SORTS:
+        view.faults.append(f"The pages cannot be sorted by “{sort[:40]}”; they are sorted by views.")
+        return "views"
+    return sort
+
+
+def by_dimension(view: View, name: str) -> Table:
+    """Return a table of DIMENSIONS."""
+    dimension = DIMENSIONS[name]
+    page = view.reports.breakdown(view.snapshot, query(view, dimension), dimension.by, 0, ROWS)
+    return Table(name, dimension, _rows(view, page, "value", dimension.filter, dimension), page.has_more)
+
+
+def sources(view: View, found: Measured) -> list[SourceRow]:
+    """Return a row for each source that the filters of the view select, with None for one that is not set up."""
+    rows = view.reports.breakdown(view.snapshot, view.query(), "source", 0, len(SOURCES)).rows.to_pylist()
+    counts = {row["value"]: Counts(row["human"], row["ai"], row["bot"]) for row in rows}
+    last = {source.source: source.last_hit for source in found.sources}
+    return [
+        SourceRow(
+            SOURCES[name],
+            name in SERVER_SOURCES,
+            counts.get(name, Counts()) if name in last else None,
+            last.get(name),
+            view.link(source=name),
+        )
+        for name in found.selected
+    ]
+
+
+def query(view: View, dimension: Dimension) -> Query:
+    """Return the query of a dimension's table: that of the view, limited to the readers of the dimension.
+
+    A page that is filtered by other readers shows the table of these.
+    """
+    if dimension.traffic is None or view.filters.traffic is not None:
+        return view.query()
+    return view.query(traffic=dimension.traffic)
+
+
+def _rows(view: View, page: Page, column: str, filter: str | None, dimension: Dimension | None) -> list[Row]:
+    filter = "path" if dimension is None else filter
+    counts = [
+        (row[column], Counts(row["human"], row["ai"], row["bot"] if dimension else 0)) for row in page.rows.to_pylist()
+    ]
+    largest = max((each.human + each.ai + each.bot for _, each in counts), default=0)
+    return [
+        Row(
+            _name(value, dimension),
+            each,
+            bar.svg(each, largest),
+            None if value is None or filter is None else view.link(**{filter: value}),
+        )
+        for value, each in counts
+    ]
+
+
+def _name(value: str | None, dimension: Dimension | None) -> str:
+    if value is None:
+        return dimension.unknown if dimension else "Unknown"
+    return (dimension.names or {}).get(value, value) if dimension else value
+
+
+def _page_number(view: View) -> int:
+    text = view.values.get("page", "1")
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
+    if not 1 <= number <= PAGES_MAX:
+        view.faults.append(f"There is no page “{text[:40]}” of the table; this is the first one.")
+        return 1
+    return number

@@ -1,0 +1,79 @@
+"""Share links: read-only links to the overview of a project, for people without an account."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from starlette.responses import Response
+
+from api.dashboard.accounts import share_links
+from api.dashboard.accounts.share_links import ShareLink
+from api.dashboard.web import render
+from api.dashboard.web.routes import Access, Page
+from api.dashboard.web.visit import Visit
+from api.http.problems import Problem
+from warehouse.control.projects import Project
+
+NAME_CHARACTERS_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ListedLink:
+    """A share link that is not revoked."""
+
+    id: str
+    name: str
+    created: datetime
+
+
+def list_links(visit: Visit) -> Response:
+    """Respond to GET /projects/{project}/share."""
+    return _page(visit)
+
+
+def create(visit: Visit) -> Response:
+    """Respond to POST /projects/{project}/share: create a link, and show its address once."""
+    name = visit.form.text("name", NAME_CHARACTERS_MAX)
+    if visit.form.faults:
+        return _page(visit, status=422)
+    created = share_links.create(visit.state.control, _project(visit).id, name, int(visit.now.timestamp()))
+    visit.form.values.clear()
+    return _page(visit, created=created)
+
+
+def revoke(visit: Visit) -> Response:
+    """Respond to POST /projects/{project}/share/{link}/revoke."""
+    project, id = _project(visit).id, visit.path_parameter("link")
+    if id not in [link.id for link in share_links.list_all(visit.state.control, project)]:
+        raise Problem("not-found", f"the project {project!r} has no share link with this id")
+    share_links.revoke(visit.state.control, id, int(visit.now.timestamp()))
+    return render.redirect(visit, f"/projects/{project}/share")
+
+
+def _page(visit: Visit, status: int = 200, created: tuple[ShareLink, str] | None = None) -> Response:
+    links = share_links.list_all(visit.state.control, _project(visit).id)
+    return render.page(
+        visit,
+        "settings/share.html",
+        title=f"Share {_project(visit).id}",
+        status=status,
+        tab="Share",
+        links=[_shown(link) for link in reversed(links) if link.revoked_s is None],
+        created=created[0] if created else None,
+        address=f"{visit.public_url}/shared/{created[1]}" if created else None,
+    )
+
+
+def _shown(link: ShareLink) -> ListedLink:
+    return ListedLink(link.id, link.name, datetime.fromtimestamp(link.created_s, UTC))
+
+
+def _project(visit: Visit) -> Project:
+    assert visit.project is not None
+    return visit.project
+
+
+PAGES = (
+    Page("GET", "/projects/{project}/share", list_links, Access.PROJECT),
+    Page("POST", "/projects/{project}/share", create, Access.OWNER),
+    Page("POST", "/projects/{project}/share/{link}/revoke", revoke, Access.OWNER),
+)

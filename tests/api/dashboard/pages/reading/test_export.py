@@ -1,0 +1,105 @@
+"""Files of the overview's tables: the rows of the API's tables, for the period and filters of the page."""
+
+import io
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
+
+import pyarrow.parquet as pq
+import pytest
+from starlette.testclient import TestClient
+
+from tests.api.dashboard.site import Dashboard
+from tests.running import PROJECT, new_key
+
+TODAY = datetime.now(UTC).date()
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
+HITS = (
+    {"path": "/=1+1", "userAgent": FIREFOX, "referrer": "https://news.example/"},
+    {"path": "/b", "userAgent": FIREFOX},
+    {"path": "/b", "userAgent": "GPTBot/1.3"},
+    {"path": "/b", "userAgent": "Googlebot/2.1"},
+    {"path": "/c", "userAgent": "ClaudeBot/1.0"},
+)
+REPORTS = {
+    "pages": "views?",
+    "time": "series?interval=day",
+    "operators": "breakdown?by=operator&traffic=ai",
+    "agents": "breakdown?by=agent&traffic=ai",
+    "purposes": "breakdown?by=purpose&traffic=ai",
+    "referrers": "breakdown?by=referrerHost&traffic=human",
+    "devices": "breakdown?by=device&traffic=human",
+    "browsers": "breakdown?by=browser&traffic=human",
+    "sources": "breakdown?by=source",
+}
+"""Reports of the dashboard, and the report of the API with the same rows."""
+
+
+@pytest.fixture(scope="module")
+def viewer(dashboard: Dashboard) -> TestClient:
+    dashboard.post_hits(*HITS)
+    return dashboard.visitor("viewer")
+
+
+def exported(client: TestClient, suffix: str, **parameters: str) -> bytes:
+    response = client.get(f"/projects/{PROJECT}/export.{suffix}?{urlencode(parameters)}")
+    assert response.status_code == 200, response.text
+    content: bytes = response.content
+    return content
+
+
+@pytest.mark.parametrize(("report", "in_api"), REPORTS.items())
+def test_csv_is_that_of_the_api(dashboard: Dashboard, viewer: TestClient, report: str, in_api: str) -> None:
+    headers = {"Authorization": f"Bearer {dashboard.key}", "Accept": "text/csv"}
+    url = f"/v1/analytics/{PROJECT}/{in_api}&dateFrom={TODAY - timedelta(days=6)}"
+    expected = dashboard.client.get(url, headers=headers)
+    content = exported(viewer, "csv", report=report, period="7d")
+    assert content == expected.content
+    assert content.count(b"\r\n") >= 2
+
+
+def test_parquet_has_the_same_rows(dashboard: Dashboard, viewer: TestClient) -> None:
+    rows = pq.read_table(io.BytesIO(exported(viewer, "parquet", path="/b"))).to_pylist()
+    assert rows == [{"path": "/b", "human": 1, "ai": 1, "total": 2}]
+
+
+def test_pages_are_in_the_order_of_the_page(viewer: TestClient) -> None:
+    lines = exported(viewer, "csv", sort="path").decode().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["path", "/=1+1", "/b", "/c"]
+    lines = exported(viewer, "csv", sort="ai").decode().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["path", "/b", "/c", "/=1+1"]
+
+
+def test_text_that_a_spreadsheet_would_compute_gets_an_apostrophe(dashboard: Dashboard, viewer: TestClient) -> None:
+    hits = [{"path": "/", "userAgent": FIREFOX, "referrer": "https://-news.example/"}]
+    dashboard.post_hits(*hits, project="formula", key=new_key(dashboard.data, "formula"))
+    csv = viewer.get("/projects/formula/export.csv?report=referrers").text
+    assert "\r\n'-news.example,1" in csv
+
+
+def test_file_has_a_name_and_is_not_cached_for_others(viewer: TestClient) -> None:
+    response = viewer.get(f"/projects/{PROJECT}/export.csv?report=referrers")
+    assert response.headers["content-disposition"] == f'attachment; filename="{PROJECT}-referrers.csv"'
+    assert response.headers["vary"] == "Cookie"
+    assert "private" in response.headers["cache-control"]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"report": "user_agents"},
+        {"report": "<script>"},
+        {"period": "x"},
+        {"zone": "x"},
+        {"traffic": "x"},
+        {"sort": "x"},
+        {"from": "x"},
+        {"interval": "x"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_invalid_parameter_is_an_error_page(viewer: TestClient, suffix: str, parameters: dict[str, str]) -> None:
+    response = viewer.get(f"/projects/{PROJECT}/export.{suffix}?{urlencode(parameters)}")
+    assert response.status_code == 400
+    assert response.headers["content-type"].startswith("text/html")
+    assert "<script>" not in response.text

@@ -1,0 +1,376 @@
+"""The overview: its numbers are those of the API for the same query, and an unmeasured number is never 0."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from zoneinfo import ZoneInfo
+
+import pytest
+from starlette.testclient import TestClient
+
+from api.dashboard.accounts import share_links
+from tests.api.dashboard.html import Html
+from tests.api.dashboard.site import Dashboard, opened
+from tests.running import PROJECT, new_key
+
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
+IPHONE = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_7 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.4 "
+    "Mobile/15E148 Safari/604.1"
+)
+READERS = (FIREFOX, IPHONE, "GPTBot/1.3", "ClaudeBot/1.0", "PerplexityBot/1.0", "Googlebot/2.1")
+ATTACK = "<script>alert(1)</script>"
+NOW = datetime.now(UTC)
+TODAY = NOW.date()
+HITS = 180
+UNKNOWN, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
+
+
+def before(days: int) -> str:
+    """Return the day this number of days before today."""
+    return str(TODAY - timedelta(days))
+
+
+def hit(number: int) -> dict[str, Any]:
+    """Return one of HITS hits of the last 45 days, of which each has 4, also around midnight."""
+    day = (NOW - timedelta(days=number // 4)).replace(minute=number % 60, second=0, microsecond=0)
+    values = {
+        "path": f"/docs/{number % 7}" if number % 3 else f"/blog/{number % 5}",
+        "userAgent": READERS[(number * number + number // 5) % 6],
+        "timestamp": min(day.replace(hour=(0, 1, 12, 23)[number % 4]), NOW).isoformat(),
+        "referrer": f"https://site{number % 4}.example/" if number % 2 else "",
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+@pytest.fixture(scope="module")
+def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    with opened(tmp_path_factory.mktemp("overview") / "data") as opened_dashboard:
+        opened_dashboard.post_hits(*map(hit, range(HITS)))
+        yield opened_dashboard
+
+
+@pytest.fixture(scope="module")
+def viewer(dashboard: Dashboard) -> TestClient:
+    return dashboard.visitor("viewer")
+
+
+def page_of(client: TestClient, project: str = PROJECT, **parameters: str) -> Html:
+    """Return the overview. A parameter `from` is written `from_`."""
+    query = urlencode({name.removesuffix("_"): value for name, value in parameters.items()})
+    response = client.get(f"/projects/{project}?{query}")
+    assert response.status_code == 200, response.text
+    return Html(response.text)
+
+
+def numbers(cells: list[str]) -> list[int]:
+    return [int(cell.replace(",", "")) for cell in cells]
+
+
+def totals(page: Html) -> dict[str, str]:
+    """Return the totals of a page by their names."""
+    text = page.text
+    names = rf"(People|AI|Other bots|Share of AI) ([\d,.]+%?|{UNKNOWN}|Not set up)"
+    return dict(re.findall(names, text.partition("Browsers CSV")[2].partition("Top pages")[0]))
+
+
+QUERIES: list[tuple[dict[str, str], dict[str, str]]] = [
+    ({}, {"first": before(29)}),
+    ({"period": "7d"}, {"first": before(6)}),
+    ({"period": "today"}, {"first": before(0), "interval": "hour"}),
+    ({"period": "yesterday"}, {"first": before(1), "last": before(1), "interval": "hour"}),
+    ({"period": "90d", "traffic": "ai"}, {"first": before(89), "traffic": "ai"}),
+    ({"interval": "week"}, {"first": before(29), "interval": "week"}),
+    ({"path": "/docs*"}, {"first": before(29), "path": "/docs*"}),
+    ({"operator": "OpenAI"}, {"first": before(29), "operator": "OpenAI"}),
+    ({"source": "server"}, {"first": before(29), "source": "server"}),
+    (
+        {"from": before(20), "to": before(11), "zone": "Asia/Kolkata"},
+        {"first": before(20), "last": before(11), "zone": "Asia/Kolkata"},
+    ),
+    (
+        {"from": before(20), "to": before(19), "zone": "America/New_York"},
+        {"first": before(20), "last": before(19), "zone": "America/New_York", "interval": "hour"},
+    ),
+]
+"""Parameters of the page, and the days, filters and interval that they mean."""
+
+
+def midnight(day: str, zone: str, days: int = 0) -> str:
+    at = datetime.combine(date.fromisoformat(day) + timedelta(days), datetime.min.time(), ZoneInfo(zone))
+    return quote(at.isoformat())
+
+
+@pytest.mark.parametrize(("parameters", "expected"), QUERIES, ids=str)
+def test_numbers_are_those_of_the_api(
+    dashboard: Dashboard, viewer: TestClient, parameters: dict[str, str], expected: dict[str, str]
+) -> None:
+    zone = expected.get("zone", "UTC")
+    query = f"dateFrom={midnight(expected['first'], zone)}"
+    if "last" in expected:
+        query += f"&dateTo={midnight(expected['last'], zone, days=1)}"
+    filters = {name: expected[name] for name in ("traffic", "path", "operator", "source") if name in expected}
+    query += "".join(f"&{name}={quote(value)}" for name, value in filters.items())
+    series = dashboard.get_report(f"series?{query}&interval={expected.get('interval', 'day')}&timezone={zone}")
+    views = dashboard.get_report(f"views?{query}&limit=10")
+    by_ai = "" if "traffic" in filters else "&traffic=ai"
+    operators = dashboard.get_report(f"breakdown?{query}{by_ai}&by=operator&limit=8")
+
+    page = page_of(viewer, **parameters)
+
+    measured = [row[1:4] for row in page.rows("Numbers of this chart") if row[1] != UNKNOWN]
+    in_api = [[each["human"], each["ai"], each["bot"]] for each in series["series"]]
+    assert list(map(numbers, measured)) == in_api[len(in_api) - len(measured) :]
+    assert not any(sum(each) for each in in_api[: len(in_api) - len(measured)])
+    found = totals(page)
+    assert [found["People"], found["AI"], found["Other bots"]] == [
+        str(series["totals"][name]) for name in ("human", "ai", "bot")
+    ]
+    assert [(row[0], *numbers(row[1:])) for row in page.rows("Top pages")] == [
+        (each["path"], each["human"], each["ai"], each["total"]) for each in views["views"]
+    ]
+    assert [(row[0], *numbers(row[1:])) for row in page.rows("AI operators")] == [
+        (each["value"], each["ai"]) for each in operators["rows"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("by", "heading", "unknown"),
+    [("referrerHost", "Referrers", "Direct or unknown"), ("browser", "Browsers", "Unknown")],
+)
+def test_tables_of_people_are_those_of_the_api(
+    dashboard: Dashboard, viewer: TestClient, by: str, heading: str, unknown: str
+) -> None:
+    rows = dashboard.get_report(f"breakdown?dateFrom={before(29)}&traffic=human&limit=8&by={by}")["rows"]
+    assert len(rows) >= 2
+    assert [(row[0], *numbers(row[1:])) for row in page_of(viewer).rows(heading)] == [
+        (each["value"] or unknown, each["human"]) for each in rows
+    ]
+
+
+def test_change_is_that_of_the_previous_period(dashboard: Dashboard, viewer: TestClient) -> None:
+    earlier, later = (
+        dashboard.get_report(f"series?dateFrom={before(first)}&dateTo={before(first - 10)}")["totals"]["human"]
+        for first in (20, 10)
+    )
+    page = page_of(viewer, from_=before(10), to=before(1))
+    sign = "+" if later > earlier else MINUS if later < earlier else ""
+    assert f"People {later} {sign}{abs(later - earlier) / earlier:.0%}" in page.text
+
+
+def test_previous_period_that_was_not_counted_in_full_has_no_change(viewer: TestClient) -> None:
+    assert "compared with" not in page_of(viewer).text
+    assert "compared with" in page_of(viewer, period="7d").text
+
+
+def test_comparison_adds_the_totals_of_the_previous_period(dashboard: Dashboard, viewer: TestClient) -> None:
+    series = dashboard.get_report(f"series?dateFrom={before(20)}&dateTo={before(10)}")["series"]
+    page = page_of(viewer, from_=before(10), to=before(1), compare="previous")
+    assert numbers([row[4] for row in page.rows("Numbers of this chart")]) == [each["total"] for each in series]
+
+
+@pytest.mark.parametrize(("sort", "key"), [("people", "human"), ("ai", "ai"), ("views", "total")])
+def test_pages_are_sorted_and_paged(dashboard: Dashboard, viewer: TestClient, sort: str, key: str) -> None:
+    views = dashboard.get_report(f"views?dateFrom={before(29)}")["views"]
+    expected = [each["path"] for each in sorted(views, key=lambda each: (-each[key], each["path"]))]
+    assert len(expected) == 12
+    for number, ranks in (("1", slice(0, 10)), ("2", slice(10, 12))):
+        page = page_of(viewer, sort=sort, page=number)
+        assert [row[0] for row in page.rows("Top pages")] == expected[ranks]
+    assert "There are no more pages" in page_of(viewer, page="3").text
+
+
+def test_search_filters_by_prefix_with_the_other_filters(viewer: TestClient) -> None:
+    response = viewer.get(f"/projects/{PROJECT}?prefix=blog&traffic=ai&page=7")
+    assert response.status_code == 303
+    assert parse_qs(urlsplit(response.headers["location"]).query) == {"path": ["/blog*"], "traffic": ["ai"]}
+    cleared = viewer.get(f"/projects/{PROJECT}?prefix=&path=/blog*")
+    assert cleared.headers["location"] == f"/projects/{PROJECT}"
+
+
+def test_filters_are_chips_that_remove_them(viewer: TestClient) -> None:
+    page = page_of(viewer, operator="OpenAI", source="server", period="7d")
+    chips = [attributes for tag, attributes in page.tags if tag == "a" and attributes.get("class") == "chip"]
+    assert [chip["aria-label"] for chip in chips] == [
+        "Remove the filter Operator: OpenAI",
+        "Remove the filter Source: Your server",
+    ]
+    assert parse_qs(urlsplit(chips[0]["href"] or "").query) == {"source": ["server"], "period": ["7d"]}
+
+
+def test_live_count_has_the_hits_of_the_last_minutes(dashboard: Dashboard, viewer: TestClient) -> None:
+    key = new_key(dashboard.data, "live")
+    old = (datetime.now(UTC) - timedelta(minutes=31)).isoformat()
+    dashboard.post_hits(
+        {"path": "/a", "userAgent": FIREFOX},
+        {"path": "/a", "userAgent": "GPTBot/1.3"},
+        {"path": "/b", "userAgent": "GPTBot/1.3"},
+        {"path": "/a", "userAgent": FIREFOX, "timestamp": old},
+        project="live",
+        key=key,
+    )
+    assert Html(viewer.get("/projects/live/live").text).text == "Last 30 minutes: 1 by people, 2 by AI"
+    assert Html(viewer.get("/projects/live/live?path=/b").text).text == "Last 30 minutes: 0 by people, 1 by AI"
+    assert "Last 30 minutes: 1 by people, 2 by AI" in page_of(viewer, "live").text
+
+
+def test_source_that_is_not_set_up_is_never_zero(viewer: TestClient) -> None:
+    sources = {row[0]: row[1:] for row in page_of(viewer).rows("Sources")}
+    assert sources["Website script"] == sources["Access logs"] == ["Not set upSet up"]
+    assert int(sources["Your server"][0]) > 0
+    page = page_of(viewer, source="beacon")
+    assert "Website script: not set up" in page.text
+    assert totals(page) == {}
+
+
+def test_project_without_a_view_leads_to_its_set_up(dashboard: Dashboard, viewer: TestClient) -> None:
+    new_key(dashboard.data, "empty")
+    page = page_of(viewer, "empty")
+    assert "No page views yet" in page.text
+    assert "/projects/empty/setup" in page.links()
+    assert not re.search(r"\b0\b", page.text)
+
+
+def test_ai_is_unknown_if_only_the_website_script_counts(dashboard: Dashboard, viewer: TestClient) -> None:
+    new_key(dashboard.data, "script")
+    body, headers = {"url": "https://script.example/a"}, {"Origin": "https://script.example", "User-Agent": FIREFOX}
+    assert dashboard.client.post("/v1/analytics/script/hits", json=body, headers=headers).status_code == 202
+
+    page = page_of(viewer, "script")
+
+    assert totals(page) == {"People": "1", "AI": "Not set up", "Other bots": "Not set up", "Share of AI": UNKNOWN}
+    assert page.rows("Top pages") == [["/a", "1", UNKNOWN, "1"]]
+    assert page.rows("Sources")[0][:3] == ["Website script", "1", UNKNOWN]
+    assert page.rows("Numbers of this chart")[-1][1:] == ["1", UNKNOWN, UNKNOWN]
+    assert page.rows("Numbers of this chart")[0][1:] == [UNKNOWN, UNKNOWN, UNKNOWN]
+    assert "Website script began on" in page.text
+    assert Html(viewer.get("/projects/script/live").text).text == "Last 30 minutes: 1 by people"
+
+
+def test_period_before_the_first_view_is_unknown(viewer: TestClient) -> None:
+    page = page_of(viewer, from_="2020-01-01", to="2020-01-31")
+    assert set(totals(page).values()) == {UNKNOWN}
+    assert "counting began on" in page.text
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"period": "forever"},
+        {"from": "yesterday"},
+        {"from": "2026-13-45", "to": "2026-01-01"},
+        {"from": "0001-01-01", "to": "9999-12-31"},
+        {"from": "2026-02-02", "to": "2026-01-01"},
+        {"interval": "second"},
+        {"zone": "Mars/Olympus"},
+        {"zone": "../../etc/passwd"},
+        {"traffic": "cats"},
+        {"source": "pigeon"},
+        {"purpose": "fun"},
+        {"path": "x" * 5_000},
+        {"agent": "x" * 500},
+        {"operator": "\x00"},
+        {"sort": "size"},
+        {"page": "0"},
+        {"page": "-1"},
+        {"page": "9" * 40},
+        {"page": "\u0661"},
+        *({name: ATTACK} for name in ("page", "sort", "period", "interval", "zone", "from", "traffic", "source")),
+    ],
+    ids=str,
+)
+def test_invalid_parameter_is_named_on_the_page(viewer: TestClient, parameters: dict[str, str]) -> None:
+    response = viewer.get(f"/projects/{PROJECT}?{urlencode(parameters)}")
+    assert response.status_code == 400
+    assert 'role="alert"' in response.text
+    assert ATTACK not in response.text
+    assert "Top pages" in response.text
+
+
+@pytest.mark.parametrize("parameters", [{"compare": "nothing"}, {"utm_source": "mail"}, {"report": "x"}], ids=str)
+def test_unknown_parameters_of_other_sites_are_ignored(viewer: TestClient, parameters: dict[str, str]) -> None:
+    page_of(viewer, **parameters)
+
+
+@pytest.mark.parametrize("interval", ["hour", "day", "week", "month"])
+def test_all_time_with_an_early_hit_is_a_page(dashboard: Dashboard, viewer: TestClient, interval: str) -> None:
+    project = f"early-{interval}"
+    early = (NOW - timedelta(days=300)).isoformat()
+    hits = [{"path": "/a", "userAgent": FIREFOX, "timestamp": early}]
+    dashboard.post_hits(*hits, project=project, key=new_key(dashboard.data, project))
+    assert totals(page_of(viewer, project, period="all", interval=interval))["People"] == "1"
+
+
+def test_texts_of_strangers_are_escaped(dashboard: Dashboard, viewer: TestClient) -> None:
+    dashboard.post_hits(
+        {"path": f"/{ATTACK}", "userAgent": FIREFOX, "referrer": f"https://evil.example/{ATTACK}"},
+        {"path": "/\"onmouseover='alert(1)", "userAgent": f"GPTBot/1.3 {ATTACK}"},
+        {"path": "/{{ 7*7 }}", "userAgent": FIREFOX, "referrer": "https://<img src=x onerror=alert(1)>/"},
+        project="attacked",
+        key=new_key(dashboard.data, "attacked"),
+    )
+    response = viewer.get("/projects/attacked")
+    page = Html(response.text)
+    assert ATTACK not in response.text
+    assert len(page.rows("Top pages")) == 3
+    assert "49" not in response.text.split("Top pages")[1]
+    assert not [tag for tag, attributes in page.tags if any(name.startswith("on") for name in attributes)]
+    assert not [link for link in page.links() if not link.startswith(("/", "#"))]
+    assert all("src" in attributes for tag, attributes in page.tags if tag == "script")
+
+
+def test_page_has_no_inline_style(viewer: TestClient) -> None:
+    page = page_of(viewer, compare="previous")
+    assert not [tag for tag, attributes in page.tags if "style" in attributes or tag == "style"]
+
+
+def test_every_link_to_the_overview_opens_it(viewer: TestClient) -> None:
+    links = {link for link in page_of(viewer).links() if link.startswith(f"/projects/{PROJECT}?")}
+    assert len(links) > 20
+    for link in links:
+        assert viewer.get(link).status_code == 200, link
+
+
+def test_days_are_in_the_locale_of_the_viewer(viewer: TestClient) -> None:
+    german = viewer.get(f"/projects/{PROJECT}", headers={"Accept-Language": "de-DE"})
+    first = TODAY - timedelta(days=29)
+    assert f" {first.day}. " in Html(german.text).rows("Numbers of this chart")[0][0]
+
+
+def test_page_with_its_assets_and_a_month_of_hours_is_below_150_kb(viewer: TestClient) -> None:
+    response = viewer.get(f"/projects/{PROJECT}?from={before(30)}&to={before(0)}&interval=hour&compare=previous")
+    page = Html(response.text)
+    assert len(page.rows("Numbers of this chart")) > 29 * 24
+    assets = [each.get("href") or each.get("src") or "" for tag, each in page.tags if tag in ("link", "script")]
+    weight = len(response.content) + sum(len(viewer.get(asset).content) for asset in assets)
+    assert weight < 150_000
+
+
+def test_shared_overview_has_the_numbers_and_no_other_page(dashboard: Dashboard, viewer: TestClient) -> None:
+    token = share_links.create(dashboard.engine, PROJECT, "press", 0)[1]
+    stranger = dashboard.visitor(None)
+    response = stranger.get(f"/shared/{token}")
+    page, own = Html(response.text), page_of(viewer)
+
+    assert response.headers["referrer-policy"] == "no-referrer"
+    assert "noindex" in response.headers["x-robots-tag"]
+    for heading in ("Numbers of this chart", "Top pages", "AI operators", "Referrers", "Devices", "Browsers"):
+        assert page.rows(heading) == own.rows(heading)
+        assert page.rows(heading)
+    assert [link for link in page.links() if not link.startswith((f"/shared/{token}", "#"))] == ["/docs"]
+    for link in {link for link in page.links() if link.startswith("/shared/")}:
+        assert stranger.get(link).status_code == 200, link
+    assert stranger.get(f"/shared/{token}/live").status_code == 200
+    assert stranger.get(f"/projects/{PROJECT}").status_code == 303
+
+
+@pytest.mark.parametrize("part", ["", "/live", "/export.csv", "/export.parquet"])
+def test_revoked_share_link_is_a_page_that_explains(dashboard: Dashboard, part: str) -> None:
+    link, token = share_links.create(dashboard.engine, PROJECT, "press", 0)
+    share_links.revoke(dashboard.engine, link.id, 1)
+    for known in (token, "unknown"):
+        response = dashboard.visitor(None).get(f"/shared/{known}{part}")
+        assert response.status_code == 404
+        assert "revoked" in response.text

@@ -1,0 +1,65 @@
+"""Share links: created by owners, shown once, revoked at once."""
+
+import re
+
+import pytest
+
+from api.dashboard.accounts import share_links
+from tests.api.dashboard.html import Html
+from tests.api.dashboard.site import Dashboard, post
+from tests.running import PROJECT, new_key
+
+PATH = f"/projects/{PROJECT}/share"
+
+
+def test_link_is_shown_once_opens_the_overview_and_ends_when_revoked(dashboard: Dashboard) -> None:
+    owner, stranger = dashboard.visitor("owner"), dashboard.visitor(None)
+
+    created = post(owner, PATH, name="Press")
+
+    assert created.status_code == 200
+    address = re.search(r"http://testserver(/shared/[\w-]{40,})", created.text)
+    assert address is not None
+    assert stranger.get(address[1]).status_code == 200
+    listed = owner.get(PATH)
+    assert Html(listed.text).rows("Links")[0][0] == "Press"
+    assert "/shared/" not in listed.text
+
+    link = share_links.list_all(dashboard.engine, PROJECT)[-1]
+    revoked = post(owner, f"{PATH}/{link.id}/revoke")
+
+    assert revoked.headers["location"] == PATH
+    assert stranger.get(address[1]).status_code == 404
+    assert "There is no link yet" in owner.get(PATH).text
+
+
+@pytest.mark.parametrize(("name", "message"), [(" ", "fill in"), ("x" * 101, "at most 100")])
+def test_invalid_name_is_explained_beside_the_field(dashboard: Dashboard, name: str, message: str) -> None:
+    before = share_links.list_all(dashboard.engine, PROJECT)
+    response = post(dashboard.visitor("owner"), PATH, name=name)
+    assert response.status_code == 422
+    assert message in Html(response.text).text
+    assert share_links.list_all(dashboard.engine, PROJECT) == before
+
+
+def test_name_is_escaped(dashboard: Dashboard) -> None:
+    attack = "<script>alert('x')</script>"
+    owner = dashboard.visitor("owner")
+    assert attack not in post(owner, PATH, name=attack).text
+    assert attack in {row[0] for row in Html(owner.get(PATH).text).rows("Links")}
+    assert attack not in owner.get(PATH).text
+
+
+def test_link_of_another_project_cannot_be_revoked(dashboard: Dashboard) -> None:
+    new_key(dashboard.data, "other")
+    link, token = share_links.create(dashboard.engine, "other", "theirs", 0)
+    assert post(dashboard.visitor("owner"), f"{PATH}/{link.id}/revoke").status_code == 404
+    assert share_links.find(dashboard.engine, token) is not None
+
+
+def test_viewer_sees_the_names_without_forms(dashboard: Dashboard) -> None:
+    share_links.create(dashboard.engine, PROJECT, "for a viewer", 0)
+    text = dashboard.visitor("viewer").get(PATH).text
+    assert "for a viewer" in text
+    assert "New link" not in text
+    assert "/revoke" not in text
