@@ -19,10 +19,13 @@ import pytest
 
 PACKAGES = {
     "bwrap": "bubblewrap",
+    "caddy": "caddy",
     "chromium": "chromium",
     "curl": "curl",
     "git": "git",
     "initdb": "postgresql",
+    "nginx": "nginx",
+    "node": "nodejs",
     "prlimit": "util-linux",
     "promtool": "prometheus",
     "setpriv": "util-linux",

@@ -146,7 +146,7 @@ def _in_words(warning: str) -> str:
 def _sent(visit: Visit) -> datetime | None:
     """Return when the test view was sent that the page waits for; None without one."""
     text = visit.parameters.get("test", "")
-    if not (text.isascii() and text.isdigit() and len(text) < 16):
+    if not (text.isascii() and text.isdigit() and len(text) < 14):
         return None
     sent = datetime.fromtimestamp(int(text) / 1_000, UTC)
     return sent if visit.now - TEST_SHOWN < sent <= visit.now + TEST_SHOWN else None

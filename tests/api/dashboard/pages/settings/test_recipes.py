@@ -1,0 +1,241 @@
+"""Each recipe runs as it is shown: against a running service, under the program that it configures."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from configparser import ConfigParser
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from socket import socket
+from threading import Thread
+
+import httpx
+import pytest
+
+from api.dashboard.pages.settings import recipes
+from api.dashboard.pages.settings.recipes import FOLDER, Recipes
+from ingest.formats.page_filter import NOT_PAGES
+from tests.programs import find, require
+from tests.running import PROJECT, Running, new_key
+from tests.waiting import until
+
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)"
+STRANGE = 'GPTBot/1.3 "quoted" \\ back \xe9'
+"""A user agent that must be escaped in JSON, with a byte that is not UTF-8."""
+
+
+@pytest.fixture
+def shown(service: Running) -> Recipes:
+    return Recipes(PROJECT, service.url)
+
+
+@pytest.fixture
+def environ(service: Running) -> dict[str, str]:
+    """Return an environment with a key that may only send."""
+    return {**os.environ, "READERSHIP_KEY": new_key(service.data, scope="ingest")}
+
+
+def rows(service: Running, path: str) -> list[dict[str, object]]:
+    """Return the stored views of a path."""
+    query = f"SELECT user_agent, traffic, status, referrer, format, source FROM hits WHERE path = '{path}' ORDER BY ALL"
+    answer = service.run("sql", query, "--format", "json")
+    assert answer.returncode == 0, answer.stderr
+    found: list[dict[str, object]] = json.loads(answer.stdout)
+    return found
+
+
+@contextmanager
+def site() -> Iterator[str]:
+    """Serve a site whose paths below /missing are not found, and yield its origin."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(404 if self.path.startswith("/missing") else 200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"ok" if self.command == "GET" else b"")
+
+        do_HEAD = do_GET  # noqa: N815  # the name that http.server calls
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def free_port() -> int:
+    with closing(socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url).status_code < 500
+    except httpx.TransportError:
+        return False
+
+
+def test_every_recipe_is_shown_by_the_page() -> None:
+    page = (FOLDER.parent / "setup.html").read_text()
+    assert [file.name for file in sorted(FOLDER.iterdir()) if f'"{file.name}"' not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "agent"), [("server.sh", "GPTBot"), ("server.py", "ClaudeBot"), ("server.mjs", "PerplexityBot")]
+)
+def test_server_example_stores_its_view(
+    service: Running, shown: Recipes, environ: dict[str, str], tmp_path: Path, name: str, agent: str
+) -> None:
+    program = {"server.sh": "sh", "server.py": sys.executable, "server.mjs": "node"}[name]
+    if name != "server.py":
+        require("curl" if name == "server.sh" else "node")
+    before = service.get("path=/readership-test")["totals"]["ai"]
+    file = tmp_path / name
+    file.write_text(shown.text(name))
+    subprocess.run([program, file], env=environ, check=True, timeout=60)
+    assert service.get("path=/readership-test")["totals"]["ai"] == before + 1
+    assert any(agent in str(row["user_agent"]) for row in rows(service, "/readership-test"))
+
+
+@pytest.mark.needs("node")
+@pytest.mark.parametrize(("name", "status"), [("cloudflare-worker.js", 200), ("vercel-middleware.js", None)])
+def test_edge_program_sends_pages_and_nothing_else(
+    service: Running, shown: Recipes, environ: dict[str, str], tmp_path: Path, name: str, status: int | None
+) -> None:
+    (tmp_path / "edge.mjs").write_text(shown.text(name))
+    path = f"/{name}"
+    (tmp_path / "run.mjs").write_text(
+        """
+        import * as edge from "./edge.mjs";
+        const [origin, path, userAgent] = process.argv.slice(2);
+        const waiting = [];
+        const context = { waitUntil: (promise) => waiting.push(promise), passThroughOnException() {} };
+        const visit = async (path, method = "GET") => {
+          const headers = { "user-agent": userAgent, referer: "https://search.example/?q=1" };
+          const request = new Request(origin + path, { method, headers });
+          if (edge.default.fetch) {
+            const response = await edge.default.fetch(request, process.env, context);
+            if (response.status !== (path.startsWith("/missing") ? 404 : 200)) throw new Error(response.status);
+          } else if (edge.default(request, context) !== undefined) throw new Error("a response");
+        };
+        await visit(path + "?utm_source=news");
+        await visit(path + "/logo.PNG");
+        await visit(path + "/form", "HEAD");
+        if (edge.default.fetch) await visit("/missing" + path);
+        if (waiting.length !== 1) throw new Error(`${waiting.length} views`);
+        await Promise.all(waiting);
+        """
+    )
+    with site() as origin:
+        subprocess.run(
+            ["node", tmp_path / "run.mjs", origin, path.removesuffix(".js"), GPTBOT],
+            env=environ,
+            check=True,
+            timeout=60,
+        )
+    (row,) = rows(service, path.removesuffix(".js"))
+    assert (row["traffic"], row["status"], row["source"]) == ("ai", status, "server")
+    assert (row["user_agent"], row["referrer"]) == (GPTBOT, "https://search.example/?q=1")
+    assert row["format"] == (None if status is None else "text/html")
+
+
+@pytest.mark.needs("node")
+@pytest.mark.parametrize("name", ["cloudflare-worker.js", "vercel-middleware.js", "server.mjs"])
+def test_javascript_has_no_syntax_error(shown: Recipes, tmp_path: Path, name: str) -> None:
+    file = tmp_path / "recipe.mjs"
+    file.write_text(shown.text(name))
+    subprocess.run(["node", "--check", file], check=True, timeout=60)
+
+
+def test_configurations_are_well_formed(shown: Recipes) -> None:
+    assert tomllib.loads(shown.text("wrangler.toml"))["main"] == "readership.js"
+    unit = ConfigParser(strict=True, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]  # names of systemd are case-sensitive
+    unit.read_string(shown.text("log-service.ini", log="/var/log/nginx/access.log", group="adm"))
+    assert unit["Service"]["ExecStart"].endswith(f" import {PROJECT} /var/log/nginx/access.log --follow")
+    for name in ("nginx-send.sh", "import.sh", "wrangler.sh", "server.sh"):
+        subprocess.run(["sh", "-n"], input=shown.text(name, log="/var/log/x.log"), text=True, check=True)
+
+
+@pytest.mark.needs("nginx", "curl")
+def test_nginx_writes_pages_and_the_script_posts_each_once(
+    service: Running, shown: Recipes, environ: dict[str, str], tmp_path: Path
+) -> None:
+    port, log = free_port(), tmp_path / "readership.ndjson"
+    tmp_path.chmod(0o755)
+    html = tmp_path / "html"
+    html.mkdir()
+    for name in ("nginx page", "logo.png"):
+        (html / name).write_text("ok")
+    configuration = shown.text("nginx.conf").replace("/var/log/nginx/readership.ndjson", str(log))
+    user = "user root;" if os.getuid() == 0 else ""
+    (tmp_path / "nginx.conf").write_text(
+        f"{user} daemon off; pid {tmp_path}/nginx.pid; error_log {tmp_path}/error.log;"
+        " events {} http { client_body_temp_path %s/b; proxy_temp_path %s/p; fastcgi_temp_path %s/f;"
+        " uwsgi_temp_path %s/u; scgi_temp_path %s/s;"
+        % ((tmp_path,) * 5)
+        + f"\n{configuration}\nserver {{ listen 127.0.0.1:{port}; root {html}; }} }}"
+    )
+    nginx = [str(find("nginx")), "-c", str(tmp_path / "nginx.conf"), "-e", str(tmp_path / "error.log")]
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "nginx").write_text(f'#!/bin/sh\nexec {" ".join(nginx)} "$@"\n')
+    (programs / "nginx").chmod(0o755)
+    environ = environ | {"READERSHIP_LOG": str(log), "PATH": f"{programs}:{environ['PATH']}"}
+    script = tmp_path / "readership-send"
+    script.write_text(shown.text("nginx-send.sh"))
+    url = f"http://127.0.0.1:{port}"
+    with subprocess.Popen(nginx) as process:
+        until(lambda: answers(url))
+        for user_agent in (FIREFOX, STRANGE):
+            httpx.get(f"{url}/nginx%20page?q=1", headers={"User-Agent": user_agent.encode("latin-1")})  # type: ignore[dict-item]
+        for path in ("/logo.png", "/missing"):
+            httpx.get(url + path)
+        httpx.head(f"{url}/nginx%20page")
+        for _ in range(2):  # the second run has nothing to send
+            subprocess.run(["sh", script], env=environ, check=True, timeout=60)
+        process.terminate()
+    found = rows(service, "/nginx%20page")
+    assert [row["user_agent"] for row in found] == [STRANGE.replace("\xe9", "\ufffd"), FIREFOX]
+    assert all((row["status"], row["source"]) == (200, "server") for row in found)
+    assert not rows(service, "/logo.png")
+    assert not rows(service, "/missing")
+
+
+@pytest.mark.needs("caddy")
+def test_log_of_caddy_is_imported(service: Running, shown: Recipes, tmp_path: Path) -> None:
+    port, log = free_port(), tmp_path / "access.log"
+    block = shown.text("caddyfile").replace("/var/log/caddy/access.log", str(log))
+    (tmp_path / "Caddyfile").write_text(f"{{\n\tadmin off\n}}\nhttp://127.0.0.1:{port} {{\n{block}\n\trespond ok\n}}\n")
+    command = [str(find("caddy")), "run", "--config", str(tmp_path / "Caddyfile"), "--adapter", "caddyfile"]
+    with subprocess.Popen(command, env={**os.environ, "HOME": str(tmp_path)}, stderr=subprocess.DEVNULL) as process:
+        until(lambda: answers(f"http://127.0.0.1:{port}/started"))
+        httpx.get(f"http://127.0.0.1:{port}/caddy-page", headers={"User-Agent": GPTBOT})
+        process.terminate()
+    assert service.run("import", PROJECT, str(log)).returncode == 0
+    assert [row["user_agent"] for row in rows(service, "/caddy-page")] == [GPTBOT]
+
+
+def test_extensions_of_the_recipes_are_those_of_the_import(shown: Recipes) -> None:
+    assert all(extension in shown.text("nginx.conf") for extension in NOT_PAGES)
+
+
+def test_recipe_contains_no_unusual_host_of_a_request() -> None:
+    assert recipes.PLAIN_ADDRESS.fullmatch("https://stats.example.com/path")
+    for address in ('http://x"$(id)', "http://x;id", "http://x`id`", "http://x y", "http://x'"):
+        assert not recipes.PLAIN_ADDRESS.fullmatch(address)
