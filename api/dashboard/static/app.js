@@ -3,11 +3,11 @@
 (() => {
   const root = document.documentElement;
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  if (zone && root.hasAttribute("data-zone-unknown")) {
+  const storedZone = () => (document.cookie.match(/(?:^|; )readership_zone=([^;]*)/) || [])[1];
+  if (zone && zone !== storedZone()) {
     const secure = location.protocol === "https:" ? "; Secure" : "";
     document.cookie = `readership_zone=${zone}; Path=/; Max-Age=31536000; SameSite=Lax${secure}`;
-    const isStored = document.cookie.includes("readership_zone=");
-    if (isStored && zone !== root.dataset.zone && document.querySelector("[data-zoned]")) location.reload();
+    if (zone === storedZone() && zone !== root.dataset.zone && document.querySelector("[data-zoned]")) location.reload();
   }
 
   const prepare = (part) => {
