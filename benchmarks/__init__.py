@@ -12,6 +12,7 @@
 - `batch`: NDJSON posts, against decoding and writing the same rows as Parquet.
 - `import_log`: the import of a log, against GoAccess.
 - `export`: the reports over HTTP on a lake of any size, against the peers.
+- `pages`: the pages of the dashboard on a lake of any size.
 - `jobs`: time to the start and to the take-over of an agent job.
 - `memory`: resident memory of the server while 10 million hits arrive, and while many projects are read.
 """

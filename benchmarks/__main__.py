@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("start", "classify", "recall", "single", "batch", "import_log", "export", "jobs", "memory")
+NAMES = ("start", "classify", "recall", "single", "batch", "import_log", "export", "pages", "jobs", "memory")
 
 for name in sys.argv[1:2] or NAMES:
     importlib.import_module(f"benchmarks.{name}").main(*sys.argv[2:])

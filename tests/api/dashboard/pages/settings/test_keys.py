@@ -83,9 +83,7 @@ def test_id_of_a_key_of_another_project_shows_nothing_of_it(dashboard: Dashboard
     assert keys.find(dashboard.engine, other.id).revoked_s is None
 
 
-@pytest.mark.parametrize(
-    ("expires", "days"), [("never", None), ("30", 30), ("90", 90), ("365", 365)], ids=str
-)
+@pytest.mark.parametrize(("expires", "days"), [("never", None), ("30", 30), ("90", 90), ("365", 365)], ids=str)
 def test_key_expires_after_the_chosen_time(dashboard: Dashboard, expires: str, days: int | None) -> None:
     token = token_of(create(dashboard.visitor("owner"), expires=expires))
     key = keys.find(dashboard.engine, token)
