@@ -96,7 +96,7 @@ def set_origins(visit: Visit) -> Response:
     if form.faults:
         return _page(visit, form)
     response = render.redirect(visit, f"/projects/{visit.project.id}/setup", notice="origins")
-    response.headers["location"] += "#origins"
+    response.headers["location"] += "#sites"
     return response
 
 

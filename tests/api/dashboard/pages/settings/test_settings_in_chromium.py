@@ -1,0 +1,221 @@
+"""The pages Set up, API keys and Why in Chromium, with and without JavaScript."""
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+
+from api import settings
+from api.dashboard.accounts import sessions, users
+from tests.programs import find, require
+from tests.running import PROJECT, Running
+from warehouse.control import database, projects
+
+ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-proxy-server",
+    "--host-resolver-rules=MAP *.test 127.0.0.1",
+    "--disable-blink-features=AutomationControlled",  # otherwise beacon.js sends nothing
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    require("chromium")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=find("chromium"), args=ARGS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def engine(service: Running) -> Iterator[sa.Engine]:
+    engine = database.connect(settings.read({}, service.data).database_url)
+    yield engine
+    engine.dispose()
+
+
+@contextmanager
+def opened(browser: Browser, service: Running, engine: sa.Engine, *, with_javascript: bool) -> Iterator[Page]:
+    """Yield a page with the session of a new owner; fail if it logged an error or requested another host."""
+    now_s = int(time.time())
+    user = users.create(engine, f"owner {time.time_ns()}", "owner", None, now_s)
+    problems: list[str] = []
+    with browser.new_context(java_script_enabled=with_javascript) as context:
+        if with_javascript:
+            context.grant_permissions(["clipboard-read", "clipboard-write"], origin=service.url)
+        token = sessions.start(engine, user.id, now_s)
+        context.add_cookies([{"name": "readership_session", "value": token, "url": service.url}])
+        page = context.new_page()
+        page.on("console", lambda message: problems.append(message.text) if is_error(message) else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda request: problems.append(request.url) if is_foreign(request.url, service) else None)
+        yield page
+    assert problems == []
+
+
+def is_error(message: ConsoleMessage) -> bool:
+    """Return whether a script failed or the Content-Security-Policy blocked something; a status 4xx is no error."""
+    return message.type == "error" and not message.text.startswith("Failed to load resource")
+
+
+def is_foreign(url: str, service: Running) -> bool:
+    return urlsplit(url).netloc != urlsplit(service.url).netloc and not url.startswith("data:")
+
+
+BOTH = pytest.mark.parametrize("with_javascript", [True, False], ids=["with JavaScript", "without JavaScript"])
+
+
+@BOTH
+def test_key_is_created_used_and_revoked(
+    browser: Browser, service: Running, engine: sa.Engine, with_javascript: bool
+) -> None:
+    name = f"browser {with_javascript} <b>"
+    with opened(browser, service, engine, with_javascript=with_javascript) as page:
+        page.goto(f"{service.url}/projects/{PROJECT}/keys")
+        page.get_by_label("Name").fill(name)
+        page.get_by_label("Read", exact=False).first.check()
+        page.get_by_role("button", name="Create the key").click()
+        token = page.locator(".created code").first.inner_text()
+        headers = {"Authorization": f"Bearer {token}"}
+        assert httpx.get(service.views, headers=headers).status_code == 200
+
+        page.reload()  # the browser posts the form again
+        expect(page.get_by_text("No second key was created")).to_be_visible()
+        expect(page.get_by_text(token)).to_have_count(0)
+
+        row = page.get_by_role("row").filter(has_text=name)
+        expect(row).to_have_count(1)
+        row.locator("summary").click()
+        row.get_by_role("button", name="Revoke").click()
+        expect(page.get_by_text("The key was revoked")).to_be_visible()
+        expect(page.get_by_role("row").filter(has_text=name)).to_contain_text("revoked")
+        assert "notice=revoked" in page.url
+
+
+def test_copy_button_copies_the_key(browser: Browser, service: Running, engine: sa.Engine) -> None:
+    with opened(browser, service, engine, with_javascript=True) as page:
+        page.goto(f"{service.url}/projects/{PROJECT}/keys")
+        page.get_by_label("Name").fill("copied")
+        page.get_by_role("button", name="Create the key").click()
+        page.get_by_role("button", name="Copy the key").click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        assert page.evaluate("navigator.clipboard.readText()") == page.locator(".created code").first.inner_text()
+
+
+@BOTH
+def test_test_view_is_sent_and_shown(
+    browser: Browser, service: Running, engine: sa.Engine, with_javascript: bool
+) -> None:
+    def views() -> int:
+        totals = httpx.get(f"{service.url}/v1/analytics/{PROJECT}/breakdown?by=path", headers=service.auth).json()
+        return sum(row["bot"] for row in totals["rows"] if row["value"] == "/readership-test")
+
+    before = views()
+    with opened(browser, service, engine, with_javascript=with_javascript) as page:
+        page.goto(f"{service.url}/projects/{PROJECT}/setup")
+        page.get_by_role("button", name="Send a test view").click()
+        expect(page.get_by_text("Your test view has arrived")).to_be_visible()
+        page.get_by_role("link", name="Why?").click()
+        expect(page.get_by_role("heading", name="Counts as another bot")).to_be_visible()  # HeadlessChrome
+    assert views() == before + 1
+
+
+@contextmanager
+def site(head: str) -> Iterator[str]:
+    """Serve a page with this head on every path, and yield its origin."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = f'<!doctype html><html lang="en"><head><title>A page</title>{head}</head></html>'.encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://site.test:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_view_of_a_site_with_the_copied_line_appears_without_a_reload(
+    browser: Browser, service: Running, engine: sa.Engine
+) -> None:
+    projects.create(engine, "new-site", (), int(time.time()))
+    with opened(browser, service, engine, with_javascript=True) as page:
+        page.goto(f"{service.url}/projects/new-site/setup")
+        line = page.locator("#script code").nth(1).inner_text()
+        assert re.fullmatch(r'<script defer src="[^"]+/beacon.js" data-project="new-site"></script>', line)
+        with site(line) as origin:
+            page.get_by_label("Origins, one per line").fill(origin)
+            page.get_by_role("button", name="Change").click()
+            expect(page.get_by_text("The allowed sites were changed")).to_be_visible()
+            expect(page.get_by_role("cell", name="not set up")).to_have_count(3)
+            with (
+                browser.new_context() as visitor,
+                visitor.expect_event("response", lambda response: response.url.endswith("/new-site/hits")) as sent,
+            ):
+                visitor.new_page().goto(f"{origin}/hello")
+            assert sent.value.status == 202
+            expect(page.get_by_role("cell", name="connected")).to_have_count(1, timeout=15_000)
+            expect(page.get_by_role("cell", name="not set up")).to_have_count(2)
+
+
+@BOTH
+def test_user_agent_is_explained_and_its_address_can_be_shared(
+    browser: Browser, service: Running, engine: sa.Engine, with_javascript: bool
+) -> None:
+    with opened(browser, service, engine, with_javascript=with_javascript) as page:
+        page.goto(f"{service.url}/projects/{PROJECT}/why")
+        page.get_by_label("User agent", exact=True).fill("Mozilla/5.0 (compatible; ClaudeBot/1.0)")
+        page.get_by_role("button", name="Explain").click()
+        expect(page.get_by_role("heading", name="Counts as AI")).to_be_visible()
+        expect(page.locator("mark")).to_have_text("ClaudeBot")
+        page.goto(page.url)
+        expect(page.get_by_role("heading", name="Counts as AI")).to_be_visible()
+
+
+EACH_PAGE = pytest.mark.parametrize("path", ["why?userAgent=GPTBot&agent=claude", "setup?test=1", "keys"])
+
+
+@EACH_PAGE
+def test_ids_of_a_page_are_unique(browser: Browser, service: Running, engine: sa.Engine, path: str) -> None:
+    """Check that a label or a link to a part of the page cannot lead to another part."""
+    with opened(browser, service, engine, with_javascript=True) as page:
+        page.goto(f"{service.url}/projects/{PROJECT}/{path}")
+        ids = page.evaluate("[...document.querySelectorAll('[id]')].map(element => element.id)")
+        assert sorted(ids) == sorted(set(ids))
+
+
+@EACH_PAGE
+@pytest.mark.parametrize("width", [360, 1400])
+def test_page_is_not_wider_than_the_window(
+    browser: Browser, service: Running, engine: sa.Engine, path: str, width: int
+) -> None:
+    with opened(browser, service, engine, with_javascript=True) as page:
+        page.set_viewport_size({"width": width, "height": 800})
+        page.goto(f"{service.url}/projects/{PROJECT}/{path}")
+        for summary in page.locator("details > summary").all():
+            summary.click()
+        assert page.evaluate("document.documentElement.scrollWidth") == width
