@@ -16,7 +16,7 @@ from warehouse.query import engine
 from warehouse.query.time_range import TimeRange
 from warehouse.rollups.schema import SOURCES, TRAFFIC
 
-_ALWAYS = TimeRange()
+ALWAYS = TimeRange()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ SELECT filename, path, source,
        count(*) FILTER (traffic = 'ai') AS ai,
        count(*) FILTER (traffic = 'bot') AS bot
 FROM {files}
-WHERE project_id = $project AND ts >= $start AND ts < $end
+WHERE project_id = $project AND ts >= $start AND ts < $end AND {condition}
 GROUP BY filename, path, source
 """
 _LATEST = """
@@ -46,11 +46,17 @@ def count(
     files: Sequence[File],
     project: str,
     paths: PathIds,
-    time_range: TimeRange = _ALWAYS,
+    agents: Mapping[str, str],
+    time_range: TimeRange = ALWAYS,
 ) -> dict[str, Rows]:
-    """Return the views in each file, by the path of the file. Paths of pages that have no id are added to `paths`."""
+    """Return the views in each file, by the path of the file. Paths of pages that have no id are added to `paths`.
+
+    `agents` are the values of AGENT_COLUMNS, by column, that a hit must have to be counted.
+    """
     times = {"start": time_range.start, "end": time_range.end}
-    counted = _run(database, _COUNT, files, {"project": project, **times})
+    condition = " AND ".join(["true", *(f"{name} = ${name}" for name in agents)])
+    values = {"project": project, **times, **agents}
+    counted = _run(database, _COUNT.replace("{condition}", condition), files, values)
     path_ids = ids(counted["path"], paths)
     sources = pc.index_in(counted["source"], value_set=pa.array(SOURCES)).to_numpy().astype(np.uint8)
     human, ai, bot = (counted[traffic].to_numpy().astype(np.uint32) for traffic in TRAFFIC)

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warehouse.blocks import months, rollup_rows
+from warehouse.blocks import agents, months, rollup_rows
+from warehouse.blocks.agents import AgentViews
 from warehouse.blocks.cumulative import Array, CumulativeCounts
 from warehouse.blocks.months import DAYS, Key, MonthBlock
 from warehouse.blocks.paths import PathIds
@@ -56,6 +57,15 @@ class ProjectBlock:
         days, path_ids, sources, views = _read_days(self.parts[index], self.project)
         return months.build(days, self.path_ids(index)[path_ids], sources, views, self.paths.sorted_count)
 
+    def agent_month(self, index: int, values: Mapping[str, str]) -> AgentViews:
+        """Read the daily views of a month by the hits that have these values of AGENT_COLUMNS, at least one."""
+        part = self.parts[index]
+        rows = _on_valid_days(
+            rollup_rows.read_where(part.rollup.agent_paths, self.project, values, agents.COLUMNS), part
+        )
+        days, path_ids, sources, traffic, views = (rows[name].to_numpy() for name in agents.COLUMNS)
+        return AgentViews(days, self.path_ids(index).astype(np.uint32)[path_ids], sources, traffic, views)
+
     def path_ids(self, index: int) -> Array:
         """Return the ids of the paths that the rollup of a month has, in its order."""
         return np.flatnonzero(np.unpackbits(self.members[index], count=self.paths.sorted_count))
@@ -92,6 +102,11 @@ class ProjectBlock:
         for index, within in days.items():
             if key in (views := month(index).views):
                 views[key].add(sums, ids, within)
+
+    def days_by_month(self, dates: tuple[date, date]) -> dict[int, range]:
+        """Return the days of the months with dates[0] <= date < dates[1], by the index of the month."""
+        first, end, days = self._split(*dates)
+        return {**dict.fromkeys(range(first, end), range(1, DAYS + 1)), **days}
 
     def cut_months(self, dates: tuple[date, date]) -> list[int]:
         """Return the indices of the months of which only some days are within dates[0] <= date < dates[1]."""
@@ -197,12 +212,16 @@ def _totals(part: Part, rows: pa.Table, project: str) -> dict[Key, Array]:
 
 def _read_days(part: Part, project: str) -> tuple[Array, Array, Array, tuple[Array, ...]]:
     """Return the days, path ids, sources and views by traffic of the rows of a project on the valid days of a month."""
-    rows = rollup_rows.read(part.rollup.days, project)
-    if not part.is_whole:
-        valid = pa.array([int(day[-2:]) for day in part.days], rows.schema.field("day").type)
-        rows = rows.filter(pc.is_in(rows["day"], valid))
+    rows = _on_valid_days(rollup_rows.read(part.rollup.days, project), part)
     days, path_ids, sources = (numbers(rows, column) for column in ("day", "path_id", "source"))
     return days, path_ids, sources, tuple(numbers(rows, column) for column in TRAFFIC)
+
+
+def _on_valid_days(rows: pa.Table, part: Part) -> pa.Table:
+    if part.is_whole:
+        return rows
+    valid = pa.array([int(day[-2:]) for day in part.days], rows.schema.field("day").type)
+    return rows.filter(pc.is_in(rows["day"], valid))
 
 
 def _bits(ids: Array, count: int) -> Array:

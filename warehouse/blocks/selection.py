@@ -1,5 +1,6 @@
 """Choice of the paths, sources and traffic that a report counts."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,8 +49,8 @@ class Selection:
         return np.where(columns < width, columns + self.sorted_ids.start, columns - width + self.paths.sorted_count)
 
 
-def select(paths: PathIds, bounds: Bounds | None, source: str | None, traffic: str | None) -> Selection:
-    """Return the selection for filters. None selects all; a source or traffic that does not exist selects nothing."""
+def select(paths: PathIds, bounds: Bounds | None, source: str | None, traffic: Collection[str]) -> Selection:
+    """Return the selection for filters. None selects all; a source that does not exist selects nothing."""
     sources = tuple(index for index, name in enumerate(SOURCES) if source in {None, name})
-    kinds = tuple(index for index, name in enumerate(TRAFFIC) if traffic in {None, name})
+    kinds = tuple(index for index, name in enumerate(TRAFFIC) if name in traffic)
     return Selection(paths, bounds, paths.sorted_between(bounds), sources, kinds)

@@ -10,6 +10,8 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from warehouse.rollups.schema import AGENT_COLUMNS, TRAFFIC
+
 VERIFICATION = "CASE WHEN traffic = 'human' THEN NULL ELSE 'not_checked' END"
 """SQL expression of the verification of a hit, until `hits` has the column."""
 _LAST_CODE_POINT, _SURROGATES = 0x10FFFF, range(0xD800, 0xE000)
@@ -53,6 +55,17 @@ class Filters:
         if self.path.endswith("*"):
             return self.path[:-1], _after_prefix(self.path[:-1])
         return self.path, self.path + "\0"
+
+    @property
+    def agents(self) -> dict[str, str]:
+        """Return the filters by AGENT_COLUMNS that have a value, by name."""
+        return {name: value for name, value in self.fields.items() if name in AGENT_COLUMNS}
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Return the kinds of traffic that match the filters by traffic and verification."""
+        verified = {None: TRAFFIC, "not_checked": ("ai", "bot")}.get(self.verification, ())
+        return tuple(kind for kind in verified if self.traffic in {None, kind})
 
     def condition(self) -> tuple[str, dict[str, object]]:
         """Return the SQL condition of the filters and the values that it binds. It is `true` without any filter."""

@@ -8,8 +8,9 @@ import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 import duckdb
@@ -17,7 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from warehouse.blocks import hits_files, hot, project, selection, sums
+from warehouse.blocks.agents import AgentViews
 from warehouse.blocks.cumulative import Array
+from warehouse.blocks.hits_files import ALWAYS
 from warehouse.blocks.hot import NO_HOT_VIEWS, HotViews
 from warehouse.blocks.listing import Listing, Views
 from warehouse.blocks.months import MonthBlock
@@ -32,11 +35,10 @@ from warehouse.report.filters import Counts, Filters, Page
 from warehouse.report.hit_counts import Scope
 from warehouse.rollups.coverage import Coverage
 
-FILTERS = {"path", "traffic", "source"}
-"""Filters that the blocks can answer."""
 UNCOVERED_ROWS_MAX = 2_000_000
 """Maximum number of rows in files that are counted for the blocks by one report."""
 ALL_ROWS = 1 << 62
+Result = TypeVar("Result")
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -52,6 +54,10 @@ class _Inputs:
     coverage: Coverage
     block: ProjectBlock
     key: Hashable
+
+    def key_of(self, kind: str, *rest: Hashable) -> Hashable:
+        """Return the key of a result that depends on the block and on the filters by agent."""
+        return kind, self.block, *rest, *self.scope.filters.agents.items()
 
 
 class PathReports:
@@ -70,10 +76,9 @@ class PathReports:
         return list(self._newest)
 
     def page(self, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, listing: Listing) -> Page | None:
-        """Return a page of the paths; None if the blocks cannot answer.
+        """Return a page of the paths; None if more than UNCOVERED_ROWS_MAX rows would be added to the blocks.
 
-        Blocks cannot filter by agent, operator, purpose or verification. If more than UNCOVERED_ROWS_MAX rows would be
-        added to them, a count of the files alone is faster.
+        A count of the files alone is then faster.
         """
         inputs = self._inputs(snapshot, scope)
         if inputs is None:
@@ -100,26 +105,29 @@ class PathReports:
         self.block(self._coverage(snapshot), name)
 
     def read_days(self, snapshot: HitsSnapshot, name: str, index: int) -> None:
-        """Read the daily views of a project in a month into the cache. `index` is that of the month in the block."""
-        block, key = self.block(self._coverage(snapshot), name)
-        self._month(block, key, index)
+        """Read the daily views of a project in a month into the cache, if the block is there.
+
+        `index` is that of the month in the block.
+        """
+        key = _key(self._coverage(snapshot), name)
+        block: ProjectBlock | None = self._cached.get(key)
+        if block is not None:
+            self._month(block, key, index)
 
     def block(self, coverage: Coverage, name: str) -> tuple[ProjectBlock, Hashable]:
         """Return the block of a project, and its key in the cache."""
-        days = tuple((part.rollup.folder, None if part.is_whole else part.days) for part in coverage.parts)
-        key = ("block", name, days)
+        key = _key(coverage, name)
         block = self._cached(key, lambda: project.read(coverage.parts, name, self._newest.get(name)))
         self._newest[name] = block
         return block, key
 
     def _inputs(self, snapshot: HitsSnapshot, scope: Scope) -> _Inputs | None:
-        if not scope.filters.fields.keys() <= FILTERS:
-            return None
         coverage = self._coverage(snapshot)
         block, key = self.block(coverage, scope.project)
+        inputs = _Inputs(snapshot, scope, coverage, block, key)
         files = _within(coverage.uncovered, split(scope.time_range).whole_days)
-        rows = sum(file.rows for file in files if self._cached.get(("file", block, file.path)) is None)
-        return _Inputs(snapshot, scope, coverage, block, key) if rows <= UNCOVERED_ROWS_MAX else None
+        rows = sum(file.rows for file in files if self._cached.get(inputs.key_of("file", file.path)) is None)
+        return inputs if rows <= UNCOVERED_ROWS_MAX else None
 
     def _count(self, inputs: _Inputs) -> tuple[PathSums, Additions]:
         """Return the views in files and in hot rows. Put the block again, because it may have grown by their paths."""
@@ -139,64 +147,88 @@ class PathReports:
         rows = self._rows(inputs, whole)
         for part in parts.partial_days:
             if files := _within(partial, [part]):
-                rows += hits_files.count(self._database, files, scope.project, block.paths, part).values()
+                rows += self._count_files(inputs, files, part).values()
         chosen = _selection(block, scope.filters)  # after the paths of the rows have their ids
         size = chosen.width + block.paths.later_count
         human, ai, bot = views = tuple(np.zeros(size, block.dtype) for _ in range(3))
         for days in parts.whole_days:
-            self._add_days(views, inputs, chosen, days)
+            add = self._add_agent_days if scope.filters.agents else self._add_days
+            add(views, inputs, chosen, (days.start.date(), days.end.date()))
         for each in rows:
             each.add((human, ai, bot), chosen)
         return PathSums(chosen, (human, ai, bot))
 
-    def _add_days(self, views: Sequence[Array], inputs: _Inputs, chosen: Selection, days: TimeRange) -> None:
-        dates = days.start.date(), days.end.date()
-        months = self._months(inputs, inputs.block.cut_months(dates))
+    def _add_days(self, views: Sequence[Array], inputs: _Inputs, chosen: Selection, dates: tuple[date, date]) -> None:
+        """Add the views on the days with dates[0] <= date < dates[1]."""
+        block = inputs.block
+        months = self._read_months(partial(self._month, block, inputs.key), block.cut_months(dates))
         for key in itertools.product(chosen.sources, chosen.traffic):
             sorted_paths = views[key[1]][: chosen.width]
-            inputs.block.add(sorted_paths, key, chosen.sorted_ids, dates, months.__getitem__)
+            block.add(sorted_paths, key, chosen.sorted_ids, dates, months.__getitem__)
 
-    def _months(self, inputs: _Inputs, indices: Sequence[int]) -> dict[int, MonthBlock]:
-        """Return the daily views of months by index. Those that are not in the cache are read in parallel."""
-        month = partial(self._month, inputs.block, inputs.key)
-        if all(self._cached.get(("month", inputs.block, index)) is not None for index in indices):
-            return {index: month(index) for index in indices}
+    def _add_agent_days(
+        self, views: Sequence[Array], inputs: _Inputs, chosen: Selection, dates: tuple[date, date]
+    ) -> None:
+        """Add the views by the agents of the filters on the days with dates[0] <= date < dates[1]."""
+        days = inputs.block.days_by_month(dates)
+        for index, month in self._read_months(partial(self._agent_month, inputs), [*days]).items():
+            month.add(views, chosen, days[index])
+
+    def _read_months(self, read: Callable[[int], Result], indices: Sequence[int]) -> dict[int, Result]:
+        """Return what `read` returns for months, by index. Several months are read in parallel."""
+        if len(indices) < 2:
+            return {index: read(index) for index in indices}
         with ThreadPoolExecutor(READERS, "blocks") as pool:
-            return dict(zip(indices, pool.map(month, indices), strict=True))
+            return dict(zip(indices, pool.map(read, indices), strict=True))
 
     def _month(self, block: ProjectBlock, key: Hashable, index: int) -> MonthBlock:
         """Return the daily views of a month. `key` is the key of the block in the cache."""
         return self._cached(("month", block, index), lambda: block.month(index), key)
 
+    def _agent_month(self, inputs: _Inputs, index: int) -> AgentViews:
+        """Return the daily views of a month by the agents of the filters."""
+        agents = inputs.scope.filters.agents
+        key = inputs.key_of("agents", index)
+        return self._cached(key, lambda: inputs.block.agent_month(index, agents), inputs.key)
+
     def _rows(self, inputs: _Inputs, files: Sequence[File]) -> list[Rows]:
         """Return the counts of files, of which those that are not in the cache are counted by one query."""
-        block = inputs.block
-        cached = {
-            file.path: self._cached.get(("file", block, file.path)) for file in files
-        }  # once: a put evicts others
+        # Once, because a put evicts others.
+        cached = {file.path: self._cached.get(inputs.key_of("file", file.path)) for file in files}
         known = {path: rows for path, rows in cached.items() if rows is not None}
         uncounted = [file for file in files if file.path not in known]
         counted = {}
         if uncounted:
-            counted = hits_files.count(self._database, uncounted, block.project, block.paths)
+            counted = self._count_files(inputs, uncounted)
             for path, rows in counted.items():
-                self._cached.put(("file", block, path), rows, inputs.key)
+                self._cached.put(inputs.key_of("file", path), rows, inputs.key)
         return [*counted.values(), *known.values()]
+
+    def _count_files(self, inputs: _Inputs, files: Sequence[File], time_range: TimeRange = ALWAYS) -> dict[str, Rows]:
+        """Return the views in each file, by the path of the file."""
+        scope, paths = inputs.scope, inputs.block.paths
+        return hits_files.count(self._database, files, scope.project, paths, scope.filters.agents, time_range)
 
     def _added(self, inputs: _Inputs) -> Additions:
         """Return the views of the hot rows."""
         rows, block = inputs.snapshot.hot, inputs.block
         if rows.num_rows == 0:
             return NO_ADDITIONS
-        known: HotViews = self._cached.get(("hot", block)) or NO_HOT_VIEWS
-        read = known.read(rows, block.project, block.paths)
+        key = inputs.key_of("hot")
+        known: HotViews = self._cached.get(key) or NO_HOT_VIEWS
+        read = known.read(rows, block.project, block.paths, inputs.scope.filters.agents)
         if read is not known:
-            self._cached.put(("hot", block), read, inputs.key)
+            self._cached.put(key, read, inputs.key)
         return hot.select(read, rows, _selection(block, inputs.scope.filters), inputs.scope.time_range)
 
 
+def _key(coverage: Coverage, name: str) -> Hashable:
+    """Return the key of the block of a project in the cache."""
+    return "block", name, tuple((part.rollup.folder, None if part.is_whole else part.days) for part in coverage.parts)
+
+
 def _selection(block: ProjectBlock, filters: Filters) -> Selection:
-    return selection.select(block.paths, filters.path_bounds, filters.source, filters.traffic)
+    return selection.select(block.paths, filters.path_bounds, filters.source, filters.kinds)
 
 
 def _within(files: Sequence[File], ranges: Sequence[TimeRange]) -> list[File]:

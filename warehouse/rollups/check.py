@@ -62,6 +62,14 @@ SELECT project_id, day, path, {_SOURCE}, traffic, -views::BIGINT
 FROM (UNPIVOT (SELECT * FROM {{days}} WHERE day IN {{valid}}) ON human, ai, bot INTO NAME traffic VALUE views)
 LEFT JOIN {{ids}} USING (project_id, path_id)
 """
+_AGENT_KEY = "project_id, purpose, operator, agent, day, path, source, traffic"
+_AGENT_CELLS = f"""
+SELECT project_id, purpose, operator, agent, day(date) AS day, path, source, traffic, 1 AS n FROM {{hits}}
+WHERE coalesce(agent, operator, purpose) IS NOT NULL
+UNION ALL
+SELECT project_id, purpose, operator, agent, day, path, {_SOURCE}, ['human', 'ai', 'bot'][traffic + 1], -views::BIGINT
+FROM (SELECT * FROM {{agent_paths}} WHERE day IN {{valid}}) LEFT JOIN {{ids}} USING (project_id, path_id)
+"""
 _VALUES = f"""
 SELECT project_id, day(date) AS day, {{value}} AS value, {{counted_by}}, 1 AS n FROM {{hits}}
 UNION ALL
@@ -95,6 +103,7 @@ def _queries(part: Part, files: Sequence[File]) -> Iterator[tuple[str, str]]:
         "paths": paths,
         "ids": _PATH_IDS.format(paths=paths),
         "days": _read(rollup.days),
+        "agent_paths": _read(rollup.agent_paths),
         "dimensions": _read(rollup.dimensions),
         "hits": engine.parquet(covered),
         "valid": f"({', '.join(str(int(day[-2:])) for day in part.days)})",
@@ -102,6 +111,7 @@ def _queries(part: Part, files: Sequence[File]) -> Iterator[tuple[str, str]]:
     yield coverage.PATHS, _UNSORTED.format(**names)
     yield coverage.PATHS, _differences("project_id, path_id, name", _TOTALS.format(**names))
     yield coverage.DAYS, _differences("project_id, day, path, source, traffic", _CELLS.format(**names))
+    yield coverage.AGENT_PATHS, _differences(_AGENT_KEY, _AGENT_CELLS.format(**names))
     yield coverage.DIMENSIONS, _OTHER_DIMENSIONS.format(**names)
     for dimension, value in _DIMENSIONS.items():
         counted_by = _COUNTED_BY.get(dimension, _KEY)

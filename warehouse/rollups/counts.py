@@ -13,10 +13,12 @@ from warehouse.query import engine
 from warehouse.rollups.coverage import Part
 from warehouse.rollups.schema import (
     AGENT_COLUMNS,
+    AGENT_PATHS_ORDER,
     DAYS_ORDER,
     DIMENSION_KEY,
     DIMENSION_VALUES,
     DIMENSIONS_ORDER,
+    HAS_AGENT,
     PATHS,
     PATHS_ORDER,
     SOURCES,
@@ -27,6 +29,9 @@ from warehouse.rollups.schema import (
 _DAY = "day(date)::UTINYINT AS day"
 _SOURCE = f"enum_code(source::ENUM {SOURCES})::UTINYINT AS source"
 """Index of the source. DuckDB raises an error for another source."""
+_TRAFFIC = f"enum_code(traffic::ENUM {TRAFFIC})::UTINYINT AS traffic"
+"""Index of the traffic. DuckDB raises an error for another traffic."""
+_AGENT_COLUMNS = ", ".join(AGENT_COLUMNS)
 _SUMS = ", ".join(f"sum({traffic})::UINTEGER AS {traffic}" for traffic in TRAFFIC)
 
 
@@ -45,6 +50,21 @@ def copy_paths(part: Part) -> str:
     )
 
 
+def count_agent_paths(files: Sequence[File]) -> str:
+    """Return the SELECT of the page views by agents in files of `hits`."""
+    hits = f"SELECT project_id, {_AGENT_COLUMNS}, {_DAY}, path, {_SOURCE}, {_TRAFFIC} FROM {_hits(files)}"
+    return f"SELECT *, count(*)::UINTEGER AS views FROM ({hits}) WHERE {HAS_AGENT} GROUP BY ALL"
+
+
+def copy_agent_paths(part: Part) -> str:
+    """Return the SELECT of the page views by agents on the valid days of a rollup."""
+    return (
+        f"SELECT project_id, {_AGENT_COLUMNS}, day, path, source, traffic, views "
+        f"FROM {_parquet(part.rollup.agent_paths)} "
+        f"JOIN {_with_path_ids(part.rollup.paths)} USING (project_id, path_id) WHERE day IN {_days(part)}"
+    )
+
+
 def list_paths(counted: Sequence[Path]) -> str:
     """Return the SELECT of the distinct paths of each project, in the order of their ids."""
     return f"SELECT DISTINCT project_id, path FROM {_parquet(*counted)} ORDER BY {', '.join(PATHS_ORDER)}"
@@ -52,10 +72,7 @@ def list_paths(counted: Sequence[Path]) -> str:
 
 def replace_paths(counted: Sequence[Path], paths: Path) -> str:
     """Return the SELECT of the counts with path ids in place of the paths."""
-    return (
-        f"SELECT project_id, day, path_id, source, {', '.join(TRAFFIC)} FROM {_parquet(*counted)} "
-        f"JOIN {_with_path_ids(paths)} USING (project_id, path)"
-    )
+    return f"SELECT * EXCLUDE (path) FROM {_parquet(*counted)} JOIN {_with_path_ids(paths)} USING (project_id, path)"
 
 
 def days(cells: Path) -> str:
@@ -64,6 +81,12 @@ def days(cells: Path) -> str:
         f"SELECT {', '.join(DAYS_ORDER)}, {_SUMS} FROM {_parquet(cells)} GROUP BY {', '.join(DAYS_ORDER)} "
         f"ORDER BY {', '.join(DAYS_ORDER)}"
     )
+
+
+def agent_paths(cells: Path) -> str:
+    """Return the SELECT of `agent_paths.parquet`."""
+    key = ", ".join(AGENT_PATHS_ORDER)
+    return f"SELECT {key}, sum(views)::UINTEGER AS views FROM {_parquet(cells)} GROUP BY {key} ORDER BY {key}"
 
 
 def month_totals(days: Path, paths: Path) -> str:

@@ -20,9 +20,10 @@ from warehouse.lake.delta_table import File
 FOLDER = "rollups"
 """Name of the folder of rollups in the lake."""
 COVERAGE, PATHS, DAYS, DIMENSIONS = "coverage.json", "paths.parquet", "days.parquet", "dimensions.parquet"
+AGENT_PATHS = "agent_paths.parquet"
 """Names of the files in the folder of a rollup. Columns: `warehouse.rollups.schema`."""
-PARQUET = (PATHS, DAYS, DIMENSIONS)
-VERSION = 2
+PARQUET = (PATHS, DAYS, AGENT_PATHS, DIMENSIONS)
+VERSION = 3
 """Version of the files' layout and dimensions. A rollup of another version is not read."""
 
 
@@ -42,6 +43,10 @@ class Rollup:
     @property
     def days(self) -> Path:
         return self.folder / DAYS
+
+    @property
+    def agent_paths(self) -> Path:
+        return self.folder / AGENT_PATHS
 
     @property
     def dimensions(self) -> Path:

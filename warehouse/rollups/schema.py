@@ -1,4 +1,4 @@
-"""Columns of the three files of a rollup, and the dimensions that it counts.
+"""Columns of the four files of a rollup, and the dimensions that it counts.
 
 The path id of a row of `paths.parquet` is its index among the rows of its project, so that ids have the order of paths.
 """
@@ -61,6 +61,23 @@ DAYS = pa.schema(
 )
 """Page views by day, path and source. Sorted by DAYS_ORDER."""
 DAYS_ORDER = ("project_id", "day", "path_id", "source")
+
+HAS_AGENT = " OR ".join(f"{name} IS NOT NULL" for name in AGENT_COLUMNS)
+"""SQL condition of the hits that AGENT_PATHS counts."""
+AGENT_PATHS = pa.schema(
+    [
+        ("project_id", pa.string()),
+        *((name, pa.string()) for name in reversed(AGENT_COLUMNS)),
+        ("day", pa.uint8()),  # of the month
+        ("path_id", pa.uint32()),
+        ("source", pa.uint8()),  # index in SOURCES
+        ("traffic", pa.uint8()),  # index in TRAFFIC
+        ("views", pa.uint32()),
+    ]
+)
+"""Page views by AI agents and named bots, by day, path and source. Sorted by AGENT_PATHS_ORDER; null comes last."""
+AGENT_PATHS_ORDER = tuple(name for name in AGENT_PATHS.names if name != "views")
+"""Columns of which an agent has mostly one purpose and one operator: the rows of each value are in few row groups."""
 
 DIMENSIONS = pa.schema(
     [

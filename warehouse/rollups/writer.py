@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from warehouse import disk
 from warehouse.lake.delta_table import ROW_GROUP_ROWS, File
 from warehouse.rollups import counts, coverage, schema
-from warehouse.rollups.coverage import Coverage, Rollup
+from warehouse.rollups.coverage import Coverage, Part, Rollup
 
 OnStep = Callable[[str], None]
 """Function that is called with the name of each point (see STEPS) at which a crash would leave a different state."""
@@ -26,6 +26,7 @@ STEPS = (
     "before count",
     "before paths",
     "before days",
+    "before agent paths",
     "before dimensions",
     "before sync",
     "before coverage",
@@ -77,21 +78,39 @@ def write(
 
 def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Coverage, on_step: OnStep) -> None:
     days, paths = folder / coverage.DAYS, folder / coverage.PATHS
-    with TemporaryDirectory(dir=folder) as scratch:
-        cells, sorted_paths = Path(scratch) / "cells", Path(scratch) / "sorted_paths"
-        counted = [Path(scratch) / "counted", *(Path(scratch) / part.rollup.month for part in chosen.parts)]
-        _copy(cursor, counts.count_paths(chosen.uncovered), counted[0])
-        for part, copied in zip(chosen.parts, counted[1:], strict=True):
-            _copy(cursor, counts.copy_paths(part), copied)
+    with TemporaryDirectory(dir=folder) as name:
+        scratch = Path(name)
+        cells, sorted_paths = scratch / "cells", scratch / "sorted_paths"
+        counted = _count(cursor, scratch / "paths", chosen, counts.count_paths, counts.copy_paths)
         on_step("before paths")
         _copy(cursor, counts.list_paths(counted), sorted_paths)
         _copy(cursor, counts.replace_paths(counted, sorted_paths), cells)
         on_step("before days")
         _copy(cursor, counts.days(cells), days, schema.DAYS)
         _copy(cursor, counts.month_totals(days, sorted_paths), paths, schema.PATHS)
+        on_step("before agent paths")
+        counted = _count(cursor, scratch / "agents", chosen, counts.count_agent_paths, counts.copy_agent_paths)
+        _copy(cursor, counts.replace_paths(counted, sorted_paths), cells)
+        _copy(cursor, counts.agent_paths(cells), folder / coverage.AGENT_PATHS, schema.AGENT_PATHS)
     on_step("before dimensions")
     dimensions = counts.count_dimensions(chosen.uncovered, chosen.parts)
     _copy(cursor, dimensions, folder / coverage.DIMENSIONS, schema.DIMENSIONS)
+
+
+def _count(
+    cursor: duckdb.DuckDBPyConnection,
+    folder: Path,
+    chosen: Coverage,
+    count: Callable[[Sequence[File]], str],
+    copy: Callable[[Part], str],
+) -> list[Path]:
+    """Write counts of the uncovered files, and of the valid days of each rollup, to one file each."""
+    folder.mkdir()
+    selects = [count(chosen.uncovered), *map(copy, chosen.parts)]
+    files = [folder / str(number) for number in range(len(selects))]
+    for select, file in zip(selects, files, strict=True):
+        _copy(cursor, select, file)
+    return files
 
 
 def _copy(cursor: duckdb.DuckDBPyConnection, select: str, file: Path, columns: pa.Schema | None = None) -> None:

@@ -2,37 +2,34 @@
 
 import tempfile
 from collections import Counter
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.warehouse.blocks import rollup_files
 from tests.warehouse.report import reference
 from tests.warehouse.report.reference import ROWS, SCOPES
-from tests.warehouse.site import Row
+from tests.warehouse.site import DAY, NOON, Row, Site, view
 from warehouse.blocks.listing import Listing
+from warehouse.lake import delta_table
 from warehouse.lake.delta_table import File
 from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsSnapshot
 from warehouse.query.moment import Moment
 from warehouse.query.result_cache import ResultCache
-from warehouse.report.filters import Filters, Page
+from warehouse.report.filters import Filters, Page, Query
 from warehouse.report.hit_counts import Scope
-from warehouse.report.path_reports import FILTERS, PathReports
+from warehouse.report.path_reports import PathReports
+from warehouse.rollups import writer
 from warehouse.rollups.coverage import Coverage, Part
 from warehouse.rollups.schema import SOURCES, TRAFFIC
 from warehouse.schema import HOT
 
-PATH_SCOPES = st.builds(
-    lambda scope: Scope(
-        scope.project,
-        scope.time_range,
-        Filters(**{name: each for name, each in scope.filters.fields.items() if name in FILTERS}),
-    ),
-    SCOPES,
-)
 LISTINGS = st.builds(
     Listing,
     st.sampled_from(["total", "human", "ai", "bot", "path"]),
@@ -60,7 +57,7 @@ def coverage(folder: Path, files: list[File], stored: list[Row], covered: set[in
     parts = []
     is_covered = {file.partition: int(file.partition[-2:]) in covered for file in files}
     for month in sorted({file.partition[:7] for file in files}):
-        counted = Counter[rollup_files.Key]()
+        counted, by_agent = Counter[rollup_files.Key](), Counter[tuple[*rollup_files.Key, rollup_files.Agent]]()
         days = {file.partition for file in files if file.partition[:7] == month and is_covered[file.partition]}
         for row in stored:
             day = row["ts"].date()
@@ -68,8 +65,10 @@ def coverage(folder: Path, files: list[File], stored: list[Row], covered: set[in
                 wrong = "/wrong" if day.day in invalid else ""
                 key = row["project_id"], day, row["path"] + wrong, *_codes(row)
                 counted[key] += 1
+                agent = row["purpose"], row["operator"], row["agent"]
+                by_agent[*key, agent] += agent != (None, None, None)
         if counted:
-            rollup = rollup_files.write(folder / month, month, counted)
+            rollup = rollup_files.write(folder / month, month, counted, +by_agent)
             valid = frozenset(day for day in rollup.files if int(day[-2:]) not in invalid)
             parts.append(Part(rollup, valid, len(valid) == len(rollup.files)))
     valid_days = {day for part in parts for day in part.days}
@@ -91,7 +90,7 @@ def shown(page: Page | None) -> list[tuple[str | None, int, int, int, int]]:
     more=rows,
     hot=st.lists(rows.filter(bool), max_size=3),
     days=covered_and_invalid_days,
-    scopes=st.lists(st.tuples(PATH_SCOPES, LISTINGS), min_size=1, max_size=3),
+    scopes=st.lists(st.tuples(SCOPES, LISTINGS), min_size=1, max_size=3),
     limit=st.integers(1, 4),
 )
 def test_pages_are_those_of_a_plain_count(
@@ -141,3 +140,29 @@ def assert_equal(
     assert complete is not None
     assert [tuple(row.values()) for batch in complete[1] for row in batch.to_pylist()] == expected
     assert complete[0] == page.totals
+
+
+@pytest.mark.parametrize(
+    ("filters", "paths"),
+    [
+        ({"agent": "GPTBot"}, ["/a", "/b"]),
+        ({"operator": "OpenAI", "source": "beacon"}, ["/b"]),
+        ({"purpose": "search"}, ["/c"]),
+        ({"verification": "not_checked"}, ["/a", "/b", "/c"]),
+        ({"agent": "GPTBot", "verification": "verified"}, []),
+    ],
+)
+def test_page_of_an_agent_reads_no_hits_on_whole_days(site: Site, filters: dict[str, str], paths: list[str]) -> None:
+    agent = {"traffic": "ai", "agent": "GPTBot", "operator": "OpenAI", "purpose": "training"}
+    site.post(view("/a", **agent), view("/b", **{**agent, "source": "beacon"}), view("/d"))
+    site.post(view("/c", **{**agent, "agent": "OAI-SearchBot", "operator": "Other", "purpose": "search"}))
+    site.load()
+    files = delta_table.list_files(site.table(delta_table.HITS_TABLE), delta_table.HITS_TABLE)
+    writer.write(site.root, site.database, f"{NOON:%Y-%m}", files)
+    with closing(site.reports()) as reports:
+        taken = reports.take()
+        for file in files:
+            Path(file.path).unlink()
+        midnight = NOON - timedelta(hours=12)
+        page = reports.views(taken, Query("site", midnight, midnight + DAY, Filters(**filters), NOON), 0, 9)
+        assert page.rows["path"].to_pylist() == paths

@@ -47,6 +47,47 @@ def dimensions(rows: Iterable[Row]) -> Counter[Value]:
     return counts
 
 
+def agent_cells(rows: Iterable[Row]) -> Counter[Value]:
+    """Return the views by project, purpose, operator, agent, day, path, source and traffic."""
+    return Counter(
+        (
+            *(row[name] for name in ("project_id", "purpose", "operator", "agent")),
+            utc(row).day,
+            *(row[name] for name in ("path", "source", "traffic")),
+        )
+        for row in rows
+        if any(row[name] is not None for name in ("purpose", "operator", "agent"))
+    )
+
+
+def stored_agent_cells(rollup: Rollup) -> Counter[Value]:
+    """Return the agent cells of a rollup, after a check of the order of the file."""
+    names: dict[str, list[str]] = {}
+    for row in pq.read_table(rollup.paths).to_pylist():
+        names.setdefault(row["project_id"], []).append(row["path"])
+    rows = pq.read_table(rollup.agent_paths).to_pylist()
+    places = [
+        (
+            row["project_id"],
+            *((row[name] is None, row[name] or "") for name in ("purpose", "operator", "agent")),
+            *(row[name] for name in ("day", "path_id", "source", "traffic")),
+        )
+        for row in rows
+    ]
+    assert places == sorted(set(places))
+    return Counter(
+        {
+            (
+                *(row[name] for name in ("project_id", "purpose", "operator", "agent", "day")),
+                names[row["project_id"]][row["path_id"]],
+                ("beacon", "server", "log")[row["source"]],
+                ("human", "ai", "bot")[row["traffic"]],
+            ): row["views"]
+            for row in rows
+        }
+    )
+
+
 def utc(row: Row) -> datetime:
     instant: datetime = row["ts"].astimezone(UTC)
     return instant

@@ -117,5 +117,24 @@ def test_wrong_row_of_a_dimension_is_found(site: Site, dimension: str, values: d
     assert f", the first: {dimension} " in found
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"views": 9},
+        {"agent": "other"},
+        {"operator": "other"},
+        {"purpose": None},
+        {"day": 30},
+        {"path_id": 99},
+        {"source": 2},
+        {"traffic": 0},
+    ],
+)
+def test_wrong_row_of_an_agent_is_found(site: Site, values: dict[str, Any]) -> None:
+    rows = pq.read_table(part(site).rollup.agent_paths).to_pylist()
+    row = next(n for n, each in enumerate(rows) if {**each, **values} != each and each["traffic"] == 1)
+    assert ", the first: Site " in changed(site, "agent_paths.parquet", row, **values)
+
+
 def test_unknown_dimension_is_found(site: Site) -> None:
     assert changed(site, "dimensions.parquet", 0, dimension="weather") == "1 time, the first: weather"

@@ -12,7 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.warehouse.rollups.counted import cells, dimensions, stored_cells, stored_dimensions
+from tests.warehouse.rollups.counted import (
+    agent_cells,
+    cells,
+    dimensions,
+    stored_agent_cells,
+    stored_cells,
+    stored_dimensions,
+)
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, some_rows, view
 from warehouse.lake.delta_table import HITS_TABLE, ROW_GROUP_ROWS, File
 from warehouse.query import engine
@@ -40,6 +47,7 @@ def write(site: Site, on_step: Callable[[str], None] = lambda step: None) -> Rol
 
 def check(rollup: Rollup, rows: Sequence[Row]) -> None:
     assert stored_cells(rollup) == cells(rows)
+    assert stored_agent_cells(rollup) == agent_cells(rows)
     assert stored_dimensions(rollup) == dimensions(rows)
 
 
@@ -83,6 +91,7 @@ def test_files_have_the_columns_of_the_schema_and_nothing_else_is_in_the_folder(
     rollup = write(site)
     assert pq.read_schema(rollup.paths) == schema.PATHS
     assert pq.read_schema(rollup.days) == schema.DAYS
+    assert pq.read_schema(rollup.agent_paths) == schema.AGENT_PATHS
     assert pq.read_schema(rollup.dimensions) == schema.DIMENSIONS
     assert {path.name for path in rollup.folder.iterdir()} == {*coverage.PARQUET, coverage.COVERAGE}
 
@@ -168,8 +177,9 @@ def test_failed_write_leaves_no_folder_and_the_old_rollup_in_use(site: Site) -> 
     assert [path.name for path in old.folder.parent.iterdir()] == [old.folder.name]
 
 
-def test_unknown_source_is_an_error(site: Site) -> None:
-    site.post(view(source="telepathy"))
+@pytest.mark.parametrize("column", ["source", "traffic"])
+def test_unknown_value_is_an_error(site: Site, column: str) -> None:
+    site.post(view(**{"agent": "GPTBot", column: "telepathy"}))
     site.load()
     with pytest.raises(duckdb.ConversionException, match="telepathy"):
         write(site)
