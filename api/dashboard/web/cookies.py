@@ -5,8 +5,9 @@ from starlette.responses import Response
 
 from api.dashboard.web.links import is_https
 
-SESSION_DAYS = 30
-"""Lifetime of the session's cookie, in days."""
+COOKIE_DAYS = 400
+"""Lifetime of the session's cookie, in days: the longest that browsers accept. The session itself ends earlier, and is
+renewed by use: see `accounts.sessions`."""
 ZONE = "readership_zone"
 """Name of the cookie with the IANA time zone of the viewer, which `app.js` sets."""
 _NAME = "readership_session"
@@ -23,7 +24,7 @@ def set_session(request: Request, response: Response, token: str, base_url: str)
     response.set_cookie(
         _name(request, base_url),
         token,
-        max_age=SESSION_DAYS * _DAY_S,
+        max_age=COOKIE_DAYS * _DAY_S,
         path="/",
         secure=is_https(request, base_url),
         httponly=True,

@@ -40,7 +40,7 @@ def test_session_cookie_is_closed_to_scripts_and_to_forms_of_other_sites() -> No
     cookies.set_session(request(), response, "token", "")
     parts = response.headers["set-cookie"].split("; ")
     assert parts[0] == "readership_session=token"
-    assert {"HttpOnly", "SameSite=lax", "Path=/", "Max-Age=2592000"} <= set(parts)
+    assert {"HttpOnly", "SameSite=lax", "Path=/", "Max-Age=34560000"} <= set(parts)
     assert "Secure" not in parts
 
 
