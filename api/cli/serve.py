@@ -181,7 +181,6 @@ def show_demo(settings: Settings, url: str, described_url: str) -> None:
     _show_export(settings, now)
     ERR.print(
         f"\nReadership listens at {described_url}, data in {settings.data}; API reference: {url}/docs\n"
-        f"Open the dashboard, within 30 minutes: {settings.base_url or url}/welcome/{token}\n"
         "Try in another terminal:\n",
         soft_wrap=True,
     )
@@ -191,6 +190,8 @@ def show_demo(settings: Settings, url: str, described_url: str) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    link = f"{settings.base_url or url}/welcome/{token}"
+    ERR.print(f"Open the dashboard with this link, which works once, within 30 minutes:\n{link}\n", soft_wrap=True)
 
 
 def _demo_user(engine: sa.Engine, now_s: int) -> User:

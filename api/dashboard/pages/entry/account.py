@@ -64,6 +64,6 @@ def _time(instant_s: int | None) -> datetime | None:
 
 PAGES = (
     Page("GET", ACCOUNT, show, Access.SIGNED_IN),
-    Page("POST", "/account/password", change_password, Access.SIGNED_IN),
+    Page("POST", ACCOUNT, change_password, Access.SIGNED_IN),
     Page("POST", "/account/sign-out-everywhere", sign_out_everywhere, Access.SIGNED_IN),
 )

@@ -51,7 +51,7 @@ def test_new_password_signs_out_all_other_browsers(dashboard: Dashboard) -> None
     other = dashboard.visitor(None)
     sign_in(other, user)
     before = client.cookies[COOKIE]
-    response = post(client, "/account/password", password=PASSWORD, **NEW)
+    response = post(client, "/account", password=PASSWORD, **NEW)
     assert (response.status_code, response.headers["location"]) == (303, "/account?notice=password")
     assert "The password is changed." in client.get(response.headers["location"]).text
     assert client.cookies[COOKIE] != before
@@ -72,7 +72,7 @@ def test_new_password_signs_out_all_other_browsers(dashboard: Dashboard) -> None
 )
 def test_wrong_input_changes_nothing(dashboard: Dashboard, values: dict[str, str], fault: str) -> None:
     client, user = signed_in(dashboard)
-    response = post(client, "/account/password", **values)
+    response = post(client, "/account", **values)
     assert response.status_code == 422
     assert f">{fault}</p>" in response.text
     assert has_password(dashboard, user, PASSWORD)
@@ -83,8 +83,8 @@ def test_current_password_is_limited_like_the_sign_in(dashboard: Dashboard) -> N
     client, user = with_address(dashboard, "192.0.2.30"), add_user(dashboard)
     sign_in(client, user)
     for _ in range(5):
-        assert post(client, "/account/password", password="wrong horse", **NEW).status_code == 422
-    response = post(client, "/account/password", password=PASSWORD, **NEW)
+        assert post(client, "/account", password="wrong horse", **NEW).status_code == 422
+    response = post(client, "/account", password=PASSWORD, **NEW)
     assert response.status_code == 429
     assert int(response.headers["retry-after"]) <= 30
     assert has_password(dashboard, user, PASSWORD)
@@ -93,7 +93,7 @@ def test_current_password_is_limited_like_the_sign_in(dashboard: Dashboard) -> N
 def test_user_without_a_password_sets_one(dashboard: Dashboard) -> None:
     client = dashboard.visitor("owner", "Demo")
     assert "Current password" not in client.get("/account").text
-    assert post(client, "/account/password", **NEW).status_code == 303
+    assert post(client, "/account", **NEW).status_code == 303
     assert users.authenticate(dashboard.engine, "Demo", NEW["new_password"]) is not None
     assert "Current password" in client.get("/account").text
 
