@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time
+from functools import lru_cache
 
 from babel import Locale
 from babel.dates import format_date, format_skeleton, format_time
@@ -11,6 +12,8 @@ HOURS_OF_DAYS_MAX = 48
 """Number of hours up to which the axis names hours; more hours have labels at midnight only."""
 DAYS_MAX = 92
 """Number of days up to which the axis names days; more days have labels on the first day of a month only."""
+
+MIDNIGHT = time()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +36,9 @@ def _hours(times: Sequence[datetime], locale: Locale) -> list[TimeLabel]:
     is_long = len(times) > HOURS_OF_DAYS_MAX
     result = []
     for each in times:
-        hour = format_time(each.time(), "short", locale=locale)
-        # A day may begin at 01:00, where the clock skips midnight: its label is that of the hour then.
-        tick = _day(each.date(), locale) if each.hour == 0 and each.minute == 0 else "" if is_long else hour
-        result.append(TimeLabel(f"{format_date(each.date(), 'medium', locale=locale)}, {hour}", tick))
+        day, hour = each.date(), _clock(each.time(), locale)
+        tick = _formatted(day, "MMMd", locale) if each.time() == MIDNIGHT else "" if is_long else hour
+        result.append(TimeLabel(f"{_medium(day, locale)}, {hour}", tick))
     return result
 
 
@@ -44,29 +46,35 @@ def _days(days: Sequence[date], locale: Locale) -> list[TimeLabel]:
     is_long = len(days) > DAYS_MAX
     return [
         TimeLabel(
-            format_skeleton("yMMMEd", _noon(day), locale=locale),
-            _day(day, locale) if not is_long else _month(day, locale) if day.day == 1 else "",
+            _formatted(day, "yMMMEd", locale),
+            "" if is_long and day.day > 1 else _formatted(day, "yMMM" if is_long else "MMMd", locale),
         )
         for day in days
     ]
 
 
 def _weeks(days: Sequence[date], locale: Locale) -> list[TimeLabel]:
-    return [TimeLabel(f"Week of {format_date(day, 'medium', locale=locale)}", _day(day, locale)) for day in days]
+    return [TimeLabel(f"Week of {_medium(day, locale)}", _formatted(day, "MMMd", locale)) for day in days]
 
 
 def _months(days: Sequence[date], locale: Locale) -> list[TimeLabel]:
-    return [TimeLabel(format_skeleton("yMMMM", _noon(day), locale=locale), _month(day, locale)) for day in days]
+    return [TimeLabel(_formatted(day, "yMMMM", locale), _formatted(day, "yMMM", locale)) for day in days]
 
 
-def _day(day: date, locale: Locale) -> str:
-    return format_skeleton("MMMd", _noon(day), locale=locale)
+# A format takes 0.1 ms without the caches. A chart of hours repeats the same 31 days and 24 times.
+@lru_cache(maxsize=1_024)
+def _clock(at: time, locale: Locale) -> str:
+    return format_time(at, "short", locale=locale)
 
 
-def _month(day: date, locale: Locale) -> str:
-    return format_skeleton("yMMM", _noon(day), locale=locale)
+@lru_cache(maxsize=4_096)
+def _medium(day: date, locale: Locale) -> str:
+    return format_date(day, "medium", locale=locale)
 
 
-def _noon(day: date) -> datetime:
-    """Return a time of the day, because `format_skeleton` converts times to UTC but cannot format dates."""
-    return datetime(day.year, day.month, day.day, 12)  # noqa: DTZ001  # the day has no zone
+@lru_cache(maxsize=4_096)
+def _formatted(day: date, skeleton: str, locale: Locale) -> str:
+    """Return a day by a skeleton of CLDR, which names the parts of a date: https://cldr.unicode.org."""
+    # At noon, because format_skeleton does not accept dates, and would convert midnight to UTC.
+    noon = datetime(day.year, day.month, day.day, 12)  # noqa: DTZ001  # the day has no zone
+    return format_skeleton(skeleton, noon, locale=locale)

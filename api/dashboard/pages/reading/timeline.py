@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from zoneinfo import ZoneInfo
 
+from babel import Locale
 from markupsafe import Markup
 
 from api.dashboard.charts import time_chart
@@ -19,6 +20,7 @@ from warehouse.report.filters import Counts, Query
 SLOTS_MIN = 7
 """Number of intervals for which a chart has space at least: a single bar is not as wide as the chart."""
 HOURS_OF_A_DAY = 24
+UNKNOWN = "\N{EN DASH}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,24 @@ class Timeline:
     rows: list[tuple[str, Counts | None, int | None]]
     totals: Counts
     has_previous: bool
+    locale: Locale
+
+    def body(self, *, sees_ai: bool) -> Markup:
+        """Return the rows as HTML; without `sees_ai`, the counts of AI and other bots are unknown.
+
+        The rows have no end tags, which HTML does not need: a chart can have 800 rows.
+        """
+        return Markup("\n").join(
+            Markup("<td>").join([Markup("<tr><th scope=row>{}").format(label), *self._cells(counts, before, sees_ai)])
+            for label, counts, before in self.rows
+        )
+
+    def _cells(self, counts: Counts | None, before: int | None, sees_ai: bool) -> list[str]:
+        numbers = (
+            [None] * 3 if counts is None else [counts.human, *([counts.ai, counts.bot] if sees_ai else [None] * 2)]
+        )
+        numbers += [before] if self.has_previous else []
+        return [UNKNOWN if each is None else locale.number(each, self.locale) for each in numbers]
 
 
 def timeline(view: View, measured: Measured) -> Timeline:
@@ -62,7 +82,7 @@ def timeline(view: View, measured: Measured) -> Timeline:
     before = [*previous[: len(names)], *[None] * (len(names) - len(previous))]
     rows = [(name.label, each, total) for name, each, total in zip(names, shown, before, strict=True)]
     svg = time_chart.svg(chart, lambda value: locale.compact(value, view.visit.locale))
-    return Timeline(svg, chart.width, rows, totals, view.previous is not None)
+    return Timeline(svg, chart.width, rows, totals, view.previous is not None, view.visit.locale)
 
 
 def _series(view: View, query: Query, interval: str) -> tuple[Counts, list[str], list[Counts]]:
