@@ -107,17 +107,22 @@ def run(request: RunRequest) -> RunResult:
         return _result(request, agent, status, output, gateway)
 
 
+def is_installed(program: str, read_only: Sequence[Path]) -> bool:
+    """Return whether the program of a coding agent is found on this machine. A path is not checked."""
+    return "/" in program or shutil.which(program, path=_search_path(read_only)) is not None
+
+
 def _check_installed(request: RunRequest, agent: Preset) -> None:
-    if "/" not in agent.program and shutil.which(agent.program, path=_search_path(request)) is None:
+    if not is_installed(agent.program, request.read_only):
         raise TurnFailed(
             f"{agent.program} is not installed: install it for all users, or make its folder readable by --readable"
         )
 
 
-def _search_path(request: RunRequest) -> str:
+def _search_path(read_only: Sequence[Path]) -> str:
     """Return the agent's PATH: program folders of `read_only`, as npm and venv lay them out, and then the system's."""
     inner = ("", "bin", ".bin", "node_modules/.bin")
-    return ":".join([*(str(folder / name) for folder in request.read_only for name in inner), bubblewrap.PATH])
+    return ":".join([*(str(folder / name) for folder in read_only for name in inner), bubblewrap.PATH])
 
 
 def _paths(request: RunRequest, folder: Path) -> _Paths:
@@ -185,7 +190,7 @@ def _command(
         *("--", *command_line.argv),
     ]
     env = {
-        "PATH": _search_path(request),
+        "PATH": _search_path(request.read_only),
         "HOME": str(paths.home),
         "LANG": "C.UTF-8",
         "TERM": "dumb",

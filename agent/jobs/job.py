@@ -4,10 +4,27 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent.errors import AgentError, JobArchived, JobNotActive, JobStillActive
+from agent.errors import AgentError, JobArchived, JobNotActive, JobNotFound, JobStillActive
 
 PROMPT_BYTES_MAX = 64 * 1024
 ID = re.compile(r"[0-9a-f]{24}")
+
+
+def check_id(text: str) -> str:
+    """Return the id of a job unchanged. Raises JobNotFound for other texts, which not every database accepts."""
+    if ID.fullmatch(text) is None:
+        raise JobNotFound(f"the project has no job {text[:40]!r}")
+    return text
+
+
+def prompt_fault(prompt: str) -> str | None:
+    """Return why the text cannot be the prompt of a turn, or None if it can."""
+    size = len(prompt.encode())
+    if size > PROMPT_BYTES_MAX:
+        return f"has {size} bytes; at most {PROMPT_BYTES_MAX} are accepted"
+    if "\0" in prompt:
+        return "has a NUL character"
+    return None
 
 
 class Status(StrEnum):

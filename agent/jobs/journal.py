@@ -1,6 +1,7 @@
 """Log of a job: its turns, their steps, the output of the coding agent, and failures."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,6 +9,7 @@ import sqlalchemy as sa
 
 from agent.jobs.tables import LOG, TURNS
 
+TurnState = Literal["queued", "running", "done", "failed", "cancelled"]
 EntryKind = Literal["turn", "step", "output", "failure"]
 OUTPUT_BYTES_MAX = 64 * 1024
 """Maximum size of a turn's output in the log, in bytes. The beginning of a longer output is dropped."""
@@ -15,6 +17,12 @@ OUTPUT_BYTES_PER_S = 16 * 1024
 """Maximum mean rate at which a turn's output is written to the control database, in bytes per second."""
 PAGE_ENTRIES = 250
 """Default number of entries on a page: about 30 turns, at most 5 MiB."""
+TURN_ENTRIES_MAX = 1_000
+"""Maximum number of entries of one turn that `turns` returns, without its output."""
+FIRST_LINE_CHARACTERS = 200
+"""Maximum length of the first line of a prompt in a summary."""
+_ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+"""Escape sequences of a terminal (ECMA-48), such as that of a colour or of a title."""
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -29,8 +37,12 @@ class Entry:
 
 
 def clean(text: str) -> str:
-    """Replace control characters and surrogates, which a database cannot store or a terminal would execute."""
-    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+    """Remove escape sequences, and replace control characters and surrogates.
+
+    A database cannot store some of them, and a terminal would execute others.
+    """
+    plain = _ESCAPE_SEQUENCE.sub("", text.replace("\r\n", "\n"))
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", plain)
 
 
 def append(connection: sa.Connection, job: str, turn: int, kind: EntryKind, text: str, now_us: int) -> None:
@@ -60,6 +72,75 @@ def read(engine: sa.Engine, job: str, limit: int = PAGE_ENTRIES, offset: int = 0
         number = {id: place for place, id in enumerate(turns, start=1)}
     entries = [Entry(row.at_us, number[row.turn_id], row.kind, row.text) for row in rows[:limit]]
     return Page(entries, len(rows) > limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A prompt of a job, and the log of its turn. `number` counts the job's turns from 1."""
+
+    number: int
+    prompt: str
+    state: TurnState
+    created_us: int
+    started_us: int | None
+    ended_us: int | None
+    entries: list[Entry]
+
+
+def turns(engine: sa.Engine, job: str, limit: int, offset: int = 0) -> list[Turn]:
+    """Skip the first `offset` turns of a job, and return at most `limit` of the next ones, in the order of prompts."""
+    query = TURNS.select().where(TURNS.c.job_id == job).order_by(TURNS.c.id).limit(limit).offset(offset)
+    with engine.connect() as connection:
+        rows = connection.execute(query).all()
+        return [
+            Turn(
+                number,
+                clean(row.prompt),
+                row.state,
+                row.created_us,
+                row.started_us,
+                row.ended_us,
+                _entries(connection, row.id, number),
+            )
+            for number, row in enumerate(rows, start=offset + 1)
+        ]
+
+
+def _entries(connection: sa.Connection, turn: int, number: int) -> list[Entry]:
+    query = LOG.select().where(LOG.c.turn_id == turn).order_by(LOG.c.id).limit(TURN_ENTRIES_MAX)
+    return [Entry(row.at_us, number, row.kind, row.text) for row in connection.execute(query)]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Turns of a job in short. `worked_us` is the time from the start to the end of each turn, in total."""
+
+    first_line: str
+    turns: int
+    is_running: bool
+    worked_us: int
+
+
+def summaries(engine: sa.Engine, jobs: Sequence[str], now_us: int) -> dict[str, Summary]:
+    """Return the summary of each job by its id."""
+    is_running = sa.func.max(sa.case((TURNS.c.state == "running", 1), else_=0)).label("is_running")
+    worked_us = sa.func.sum(sa.func.coalesce(TURNS.c.ended_us, now_us) - TURNS.c.started_us).label("worked_us")
+    first = sa.func.min(TURNS.c.id).label("first")
+    grouped = sa.select(TURNS.c.job_id, first, sa.func.count().label("turns"), is_running, worked_us)
+    grouped = grouped.where(TURNS.c.job_id.in_(jobs)).group_by(TURNS.c.job_id)
+    of_jobs = grouped.subquery()
+    query = sa.select(of_jobs, TURNS.c.prompt).join(TURNS, TURNS.c.id == of_jobs.c.first)
+    with engine.connect() as connection:
+        return {
+            row.job_id: Summary(first_line(row.prompt), row.turns, bool(row.is_running), int(row.worked_us or 0))
+            for row in connection.execute(query)
+        }
+
+
+def first_line(prompt: str) -> str:
+    """Return the first line of a prompt that is not blank, shortened to FIRST_LINE_CHARACTERS."""
+    line = next((line.strip() for line in clean(prompt).splitlines() if line.strip()), "")
+    return line if len(line) <= FIRST_LINE_CHARACTERS else f"{line[: FIRST_LINE_CHARACTERS - 1]}…"
 
 
 class Tail:

@@ -1,6 +1,7 @@
 """All pages with the rights that they require."""
 
 from api.dashboard.pages.entry import account, sign_in, welcome
+from api.dashboard.pages.jobs import job_list, job_page
 from api.dashboard.pages.reading import export, overview, projects, why
 from api.dashboard.pages.settings import keys, setup, share
 from api.dashboard.web.routes import Page
@@ -15,6 +16,8 @@ PAGES: tuple[Page, ...] = (
     *overview.PAGES,
     *export.PAGES,
     *why.PAGES,
+    *job_list.PAGES,
+    *job_page.PAGES,
     *share.PAGES,
 )
 """The pages in the order in which a new owner meets them."""

@@ -10,9 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent.errors import JobNotFound
 from agent.jobs import job_json, quota, store
-from agent.jobs.job import ID, Job, Status
+from agent.jobs.job import Job, Status, check_id
 from agent.jobs.job_json import AgentJob, Source
 from agent.jobs.quota import USES_MAX, WINDOW_S, Quota
 from api.http import auth, parameters
@@ -63,15 +62,9 @@ async def list_all(request: Request) -> Response:
 
 
 def job_id(request: Request) -> str:
-    """Return the id of the job in the path.
-
-    Raises:
-        JobNotFound: the text is not a valid id. Not every database accepts any text in a query.
-    """
+    """Return the id of the job in the path. Raises JobNotFound if the text is not a valid id."""
     id: str = request.path_params["id"]
-    if ID.fullmatch(id) is None:
-        raise JobNotFound(f"the project has no job {id[:40]!r}")
-    return id
+    return check_id(id)
 
 
 async def authorise(request: Request, scope: Scope) -> str:

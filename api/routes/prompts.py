@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from agent.errors import QuotaExceeded
 from agent.jobs import store
-from agent.jobs.job import PROMPT_BYTES_MAX
+from agent.jobs.job import PROMPT_BYTES_MAX, prompt_fault
 from agent.jobs.quota import USES_MAX, Quota
 from agent.jobs.store import QueuedPrompt
 from api.http import body, operation, parameters
@@ -73,10 +73,9 @@ async def _prompt(request: Request) -> str:
     except (ValueError, RecursionError) as error:
         field, reason = explain(error, Prompt)
         raise _invalid(field, reason) from None
-    if len(prompt.encode()) > PROMPT_BYTES_MAX:
-        raise _invalid("prompt", f"has {len(prompt.encode())} bytes; at most {PROMPT_BYTES_MAX} are accepted")
-    if "\0" in prompt:
-        raise _invalid("prompt", "has a NUL character")
+    fault = prompt_fault(prompt)
+    if fault is not None:
+        raise _invalid("prompt", fault)
     return prompt
 
 
@@ -95,9 +94,14 @@ async def _enqueue(enqueue: Callable[[], QueuedPrompt]) -> QueuedPrompt:
     try:
         return await run_in_threadpool(enqueue)
     except QuotaExceeded as error:
-        exhausted = Quota(error.operation, 0, error.reset_s)
-        headers = {"Retry-After": str(error.reset_s), **jobs.quota_headers([exhausted])}
-        raise Problem("rate-limited", str(error), headers=headers) from None
+        raise rate_limited(error) from None
+
+
+def rate_limited(error: QuotaExceeded) -> Problem:
+    """Return the problem of an exhausted quota, with the quota's headers."""
+    exhausted = Quota(error.operation, 0, error.reset_s)
+    headers = {"Retry-After": str(error.reset_s), **jobs.quota_headers([exhausted])}
+    return Problem("rate-limited", str(error), headers=headers)
 
 
 _PROMPT_PROBLEMS = (

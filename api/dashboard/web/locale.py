@@ -73,6 +73,19 @@ def moment(value: datetime, zone: tzinfo, locale: Locale) -> str:
     return dates.format_datetime(value.astimezone(zone), "medium", locale=locale)
 
 
+def clock(value: datetime, zone: tzinfo, locale: Locale) -> str:
+    """Return the time of the day in a zone: 12:30:05 PM."""
+    return dates.format_time(value.astimezone(zone), "medium", locale=locale)
+
+
 def ago(value: datetime, now: datetime) -> str:
     """Return the time since `value`: 5 minutes ago. It is in the language of the pages."""
     return dates.format_timedelta(value - now, add_direction=True, locale=DEFAULT)
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in its two largest units: 1 h 5 min. It is in the language of the pages."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [f"{count} {unit}" for count, unit in ((hours, "h"), (minutes, "min"), (rest, "s")) if count]
+    return " ".join(parts[:2]) or "0 s"

@@ -77,5 +77,7 @@ def _globals(visit: Visit) -> dict[str, Any]:
         "change": lambda now, before: locale.change(now, before, visit.locale),
         "day": lambda value: locale.day(value, visit.locale),
         "moment": lambda value: locale.moment(value, visit.zone, visit.locale),
+        "clock": lambda value: locale.clock(value, visit.zone, visit.locale),
         "ago": lambda value: locale.ago(value, visit.now),
+        "duration": locale.duration,
     }

@@ -1,6 +1,67 @@
-"""Tail of a turn's output: its size, and the rate at which it is written to the log."""
+"""Log of a job: its turns, their summary, plain text, and the tail of a turn's output."""
 
-from agent.jobs.journal import OUTPUT_BYTES_MAX, OUTPUT_BYTES_PER_S, Tail
+import pytest
+import sqlalchemy as sa
+
+from agent.jobs import journal, queue, store
+from agent.jobs.journal import OUTPUT_BYTES_MAX, OUTPUT_BYTES_PER_S, Summary, Tail
+from agent.jobs.queue import Outcome
+from tests.agent.clock import SECOND_US, Clock
+from tests.agent.conftest import PROJECT
+
+LEASE_US = 15 * SECOND_US
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]0;a title\x07text", "text"),
+        ("\x1b]8;;https://a.example\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b(Bplain\x1b=", "plain"),
+        ("a[0m \x1b", "a[0m \ufffd"),
+        ("one\r\ntwo\tthree", "one\ntwo\tthree"),
+    ],
+)
+def test_escape_sequences_are_removed(text: str, plain: str) -> None:
+    assert journal.clean(text) == plain
+
+
+def test_turns_have_their_own_entries_and_times(engine: sa.Engine, clock: Clock) -> None:
+    id = store.create(engine, PROJECT, "\n  First \x1b[1mline\x1b[0m  \nSecond line", None, clock()).job.id
+    store.create(engine, PROJECT, "Another job", None, clock())
+    store.message(engine, PROJECT, id, "Follow-up", None, clock.advance(5))
+    lease = queue.claim(engine, "worker", clock.advance(10), LEASE_US)
+    assert lease is not None
+    queue.renew(engine, lease, clock.advance(1), LEASE_US, "printed")
+    queue.finish(engine, lease, Outcome("it broke"), clock.advance(2))
+
+    first, second = journal.turns(engine, id, 10)
+    assert (first.number, first.state, second.number, second.state) == (1, "failed", 2, "queued")
+    assert first.prompt == "\n  First line  \nSecond line"
+    assert (first.started_us, first.ended_us) == (clock() - 3 * SECOND_US, clock())
+    assert [(entry.kind, entry.text) for entry in first.entries] == [
+        ("turn", "begins"),
+        ("output", "printed"),
+        ("failure", "it broke"),
+    ]
+    assert (second.prompt, second.started_us, second.ended_us, second.entries) == ("Follow-up", None, None, [])
+    assert journal.turns(engine, id, 1, 1) == [second]
+    assert journal.turns(engine, id, 1, 2) == []
+    assert journal.summaries(engine, [id], clock()) == {
+        id: Summary("First line", turns=2, is_running=False, worked_us=3 * SECOND_US)
+    }
+
+
+def test_summary_of_a_running_turn_counts_the_time_until_now(engine: sa.Engine, clock: Clock) -> None:
+    ids = [store.create(engine, PROJECT, "x" * 300, None, clock()).job.id for _ in range(2)]
+    queue.claim(engine, "worker", clock.advance(10), LEASE_US)
+    line = "x" * 199 + "…"
+    assert journal.summaries(engine, ids, clock.advance(7)) == {
+        ids[0]: Summary(line, turns=1, is_running=True, worked_us=7 * SECOND_US),
+        ids[1]: Summary(line, turns=1, is_running=False, worked_us=0),
+    }
+    assert journal.summaries(engine, [], clock()) == {}
 
 
 def test_long_output_starts_with_the_first_whole_line_of_its_end() -> None:

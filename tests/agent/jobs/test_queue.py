@@ -261,7 +261,7 @@ def test_job_has_its_pull_request_even_if_the_turn_is_cancelled_afterwards(engin
 def test_any_output_of_an_agent_can_be_stored_and_shown(engine: sa.Engine, clock: Clock) -> None:
     id = create(engine, clock)
     lease = claimed(engine, clock)
-    odd, plain = "a\0b \ud83d \x1b[2J\tc\r\nd", "a\ufffdb \ufffd \ufffd[2J\tc\nd"
+    odd, plain = "a\0b \ud83d \x1b[2J\tc\r\nd \x1b7\x1b", "a\ufffdb \ufffd \tc\nd \ufffd"
     queue.renew(engine, lease, clock(), LEASE_US, odd)
     lease = queue.finish_step(engine, lease, RunStep(None), odd, clock())
     queue.finish(engine, lease, Outcome(odd), clock())

@@ -60,3 +60,23 @@ def test_days_and_times_are_in_the_zone_and_format_of_the_viewer() -> None:
 
 def test_time_since() -> None:
     assert locale.ago(NOW - timedelta(minutes=5), NOW) == "5 minutes ago"
+
+
+def test_time_of_the_day_is_in_the_zone() -> None:
+    assert locale.clock(NOW.replace(hour=12, minute=30, second=5), ZoneInfo("Asia/Tokyo"), GERMAN) == "21:30:05"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.4, "0 s"),
+        (59.6, "1 min"),
+        (125, "2 min 5 s"),
+        (3600, "1 h"),
+        (3_601, "1 h 1 s"),
+        (7_325, "2 h 2 min"),
+    ],
+)
+def test_durations_have_two_units(seconds: float, text: str) -> None:
+    assert locale.duration(seconds) == text

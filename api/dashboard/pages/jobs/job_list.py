@@ -1,0 +1,86 @@
+"""The jobs of a project, and the form that starts one."""
+
+from starlette.responses import Response
+
+from agent.jobs import journal, store
+from agent.jobs.job import Status
+from agent.jobs.store import QueuedPrompt
+from api.dashboard.pages.jobs import prompt_form
+from api.dashboard.pages.jobs.job_view import STATES, JobView, job_view, summary_of
+from api.dashboard.pages.jobs.prompt_form import Refusal
+from api.dashboard.pages.jobs.readiness import readiness
+from api.dashboard.web import render
+from api.dashboard.web.routes import Access, Page
+from api.dashboard.web.visit import Visit
+
+PATH = "/projects/{project}/jobs"
+PAGE_JOBS = 25
+PAGES_MAX = 40_000
+"""Maximum page number: its first row is within the API's maximum offset."""
+
+
+def job_list(visit: Visit) -> Response:
+    """Respond with the jobs of a project, newest first."""
+    return _page(visit, 200, {})
+
+
+def start(visit: Visit) -> Response:
+    """Start a job with the posted prompt, and lead to its page."""
+    project = _project(visit)
+
+    def enqueue(prompt: str, key: str, now_us: int) -> QueuedPrompt:
+        return store.create(visit.state.control, project, prompt, key, now_us)
+
+    outcome = prompt_form.submit(visit, enqueue)
+    if isinstance(outcome, Refusal):
+        return _page(visit, outcome.status, outcome.headers)
+    return render.redirect(visit, f"/projects/{project}/jobs/{outcome.id}")
+
+
+def _page(visit: Visit, status: int, headers: dict[str, str]) -> Response:
+    chosen = _status(visit.parameters.get("status", ""))
+    number = page_number(visit.parameters.get("page"))
+    jobs, has_more = _jobs(visit, chosen, number)
+    return render.page(
+        visit,
+        "jobs/list.html",
+        title="Agent jobs",
+        status=status,
+        headers=headers,
+        tab="Agent jobs",
+        form=visit.form,
+        jobs=jobs,
+        has_more=has_more,
+        page=number,
+        states=STATES,
+        chosen="" if chosen is None else chosen.value,
+        left=prompt_form.left(visit),
+        key=prompt_form.new_key(),
+        readiness=readiness(visit),
+    )
+
+
+def _jobs(visit: Visit, status: Status | None, number: int) -> tuple[list[JobView], bool]:
+    engine = visit.state.control
+    jobs, has_more = store.list_page(engine, _project(visit), status, PAGE_JOBS, (number - 1) * PAGE_JOBS)
+    summaries = journal.summaries(engine, [job.id for job in jobs], prompt_form.now_us(visit))
+    return [job_view(job, summary_of(summaries, job.id)) for job in jobs], has_more
+
+
+def page_number(text: str | None) -> int:
+    """Return the number of a page from its address; 1 if it is missing or invalid."""
+    if text is None or not (text.isascii() and text.isdecimal() and len(text) <= len(str(PAGES_MAX))):
+        return 1
+    return max(1, min(int(text), PAGES_MAX))
+
+
+def _status(text: str) -> Status | None:
+    return Status(text) if text in tuple(Status) else None
+
+
+def _project(visit: Visit) -> str:
+    assert visit.project is not None
+    return visit.project.id
+
+
+PAGES = (Page("GET", PATH, job_list, Access.PROJECT), Page("POST", PATH, start, Access.OWNER))

@@ -1,0 +1,106 @@
+"""What is missing before a job of a project can start, and the settings of the project's jobs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.coding_agent import runner
+from agent.coding_agent.presets import COMMAND, find_preset
+from agent.errors import NotConfigured
+from agent.jobs import configuration
+from agent.jobs.configuration import Configuration
+from api.dashboard.web.visit import Visit
+
+_SECRETS = {
+    "git_token": "Git token",
+    "model_key": "Model key",
+    "webhook_secret": "Webhook secret",
+}
+_URLS = {"api_base": "Forge API", "model_base": "Model server", "webhook": "Webhook"}
+"""Settings whose values are not shown, because they contain secrets or lead to other hosts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What a job of the project needs, and the command that the operator runs."""
+
+    detail: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting as the page shows it, with the option of `readership project agent` that changes it."""
+
+    name: str
+    value: str
+    option: str
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Settings of the project's jobs. `missing` is None if a job can start."""
+
+    missing: Missing | None
+    settings: list[Setting]
+    command: str
+
+
+def readiness(visit: Visit) -> Readiness:
+    """Return the settings of the project's jobs, and what they lack."""
+    assert visit.project is not None
+    command = f"readership project agent {visit.project.id}"
+    config = _configuration(visit, visit.project.id)
+    if config is None:
+        return Readiness(_no_repository(command), [], command)
+    return Readiness(_missing(visit, config, command), _settings(config), command)
+
+
+def _configuration(visit: Visit, project: str) -> Configuration | None:
+    try:
+        with visit.state.control.connect() as connection:
+            return configuration.load(connection, project)
+    except NotConfigured:
+        return None
+
+
+def _no_repository(command: str) -> Missing:
+    return Missing(
+        "This project has no repository and no coding agent yet. Set both on the command line of the server.",
+        f"{command} \\\n"
+        "  --repository https://github.com/YOU/SITE --ref main --git-token file:/etc/readership/git-token \\\n"
+        "  --preset opencode --model MODEL --model-key file:/etc/readership/model-key",
+    )
+
+
+def _missing(visit: Visit, config: Configuration, command: str) -> Missing | None:
+    if config.preset != COMMAND and not config.model:
+        return Missing(
+            f"No model is set for {config.preset}, the coding agent of this project.", f"{command} --model MODEL"
+        )
+    program = find_preset(config.preset, config.command).program
+    # The workers of a server with 0 jobs at once are on other machines, whose programs are unknown here.
+    if visit.state.settings.jobs_at_once and not runner.is_installed(program, tuple(map(Path, config.readable))):
+        return Missing(
+            f"The coding agent {program} is not installed on this machine. Install it for all users, or set the folder"
+            " that contains it.",
+            f"{command} --readable FOLDER",
+        )
+    return None
+
+
+def _settings(config: Configuration) -> list[Setting]:
+    """Return the settings. Of secrets, model servers and webhooks the page shows only whether they are set."""
+    shown = [
+        ("Repository", config.repository, "--repository"),
+        ("Branch", config.ref, "--ref"),
+        ("Forge", config.forge, "--host"),
+        ("Coding agent", config.preset, "--preset"),
+        ("Model", config.model or "none", "--model"),
+        ("Time limit of a turn", f"{config.time_limit_s} s", "--time-limit-s"),
+        ("Sandbox", "on" if config.is_sandboxed else "off", "--sandbox"),
+    ]
+    hidden = [
+        (name, "set" if getattr(config, field) else "not set", f"--{field.replace('_', '-')}")
+        for field, name in (_SECRETS | _URLS).items()
+    ]
+    return [Setting(*each) for each in (*shown, *hidden)]
