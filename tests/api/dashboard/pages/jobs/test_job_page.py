@@ -61,7 +61,7 @@ def test_active_job_is_polled_and_its_log_grows(jobs: Jobs) -> None:
     queue.finish(jobs.dashboard.engine, lease, queue.Outcome("it broke"), now_us())
     last = jobs.owner.get(address[1], headers=HTMX).text
     assert "hx-get" not in last
-    assert "The last prompt failed. it broke" in text_of(last)
+    assert "The last prompt failed. It broke. A follow-up" in text_of(last)
 
 
 def test_page_without_javascript_is_reloaded_only_if_the_reader_wants_it(jobs: Jobs) -> None:
