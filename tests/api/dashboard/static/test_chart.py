@@ -1,0 +1,185 @@
+"""Charts in Chromium: labels that do not overlap at any width, and the highlight by pointer and keyboard."""
+
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+from babel import Locale
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from api.dashboard.charts import time_chart
+from api.dashboard.charts.time_chart import Interval, Mark, TimeChart
+from api.dashboard.charts.time_labels import labels
+from api.dashboard.web import locale
+from tests.programs import find, require
+from warehouse.report.filters import Counts
+
+STATIC = Path(__file__).parents[4] / "api" / "dashboard" / "static"
+ENGLISH = Locale("en")
+ATTACK = "<img src=x onerror=window.attacked=1>"
+OVERLAPS = """() => {
+    const boxes = [...document.querySelectorAll("text.time, text.count")]
+        .filter(text => getComputedStyle(text).display !== "none").map(text => text.getBoundingClientRect());
+    const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+    return boxes.flatMap((box, n) => boxes.slice(n + 1).filter(other => overlap(box, other))).length;
+}"""
+SHOWN = """() => [...document.querySelectorAll("text.time")]
+    .filter(text => getComputedStyle(text).display !== "none").length"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    require("chromium")
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=find("chromium"), args=["--no-sandbox", "--disable-gpu"])
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    with browser.new_context(viewport={"width": 900, "height": 600}) as context:
+        page = context.new_page()
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(error.message))
+        yield page
+        assert errors == []
+
+
+def show(page: Page, intervals: Sequence[Interval], marks: Sequence[Mark] = ()) -> None:
+    """Show a chart with its table, the styles and the script of the dashboard."""
+    chart = TimeChart("main", "Views", "Views by day", intervals, marks=marks)
+    rows = "".join(
+        f"<tr><th>{each.label.replace('<', '&lt;')}<td>{each.counts.human}<td>{each.counts.ai}"
+        for each in intervals
+        if each.counts
+    )
+    svg = time_chart.svg(chart, lambda count: locale.compact(count, ENGLISH))
+    page.set_content(
+        f"""<!doctype html><main><section class="card"><figure class="chart">
+        <div class="chart-plot" data-slots="{chart.width}">{svg}</div>
+        <details><summary>Numbers</summary><table><thead><tr><th>Time<th>People<th>AI<tbody>{rows}</table></details>
+        </figure></section></main>"""
+    )
+    for name in ("app.css", "charts.css"):
+        page.add_style_tag(content=(STATIC / name).read_text())
+    page.add_script_tag(content=(STATIC / "chart.js").read_text())
+
+
+def series(count: int, interval: str) -> list[Interval]:
+    """Return intervals from 1 September 2026 on, with counts up to 3 millions."""
+    first = date(2026, 9, 1)
+    starts = {
+        "hour": [f"{first + timedelta(n // 24)}T{n % 24:02}:00:00+00:00" for n in range(count)],
+        "day": [str(first + timedelta(n)) for n in range(count)],
+        "week": [str(first + timedelta(7 * n)) for n in range(count)],
+        "month": [f"{2026 + n // 12}-{n % 12 + 1:02}-01" for n in range(count)],
+    }
+    counts = [Counts(n * 2_000_000 // count, n * 1_000_000 // count) for n in range(1, count + 1)]
+    names = labels(starts[interval], interval, ENGLISH)
+    return [Interval(name.label, name.tick, each) for name, each in zip(names, counts, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("count", "interval"),
+    [
+        *((count, "hour") for count in (24, 48, 744)),
+        *((count, "day") for count in (1, 7, 30, 90, 366)),
+        *((count, "week") for count in (5, 52)),
+        *((count, "month") for count in (12, 36, 100)),
+    ],
+)
+def test_labels_do_not_overlap_at_any_width(page: Page, count: int, interval: str) -> None:
+    show(page, series(count, interval))
+    shown = []
+    for width in (320, 360, 519, 580, 768, 899, 980, 1_280, 1_920, 3_840):
+        page.set_viewport_size({"width": width, "height": 600})
+        assert page.evaluate(OVERLAPS) == 0, width
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        shown.append(page.evaluate(SHOWN))
+    assert shown == sorted(shown)
+    assert shown[0] >= 1
+
+
+def test_texts_have_the_size_of_the_page_at_every_width(page: Page) -> None:
+    show(page, series(30, "day"))
+    heights = set()
+    for width in (320, 1_280, 3_840):
+        page.set_viewport_size({"width": width, "height": 600})
+        heights.add(page.evaluate("document.querySelector('text.time').getBoundingClientRect().height"))
+    assert len(heights) == 1
+    assert heights.pop() >= 11
+
+
+def tooltip(page: Page) -> list[str]:
+    """Return the lines of the tooltip; empty if it is hidden."""
+    text = page.locator(".chart-tooltip").inner_text() if page.locator(".chart-tooltip").is_visible() else ""
+    return text.split("\n")
+
+
+def test_pointer_shows_the_numbers_of_its_interval(page: Page) -> None:
+    show(page, [Interval("Monday", "Mo", Counts(5, 1)), Interval("Tuesday", "Tu", Counts(7, 2))])
+    box = page.locator(".chart-plot").bounding_box()
+    assert box is not None
+    assert tooltip(page) == [""]
+
+    page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 100)
+    assert tooltip(page) == ["Tuesday", "People", "7", "AI", "2"]
+    page.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + 100)
+    assert tooltip(page) == ["Monday", "People", "5", "AI", "1"]
+    page.mouse.move(0, 0)
+    assert tooltip(page) == [""]
+
+
+def test_arrow_keys_move_and_the_numbers_are_read_out(page: Page) -> None:
+    show(page, [Interval(name, "", Counts(number)) for number, name in enumerate(("one", "two", "three"))])
+    spoken = page.locator(".chart-plot [aria-live=polite]")
+    page.keyboard.press("Tab")
+
+    read = []
+    for key in ("ArrowLeft", "ArrowLeft", "Home", "ArrowLeft", "ArrowRight", "End", "ArrowRight"):
+        page.keyboard.press(key)
+        read.append(spoken.inner_text())
+
+    assert read == [
+        *("three, People 2, AI 0", "two, People 1, AI 0", "one, People 0, AI 0", "one, People 0, AI 0"),
+        *("two, People 1, AI 0", "three, People 2, AI 0", "three, People 2, AI 0"),
+    ]
+    assert tooltip(page)[0] == "three"
+    page.keyboard.press("Escape")
+    assert tooltip(page) == [""]
+
+
+def test_tooltip_is_within_the_page_at_both_ends(page: Page) -> None:
+    show(page, [Interval(f"A rather long name of the day {number}", "", Counts(1)) for number in range(9)])
+    page.set_viewport_size({"width": 360, "height": 600})
+    page.locator(".chart-plot").focus()
+    for key in ("Home", *["ArrowRight"] * 8):
+        page.keyboard.press(key)
+        box = page.locator(".chart-tooltip").bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 360
+
+
+def test_tooltip_shows_markup_as_text(page: Page) -> None:
+    show(page, [Interval(ATTACK, ATTACK, Counts(1))], marks=[Mark(0, ATTACK)])
+    page.locator(".chart-plot").focus()
+    page.keyboard.press("Home")
+    assert tooltip(page)[0] == ATTACK
+    assert page.evaluate("window.attacked") is None
+
+
+def test_chart_that_htmx_replaces_gets_the_highlight_too(page: Page) -> None:
+    show(page, [Interval("Monday", "Mo", Counts(5, 1))])
+    page.evaluate(
+        """() => {
+            const plot = document.querySelector(".chart-plot"), copy = plot.cloneNode(true);
+            copy.removeAttribute("tabindex");
+            copy.querySelectorAll("div, p").forEach(each => each.remove());
+            plot.replaceWith(copy);
+            document.dispatchEvent(new CustomEvent("htmx:after:swap"));
+        }"""
+    )
+    page.locator(".chart-plot").focus()
+    page.keyboard.press("Home")
+    assert tooltip(page)[0] == "Monday"
