@@ -13,7 +13,7 @@ EVERY_AGENT = "*"
 PROBES_MAX = 2_000
 """Maximum number of different patterns of a text from which a state is computed."""
 _GROUP = re.compile(r"^[ \t]*user-?agent[ \t]*:[ \t]*([^#\r\n]+)", re.IGNORECASE | re.MULTILINE)
-_PATTERN = re.compile(r"^[ \t]*(?:dis)?allow[ \t]*:[ \t]*([^#\s]+)", re.IGNORECASE | re.MULTILINE)
+_PATTERN = re.compile(r"^[ \t]*(?:dis)?allow[ \t]*:[ \t]*([^#\r\n]+)", re.IGNORECASE | re.MULTILINE)
 _AFTER_NAME = re.compile(r"[/\s]")
 
 
@@ -67,5 +67,5 @@ def parse(content: str) -> RobotsRules:
 
 def _example(pattern: str) -> str:
     """Return a path that the pattern of a rule matches."""
-    text = pattern.removesuffix("$").replace("*", "-")
+    text = pattern.strip().removesuffix("$").replace("*", "-")
     return text if text.startswith("/") else f"/{text}"

@@ -69,6 +69,7 @@ def test_longest_rule_wins_as_in_the_example_of_the_rfc() -> None:
         ("User-agent: GPTBot\nDisallow: /\nAllow: /docs", "partly"),
         ("User-agent: GPTBot\nDisallow: /docs\nAllow: /docs", "allowed"),
         ("User-agent: GPTBot\nDisallow: /*.md$", "partly"),
+        ("User-agent: GPTBot\nDisallow: /a page # of two words", "partly"),
         ("User-agent: GPT\nDisallow: /", "allowed"),
         ("User-agent: MyGPTBot\nDisallow: /", "allowed"),
         ("User-agent: CCBot\nDisallow: /private", "allowed"),
