@@ -40,13 +40,16 @@ FILTER_NAMES = {
 _RANGE = ("period", "from", "to", "compare", "interval", "zone")
 _PLACE = ("page", "sort")
 """Parameters of a table, which a link to other counts leaves out."""
+PAGES_MAX = 100_000
+"""Maximum number of a page of a table."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A filter that is on. `without` is the address of the page without it."""
+    """A filter that is on. `parameter` is its name in addresses, `without` the address of the page without it."""
 
+    parameter: str
     name: str
     value: str
     without: str
@@ -64,6 +67,13 @@ class View:
         self.zone = self._zone()
         self.period: Period = periods.parse(self.values, self.zone, visit.now, self.faults)
         self.filters = self._filters()
+        self._fixed: frozenset[str] = frozenset()
+
+    def fix(self, **filters: str | None) -> None:
+        """Replace filters by those of the page itself, which its links, forms and chips are without."""
+        self.values = {name: value for name, value in self.values.items() if name not in filters}
+        self.filters = replace(self.filters, **filters)
+        self._fixed = self._fixed.union(filters)
 
     @property
     def status(self) -> int:
@@ -109,6 +119,15 @@ class View:
         kept = {name: self.values[name] for name in _PLACE if name in self.values}
         return self.link(None, **(kept | changes))
 
+    def page_number(self) -> int:
+        """Return the page of a table by the parameter `page`, from 1. An invalid one adds to the faults."""
+        text = self.values.get("page", "1")
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
+        if not 1 <= number <= PAGES_MAX:
+            self.faults.append(f"There is no page “{text[:40]}” of the table; this is the first one.")
+            return 1
+        return number
+
     def hidden(self, *without: str) -> dict[str, str]:
         """Return the parameters of this page as hidden fields of a GET form, without those that the form sets."""
         return {
@@ -119,8 +138,9 @@ class View:
     def chips(self) -> list[Chip]:
         """Return the filters that are on, in the order of the address."""
         return [
-            Chip(FILTER_NAMES[name], VALUE_NAMES.get(name, {}).get(value, value), self.link(**{name: None}))
+            Chip(name, FILTER_NAMES[name], VALUE_NAMES.get(name, {}).get(value, value), self.link(**{name: None}))
             for name, value in self.filters.fields.items()
+            if name not in self._fixed
         ]
 
     @property

@@ -62,7 +62,7 @@ def overview(visit: Visit) -> Response:
     """Respond to GET /projects/{project} and GET /shared/{share}."""
     view = View(visit)
     if PREFIX in view.values:
-        return _to_prefix(view)
+        return to_prefix(view)
     found = measured.read(view)
     numbers = _numbers(view, found) if found.sources else _live(view) | {"sees_ai": False}
     return render.page(
@@ -184,13 +184,13 @@ def _period_name(view: View) -> str:
     return days[0] if period.days == 1 else "\N{EN DASH}".join(days)
 
 
-def _to_prefix(view: View) -> Response:
-    """Redirect to the page with the filter of the pages that begin with the text of the search."""
+def to_prefix(view: View, **parameters: str | None) -> Response:
+    """Redirect to the page with `parameters`, and the filter of the pages that begin with the text of the search."""
     text = view.values[PREFIX].strip()
     path = None if not text else text if text.endswith("*") else f"{text}*"
     if path and not path.startswith("/"):
         path = f"/{path}"
-    return RedirectResponse(view.link(path=path), 303, {"Cache-Control": "no-store"})
+    return RedirectResponse(view.link(path=path, **parameters), 303, {"Cache-Control": "no-store"})
 
 
 PAGES = (

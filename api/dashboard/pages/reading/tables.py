@@ -16,7 +16,6 @@ PAGE_ROWS = 10
 """Number of rows on a page of the table of pages."""
 ROWS = 8
 """Number of rows of the other tables, which have no pages."""
-PAGES_MAX = 100_000
 SORTS: Mapping[str, Order] = {"views": "total", "people": "human", "ai": "ai", "path": "path"}
 """Orders of the table of pages, by their name in addresses."""
 
@@ -101,7 +100,7 @@ class PathTable:
 
 def paths(view: View) -> PathTable:
     """Return the pages of a view by the parameters `sort` and `page`. An invalid one adds to the faults of the view."""
-    sort, number = order(view), _page_number(view)
+    sort, number = order(view), view.page_number()
     page = view.reports.views(view.snapshot, view.query(), (number - 1) * PAGE_ROWS, PAGE_ROWS, SORTS[sort])
     return PathTable(_rows(view, page, "path", None, None), sort, number, page.has_more)
 
@@ -170,12 +169,3 @@ def _name(value: str | None, dimension: Dimension | None) -> str:
     if value is None:
         return dimension.unknown if dimension else "Unknown"
     return (dimension.names or {}).get(value, value) if dimension else value
-
-
-def _page_number(view: View) -> int:
-    text = view.values.get("page", "1")
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
-    if not 1 <= number <= PAGES_MAX:
-        view.faults.append(f"There is no page “{text[:40]}” of the table; this is the first one.")
-        return 1
-    return number

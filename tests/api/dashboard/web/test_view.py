@@ -1,7 +1,7 @@
 """What a page of counts shows, from its address: period, filters, chips, links and faults."""
 
 from datetime import UTC, datetime
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from starlette.requests import Request
 
@@ -94,3 +94,20 @@ def test_previous_period_is_counted_only_if_the_address_asks_for_it(dashboard: D
     previous = view(dashboard, "period=7d&compare=previous").previous
     assert previous is not None
     assert previous.days == 7
+
+
+def test_filter_of_the_page_itself_is_in_its_counts_and_nowhere_else(dashboard: Dashboard) -> None:
+    shown = view(dashboard, "period=7d&agent=GPTBot&traffic=human&source=log")
+    shown.fix(traffic="ai", agent="CCBot", operator=None)
+    assert shown.query().filters == Filters(traffic="ai", agent="CCBot", source="log")
+    assert [chip.parameter for chip in shown.chips] == ["source"]
+    assert parameters(shown.link()) == {"period": ["7d"], "source": ["log"]}
+    assert shown.hidden() == {"period": "7d", "source": "log"}
+
+
+def test_page_of_a_table_is_a_number_from_1(dashboard: Dashboard) -> None:
+    assert [view(dashboard, query).page_number() for query in ("", "page=7", "page=100000")] == [1, 7, 100_000]
+    for wrong in ("0", "-1", "x", "\N{ARABIC-INDIC DIGIT TWO}", "100001", "9" * 30, ""):
+        shown = view(dashboard, f"page={quote(wrong)}")
+        assert shown.page_number() == 1
+        assert shown.faults == [f"There is no page “{wrong[:40]}” of the table; this is the first one."]
