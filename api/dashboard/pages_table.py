@@ -2,7 +2,7 @@
 
 from api.dashboard.pages.entry import account, sign_in, welcome
 from api.dashboard.pages.jobs import job_list, job_page
-from api.dashboard.pages.reading import export, overview, projects, why
+from api.dashboard.pages.reading import export, overview, path_list, path_page, projects, why
 from api.dashboard.pages.settings import keys, setup, share
 from api.dashboard.web.routes import Page
 
@@ -15,6 +15,8 @@ PAGES: tuple[Page, ...] = (
     *keys.PAGES,
     *overview.PAGES,
     *export.PAGES,
+    *path_list.PAGES,
+    *path_page.PAGES,
     *why.PAGES,
     *job_list.PAGES,
     *job_page.PAGES,

@@ -6,5 +6,7 @@
 - `tables`: the tables of the overview.
 - `overview`: the overview of a project, which a share link shows, too.
 - `export`: the tables of the overview as CSV and Parquet.
+- `path_list`: the paths of a project: people beside AI, and lists of paths that only one of them reads.
+- `path_page`: one path.
 - `why`: why a user agent counts as a person, as AI or as another bot.
 """

@@ -1,0 +1,151 @@
+"""The pages of a site: people beside AI for each path, the pages that only one of them reads, and those new to AI."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from markupsafe import Markup
+from starlette.responses import Response
+
+from api.dashboard.charts import bar
+from api.dashboard.pages.reading import measured, tables
+from api.dashboard.pages.reading.overview import PREFIX, to_prefix
+from api.dashboard.web import render
+from api.dashboard.web.period import DEFAULT, PRESETS
+from api.dashboard.web.routes import Access, Page
+from api.dashboard.web.view import View
+from api.dashboard.web.visit import Visit
+from api.http.problems import Problem
+from api.routes.reports import responses, views
+from api.routes.reports.tables import CSV
+from warehouse.blocks.listing import Readers
+from warehouse.query.time_range import FIRST
+from warehouse.report.filters import Counts, Filters, Query
+from warehouse.report.filters import Page as Rows
+
+ROWS = 50
+"""Number of paths on a page of the table."""
+NEW = "new"
+TABS: dict[str, Readers] = {"all": "all", "ai-only": "ai_only", "not-ai": "people_only", NEW: "all"}
+"""Readers of the paths of each tab. The tab NEW has the paths that AI read for the first time in the period."""
+WITH_BOTS = views.SCHEMA.insert(3, pa.field("bot", pa.int64()))
+AI_FILTERS = ("agent", "operator", "purpose", "verification")
+"""Filters that select no view by a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathRow:
+    """A path with its views. `first_ai_day` is the UTC day of the first view by AI of all time; None without one."""
+
+    path: str
+    counts: Counts
+    bar: Markup
+    first_ai_day: date | None
+
+
+def path_list(visit: Visit) -> Response:
+    """Respond to GET /projects/{project}/pages."""
+    view = View(visit)
+    view.fix(traffic=None)
+    if PREFIX in view.values:
+        return to_prefix(view, show=view.values.get("show"))
+    tab, sort, number = _tab(view), tables.order(view), view.page_number()
+    found = measured.read(view)
+    shown = _page(view, tab, sort, (number - 1) * ROWS) if found.sources else None
+    return render.page(
+        visit,
+        "reading/path_list.html",
+        title=f"Pages of {view.project.id}",
+        status=view.status,
+        tab="Pages",
+        zone_name=view.zone.key,
+        view=view,
+        measured=found,
+        presets=PRESETS,
+        tabs=_tab_names(view),
+        chosen=tab,
+        sort=sort,
+        number_of_page=number,
+        first=(number - 1) * ROWS + 1,
+        rows=_rows(view, shown) if shown else [],
+        has_more=shown is not None and shown.has_more,
+        has_people=not any(name in view.filters.fields for name in AI_FILTERS),
+    )
+
+
+def export(visit: Visit) -> Response:
+    """Respond to GET /projects/{project}/pages.csv."""
+    view = View(visit)
+    view.fix(traffic=None)
+    tab, sort = _tab(view), tables.order(view)
+    if view.faults:
+        raise Problem("invalid-parameter", " ".join(view.faults).removesuffix("."))
+    file = f"{view.project.id}-pages" if tab == "all" else f"{view.project.id}-pages-{tab}"
+    response = responses.table(
+        visit.request, view.snapshot.moment, CSV, file, views.SCHEMA, lambda: _all(view, tab, sort)
+    )
+    response.headers["Vary"] = "Cookie"
+    return response
+
+
+def _tab(view: View) -> str:
+    tab = view.values.get("show", "all")
+    if tab not in TABS:
+        view.faults.append(f"There is no list “{tab[:40]}” of pages; these are all of them.")
+        return "all"
+    return tab
+
+
+def _tab_names(view: View) -> dict[str, str]:
+    """Return the names of the tabs, of which one names the period."""
+    days = "in 30 days" if view.period.name == DEFAULT else "in this period"
+    return {
+        "all": "All pages",
+        "ai-only": "Read by AI only",
+        "not-ai": f"Never read by AI {days}",
+        NEW: "New to AI",
+    }
+
+
+def _page(view: View, tab: str, sort: str, offset: int) -> Rows:
+    if tab != NEW:
+        return view.reports.views(view.snapshot, view.query(), offset, ROWS, tables.SORTS[sort], TABS[tab])
+    rows = pa.Table.from_batches(_all(view, tab, sort), WITH_BOTS)
+    return Rows(Counts(), rows.slice(min(offset, rows.num_rows), ROWS), offset + ROWS < rows.num_rows)
+
+
+def _all(view: View, tab: str, sort: str) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of all paths of a tab."""
+    _, batches = view.reports.all_views(view.snapshot, view.query(), tables.SORTS[sort], TABS[tab])
+    if tab != NEW:
+        yield from batches
+        return
+    rows = pa.Table.from_batches(batches, WITH_BOTS)
+    is_new = pc.and_not(pc.greater(rows["ai"], 0), pc.is_in(rows["path"], _read_before(view)))
+    yield from rows.filter(is_new).to_batches()
+
+
+def _read_before(view: View) -> pa.Array:
+    """Return the paths that any AI agent read before the period."""
+    if view.period.first is None:
+        return pa.array([], pa.string())
+    filters = Filters(path=view.filters.path, traffic="ai")
+    query = Query(view.project.id, FIRST, view.period.start, filters, view.now)
+    _, batches = view.reports.all_views(view.snapshot, query)
+    return pa.concat_arrays([pa.array([], pa.string()), *(batch["path"].cast(pa.string()) for batch in batches)])
+
+
+def _rows(view: View, page: Rows) -> list[PathRow]:
+    rows = page.rows.to_pylist()
+    first = view.reports.first_ai_days(view.snapshot, view.query(), [row["path"] for row in rows])
+    largest = max((row["total"] for row in rows), default=0)
+    counts = [(row["path"], Counts(row["human"], row["ai"])) for row in rows]
+    return [PathRow(path, each, bar.svg(each, largest), first.get(path)) for path, each in counts]
+
+
+PAGES = (
+    Page("GET", "/projects/{project}/pages", path_list, Access.PROJECT),
+    Page("GET", "/projects/{project}/pages.csv", export, Access.PROJECT),
+)

@@ -1,0 +1,126 @@
+"""One page of a site: its views over time, its AI agents, and where its readers come from."""
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from starlette.responses import Response
+
+from api.dashboard.pages.reading import measured
+from api.dashboard.pages.reading.measured import Measured
+from api.dashboard.pages.reading.timeline import timeline
+from api.dashboard.web import render
+from api.dashboard.web.period import PRESETS
+from api.dashboard.web.routes import Access, Page
+from api.dashboard.web.view import SOURCES, View
+from api.dashboard.web.visit import Visit
+from warehouse.errors import TooManyBuckets
+from warehouse.report.filters import Counts
+
+ROWS = 20
+"""Maximum number of rows of a table."""
+FORMATS = {
+    "text/html": "HTML",
+    "text/markdown": "Markdown",
+    "text/plain": "Plain text",
+    "application/pdf": "PDF",
+    "application/json": "JSON",
+}
+"""Names of media types as the pages show them; another one is shown as it was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRow:
+    """Views with one value of a dimension. `name` is the value as the page shows it."""
+
+    value: str | None
+    name: str
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class ValueTable:
+    """The values with most views, and whether there are more values."""
+
+    rows: list[ValueRow]
+    has_more: bool
+
+
+def path_page(visit: Visit) -> Response:
+    """Respond to GET /projects/{project}/page."""
+    view = View(visit)
+    path = view.filters.path
+    if path is None or path.endswith("*"):
+        return _choose(view, path)
+    view.fix(path=path)
+    found = measured.read(view)
+    return render.page(
+        visit,
+        "reading/path_page.html",
+        title=path,
+        status=view.status,
+        tab="Pages",
+        zone_name=view.zone.key,
+        view=view,
+        measured=found,
+        presets=PRESETS,
+        path=path,
+        agent_link=lambda name: view.link(f"/projects/{view.project.id}/ai/agents/{name}"),
+        **(_numbers(view, found, path) if found.sources else {}),
+    )
+
+
+def values(view: View, by: str, names: dict[str, str] | None = None, traffic: str | None = None) -> ValueTable:
+    """Return the views of the page by a dimension of the API. `names` are those of the values that have other names."""
+    query = view.query(traffic=traffic) if traffic else view.query()
+    page = view.reports.breakdown(view.snapshot, query, by, 0, ROWS)
+    rows = [
+        ValueRow(
+            row["value"],
+            (names or {}).get(row["value"], row["value"]) if row["value"] is not None else "Unknown",
+            Counts(row["human"], row["ai"], row["bot"]),
+        )
+        for row in page.rows.to_pylist()
+    ]
+    return ValueTable(rows, page.has_more)
+
+
+def _numbers(view: View, found: Measured, path: str) -> dict[str, Any]:
+    """Return the values of the template that are counts."""
+    try:
+        chart = timeline(view, found)
+    except TooManyBuckets:
+        view.faults.append(
+            "All time has too many intervals for a chart: choose a longer interval, or a shorter period."
+        )
+        chart = None
+    return {
+        "chart": chart,
+        "totals": view.reports.breakdown(view.snapshot, view.query(), "source", 0, 1).totals,
+        "first_ai_day": _first_ai_day(view, path),
+        "agents": values(view, "agent", traffic="ai"),
+        "referrers": values(view, "referrerHost", traffic="human"),
+        "formats": values(view, "format", FORMATS),
+        "statuses": values(view, "status"),
+        "sources": values(view, "source", SOURCES),
+    }
+
+
+def _first_ai_day(view: View, path: str) -> date | None:
+    return view.reports.first_ai_days(view.snapshot, view.query(), [path]).get(path)
+
+
+def _choose(view: View, prefix: str | None) -> Response:
+    """Return the page for an address without the path of one page."""
+    return render.page(
+        view.visit,
+        "reading/no_path.html",
+        title="Choose a page",
+        status=400,
+        tab="Pages",
+        view=view,
+        prefix=prefix,
+    )
+
+
+PAGES = (Page("GET", "/projects/{project}/page", path_page, Access.PROJECT),)

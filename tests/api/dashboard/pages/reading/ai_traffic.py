@@ -1,0 +1,107 @@
+"""Hits of 45 days by people, AI agents and other bots, and the queries of pages and of the API that mean the same."""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from urllib.parse import quote, urlencode
+from zoneinfo import ZoneInfo
+
+from starlette.testclient import TestClient
+
+from tests.api.dashboard.html import Html
+from tests.running import PROJECT
+
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
+READERS = (FIREFOX, "GPTBot/1.3", "ClaudeBot/1.0", FIREFOX, "ChatGPT-User/1.0", "CCBot/2.0", "Googlebot/2.1")
+REFERRERS = (
+    "https://chatgpt.com/",
+    "https://site.example/",
+    "",
+    "https://claude.ai/chat",
+    "https://www.perplexity.ai/",
+)
+NOW = datetime.now(UTC)
+TODAY = NOW.date()
+HITS = 360
+OLD_PAGES = 30
+"""Age of the hits, in days, from which on they are of other paths: the newer paths are new to AI in 30 days."""
+ATTACK = '"><script>alert(1)</script>'
+UNKNOWN = "\N{EN DASH}"
+
+
+def before(days: int) -> str:
+    """Return the day this number of days before today."""
+    return str(TODAY - timedelta(days))
+
+
+def hit(number: int) -> dict[str, Any]:
+    """Return one of HITS hits of the last 45 days, of which each has 8, also around midnight."""
+    age = number // 8
+    day = (NOW - timedelta(days=age)).replace(hour=(0, 1, 12, 23)[number % 4], minute=number % 60, second=0)
+    reader = READERS[(number * number + number // 3) % len(READERS)]
+    values = {
+        "path": f"/docs/{number % 5}" if number % 3 or age >= OLD_PAGES else f"/blog/{number % 4}",
+        "userAgent": reader,
+        "timestamp": min(day, NOW).isoformat(),
+        "referrer": REFERRERS[number % len(REFERRERS)] if reader == FIREFOX else "",
+        "format": ("text/html", "text/markdown", "")[number % 3],
+        "status": (200, 200, 304, 0)[number % 4],
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+QUERIES: list[tuple[dict[str, str], dict[str, str]]] = [
+    ({}, {"first": before(29)}),
+    ({"period": "7d"}, {"first": before(6)}),
+    ({"period": "today"}, {"first": before(0)}),
+    ({"period": "yesterday"}, {"first": before(1), "last": before(1)}),
+    ({"period": "90d"}, {"first": before(89)}),
+    ({"period": "all"}, {"first": "2000-01-01"}),
+    ({"path": "/docs*"}, {"first": before(29), "path": "/docs*"}),
+    ({"source": "server"}, {"first": before(29), "source": "server"}),
+    (
+        {"from": before(20), "to": before(11), "zone": "Asia/Kolkata"},
+        {"first": before(20), "last": before(11), "zone": "Asia/Kolkata"},
+    ),
+    (
+        {"from": before(9), "to": before(9), "zone": "America/New_York"},
+        {"first": before(9), "last": before(9), "zone": "America/New_York"},
+    ),
+]
+"""Parameters of a page, and the days, zone and filters that they mean."""
+WRONG: list[tuple[str, str]] = [
+    ("period=decade", "There is no period “decade”"),
+    ("from=tomorrow", "“tomorrow” is not a day"),
+    ("zone=Mars/Base", "There is no time zone “Mars/Base”"),
+    ("source=fax", "Source must be"),
+    ("interval=second", "There is no interval “second”"),
+]
+"""Query with a wrong parameter, and the beginning of the sentence about it."""
+
+
+def api_query(expected: Mapping[str, str]) -> str:
+    """Return the parameters of the API for what the parameters of a page mean."""
+    zone = expected.get("zone", "UTC")
+    query = f"dateFrom={_midnight(expected['first'], zone)}"
+    if "last" in expected:
+        query += f"&dateTo={_midnight(expected['last'], zone, days=1)}"
+    filters = {name: expected[name] for name in ("path", "source") if name in expected}
+    return query + "".join(f"&{name}={quote(value)}" for name, value in filters.items())
+
+
+def open_page(client: TestClient, path: str, status: int = 200, /, **parameters: str) -> Html:
+    """Return a page of the project."""
+    response = client.get(f"/projects/{PROJECT}{quote(path)}?{urlencode(parameters)}")
+    assert response.status_code == status, response.text
+    assert "<script>" not in response.text
+    return Html(response.text)
+
+
+def numbers(cells: list[str]) -> list[int]:
+    """Return the numbers in cells; the sign of no number is 0."""
+    return [0 if cell == "·" else int(cell.replace(",", "")) for cell in cells]
+
+
+def _midnight(day: str, zone: str, days: int = 0) -> str:
+    at = datetime.combine(date.fromisoformat(day) + timedelta(days), datetime.min.time(), ZoneInfo(zone))
+    return quote(at.isoformat())

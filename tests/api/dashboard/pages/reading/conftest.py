@@ -1,0 +1,22 @@
+"""One dashboard with the hits of `ai_traffic`, shared by the tests of a module."""
+
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.api.dashboard.pages.reading import ai_traffic
+from tests.api.dashboard.site import Dashboard, opened
+
+
+@pytest.fixture(scope="module")
+def read_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    with opened(tmp_path_factory.mktemp("reading") / "data") as dashboard:
+        dashboard.post_hits(*map(ai_traffic.hit, range(ai_traffic.HITS)))
+        yield dashboard
+
+
+@pytest.fixture(scope="module")
+def reader(read_site: Dashboard) -> TestClient:
+    """Return a client with a session of a viewer."""
+    return read_site.visitor("viewer")

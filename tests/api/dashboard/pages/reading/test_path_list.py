@@ -1,0 +1,207 @@
+"""The list of pages: people beside AI as in the API, the lists that only one of them reads, and pages new to AI."""
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.api.dashboard.html import Html
+from tests.api.dashboard.pages.reading.ai_traffic import (
+    ATTACK,
+    FIREFOX,
+    QUERIES,
+    UNKNOWN,
+    WRONG,
+    api_query,
+    before,
+    numbers,
+    open_page,
+)
+from tests.api.dashboard.site import Dashboard, opened
+from tests.running import PROJECT
+
+LISTS = (
+    "All pages",
+    "Read by AI only",
+    "Never read by AI in 30 days",
+    "Never read by AI in this period",
+    "New to AI",
+)
+
+
+def table(page: Html) -> list[list[str]]:
+    """Return the rows of the list that the page shows."""
+    return next((page.rows(name) for name in LISTS if name in page.tables), [])
+
+
+def rows_of(page: Html) -> list[tuple[str, int, int, int]]:
+    """Return the path, and the views by people, AI and both, of each row."""
+    rows = [(row[0], numbers(row[1:4])) for row in table(page)]
+    return [(path, human, ai, total) for path, (human, ai, total) in rows]
+
+
+def in_api(dashboard: Dashboard, query: str) -> list[tuple[str, int, int, int]]:
+    rows: list[dict[str, Any]] = dashboard.get_report(f"views?limit=250&{query}")["views"]
+    return [(row["path"], row["human"], row["ai"], row["total"]) for row in rows]
+
+
+@pytest.mark.parametrize(("parameters", "expected"), QUERIES, ids=str)
+def test_rows_are_those_of_the_api(
+    read_site: Dashboard, reader: TestClient, parameters: dict[str, str], expected: dict[str, str]
+) -> None:
+    assert rows_of(open_page(reader, "/pages", **parameters)) == in_api(read_site, api_query(expected))
+
+
+@pytest.mark.parametrize(("sort", "column"), [("people", 1), ("ai", 2), ("views", 3)])
+def test_rows_are_ordered_by_the_column(reader: TestClient, sort: str, column: int) -> None:
+    rows = rows_of(open_page(reader, "/pages", sort=sort))
+    assert len(rows) > 5
+    assert rows == sorted(rows, key=lambda row: (-int(row[column]), row[0]))
+
+
+def test_rows_are_ordered_by_path(reader: TestClient) -> None:
+    paths = [row[0] for row in rows_of(open_page(reader, "/pages", sort="path"))]
+    assert paths == sorted(paths)
+
+
+@pytest.fixture(scope="module")
+def lists(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    """Yield a dashboard with a page for each list: old, and only of one kind of readers."""
+    with opened(tmp_path_factory.mktemp("lists") / "data") as dashboard:
+        dashboard.post_hits(
+            *(
+                {"path": path, "userAgent": user_agent, "timestamp": f"{before(days)}T00:00:00Z"}
+                for path, user_agent, days in (
+                    ("/both", FIREFOX, 1),
+                    ("/both", "GPTBot/1.0", 60),
+                    ("/both", "GPTBot/1.0", 2),
+                    ("/ai", "GPTBot/1.0", 3),
+                    ("/ai", "ClaudeBot/1.0", 0),
+                    ("/once", FIREFOX, 3),
+                    ("/once", "GPTBot/1.0", 50),
+                    ("/people", FIREFOX, 3),
+                    ("/bots", "Googlebot/2.1", 1),
+                )
+            )
+        )
+        yield dashboard
+
+
+@pytest.mark.parametrize(
+    ("show", "rows"),
+    [
+        (
+            "all",
+            [
+                ("/ai", "0", "2", "2", before(3)),
+                ("/both", "1", "1", "2", before(60)),
+                ("/once", "1", "0", "1", before(50)),
+                ("/people", "1", "0", "1", "never"),
+            ],
+        ),
+        ("ai-only", [("/ai", "0", "2", "2", before(3))]),
+        ("not-ai", [("/once", "1", "0", "1", before(50)), ("/people", "1", "0", "1", "never")]),
+        ("new", [("/ai", "0", "2", "2", before(3))]),
+    ],
+)
+def test_each_list_has_its_pages(lists: Dashboard, show: str, rows: list[tuple[str, ...]]) -> None:
+    client = lists.visitor("viewer")
+    shown = table(open_page(client, "/pages", show=show))
+    assert [tuple(row[:4]) for row in shown] == [row[:4] for row in rows]
+    assert [row[4] == "never" for row in shown] == [row[4] == "never" for row in rows]
+    exported = csv.reader(io.StringIO(client.get(f"/projects/{PROJECT}/pages.csv?show={show}").text))
+    assert list(exported) == [["path", "human", "ai", "total"], *(list(row[:4]) for row in rows)]
+
+
+def test_first_read_by_ai_is_that_of_all_time(lists: Dashboard) -> None:
+    client = lists.visitor("viewer")
+    days = {row[0]: row[4] for row in table(open_page(client, "/pages", period="today"))}
+    everything = {row[0]: row[4] for row in table(open_page(client, "/pages", period="all"))}
+    assert set(days) == {"/ai"}
+    assert days["/ai"] == everything["/ai"]
+
+
+def test_page_is_new_to_ai_only_in_the_period_of_its_first_read(lists: Dashboard) -> None:
+    client = lists.visitor("viewer")
+    new = {
+        period: sorted(row[0] for row in table(open_page(client, "/pages", show="new", period=period)))
+        for period in ("today", "7d", "90d", "all")
+    }
+    assert new == {"today": [], "7d": ["/ai"], "90d": ["/ai", "/both", "/once"], "all": ["/ai", "/both", "/once"]}
+
+
+def test_list_names_the_period(lists: Dashboard) -> None:
+    client = lists.visitor("viewer")
+    assert "Never read by AI in 30 days" in open_page(client, "/pages").text
+    assert "Never read by AI in this period" in open_page(client, "/pages", period="7d").text
+
+
+def test_search_becomes_a_filter_and_keeps_the_list(reader: TestClient) -> None:
+    response = reader.get(f"/projects/{PROJECT}/pages?prefix=docs/&show=not-ai&period=7d")
+    assert response.status_code == 303
+    target = urlsplit(response.headers["location"])
+    assert target.path == f"/projects/{PROJECT}/pages"
+    assert parse_qs(target.query) == {"path": ["/docs/*"], "show": ["not-ai"], "period": ["7d"]}
+    cleared = reader.get(f"/projects/{PROJECT}/pages?prefix=&path=/docs*").headers["location"]
+    assert cleared == f"/projects/{PROJECT}/pages"
+
+
+def test_pages_of_the_table_have_every_path_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with opened(tmp_path_factory.mktemp("many") / "data") as dashboard:
+        hits = [{"path": f"/p/{number}", "userAgent": "GPTBot/1.0"} for number in range(120)]
+        dashboard.post_hits(*hits)
+        client = dashboard.visitor("viewer")
+        for show in ("all", "new"):
+            pages = [open_page(client, "/pages", show=show, page=number) for number in ("1", "2", "3", "4")]
+            paths = [row[0] for page in pages for row in table(page)]
+            assert sorted(paths) == sorted(hit["path"] for hit in hits)
+            assert len(paths) == 120
+        following = next(link for link in pages[0].links() if "page=2" in link)
+        assert parse_qs(urlsplit(following).query) == {"page": ["2"], "show": ["new"]}
+
+
+def test_filter_by_agent_leaves_no_number_of_people(reader: TestClient) -> None:
+    rows = table(open_page(reader, "/pages", agent="GPTBot"))
+    assert rows
+    assert {row[1] for row in rows} == {UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        *WRONG[:4],
+        ("show=secret", "There is no list “secret” of pages"),
+        ("sort=bots", "The pages cannot be sorted by “bots”"),
+        ("page=-1", "There is no page “-1” of the table"),
+        ("path=%ff%00", "Page must be a path"),
+    ],
+)
+def test_wrong_parameter_is_named(reader: TestClient, query: str, sentence: str) -> None:
+    response = reader.get(f"/projects/{PROJECT}/pages?{query}")
+    assert response.status_code == 400
+    assert sentence in Html(response.text).text
+    if not query.startswith(("page=", "interval=")):
+        assert reader.get(f"/projects/{PROJECT}/pages.csv?{query}").status_code == 400
+
+
+def test_project_without_ai_is_not_shown_as_unread(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with opened(tmp_path_factory.mktemp("beacon") / "data") as dashboard:
+        headers = {"User-Agent": FIREFOX, "Origin": "https://example.com"}
+        hit = {"url": "https://example.com/a"}
+        assert dashboard.client.post(f"/v1/analytics/{PROJECT}/hits", json=hit, headers=headers).status_code == 202
+        page = open_page(dashboard.visitor("viewer"), "/pages", show="not-ai")
+        assert "AI readers are not set up" in page.text
+        assert table(page)[0][2:] == [UNKNOWN, "1", UNKNOWN]
+
+
+def test_attack_by_a_path_is_text_and_a_link_to_the_page(read_site: Dashboard, reader: TestClient) -> None:
+    read_site.post_hits({"path": f"/{ATTACK}?&=", "userAgent": FIREFOX})
+    page = open_page(reader, "/pages", path="/%22*")
+    [[path, *_]] = table(page)
+    link = next(link for link in page.links() if "/page?" in link)
+    assert parse_qs(urlsplit(link).query)["path"] == [path]
+    assert open_page(reader, "/page", path=path).rows("Where people came from")

@@ -1,0 +1,103 @@
+"""The page of one path: numbers of the API, first read by AI, and addresses that name no page."""
+
+from urllib.parse import quote
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.api.dashboard.html import Html
+from tests.api.dashboard.pages.reading.ai_traffic import (
+    ATTACK,
+    FIREFOX,
+    QUERIES,
+    UNKNOWN,
+    WRONG,
+    api_query,
+    before,
+    numbers,
+    open_page,
+)
+from tests.api.dashboard.site import Dashboard
+from tests.running import PROJECT
+
+PATH = "/docs/1"
+PLAIN = [each for each in QUERIES if "path" not in each[0]]
+TABLES = [
+    ("AI agents", "agent", "traffic=ai", ("ai",), {}),
+    ("Where people came from", "referrerHost", "traffic=human", ("human",), {None: "Direct or unknown"}),
+    ("Formats", "format", "", ("human", "ai", "bot"), {"text/html": "HTML", "text/markdown": "Markdown"}),
+    ("Status", "status", "", ("human", "ai", "bot"), {}),
+    ("Sources", "source", "", ("human", "ai", "bot"), {"server": "Your server"}),
+]
+"""Heading of a table, its dimension and filter in the API, its columns, and names of values."""
+
+
+@pytest.mark.parametrize(("parameters", "expected"), PLAIN, ids=str)
+def test_numbers_are_those_of_the_api(
+    read_site: Dashboard, reader: TestClient, parameters: dict[str, str], expected: dict[str, str]
+) -> None:
+    query = f"path={PATH}&{api_query(expected)}"
+    page = open_page(reader, "/page", **parameters, path=PATH)
+    totals = read_site.get_report(f"breakdown?by=source&{query}")["totals"]
+    assert f"People {totals['human']} AI {totals['ai']} Other bots {totals['bot']} First read by AI" in page.text
+    if not any(totals.values()):
+        assert "No view of this page in this period." in page.text
+        return
+    for heading, by, filters, columns, names in TABLES:
+        rows = read_site.get_report(f"breakdown?by={by}&limit=20&{query}&{filters}".removesuffix("&"))["rows"]
+        known = {None: "Not named by the source"} | names
+        assert [(row[0], *numbers(row[1:])) for row in page.rows(heading)] == [
+            (known.get(row["value"], row["value"]), *(row[name] for name in columns)) for row in rows
+        ], heading
+
+
+def test_chart_is_that_of_the_api(read_site: Dashboard, reader: TestClient) -> None:
+    series = read_site.get_report(f"series?path={PATH}&dateFrom={before(29)}")["series"]
+    rows = open_page(reader, "/page", path=PATH).rows("Numbers of this chart")
+    assert [numbers(row[1:4]) for row in rows if row[1] != UNKNOWN] == [
+        [row["human"], row["ai"], row["bot"]] for row in series
+    ]
+
+
+def test_page_that_ai_never_read(read_site: Dashboard, reader: TestClient) -> None:
+    read_site.post_hits({"path": "/only-people", "userAgent": FIREFOX})
+    page = open_page(reader, "/page", path="/only-people")
+    assert "First read by AI never" in page.text
+    assert "No AI reader in this period." in page.text
+
+
+def test_page_without_views_says_so_and_offers_all_time(reader: TestClient) -> None:
+    page = open_page(reader, "/page", path="/nowhere")
+    assert "No view of this page in this period." in page.text
+    assert f"/projects/{PROJECT}/page?period=all&path=%2Fnowhere" in page.links()
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("", "The address names no page."),
+        ("?path=/docs/*", "/docs/* names all pages that begin with it."),
+        ("?path=%00", "Page must be a path"),
+    ],
+)
+def test_address_without_one_path_leads_to_the_list(reader: TestClient, query: str, sentence: str) -> None:
+    response = reader.get(f"/projects/{PROJECT}/page{query}")
+    assert response.status_code == 400
+    page = Html(response.text)
+    assert sentence in page.text
+    assert any(link.startswith(f"/projects/{PROJECT}/pages") for link in page.links())
+
+
+@pytest.mark.parametrize(("query", "sentence"), WRONG)
+def test_wrong_parameter_is_named(reader: TestClient, query: str, sentence: str) -> None:
+    name, _, value = query.partition("=")
+    assert sentence in open_page(reader, "/page", 400, **{"path": PATH, name: value}).text
+
+
+def test_attacks_by_path_and_referrer_are_text(read_site: Dashboard, reader: TestClient) -> None:
+    path = "/" + quote(ATTACK)
+    hit = {"path": path, "userAgent": FIREFOX, "referrer": f"https://evil.example/{ATTACK}"}
+    read_site.post_hits(hit)
+    page = open_page(reader, "/page", path=path)
+    assert path in page.texts
+    assert [row[0] for row in page.rows("Where people came from")] == ["evil.example"]
