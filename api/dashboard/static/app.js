@@ -1,4 +1,4 @@
-// Small improvements of pages that work without this script: the viewer's time zone, copy buttons, and confirmations.
+// Small improvements of pages that work without this script: the viewer's time zone, copy buttons, files as text, and confirmations.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -12,6 +12,7 @@
 
   const prepare = (part) => {
     for (const button of part.querySelectorAll("[data-copy][hidden]")) button.hidden = !navigator.clipboard;
+    for (const field of part.querySelectorAll("[data-fill][hidden]")) field.hidden = false;
   };
   prepare(document);
   document.addEventListener("htmx:after:swap", () => prepare(document));
@@ -24,7 +25,9 @@
     button.textContent = "Copied";
     setTimeout(() => { button.textContent = label; }, 2000);
   });
-  document.addEventListener("change", (event) => {
+  document.addEventListener("change", async (event) => {
+    const filled = event.target.type === "file" && event.target.closest("[data-fill]");
+    if (filled && event.target.files.length) document.getElementById(filled.dataset.fill).value = await event.target.files[0].text();
     if (event.target.matches("[data-submit]")) event.target.form.requestSubmit();
   });
   document.addEventListener("submit", (event) => {

@@ -3,5 +3,6 @@
 - `setup`: how to send views to a project, its origins, a test view, and what each source has sent.
 - `recipes`: the configurations and programs that `setup` shows, filled in for a project.
 - `keys`: the API keys of a project.
+- `robots`: the robots.txt of a site, and what it allows AI agents.
 - `share`: share links, which show the overview of a project without an account.
 """

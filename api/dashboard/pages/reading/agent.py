@@ -1,0 +1,165 @@
+"""One AI agent: what it is, what it reads, which rule recognises it, and what robots.txt allows it."""
+
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any
+
+import pyarrow as pa
+from markupsafe import Markup
+from starlette.responses import Response
+
+from api.dashboard.charts import bar
+from api.dashboard.pages.reading import ai_table, measured, path_page
+from api.dashboard.pages.reading.ai_readers import PURPOSE_TEXTS
+from api.dashboard.pages.reading.ai_table import AGENT_BY_NAME, PAGES_DAYS
+from api.dashboard.pages.reading.timeline import timeline
+from api.dashboard.robots import rules, texts
+from api.dashboard.robots.rules import RobotsRules, State
+from api.dashboard.web import render
+from api.dashboard.web.period import PRESETS
+from api.dashboard.web.routes import Access, Page
+from api.dashboard.web.view import PURPOSES, View
+from api.dashboard.web.visit import Visit
+from api.http.problems import Problem
+from api.http.report_parameters import NAME_CHARACTERS_MAX
+from ingest.hits.url import UNSTORABLE
+from warehouse.errors import TooManyBuckets
+from warehouse.query.time_range import FIRST
+from warehouse.report.filters import Counts, Filters, Query
+
+ROWS = 25
+"""Number of paths on a page of the table."""
+USER_AGENTS = 3
+"""Number of user agents that are shown."""
+CHECKED_MAX = 10_000
+"""Maximum number of paths that are compared with robots.txt, those with most reads first."""
+ASKED = ("assistant",)
+"""Purposes of agents whose operators document that they may ignore robots.txt, because a person asks for the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathRow:
+    """A path that the agent read. `is_disallowed` is what the site's robots.txt has for it."""
+
+    path: str
+    views: int
+    bar: Markup
+    is_disallowed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Robots:
+    """What robots.txt allows the agent, and the paths that it read in the period although they are disallowed.
+
+    `group` is the name of the group in robots.txt, or None without one. `paths` and `views` are numbers of disallowed
+    ones; `examples` are the disallowed paths with most reads.
+    """
+
+    saved: date
+    state: State
+    group: str | None
+    paths: int
+    views: int
+    examples: tuple[str, ...]
+
+
+def agent(visit: Visit) -> Response:
+    """Respond to GET /projects/{project}/ai/agents/{agent}."""
+    view, name = View(visit), visit.path_parameter("agent")
+    view.fix(traffic="ai", agent=name, operator=None, purpose=None, verification=None)
+    known = _known(view, name)
+    number = view.page_number()
+    found = measured.read(view)
+    return render.page(
+        visit,
+        "reading/agent.html",
+        title=name,
+        status=view.status,
+        tab="AI readers",
+        zone_name=view.zone.key,
+        view=view,
+        measured=found,
+        presets=PRESETS,
+        name=name,
+        fact=AGENT_BY_NAME.get(name),
+        known=known,
+        purposes=PURPOSES,
+        purpose_texts=PURPOSE_TEXTS,
+        number_of_page=number,
+        first=(number - 1) * ROWS + 1,
+        pages_days=PAGES_DAYS if view.period.days is None or view.period.days > PAGES_DAYS else None,
+        **_numbers(view, found, name, number),
+    )
+
+
+def _known(view: View, name: str) -> dict[str, Any] | None:
+    """Return the newest facts that the hits of all time have: operator, purpose, views and last_day; None without hits.
+
+    Raises:
+        Problem: `not-found` for a name that neither the table of agents nor a hit has.
+    """
+    if len(name) <= NAME_CHARACTERS_MAX and not UNSTORABLE.search(name):
+        query = Query(view.project.id, FIRST, None, Filters(traffic="ai", agent=name), view.now)
+        rows: list[dict[str, Any]] = view.reports.agents(view.snapshot, query).to_pylist()
+        if rows:
+            return max(rows, key=lambda row: str(row["last_day"]))
+    if name not in AGENT_BY_NAME:
+        raise Problem(
+            "not-found", f"there is no AI agent “{name[:80]}”, and none of this name has read {view.project.id}"
+        )
+    return None
+
+
+def _numbers(view: View, found: measured.Measured, name: str, number: int) -> dict[str, Any]:
+    """Return the values of the template that are counts of the period."""
+    try:
+        chart = timeline(view, found)
+    except TooManyBuckets:
+        view.faults.append(
+            "All time has too many intervals for a chart: choose a longer interval, or a shorter period."
+        )
+        chart = None
+    text = texts.find(view.visit.state.control, view.project.id)
+    robots = None if text is None else rules.parse(text.content)
+    page = view.reports.views(view.snapshot, view.query(), (number - 1) * ROWS, ROWS)
+    saved = datetime.fromtimestamp(text.saved_s, view.zone).date() if text else None
+    return {
+        "chart": chart,
+        "totals": page.totals,
+        "paths": view.reports.agent_pages(view.snapshot, view.query()).get(name, 0),
+        "rows": _rows(page.rows, robots, name),
+        "has_more": page.has_more,
+        "statuses": path_page.values(view, "status"),
+        "formats": path_page.values(view, "format", path_page.FORMATS),
+        "user_agents": view.reports.user_agents(view.snapshot, view.query(), "ai", USER_AGENTS).to_pylist(),
+        "robots": _robots(view, robots, name, saved) if robots and saved else None,
+        "is_asked": name in AGENT_BY_NAME and AGENT_BY_NAME[name].purpose in ASKED,
+    }
+
+
+def _rows(rows: pa.Table, robots: RobotsRules | None, name: str) -> list[PathRow]:
+    counts = rows.select(["path", "ai"]).to_pylist()
+    largest = max((row["ai"] for row in counts), default=0)
+    return [
+        PathRow(
+            row["path"],
+            row["ai"],
+            bar.svg(Counts(ai=row["ai"]), largest),
+            robots is not None and not robots.allows(ai_table.names(name), row["path"]),
+        )
+        for row in counts
+    ]
+
+
+def _robots(view: View, robots: RobotsRules, name: str, saved: date) -> Robots:
+    names = ai_table.names(name)
+    result = Robots(saved, robots.state(names), robots.group(names), 0, 0, ())
+    if result.state == "allowed":
+        return result
+    read = view.reports.views(view.snapshot, view.query(), 0, CHECKED_MAX).rows.select(["path", "ai"]).to_pylist()
+    disallowed = [row for row in read if not robots.allows(names, row["path"])]
+    examples = tuple(row["path"] for row in disallowed[:5])
+    return replace(result, paths=len(disallowed), views=sum(row["ai"] for row in disallowed), examples=examples)
+
+
+PAGES = (Page("GET", "/projects/{project}/ai/agents/{agent:path}", agent, Access.PROJECT),)

@@ -1,0 +1,185 @@
+"""The AI readers of a project: operators by purpose, their agents, and what the words mean."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from markupsafe import Markup
+from starlette.responses import Response
+
+from api.dashboard.charts import bar, sparkline
+from api.dashboard.pages.reading import ai_table, measured
+from api.dashboard.pages.reading.ai_table import AGENT_BY_NAME, PAGES_DAYS, AiTable
+from api.dashboard.pages.reading.timeline import timeline
+from api.dashboard.robots import rules, texts
+from api.dashboard.robots.rules import EVERY_AGENT, RobotsRules
+from api.dashboard.web import render
+from api.dashboard.web.period import PRESETS
+from api.dashboard.web.routes import Access, Page
+from api.dashboard.web.view import PURPOSES, View
+from api.dashboard.web.visit import Visit
+from api.http.problems import Problem
+from api.routes.reports import responses
+from api.routes.reports.tables import CSV
+from warehouse.errors import TooManyBuckets
+from warehouse.report.filters import Counts
+
+PURPOSE_TEXTS = {
+    "training": "Copies pages to train a model. The answers of the model seldom name you as the source.",
+    "search": "Indexes pages for a search with AI answers, which can link to you and send visitors.",
+    "assistant": "Opens a page because a person has just asked something, and waits for the answer.",
+    "agent": "Works on a task by itself, such as writing code, and reads the pages that it needs.",
+    "data": "Collects pages for other companies, which use them for AI.",
+}
+"""Explanations of the purposes for the owner of a site."""
+SCHEMA = pa.schema(
+    [
+        ("operator", pa.string()),
+        ("agent", pa.string()),
+        ("purpose", pa.string()),
+        ("reads", pa.int64()),
+        ("pages", pa.int64()),
+        ("visits_sent", pa.int64()),
+        ("reads_per_visit", pa.float64()),
+        ("last_read", pa.date32()),
+        ("robots_txt", pa.string()),
+    ]
+)
+"""Columns of the table as CSV. The row of an operator has no agent, and precedes those of its agents."""
+Cells = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PurposeCard:
+    """Reads for one purpose in the period. `is_only` is whether the page is filtered by this purpose."""
+
+    name: str
+    text: str
+    views: int
+    sparkline: Markup
+    link: str
+    is_only: bool
+
+
+def ai_readers(visit: Visit) -> Response:
+    """Respond to GET /projects/{project}/ai."""
+    view = _view(visit)
+    found = measured.read(view)
+    text = texts.find(visit.state.control, view.project.id)
+    robots = None if text is None else rules.parse(text.content)
+    table = ai_table.read(view, robots)
+    values: dict[str, Any] = {}
+    if table.operators:
+        values = {"chart": _chart(view, found), "cards": _cards(view, table), "bar": _bars(table)}
+    return render.page(
+        visit,
+        "reading/ai_readers.html",
+        title=f"AI readers of {view.project.id}",
+        status=view.status,
+        tab="AI readers",
+        zone_name=view.zone.key,
+        view=view,
+        measured=found,
+        table=table,
+        purposes=PURPOSES,
+        robots=text,
+        robots_day=datetime.fromtimestamp(text.saved_s, view.zone).date() if text else None,
+        presets=PRESETS,
+        obeying=_obeying(robots, table) if robots and view.filters.fields.keys() == {"traffic"} else [],
+        pages_days=PAGES_DAYS if view.period.days is None or view.period.days > PAGES_DAYS else None,
+        **values,
+    )
+
+
+def export(visit: Visit) -> Response:
+    """Respond to GET /projects/{project}/ai.csv."""
+    view = _view(visit)
+    if view.faults:
+        raise Problem("invalid-parameter", " ".join(view.faults).removesuffix("."))
+    text = texts.find(visit.state.control, view.project.id)
+    rows = list(_cells(ai_table.read(view, None if text is None else rules.parse(text.content))))
+    columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    batches = pa.table(arrays, schema=SCHEMA).to_batches()
+    response = responses.table(
+        visit.request, view.snapshot.moment, CSV, f"{view.project.id}-ai", SCHEMA, lambda: batches
+    )
+    response.headers["Vary"] = "Cookie"
+    return response
+
+
+def _view(visit: Visit) -> View:
+    view = View(visit)
+    view.fix(traffic="ai")
+    return view
+
+
+def _cells(table: AiTable) -> Iterator[Cells]:
+    """Yield the rows of the table in the order of SCHEMA."""
+    for row in table.operators:
+        sent = (row.visits, row.reads_per_visit)
+        yield row.name, None, None, row.views, row.pages, *sent, row.last_day, None
+        for agent in row.agents:
+            robots = agent.robots_name if agent.robots else None
+            yield row.name, agent.name, agent.purpose, agent.views, agent.pages, None, None, agent.last_day, robots
+
+
+def _chart(view: View, found: measured.Measured) -> object:
+    try:
+        return timeline(view, found)
+    except TooManyBuckets:
+        view.faults.append(
+            "All time has too many intervals for a chart: choose a longer interval, or a shorter period."
+        )
+        return None
+
+
+def _cards(view: View, table: AiTable) -> list[PurposeCard]:
+    """Return a card for each purpose that has reads."""
+    chosen = view.filters.purpose
+    return [
+        PurposeCard(
+            PURPOSES[purpose],
+            PURPOSE_TEXTS[purpose],
+            table.of_purpose(purpose),
+            _sparkline(view, purpose),
+            view.link(purpose=None if purpose == chosen else purpose),
+            purpose == chosen,
+        )
+        for purpose in table.purposes
+        if purpose is not None
+    ]
+
+
+def _bars(table: AiTable) -> Callable[[int], Markup]:
+    """Return the function that draws the bar of an operator."""
+    largest = max(row.views for row in table.operators)
+    return lambda views: bar.svg(Counts(ai=views), largest)
+
+
+def _sparkline(view: View, purpose: str) -> Markup:
+    try:
+        _, rows = view.reports.series(view.snapshot, view.query(purpose=purpose), view.period.interval, view.zone)
+    except TooManyBuckets:
+        return Markup()
+    counts = [Counts(ai=count) for count in rows["ai"].to_pylist()]
+    return sparkline.svg(counts, f"{PURPOSES[purpose]}: reads by {view.period.interval}")
+
+
+def _obeying(robots: RobotsRules, table: AiTable) -> list[str]:
+    """Return the agents that a group of robots.txt disallows on the whole site, and that read no page in the period."""
+    reading = {agent.name for row in table.operators for agent in row.agents}
+    silent = {name: ai_table.names(name) for name in AGENT_BY_NAME if name not in reading}
+    return [
+        name
+        for name, tokens in silent.items()
+        if robots.group(tokens) not in (None, EVERY_AGENT) and robots.state(tokens) == "disallowed"
+    ]
+
+
+PAGES = (
+    Page("GET", "/projects/{project}/ai", ai_readers, Access.PROJECT),
+    Page("GET", "/projects/{project}/ai.csv", export, Access.PROJECT),
+)

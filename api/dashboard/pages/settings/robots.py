@@ -1,0 +1,108 @@
+"""The robots.txt of a site, which an owner pastes, and what it allows the AI agents that read the site."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from starlette.responses import Response
+
+from api.dashboard.pages.reading import ai_table
+from api.dashboard.pages.reading.ai_table import AGENT_BY_NAME, ROBOTS_NAMES
+from api.dashboard.robots import rules, texts
+from api.dashboard.robots.rules import RobotsRules, State
+from api.dashboard.web import render
+from api.dashboard.web.routes import Access, Page
+from api.dashboard.web.visit import Visit
+
+FIELD = "robots"
+FORM_BYTES_MAX = 4 * texts.BYTES_MAX
+"""Maximum size of the form: a form has three bytes for each character that is not a letter or a digit."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentState:
+    """What robots.txt allows an agent. `group` is the name of its group in the text; None without one."""
+
+    name: str
+    operator: str
+    state: State
+    state_name: str
+    group: str | None
+
+
+def show(visit: Visit) -> Response:
+    """Respond to GET /projects/{project}/ai/robots."""
+    return _page(visit)
+
+
+def save(visit: Visit) -> Response:
+    """Respond to POST /projects/{project}/ai/robots."""
+    assert visit.project is not None
+    content = visit.form.values.get(FIELD, "")
+    if fault := _fault(content):
+        visit.form.fault(FIELD, fault)
+        return _page(visit, status=422)
+    texts.save(visit.state.control, visit.project.id, content, int(visit.now.timestamp()))
+    return render.redirect(visit, f"/projects/{visit.project.id}/ai/robots", notice="saved")
+
+
+def remove(visit: Visit) -> Response:
+    """Respond to POST /projects/{project}/ai/robots/remove."""
+    assert visit.project is not None
+    texts.remove(visit.state.control, visit.project.id)
+    return render.redirect(visit, f"/projects/{visit.project.id}/ai/robots", notice="removed")
+
+
+def _fault(content: str) -> str | None:
+    """Return the reason why a text cannot be saved; None if it can."""
+    size = len(content.encode())
+    if not content.strip():
+        return "Paste the text of your robots.txt."
+    if size > texts.BYTES_MAX:
+        return (
+            f"The text has {size // 1024:,} KiB; crawlers read at most {texts.BYTES_MAX // 1024} KiB of a robots.txt."
+        )
+    if "\0" in content:
+        return "The text has a NUL character: it is not a text file."
+    if not rules.parse(content).has_groups:
+        return "The text has no line that begins with “User-agent:”, and so no rule. Is it the robots.txt?"
+    return None
+
+
+def _page(visit: Visit, status: int = 200) -> Response:
+    assert visit.project is not None
+    text = texts.find(visit.state.control, visit.project.id)
+    *agents, others = _agents(text.content if text else "")
+    return render.page(
+        visit,
+        "settings/robots.html",
+        title=f"robots.txt of {visit.project.id}",
+        status=status,
+        tab="AI readers",
+        text=text,
+        saved=datetime.fromtimestamp(text.saved_s, visit.zone) if text else None,
+        agents=agents,
+        others=others,
+        field=FIELD,
+        notice=visit.parameters.get(render.NOTICE),
+    )
+
+
+def _agents(content: str) -> list[AgentState]:
+    """Return the AI agents with an own group, by operator, and at the end the state of all others, without a name."""
+    parsed = rules.parse(content)
+    rows = [_state(parsed, name, agent.operator, ai_table.names(name)) for name, agent in AGENT_BY_NAME.items()]
+    own = [row for row in rows if row.group not in (None, rules.EVERY_AGENT)]
+    return [*sorted(own, key=lambda row: (row.operator, row.name)), _state(parsed, "", "", ())]
+
+
+def _state(parsed: RobotsRules, name: str, operator: str, names: Sequence[str]) -> AgentState:
+    state = parsed.state(names)
+    return AgentState(name, operator, state, ROBOTS_NAMES[state], parsed.group(names))
+
+
+PAGES = (
+    Page("GET", "/projects/{project}/ai/robots", show, Access.PROJECT),
+    Page("POST", "/projects/{project}/ai/robots", save, Access.OWNER, FORM_BYTES_MAX),
+    Page("POST", "/projects/{project}/ai/robots/remove", remove, Access.OWNER),
+)

@@ -1,0 +1,186 @@
+"""The AI readers: numbers of the API, visits sent back, states by robots.txt, and what is not known or not set up."""
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from api.dashboard.robots import texts
+from tests.api.dashboard.html import Html
+from tests.api.dashboard.pages.reading.ai_traffic import (
+    ATTACK,
+    FIREFOX,
+    QUERIES,
+    UNKNOWN,
+    WRONG,
+    api_query,
+    before,
+    numbers,
+    open_page,
+)
+from tests.api.dashboard.site import Dashboard, opened
+from tests.running import PROJECT
+
+OPERATOR_OF = {
+    "GPTBot": "OpenAI",
+    "ChatGPT-User": "OpenAI",
+    "ClaudeBot": "Anthropic",
+    "CCBot": "Common Crawl",
+}
+HOSTS = {"OpenAI": ("chatgpt.com",), "Anthropic": ("claude.ai",)}
+READS, SHARE, TRAINING, ASSISTANT, PAGES, VISITS, PER_VISIT, LAST = range(1, 9)
+"""Columns of the table, for agents that train and agents that answer a person."""
+
+
+def rows_of(page: Html) -> dict[str, list[str]]:
+    """Return the rows of the table by their names."""
+    return {row[0]: row for row in page.rows("Operators and their agents")}
+
+
+def in_api(dashboard: Dashboard, report: str) -> dict[str, int]:
+    rows: list[dict[str, Any]] = dashboard.get_report(report)["rows"]
+    return {row["value"]: row["ai"] for row in rows}
+
+
+@pytest.mark.parametrize(("parameters", "expected"), QUERIES, ids=str)
+def test_reads_are_those_of_the_api(
+    read_site: Dashboard, reader: TestClient, parameters: dict[str, str], expected: dict[str, str]
+) -> None:
+    query = f"traffic=ai&limit=100&{api_query(expected)}"
+    table = rows_of(open_page(reader, "/ai", **parameters))
+    for by in ("operator", "agent"):
+        counts = in_api(read_site, f"breakdown?by={by}&{query}")
+        assert counts, query
+        assert {name: numbers([table[name][READS]])[0] for name in counts} == counts
+    purposes = in_api(read_site, f"breakdown?by=purpose&{query}")
+    operators = [row for name, row in table.items() if name in OPERATOR_OF.values()]
+    for column, purpose in ((TRAINING, "training"), (ASSISTANT, "assistant")):
+        if set(purposes) == {"training", "assistant"}:
+            assert sum(numbers([row[column] for row in operators])) == purposes[purpose]
+
+
+@pytest.mark.parametrize(("parameters", "expected"), QUERIES[:2] + QUERIES[8:], ids=str)
+def test_pages_and_visits_are_those_of_the_api(
+    read_site: Dashboard, reader: TestClient, parameters: dict[str, str], expected: dict[str, str]
+) -> None:
+    query = f"limit=250&{api_query(expected)}"
+    table = rows_of(open_page(reader, "/ai", **parameters))
+    people = read_site.get_report(f"breakdown?by=referrerHost&traffic=human&{query}")["rows"]
+    by_host = {row["value"]: row["human"] for row in people}
+    for agent, operator in OPERATOR_OF.items():
+        for by, name in (("agent", agent), ("operator", operator)):
+            if name in table:
+                paths = read_site.get_report(f"breakdown?by=path&{by}={name}&{query}")["rows"]
+                assert numbers([table[name][PAGES]]) == [len(paths)]
+    for operator, hosts in HOSTS.items():
+        if operator in table:
+            visits = sum(by_host.get(host, 0) for host in hosts)
+            assert numbers([table[operator][VISITS]]) == [visits]
+            per_visit = numbers([table[operator][READS]])[0] / visits if visits else None
+            assert table[operator][PER_VISIT] == (
+                UNKNOWN if per_visit is None else f"{per_visit:.1f}".removesuffix(".0")
+            )
+
+
+def test_operator_without_a_product_that_sends_visits_has_no_number_of_visits(reader: TestClient) -> None:
+    row = rows_of(open_page(reader, "/ai"))["Common Crawl"]
+    assert row[VISITS] == "not known"
+
+
+def test_chart_and_cards_are_of_ai_alone(read_site: Dashboard, reader: TestClient) -> None:
+    series = read_site.get_report(f"series?traffic=ai&dateFrom={before(29)}")
+    page = open_page(reader, "/ai")
+    assert [numbers(row[1:]) for row in page.rows("Numbers of this chart")] == [[row["ai"]] for row in series["series"]]
+    purposes = in_api(read_site, f"breakdown?by=purpose&traffic=ai&dateFrom={before(29)}")
+    assert f"Training {purposes['training']}" in page.text
+    assert f"Answers a person {purposes['assistant']}" in page.text
+
+
+def test_filter_of_a_click_is_a_chip_and_limits_the_table(reader: TestClient) -> None:
+    page = open_page(reader, "/ai", operator="OpenAI", traffic="human")
+    assert rows_of(page).keys() == {"OpenAI", "GPTBot", "ChatGPT-User"}
+    assert "Operator: OpenAI" in page.text
+    assert "Readers:" not in page.text
+    assert not any("traffic=" in link for link in page.links())
+
+
+def test_csv_has_the_rows_of_the_table(reader: TestClient) -> None:
+    table = rows_of(open_page(reader, "/ai"))
+    response = reader.get(f"/projects/{PROJECT}/ai.csv")
+    assert response.headers["content-type"].startswith("text/csv")
+    assert f'filename="{PROJECT}-ai.csv"' in response.headers["content-disposition"]
+    rows = list(csv.DictReader(io.StringIO(response.text)))
+    assert [row["agent"] or row["operator"] for row in rows] == list(table)
+    for row in rows:
+        shown = table[row["agent"] or row["operator"]]
+        assert [row["reads"], row["pages"]] == [shown[READS], shown[PAGES]]
+        if not row["agent"]:
+            assert row["visits_sent"] == shown[VISITS].replace("not known", "")
+
+
+@pytest.mark.parametrize(("query", "sentence"), WRONG)
+def test_wrong_parameter_is_named(reader: TestClient, query: str, sentence: str) -> None:
+    name, _, value = query.partition("=")
+    assert sentence in open_page(reader, "/ai", 400, **{name: value}).text
+    assert reader.get(f"/projects/{PROJECT}/ai.csv?{query}").status_code == 400
+
+
+def test_attack_by_a_filter_is_text(reader: TestClient) -> None:
+    assert ATTACK in open_page(reader, "/ai", operator=ATTACK).text
+
+
+@pytest.fixture
+def _text(read_site: Dashboard) -> Iterator[None]:
+    content = "User-agent: *\nDisallow: /admin\n\nUser-agent: GPTBot\nUser-agent: KimiBot\nDisallow: /\n"
+    texts.save(read_site.engine, PROJECT, content + "\nUser-agent: CCBot\nDisallow:\n", 1_790_000_000)
+    yield
+    texts.remove(read_site.engine, PROJECT)
+
+
+def test_without_a_text_the_page_offers_to_add_it(read_site: Dashboard, reader: TestClient) -> None:
+    assert "An owner can add it." in open_page(reader, "/ai").text
+    assert f"/projects/{PROJECT}/ai/robots" in open_page(read_site.visitor("owner"), "/ai").links()
+
+
+@pytest.mark.usefixtures("_text")
+def test_each_agent_has_its_state(reader: TestClient) -> None:
+    page = open_page(reader, "/ai")
+    states = {name: row[-1] for name, row in rows_of(page).items() if name in OPERATOR_OF}
+    assert states == {
+        "GPTBot": "Disallowed, still reading",
+        "ChatGPT-User": "Partly disallowed",
+        "ClaudeBot": "Partly disallowed",
+        "CCBot": "Allowed",
+    }
+    assert "robots.txt disallows this too, and it read no page in this period: KimiBot ." in page.text
+    assert "disallows this too" not in open_page(reader, "/ai", operator="OpenAI").text
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    with opened(tmp_path_factory.mktemp("empty") / "data") as dashboard:
+        yield dashboard
+
+
+def test_project_without_views_leads_to_the_set_up(empty: Dashboard) -> None:
+    page = open_page(empty.visitor("viewer"), "/ai")
+    assert "No page views yet" in page.text
+    assert f"/projects/{PROJECT}/setup" in page.links()
+
+
+def test_website_script_alone_does_not_see_ai(empty: Dashboard) -> None:
+    hit = {"url": "https://example.com/a"}
+    headers = {"User-Agent": FIREFOX, "Origin": "https://example.com"}
+    assert empty.client.post(f"/v1/analytics/{PROJECT}/hits", json=hit, headers=headers).status_code == 202
+    page = open_page(empty.visitor("viewer"), "/ai")
+    assert "AI readers are not set up" in page.text
+    assert page.rows("Operators and their agents") == []
+
+
+def test_period_without_reads_offers_all_time(reader: TestClient) -> None:
+    page = open_page(reader, "/ai", **{"from": "2020-01-01", "to": "2020-01-02"})
+    assert "No reads by AI in this period" in page.text
+    assert f"/projects/{PROJECT}/ai?period=all" in page.links()
