@@ -31,6 +31,7 @@ class Explanation:
 
     user_agent: str
     traffic: Traffic
+    agent: str | None
     steps: tuple[Step, ...]
     untried: tuple[str, ...]
     parts: tuple[str, str, str]
@@ -68,10 +69,11 @@ def why(visit: Visit) -> Response:
 
 
 def _explained(user_agent: str) -> Explanation:
-    steps = explain(user_agent)
+    steps, answer = explain(user_agent), classify(user_agent)
     return Explanation(
         user_agent,
-        classify(user_agent).traffic,
+        answer.traffic,
+        answer.agent,
         steps,
         tuple(NAMES.values())[len(steps) :],
         _parts(matched_text(user_agent), steps[-1].text),

@@ -124,12 +124,14 @@ def _arrivals(visit: Visit) -> dict[str, Any]:
     by_name = {source.source: source for source in coverage.sources}
     connections = [_connection(name, by_name.get(name), visit.now) for name in SOURCES]
     sent = _sent(visit)
+    test = None if sent is None else TestView(sent, _arrived_rule(visit, sent))
+    is_pending = test is not None and test.rule is None
     return {
         "connections": connections,
         "warnings": [_in_words(warning) for warning in coverage.warnings],
-        "test": None if sent is None else TestView(sent, _arrived_rule(visit, sent)),
+        "test": test,
         "user_agent": header(visit.request, b"user-agent") or "",
-        "waits": not coverage.sources or sent is not None,
+        "waits": is_pending or len(coverage.sources) < len(SOURCES),
     }
 
 

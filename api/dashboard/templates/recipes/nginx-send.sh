@@ -1,17 +1,23 @@
 #!/bin/sh
-# /usr/local/bin/readership-send: posts the page views since the last run. Run it every minute, from cron or a timer,
-# as a user who may write /var/log/nginx and reload nginx. Each view has an id: a post that is repeated counts once.
+# /usr/local/bin/readership-send: posts the page views since the last run, as a user who may reload nginx.
+# What was not accepted is sent again by the next run; each view has an id and counts once.
 set -eu
 : "${READERSHIP_KEY:?is the API key}"
 log="${READERSHIP_LOG:-/var/log/nginx/readership.ndjson}"
 parts="$log.parts"
 mkdir -p "$parts"
+exec 9> "$log.lock"
+flock -n 9 || exit 0
 
-if [ -z "$(ls "$parts")" ] && [ -s "$log" ]; then
+if [ -e "$log.moved" ]; then # a run was interrupted before it posted anything
+    rm -f "$parts"/part-*
+elif [ -s "$log" ] && [ -z "$(ls "$parts")" ]; then
     mv "$log" "$log.moved"
     nginx -s reopen
     sleep 1
-    split -C 1m "$log.moved" "$parts/part-"
+fi
+if [ -e "$log.moved" ]; then
+    iconv -c -f utf-8 -t utf-8 "$log.moved" | split -C 1m - "$parts/part-" # without bytes that are not UTF-8
     rm "$log.moved"
 fi
 for part in "$parts"/part-*; do

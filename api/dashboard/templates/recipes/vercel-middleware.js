@@ -1,5 +1,4 @@
-// middleware.js, beside package.json. With Next.js 16 or later the file is proxy.js. The variable READERSHIP_KEY of the
-// project is the API key. The middleware runs before the page: it does not know the status of the response.
+// middleware.js, beside package.json. With Next.js 16 or later the file is proxy.js.
 const HITS = "{{ address }}/v1/analytics/{{ project }}/hits";
 const NOT_PAGES = /\.({{ extensions }})$/i;
 

@@ -43,6 +43,7 @@ def test_matched_text_is_marked_and_later_steps_are_listed(dashboard: Dashboard)
     assert "compatible; <mark>GPTBot</mark>/1.3" in text
     assert 'href="https://developers.openai.com/api/docs/bots"' in text
     assert text.count("not tried") == 6
+    assert f'href="/projects/{PROJECT}/ai/agents/GPTBot"' in text
 
 
 def test_matched_text_in_lower_case_is_marked(dashboard: Dashboard) -> None:

@@ -168,7 +168,7 @@ def test_configurations_are_well_formed(shown: Recipes) -> None:
     unit.optionxform = str  # type: ignore[assignment,method-assign]  # names of systemd are case-sensitive
     unit.read_string(shown.text("log-service.ini", log="/var/log/nginx/access.log", group="adm"))
     assert unit["Service"]["ExecStart"].endswith(f" import {PROJECT} /var/log/nginx/access.log --follow")
-    for name in ("nginx-send.sh", "import.sh", "wrangler.sh", "server.sh"):
+    for name in ("nginx-send.sh", "import.sh", "wrangler.sh", "vercel.sh", "server.sh"):
         subprocess.run(["sh", "-n"], input=shown.text(name, log="/var/log/x.log"), text=True, check=True)
 
 
@@ -207,11 +207,19 @@ def test_nginx_writes_pages_and_the_script_posts_each_once(
         for path in ("/logo.png", "/missing"):
             httpx.get(url + path)
         httpx.head(f"{url}/nginx%20page")
-        for _ in range(2):  # the second run has nothing to send
+        refused = subprocess.run(
+            ["sh", script], env=environ | {"READERSHIP_KEY": "?"}, capture_output=True, check=False
+        )
+        assert refused.returncode == 1
+        assert b"API key" in refused.stderr
+        (tmp_path / "readership.ndjson.moved").write_bytes(
+            next((tmp_path / f"{log.name}.parts").iterdir()).read_bytes()
+        )
+        for _ in range(2):  # the first run goes on after an interruption; the second has nothing to send
             subprocess.run(["sh", script], env=environ, check=True, timeout=60)
         process.terminate()
     found = rows(service, "/nginx%20page")
-    assert [row["user_agent"] for row in found] == [STRANGE.replace("\xe9", "\ufffd"), FIREFOX]
+    assert [row["user_agent"] for row in found] == [STRANGE.removesuffix("\xe9"), FIREFOX]
     assert all((row["status"], row["source"]) == (200, "server") for row in found)
     assert not rows(service, "/logo.png")
     assert not rows(service, "/missing")

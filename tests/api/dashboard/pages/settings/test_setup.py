@@ -84,7 +84,6 @@ def test_source_that_never_sent_is_not_set_up_and_others_have_their_days(dashboa
     assert "silent" in text
     assert "<summary>1</summary>" in text
     assert "“Your server” has had no hit for" in unescape(text)
-    assert "hx-trigger" not in text
 
 
 def test_origins_are_changed_and_a_beacon_of_them_is_accepted(dashboard: Dashboard) -> None:

@@ -1,0 +1,2 @@
+npx vercel env add READERSHIP_KEY production
+npx vercel deploy --prod
