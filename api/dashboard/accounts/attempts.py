@@ -69,9 +69,9 @@ def begin(engine: sa.Engine, origin: Origin, now_s: int) -> int:
     with transaction(engine) as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK_KEY)))
+        _delete_old(connection, now_s)
         wait_s = _wait_s(connection, origin, now_s)
         if wait_s == 0:
-            _delete_old(connection, now_s)
             connection.execute(ATTEMPTS.insert().values(_row(origin, now_s, is_success=False)))
     return wait_s
 
@@ -86,20 +86,18 @@ def passed(engine: sa.Engine, origin: Origin, now_s: int) -> None:
 def _wait_s(connection: sa.Connection, origin: Origin, now_s: int) -> int:
     """Return the longest wait of the three limits, in seconds."""
     until_s = [
-        _end_of_pause_s(connection, origin, now_s),
+        _end_of_pause_s(connection, origin),
         _end_of_window_s(connection, ATTEMPTS.c.address == origin.address, ADDRESS_FAILURES_MAX),
     ]
-    if not _is_exempt(connection, origin, now_s):
+    if not _is_exempt(connection, origin):
         until_s.append(_end_of_window_s(connection, ATTEMPTS.c.account == origin.account, ACCOUNT_FAILURES_MAX))
     return max(0, math.ceil(max(until_s) - now_s))
 
 
-def _end_of_pause_s(connection: sa.Connection, origin: Origin, now_s: int) -> int:
+def _end_of_pause_s(connection: sa.Connection, origin: Origin) -> int:
     """Return the end of the wait of an account and address, in seconds since 1970; 0 without a wait."""
-    query = sa.select(sa.func.count(), sa.func.max(ATTEMPTS.c.at_s)).where(
-        _same_origin(origin), ~ATTEMPTS.c.is_success, ATTEMPTS.c.at_s > now_s - MEMORY_S
-    )
-    failures, last_s = connection.execute(query).one()
+    query = sa.select(sa.func.count(), sa.func.max(ATTEMPTS.c.at_s))
+    failures, last_s = connection.execute(query.where(_same_origin(origin), ~ATTEMPTS.c.is_success)).one()
     if failures < FREE_FAILURES:
         return 0
     wait_s: int = min(WAIT_MAX_S, FIRST_WAIT_S * 2 ** (failures - FREE_FAILURES))
@@ -113,15 +111,14 @@ def _end_of_window_s(connection: sa.Connection, condition: sa.ColumnElement[bool
     return 0 if oldest_s is None else oldest_s + WINDOW_S
 
 
-def _is_exempt(connection: sa.Connection, origin: Origin, now_s: int) -> bool:
+def _is_exempt(connection: sa.Connection, origin: Origin) -> bool:
     """Return whether the account signed in from the address before."""
-    query = sa.select(ATTEMPTS.c.id).where(
-        _same_origin(origin), ATTEMPTS.c.is_success, ATTEMPTS.c.at_s > now_s - EXEMPTION_S
-    )
+    query = sa.select(ATTEMPTS.c.id).where(_same_origin(origin), ATTEMPTS.c.is_success)
     return connection.execute(query.limit(1)).first() is not None
 
 
 def _delete_old(connection: sa.Connection, now_s: int) -> None:
+    """Delete the rows that no longer count."""
     age = sa.case((ATTEMPTS.c.is_success, EXEMPTION_S), else_=MEMORY_S)
     connection.execute(ATTEMPTS.delete().where(ATTEMPTS.c.at_s <= now_s - age))
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from api.dashboard.accounts import attempts
-from api.dashboard.accounts.attempts import ATTEMPTS
 from tests.api.dashboard.accounts.conftest import NOW_S
 from warehouse.control import database
 from warehouse.folder import sqlite_url
@@ -107,15 +106,14 @@ def test_parallel_attempts_are_counted_before_their_passwords_are_checked(engine
     assert sorted(waits) == [0] * 5 + [30] * 7
 
 
-def test_old_rows_are_deleted(engine: sa.Engine) -> None:
-    sign_in(engine, NOW_S)
-    begin(engine, NOW_S)
-    begin(engine, NOW_S + MINUTE_S * 60, name="Bob")
-    with engine.connect() as connection:
-        assert sorted(connection.execute(sa.select(ATTEMPTS.c.is_success)).scalars()) == [False, True]
-    begin(engine, NOW_S + attempts.EXEMPTION_S, name="Bob")
-    with engine.connect() as connection:
-        assert connection.execute(sa.select(ATTEMPTS.c.is_success)).scalars().all() == [False]
+def test_exemption_ends_thirty_days_after_the_last_sign_in(engine: sa.Engine) -> None:
+    for now_s, address in ((NOW_S, "198.51.100.1"), (NOW_S + 86_400, "198.51.100.2")):
+        sign_in(engine, now_s, address)
+    now_s = NOW_S + 30 * 86_400
+    for number in range(20):
+        begin(engine, now_s, f"192.0.2.{number}")
+    assert begin(engine, now_s, "198.51.100.1") == 15 * MINUTE_S
+    assert begin(engine, now_s, "198.51.100.2") == 0
 
 
 def test_neither_address_nor_name_is_in_the_database(tmp_path: Path) -> None:
