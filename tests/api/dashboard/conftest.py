@@ -3,11 +3,35 @@
 from collections.abc import Iterator
 
 import pytest
+import sqlalchemy as sa
+from playwright.sync_api import Browser, sync_playwright
 
+from api import settings
+from tests.api.dashboard.browsing import ARGS
 from tests.api.dashboard.site import Dashboard, opened
+from tests.programs import find, require
+from tests.running import Running
+from warehouse.control import database
 
 
 @pytest.fixture(scope="module")
 def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     with opened(tmp_path_factory.mktemp("dashboard") / "data") as opened_dashboard:
         yield opened_dashboard
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    require("chromium")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=find("chromium"), args=ARGS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def engine(service: Running) -> Iterator[sa.Engine]:
+    """Yield the control database of the shared service."""
+    engine = database.connect(settings.read({}, service.data).database_url)
+    yield engine
+    engine.dispose()

@@ -31,8 +31,13 @@ def list_links(visit: Visit) -> Response:
 
 
 def create(visit: Visit) -> Response:
-    """Respond to POST /projects/{project}/share: create a link, and show its address once."""
+    """Respond to POST /projects/{project}/share: create a link, and show its address once.
+
+    A name that another link has is refused: a browser that loads the page again posts the form again.
+    """
     name = visit.form.text("name", NAME_CHARACTERS_MAX)
+    if name in [link.name for link in _valid(visit)]:
+        visit.form.fault("name", "Another link has this name. Its address was shown once and cannot be shown again.")
     if visit.form.faults:
         return _page(visit, status=422)
     created = share_links.create(visit.state.control, _project(visit).id, name, int(visit.now.timestamp()))
@@ -50,17 +55,22 @@ def revoke(visit: Visit) -> Response:
 
 
 def _page(visit: Visit, status: int = 200, created: tuple[ShareLink, str] | None = None) -> Response:
-    links = share_links.list_all(visit.state.control, _project(visit).id)
     return render.page(
         visit,
         "settings/share.html",
         title=f"Share {_project(visit).id}",
         status=status,
         tab="Share",
-        links=[_shown(link) for link in reversed(links) if link.revoked_s is None],
+        links=[_shown(link) for link in reversed(_valid(visit))],
         created=created[0] if created else None,
         address=f"{visit.public_url}/shared/{created[1]}" if created else None,
     )
+
+
+def _valid(visit: Visit) -> list[ShareLink]:
+    """Return the links that are not revoked, the oldest first."""
+    links = share_links.list_all(visit.state.control, _project(visit).id)
+    return [link for link in links if link.revoked_s is None]
 
 
 def _shown(link: ShareLink) -> ListedLink:

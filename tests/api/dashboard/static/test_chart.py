@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 from babel import Locale
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from api.dashboard.charts import time_chart
 from api.dashboard.charts.time_chart import Interval, Mark, TimeChart
 from api.dashboard.charts.time_labels import labels
 from api.dashboard.web import locale
-from tests.programs import find, require
 from warehouse.report.filters import Counts
 
 STATIC = Path(__file__).parents[4] / "api" / "dashboard" / "static"
@@ -26,13 +25,6 @@ OVERLAPS = """() => {
 }"""
 SHOWN = """() => [...document.querySelectorAll("text.time")]
     .filter(text => getComputedStyle(text).display !== "none").length"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    require("chromium")
-    with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=find("chromium"), args=["--no-sandbox", "--disable-gpu"])
 
 
 @pytest.fixture

@@ -63,3 +63,15 @@ def test_viewer_sees_the_names_without_forms(dashboard: Dashboard) -> None:
     assert "for a viewer" in text
     assert "New link" not in text
     assert "/revoke" not in text
+
+
+def test_form_that_is_posted_again_creates_no_second_link(dashboard: Dashboard) -> None:
+    owner = dashboard.visitor("owner")
+    assert post(owner, PATH, name="Twice").status_code == 200
+    again = post(owner, PATH, name="Twice")
+    assert again.status_code == 422
+    assert "Another link has this name" in again.text
+    links = [link for link in share_links.list_all(dashboard.engine, PROJECT) if link.name == "Twice"]
+    assert len(links) == 1
+    post(owner, f"{PATH}/{links[0].id}/revoke")
+    assert post(owner, PATH, name="Twice").status_code == 200
