@@ -32,9 +32,9 @@ def test_saved_text_is_shown_with_what_it_allows(dashboard: Dashboard, owner: Te
         assert "The text is saved." in page.text
         assert CONTENT.strip() in "".join(page.texts)
         assert page.rows("What it allows AI agents") == [
-            ["CCBotCommon Crawl", "ccbot", "Disallowed"],
-            ["GPTBotOpenAI", "gptbot", "Disallowed"],
-            ["Every other agent", "*", "Partly disallowed"],
+            ["CCBotCommon Crawl", "Disallowed"],
+            ["GPTBotOpenAI", "Disallowed"],
+            ["Every other agentgroup*", "Partly disallowed"],
         ]
 
 
