@@ -7,6 +7,7 @@ from typing import get_args
 from starlette.responses import Response
 
 from api import keys
+from api.dashboard.pages.settings import recipes
 from api.dashboard.web import render
 from api.dashboard.web.forms import Form
 from api.dashboard.web.routes import Access, Page
@@ -100,6 +101,7 @@ def _page(
         status=422 if form.faults else 409 if repeated_id else 200,
         tab="API keys",
         form=form,
+        address=recipes.of(visit).address,
         valid=[key for key in reversed(listed) if key.is_valid(now_s)],
         ended=[key for key in reversed(listed) if not key.is_valid(now_s)],
         scopes=SCOPES,

@@ -139,6 +139,12 @@ def test_viewer_sees_the_keys_and_no_form(dashboard: Dashboard) -> None:
     assert post(viewer, PATH, id=keys.new_id(), name="x", scope="read", expires="never").status_code == 403
 
 
+def test_command_of_the_page_has_the_address_of_the_service(dashboard: Dashboard) -> None:
+    viewer = dashboard.visitor("viewer")
+    assert f"curl http://testserver/v1/analytics/{PROJECT}/views" in viewer.get(PATH).text
+    assert "$(id)" not in viewer.get(PATH, headers={"Host": "x$(id)"}).text
+
+
 def test_name_of_a_key_is_shown_as_text(dashboard: Dashboard) -> None:
     owner = dashboard.visitor("owner")
     for response in (create(owner, name=XSS), owner.get(PATH), create(owner, name=XSS, scope="?")):
