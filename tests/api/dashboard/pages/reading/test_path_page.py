@@ -66,7 +66,7 @@ def test_page_that_ai_never_read(read_site: Dashboard, reader: TestClient) -> No
     assert "No AI reader in this period." in page.text
 
 
-def test_page_without_views_says_so_and_offers_all_time(reader: TestClient) -> None:
+def test_page_without_views_offers_all_time(reader: TestClient) -> None:
     page = open_page(reader, "/page", path="/nowhere")
     assert "No view of this page in this period." in page.text
     assert f"/projects/{PROJECT}/page?period=all&path=%2Fnowhere" in page.links()
