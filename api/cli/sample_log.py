@@ -5,6 +5,8 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 
 SAMPLE = Path(__file__).parents[2] / "sample_data" / "access.log"
+ROBOTS = SAMPLE.with_name("robots.txt")
+"""The robots.txt of the sample site."""
 LAST_DAY = date(2026, 9, 30)
 """Last whole day of the sample log, in UTC."""
 _DAY = re.compile(rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}):")

@@ -20,6 +20,7 @@ from api.cli.output import ERR, OUT, table
 from api.cli.sample_log import SAMPLE
 from api.dashboard.accounts import one_time_links, users
 from api.dashboard.accounts.users import User
+from api.dashboard.robots import texts
 from api.errors import UserNotFound
 from api.routes.reports.views import report
 from api.server import serve, service_lock, service_url
@@ -203,7 +204,7 @@ def _demo_user(engine: sa.Engine, now_s: int) -> User:
 
 
 def _fill(engine: sa.Engine, settings: Settings, now_s: int) -> None:
-    """Create the project and import the sample log, unless the project exists."""
+    """Import the sample log and create the project with its robots.txt, unless the project exists."""
     try:
         projects.find(engine, DEMO_PROJECT)
     except ProjectNotFound:
@@ -214,6 +215,7 @@ def _fill(engine: sa.Engine, settings: Settings, now_s: int) -> None:
             options = Options(ledger_from_us=ledger_from_us(settings))
             import_logs(hot, settings.lake, DEMO_PROJECT, [str(recent)], time.time, options)
         projects.create(engine, DEMO_PROJECT, (projects.ANY_ORIGIN,), now_s)
+        texts.save(engine, DEMO_PROJECT, sample_log.ROBOTS.read_text(encoding="utf-8"), now_s)
 
 
 def _show_export(settings: Settings, now: datetime) -> None:

@@ -14,6 +14,8 @@ from api import data_folder, keys, settings
 from api.cli.main import main
 from api.cli.serve import show_demo
 from api.dashboard.accounts import one_time_links
+from api.dashboard.robots import texts
+from api.dashboard.robots.rules import parse
 from tests.api.cli.console import EXPECTED, KEY, in_background
 from tests.running import COMMAND
 from tests.waiting import until
@@ -35,6 +37,19 @@ def test_second_demo_on_a_folder_leaves_the_first_key_valid(tmp_path: Path, caps
     engine = database.connect(chosen.database_url)
     assert [keys.Keyring(engine).look_up(token).project for token in tokens] == ["demo", "demo"]
     engine.dispose()
+
+
+def test_demo_has_the_robots_txt_of_the_sample_site(tmp_path: Path) -> None:
+    chosen = settings.read({}, tmp_path / "data")
+    data_folder.prepare(chosen)
+    show_demo(chosen, "http://127.0.0.1:8001", "http://127.0.0.1:8001")
+    engine = database.connect(chosen.database_url)
+    text = texts.find(engine, "demo")
+    engine.dispose()
+    assert text is not None
+    rules = parse(text.content)
+    agents = ("Bytespider", "CCBot", "GPTBot")
+    assert [rules.state([agent]) for agent in agents] == ["disallowed", "partly", "partly"]
 
 
 def test_each_start_prints_a_new_link_that_signs_in_the_owner_of_the_demo(
