@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from warehouse.blocks.cumulative import Array
 from warehouse.blocks.paths import PathIds
 from warehouse.blocks.sums import Rows
+from warehouse.encoding import decoded, encoded
 from warehouse.lake.delta_table import File
 from warehouse.query import engine
 from warehouse.query.time_range import TimeRange
@@ -66,6 +67,20 @@ def count(
     }
 
 
+def convert(hits: pa.Table, paths: PathIds, agents: Mapping[str, str]) -> Rows:
+    """Return the views of rows of `hits` in memory that have the values `agents` of AGENT_COLUMNS, by column.
+
+    Paths that have no id are added to `paths`.
+    """
+    for name, value in agents.items():
+        hits = hits.filter(pc.equal(decoded(encoded(hits[name])), value))
+    sources, traffic = (decoded(encoded(hits[name])) for name in ("source", "traffic"))
+    kinds = pc.index_in(traffic, value_set=pa.array(TRAFFIC)).to_numpy()
+    human, ai, bot = ((kinds == kind).astype(np.uint32) for kind in range(len(TRAFFIC)))
+    codes = pc.index_in(sources, value_set=pa.array(SOURCES)).to_numpy().astype(np.uint8)
+    return Rows(ids(hits["path"], paths), codes, (human, ai, bot))
+
+
 def latest(database: duckdb.DuckDBPyConnection, files: Sequence[File], project: str) -> dict[str, Latest]:
     """Return the time of the last hit in each file, by the path of the file."""
     read = _run(database, _LATEST, files, {"project": project})
@@ -75,8 +90,8 @@ def latest(database: duckdb.DuckDBPyConnection, files: Sequence[File], project: 
 
 def ids(paths_column: pa.ChunkedArray, paths: PathIds) -> Array:
     """Return the ids of the paths of a column. Those that have no id are added to `paths`."""
-    encoded = paths_column.combine_chunks().dictionary_encode()
-    path_ids: Array = paths.add(encoded.dictionary)[encoded.indices.to_numpy()]
+    column = encoded(paths_column)
+    path_ids: Array = paths.add(column.dictionary)[column.indices.to_numpy()]
     return path_ids
 
 

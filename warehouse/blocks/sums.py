@@ -37,6 +37,11 @@ class Rows:
     def nbytes(self) -> int:
         return sum(each.nbytes for each in (self.ids, self.sources, *self.views))
 
+    def signed(self, sign: int) -> "Rows":
+        """Return the rows if `sign` is 1, and rows that subtract their views if it is -1."""
+        human, ai, bot = (each.astype(np.int64) * sign for each in self.views)
+        return self if sign == 1 else Rows(self.ids, self.sources, (human, ai, bot))
+
     def add(self, sums: Views, chosen: Selection) -> None:
         """Add the views of a selection to `sums`, whose columns are those of the selection."""
         is_chosen = np.isin(self.sources, chosen.sources) & chosen.has(self.ids)

@@ -1,4 +1,4 @@
-"""Time ranges, and their split into whole UTC days and partial days."""
+"""Time ranges, and the whole UTC days in them or near them."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -27,6 +27,52 @@ class SplitRange:
 
     whole_days: tuple[TimeRange, ...]
     partial_days: tuple[TimeRange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A range whose hits are added to those of whole UTC days if `sign` is 1, and subtracted if it is -1."""
+
+    time_range: TimeRange
+    sign: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoundedRange:
+    """A time range as whole UTC days, from midnight to midnight, and edges. There is at most one range of days."""
+
+    whole_days: tuple[TimeRange, ...]
+    edges: tuple[Edge, ...]
+
+
+def round_to_days(time_range: TimeRange) -> RoundedRange:
+    """Return the whole days that are nearest to a range, with the edges in which they differ from it.
+
+    An edge has at most 12 hours. A day of Berlin is the same UTC day, plus one or two hours before it and minus one or
+    two at its end. A range that is shorter than its edges is itself the only edge.
+    """
+    if time_range.start >= time_range.end:
+        return RoundedRange((), ())
+    start, end = _nearest_midnight(time_range.start), _nearest_midnight(time_range.end)
+    edges = (*_edge(time_range.start, start), *_edge(end, time_range.end))
+    if (
+        sum((each.time_range.end - each.time_range.start for each in edges), timedelta())
+        > time_range.end - time_range.start
+    ):
+        return RoundedRange((), (Edge(time_range, 1),))
+    return RoundedRange((TimeRange(start, end),) if start < end else (), edges)
+
+
+def _edge(start: datetime, end: datetime) -> tuple[Edge, ...]:
+    """Return the edge that is added from `start` to `end`, or subtracted if `end` is before `start`."""
+    if start == end:
+        return ()
+    return (Edge(TimeRange(start, end), 1) if start < end else Edge(TimeRange(end, start), -1),)
+
+
+def _nearest_midnight(instant: datetime) -> datetime:
+    before = _midnight_before(instant)
+    return before if instant - before <= _DAY / 2 or before.date() == date.max else before + _DAY
 
 
 def split(time_range: TimeRange, excluded: Collection[str] = ()) -> SplitRange:

@@ -8,6 +8,7 @@ SELECT value, sum(human)::BIGINT AS human, sum(ai)::BIGINT AS ai, sum(bot)::BIGI
        sum(human + ai)::BIGINT AS total
 FROM counts
 GROUP BY value
+HAVING sum(human + ai + bot) > 0
 ORDER BY total DESC, value NULLS LAST
 """
 

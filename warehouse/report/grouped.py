@@ -75,8 +75,10 @@ class GroupedReports:
 
     def counts(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
         """Return counts by a grouping: value, human, ai and bot. A value may have several rows, which add up."""
-        tables = [self._count_files(snapshot, scope, grouping), self._count_rows(snapshot, scope, grouping)]
-        return pa.concat_tables(tables)
+        in_files = self._count_files(snapshot, scope, grouping)
+        if snapshot.hot.num_rows == 0:  # a query without rows takes 2.5 ms
+            return in_files
+        return pa.concat_tables([in_files, self._count_rows(snapshot, scope, grouping)])
 
     def _count_files(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
         return self._cached(

@@ -1,21 +1,22 @@
 """Counts of page views, grouped by an expression: over rollups, files of `hits` and hot rows.
 
-Whole UTC days are counted from rollups, where these are valid. Partial days, and files that no rollup covers, are
-counted from `hits`. Rollups have no dimension with paths: with a filter by path, all days are counted from `hits`.
+Whole UTC days are counted from rollups, where these are valid. The edges of a range, and files that no rollup covers,
+are counted from `hits`. Rollups have no dimension with paths: with a filter by path, all days are counted from `hits`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from warehouse.lake.delta_table import HITS_TABLE, File
-from warehouse.query import engine
+from warehouse.query import edge_rows, engine
 from warehouse.query.result_cache import ResultCache
-from warehouse.query.time_range import TimeRange, split
+from warehouse.query.time_range import Edge, TimeRange, round_to_days, split
 from warehouse.report.filters import Filters
 from warehouse.report.grouping import Grouping
 from warehouse.rollups.coverage import Coverage
@@ -68,27 +69,46 @@ def count_files(
 ) -> pa.Table:
     """Return counts of the hits in `files`. `coverage` is the coverage of `files` by rollups.
 
-    The columns are `value`, human, ai and bot. A value may have several rows, whose counts add up.
+    The columns are `value`, human, ai and bot. A value may have several rows, whose counts add up; a count may be
+    negative.
 
     The counts of rollups are cached. Those of the last month have a key of their own, because its rollup is replaced
     most often.
     """
     if grouping.dimension_for(scope.filters) is None:
-        coverage = Coverage((), tuple(files))
-    rollups = valid_days(coverage, scope.time_range)
-    tables = [_count_hits_in(database, _hits_to_read(files, coverage, scope.time_range), scope, grouping)]
-    for group in filter(None, (rollups[:-1], rollups[-1:])):
-        key = (scope.project, scope.filters, grouping, group)
-        tables.append(cached(key, partial(_count_rollups, database, group, scope, grouping)))
-    return pa.concat_tables(tables)
+        return _count_hits_in(database, edge_rows.files_of(files, scope.time_range), scope, grouping)
+    parts = round_to_days(scope.time_range)
+    tables = []
+    for days in parts.whole_days:
+        if uncovered := edge_rows.files_of(coverage.uncovered, days):
+            tables.append(_count_hits_in(database, uncovered, replace(scope, time_range=days), grouping))
+        rollups = valid_days(coverage, days)
+        for group in filter(None, (rollups[:-1], rollups[-1:])):
+            key = (scope.project, scope.filters, grouping, group)
+            tables.append(cached(key, partial(_count_rollups, database, group, scope, grouping)))
+    tables += [_count_edge(database, cached, files, edge, scope, grouping) for edge in parts.edges]
+    return pa.concat_tables(tables or [_count_hits_in(database, [], scope, grouping)])
 
 
-def _hits_to_read(files: Sequence[File], coverage: Coverage, time_range: TimeRange) -> list[File]:
-    """Return the uncovered files of the whole days in a range, and all files of its partial days."""
-    first, end = whole_days(time_range)
-    uncovered = [file for file in coverage.uncovered if first <= file.partition < end]
-    cut = cut_days(time_range)
-    return uncovered + [file for file in files if file.partition in cut]
+def _count_edge(
+    database: duckdb.DuckDBPyConnection,
+    cached: ResultCache,
+    files: Sequence[File],
+    edge: Edge,
+    scope: Scope,
+    grouping: Grouping,
+) -> pa.Table:
+    """Return the counts of an edge, which are negative if its hits are subtracted."""
+    scope, files = replace(scope, time_range=edge.time_range), edge_rows.files_of(files, edge.time_range)
+    rows = edge_rows.read(database, cached, files, scope.project, edge.time_range)
+    counts = (
+        _count_hits_in(database, files, scope, grouping)
+        if rows is None
+        else count_rows(database, rows, scope, grouping)
+    )
+    if edge.sign == 1:
+        return counts
+    return pa.table({"value": counts["value"], **{name: pc.negate(counts[name]) for name in ("human", "ai", "bot")}})
 
 
 def valid_days(coverage: Coverage, time_range: TimeRange) -> tuple[RollupDays, ...]:

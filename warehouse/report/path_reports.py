@@ -1,7 +1,7 @@
 """Views by path, from the blocks of `warehouse.blocks`.
 
-Whole UTC days are counted from rollups, and from the counts of files that no rollup covers. Partial days are counted
-from `hits`. Hot rows are added last: only the rows of batches that came since the last report are converted.
+Whole UTC days are counted from rollups, and from the counts of files that no rollup covers. The edges of a range are
+counted from `hits`. Hot rows are added last: only the rows of batches that came since the last report are converted.
 """
 
 import itertools
@@ -28,9 +28,10 @@ from warehouse.blocks.project import READERS, ProjectBlock
 from warehouse.blocks.selection import Selection
 from warehouse.blocks.sums import NO_ADDITIONS, Additions, PathSums, Rows
 from warehouse.lake.delta_table import File
+from warehouse.query import edge_rows
 from warehouse.query.hits_snapshot import HitsSnapshot
 from warehouse.query.result_cache import ResultCache
-from warehouse.query.time_range import SplitRange, TimeRange, split
+from warehouse.query.time_range import RoundedRange, TimeRange, round_to_days
 from warehouse.report.filters import Counts, Filters, Page
 from warehouse.report.hit_counts import Scope
 from warehouse.rollups.coverage import Coverage
@@ -125,7 +126,7 @@ class PathReports:
         coverage = self._coverage(snapshot)
         block, key = self.block(coverage, scope.project)
         inputs = _Inputs(snapshot, scope, coverage, block, key)
-        files = _within(coverage.uncovered, split(scope.time_range).whole_days)
+        files = _within(coverage.uncovered, round_to_days(scope.time_range).whole_days)
         rows = sum(file.rows for file in files if self._cached.get(inputs.key_of("file", file.path)) is None)
         return inputs if rows <= UNCOVERED_ROWS_MAX else None
 
@@ -136,18 +137,17 @@ class PathReports:
         return counted, added
 
     def _sums(self, inputs: _Inputs) -> PathSums:
-        parts = split(inputs.scope.time_range)
+        parts = round_to_days(inputs.scope.time_range)
         whole = _within(inputs.coverage.uncovered, parts.whole_days)
-        partial = _within(inputs.snapshot.files, parts.partial_days)
-        key = ("sums", inputs.scope, inputs.block, *(file.path for file in (*whole, *partial)))
-        return self._cached(key, lambda: self._add_up(inputs, parts, whole, partial), inputs.key)
+        of_edges = _within(inputs.snapshot.files, [edge.time_range for edge in parts.edges])
+        key = ("sums", inputs.scope, inputs.block, *(file.path for file in (*whole, *of_edges)))
+        return self._cached(key, lambda: self._add_up(inputs, parts, whole), inputs.key)
 
-    def _add_up(self, inputs: _Inputs, parts: SplitRange, whole: Sequence[File], partial: Sequence[File]) -> PathSums:
+    def _add_up(self, inputs: _Inputs, parts: RoundedRange, whole: Sequence[File]) -> PathSums:
         scope, block = inputs.scope, inputs.block
         rows = self._rows(inputs, whole)
-        for part in parts.partial_days:
-            if files := _within(partial, [part]):
-                rows += self._count_files(inputs, files, part).values()
+        for edge in parts.edges:
+            rows += (each.signed(edge.sign) for each in self._edge(inputs, edge.time_range))
         chosen = _selection(block, scope.filters)  # after the paths of the rows have their ids
         size = chosen.width + block.paths.later_count
         human, ai, bot = views = tuple(np.zeros(size, block.dtype) for _ in range(3))
@@ -157,6 +157,16 @@ class PathReports:
         for each in rows:
             each.add((human, ai, bot), chosen)
         return PathSums(chosen, (human, ai, bot))
+
+    def _edge(self, inputs: _Inputs, edge: TimeRange) -> list[Rows]:
+        """Return the counts of an edge."""
+        scope, files = inputs.scope, edge_rows.files_of(inputs.snapshot.files, edge)
+        if not files:
+            return []
+        hits = edge_rows.read(self._database, self._cached, files, scope.project, edge)
+        if hits is None:
+            return [*self._count_files(inputs, files, edge).values()]
+        return [hits_files.convert(hits, inputs.block.paths, scope.filters.agents)]
 
     def _add_days(self, views: Sequence[Array], inputs: _Inputs, chosen: Selection, dates: tuple[date, date]) -> None:
         """Add the views on the days with dates[0] <= date < dates[1]."""

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,12 +25,12 @@ EVERYTHING = Scope("site", TimeRange(FIRST, LAST), Filters())
 
 
 def added_up(*tables: pa.Table) -> dict[object, list[int]]:
-    """Return the counts of each value."""
+    """Return the counts of each value that has any. Those of an edge may be subtracted from those of a day."""
     result: dict[object, list[int]] = {}
     for row in (row for table in tables for row in table.to_pylist()):
         before = result.get(row["value"], [0, 0, 0])
         result[row["value"]] = [a + row[name] for a, name in zip(before, ("human", "ai", "bot"), strict=True)]
-    return result
+    return {value: counts for value, counts in result.items() if any(counts)}
 
 
 def count(
@@ -39,6 +40,18 @@ def count(
     files = [*reference.write_hits(folder, rows[1::3], "one"), *reference.write_hits(folder, rows[2::3], "two")]
     stored = count_files(database, reference.uncached, files, Coverage((), tuple(files)), scope, grouping)
     return added_up(stored, count_rows(database, reference.hot(rows[::3]), scope, grouping))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.lists(ROWS, max_size=20), SCOPES, st.sampled_from(list(BREAKDOWNS)))
+def test_edges_with_too_many_rows_to_cache_are_counted_from_their_files(
+    database: duckdb.DuckDBPyConnection, rows: list[Row], scope: Scope, by: str
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        files = [replace(file, rows=10**12) for file in reference.write_hits(Path(folder), rows, "one")]
+        coverage = Coverage((), tuple(files))
+        counts = count_files(database, reference.uncached, files, coverage, scope, BREAKDOWNS[by])
+    assert added_up(counts) == reference.counts(rows, scope, lambda row: reference.value(row, by))
 
 
 def seconds_since_year_1(row: Row) -> int:

@@ -3,6 +3,7 @@
 import tempfile
 from collections import Counter
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -166,3 +167,16 @@ def test_page_of_an_agent_reads_no_hits_on_whole_days(site: Site, filters: dict[
         midnight = NOON - timedelta(hours=12)
         page = reports.views(taken, Query("site", midnight, midnight + DAY, Filters(**filters), NOON), 0, 9)
         assert page.rows["path"].to_pylist() == paths
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(stored=rows, scope=SCOPES, listing=LISTINGS)
+def test_edges_with_too_many_rows_to_cache_are_counted_from_their_files(
+    database: duckdb.DuckDBPyConnection, stored: list[Row], scope: Scope, listing: Listing
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        files = [replace(file, rows=10**12) for file in reference.write_hits(folder / "hits", stored, "first")]
+        covering = coverage(folder / "rollups", files, stored, set(range(1, 32)), set())
+        reports = PathReports(database, ResultCache(10_000_000), lambda taken: covering)
+        assert_equal(reports, snapshot(files, []), stored, scope, listing, 3)

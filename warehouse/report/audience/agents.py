@@ -11,9 +11,8 @@ AGENT_DAYS = Grouping(_VALUE.format(day=_DAY.hits), _DAY.dimension, _VALUE.forma
 """Grouping by agent and UTC day, of which the first is that of ORIGIN_S."""
 _LIST = """
 SELECT value.agent AS agent, value.operator AS operator, value.purpose AS purpose, value.traffic AS traffic,
-       sum(ai + bot)::BIGINT AS views, DATE '0001-01-01' + max(value.day)::INTEGER AS last_day
-FROM counts
-WHERE value.traffic <> 'human'
+       sum(views)::BIGINT AS views, DATE '0001-01-01' + max(value.day)::INTEGER AS last_day
+FROM (SELECT value, sum(ai + bot) AS views FROM counts WHERE value.traffic <> 'human' GROUP BY value HAVING views > 0)
 GROUP BY ALL
 ORDER BY views DESC, agent NULLS LAST, operator NULLS LAST, purpose NULLS LAST, traffic
 """

@@ -1,0 +1,66 @@
+"""Rows at the edge of a range are read once, in the columns of hot rows."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+from tests.warehouse.site import DAY, NOON, Site, view
+from warehouse.lake.delta_table import HITS_TABLE
+from warehouse.query import edge_rows
+from warehouse.query.result_cache import ResultCache
+from warehouse.query.time_range import FIRST, TimeRange
+
+HOUR, MICROSECOND = timedelta(hours=1), timedelta(microseconds=1)
+EDGE = TimeRange(NOON, NOON + 2 * HOUR)
+
+
+def test_rows_of_the_edge_and_the_project_are_read_once(site: Site) -> None:
+    site.post(
+        view("/before", NOON - MICROSECOND),
+        view("/first", NOON, browser="Firefox"),
+        view("/last", NOON + 2 * HOUR - MICROSECOND, traffic="ai"),
+        view("/after", NOON + 2 * HOUR),
+        view("/first", NOON, project_id="another"),
+    )
+    site.load()
+    files, cached = edge_rows.files_of(site.state(HITS_TABLE).files, EDGE), ResultCache(10_000_000)
+    rows = edge_rows.read(site.database, cached, files, "site", EDGE)
+    assert rows is not None
+    assert rows.column_names == list(edge_rows.COLUMNS)
+    assert list(zip(*(rows[name].to_pylist() for name in ("path", "traffic", "browser")), strict=True)) == [
+        ("/first", "human", "Firefox"),
+        ("/last", "ai", None),
+    ]
+    for file in files:
+        Path(file.path).unlink()
+    assert edge_rows.read(site.database, cached, files, "site", EDGE) is rows
+
+
+def test_edge_of_days_without_files_has_no_rows(site: Site) -> None:
+    rows = edge_rows.read(site.database, ResultCache(10_000_000), [], "site", EDGE)
+    assert rows is not None
+    assert (rows.num_rows, rows.column_names) == (0, list(edge_rows.COLUMNS))
+
+
+def test_edge_with_too_many_rows_is_not_read(site: Site) -> None:
+    site.post(view())
+    site.load()
+    (file,) = site.state(HITS_TABLE).files
+    limit = 12 * edge_rows.ROWS_MAX  # two hours have a twelfth of the rows of a day
+    cached = ResultCache(10_000_000)
+    assert edge_rows.read(site.database, cached, [replace(file, rows=limit)], "site", EDGE) is not None
+    assert edge_rows.read(site.database, cached, [replace(file, rows=limit + 12)], "site", EDGE) is None
+
+
+def test_files_of_a_range_are_those_of_its_days(site: Site) -> None:
+    site.post(*(view(ts=NOON + number * DAY) for number in range(4)))
+    site.load()
+    files = site.state(HITS_TABLE).files
+    midnight = NOON + 12 * HOUR
+
+    def days(time_range: TimeRange) -> list[str]:
+        return sorted(file.partition for file in edge_rows.files_of(files, time_range))
+
+    assert days(EDGE) == days(TimeRange(NOON, midnight)) == ["2026-09-15"]
+    assert days(TimeRange(midnight, midnight + DAY + HOUR)) == ["2026-09-16", "2026-09-17"]
+    assert days(TimeRange(NOON, NOON)) == days(TimeRange(FIRST, FIRST)) == []
