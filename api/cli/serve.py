@@ -39,7 +39,7 @@ from warehouse.report.reports import Reports
 LOG = logging.getLogger("readership.service")
 PORT, DEMO_PORT = 8000, 8001
 """Default ports of `serve` and `demo`; they differ so that a demo can run beside a service."""
-DEMO_PROJECT = "demo"
+DEMO_PROJECT, DEMO_ORIGIN = "demo", "https://example.com"
 PATHS_SHOWN = 10
 DEMO_COMMANDS = """\
 # an AI agent reads a page
@@ -214,7 +214,7 @@ def _fill(engine: sa.Engine, settings: Settings, now_s: int) -> None:
             sample_log.write_recent(recent, datetime.now(UTC).date())
             options = Options(ledger_from_us=ledger_from_us(settings))
             import_logs(hot, settings.lake, DEMO_PROJECT, [str(recent)], time.time, options)
-        projects.create(engine, DEMO_PROJECT, (projects.ANY_ORIGIN,), now_s)
+        projects.create(engine, DEMO_PROJECT, (DEMO_ORIGIN, projects.ANY_ORIGIN), now_s)
         texts.save(engine, DEMO_PROJECT, sample_log.ROBOTS.read_text(encoding="utf-8"), now_s)
 
 

@@ -1,9 +1,12 @@
 """The tables of the overview: the pages, and the views by a dimension. Their numbers are those of the API."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from urllib.parse import urlsplit
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from markupsafe import Markup
 
 from api.dashboard.charts import bar
@@ -64,12 +67,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of a table, and whether more follow. `name` is that of the export."""
+    """Rows of a table, and whether more follow. `name` is that of the export.
+
+    `hides_own_pages` is whether a row of the site's own hosts was left out.
+    """
 
     name: str
     dimension: Dimension
     rows: list[Row]
     has_more: bool
+    hides_own_pages: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +124,23 @@ def order(view: View) -> str:
 def by_dimension(view: View, name: str) -> Table:
     """Return a table of DIMENSIONS."""
     dimension = DIMENSIONS[name]
-    page = view.reports.breakdown(view.snapshot, query(view, dimension), dimension.by, 0, ROWS)
-    return Table(name, dimension, _rows(view, page, "value", dimension.filter, dimension), page.has_more)
+    hidden = own_hosts(view) if dimension.by == "referrerHost" else frozenset()
+    page = view.reports.breakdown(view.snapshot, query(view, dimension), dimension.by, 0, ROWS + len(hidden))
+    shown = without(page, hidden)
+    rows = _rows(view, replace(shown, rows=shown.rows.slice(0, ROWS)), "value", dimension.filter, dimension)
+    has_more = shown.has_more or shown.rows.num_rows > ROWS
+    return Table(name, dimension, rows, has_more, shown.rows.num_rows < page.rows.num_rows)
+
+
+def own_hosts(view: View) -> frozenset[str]:
+    """Return the hosts of the site itself: links between its pages are not referrers that its owner looks for."""
+    return frozenset(host for origin in view.project.origins if (host := urlsplit(origin).hostname))
+
+
+def without(page: Page, values: frozenset[str]) -> Page:
+    """Return a page of a breakdown without the rows of some values. Its totals include them."""
+    is_hidden = pc.is_in(page.rows["value"], pa.array(sorted(values), pa.string()))
+    return replace(page, rows=page.rows.filter(pc.invert(is_hidden)))
 
 
 def sources(view: View, found: Measured) -> list[SourceRow]:

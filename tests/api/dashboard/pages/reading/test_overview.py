@@ -14,6 +14,7 @@ from api.dashboard.accounts import share_links
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard, opened
 from tests.running import PROJECT, new_key
+from warehouse.control import projects
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
 IPHONE = (
@@ -374,3 +375,15 @@ def test_revoked_share_link_is_a_page_that_explains(dashboard: Dashboard, part: 
         response = dashboard.visitor(None).get(f"/shared/{known}{part}")
         assert response.status_code == 404
         assert "revoked" in response.text
+
+
+def test_visits_from_the_pages_of_the_site_are_no_referrers(dashboard: Dashboard) -> None:
+    key = new_key(dashboard.data, "linked")
+    projects.set_origins(dashboard.engine, "linked", ("https://own.example", "http://other.example:8000", "*"))
+    for host in ("own.example", "other.example", "www.own.example"):
+        dashboard.post_hits(
+            {"path": "/", "userAgent": FIREFOX, "referrer": f"https://{host}/a"}, project="linked", key=key
+        )
+    page = dashboard.visitor("viewer").get("/projects/linked").text
+    assert re.findall(r"(?:www\.)?(?:own|other)\.example", page) == ["www.own.example"]
+    assert "Visits from one page of the site to another are left out." in page
