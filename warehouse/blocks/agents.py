@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warehouse.blocks.cumulative import Array
+from warehouse.blocks.months import DAYS
 from warehouse.blocks.selection import Selection
 
 COLUMNS = ("day", "path_id", "source", "traffic", "views")
@@ -36,3 +37,10 @@ class AgentViews:
         for traffic in chosen.traffic:
             rows = np.flatnonzero(is_chosen & (self.traffic == traffic))
             np.add.at(sums[traffic], chosen.columns(self.ids[rows]), self.views[rows].astype(sums[traffic].dtype))
+
+    def by_day(self, chosen: Selection, traffic: int) -> Array:
+        """Return the views of a selection on each day of the month, added up, for one of its kinds of traffic."""
+        is_chosen = np.isin(self.sources, chosen.sources) & chosen.has(self.ids) & (self.traffic == traffic)
+        sums = np.zeros(DAYS, np.int64)
+        np.add.at(sums, self.days[is_chosen].astype(np.intp) - 1, self.views[is_chosen])
+        return sums

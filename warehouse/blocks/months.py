@@ -43,6 +43,15 @@ class DailyViews:
         self._add_cells(sums, ids, self._end_of_row(end_row), end)
         self._add_cells(sums, ids, first, self._end_of_row(first_row))
 
+    def by_day(self, ids: slice) -> Array:
+        """Return the views of path ids on each day of the month, added up."""
+        if self.spacing == 1:
+            days = (self.cumulated.between(day, day + 1, ids, np.int64) for day in range(DAYS))
+            return np.array([each.sum() for each in days])
+        is_counted = (self.ids >= ids.start) & (self.ids < ids.stop)
+        ends = np.cumsum(np.where(is_counted, self.views, 0), dtype=np.int64)
+        return np.diff(np.concatenate([[0], ends])[self.starts])
+
     def _nearest_row(self, day: int) -> int:
         return round(day / self.spacing)
 

@@ -42,9 +42,14 @@ def read_where(path: Path, project: str, values: Mapping[str, str], columns: Seq
             for group in range(file.num_row_groups)
             if all(_may_have(file.metadata.row_group(group), value, places[name]) for name, value in wanted.items())
         ]
-        texts = file.read_row_groups(groups, list(wanted), use_threads=False)
-        is_wanted = reduce(pc.and_, (pc.equal(texts[name], value) for name, value in wanted.items()))
-        return file.read_row_groups(groups, columns, use_threads=False).filter(is_wanted)  # null is not wanted
+        tables = [file.schema_arrow.empty_table().select(columns)]
+        for group in groups:
+            texts = file.read_row_group(group, list(wanted), use_threads=False)
+            is_wanted = reduce(pc.and_, (pc.equal(texts[name], value) for name, value in wanted.items()))
+            if pc.any(is_wanted).as_py():  # the statistics of a row group do not exclude a value between two others
+                rows = file.read_row_group(group, columns, use_threads=False)
+                tables.append(rows.filter(is_wanted))  # null is not wanted
+        return pa.concat_tables(tables)
 
 
 def numbers(rows: pa.Table, column: str) -> Array:

@@ -15,9 +15,10 @@ from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import FIRST, TimeRange
 from warehouse.report import breakdown, hit_counts, source_coverage
 from warehouse.report.filters import Filters, Query
-from warehouse.report.grouping import BREAKDOWNS, SOURCE_DAYS, TIME_UNITS, Grouping
+from warehouse.report.grouping import BREAKDOWNS, DAY_S, SOURCE_DAYS, TIME_UNITS, Grouping
 from warehouse.report.hit_counts import Scope
-from warehouse.report.series import series, unit_s
+from warehouse.report.path_reports import PathReports
+from warehouse.report.series import count_days, series, unit_s
 from warehouse.report.source_coverage import SourceCoverage
 from warehouse.report.time_buckets import buckets
 from warehouse.rollups.coverage import Coverage
@@ -29,10 +30,18 @@ class GroupedReports:
     """Breakdowns, series and source coverage of one process. Safe to call from several threads."""
 
     def __init__(
-        self, database: duckdb.DuckDBPyConnection, cached: ResultCache, coverage: Callable[[HitsSnapshot], Coverage]
+        self,
+        database: duckdb.DuckDBPyConnection,
+        cached: ResultCache,
+        coverage: Callable[[HitsSnapshot], Coverage],
+        by_path: PathReports,
     ) -> None:
-        """Create the reports. `coverage` returns the rollups that cover the files of a snapshot."""
+        """Create the reports. `coverage` returns the rollups that cover the files of a snapshot.
+
+        Series of paths are added up from the blocks of `by_path`.
+        """
         self._database, self._cached, self._coverage = database, cached, coverage
+        self._by_path = by_path
 
     def breakdown(self, snapshot: HitsSnapshot, scope: Scope, by: str) -> pa.Table:
         """Return the ranked rows of a breakdown by a key of BREAKDOWNS: see `breakdown.rank`."""
@@ -81,12 +90,21 @@ class GroupedReports:
         return pa.concat_tables([in_files, self._count_rows(snapshot, scope, grouping)])
 
     def _count_files(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
-        return self._cached(
-            (scope, grouping, snapshot.files_key),
-            lambda: hit_counts.count_files(
-                self._database, self._cached, snapshot.files, self._coverage(snapshot), scope, grouping
-            ),
-        )
+        is_by_day = grouping is TIME_UNITS[DAY_S] and scope.filters.path is not None
+        count = self._count_days_of_paths if is_by_day else self._count_stored
+        return self._cached((scope, grouping, snapshot.files_key), lambda: count(snapshot, scope, grouping))
+
+    def _count_stored(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
+        coverage = self._coverage(snapshot)
+        return hit_counts.count_files(self._database, self._cached, snapshot.files, coverage, scope, grouping)
+
+    def _count_days_of_paths(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
+        coverage = self._coverage(snapshot)
+        days = count_days(self._by_path, coverage, scope)
+        if days is None:
+            return self._count_stored(snapshot, scope, grouping)
+        others = hit_counts.count_uncovered(self._database, self._cached, snapshot.files, coverage, scope, grouping)
+        return pa.concat_tables([days, others])
 
     def _count_rows(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
         return hit_counts.count_rows(self._database, snapshot.hot, scope, grouping)

@@ -1,7 +1,8 @@
 """Counts of page views, grouped by an expression: over rollups, files of `hits` and hot rows.
 
 Whole UTC days are counted from rollups, where these are valid. The edges of a range, and files that no rollup covers,
-are counted from `hits`. Rollups have no dimension with paths: with a filter by path, all days are counted from `hits`.
+are counted from `hits`. Rollups have no dimension with paths: with a filter by path, all days are counted from `hits`,
+except in a series by UTC day, see `series.count_days`.
 """
 
 from collections.abc import Sequence
@@ -77,16 +78,32 @@ def count_files(
     """
     if grouping.dimension_for(scope.filters) is None:
         return _count_hits_in(database, edge_rows.files_of(files, scope.time_range), scope, grouping)
-    parts = round_to_days(scope.time_range)
-    tables = []
-    for days in parts.whole_days:
-        if uncovered := edge_rows.files_of(coverage.uncovered, days):
-            tables.append(_count_hits_in(database, uncovered, replace(scope, time_range=days), grouping))
+    tables = [count_uncovered(database, cached, files, coverage, scope, grouping)]
+    for days in round_to_days(scope.time_range).whole_days:
         rollups = valid_days(coverage, days)
         for group in filter(None, (rollups[:-1], rollups[-1:])):
             key = (scope.project, scope.filters, grouping, group)
             tables.append(cached(key, partial(_count_rollups, database, group, scope, grouping)))
-    tables += [_count_edge(database, cached, files, edge, scope, grouping) for edge in parts.edges]
+    return pa.concat_tables(tables)
+
+
+def count_uncovered(
+    database: duckdb.DuckDBPyConnection,
+    cached: ResultCache,
+    files: Sequence[File],
+    coverage: Coverage,
+    scope: Scope,
+    grouping: Grouping,
+) -> pa.Table:
+    """Return what the hits in `files` add to the whole days of rollups, in the columns of `count_files`.
+
+    These are the hits that no rollup covers, and the edges of the range, whose counts may be negative.
+    """
+    parts = round_to_days(scope.time_range)
+    tables = [_count_edge(database, cached, files, edge, scope, grouping) for edge in parts.edges]
+    for days in parts.whole_days:
+        if uncovered := edge_rows.files_of(coverage.uncovered, days):
+            tables.append(_count_hits_in(database, uncovered, replace(scope, time_range=days), grouping))
     return pa.concat_tables(tables or [_count_hits_in(database, [], scope, grouping)])
 
 

@@ -5,7 +5,7 @@ counted from `hits`. Hot rows are added last: only the rows of batches that came
 """
 
 import itertools
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -113,7 +113,7 @@ class PathReports:
         key = _key(self._coverage(snapshot), name)
         block: ProjectBlock | None = self._cached.get(key)
         if block is not None:
-            self._month(block, key, index)
+            self.month(block, key, index)
 
     def block(self, coverage: Coverage, name: str) -> tuple[ProjectBlock, Hashable]:
         """Return the block of a project, and its key in the cache."""
@@ -171,7 +171,7 @@ class PathReports:
     def _add_days(self, views: Sequence[Array], inputs: _Inputs, chosen: Selection, dates: tuple[date, date]) -> None:
         """Add the views on the days with dates[0] <= date < dates[1]."""
         block = inputs.block
-        months = self._read_months(partial(self._month, block, inputs.key), block.cut_months(dates))
+        months = read_months(partial(self.month, block, inputs.key), block.cut_months(dates))
         for key in itertools.product(chosen.sources, chosen.traffic):
             sorted_paths = views[key[1]][: chosen.width]
             block.add(sorted_paths, key, chosen.sorted_ids, dates, months.__getitem__)
@@ -180,26 +180,17 @@ class PathReports:
         self, views: Sequence[Array], inputs: _Inputs, chosen: Selection, dates: tuple[date, date]
     ) -> None:
         """Add the views by the agents of the filters on the days with dates[0] <= date < dates[1]."""
-        days = inputs.block.days_by_month(dates)
-        for index, month in self._read_months(partial(self._agent_month, inputs), [*days]).items():
+        days, agents = inputs.block.days_by_month(dates), inputs.scope.filters.agents
+        for index, month in read_months(partial(self.agent_month, inputs.block, inputs.key, agents), [*days]).items():
             month.add(views, chosen, days[index])
 
-    def _read_months(self, read: Callable[[int], Result], indices: Sequence[int]) -> dict[int, Result]:
-        """Return what `read` returns for months, by index. Several months are read in parallel."""
-        if len(indices) < 2:
-            return {index: read(index) for index in indices}
-        with ThreadPoolExecutor(READERS, "blocks") as pool:
-            return dict(zip(indices, pool.map(read, indices), strict=True))
-
-    def _month(self, block: ProjectBlock, key: Hashable, index: int) -> MonthBlock:
+    def month(self, block: ProjectBlock, key: Hashable, index: int) -> MonthBlock:
         """Return the daily views of a month. `key` is the key of the block in the cache."""
         return self._cached(("month", block, index), lambda: block.month(index), key)
 
-    def _agent_month(self, inputs: _Inputs, index: int) -> AgentViews:
-        """Return the daily views of a month by the agents of the filters."""
-        agents = inputs.scope.filters.agents
-        key = inputs.key_of("agents", index)
-        return self._cached(key, lambda: inputs.block.agent_month(index, agents), inputs.key)
+    def agent_month(self, block: ProjectBlock, key: Hashable, agents: Mapping[str, str], index: int) -> AgentViews:
+        """Return the daily views of a month by hits with the values `agents` of AGENT_COLUMNS, by column."""
+        return self._cached(("agents", block, index, *agents.items()), lambda: block.agent_month(index, agents), key)
 
     def _rows(self, inputs: _Inputs, files: Sequence[File]) -> list[Rows]:
         """Return the counts of files, of which those that are not in the cache are counted by one query."""
@@ -230,6 +221,14 @@ class PathReports:
         if read is not known:
             self._cached.put(key, read, inputs.key)
         return hot.select(read, rows, _selection(block, inputs.scope.filters), inputs.scope.time_range)
+
+
+def read_months(read: Callable[[int], Result], indices: Sequence[int]) -> dict[int, Result]:
+    """Return what `read` returns for months, by index. Several months are read in parallel."""
+    if len(indices) < 2:
+        return {index: read(index) for index in indices}
+    with ThreadPoolExecutor(READERS, "blocks") as pool:
+        return dict(zip(indices, pool.map(read, indices), strict=True))
 
 
 def _key(coverage: Coverage, name: str) -> Hashable:

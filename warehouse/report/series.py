@@ -1,13 +1,24 @@
 """Series: page views by time buckets, with a row of zeros for each bucket without a view."""
 
+import itertools
 from collections.abc import Sequence
+from datetime import date
 
 import numpy as np
 import pyarrow as pa
 
+from warehouse.blocks import selection
+from warehouse.blocks.cumulative import Array
+from warehouse.blocks.months import DAYS
+from warehouse.query.time_range import round_to_days
 from warehouse.report.grouping import ORIGIN_S, TIME_UNITS
+from warehouse.report.hit_counts import Scope
+from warehouse.report.path_reports import PathReports, read_months
 from warehouse.report.time_buckets import Bucket
+from warehouse.rollups.coverage import Coverage
 
+DAILY_PATHS_MAX = 100_000
+"""Maximum number of paths of a project whose views are added up by day. With more, a count of `hits` is faster."""
 _COUNTS = ("human", "ai", "bot")
 
 
@@ -27,6 +38,42 @@ def series(buckets: Sequence[Bucket], counts: pa.Table) -> pa.Table:
     columns = {name: _add_up(index, counts[name].to_numpy(), len(buckets)) for name in _COUNTS}
     starts = pa.array([bucket.label for bucket in buckets], pa.string())
     return pa.table({"start": starts, **columns, "total": columns["human"] + columns["ai"]})
+
+
+def count_days(by_path: PathReports, coverage: Coverage, scope: Scope) -> pa.Table | None:
+    """Return the views by day on the whole UTC days that rollups count; None if a count of `hits` is faster.
+
+    The columns are those of `hit_counts.count_files`. `value` is the number of days since the year 1.
+    """
+    block, key = by_path.block(coverage, scope.project)
+    filters, agents = scope.filters, scope.filters.agents
+    if block.paths.sorted_count > DAILY_PATHS_MAX and not agents:
+        return None
+    chosen = selection.select(block.paths, filters.path_bounds, filters.source, filters.kinds)
+
+    def by_day(index: int) -> Array:
+        """Return the views on each day of a month, one row for each kind of traffic."""
+        sums = np.zeros((len(_COUNTS), DAYS), np.int64)
+        if agents:
+            by_agents = by_path.agent_month(block, key, agents, index)
+            for traffic in chosen.traffic:
+                sums[traffic] = by_agents.by_day(chosen, traffic)
+            return sums
+        views = by_path.month(block, key, index).views
+        for each in views.keys() & set(itertools.product(chosen.sources, chosen.traffic)):
+            sums[each[1]] += views[each].by_day(chosen.sorted_ids)
+        return sums
+
+    numbers, views = [np.zeros(0, np.int64)], [np.zeros((len(_COUNTS), 0), np.int64)]
+    for days in round_to_days(scope.time_range).whole_days:
+        by_month = block.days_by_month((days.start.date(), days.end.date()))
+        for index, counted in read_months(by_day, [*by_month]).items():
+            within = slice(by_month[index].start - 1, by_month[index].stop - 1)
+            first = date.fromisoformat(f"{block.parts[index].rollup.month}-01").toordinal() - 1
+            numbers.append(first + np.arange(DAYS)[within])
+            views.append(counted[:, within])
+    counts = dict(zip(_COUNTS, np.concatenate(views, axis=1), strict=True))
+    return pa.table({"value": np.concatenate(numbers), **counts}).filter(pa.array(sum(counts.values()) > 0))
 
 
 def _add_up(index: np.ndarray, views: np.ndarray, length: int) -> np.ndarray:

@@ -53,3 +53,12 @@ def test_month_of_few_views_stores_them_and_one_sum_of_each_path() -> None:
 def test_month_in_which_each_path_has_views_daily_stores_no_cells() -> None:
     views = block_of([(day, id, 0, 1, 0, 0) for day in range(1, 32) for id in range(PATHS)]).views[0, 0]
     assert (views.spacing, views.ids.size) == (1, 0)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(rows, st.integers(0, PATHS), st.integers(0, PATHS))
+def test_views_by_day_are_those_of_each_day(rows: list[Row], id: int, another: int) -> None:
+    ids = slice(*sorted((id, another)))
+    for key, views in block_of(rows).views.items():
+        days = [sum(expected(rows, key, range(day, day + 1))[ids]) for day in range(1, 32)]
+        assert views.by_day(ids).tolist() == days

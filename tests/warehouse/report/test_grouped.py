@@ -10,13 +10,15 @@ import pytest
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.errors import TooManyBuckets
 from warehouse.lake.delta_table import HITS_TABLE
-from warehouse.query.hits_snapshot import HitsReader
+from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import FIRST, LAST, TimeRange
 from warehouse.report.filters import Filters, Query
 from warehouse.report.grouped import GroupedReports
 from warehouse.report.hit_counts import Scope
-from warehouse.rollups import coverage
+from warehouse.report.path_reports import PathReports
+from warehouse.rollups import coverage, writer
+from warehouse.rollups.coverage import Coverage
 
 UTC_ZONE = ZoneInfo("UTC")
 AI = {"traffic": "ai", "agent": "GPTBot"}
@@ -32,7 +34,11 @@ def reader(site: Site) -> Iterable[HitsReader]:
 @pytest.fixture
 def reports(site: Site) -> GroupedReports:
     cached = ResultCache(10_000_000)
-    return GroupedReports(site.database, cached, lambda snapshot: coverage.choose(site.root, snapshot.files))
+
+    def covered(snapshot: HitsSnapshot) -> Coverage:
+        return coverage.choose(site.root, snapshot.files)
+
+    return GroupedReports(site.database, cached, covered, PathReports(site.database, cached, covered))
 
 
 def scope(filters: Filters | None = None) -> Scope:
@@ -109,6 +115,31 @@ def test_series_of_a_project_without_a_hit_begins_at_the_start_of_the_range(
 def test_series_that_begins_after_now_is_empty(site: Site, reader: HitsReader, reports: GroupedReports) -> None:
     site.post(view())
     assert series(reports, reader, NOON + DAY, None) == []
+
+
+@pytest.mark.parametrize(
+    ("filters", "totals"),
+    [
+        (Filters(path="/a"), [2, 1]),
+        (Filters(path="/a*"), [3, 1]),
+        (Filters(path="/a*", traffic="ai"), [1, 1]),
+        (Filters(path="/a*", agent="GPTBot"), [1, 1]),
+        (Filters(path="/a", agent="ClaudeBot"), [0, 0]),
+        (Filters(path="/a", source="beacon"), [0, 0]),
+    ],
+)
+def test_series_of_paths_by_day_reads_no_hits_on_whole_days(
+    site: Site, reader: HitsReader, reports: GroupedReports, filters: Filters, totals: list[int]
+) -> None:
+    site.post(view("/a"), view("/a", **AI), view("/a/b"), view("/b"), view("/a", NOON + DAY, **AI))
+    site.load()
+    files = site.state(HITS_TABLE).files
+    writer.write(site.root, site.database, f"{NOON:%Y-%m}", files)
+    snapshot, midnight = reader.take(), NOON - timedelta(hours=12)
+    remove_files(site)
+    chosen = Scope("site", TimeRange(midnight, midnight + 2 * DAY), filters)
+    query = Query("site", chosen.time_range.start, chosen.time_range.end, filters, NOON)
+    assert reports.series(snapshot, query, chosen, "day", UTC_ZONE)["total"].to_pylist() == totals
 
 
 def test_series_with_too_many_buckets_is_refused(reader: HitsReader, reports: GroupedReports) -> None:
