@@ -101,9 +101,11 @@ def count_uncovered(
     """
     parts = round_to_days(scope.time_range)
     tables = [_count_edge(database, cached, files, edge, scope, grouping) for edge in parts.edges]
-    for days in parts.whole_days:
-        if uncovered := edge_rows.files_of(coverage.uncovered, days):
-            tables.append(_count_hits_in(database, uncovered, replace(scope, time_range=days), grouping))
+    tables += [
+        _count_hits_in(database, uncovered, replace(scope, time_range=days), grouping)
+        for days in parts.whole_days
+        if (uncovered := edge_rows.files_of(coverage.uncovered, days))
+    ]
     return pa.concat_tables(tables or [_count_hits_in(database, [], scope, grouping)])
 
 
