@@ -54,7 +54,7 @@ def create(engine: sa.Engine, id: str, origins: tuple[str, ...], now_s: int) -> 
         raise InvalidProject(
             f"a project's id is 1 to 63 lower-case letters, digits and hyphens, not starting with a hyphen; not {id!r}"
         )
-    project = Project(id, tuple(_origin(origin) for origin in origins), now_s, uuid.uuid4().hex)
+    project = Project(id, tuple(normalized_origin(origin) for origin in origins), now_s, uuid.uuid4().hex)
     values = {
         "id": id,
         "origins": list(project.origins),
@@ -91,7 +91,7 @@ def list_all(engine: sa.Engine) -> list[Project]:
 
 def set_origins(engine: sa.Engine, id: str, origins: tuple[str, ...]) -> None:
     """Replace the origins whose beacons a project accepts. Raises ProjectNotFound or InvalidProject."""
-    checked = [_origin(origin) for origin in origins]
+    checked = [normalized_origin(origin) for origin in origins]
     with engine.begin() as connection:
         changed = connection.execute(PROJECTS.update().where(PROJECTS.c.id == id, _IN_USE).values(origins=checked))
     if changed.rowcount == 0:
@@ -137,8 +137,12 @@ def _why_taken(engine: sa.Engine, id: str) -> str:
     return f"project {id!r} exists already"
 
 
-def _origin(text: str) -> str:
-    """Return an origin in the form that browsers send: lower case, without a path or the scheme's default port."""
+def normalized_origin(text: str) -> str:
+    """Return an origin in the form that browsers send: lower case, without a path or the scheme's default port.
+
+    Raises:
+        InvalidProject: the text is not an origin.
+    """
     if text == ANY_ORIGIN:
         return text
     parts = _ORIGIN.fullmatch(text.lower())

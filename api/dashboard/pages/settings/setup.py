@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
@@ -18,6 +19,7 @@ from api.dashboard.web.visit import Visit
 from api.http.headers import header
 from api.routes import beacon
 from ingest.hits.hit import BeaconHit
+from ingest.hits.url import URL_CHARACTERS_MAX
 from warehouse.control import projects
 from warehouse.errors import InvalidProject
 from warehouse.report.filters import Filters, Query
@@ -32,6 +34,7 @@ ORIGIN_CHARACTERS_MAX = 300
 MISSING_DAYS_SHOWN = 60
 HOW: Mapping[str, str] = {"beacon": "script", "server": "server", "log": "logs"}
 """Anchor of the part of the page that describes how to set up each source."""
+_HIT = re.compile(r"\bhit\b")
 _SOURCE_NAME = re.compile(rf"\b({'|'.join(SOURCES)})\b")
 
 
@@ -56,6 +59,18 @@ class TestView:
 
     sent: datetime
     rule: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SiteCheck:
+    """An address that the owner asks about, its origin, and whether the project allows it.
+
+    `origin` is None if the address has none.
+    """
+
+    address: str
+    origin: str | None
+    is_allowed: bool
 
 
 def setup(visit: Visit) -> Response:
@@ -110,9 +125,24 @@ def _page(visit: Visit, form: Form) -> Response:
         form=form,
         recipes=recipes.of(visit),
         test_path=TEST_PATH,
+        check=_site_check(visit),
         is_changed=visit.parameters.get(render.NOTICE) == "origins" and not form.faults,
         **_arrivals(visit),
     )
+
+
+def _site_check(visit: Visit) -> SiteCheck | None:
+    """Return whether the pages at an address may send views; None without an address. `https` is the default scheme."""
+    assert visit.project is not None
+    address = visit.parameters.get("site", "").strip()[:URL_CHARACTERS_MAX]
+    if not address:
+        return None
+    try:
+        parts = urlsplit(address if "://" in address else f"https://{address}")
+        origin = projects.normalized_origin(f"{parts.scheme}://{parts.netloc}")
+    except (ValueError, InvalidProject):
+        return SiteCheck(address, None, is_allowed=False)
+    return SiteCheck(address, origin, visit.project.allows(origin))
 
 
 def _arrivals(visit: Visit) -> dict[str, Any]:
@@ -141,8 +171,9 @@ def _connection(name: str, coverage: Source | None, now: datetime) -> Connection
 
 
 def _in_words(warning: str) -> str:
-    """Return a warning as a sentence, with the sources as the pages name them."""
-    return _SOURCE_NAME.sub(lambda match: f"“{SOURCES[match[0]]}”", warning, count=2) + "."
+    """Return a warning as a sentence in the words of the pages: the names of sources, and views instead of hits."""
+    named = _SOURCE_NAME.sub(lambda match: f"“{SOURCES[match[0]]}”", warning, count=2)
+    return _HIT.sub("view", named) + "."
 
 
 def _sent(visit: Visit) -> datetime | None:

@@ -85,7 +85,7 @@ def test_source_that_never_sent_is_not_set_up_and_others_have_their_days(dashboa
     assert text.count("not set up") == 2
     assert "silent" in text
     assert "<summary>1</summary>" in text
-    assert "“Your server” has had no hit for" in unescape(text)
+    assert "“Your server” has had no view for" in unescape(text)
 
 
 def test_origins_are_changed_and_a_beacon_of_them_is_accepted(dashboard: Dashboard) -> None:
@@ -128,11 +128,38 @@ def test_wrong_origins_change_nothing_and_are_shown_again(dashboard: Dashboard, 
     assert projects.find(dashboard.engine, PROJECT).origins == before
 
 
+@pytest.mark.parametrize(
+    ("address", "answer"),
+    [
+        ("https://example.com/guide?a=1#top", "Yes: pages of <code>https://example.com</code> may send views."),
+        ("Example.COM:443", "Yes: pages of <code>https://example.com</code> may send views."),
+        ("http://example.com", "No: views of pages of <code>http://example.com</code> are refused."),
+        ("https://www.example.com/", "No: views of pages of <code>https://www.example.com</code> are refused."),
+        ("ftp://example.com", "“ftp://example.com” is not the address of a page"),
+        ("http://[", "“http://[” is not the address of a page"),
+        ("https://user@example.com", "“https://user@example.com” is not the address of a page"),
+        ("<script>alert(1)</script>", "“&lt;script&gt;alert(1)&lt;/script&gt;” is not the address of a page"),
+    ],
+)
+def test_address_of_a_page_is_checked(dashboard: Dashboard, address: str, answer: str) -> None:
+    new_key(dashboard.data, "checked")
+    projects.set_origins(dashboard.engine, "checked", ("https://example.com",))
+    assert answer in dashboard.visitor("viewer").get("/projects/checked/setup", params={"site": address}).text
+
+
+def test_origin_that_was_checked_is_proposed_and_not_stored(dashboard: Dashboard) -> None:
+    new_key(dashboard.data, "proposed")
+    projects.set_origins(dashboard.engine, "proposed", ("https://example.com",))
+    text = dashboard.visitor("owner").get("/projects/proposed/setup?site=www.example.com/a").text
+    assert "https://example.com\nhttps://www.example.com</textarea>" in text
+    assert projects.find(dashboard.engine, "proposed").origins == ("https://example.com",)
+
+
 def test_viewer_sees_the_recipes_and_no_form(dashboard: Dashboard) -> None:
     viewer = dashboard.visitor("viewer")
     text = viewer.get(PATH).text
     assert "Cloudflare Worker" in text
-    assert f'action="{PATH}' not in text
+    assert f'method="post" action="{PATH}' not in text
     for form in ("test", "origins"):
         assert post(viewer, f"{PATH}/{form}").status_code == 403
 
