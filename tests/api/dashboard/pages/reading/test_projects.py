@@ -38,7 +38,7 @@ def test_project_has_its_readers_of_30_days_and_its_last_view(own: Dashboard) ->
         {"path": "/", "userAgent": FIREFOX, "timestamp": old},
     )
     text = Html(own.visitor("viewer").get("/projects").text).text
-    assert "1 people 2 AI" in text
+    assert "1 by people 2 by AI" in text
     assert "Last view 0 seconds ago" in text or "Last view 1 second ago" in text
     assert f"Last 30 days of {PROJECT}: 1 views by people and 2 by AI" in text
 
@@ -47,14 +47,14 @@ def test_project_without_a_view_leads_to_its_set_up(own: Dashboard) -> None:
     page = Html(own.visitor("viewer").get("/projects").text)
     assert "No page views yet" in page.text
     assert f"/projects/{PROJECT}/setup" in page.links()
-    assert "0 AI" not in page.text
+    assert "0 by AI" not in page.text
 
 
 def test_ai_is_not_set_up_if_only_the_website_script_counts(own: Dashboard) -> None:
     headers = {"Origin": "https://a.example", "User-Agent": FIREFOX}
     own.client.post(f"/v1/analytics/{PROJECT}/hits", json={"url": "https://a.example/"}, headers=headers)
     text = Html(own.visitor("viewer").get("/projects").text).text
-    assert "1 people AI: not set up" in text
+    assert "1 by people AI: not set up" in text
 
 
 def test_silent_source_is_a_warning_in_the_names_of_the_dashboard(own: Dashboard) -> None:
@@ -126,5 +126,5 @@ def test_other_projects_are_not_counted(own: Dashboard) -> None:
     key = new_key(own.data, "other")
     own.post_hits({"path": "/", "userAgent": FIREFOX}, project="other", key=key)
     text = Html(own.visitor("viewer").get("/projects").text).text
-    assert "1 people 0 AI" in text
+    assert "1 by people 0 by AI" in text
     assert text.count("No page views yet") == 1
