@@ -18,6 +18,8 @@ ROBOTS_NAMES: Mapping[State, str] = {
     "partly": "Partly disallowed",
     "disallowed": "Disallowed",
 }
+AGENT_FILTERS = ("agent", "operator", "purpose", "verification")
+"""Filters that select AI agents, and no view by a person."""
 STILL_READING = "Disallowed, still reading"
 
 
@@ -64,14 +66,28 @@ class OperatorRow:
 
 @dataclass(frozen=True, slots=True)
 class AiTable:
-    """The operators with most reads first. `purposes` are those of the columns, of which each has a read."""
+    """The operators with most reads first. `purposes` are those of the columns, of which each has a read.
+
+    `only_visits` are the visits by operators whose agents read no page; it is empty if a filter selects agents.
+    """
 
     operators: tuple[OperatorRow, ...]
     purposes: tuple[str | None, ...]
+    only_visits: Mapping[str, int]
 
     @property
     def views(self) -> int:
         return sum(row.views for row in self.operators)
+
+    @property
+    def agents(self) -> int:
+        """Return the number of agents with a name."""
+        return len({agent.name for row in self.operators for agent in row.agents if agent.name})
+
+    @property
+    def visits(self) -> int:
+        """Return the visits by all operators of the table, and by those that only send visits."""
+        return sum(row.visits or 0 for row in self.operators) + sum(self.only_visits.values())
 
     def of_purpose(self, purpose: str | None) -> int:
         return sum(row.by_purpose.get(purpose, 0) for row in self.operators)
@@ -86,9 +102,14 @@ def read(view: View, robots: RobotsRules | None) -> AiTable:
         state = robots.state(names(name)) if robots and name else None
         agent = AgentRow(name, row["purpose"], row["views"], pages.get(name), row["last_day"], state)
         by_operator[row["operator"]].append(agent)
-    rows = _operators(view, by_operator)
+    visits = view.reports.visits_sent(view.snapshot, view.query(), OPERATORS)
+    rows = _operators(view, by_operator, visits)
     with_reads = {purpose for row in rows for purpose in row.by_purpose}
-    return AiTable(rows, tuple(purpose for purpose in (*PURPOSES, None) if purpose in with_reads))
+    is_narrow = any(name in view.filters.fields for name in AGENT_FILTERS)
+    others = {name: count for name, count in sorted(visits.items()) if count and name not in by_operator}
+    return AiTable(
+        rows, tuple(purpose for purpose in (*PURPOSES, None) if purpose in with_reads), {} if is_narrow else others
+    )
 
 
 def names(agent: str) -> tuple[str, ...]:
@@ -97,9 +118,10 @@ def names(agent: str) -> tuple[str, ...]:
     return (agent, *known.tokens) if known else (agent,)
 
 
-def _operators(view: View, by_operator: Mapping[str | None, list[AgentRow]]) -> tuple[OperatorRow, ...]:
+def _operators(
+    view: View, by_operator: Mapping[str | None, list[AgentRow]], visits: Mapping[str, int]
+) -> tuple[OperatorRow, ...]:
     pages = view.reports.agent_pages(view.snapshot, view.query(), "operator")
-    visits = view.reports.visits_sent(view.snapshot, view.query(), OPERATORS)
     rows = [
         OperatorRow(
             operator,

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from api.dashboard.charts import bar
 from api.dashboard.pages.reading import measured, tables
+from api.dashboard.pages.reading.ai_table import AGENT_FILTERS
 from api.dashboard.pages.reading.overview import PREFIX, to_prefix
 from api.dashboard.web import render
 from api.dashboard.web.period import DEFAULT, PRESETS
@@ -31,8 +32,6 @@ NEW = "new"
 TABS: dict[str, Readers] = {"all": "all", "ai-only": "ai_only", "not-ai": "people_only", NEW: "all"}
 """Readers of the paths of each tab. The tab NEW has the paths that AI read for the first time in the period."""
 WITH_BOTS = views.SCHEMA.insert(3, pa.field("bot", pa.int64()))
-AI_FILTERS = ("agent", "operator", "purpose", "verification")
-"""Filters that select no view by a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ def path_list(visit: Visit) -> Response:
         first=(number - 1) * ROWS + 1,
         rows=_rows(view, shown) if shown else [],
         has_more=shown is not None and shown.has_more,
-        has_people=not any(name in view.filters.fields for name in AI_FILTERS),
+        has_people=not any(name in view.filters.fields for name in AGENT_FILTERS),
     )
 
 

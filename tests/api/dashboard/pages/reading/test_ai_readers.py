@@ -90,6 +90,27 @@ def test_operator_without_a_product_that_sends_visits_has_no_number_of_visits(re
     assert row[VISITS] == "not known"
 
 
+def test_visits_of_an_operator_that_reads_nothing_are_named(read_site: Dashboard, reader: TestClient) -> None:
+    page = open_page(reader, "/ai")
+    people = read_site.get_report(f"breakdown?by=referrerHost&traffic=human&dateFrom={before(29)}")["rows"]
+    by_host = {row["value"]: row["human"] for row in people}
+    perplexity = by_host["www.perplexity.ai"]
+    assert (
+        f"Visits from AI products whose operators read no page in this period: Perplexity {perplexity}." in page.text
+    )
+    visits = perplexity + by_host["chatgpt.com"] + by_host["claude.ai"]
+    assert f"Agents 4 Visits sent back {visits} Hours" in page.text
+    narrow = open_page(reader, "/ai", operator="OpenAI").text
+    assert f"Agents 2 Visits sent back {by_host['chatgpt.com']} Hours" in narrow
+    assert "read no page" not in narrow
+
+
+def test_compared_period_is_in_the_chart(read_site: Dashboard, reader: TestClient) -> None:
+    series = read_site.get_report(f"series?traffic=ai&dateFrom={before(13)}&dateTo={before(6)}")["series"]
+    rows = open_page(reader, "/ai", period="7d", compare="previous").rows("Numbers of this chart")
+    assert [numbers(row[2:3]) for row in rows][:6] == [[row["ai"]] for row in series][:6]
+
+
 def test_chart_and_cards_are_of_ai_alone(read_site: Dashboard, reader: TestClient) -> None:
     series = read_site.get_report(f"series?traffic=ai&dateFrom={before(29)}")
     page = open_page(reader, "/ai")
