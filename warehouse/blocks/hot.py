@@ -109,9 +109,22 @@ def select(views: HotViews, hot: pa.Table, chosen: Selection, time_range: TimeRa
     first_us, end_us = ((instant - _EPOCH) // _MICROSECOND for instant in (time_range.start, time_range.end))
     is_within = (rows.times_us >= first_us) & (rows.times_us < end_us)
     rows = rows[is_within & np.isin(rows.sources, chosen.sources) & chosen.has(rows.path_ids)]
-    path_ids, places = np.unique(rows.path_ids, return_inverse=True)
+    path_ids, places = _distinct(rows.path_ids)
     human, ai, bot = (
         np.bincount(places[rows.traffic == traffic], minlength=path_ids.size) * (traffic in chosen.traffic)
         for traffic in range(len(TRAFFIC))
     )
     return Additions(path_ids, (human, ai, bot))
+
+
+def _distinct(ids: Array) -> tuple[Array, Array]:
+    """Return the distinct ids, sorted, and the index among them of each id.
+
+    If there are more ids than paths, they are marked instead of sorted: 0.3 ms for 120,000 ids instead of 3.2 ms.
+    """
+    size = int(ids.max()) + 1 if ids.size else 0
+    if size > ids.size:
+        return np.unique(ids, return_inverse=True)
+    is_present = np.zeros(size, bool)
+    is_present[ids] = True
+    return np.flatnonzero(is_present), (np.cumsum(is_present) - 1)[ids]
