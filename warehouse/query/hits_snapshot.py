@@ -64,6 +64,11 @@ class HitsSnapshot:
         """Return a key that is equal for two snapshots of one reader with the same files."""
         return self.moment.version, self.moment.staged
 
+    @property
+    def rows_key(self) -> Hashable:
+        """Return a key that is equal for two snapshots of one reader with the same files and hot rows."""
+        return self.files_key, self.moment.last_id, self.moment.generation
+
 
 class HitsReader:
     """Reader of snapshots. It reads only new hot batches, and the table's file list only after a commit.

@@ -46,7 +46,7 @@ class GroupedReports:
     def breakdown(self, snapshot: HitsSnapshot, scope: Scope, by: str) -> pa.Table:
         """Return the ranked rows of a breakdown by a key of BREAKDOWNS: see `breakdown.rank`."""
         return self._cached(
-            (scope, by, snapshot.files_key, snapshot.moment.last_id, snapshot.moment.generation),
+            (scope, by, snapshot.rows_key),
             lambda: breakdown.rank(self._database, self.counts(snapshot, scope, BREAKDOWNS[by])),
         )
 

@@ -125,16 +125,24 @@ class Reports:
 
         The order is most views first: see `agents.list_agents`.
         """
-        counts = self._grouped.counts(snapshot, self._scope(snapshot, query), AGENT_DAYS)
-        return agents.list_agents(self._database, counts)
+        scope = self._scope(snapshot, query)
+        return self._cached(
+            ("agents", scope, snapshot.rows_key),
+            lambda: agents.list_agents(self._database, self._grouped.counts(snapshot, scope, AGENT_DAYS)),
+        )
 
     def user_agents(self, snapshot: HitsSnapshot, query: Query, traffic: str | None, limit: int) -> pa.Table:
         """Return the user agents with most views in the last 7 UTC days of the range: user_agent, rule, agent, views.
 
         `traffic` is human, ai or bot, or None for any. A filter by agent returns the user agents of this agent.
         """
-        counts = self._grouped.counts(snapshot, self._last_days(snapshot, query, user_agents.DAYS), USER_AGENTS)
-        return user_agents.rank(self._database, counts, traffic, limit)
+        scope = self._last_days(snapshot, query, user_agents.DAYS)
+        return self._cached(
+            ("user agents", scope, traffic, limit, snapshot.rows_key),
+            lambda: user_agents.rank(
+                self._database, self._grouped.counts(snapshot, scope, USER_AGENTS), traffic, limit
+            ),
+        )
 
     def agent_pages(self, snapshot: HitsSnapshot, query: Query, by: By = "agent") -> dict[str, int]:
         """Return the number of distinct paths that each AI agent read in the last 32 UTC days of the range.
