@@ -32,6 +32,8 @@ WHERE project_id = $project AND {condition}
 GROUP BY 1
 """
 _IS_WITHIN = "ts >= $start AND ts < $end"
+FEW_MONTHS = 4
+"""Number of months that are counted by one query: another query takes 6 ms, and a month 1 to 10 ms."""
 _MICROSECOND = timedelta(microseconds=1)
 _ROLLUPS = """
 (SELECT *, (month || '-01')::DATE + (day::INTEGER - 1) AS date FROM {files} WHERE dimension = $dimension AND {days})
@@ -73,15 +75,14 @@ def count_files(
     The columns are `value`, human, ai and bot. A value may have several rows, whose counts add up; a count may be
     negative.
 
-    The counts of rollups are cached. Those of the last month have a key of their own, because its rollup is replaced
-    most often.
+    The counts of rollups are cached.
     """
     if grouping.dimension_for(scope.filters) is None:
         return _count_hits_in(database, edge_rows.files_of(files, scope.time_range), scope, grouping)
     tables = [count_uncovered(database, cached, files, coverage, scope, grouping)]
     for days in round_to_days(scope.time_range).whole_days:
         rollups = valid_days(coverage, days)
-        for group in filter(None, (rollups[:-1], rollups[-1:])):
+        for group in _groups(rollups):
             key = (scope.project, scope.filters, grouping, group)
             tables.append(cached(key, partial(_count_rollups, database, group, scope, grouping)))
     return pa.concat_tables(tables)
@@ -107,6 +108,16 @@ def count_uncovered(
         if (uncovered := edge_rows.files_of(coverage.uncovered, days))
     ]
     return pa.concat_tables(tables or [_count_hits_in(database, [], scope, grouping)])
+
+
+def _groups(rollups: tuple[RollupDays, ...]) -> tuple[tuple[RollupDays, ...], ...]:
+    """Return the rollups that are counted by one query each.
+
+    Of many months the last one has a query of its own, because its rollup is replaced most often.
+    """
+    if len(rollups) <= FEW_MONTHS:
+        return (rollups,) if rollups else ()
+    return rollups[:-1], rollups[-1:]
 
 
 def _count_edge(
