@@ -74,6 +74,7 @@ WRONG: list[tuple[str, str]] = [
     ("from=tomorrow", "“tomorrow” is not a day"),
     ("zone=Mars/Base", "There is no time zone “Mars/Base”"),
     ("source=fax", "Source must be"),
+    (f"zone={ATTACK}", f"There is no time zone “{ATTACK}”"),
     ("interval=second", "There is no interval “second”"),
 ]
 """Query with a wrong parameter, and the beginning of the sentence about it."""

@@ -95,9 +95,7 @@ def test_visits_of_an_operator_that_reads_nothing_are_named(read_site: Dashboard
     people = read_site.get_report(f"breakdown?by=referrerHost&traffic=human&dateFrom={before(29)}")["rows"]
     by_host = {row["value"]: row["human"] for row in people}
     perplexity = by_host["www.perplexity.ai"]
-    assert (
-        f"Visits from AI products whose operators read no page in this period: Perplexity {perplexity}." in page.text
-    )
+    assert f"Visits from AI products whose operators read no page in this period: Perplexity {perplexity}." in page.text
     visits = perplexity + by_host["chatgpt.com"] + by_host["claude.ai"]
     assert f"Agents 4 Visits sent back {visits} Hours" in page.text
     narrow = open_page(reader, "/ai", operator="OpenAI").text

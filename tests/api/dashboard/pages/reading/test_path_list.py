@@ -173,7 +173,7 @@ def test_filter_by_agent_leaves_no_number_of_people(reader: TestClient) -> None:
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        *WRONG[:4],
+        *WRONG[:5],
         ("show=secret", "There is no list “secret” of pages"),
         ("sort=bots", "The pages cannot be sorted by “bots”"),
         ("page=-1", "There is no page “-1” of the table"),
@@ -183,6 +183,7 @@ def test_filter_by_agent_leaves_no_number_of_people(reader: TestClient) -> None:
 def test_wrong_parameter_is_named(reader: TestClient, query: str, sentence: str) -> None:
     response = reader.get(f"/projects/{PROJECT}/pages?{query}")
     assert response.status_code == 400
+    assert "<script>" not in response.text
     assert sentence in Html(response.text).text
     if not query.startswith(("page=", "interval=")):
         assert reader.get(f"/projects/{PROJECT}/pages.csv?{query}").status_code == 400
