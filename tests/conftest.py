@@ -28,6 +28,7 @@ LONG = (
     "test_reclassify.py",
     "test_sandbox_attacks.py",
     "test_schemathesis.py",
+    "test_every_page.py",
 )
 """Names of the files that take longest. They start first, because a long file that starts last leaves a core idle."""
 

@@ -1,0 +1,68 @@
+"""Pages of a running dashboard in Chromium, and what went wrong in them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response
+
+CHROMIUM_ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-proxy-server",
+    "--host-resolver-rules=MAP *.test 127.0.0.1",
+    "--disable-blink-features=AutomationControlled",  # otherwise beacon.js sends nothing
+]
+
+
+@dataclass
+class Visit:
+    """A page in a browser, with the errors in its console, its requests to other hosts, and its responses."""
+
+    page: Page
+    url: str
+    errors: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+    responses: list[Response] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("console", self._on_console)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("request", self._on_request)
+        self.page.on("response", self._on_response)
+
+    def open(self, path: str) -> Response:
+        """Open a page, with all of its details open, and return its response."""
+        response = self.page.goto(self.url + path)
+        assert response is not None
+        self.page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+        return response
+
+    def size_bytes(self) -> int:
+        """Return the size of all responses of the page, without compression and headers."""
+        return sum(len(response.body()) for response in self.responses if response.ok)
+
+    def _on_response(self, response: Response) -> None:
+        self.responses.append(response)
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.errors.append(message.text)
+
+    def _on_request(self, request: Request) -> None:
+        if not request.url.startswith("data:") and urlsplit(request.url).netloc != urlsplit(self.url).netloc:
+            self.foreign.append(request.url)
+
+
+@contextmanager
+def visiting(browser: Browser, url: str, session: str | None, **options: Any) -> Iterator[Visit]:
+    """Yield a page of a new browser profile with this session. `options` are those of `Browser.new_context`."""
+    with browser.new_context(**options) as context:
+        if session is not None:
+            context.add_cookies([{"name": "readership_session", "value": session, "url": url}])
+        yield Visit(context.new_page(), url)
