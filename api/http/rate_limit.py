@@ -97,8 +97,22 @@ def hashed_address(address: str, secret: bytes) -> bytes:
     return hashlib.blake2b(_network(address).encode(), digest_size=16, key=secret).digest()
 
 
+def unmapped(address: str) -> str:
+    """Return the IPv4 address in an IPv4-mapped one, such as `::ffff:192.0.2.1`; any other address as it is.
+
+    A socket that listens on `::` also accepts IPv4 connections, and has their addresses in this form.
+    """
+    if not address.lower().startswith("::ffff:"):
+        return address
+    try:
+        return str(ipaddress.IPv6Address(address).ipv4_mapped or address)
+    except ValueError:
+        return address
+
+
 def _network(address: str) -> str:
     """Return the /64 network of an IPv6 address, because one machine can use all addresses of its /64 network."""
+    address = unmapped(address)
     if ":" not in address:
         return address
     try:

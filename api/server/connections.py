@@ -17,6 +17,7 @@ from uvicorn.server import ServerState
 from api.http import problems
 from api.http.middleware import RequestMiddleware
 from api.http.problems import RETRY_AFTER_S, Problem
+from api.http.rate_limit import unmapped
 
 HEAD_S = 30.0
 """Timeout for the whole head of a request, in seconds, from the connection's start or the end of the last response."""
@@ -76,6 +77,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
+        if self.client:  # as an IPv4 address, a proxy is found among the trusted ones, and a client has its own limits
+            self.client = (unmapped(self.client[0]), self.client[1])
         if len(self.connections) > self.maximum():
             longest = next(iter(self._waiting), None)
             if longest is None:

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from api.server import connections
+from api.server import connections, serve
 from api.server.connections import Connection
 from tests.running import Running
 
@@ -210,3 +210,27 @@ def test_connection_is_answered_503_while_all_others_are_busy(base_url: str) -> 
             assert [await each.readline() for each in waiting] == [b"HTTP/1.1 200 OK\r\n"] * 2
 
     asyncio.run(use())
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+def test_ipv4_client_of_a_service_on_all_interfaces_has_its_ipv4_address() -> None:
+    """The address is the one that READERSHIP_TRUSTED_PROXIES names, also if the service listens on `::`."""
+
+    async def address(scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse(scope["client"][0])(scope, receive, send)
+
+    async def use() -> bytes:
+        config = uvicorn.Config(address, http=Connection, lifespan="off", log_config=None)
+        config.load()
+        state = ServerState()
+        listener = serve.listen("::", 0)
+        port = listener.getsockname()[1]
+        server = await asyncio.get_running_loop().create_server(lambda: Connection(config, state, {}), sock=listener)
+        async with server, asyncio.timeout(END_S):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(GET.replace(b"\r\n", b"\r\nConnection: close\r\n", 1) + b"\r\n")
+            received = await rest(reader)
+            writer.close()
+        return received
+
+    assert asyncio.run(use()).endswith(b"\r\n\r\n127.0.0.1")
