@@ -5,6 +5,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
+from api.http import body
 from api.http.problems import Problem
 
 BODY_BYTES_MAX = 256 * 1024
@@ -40,19 +41,15 @@ class Form:
         self.faults.setdefault(name, message)
 
 
-async def read(request: Request, bytes_max: int = BODY_BYTES_MAX) -> Form:
-    """Return the posted form. Of a repeated field the last value counts.
+async def read(request: Request, bytes_max: int = BODY_BYTES_MAX, chunk_s: float = body.CHUNK_S) -> Form:
+    """Return the posted form. Of a repeated field the last value counts. `chunk_s` is that of `body.read`.
 
     Raises:
-        Problem: `body-too-large` or `invalid-body`.
+        Problem: `body-too-large`, `body-too-slow` or `invalid-body`, and those of `body.read`.
     """
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > bytes_max:
-            raise Problem("body-too-large", f"the form is larger than {bytes_max // 1024} KiB")
+    content = await body.read(request, bytes_max, chunk_s)
     try:
-        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
+        pairs = parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
     except ValueError:  # also UnicodeDecodeError
         raise Problem("invalid-body", "the body is not a form in UTF-8") from None
     return Form(dict(pairs))

@@ -72,20 +72,21 @@ def _endpoint(pages: Mapping[str, Page]) -> Callable[[Request], object]:
         setattr(request.state, IS_PAGE, True)
         page = pages["GET" if request.method == "HEAD" else request.method]
         form = Form()
-        if page.method == "POST":
-            csrf.require_own_origin(request, state_of(request).settings.base_url)
-            form = await forms.read(request, page.body_bytes_max)
-        return await run_in_threadpool(_respond, request, page, form)
+        try:
+            if page.method == "POST":
+                csrf.require_own_origin(request, state_of(request).settings.base_url)
+                # Strangers cannot send large bodies. The rights are checked again after the body, which may be slow.
+                await run_in_threadpool(lambda: authorise(_visit(request), page.access))
+                form = await forms.read(request, page.body_bytes_max)
+            return await run_in_threadpool(lambda: page.respond(authorise(_visit(request, form), page.access)))
+        except SignInRequired:
+            return _to_sign_in(_visit(request))
 
     return endpoint
 
 
-def _respond(request: Request, page: Page, form: Form) -> Response:
-    visit = Visit(request, state_of(request), datetime.now(UTC), form=form)
-    try:
-        return page.respond(authorise(visit, page.access))
-    except SignInRequired:
-        return _to_sign_in(visit)
+def _visit(request: Request, form: Form | None = None) -> Visit:
+    return Visit(request, state_of(request), datetime.now(UTC), form=form or Form())
 
 
 def authorise(visit: Visit, access: Access) -> Visit:

@@ -6,6 +6,8 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
+from api.dashboard.accounts.users import Role
+from api.dashboard.pages.settings import robots
 from api.dashboard.pages_table import PAGES
 from api.dashboard.web.render import CSP
 from api.dashboard.web.routes import Access, Page
@@ -65,6 +67,13 @@ def test_viewer_may_open_every_page_that_changes_nothing(dashboard: Dashboard, p
 @pytest.mark.parametrize("headers", OTHER_SITES, ids=str)
 def test_form_of_another_site_is_refused(dashboard: Dashboard, page: Page, headers: dict[str, str]) -> None:
     assert request(dashboard.visitor("owner"), page, **headers).status_code == 403
+
+
+@pytest.mark.parametrize("role", [None, "viewer"])
+def test_large_form_of_a_visitor_without_the_right_is_not_read(dashboard: Dashboard, role: Role | None) -> None:
+    path = f"/projects/{PROJECT}/ai/robots"
+    response = dashboard.visitor(role).post(path, content=b"a" * (robots.FORM_BYTES_MAX + 1), headers=SAME_SITE)
+    assert response.status_code == (403 if role else 303)
 
 
 @EACH

@@ -63,5 +63,18 @@ def test_unreadable_bodies_are_refused(body: bytes, kind: str) -> None:
 def test_page_can_accept_larger_forms() -> None:
     body = b"name=" + b"a" * forms.BODY_BYTES_MAX
     assert read(body, len(body)).values["name"] == "a" * forms.BODY_BYTES_MAX
-    with pytest.raises(Problem, match="the form is larger than 256 KiB"):
+    with pytest.raises(Problem, match="the body has more than"):
         read(body, len(body) - 1)
+
+
+def test_slow_body_is_refused() -> None:
+    async def receive() -> dict[str, object]:
+        await asyncio.sleep(30)
+        raise AssertionError
+
+    async def use() -> None:
+        with pytest.raises(Problem) as caught:
+            await forms.read(Request({"type": "http", "headers": []}, receive), chunk_s=0.01)
+        assert caught.value.kind == "body-too-slow"
+
+    asyncio.run(use())
