@@ -2,7 +2,7 @@
 
 - `agents`: AI agents and other bots, each with its views and the day of its last view.
 - `activity`: Activity of several projects: the views of their last days, and the time of their last hit.
-- `last_days`: Last days of a time range, for what only `hits` has.
+- `last_days`: Last days of a time range, for reports that take too long over a longer one.
 - `user_agents`: Most frequent user agents of people, AI agents or other bots, each with the rule that decided.
 - `first_days`: First day on which AI read each of some paths.
 - `agent_pages`: Number of distinct paths that each AI agent, operator or purpose read in the last days of a range.

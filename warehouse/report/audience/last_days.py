@@ -1,4 +1,4 @@
-"""Last days of a time range, for what only `hits` has."""
+"""Last days of a time range, for reports that take too long over a longer one."""
 
 from datetime import UTC, datetime, time, timedelta
 
