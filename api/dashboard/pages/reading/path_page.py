@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from api.dashboard.pages.reading import measured
+from api.dashboard.pages.reading import measured, tables
 from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.web import render
@@ -94,12 +94,13 @@ def _numbers(view: View, found: Measured, path: str) -> dict[str, Any]:
             "All time has too many intervals for a chart: choose a longer interval, or a shorter period."
         )
         chart = None
+    own_hosts = {host: f"{host} (this site)" for host in tables.own_hosts(view)}
     return {
         "chart": chart,
         "totals": view.reports.breakdown(view.snapshot, view.query(), "source", 0, 1).totals,
         "first_ai_day": _first_ai_day(view, path),
         "agents": values(view, "agent", traffic="ai"),
-        "referrers": values(view, "referrerHost", traffic="human"),
+        "referrers": values(view, "referrerHost", own_hosts, "human"),
         "formats": values(view, "format", FORMATS),
         "statuses": values(view, "status"),
         "sources": values(view, "source", SOURCES),

@@ -18,7 +18,8 @@ from tests.api.dashboard.pages.reading.ai_traffic import (
     open_page,
 )
 from tests.api.dashboard.site import Dashboard
-from tests.running import PROJECT
+from tests.running import PROJECT, new_key
+from warehouse.control import projects
 
 PATH = "/docs/1"
 PLAIN = [each for each in QUERIES if "path" not in each[0]]
@@ -64,6 +65,17 @@ def test_page_that_ai_never_read(read_site: Dashboard, reader: TestClient) -> No
     page = open_page(reader, "/page", path="/only-people")
     assert "First read by AI never" in page.text
     assert "No AI reader in this period." in page.text
+
+
+def test_other_pages_of_the_site_are_named_as_referrers(read_site: Dashboard) -> None:
+    key = new_key(read_site.data, "linked")
+    projects.set_origins(read_site.engine, "linked", ("https://example.com",))
+    hits = [
+        {"path": "/b", "userAgent": FIREFOX, "referrer": f"https://{host}/"} for host in ("example.com", "a.example")
+    ]
+    read_site.post_hits(*hits, project="linked", key=key)
+    page = Html(read_site.visitor("viewer").get("/projects/linked/page?path=/b").text)
+    assert page.rows("Where people came from") == [["a.example", "1"], ["example.com (this site)", "1"]]
 
 
 def test_page_without_views_offers_all_time(reader: TestClient) -> None:
