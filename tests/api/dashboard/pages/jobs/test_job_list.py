@@ -1,5 +1,7 @@
 """The list of a project's jobs, and the form that starts one."""
 
+import re
+
 import pytest
 
 from agent.jobs import journal, store
@@ -31,6 +33,8 @@ def test_each_job_has_its_first_line_state_agent_and_pull_request(jobs: Jobs) ->
     ):
         assert sum(row.startswith(beginning) for row in rows) == 1
     assert "Second line" not in page
+    for id in jobs.ids():
+        assert f'<a href="{jobs.path}/{id}">' in page
     assert f'<a href="{REPOSITORY}/pull/7" rel="noopener noreferrer" target="_blank">Pull request 7</a>' in page
 
 
@@ -72,6 +76,14 @@ def test_long_list_has_pages(jobs: Jobs) -> None:
     assert "There are no jobs on this page." in jobs.get("?page=9")
     for invalid in ("0", "-1", "x", "9" * 30, "²"):
         assert "Page 1<" in jobs.get(f"?page={invalid}")
+
+
+def test_links_and_the_form_lead_to_pages_about_jobs(jobs: Jobs) -> None:
+    page = jobs.get()
+    assert f'<form method="post" action="{jobs.path}">' in page
+    assert re.findall(r'<a href="([^"]+)\?status=(\w+)"', page) == [
+        (jobs.path, status) for status in ("active", "completed", "failed", "archived")
+    ]
 
 
 def test_form_starts_a_job_and_leads_to_it(jobs: Jobs) -> None:

@@ -43,6 +43,8 @@ def test_completed_job_shows_its_prompts_in_order_its_log_and_its_pull_request(j
     assert "State Completed Pull request Pull request 7 Repository" in text
     assert f'href="{REPOSITORY}/pull/7"' in page
     assert "hx-trigger" not in page
+    assert f'<a href="{jobs.path}">All jobs</a>' in page
+    assert f'<form method="post" action="{jobs.path}/{id}/message">' in page
 
 
 def test_active_job_is_polled_and_its_log_grows(jobs: Jobs) -> None:
