@@ -4,6 +4,7 @@ import re
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import httpx
 import sqlalchemy as sa
@@ -51,9 +52,10 @@ MINUTE_US = 60_000_000
 
 @dataclass(frozen=True)
 class Sample:
-    """The service at `url`, the session of an owner, and the values of the parameters in the paths of pages."""
+    """The service at `url`, its data folder, the session of an owner, and values for the paths of pages."""
 
     url: str
+    data: Path
     session: str
     parameters: dict[str, str]
 
@@ -97,7 +99,7 @@ def create(running: Running) -> Sample:
     projects.create(engine, EMPTY, (), now_s)
     session = sessions.start(engine, owner.id, now_s)
     engine.dispose()
-    return Sample(running.url, session, parameters)
+    return Sample(running.url, running.data, session, parameters)
 
 
 def _post_views(running: Running) -> None:

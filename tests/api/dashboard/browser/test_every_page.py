@@ -1,22 +1,17 @@
-"""Each page of the dashboard in Chromium: its errors, size and width, its accessibility, and its use by keyboard.
-
-axe-core checks the rules of WCAG that a program can check: https://github.com/dequelabs/axe-core
-"""
+"""Each page of the dashboard in Chromium: its errors, size and width, its accessibility, and its use by keyboard."""
 
 import hashlib
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
 
 from api.dashboard.pages_table import PAGES
+from tests.api.dashboard.browser.axe import AXE, VENDOR, violations
 from tests.api.dashboard.browser.sample import Sample
-from tests.api.dashboard.browser.visiting import Visit, visiting
+from tests.api.dashboard.browser.visiting import visiting
 
-VENDOR = Path(__file__).parent / "vendor"
-AXE = VENDOR / "axe-4.14.1.min.js"
 PAGE_BYTES_MAX = 150_000
 TABS_MAX = 400
 FRAGMENTS = ("/live", "/setup/arrivals")
@@ -25,8 +20,6 @@ FILES = (".csv", ".parquet")
 """Ends of the paths of files."""
 SHOWN = [page for page in PAGES if page.method == "GET" and not page.path.endswith((*FRAGMENTS, *FILES))]
 EACH_PAGE = pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.path)
-VIOLATIONS = """async () => (await axe.run()).violations.map(each => [
-    each.id, each.help, each.nodes.map(node => node.html.slice(0, 200) + ' ' + (node.any[0]?.message ?? ''))])"""
 FOCUSABLE = """() => {
     window.focusable = [...document.querySelectorAll('*')].filter(each => each.tabIndex >= 0 && !each.disabled
         && each.checkVisibility({visibilityProperty: true}) && !each.matches('body, html'));
@@ -62,9 +55,9 @@ def test_page_has_no_error_asks_no_other_host_and_is_small(
 def test_axe_finds_no_violation_in_light_and_dark(browser: Browser, filled: Sample, page: Any) -> None:
     with visiting(browser, filled.url, filled.session_for(page), color_scheme="light") as visit:
         visit.open(filled.address(page))
-        assert violations(visit) == []
+        assert violations(visit.page) == []
         visit.page.emulate_media(color_scheme="dark")
-        assert violations(visit) == []
+        assert violations(visit.page) == []
 
 
 @pytest.mark.parametrize(
@@ -74,7 +67,7 @@ def test_page_of_an_empty_project_has_no_error_and_no_violation(browser: Browser
     with visiting(browser, filled.url, filled.session) as visit:
         assert visit.open(filled.empty_address(page)).status in (200, 404)
         assert [error for error in visit.errors if "404" not in error] == []
-        assert violations(visit) == []
+        assert violations(visit.page) == []
 
 
 def test_axe_finds_violations(browser: Browser, filled: Sample) -> None:
@@ -83,7 +76,7 @@ def test_axe_finds_violations(browser: Browser, filled: Sample) -> None:
         visit.open("/sign-in")
         visit.page.evaluate("document.querySelector('label').remove()")
         visit.page.evaluate("document.querySelector('h1').style.color = '#eee'")
-        assert {"label", "color-contrast"} <= {id for id, _, _ in violations(visit)}
+        assert {"label", "color-contrast"} <= {id for id, _, _ in violations(visit.page)}
 
 
 def test_blocked_style_is_an_error(browser: Browser, filled: Sample) -> None:
@@ -129,10 +122,3 @@ def test_axe_is_the_unmodified_file_of_its_package() -> None:
         r"^\| `([^`]+)` .* `([0-9a-f]{64})` \|$", (VENDOR / "README.md").read_text(), re.MULTILINE
     )
     assert (AXE.name, hashlib.sha256(AXE.read_bytes()).hexdigest()) == (name, digest)
-
-
-def violations(visit: Visit) -> list[Any]:
-    """Return the id, the description and the elements of each violation that axe finds on the page."""
-    visit.page.evaluate(AXE.read_text(encoding="utf-8") + "; 0")
-    found: list[Any] = visit.page.evaluate(VIOLATIONS)
-    return found
