@@ -15,10 +15,13 @@ from ingest.errors import RETRY_AFTER_S, Overloaded
 CHARACTERS_MIN, CHARACTERS_MAX = 10, 200
 AT_ONCE_MAX = 4
 """Maximum number of hashes that a process computes at once. Each takes 64 MiB of memory and about 0.1 s."""
+WAITING_MAX = 8
+"""Maximum number of hashes that wait for their turn. Each occupies one of the 40 threads that respond to requests."""
 WAIT_S = 5
 """Maximum wait of a hash for its turn, in seconds."""
 
 _HASHER = PasswordHasher()
+_places = threading.BoundedSemaphore(AT_ONCE_MAX + WAITING_MAX)
 _turns = threading.BoundedSemaphore(AT_ONCE_MAX)
 
 
@@ -75,9 +78,16 @@ def _normalized(password: str) -> bytes:
 
 @contextmanager
 def _turn() -> Iterator[None]:
-    if not _turns.acquire(timeout=WAIT_S):
+    with _acquired(_places, 0), _acquired(_turns, WAIT_S):
+        yield
+
+
+@contextmanager
+def _acquired(semaphore: threading.Semaphore, wait_s: float) -> Iterator[None]:
+    """Run the block with the semaphore. Raises Overloaded if the semaphore does not become free in time."""
+    if not semaphore.acquire(timeout=wait_s):
         raise Overloaded("too many people sign in at this moment", RETRY_AFTER_S)
     try:
         yield
     finally:
-        _turns.release()
+        semaphore.release()

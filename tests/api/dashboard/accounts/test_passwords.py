@@ -1,14 +1,17 @@
 """Passwords: their rules, their hashes, and the limit on parallel computations."""
 
 import threading
+import time
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 from argon2 import PasswordHasher
 
 from api.dashboard.accounts import passwords
 from api.errors import InvalidPassword
+from ingest.errors import Overloaded
 
 
 @pytest.mark.parametrize("characters", [10, 200])
@@ -57,3 +60,14 @@ def test_more_computations_than_the_maximum_wait_for_their_turn() -> None:
 
     with ThreadPoolExecutor(threads) as pool:
         assert list(pool.map(check, range(threads))) == [True] * threads
+
+
+def test_computation_above_the_maximum_of_those_that_wait_is_refused_at_once() -> None:
+    with ExitStack() as stack:
+        for _ in range(passwords.AT_ONCE_MAX + passwords.WAITING_MAX):
+            stack.enter_context(passwords._acquired(passwords._places, 10))
+        began_s = time.monotonic()
+        with pytest.raises(Overloaded):
+            passwords.matches("correct horse", None)
+        assert time.monotonic() - began_s < passwords.WAIT_S
+    assert not passwords.matches("correct horse", None)
