@@ -50,19 +50,29 @@ def create(engine: sa.Engine, name: str, role: Role, password: str | None, now_s
     """Create a user. A user without a password signs in by a one-time link.
 
     Raises:
-        InvalidName, InvalidRole, InvalidPassword
+        InvalidPassword
+        InvalidName, InvalidRole, UserExists: see `create_with_hash`.
+    """
+    return create_with_hash(engine, name, role, None if password is None else passwords.hashed(password), now_s)
+
+
+def create_with_hash(engine: sa.Engine, name: str, role: Role, password_hash: str | None, now_s: int) -> User:
+    """Create a user with the hash of a password: see `create`.
+
+    Raises:
+        InvalidName, InvalidRole
         UserExists: another user has the name, in upper or lower case.
     """
     name = checked_name(name)
     if role not in ROLES:
         raise InvalidRole(f"a role is {' or '.join(ROLES)}, not {role!r}")
-    user = User(secrets.token_hex(6), name, role, now_s, None, password is not None)
+    user = User(secrets.token_hex(6), name, role, now_s, None, password_hash is not None)
     values = {
         "id": user.id,
         "name": name,
         "folded_name": folded(name),
         "role": role,
-        "password_hash": None if password is None else passwords.hashed(password),
+        "password_hash": password_hash,
         "epoch": 0,
         "created_s": now_s,
     }
@@ -140,8 +150,12 @@ def set_password(engine: sa.Engine, id: str, password: str | None) -> None:
     Raises:
         UserNotFound, InvalidPassword
     """
-    stored = None if password is None else passwords.hashed(password)
-    _update(engine, id, {"password_hash": stored, "epoch": USERS.c.epoch + 1})
+    set_hash(engine, id, None if password is None else passwords.hashed(password))
+
+
+def set_hash(engine: sa.Engine, id: str, password_hash: str | None) -> None:
+    """Replace the hash of a user's password, and end the user's sessions and one-time links. Raises UserNotFound."""
+    _update(engine, id, {"password_hash": password_hash, "epoch": USERS.c.epoch + 1})
 
 
 def end_epoch(engine: sa.Engine, id: str) -> None:

@@ -36,10 +36,12 @@ def accept(visit: Visit) -> Response:
     _check(visit.form, link)
     if visit.form.faults:
         return _form(visit, link, 422)
+    # Hashed before the link is used: if too many hashes are computed at this moment, the link stays valid.
+    password_hash = None if link.purpose == "sign_in" else passwords.hashed(visit.form.values["new_password"])
     if one_time_links.redeem(control, token, _now_s(visit)) is None:  # another request used it in the meantime
         return _expired(visit)
     try:
-        user = _apply(visit, link)
+        user = _apply(visit, link, password_hash)
     except AccountError:  # another process removed the user or added one of the same name in the meantime
         return _expired(visit)
     return browser_session.start(visit, user.id, render.redirect(visit, _first_page(visit)))
@@ -71,13 +73,13 @@ def _check(form: Form, link: OneTimeLink) -> None:
         new_password(form)
 
 
-def _apply(visit: Visit, link: OneTimeLink) -> User:
+def _apply(visit: Visit, link: OneTimeLink, password_hash: str | None) -> User:
     """Make the change of a link, and return its user."""
-    control, values = visit.state.control, visit.form.values
+    control = visit.state.control
     if link.user is None:
-        return users.create(control, values["name"], "owner", values["new_password"], _now_s(visit))
+        return users.create_with_hash(control, visit.form.values["name"], "owner", password_hash, _now_s(visit))
     if link.purpose == "password":
-        users.set_password(control, link.user.id, values["new_password"])
+        users.set_hash(control, link.user.id, password_hash)
     return link.user
 
 

@@ -1,13 +1,15 @@
 """One-time links through the whole app: the first owner, a new password, the demo."""
 
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
 import pytest
 
-from api.dashboard.accounts import one_time_links, users
+from api.dashboard.accounts import one_time_links, passwords, users
 from api.dashboard.accounts.one_time_links import TTL_S
+from ingest.errors import RETRY_AFTER_S
 from tests.api.dashboard.pages.entry.people import PASSWORD, add_user, is_signed_in, sign_in
 from tests.api.dashboard.site import Dashboard, opened, post
 from tests.running import PROJECT
@@ -73,6 +75,24 @@ def test_link_for_the_first_owner_ends_when_a_user_is_added(tmp_path: Path) -> N
         add_user(dashboard, "owner")
         assert_expired(post(dashboard.client, f"/welcome/{token}", name="Eve", **NEW))
         assert users.count(dashboard.engine) == 1
+
+
+@pytest.mark.parametrize("purpose", ["first_owner", "password"])
+def test_link_stays_valid_if_the_password_cannot_be_stored_at_this_moment(tmp_path: Path, purpose: str) -> None:
+    threads = passwords.AT_ONCE_MAX + passwords.WAITING_MAX
+    with opened(tmp_path / "data") as dashboard:
+        if purpose == "first_owner":
+            token = one_time_links.create_for_first_owner(dashboard.engine, now_s())
+        else:
+            user = add_user(dashboard, password=None)
+            token = one_time_links.create(dashboard.engine, "password", user.id, now_s())
+        with ExitStack() as stack:
+            for _ in range(threads):
+                assert passwords._places.acquire(timeout=10)
+                stack.callback(passwords._places.release)
+            response = post(dashboard.visitor(None), f"/welcome/{token}", name="Ada", **NEW)
+            assert (response.status_code, response.headers["retry-after"]) == (503, str(RETRY_AFTER_S))
+        assert post(dashboard.visitor(None), f"/welcome/{token}", name="Ada", **NEW).status_code == 303
 
 
 def test_invited_user_chooses_a_password(dashboard: Dashboard) -> None:
