@@ -1,5 +1,7 @@
 """What robots.txt texts allow: the examples of RFC 9309, and what site owners write for AI agents."""
 
+import time
+
 import pytest
 
 from api.dashboard.robots.rules import parse
@@ -90,3 +92,12 @@ def test_agent_has_a_group_by_each_of_its_names() -> None:
 @pytest.mark.parametrize(("content", "has_groups"), [("User-agent: *", True), ("<html>", False), ("", False)])
 def test_text_without_a_group_has_no_rules(content: str, has_groups: bool) -> None:
     assert parse(content).has_groups is has_groups
+
+
+def test_state_of_a_long_text_is_computed_once_for_all_agents_of_a_group() -> None:
+    rules = parse("User-agent: *\nDisallow: /\n" + "".join(f"Disallow: /a/{number}/*.pdf$\n" for number in range(200)))
+    assert rules.state(["GPTBot"]) == "disallowed"
+    began_s = time.process_time()
+    first = [rules.state([f"agent {number}"]) for number in range(1_000)]
+    assert first == ["disallowed"] * 1_000
+    assert time.process_time() - began_s < 1  # 20 s if each agent has a computation of its own
