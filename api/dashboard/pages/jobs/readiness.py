@@ -8,6 +8,7 @@ from agent.coding_agent.presets import COMMAND, find_preset
 from agent.errors import NotConfigured
 from agent.jobs import configuration
 from agent.jobs.configuration import Configuration
+from api.dashboard.web import locale
 from api.dashboard.web.visit import Visit
 
 _SECRETS = {
@@ -96,7 +97,7 @@ def _settings(config: Configuration) -> list[Setting]:
         ("Forge", config.forge, "--host"),
         ("Coding agent", config.preset, "--preset"),
         ("Model", config.model or "none", "--model"),
-        ("Time limit of a turn", f"{config.time_limit_s} s", "--time-limit-s"),
+        ("Time limit of a turn", locale.duration(config.time_limit_s), "--time-limit-s"),
         ("Sandbox", "on" if config.is_sandboxed else "off", "--sandbox"),
     ]
     hidden = [

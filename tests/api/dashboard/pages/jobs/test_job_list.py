@@ -28,8 +28,8 @@ def test_each_job_has_its_first_line_state_agent_and_pull_request(jobs: Jobs) ->
     rows = [text_of(row) for row in page.split("<tr>")]
     for beginning in (
         "First line command Completed Pull request 7",
-        "Another job command Failed no pull request",
-        "A third job command Waiting no pull request",
+        "Another job command Failed none",
+        "A third job command Waiting none",
     ):
         assert sum(row.startswith(beginning) for row in rows) == 1
     assert "Second line" not in page
