@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View
 from warehouse.report.source_coverage import Source
 
@@ -33,7 +34,12 @@ class Measured:
     @property
     def sees_ai(self) -> bool:
         """Return whether a source sees AI readers and other bots."""
-        return any(source.source in SERVER_SOURCES for source in self.sources)
+        return self.ai_since is not None
+
+    @property
+    def ai_since(self) -> datetime | None:
+        """Return the time of the first view of a source that sees AI readers and other bots; None without one."""
+        return min((source.first_hit for source in self.sources if source.source in SERVER_SOURCES), default=None)
 
     @property
     def missing(self) -> list[str]:
@@ -41,10 +47,23 @@ class Measured:
         present = {source.source for source in self.sources}
         return [SOURCES[name] for name in self.selected if name not in present]
 
+    def counts_in(self, period: Period) -> bool:
+        """Return whether a source counted in a part of a period."""
+        return has_begun(self.since, period)
+
+    def counts_ai_in(self, period: Period) -> bool:
+        """Return whether AI readers and other bots were counted in a part of a period."""
+        return has_begun(self.ai_since, period)
+
     def began_in(self, start: datetime, end: datetime) -> Iterator[Source]:
         """Yield the sources whose first view is in a range, the earliest first."""
         within = (source for source in self.sources if start <= source.first_hit < end)
         yield from sorted(within, key=lambda source: source.first_hit)
+
+
+def has_begun(since: datetime | None, period: Period) -> bool:
+    """Return whether a source with the first view at `since` counted in a part of the period."""
+    return since is not None and (period.end is None or since < period.end)
 
 
 def read(view: View) -> Measured:

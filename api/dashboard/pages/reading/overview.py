@@ -5,7 +5,7 @@ A share link shows the same page without the links to other pages.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from starlette.responses import RedirectResponse, Response
@@ -109,12 +109,14 @@ def _numbers(view: View, found: Measured) -> dict[str, Any]:
         chart = None
     counts = chart.totals if chart else _totals(view, view.query())
     # A script that runs in an AI agent's browser is rare, but its views are not hidden.
-    sees_ai = found.sees_ai or counts.ai + counts.bot > 0
-    totals = _all_totals(view, found, counts, sees_ai=sees_ai)
+    has_ai = counts.ai + counts.bot > 0
+    counts_ai = has_ai or found.counts_ai_in(view.period)
+    totals = _all_totals(view, found, counts, counts_ai=counts_ai)
     return {
         "chart": chart,
         "totals": totals,
-        "sees_ai": sees_ai,
+        "sees_ai": has_ai or found.sees_ai,
+        "counts_ai": counts_ai,
         "share": _share(view, totals),
         "paths": tables.paths(view),
         "tables": {name: tables.by_dimension(view, name) for name in TABLES},
@@ -123,18 +125,22 @@ def _numbers(view: View, found: Measured) -> dict[str, Any]:
     }
 
 
-def _all_totals(view: View, found: Measured, now: Counts, *, sees_ai: bool) -> list[Total]:
-    before = _before(view, found)
-    is_measured = _is_measured(view, found)
+def _all_totals(view: View, found: Measured, now: Counts, *, counts_ai: bool) -> list[Total]:
+    people_before, ai_before = _before(view, found.since), _before(view, found.ai_since)
+    is_counted = found.counts_in(view.period)
     return [
         Total(
             TRAFFIC[traffic],
             css,
-            getattr(now, traffic) if is_measured and (sees_ai or traffic == "human") else None,
+            getattr(now, traffic) if is_counted and (counts_ai or traffic == "human") else None,
             getattr(before, traffic) if before else None,
             view.link(traffic=None if view.filters.traffic == traffic else traffic),
         )
-        for traffic, css in (("human", "people"), ("ai", "ai"), ("bot", "bot"))
+        for traffic, css, before in (
+            ("human", "people", people_before),
+            ("ai", "ai", ai_before),
+            ("bot", "bot", ai_before),
+        )
     ]
 
 
@@ -152,17 +158,12 @@ def _ratio(ai: int | None, people: int | None) -> float | None:
     return ai / (ai + people)
 
 
-def _before(view: View, found: Measured) -> Counts | None:
-    """Return the totals of the previous period; None unless views were counted in all of it."""
+def _before(view: View, since: datetime | None) -> Counts | None:
+    """Return the totals of the previous period; None if it begins before `since`, the first view of a source."""
     previous = view.period.previous(view.visit.now)
-    if previous is None or found.since is None or found.since > previous.start:
+    if previous is None or since is None or since > previous.start:
         return None
     return _totals(view, view.query(previous))
-
-
-def _is_measured(view: View, found: Measured) -> bool:
-    """Return whether a source had begun before the end of the period."""
-    return found.since is not None and (view.period.end is None or found.since < view.period.end)
 
 
 def _totals(view: View, query: Query) -> Counts:

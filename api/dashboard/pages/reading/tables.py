@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from markupsafe import Markup
 
 from api.dashboard.charts import bar
-from api.dashboard.pages.reading.measured import SERVER_SOURCES, Measured
+from api.dashboard.pages.reading.measured import SERVER_SOURCES, Measured, has_begun
 from api.dashboard.web.view import PURPOSES, SOURCES, View
 from warehouse.blocks.listing import Order
 from warehouse.report.filters import Counts, Page, Query
@@ -81,7 +81,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A source. `counts` and `last_view` are None for a source that is not set up."""
+    """A source. `last_view` is None if it is not set up, `counts` also if its first view is after the period."""
 
     name: str
     sees_ai: bool
@@ -144,15 +144,16 @@ def without(page: Page, values: frozenset[str]) -> Page:
 
 
 def sources(view: View, found: Measured) -> list[SourceRow]:
-    """Return a row for each source that the filters of the view select, with None for one that is not set up."""
+    """Return a row for each source that the filters of the view select, with None for what was not counted."""
     rows = view.reports.breakdown(view.snapshot, view.query(), "source", 0, len(SOURCES)).rows.to_pylist()
     counts = {row["value"]: Counts(row["human"], row["ai"], row["bot"]) for row in rows}
     last = {source.source: source.last_hit for source in found.sources}
+    begun = {source.source for source in found.sources if has_begun(source.first_hit, view.period)}
     return [
         SourceRow(
             SOURCES[name],
             name in SERVER_SOURCES,
-            counts.get(name, Counts()) if name in last else None,
+            counts.get(name, Counts()) if name in begun else None,
             last.get(name),
             view.link(source=name),
         )

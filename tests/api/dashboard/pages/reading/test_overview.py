@@ -1,5 +1,6 @@
 """The overview: its numbers are those of the API for the same query, and an unmeasured number is never 0."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -11,6 +12,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from api.dashboard.accounts import share_links
+from ingest.hits.hit import Hit
+from ingest.hits.row import row
+from ingest.hotlog.deduplication import Post
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard, opened
 from tests.running import PROJECT, new_key
@@ -254,6 +258,33 @@ def test_period_before_the_first_view_is_unknown(viewer: TestClient) -> None:
     page = page_of(viewer, from_="2020-01-01", to="2020-01-31")
     assert set(totals(page).values()) == {UNKNOWN}
     assert "counting began on" in page.text
+
+
+def test_ai_is_unknown_in_a_period_before_a_source_that_sees_ai(dashboard: Dashboard, viewer: TestClient) -> None:
+    key = new_key(dashboard.data, "later")
+    post_old_beacon(dashboard, "later", NOW - timedelta(days=20))
+    dashboard.post_hits({"path": "/a", "userAgent": "GPTBot/1.3"}, project="later", key=key)
+
+    page = page_of(viewer, "later", from_=before(25), to=before(15))
+
+    assert totals(page) == {"People": "1", "AI": UNKNOWN, "Other bots": UNKNOWN, "Share of AI": UNKNOWN}
+    assert page.rows("Sources")[1][:3] == ["Your server", UNKNOWN, UNKNOWN]
+    assert page.rows("Top pages") == [["/a", "1", UNKNOWN, "1"]]
+    assert "AI readers and other bots were not counted in this period." in page.text
+    assert totals(page_of(viewer, "later"))["AI"] == "1"
+
+
+def post_old_beacon(dashboard: Dashboard, project: str, at: datetime) -> None:
+    """Store a view by the website script at a time in the past."""
+    hotlog = dashboard.client.app_state["running"].hotlog
+    view = Hit("/a", round(at.timestamp() * 1_000_000), FIREFOX, None, None, None, None, None)
+    internal_id = projects.find(dashboard.engine, project).internal_id
+    post = Post(project, [row(project, view, "beacon", view.ts_us)], [], internal_id=internal_id)
+
+    async def store() -> None:
+        await hotlog.post(post)
+
+    asyncio.run_coroutine_threadsafe(store(), hotlog.loop).result()
 
 
 @pytest.mark.parametrize(
