@@ -17,7 +17,7 @@ AT_ONCE_MAX = 4
 """Maximum number of hashes that a process computes at once. Each takes 64 MiB of memory and about 0.1 s."""
 WAITING_MAX = 8
 """Maximum number of hashes that wait for their turn. Each occupies one of the 40 threads that respond to requests."""
-WAIT_S = 5
+WAIT_S = 10
 """Maximum wait of a hash for its turn, in seconds."""
 
 _HASHER = PasswordHasher()
