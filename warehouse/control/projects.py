@@ -75,6 +75,8 @@ def find(engine: sa.Engine, id: str) -> Project:
     Raises:
         ProjectNotFound: no project has the id, or it is being deleted.
     """
+    if "\0" in id:  # PostgreSQL refuses the whole query
+        raise ProjectNotFound(id)
     with engine.connect() as connection:
         row = connection.execute(PROJECTS.select().where(PROJECTS.c.id == id, _IN_USE)).one_or_none()
     if row is None:

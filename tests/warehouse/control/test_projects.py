@@ -54,6 +54,13 @@ def test_second_project_with_the_same_id_is_refused(engine: sa.Engine) -> None:
     assert projects.find(engine, "site") == first
 
 
+def test_id_with_a_nul_character_is_unknown_in_each_database(database_url: str) -> None:
+    engine = database.connect(database_url)
+    with pytest.raises(ProjectNotFound):
+        projects.find(engine, "a\0b")
+    engine.dispose()
+
+
 def test_unknown_project_is_an_error_of_each_function(engine: sa.Engine) -> None:
     projects.create(engine, "site", (), NOW_S)
     with pytest.raises(ProjectNotFound, match="'other'"):

@@ -36,6 +36,8 @@ def create(visit: Visit) -> Response:
     A name that another link has is refused: a browser that loads the page again posts the form again.
     """
     name = visit.form.text("name", NAME_CHARACTERS_MAX)
+    if not name.isprintable():
+        visit.form.fault("name", "Use letters, digits, spaces and punctuation.")
     if name in [link.name for link in _valid(visit)]:
         visit.form.fault("name", "Another link has this name. Its address was shown once and cannot be shown again.")
     if visit.form.faults:

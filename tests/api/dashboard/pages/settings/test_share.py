@@ -33,7 +33,7 @@ def test_link_is_shown_once_opens_the_overview_and_ends_when_revoked(dashboard: 
     assert "There is no link yet" in owner.get(PATH).text
 
 
-@pytest.mark.parametrize(("name", "message"), [(" ", "fill in"), ("x" * 101, "at most 100")])
+@pytest.mark.parametrize(("name", "message"), [(" ", "fill in"), ("x" * 101, "at most 100"), ("a\0b", "Use letters")])
 def test_invalid_name_is_explained_beside_the_field(dashboard: Dashboard, name: str, message: str) -> None:
     before = share_links.list_all(dashboard.engine, PROJECT)
     response = post(dashboard.visitor("owner"), PATH, name=name)
