@@ -23,7 +23,6 @@ from api.dashboard.web.visit import Visit
 from api.http.problems import Problem
 from api.http.report_parameters import NAME_CHARACTERS_MAX
 from ingest.hits.url import UNSTORABLE
-from warehouse.errors import TooManyBuckets
 from warehouse.query.time_range import FIRST
 from warehouse.report.filters import Counts, Filters, Query
 
@@ -112,13 +111,7 @@ def _known(view: View, name: str) -> dict[str, Any] | None:
 
 def _numbers(view: View, found: measured.Measured, name: str, number: int) -> dict[str, Any]:
     """Return the values of the template that are counts of the period."""
-    try:
-        chart = timeline(view, found)
-    except TooManyBuckets:
-        view.faults.append(
-            "All time has too many intervals for a chart: choose a longer interval, or a shorter period."
-        )
-        chart = None
+    chart = timeline(view, found)
     text = texts.find(view.visit.state.control, view.project.id)
     robots = None if text is None else rules.parse(text.content)
     page = view.reports.views(view.snapshot, view.query(), (number - 1) * ROWS, ROWS)

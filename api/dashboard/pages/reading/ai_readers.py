@@ -72,7 +72,7 @@ def ai_readers(visit: Visit) -> Response:
     table = ai_table.read(view, robots)
     values: dict[str, Any] = {}
     if table.operators:
-        values = {"chart": _chart(view, found), "cards": _cards(view, table), "bar": _bars(table)}
+        values = {"chart": timeline(view, found), "cards": _cards(view, table), "bar": _bars(table)}
     return render.page(
         visit,
         "reading/ai_readers.html",
@@ -124,16 +124,6 @@ def _cells(table: AiTable) -> Iterator[Cells]:
         for agent in row.agents:
             robots = agent.robots_name if agent.robots else None
             yield row.name, agent.name, agent.purpose, agent.views, agent.pages, None, None, agent.last_day, robots
-
-
-def _chart(view: View, found: measured.Measured) -> object:
-    try:
-        return timeline(view, found)
-    except TooManyBuckets:
-        view.faults.append(
-            "All time has too many intervals for a chart: choose a longer interval, or a shorter period."
-        )
-        return None
 
 
 def _cards(view: View, table: AiTable) -> list[PurposeCard]:

@@ -82,6 +82,6 @@ def readable(warnings: Sequence[str]) -> Iterator[str]:
     """Yield the warnings of the coverage with the names of the sources as the pages show them."""
     for warning in warnings:
         named = _NAMES.sub(
-            lambda match: " and ".join(SOURCES[name] for name in match.groups() if name), warning, count=1
+            lambda match: " and ".join(f"“{SOURCES[name]}”" for name in match.groups() if name), warning, count=1
         )
         yield named.replace(" hit ", " view ") + "."

@@ -14,7 +14,6 @@ from api.dashboard.web.period import PRESETS
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import SOURCES, View
 from api.dashboard.web.visit import Visit
-from warehouse.errors import TooManyBuckets
 from warehouse.report.filters import Counts
 
 ROWS = 20
@@ -87,13 +86,7 @@ def values(view: View, by: str, names: dict[str, str] | None = None, traffic: st
 
 def _numbers(view: View, found: Measured, path: str) -> dict[str, Any]:
     """Return the values of the template that are counts."""
-    try:
-        chart = timeline(view, found)
-    except TooManyBuckets:
-        view.faults.append(
-            "All time has too many intervals for a chart: choose a longer interval, or a shorter period."
-        )
-        chart = None
+    chart = timeline(view, found)
     own_hosts = {host: f"{host} (this site)" for host in tables.own_hosts(view)}
     return {
         "chart": chart,

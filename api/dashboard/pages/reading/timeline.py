@@ -15,6 +15,7 @@ from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.web import locale
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View
+from warehouse.errors import TooManyBuckets
 from warehouse.report.filters import Counts, Query
 
 SLOTS_MIN = 7
@@ -55,12 +56,18 @@ class Timeline:
         return [UNKNOWN if each is None else locale.number(each, self.locale) for each in numbers]
 
 
-def timeline(view: View, measured: Measured) -> Timeline:
-    """Return the chart of the counts of a view.
+def timeline(view: View, measured: Measured) -> Timeline | None:
+    """Return the chart of the counts of a view. None, and a fault of the view: all time has too many intervals."""
+    try:
+        return _timeline(view, measured)
+    except TooManyBuckets:
+        view.faults.append(
+            "All time has too many intervals for a chart: choose a longer interval, or a shorter period."
+        )
+        return None
 
-    Raises:
-        TooManyBuckets: all time is more intervals than a series can have.
-    """
+
+def _timeline(view: View, measured: Measured) -> Timeline:
     totals, starts, counts = _series(view, view.query(), view.period.interval)
     begins = [_instant(start, view.zone) for start in starts]
     shown = [each if _is_measured(begins, index, measured) else None for index, each in enumerate(counts)]

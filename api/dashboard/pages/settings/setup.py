@@ -1,7 +1,6 @@
 """The page on which an owner sets up the sources of a project, and sees what each of them has sent."""
 
 import asyncio
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -10,6 +9,7 @@ from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
+from api.dashboard.pages.reading.measured import readable
 from api.dashboard.pages.settings import recipes
 from api.dashboard.web import render
 from api.dashboard.web.forms import Form
@@ -34,8 +34,6 @@ ORIGIN_CHARACTERS_MAX = 300
 MISSING_DAYS_SHOWN = 60
 HOW: Mapping[str, str] = {"beacon": "script", "server": "server", "log": "logs"}
 """Anchor of the part of the page that describes how to set up each source."""
-_HIT = re.compile(r"\bhit\b")
-_SOURCE_NAME = re.compile(rf"\b({'|'.join(SOURCES)})\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,7 @@ def _arrivals(visit: Visit) -> dict[str, Any]:
     is_pending = test is not None and test.rule is None
     return {
         "connections": connections,
-        "warnings": [_in_words(warning) for warning in coverage.warnings],
+        "warnings": list(readable(coverage.warnings)),
         "test": test,
         "user_agent": header(visit.request, b"user-agent") or "",
         "waits": is_pending or len(coverage.sources) < len(SOURCES),
@@ -168,12 +166,6 @@ def _arrivals(visit: Visit) -> dict[str, Any]:
 def _connection(name: str, coverage: Source | None, now: datetime) -> Connection:
     is_silent = coverage is not None and (now - coverage.last_hit).days >= SILENT_DAYS
     return Connection(SOURCES[name], HOW[name], coverage, is_silent)
-
-
-def _in_words(warning: str) -> str:
-    """Return a warning as a sentence in the words of the pages: the names of sources, and views instead of hits."""
-    named = _SOURCE_NAME.sub(lambda match: f"“{SOURCES[match[0]]}”", warning, count=2)
-    return _HIT.sub("view", named) + "."
 
 
 def _sent(visit: Visit) -> datetime | None:

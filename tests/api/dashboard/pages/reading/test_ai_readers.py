@@ -178,7 +178,7 @@ def test_each_agent_has_its_state(reader: TestClient) -> None:
     assert "disallows this too" not in open_page(reader, "/ai", operator="OpenAI").text
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     with opened(tmp_path_factory.mktemp("empty") / "data") as dashboard:
         yield dashboard
