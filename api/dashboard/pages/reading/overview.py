@@ -18,7 +18,6 @@ from api.dashboard.web.period import PRESETS
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import TRAFFIC, View
 from api.dashboard.web.visit import Visit
-from warehouse.errors import TooManyBuckets
 from warehouse.report.filters import Counts, Query
 
 LIVE_MINUTES = 30
@@ -77,7 +76,6 @@ def overview(visit: Visit) -> Response:
         measured=found,
         base=base(visit),
         presets=PRESETS,
-        period_name=_period_name(view),
         traffic_names=TRAFFIC,
         downloads=DOWNLOADS,
         **numbers,
@@ -100,13 +98,7 @@ def base(visit: Visit) -> str:
 
 def _numbers(view: View, found: Measured) -> dict[str, Any]:
     """Return the values of the template that are counts. All of them are of one moment."""
-    try:
-        chart = timeline(view, found)
-    except TooManyBuckets:
-        view.faults.append(
-            "All time has too many intervals for a chart: choose a longer interval, or a shorter period."
-        )
-        chart = None
+    chart = timeline(view, found)
     counts = chart.totals if chart else _totals(view, view.query())
     # A script that runs in an AI agent's browser is rare, but its views are not hidden.
     has_ai = counts.ai + counts.bot > 0
@@ -175,14 +167,6 @@ def _live(view: View) -> dict[str, Any]:
     start = view.now - timedelta(minutes=LIVE_MINUTES)
     query = Query(view.project.id, start, None, view.filters, view.now)
     return {"live": _totals(view, query), "live_minutes": LIVE_MINUTES}
-
-
-def _period_name(view: View) -> str:
-    period, chosen = view.period, view.visit.locale
-    if period.name in PRESETS:
-        return PRESETS[period.name]
-    days = [locale.day(each, chosen) for each in (period.first, period.last) if each]
-    return days[0] if period.days == 1 else "\N{EN DASH}".join(days)
 
 
 def to_prefix(view: View, **parameters: str | None) -> Response:
