@@ -152,7 +152,7 @@ class View:
         if name is None:
             return self.visit.zone
         if name not in timezones():
-            self.faults.append(f"There is no time zone “{name[:40]}”; the days are of {self.visit.zone.key}.")
+            self.faults.append(f"There is no time zone “{name[:40]}”; the days are in {self.visit.zone.key}.")
             return self.visit.zone
         return ZoneInfo(name)
 

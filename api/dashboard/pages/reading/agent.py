@@ -104,7 +104,7 @@ def _known(view: View, name: str) -> dict[str, Any] | None:
             return max(rows, key=lambda row: str(row["last_day"]))
     if name not in AGENT_BY_NAME:
         raise Problem(
-            "not-found", f"there is no AI agent “{name[:80]}”, and none of this name has read {view.project.id}"
+            "not-found", f"neither the rules nor the reads of {view.project.id} have an AI agent “{name[:80]}”"
         )
     return None
 

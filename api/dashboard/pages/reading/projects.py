@@ -70,6 +70,7 @@ def _page(visit: Visit, status: int = 200) -> Response:
         visit,
         "reading/projects.html",
         title="Projects",
+        zone_name="UTC",
         status=status if fault is None else 400,
         fault=fault,
         cards=_cards(visit, shown),

@@ -46,7 +46,7 @@ class Dimension:
 DIMENSIONS = {
     "operators": Dimension("AI operators", "Operator", "operator", "operator", "ai"),
     "agents": Dimension("AI agents", "Agent", "agent", "agent", "ai"),
-    "purposes": Dimension("What AI reads for", "Purpose", "purpose", "purpose", "ai", names=PURPOSES),
+    "purposes": Dimension("AI purposes", "Purpose", "purpose", "purpose", "ai", names=PURPOSES),
     "referrers": Dimension("Referrers", "Referrer", "referrerHost", traffic="human", unknown="Direct or unknown"),
     "devices": Dimension("Devices", "Device", "device", traffic="human", names=DEVICES),
     "browsers": Dimension("Browsers", "Browser", "browser", traffic="human"),

@@ -22,7 +22,7 @@ SCOPES: dict[Scope, tuple[str, str]] = {
     "write": ("Everything", "Reads, sends, and starts agent jobs. For your own scripts."),
 }
 """Name and use of each scope."""
-EXPIRIES = {"never": "Never", "30": "In 30 days", "90": "In 90 days", "365": "In a year", "date": "After a day"}
+EXPIRIES = {"never": "Never", "30": "In 30 days", "90": "In 90 days", "365": "In a year", "date": "On a date"}
 DAYS = {"30": 30, "90": 90, "365": 365}
 """Days until a key expires, by the values of the form that name a number of days."""
 NAME_CHARACTERS_MAX = 100

@@ -81,7 +81,7 @@ def test_invalid_parameters_are_named_and_ignored(dashboard: Dashboard) -> None:
     shown = view(dashboard, "period=x&traffic=robots&zone=Mars/Base&path=" + "a" * 3_000)
     assert (shown.status, shown.period.name, shown.filters, shown.zone.key) == (400, "30d", Filters(), "UTC")
     assert len(shown.faults) == 4
-    assert "There is no time zone “Mars/Base”; the days are of UTC." in shown.faults
+    assert "There is no time zone “Mars/Base”; the days are in UTC." in shown.faults
 
 
 def test_query_has_the_filters_with_changes(dashboard: Dashboard) -> None:

@@ -45,7 +45,7 @@ def test_numbers_are_those_of_the_api(
     assert f"Reads {views['totals']['ai']} Pages read" in page.text
     for by, heading, names in (("status", "Status", {}), ("format", "Formats", {"text/html": "HTML"})):
         rows = read_site.get_report(f"breakdown?by={by}&{query}")["rows"]
-        known = {"text/markdown": "Markdown", None: "Not named by the source"} | names
+        known = {"text/markdown": "Markdown", None: "Not recorded"} | names
         assert [(row[0], *numbers(row[1:])) for row in page.rows(heading)] == [
             (known.get(row["value"], row["value"]), row["ai"]) for row in rows
         ]
@@ -87,7 +87,7 @@ def test_known_agent_that_never_read_has_a_page(reader: TestClient) -> None:
 def test_unknown_agent_is_a_page_that_names_it(reader: TestClient, name: str) -> None:
     response = reader.get(f"/projects/{PROJECT}/ai/agents/{quote(name)}")
     assert response.status_code == 404
-    assert "there is no AI agent" in response.text.lower() or "There is no AI agent" in response.text
+    assert f"Neither the rules nor the reads of {PROJECT} have an AI agent" in response.text
     assert "<script>" not in response.text
 
 

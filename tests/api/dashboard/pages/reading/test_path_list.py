@@ -205,4 +205,4 @@ def test_attack_by_a_path_is_text_and_a_link_to_the_page(read_site: Dashboard, r
     [[path, *_]] = table(page)
     link = next(link for link in page.links() if "/page?" in link)
     assert parse_qs(urlsplit(link).query)["path"] == [path]
-    assert open_page(reader, "/page", path=path).rows("Where people came from")
+    assert open_page(reader, "/page", path=path).rows("Referrers")

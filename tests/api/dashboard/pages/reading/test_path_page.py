@@ -25,7 +25,7 @@ PATH = "/docs/1"
 PLAIN = [each for each in QUERIES if "path" not in each[0]]
 TABLES = [
     ("AI agents", "agent", "traffic=ai", ("ai",), {}),
-    ("Where people came from", "referrerHost", "traffic=human", ("human",), {None: "Direct or unknown"}),
+    ("Referrers", "referrerHost", "traffic=human", ("human",), {None: "Direct or unknown"}),
     ("Formats", "format", "", ("human", "ai", "bot"), {"text/html": "HTML", "text/markdown": "Markdown"}),
     ("Status", "status", "", ("human", "ai", "bot"), {}),
     ("Sources", "source", "", ("human", "ai", "bot"), {"server": "Your server"}),
@@ -46,7 +46,7 @@ def test_numbers_are_those_of_the_api(
         return
     for heading, by, filters, columns, names in TABLES:
         rows = read_site.get_report(f"breakdown?by={by}&limit=20&{query}&{filters}".removesuffix("&"))["rows"]
-        known = {None: "Not named by the source"} | names
+        known = {None: "Not recorded"} | names
         assert [(row[0], *numbers(row[1:])) for row in page.rows(heading)] == [
             (known.get(row["value"], row["value"]), *(row[name] for name in columns)) for row in rows
         ], heading
@@ -75,7 +75,7 @@ def test_other_pages_of_the_site_are_named_as_referrers(read_site: Dashboard) ->
     ]
     read_site.post_hits(*hits, project="linked", key=key)
     page = Html(read_site.visitor("viewer").get("/projects/linked/page?path=/b").text)
-    assert page.rows("Where people came from") == [["a.example", "1"], ["example.com (this site)", "1"]]
+    assert page.rows("Referrers") == [["a.example", "1"], ["example.com (this site)", "1"]]
 
 
 def test_page_without_views_offers_all_time(reader: TestClient) -> None:
@@ -112,4 +112,4 @@ def test_attacks_by_path_and_referrer_are_text(read_site: Dashboard, reader: Tes
     read_site.post_hits(hit)
     page = open_page(reader, "/page", path=path)
     assert path in page.texts
-    assert [row[0] for row in page.rows("Where people came from")] == ["evil.example"]
+    assert [row[0] for row in page.rows("Referrers")] == ["evil.example"]
