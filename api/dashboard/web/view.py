@@ -116,8 +116,8 @@ class View:
 
     def table_link(self, **changes: str | None) -> str:
         """Return the address of this page with another sort or page of its table."""
-        kept = {name: self.values[name] for name in _PLACE if name in self.values}
-        return self.link(None, **(kept | changes))
+        place = {name: self.values[name] for name in _PLACE if name in self.values}
+        return self.link(None, **(place | changes))
 
     def page_number(self) -> int:
         """Return the page of a table by the parameter `page`, from 1. An invalid one adds to the faults."""

@@ -10,7 +10,7 @@ PROJECTS = "/projects"
 def own_href(visit: Visit, text: str | None) -> str:
     """Return the address of a page of this service from the parameter `next`, or of the projects for any other text.
 
-    The address is built anew from path and query: it begins with the path of the service and one slash.
+    The address is built from path and query: it begins with the path of the service and one slash.
     """
     try:
         parts = urlsplit(text or PROJECTS)
