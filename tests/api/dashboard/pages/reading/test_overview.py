@@ -1,6 +1,5 @@
 """The overview: its numbers are those of the API for the same query, and an unmeasured number is never 0."""
 
-import asyncio
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -12,10 +11,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from api.dashboard.accounts import share_links
-from ingest.hits.hit import Hit
-from ingest.hits.row import row
-from ingest.hotlog.deduplication import Post
 from tests.api.dashboard.html import Html
+from tests.api.dashboard.pages.reading.overview_page import page_of, totals
 from tests.api.dashboard.site import Dashboard, opened
 from tests.running import PROJECT, new_key
 from warehouse.control import projects
@@ -62,23 +59,8 @@ def viewer(dashboard: Dashboard) -> TestClient:
     return dashboard.visitor("viewer")
 
 
-def page_of(client: TestClient, project: str = PROJECT, **parameters: str) -> Html:
-    """Return the overview. A parameter `from` is written `from_`."""
-    query = urlencode({name.removesuffix("_"): value for name, value in parameters.items()})
-    response = client.get(f"/projects/{project}?{query}")
-    assert response.status_code == 200, response.text
-    return Html(response.text)
-
-
 def numbers(cells: list[str]) -> list[int]:
     return [int(cell.replace(",", "")) for cell in cells]
-
-
-def totals(page: Html) -> dict[str, str]:
-    """Return the totals of a page by their names."""
-    text = page.text
-    names = rf"(People|AI|Other bots|Share of AI) ([\d,.]+%?|{UNKNOWN}|Not set up)"
-    return dict(re.findall(names, text.partition("Browsers CSV")[2].partition("Top pages")[0]))
 
 
 QUERIES: list[tuple[dict[str, str], dict[str, str]]] = [
@@ -219,72 +201,6 @@ def test_live_count_has_the_hits_of_the_last_minutes(dashboard: Dashboard, viewe
     assert Html(viewer.get("/projects/live/live").text).text == "Last 30 minutes: 1 by people, 2 by AI"
     assert Html(viewer.get("/projects/live/live?path=/b").text).text == "Last 30 minutes: 0 by people, 1 by AI"
     assert "Last 30 minutes: 1 by people, 2 by AI" in page_of(viewer, "live").text
-
-
-def test_source_that_is_not_set_up_is_never_zero(viewer: TestClient) -> None:
-    sources = {row[0]: row[1:] for row in page_of(viewer).rows("Sources")}
-    assert sources["Website script"] == sources["Access logs"] == ["Not set upSet up"]
-    assert int(sources["Your server"][0]) > 0
-    page = page_of(viewer, source="beacon")
-    assert "Website script: not set up" in page.text
-    assert totals(page) == {}
-
-
-def test_project_without_a_view_leads_to_its_set_up(dashboard: Dashboard, viewer: TestClient) -> None:
-    new_key(dashboard.data, "empty")
-    page = page_of(viewer, "empty")
-    assert "No page views yet" in page.text
-    assert "/projects/empty/setup" in page.links()
-    assert not re.search(r"\b0\b", page.text)
-
-
-def test_ai_is_unknown_if_only_the_website_script_counts(dashboard: Dashboard, viewer: TestClient) -> None:
-    new_key(dashboard.data, "script")
-    body, headers = {"url": "https://script.example/a"}, {"Origin": "https://script.example", "User-Agent": FIREFOX}
-    assert dashboard.client.post("/v1/analytics/script/hits", json=body, headers=headers).status_code == 202
-
-    page = page_of(viewer, "script")
-
-    assert totals(page) == {"People": "1", "AI": "Not set up", "Other bots": "Not set up", "Share of AI": UNKNOWN}
-    assert page.rows("Top pages") == [["/a", "1", UNKNOWN, "1"]]
-    assert page.rows("Sources")[0][:3] == ["Website script", "1", UNKNOWN]
-    assert page.rows("Numbers of this chart")[-1][1:] == ["1", UNKNOWN, UNKNOWN]
-    assert page.rows("Numbers of this chart")[0][1:] == [UNKNOWN, UNKNOWN, UNKNOWN]
-    assert "Website script began on" in page.text
-    assert Html(viewer.get("/projects/script/live").text).text == "Last 30 minutes: 1 by people"
-
-
-def test_period_before_the_first_view_is_unknown(viewer: TestClient) -> None:
-    page = page_of(viewer, from_="2020-01-01", to="2020-01-31")
-    assert set(totals(page).values()) == {UNKNOWN}
-    assert "counting began on" in page.text
-
-
-def test_ai_is_unknown_in_a_period_before_a_source_that_sees_ai(dashboard: Dashboard, viewer: TestClient) -> None:
-    key = new_key(dashboard.data, "later")
-    post_old_beacon(dashboard, "later", NOW - timedelta(days=20))
-    dashboard.post_hits({"path": "/a", "userAgent": "GPTBot/1.3"}, project="later", key=key)
-
-    page = page_of(viewer, "later", from_=before(25), to=before(15))
-
-    assert totals(page) == {"People": "1", "AI": UNKNOWN, "Other bots": UNKNOWN, "Share of AI": UNKNOWN}
-    assert page.rows("Sources")[1][:3] == ["Your server", UNKNOWN, UNKNOWN]
-    assert page.rows("Top pages") == [["/a", "1", UNKNOWN, "1"]]
-    assert "AI readers and other bots were not counted in this period." in page.text
-    assert totals(page_of(viewer, "later"))["AI"] == "1"
-
-
-def post_old_beacon(dashboard: Dashboard, project: str, at: datetime) -> None:
-    """Store a view by the website script at a time in the past."""
-    hotlog = dashboard.client.app_state["running"].hotlog
-    view = Hit("/a", round(at.timestamp() * 1_000_000), FIREFOX, None, None, None, None, None)
-    internal_id = projects.find(dashboard.engine, project).internal_id
-    post = Post(project, [row(project, view, "beacon", view.ts_us)], [], internal_id=internal_id)
-
-    async def store() -> None:
-        await hotlog.post(post)
-
-    asyncio.run_coroutine_threadsafe(store(), hotlog.loop).result()
 
 
 @pytest.mark.parametrize(

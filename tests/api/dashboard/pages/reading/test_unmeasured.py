@@ -1,0 +1,104 @@
+"""The overview of what no source has counted: a number that is not measured is never 0."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from starlette.testclient import TestClient
+
+from ingest.hits.hit import Hit
+from ingest.hits.row import row
+from ingest.hotlog.deduplication import Post
+from tests.api.dashboard.html import Html
+from tests.api.dashboard.pages.reading.overview_page import UNKNOWN, page_of, totals
+from tests.api.dashboard.site import Dashboard, opened
+from tests.running import new_key
+from warehouse.control import projects
+
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture(scope="module")
+def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    with opened(tmp_path_factory.mktemp("unmeasured") / "data") as opened_dashboard:
+        opened_dashboard.post_hits({"path": "/a", "userAgent": FIREFOX})
+        yield opened_dashboard
+
+
+@pytest.fixture(scope="module")
+def viewer(dashboard: Dashboard) -> TestClient:
+    return dashboard.visitor("viewer")
+
+
+def before(days: int) -> str:
+    """Return the day this number of days before today."""
+    return str(NOW.date() - timedelta(days))
+
+
+def test_source_that_is_not_set_up_is_never_zero(viewer: TestClient) -> None:
+    sources = {row[0]: row[1:] for row in page_of(viewer).rows("Sources")}
+    assert sources["Website script"] == sources["Access logs"] == ["Not set upSet up"]
+    assert int(sources["Your server"][0]) > 0
+    page = page_of(viewer, source="beacon")
+    assert "Website script: not set up" in page.text
+    assert totals(page) == {}
+
+
+def test_project_without_a_view_leads_to_its_set_up(dashboard: Dashboard, viewer: TestClient) -> None:
+    new_key(dashboard.data, "empty")
+    page = page_of(viewer, "empty")
+    assert "No page views yet" in page.text
+    assert "/projects/empty/setup" in page.links()
+    assert not re.search(r"\b0\b", page.text)
+
+
+def test_ai_is_unknown_if_only_the_website_script_counts(dashboard: Dashboard, viewer: TestClient) -> None:
+    new_key(dashboard.data, "script")
+    body, headers = {"url": "https://script.example/a"}, {"Origin": "https://script.example", "User-Agent": FIREFOX}
+    assert dashboard.client.post("/v1/analytics/script/hits", json=body, headers=headers).status_code == 202
+
+    page = page_of(viewer, "script")
+
+    assert totals(page) == {"People": "1", "AI": "Not set up", "Other bots": "Not set up", "Share of AI": UNKNOWN}
+    assert page.rows("Top pages") == [["/a", "1", UNKNOWN, "1"]]
+    assert page.rows("Sources")[0][:3] == ["Website script", "1", UNKNOWN]
+    assert page.rows("Numbers of this chart")[-1][1:] == ["1", UNKNOWN, UNKNOWN]
+    assert page.rows("Numbers of this chart")[0][1:] == [UNKNOWN, UNKNOWN, UNKNOWN]
+    assert "Website script began on" in page.text
+    assert Html(viewer.get("/projects/script/live").text).text == "Last 30 minutes: 1 by people"
+
+
+def test_ai_is_unknown_in_a_period_before_a_source_that_sees_ai(dashboard: Dashboard, viewer: TestClient) -> None:
+    key = new_key(dashboard.data, "later")
+    post_old_beacon(dashboard, "later", NOW - timedelta(days=20))
+    dashboard.post_hits({"path": "/a", "userAgent": "GPTBot/1.3"}, project="later", key=key)
+
+    page = page_of(viewer, "later", from_=before(25), to=before(15))
+
+    assert totals(page) == {"People": "1", "AI": UNKNOWN, "Other bots": UNKNOWN, "Share of AI": UNKNOWN}
+    assert page.rows("Sources")[1][:3] == ["Your server", UNKNOWN, UNKNOWN]
+    assert page.rows("Top pages") == [["/a", "1", UNKNOWN, "1"]]
+    assert "AI readers and other bots were not counted in this period." in page.text
+    assert totals(page_of(viewer, "later"))["AI"] == "1"
+
+
+def post_old_beacon(dashboard: Dashboard, project: str, at: datetime) -> None:
+    """Store a view by the website script at a time in the past."""
+    hotlog = dashboard.client.app_state["running"].hotlog
+    view = Hit("/a", round(at.timestamp() * 1_000_000), FIREFOX, None, None, None, None, None)
+    internal_id = projects.find(dashboard.engine, project).internal_id
+    post = Post(project, [row(project, view, "beacon", view.ts_us)], [], internal_id=internal_id)
+
+    async def store() -> None:
+        await hotlog.post(post)
+
+    asyncio.run_coroutine_threadsafe(store(), hotlog.loop).result()
+
+
+def test_period_before_the_first_view_is_unknown(viewer: TestClient) -> None:
+    page = page_of(viewer, from_="2020-01-01", to="2020-01-31")
+    assert set(totals(page).values()) == {UNKNOWN}
+    assert "counting began on" in page.text
