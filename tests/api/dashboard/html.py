@@ -21,7 +21,7 @@ class Html(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attributes)))
-        if tag in ("h1", "h2", "summary"):
+        if tag in ("h1", "h2", "summary") and not self._in_cell:
             self._heading, self._in_heading = "", True
         elif tag == "tr":
             self.tables.setdefault(self._heading.strip(), []).append([])
