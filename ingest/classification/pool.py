@@ -67,8 +67,12 @@ def _is_started(pool: ProcessPoolExecutor) -> bool:
 
 
 def _prepare(started: Semaphore) -> None:
-    """Wait until the parent process needs this process. Leave Ctrl-C to the parent process, and end when it does."""
+    """Wait until the parent process needs this process. Leave Ctrl-C to the parent process, and end when it does.
+
+    A handler of the parent for SIGTERM would run here, too, and the pool could not end this process by the signal.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     Thread(target=_end_with_parent, daemon=True).start()
     started.acquire()
 

@@ -49,6 +49,19 @@ def test_this_process_classifies_once_a_child_process_was_killed(killed: list[in
     assert classifier_pids() == []
 
 
+def test_children_end_by_sigterm_although_this_process_handles_the_signal() -> None:
+    handled = signal.signal(signal.SIGTERM, lambda number, frame: None)
+    try:
+        with classifier_processes() as classify:
+            classify(MANY)
+            for each in classifier_pids():
+                os.kill(each, signal.SIGTERM)
+            until(lambda: not any(map(is_alive, classifier_pids())), 30)
+            assert classify(FEW) == classify_many(FEW)
+    finally:
+        signal.signal(signal.SIGTERM, handled)
+
+
 def test_this_process_classifies_if_the_child_processes_are_killed_while_they_start() -> None:
     with classifier_processes() as classify:
         for each in classifier_pids():
