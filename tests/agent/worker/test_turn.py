@@ -173,15 +173,15 @@ def test_model_key_is_not_sent_to_the_model_server_of_another_coding_agent(site:
 
 
 def test_upgraded_jobs_get_the_current_coding_agent_of_their_project(database_url: str, site: Site) -> None:
-    """Downgrade the database to schema version 3, which has neither the two columns nor the fields in responses."""
+    """Downgrade the database to schema version 3, whose jobs and responses have no coding agent, and keys no start."""
     engine = database.connect(database_url)
     store_configuration(engine, site, "my-agent", "--flag")
     job = store.create(engine, PROJECT, "One", "key", 1).job
     with engine.begin() as connection:
         old = {name: getattr(job, name) for name in Job.__slots__ if name not in ("preset", "command")}
         connection.execute(RESPONSES.update().values(answer=old))
-        for column in ("preset", "command"):
-            connection.exec_driver_sql(f"ALTER TABLE jobs DROP COLUMN {column}")
+        for table, column in (("jobs", "preset"), ("jobs", "command"), ("keys", "start")):
+            connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
         connection.exec_driver_sql("UPDATE schema_version SET version = 3")
     engine.dispose()
     engine = database.connect(database_url)
