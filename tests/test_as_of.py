@@ -192,7 +192,8 @@ def test_moment_that_is_too_old_or_malformed_is_refused(service: Running) -> Non
         f"{time}_{int(version) + 1_000}_{last_id}",
         f"{time}_{version}_{int(last_id) + 1_000_000}",
     ]
-    for operation in ("views", "series?interval=day", "breakdown?by=agent"):
+    # Other tests post hits of years ago: a series of all time could have too many days.
+    for operation in ("views", "series?interval=day&dateFrom=2026-01-01", "breakdown?by=agent"):
         name, _, query = operation.partition("?")
         parameters = dict(each.split("=") for each in query.split("&") if each)
         assert get(service, name, asOf=as_of, **parameters).status_code == 200

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import Queue
@@ -15,6 +16,7 @@ from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 from tests.programs import find, require
 from tests.running import Running
+from tests.waiting import until
 
 BEACON = Path(__file__).parents[3] / "api" / "routes" / "beacon.js"
 CHROMIUM_ARGS = [
@@ -345,7 +347,12 @@ def test_reason_of_a_failed_beacon_is_in_the_console_and_in_the_log(
             page.goto(site.origin)
         assert warning.value.text.startswith(f"Readership: {status} {{")
         assert reason in warning.value.text
-        assert any(f'"status":{status},' in line and reason in line for line in running.log.read_text().splitlines())
+        until(partial(_is_logged, running, status, reason))
+
+
+def _is_logged(running: Running, status: int, reason: str) -> bool:
+    """Return whether the log has the response, which is logged after it was sent."""
+    return any(f'"status":{status},' in line and reason in line for line in running.log.read_text().splitlines())
 
 
 def test_unreachable_service_is_reported_in_the_console(page: Page, site: Site) -> None:
