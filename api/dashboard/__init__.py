@@ -2,7 +2,7 @@
 
 - `accounts`: users, sessions, one-time links and share links.
 - `robots`: the robots.txt of a site, and what it allows AI agents.
-- `web`: what all pages share: rights, forms, addresses, formats and templates.
+- `web`: parts that all pages share: rights, forms, addresses, formats and templates.
 - `charts`: charts as SVG, from numbers.
 - `pages`: the pages, one module each.
 - `pages_table`: all pages with the rights that they require.

@@ -1,4 +1,4 @@
-"""What a robots.txt text allows an AI agent, by RFC 9309: https://www.rfc-editor.org/rfc/rfc9309"""
+"""Rules of a robots.txt text for an AI agent, by RFC 9309: https://www.rfc-editor.org/rfc/rfc9309"""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What all pages share, in the order in which a request passes.
+"""Parts that all pages share, in the order in which a request passes through them.
 
 - `routes`: the table of pages as routes, and the check of the sender's rights.
 - `csrf`: protection of forms against other sites.
@@ -6,7 +6,7 @@
 - `cookies`: the cookies of the session and of the time zone.
 - `visit`: a request with its user, project and formats.
 - `period`: the period of a page of counts.
-- `view`: what a page of counts shows: period, filters and moment.
+- `view`: period, filters and moment of a page of counts.
 - `links`: addresses of pages.
 - `locale`: numbers, days and times in the viewer's locale.
 - `assets`: static files.

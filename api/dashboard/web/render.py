@@ -9,6 +9,8 @@ from starlette.responses import RedirectResponse, Response
 
 from api.dashboard.web import links, locale
 from api.dashboard.web.assets import assets
+from api.dashboard.web.period import PRESETS
+from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
@@ -35,6 +37,14 @@ def page(
 ) -> Response:
     """Return a page. `values` are those of its template."""
     return fragment(visit, template, status=status, headers=headers, title=title, **values)
+
+
+def counts_page(
+    view: View, template: str, *, title: str, tab: str, headers: dict[str, str] | None = None, **values: Any
+) -> Response:
+    """Return a page of counts, with the status 400 if a parameter is invalid."""
+    shared = {"tab": tab, "zone_name": view.zone.key, "view": view, "presets": PRESETS}
+    return page(view.visit, template, title=title, status=view.status, headers=headers, **shared, **values)
 
 
 def fragment(

@@ -1,4 +1,4 @@
-"""What a page of counts shows: the period, the filters and the moment of the count, from the address of the page."""
+"""The period, the filters and the moment of a page of counts, from its address."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,6 +11,7 @@ from api.dashboard.web.period import Period
 from api.dashboard.web.visit import Visit
 from api.http import report_parameters
 from api.http.parameters import Values
+from api.http.problems import Problem
 from api.http.report_parameters import FILTERS, timezones
 from warehouse.query.hits_snapshot import HitsSnapshot
 from warehouse.report.filters import Filters, Query
@@ -79,6 +80,11 @@ class View:
     def status(self) -> int:
         """Return the status of the page."""
         return 400 if self.faults else 200
+
+    def require_valid(self) -> None:
+        """Raise Problem `invalid-parameter` with all faults, if there are any: a file cannot show them."""
+        if self.faults:
+            raise Problem("invalid-parameter", " ".join(self.faults).removesuffix("."))
 
     @property
     def reports(self) -> Reports:

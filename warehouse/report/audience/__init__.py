@@ -1,4 +1,4 @@
-"""What AI agents, other bots and people read, and the visits that AI products send.
+"""Reports on who reads: AI agents, other bots and people, and the visits that AI products send.
 
 - `agents`: AI agents and other bots, each with its views and the day of its last view.
 - `activity`: Activity of several projects: the views of their last days, and the time of their last hit.

@@ -1,4 +1,4 @@
-"""What is missing before a job of a project can start, and the settings of the project's jobs."""
+"""Requirements of a project's agent jobs that are not met, and the settings of these jobs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ _URLS = {"api_base": "Forge API", "model_base": "Model server", "webhook": "Webh
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What a job of the project needs, and the command that the operator runs."""
+    """A requirement that is not met, and the command with which the operator meets it."""
 
     detail: str
     command: str
@@ -47,7 +47,7 @@ class Readiness:
 
 
 def readiness(visit: Visit) -> Readiness:
-    """Return the settings of the project's jobs, and what they lack."""
+    """Return the settings of the project's jobs, with the first requirement that is not met."""
     assert visit.project is not None
     command = f"readership project agent {visit.project.id}"
     config = _configuration(visit, visit.project.id)

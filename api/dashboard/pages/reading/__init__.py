@@ -1,7 +1,7 @@
 """Pages that show who reads.
 
 - `projects`: the projects, each with its readers of the last 30 days.
-- `measured`: what a project measures: its sources, and from when on.
+- `measured`: the sources of a project, and the time from which each one counts.
 - `timeline`: the chart of a page of counts.
 - `tables`: the tables of the overview.
 - `overview`: the overview of a project, which a share link shows, too.

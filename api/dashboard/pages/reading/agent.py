@@ -16,7 +16,6 @@ from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.robots import rules, texts
 from api.dashboard.robots.rules import RobotsRules, State
 from api.dashboard.web import render
-from api.dashboard.web.period import PRESETS
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import PURPOSES, View
 from api.dashboard.web.visit import Visit
@@ -48,10 +47,10 @@ class PathRow:
 
 @dataclass(frozen=True, slots=True)
 class Robots:
-    """What robots.txt allows the agent, and the paths that it read in the period although they are disallowed.
+    """Rules of robots.txt for the agent, and the disallowed paths that it read in the period.
 
-    `group` is the name of the group in robots.txt, or None without one. `paths` and `views` are numbers of disallowed
-    ones; `examples` are the disallowed paths with most reads.
+    `group` is the agent's group in robots.txt, or None without one. `paths` and `views` are the numbers of disallowed
+    paths and of their reads; `examples` are those of these paths with most reads.
     """
 
     saved: date
@@ -69,16 +68,12 @@ def agent(visit: Visit) -> Response:
     known = _known(view, name)
     number = view.page_number()
     found = measured.read(view)
-    return render.page(
-        visit,
+    return render.counts_page(
+        view,
         "reading/agent.html",
         title=name,
-        status=view.status,
         tab="AI readers",
-        zone_name=view.zone.key,
-        view=view,
         measured=found,
-        presets=PRESETS,
         name=name,
         fact=AGENT_BY_NAME.get(name),
         known=known,

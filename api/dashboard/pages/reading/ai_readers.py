@@ -12,16 +12,14 @@ from starlette.responses import Response
 from api.dashboard.charts import bar, sparkline
 from api.dashboard.pages.reading import ai_table, measured
 from api.dashboard.pages.reading.ai_table import AGENT_BY_NAME, PAGES_DAYS, AiTable
+from api.dashboard.pages.reading.export import Report, table_file
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.robots import rules, texts
 from api.dashboard.robots.rules import EVERY_AGENT, RobotsRules
 from api.dashboard.web import render
-from api.dashboard.web.period import PRESETS
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import PURPOSES, View
 from api.dashboard.web.visit import UTC, Visit
-from api.http.problems import Problem
-from api.routes.reports import responses
 from api.routes.reports.tables import CSV
 from warehouse.errors import TooManyBuckets
 from warehouse.report.filters import Counts
@@ -73,20 +71,16 @@ def ai_readers(visit: Visit) -> Response:
     values: dict[str, Any] = {}
     if table.operators:
         values = {"chart": timeline(view, found), "cards": _cards(view, table), "bar": _bars(table)}
-    return render.page(
-        visit,
+    return render.counts_page(
+        view,
         "reading/ai_readers.html",
         title=f"AI readers of {view.project.id}",
-        status=view.status,
         tab="AI readers",
-        zone_name=view.zone.key,
-        view=view,
         measured=found,
         table=table,
         purposes=PURPOSES,
         robots=text,
         robots_day=datetime.fromtimestamp(text.saved_s, view.zone).date() if text else None,
-        presets=PRESETS,
         obeying=_obeying(robots, table) if robots and view.filters.fields.keys() == {"traffic"} else [],
         pages_days=PAGES_DAYS if view.period.days is None or view.period.days > PAGES_DAYS else None,
         **values,
@@ -96,18 +90,13 @@ def ai_readers(visit: Visit) -> Response:
 def export(visit: Visit) -> Response:
     """Respond to GET /projects/{project}/ai.csv."""
     view = _view(visit)
-    if view.faults:
-        raise Problem("invalid-parameter", " ".join(view.faults).removesuffix("."))
+    view.require_valid()
     text = texts.find(visit.state.control, view.project.id)
     rows = list(_cells(ai_table.read(view, None if text is None else rules.parse(text.content))))
     columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     batches = pa.table(arrays, schema=SCHEMA).to_batches()
-    response = responses.table(
-        visit.request, view.snapshot.moment, CSV, f"{view.project.id}-ai", SCHEMA, lambda: batches
-    )
-    response.headers["Vary"] = "Cookie"
-    return response
+    return table_file(view, CSV, "ai", Report(SCHEMA, lambda: batches))
 
 
 def _view(visit: Visit) -> View:

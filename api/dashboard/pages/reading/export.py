@@ -11,7 +11,6 @@ from api.dashboard.pages.reading.overview import SHARED_HEADERS
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
-from api.http.problems import Problem
 from api.routes.reports import breakdown, responses, series, views
 from api.routes.reports.tables import CSV, PARQUET
 
@@ -43,13 +42,19 @@ def _respond(visit: Visit, media_type: str) -> Response:
     if name not in REPORTS:
         view.faults.append(f"There is no report “{name[:40]}”: it is one of {', '.join(REPORTS)}.")
     report = _report(view, name)
-    if view.faults:
-        raise Problem("invalid-parameter", " ".join(view.faults).removesuffix("."))
-    file = f"{view.project.id}-{name}"
-    response = responses.table(visit.request, view.snapshot.moment, media_type, file, report.schema, report.batches)
-    response.headers["Vary"] = "Cookie"
+    view.require_valid()
+    response = table_file(view, media_type, name, report)
     if visit.is_shared:
         response.headers.update(SHARED_HEADERS)
+    return response
+
+
+def table_file(view: View, media_type: str, name: str, report: Report) -> Response:
+    """Return the response with a report as a file, whose name begins with the project's id."""
+    file = f"{view.project.id}-{name}"
+    request, moment = view.visit.request, view.snapshot.moment
+    response = responses.table(request, moment, media_type, file, report.schema, report.batches)
+    response.headers["Vary"] = "Cookie"
     return response
 
 

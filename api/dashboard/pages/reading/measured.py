@@ -1,4 +1,4 @@
-"""What a project measures: its sources, and from when on. An unmeasured count is never shown as 0."""
+"""The sources of a project, and the time from which each one counts. A count without a source is never shown as 0."""
 
 import re
 from collections.abc import Iterator, Sequence

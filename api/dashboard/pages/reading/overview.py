@@ -14,7 +14,6 @@ from api.dashboard.pages.reading import measured, tables
 from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.web import locale, render
-from api.dashboard.web.period import PRESETS
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import TRAFFIC, View
 from api.dashboard.web.visit import Visit
@@ -64,18 +63,14 @@ def overview(visit: Visit) -> Response:
         return to_prefix(view)
     found = measured.read(view)
     numbers = _numbers(view, found) if found.sources else _live(view) | {"sees_ai": False}
-    return render.page(
-        visit,
+    return render.counts_page(
+        view,
         "reading/overview.html",
         title=view.project.id,
-        status=view.status,
         headers=SHARED_HEADERS if visit.is_shared else None,
         tab="Overview",
-        zone_name=view.zone.key,
-        view=view,
         measured=found,
         base=base(visit),
-        presets=PRESETS,
         traffic_names=TRAFFIC,
         downloads=DOWNLOADS,
         **numbers,

@@ -12,14 +12,14 @@ from starlette.responses import Response
 from api.dashboard.charts import bar
 from api.dashboard.pages.reading import measured, tables
 from api.dashboard.pages.reading.ai_table import AGENT_FILTERS
+from api.dashboard.pages.reading.export import Report, table_file
 from api.dashboard.pages.reading.overview import PREFIX, to_prefix
 from api.dashboard.web import render
-from api.dashboard.web.period import DEFAULT, PRESETS
+from api.dashboard.web.period import DEFAULT
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
-from api.http.problems import Problem
-from api.routes.reports import responses, views
+from api.routes.reports import views
 from api.routes.reports.tables import CSV
 from warehouse.blocks.listing import Readers
 from warehouse.query.time_range import FIRST
@@ -53,16 +53,12 @@ def path_list(visit: Visit) -> Response:
     tab, sort, number = _tab(view), tables.order(view), view.page_number()
     found = measured.read(view)
     shown = _page(view, tab, sort, (number - 1) * ROWS) if found.sources else None
-    return render.page(
-        visit,
+    return render.counts_page(
+        view,
         "reading/path_list.html",
         title=f"Pages of {view.project.id}",
-        status=view.status,
         tab="Pages",
-        zone_name=view.zone.key,
-        view=view,
         measured=found,
-        presets=PRESETS,
         tabs=_tab_names(view),
         chosen=tab,
         sort=sort,
@@ -79,14 +75,9 @@ def export(visit: Visit) -> Response:
     view = View(visit)
     view.fix(traffic=None)
     tab, sort = _tab(view), tables.order(view)
-    if view.faults:
-        raise Problem("invalid-parameter", " ".join(view.faults).removesuffix("."))
-    file = f"{view.project.id}-pages" if tab == "all" else f"{view.project.id}-pages-{tab}"
-    response = responses.table(
-        visit.request, view.snapshot.moment, CSV, file, views.SCHEMA, lambda: _all(view, tab, sort)
-    )
-    response.headers["Vary"] = "Cookie"
-    return response
+    view.require_valid()
+    name = "pages" if tab == "all" else f"pages-{tab}"
+    return table_file(view, CSV, name, Report(views.SCHEMA, lambda: _all(view, tab, sort)))
 
 
 def _tab(view: View) -> str:

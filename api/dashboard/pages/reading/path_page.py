@@ -10,7 +10,6 @@ from api.dashboard.pages.reading import measured, tables
 from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.web import render
-from api.dashboard.web.period import PRESETS
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import SOURCES, View
 from api.dashboard.web.visit import Visit
@@ -53,16 +52,12 @@ def path_page(visit: Visit) -> Response:
         return _choose(view, path)
     view.fix(path=path)
     found = measured.read(view)
-    return render.page(
-        visit,
+    return render.counts_page(
+        view,
         "reading/path_page.html",
         title=path,
-        status=view.status,
         tab="Pages",
-        zone_name=view.zone.key,
-        view=view,
         measured=found,
-        presets=PRESETS,
         path=path,
         agent_link=lambda name: view.link(f"/projects/{view.project.id}/ai/agents/{name}"),
         **(_numbers(view, found, path) if found.sources else {}),

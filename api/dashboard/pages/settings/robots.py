@@ -21,7 +21,7 @@ FORM_BYTES_MAX = 4 * texts.BYTES_MAX
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
-    """What robots.txt allows an agent. `group` is the name of its group in the text; None without one."""
+    """Rules of robots.txt for an agent. `group` is the agent's group in the text, or None without one."""
 
     name: str
     operator: str

@@ -1,4 +1,4 @@
-"""What robots.txt texts allow: the examples of RFC 9309, and what site owners write for AI agents."""
+"""Rules of robots.txt: the examples of RFC 9309, and rules that site owners write for AI agents."""
 
 import time
 

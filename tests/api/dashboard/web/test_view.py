@@ -1,4 +1,4 @@
-"""What a page of counts shows, from its address: period, filters, chips, links and faults."""
+"""The view of a page of counts, from its address: period, filters, chips, links and faults."""
 
 from datetime import UTC, datetime
 from urllib.parse import parse_qs, quote, urlsplit

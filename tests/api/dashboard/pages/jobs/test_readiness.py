@@ -1,4 +1,4 @@
-"""What a project lacks before a job can start, and its settings on the page."""
+"""Requirements of jobs that a project does not meet, and the settings on the page."""
 
 from pathlib import Path
 

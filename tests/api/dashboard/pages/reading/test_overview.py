@@ -239,7 +239,7 @@ def test_invalid_parameter_is_named_on_the_page(viewer: TestClient, parameters: 
 
 @pytest.mark.parametrize("parameters", [{"compare": "nothing"}, {"utm_source": "mail"}, {"report": "x"}], ids=str)
 def test_unknown_parameters_of_other_sites_are_ignored(viewer: TestClient, parameters: dict[str, str]) -> None:
-    page_of(viewer, **parameters)
+    assert totals(page_of(viewer, **parameters)) == totals(page_of(viewer))
 
 
 @pytest.mark.parametrize("interval", ["hour", "day", "week", "month"])

@@ -1,17 +1,14 @@
 """The pages Set up, API keys and Why in Chromium, with and without JavaScript."""
 
 import re
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
 import sqlalchemy as sa
 from playwright.sync_api import Browser, expect
 
+from tests.api.dashboard.browser.page_server import page_server
 from tests.api.dashboard.browsing import BOTH, opened
 from tests.running import PROJECT, Running
 from warehouse.control import projects
@@ -72,32 +69,6 @@ def test_test_view_is_sent_and_shown(
     assert views() == before + 1
 
 
-@contextmanager
-def site(head: str) -> Iterator[str]:
-    """Serve a page with this head on every path, and yield its origin."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = f'<!doctype html><html lang="en"><head><title>A page</title>{head}</head></html>'.encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://site.test:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 def test_view_of_a_site_with_the_copied_line_appears_without_a_reload(
     browser: Browser, service: Running, engine: sa.Engine
 ) -> None:
@@ -106,8 +77,9 @@ def test_view_of_a_site_with_the_copied_line_appears_without_a_reload(
         page.goto(f"{service.url}/projects/new-site/setup")
         line = page.locator("#script code").nth(1).inner_text()
         assert re.fullmatch(r'<script defer src="[^"]+/beacon.js" data-project="new-site"></script>', line)
-        with site(line) as origin:
-            page.get_by_label("Origins, one per line").fill(origin)
+        with page_server() as site:
+            site.head = line
+            page.get_by_label("Origins, one per line").fill(site.origin)
             page.get_by_role("button", name="Change").click()
             expect(page.get_by_text("The allowed sites were changed")).to_be_visible()
             expect(page.get_by_role("cell", name="not set up")).to_have_count(3)
@@ -115,7 +87,7 @@ def test_view_of_a_site_with_the_copied_line_appears_without_a_reload(
                 browser.new_context() as visitor,
                 visitor.expect_event("response", lambda response: response.url.endswith("/new-site/hits")) as sent,
             ):
-                visitor.new_page().goto(f"{origin}/hello")
+                visitor.new_page().goto(f"{site.origin}/hello")
             assert sent.value.status == 202
             expect(page.get_by_role("cell", name="connected")).to_have_count(1, timeout=15_000)
             expect(page.get_by_role("cell", name="not set up")).to_have_count(2)
