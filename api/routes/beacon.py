@@ -16,6 +16,7 @@ from api.state import State, state_of
 from ingest.errors import InvalidField
 from ingest.hits import body as post
 from ingest.hits import hit
+from ingest.hits.evidence import Evidence
 from ingest.hits.hit import BeaconHit, Hit
 from ingest.hits.row import row
 from ingest.hits.url import UNSTORABLE
@@ -45,7 +46,7 @@ async def receive(request: Request) -> Response:
     content = await body.read(request, post.BEACON_BYTES_MAX)
     if time.monotonic() - began_s > body.RECHECK_AFTER_S:
         await _require_unchanged(state, project)
-    view = post.parse_beacon(content, _user_agent(request), datetime.now(UTC))
+    view = post.parse_beacon(content, _user_agent(request), datetime.now(UTC), _evidence(request))
     receipt = await _store(state, _beacon_post(project, view))
     return Response(msgspec.json.encode(receipt), 202, headers, JSON)
 
@@ -76,7 +77,7 @@ async def count(request: Request, project: Project, sent: BeaconHit) -> None:
     """
     state = state_of(request)
     await _limit_rate(request, state)
-    view = hit.beacon_hit(sent, _user_agent(request), datetime.now(UTC))
+    view = hit.beacon_hit(sent, _user_agent(request), datetime.now(UTC), _evidence(request))
     await _store(state, _beacon_post(project, view))
 
 
@@ -107,10 +108,25 @@ async def _limit_rate(request: Request, state: State) -> None:
         Problem: `rate-limited`.
         Overloaded: see `RateLimit.count`.
     """
-    retry_after_s = await state.rate_limit.count(request.client.host if request.client else "")
+    retry_after_s = await state.rate_limit.count(_address(request) or "")
     if retry_after_s is not None:
         detail = f"more than {state.settings.beacons_per_minute} beacons in a minute from one address"
         raise Problem("rate-limited", detail, headers={"Retry-After": str(retry_after_s)})
+
+
+def _address(request: Request) -> str | None:
+    """Return the client's address: that of the connection, or the one that a trusted proxy names."""
+    return request.client.host if request.client else None
+
+
+def _evidence(request: Request) -> Evidence:
+    """Return the evidence of a beacon: the client's address, and the headers of a signed request.
+
+    `Accept` and the other headers are those of a fetch by the page, not those of the request for the page.
+    """
+    if header(request, b"signature-input") is None:
+        return Evidence(_address(request))
+    return Evidence(_address(request), None, dict(request.headers), str(request.url), request.method)
 
 
 def _user_agent(request: Request) -> str:

@@ -13,6 +13,7 @@ import msgspec
 
 from ingest.errors import BodyTooLarge, InvalidBody, InvalidField
 from ingest.hits import hit
+from ingest.hits.evidence import NO_EVIDENCE, Evidence
 from ingest.hits.hit import BeaconHit, Hit, ServerHit, microseconds
 from ingest.hits.json_errors import explain
 
@@ -48,8 +49,8 @@ _SERVER = msgspec.json.Decoder(ServerHit)
 _SERVER_MANY = msgspec.json.Decoder(list[ServerHit])
 
 
-def parse_beacon(body: bytes, user_agent: str, now: datetime) -> Hit:
-    """Return the hit of a beacon. Its user agent and time are those of the HTTP request.
+def parse_beacon(body: bytes, user_agent: str, now: datetime, evidence: Evidence = NO_EVIDENCE) -> Hit:
+    """Return the hit of a beacon. Its user agent, its time and its evidence are those of the HTTP request.
 
     Raises:
         InvalidField: a field is missing, unknown or invalid.
@@ -62,7 +63,7 @@ def parse_beacon(body: bytes, user_agent: str, now: datetime) -> Hit:
         if field is None:
             raise InvalidBody(f"a beacon is one JSON object: {reason}") from None
         raise InvalidField(field, reason) from None
-    return hit.beacon_hit(sent, user_agent, now)
+    return hit.beacon_hit(sent, user_agent, now, evidence)
 
 
 def parse_post(body: bytes, lines: bool, now: datetime) -> Parsed:

@@ -7,6 +7,15 @@ from urllib.parse import parse_qs
 import msgspec
 
 from ingest.errors import InvalidField
+from ingest.hits.evidence import (
+    ACCEPT_CHARACTERS_MAX,
+    ADDRESS_CHARACTERS_MAX,
+    HEADERS_CHARACTERS_MAX,
+    HEADERS_MAX,
+    NO_EVIDENCE,
+    Evidence,
+    server_evidence,
+)
 from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, URL_CHARACTERS_MAX, normalize_path, path_of_url
 
 USER_AGENT_CHARACTERS_MAX = 16_384
@@ -82,10 +91,30 @@ class ServerHit(BeaconHit, frozen=True, forbid_unknown_fields=True, rename="came
         Format | None,
         msgspec.Meta(description="Media type of your server's response, such as `text/html` or `text/markdown`."),
     ] = None
+    address: Annotated[
+        str | None,
+        _described(
+            "The visitor's IP address, without a port. It is compared with the published addresses of AI agents and"
+            " bots, and never stored.",
+            ADDRESS_CHARACTERS_MAX,
+        ),
+    ] = None
+    accept: Annotated[
+        str | None, _described("The visitor's Accept header. It is never stored.", ACCEPT_CHARACTERS_MAX)
+    ] = None
+    headers: Annotated[
+        dict[str, str] | None,
+        msgspec.Meta(
+            description="Headers of the visitor's request, by name in any case: `signature`, `signature-input` and"
+            " `signature-agent` for signed agents, and `accept-language` and `sec-fetch-mode` for hints. At most"
+            f" {HEADERS_MAX} headers with {HEADERS_CHARACTERS_MAX:,} characters in all. They are never stored.",
+            extra_json_schema={"maxProperties": HEADERS_MAX},
+        ),
+    ] = None
 
 
 class Hit(NamedTuple):
-    """A page view whose fields are valid. `ts_us` is microseconds since 1970, UTC."""
+    """A page view whose fields are valid. `ts_us` is microseconds since 1970, UTC. `evidence` is never stored."""
 
     path: str
     ts_us: int
@@ -95,15 +124,16 @@ class Hit(NamedTuple):
     format: str | None
     status: int | None
     event_id: str | None
+    evidence: Evidence = NO_EVIDENCE
 
 
-def beacon_hit(sent: BeaconHit, user_agent: str, now: datetime) -> Hit:
-    """Return the hit of a beacon. Its user agent and time are those of the HTTP request.
+def beacon_hit(sent: BeaconHit, user_agent: str, now: datetime, evidence: Evidence = NO_EVIDENCE) -> Hit:
+    """Return the hit of a beacon. Its user agent, its time and its evidence are those of the HTTP request.
 
     Raises:
         InvalidField: a field is invalid; the error names the first one.
     """
-    return _hit(sent, user_agent, microseconds(now), None, None)
+    return _hit(sent, user_agent, microseconds(now), None, None, evidence)
 
 
 def server_hit(sent: ServerHit, now_us: int) -> Hit:
@@ -113,10 +143,13 @@ def server_hit(sent: ServerHit, now_us: int) -> Hit:
         InvalidField: a field is invalid; the error names the first one.
     """
     ts_us = now_us if sent.timestamp is None else _timestamp_us(sent.timestamp, now_us)
-    return _hit(sent, sent.user_agent or "", ts_us, sent.format, sent.status)
+    evidence = server_evidence(sent.address, sent.accept, sent.headers, sent.url)
+    return _hit(sent, sent.user_agent or "", ts_us, sent.format, sent.status, evidence)
 
 
-def _hit(sent: BeaconHit, user_agent: str, ts_us: int, format: str | None, status: int | None) -> Hit:
+def _hit(
+    sent: BeaconHit, user_agent: str, ts_us: int, format: str | None, status: int | None, evidence: Evidence
+) -> Hit:
     if (sent.url is None) == (sent.path is None):
         raise InvalidField("path", "give one of `url` and `path`" + ("" if sent.url is None else ", not both"))
     path, target = _path(sent)
@@ -129,6 +162,7 @@ def _hit(sent: BeaconHit, user_agent: str, ts_us: int, format: str | None, statu
         format=format,
         status=status,
         event_id=_text("eventId", sent.event_id, EVENT_ID_CHARACTERS_MAX) if sent.event_id else None,
+        evidence=evidence,
     )
 
 

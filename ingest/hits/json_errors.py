@@ -23,7 +23,7 @@ _TERMS = (
     ("Input data was truncated", f"JSON ends too early, or {HALF_PAIR}"),
 )
 _HALF_PAIR = re.compile(r"JSON is malformed: .* utf-16 surrogate pair \(byte \d+\)")
-_AT_FIELD = re.compile(r"(.*) - at `\$\.(\w+)`", re.DOTALL)
+_AT_FIELD = re.compile(r"(.*) - at `\$\.(\w+)(?:\[\.\.\.\])?`", re.DOTALL)
 
 
 def explain(error: Exception, struct: type[msgspec.Struct]) -> tuple[str | None, str]:

@@ -124,6 +124,9 @@ def test_every_field_of_a_server_post_is_accepted(site: httpx.Client) -> None:
         "status": 200,
         "format": "text/markdown",
         "eventId": "e-1",
+        "address": "192.0.2.7",
+        "accept": "text/html",
+        "headers": {"accept-language": "en"},
     }
     assert site.post("hits", json=full).json() == receipt(1)
     assert counts(site, dateFrom="2025-03-01", dateTo="2025-03-02") == {"/full": (1, 0)}
@@ -224,6 +227,9 @@ WRONG: list[tuple[str, Any]] = [
     *[("timestamp", value) for value in ("10000-01-01T00:00:00Z", "0000-01-01T00:00:00Z", "2025-03-01T25:00:00Z")],
     *[("status", value) for value in (99, 600, 0, -200, 2.5, "200", True, [], 10**30, -(10**30))],
     *[("format", value) for value in (1, True, [], {}, "", 1000 * "a", "a b", "text/html\n")],
+    *[("address", value) for value in (1, [], "192.0.2.7:80", "example.com", 65 * "1")],
+    *[("accept", value) for value in (1, {}, "a\n", 8_193 * "a")],
+    *[("headers", value) for value in (1, [], {"a": 1}, {"a b": ""}, {"a": 16_384 * "b"})],
 ]
 
 

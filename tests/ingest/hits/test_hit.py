@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.errors import InvalidField
+from ingest.hits.evidence import NO_EVIDENCE, Evidence
 from ingest.hits.hit import (
     EVENT_ID_CHARACTERS_MAX,
     FUTURE_MAX,
@@ -40,6 +41,15 @@ def test_server_hit_has_the_user_agent_and_time_of_its_row() -> None:
 
 def test_server_hit_without_a_time_or_user_agent_gets_the_present_time_and_an_empty_user_agent() -> None:
     assert server_hit(ServerHit(path="/a"), NOW_US) == Hit("/a", NOW_US, "", None, None, None, None, None)
+
+
+def test_evidence_is_that_of_the_request_of_a_beacon_and_of_the_row_of_a_server() -> None:
+    evidence = Evidence("192.0.2.7")
+    assert beacon_hit(BeaconHit(path="/"), "", NOW, evidence).evidence is evidence
+    sent = ServerHit(url="https://example.com/a", address="192.0.2.7", accept="text/html", headers={"A": "b"})
+    expected = Evidence("192.0.2.7", "text/html", {"a": "b"}, "https://example.com/a")
+    assert server_hit(sent, NOW_US).evidence == expected
+    assert server_hit(ServerHit(path="/"), NOW_US).evidence == NO_EVIDENCE
 
 
 def test_time_without_a_zone_is_utc() -> None:

@@ -13,6 +13,7 @@ class Item(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     status: int | None = None
     seen_at: datetime | None = None
     tags: list[str] = []
+    headers: dict[str, str] = {}
 
 
 def explained(body: bytes) -> tuple[str | None, str]:
@@ -30,6 +31,7 @@ def explained(body: bytes) -> tuple[str | None, str]:
         (b'{"path": "/", "status": true}', "status", "Expected a whole number, got true or false"),
         (b'{"path": "/", "seenAt": "today"}', "seenAt", "Invalid RFC 3339 time, such as 2026-09-01T12:00:00Z"),
         (b'{"path": "/", "tags": {}}', "tags", "Expected an array, got an object"),
+        (b'{"path": "/", "headers": {"a": 1}}', "headers", "Expected a string, got a whole number"),
         (b'{"path": null}', "path", "Expected a string, got null"),
         (b"[]", None, "Expected an object, got an array"),
         (b"{}", None, "Object missing required field `path`"),
@@ -43,7 +45,7 @@ def test_fault_is_explained_with_its_field(body: bytes, field: str | None, reaso
 
 
 def test_unknown_field_is_named_with_the_known_ones() -> None:
-    reason = "unknown field; known fields: path, status, seenAt, tags"
+    reason = "unknown field; known fields: path, status, seenAt, tags, headers"
     assert explained(b'{"path": "/", "seen_at": 1}') == ("seen_at", reason)
 
 

@@ -1,0 +1,102 @@
+"""Evidence of a hit: data of the request that tell whether an agent is genuine, used in memory and never stored.
+
+The fields `address`, `accept` and `headers` of a server's row are checked here, once.
+"""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ingest.errors import InvalidField
+from ingest.hits.url import UNSTORABLE
+
+ADDRESS_CHARACTERS_MAX = 64
+"""Maximum length of an address. The longest IPv6 address has 45 characters, and its zone a few more."""
+ACCEPT_CHARACTERS_MAX = 8_192
+HEADERS_MAX = 64
+"""Maximum number of headers of a hit."""
+HEADERS_CHARACTERS_MAX = 16_384
+"""Maximum length of all names and values of a hit's headers."""
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, section 5.6.2
+
+
+class Evidence(NamedTuple):
+    """Data of the request beside the user agent. None is unknown.
+
+    `address` is the client's IP address as text, without a port. `headers` have lower-case names. `url` is the absolute
+    URL that was requested.
+    """
+
+    address: str | None = None
+    accept: str | None = None
+    headers: Mapping[str, str] | None = None
+    url: str | None = None
+    method: str = "GET"
+
+
+NO_EVIDENCE = Evidence()
+"""Evidence of a hit of which only the user agent is known."""
+
+
+def server_evidence(
+    address: str | None, accept: str | None, headers: Mapping[str, str] | None, url: str | None
+) -> Evidence:
+    """Return the evidence of a server's row.
+
+    The header `accept` is used if `accept` is not sent.
+
+    Raises:
+        InvalidField: `address`, `accept` or `headers` is invalid; the error names the first one.
+    """
+    if address is None and accept is None and headers is None:
+        return NO_EVIDENCE
+    checked = _headers(headers) if headers is not None else None
+    if accept is None and checked is not None:
+        accept = checked.get("accept")
+    return Evidence(_address(address) if address else None, _accept(accept) if accept else None, checked, url)
+
+
+@lru_cache(4_096)
+def _address(text: str) -> str:
+    """Return the normal form of an address: an IPv4 address that is mapped to IPv6 as IPv4, and no zone."""
+    if len(text) > ADDRESS_CHARACTERS_MAX:
+        raise InvalidField("address", f"has {len(text)} characters; at most {ADDRESS_CHARACTERS_MAX} are accepted")
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        raise InvalidField("address", "is not an IPv4 or IPv6 address without a port") from None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
+
+
+def _accept(text: str) -> str:
+    if len(text) > ACCEPT_CHARACTERS_MAX:
+        raise InvalidField("accept", f"has {len(text)} characters; at most {ACCEPT_CHARACTERS_MAX} are accepted")
+    if UNSTORABLE.search(text):
+        raise InvalidField("accept", "has a control character or a lone surrogate")
+    return text
+
+
+def _headers(sent: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the headers with lower-case names.
+
+    A value has no line end, because a signature covers headers line by line: one value could pass for two headers.
+    """
+    if len(sent) > HEADERS_MAX:
+        raise InvalidField("headers", f"has {len(sent)} headers; at most {HEADERS_MAX} are accepted")
+    characters = sum(len(name) + len(value) for name, value in sent.items())
+    if characters > HEADERS_CHARACTERS_MAX:
+        raise InvalidField("headers", f"has {characters} characters; at most {HEADERS_CHARACTERS_MAX} are accepted")
+    headers: dict[str, str] = {}
+    for name, value in sent.items():
+        if not _NAME.fullmatch(name):
+            raise InvalidField("headers", "has a name that is not the name of a header")
+        if UNSTORABLE.search(value):
+            raise InvalidField("headers", "has a value with a control character or a lone surrogate")
+        if name.lower() in headers:
+            raise InvalidField("headers", "has one name twice, in different case")
+        headers[name.lower()] = value
+    return MappingProxyType(headers)

@@ -1,0 +1,77 @@
+"""The evidence of a server's row is normalised, or its first invalid field is named with its limit."""
+
+import pytest
+
+from ingest.errors import InvalidField
+from ingest.hits.evidence import (
+    ACCEPT_CHARACTERS_MAX,
+    HEADERS_CHARACTERS_MAX,
+    HEADERS_MAX,
+    NO_EVIDENCE,
+    Evidence,
+    server_evidence,
+)
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:DB8:0:0::1", "2001:db8::1"),
+        ("fe80::1%eth0", "fe80::1"),
+        ("", None),
+    ],
+)
+def test_address_has_one_spelling(sent: str, expected: str | None) -> None:
+    assert server_evidence(sent, None, None, None).address == expected
+
+
+def test_names_of_headers_are_in_lower_case_and_the_accept_header_is_used_unless_accept_is_sent() -> None:
+    headers = {"Accept": "text/markdown", "Sec-Fetch-Mode": "navigate"}
+    expected = {"accept": "text/markdown", "sec-fetch-mode": "navigate"}
+    url = "https://example.com/a"
+    assert server_evidence(None, None, headers, url) == Evidence(None, "text/markdown", expected, url)
+    assert server_evidence(None, "text/html", headers, url).accept == "text/html"
+
+
+def test_row_without_evidence_has_none() -> None:
+    assert server_evidence(None, None, None, "https://example.com/a") is NO_EVIDENCE
+
+
+@pytest.mark.parametrize("text", ["192.0.2.7:80", "[2001:db8::1]", "example.com", "192.0.2.256", "1", "\ud800"])
+def test_text_that_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(InvalidField, match="^address: is not an IPv4 or IPv6 address without a port$"):
+        server_evidence(text, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("headers", "reason"),
+    [
+        ({str(number): "" for number in range(HEADERS_MAX + 1)}, "has 65 headers; at most 64 are accepted"),
+        ({str(number): "" for number in range(10_000)}, "has 10000 headers; at most 64 are accepted"),
+        ({"a": "b" * HEADERS_CHARACTERS_MAX}, "has 16385 characters; at most 16384 are accepted"),
+        ({"a": "b\nsignature: c"}, "has a value with a control character or a lone surrogate"),
+        ({"a b": "c"}, "has a name that is not the name of a header"),
+        ({"": "c"}, "has a name that is not the name of a header"),
+        ({"Accept": "a", "accept": "b"}, "has one name twice, in different case"),
+    ],
+)
+def test_invalid_headers_are_refused_with_the_limit(headers: dict[str, str], reason: str) -> None:
+    with pytest.raises(InvalidField) as raised:
+        server_evidence(None, None, headers, None)
+    assert (raised.value.field, raised.value.reason) == ("headers", reason)
+
+
+def test_long_address_and_long_accept_are_refused_with_the_limit() -> None:
+    with pytest.raises(InvalidField, match="^address: has 65 characters; at most 64 are accepted$"):
+        server_evidence("1" * 65, None, None, None)
+    with pytest.raises(InvalidField, match="^accept: has 8193 characters; at most 8192 are accepted$"):
+        server_evidence(None, "a" * (ACCEPT_CHARACTERS_MAX + 1), None, None)
+    with pytest.raises(InvalidField, match="^accept: has a control character or a lone surrogate$"):
+        server_evidence(None, "a\n", None, None)
+
+
+def test_headers_at_their_limits_are_accepted() -> None:
+    headers = {f"{number:02}": "a" * (HEADERS_CHARACTERS_MAX // HEADERS_MAX - 2) for number in range(HEADERS_MAX)}
+    assert server_evidence(None, None, headers, None).headers == headers
