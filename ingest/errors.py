@@ -41,6 +41,10 @@ class UnknownFormat(IngestError):
     """The format of a log cannot be detected, or the requested format does not exist."""
 
 
+class InvalidAddressList(IngestError):
+    """A list of the IP addresses of an agent is not in the expected format, or was changed after it was written."""
+
+
 class LedgerIncomplete(IngestError):
     """Lines may have been imported before, but the record of earlier imports was lost."""
 

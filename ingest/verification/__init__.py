@@ -1,0 +1,9 @@
+"""Verification of hits: whether an agent is the one that its user agent names.
+
+- `verdict`: Answer of the verification of one hit.
+- `addresses`: IP addresses as numbers, and the search for an address in a list of prefixes.
+- `address_lists`: Address lists that operators publish, as dated files.
+- `compile_lists`: Compilation of the shipped address lists from collected facts.
+- `address_check`: Check of a client's address against the address lists of the agent that it claims to be.
+- `verifier`: Verification of hits by their evidence.
+"""

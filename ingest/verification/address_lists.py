@@ -1,0 +1,121 @@
+"""Address lists that operators publish, as dated files: those that ship with the release, and newer ones of the owner.
+
+A file is one JSON object. Its `sha256` is the hash of the prefixes, sorted as texts and joined by newlines, and is
+checked on every load.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
+from ipaddress import ip_network
+from pathlib import Path
+
+import msgspec
+
+from ingest.errors import InvalidAddressList
+
+FRESH_DAYS = 30
+"""Days before the creation of a list, and after the day of its copy, for which absence from the list is evidence."""
+PREFIXES_MAX = 100_000
+"""Maximum number of prefixes of a list. The longest list of 2026 has 1,058."""
+SHORTEST_PREFIX: Mapping[int, int] = {4: 12, 6: 24}
+"""Least length of a prefix, in bits, by IP version. A shorter prefix would verify millions of other machines; the
+shortest ones of 2026 are a /16 and a /48."""
+SHIPPED = Path(__file__).with_name("lists")
+_US = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class AddressList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A copy of a list of prefixes that an operator publishes.
+
+    `tokens` are names of the column `agent`. `created` is the operator's own date, `seen` the day on which the copy was
+    still the published one, `copies` the number of independent copies that were compared.
+    """
+
+    id: str
+    operator: str
+    tokens: tuple[str, ...]
+    complete: bool
+    """Whether the operator sends requests with these tokens from no other address."""
+    never_spoofed: tuple[str, ...] = ()
+    """Tokens whose absence from the list proves nothing, because programs on users' machines also send them."""
+    exempt: tuple[str, ...] = ()
+    """Lower-case words of user agents for which absence from the list proves nothing."""
+    source: str
+    """URL at which the operator publishes the list."""
+    created: datetime | None
+    seen: date
+    copies: int
+    remark: str = ""
+    sha256: str
+    prefixes: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """Return the value of the column `verified_by` for a verdict that rests on this copy."""
+        return f"list:{self.id} {self.seen}"
+
+    @property
+    def fresh_us(self) -> range:
+        """Return the times of requests, in microseconds since 1970, for which absence from the list is evidence."""
+        midnight = datetime.combine(self.seen, time(), UTC)
+        created = min(midnight, self.created) if self.created else midnight
+        margin = timedelta(days=FRESH_DAYS)
+        return range((created - margin - _EPOCH) // _US, (midnight + margin + timedelta(days=1) - _EPOCH) // _US)
+
+
+def sha256_of(prefixes: Iterable[str]) -> str:
+    """Return the SHA-256 of prefixes, sorted as texts and joined by newlines, in hexadecimal."""
+    return hashlib.sha256("\n".join(sorted(prefixes)).encode()).hexdigest()
+
+
+def sorted_prefixes(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return distinct prefixes in canonical form: IPv4 before IPv6, in the order of their addresses.
+
+    Raises: ValueError if a text is not a prefix, a prefix is shorter than SHORTEST_PREFIX, or there are more than
+    PREFIXES_MAX or zero prefixes.
+    """
+    networks = set(map(ip_network, texts))
+    if not 0 < len(networks) <= PREFIXES_MAX:
+        raise ValueError(f"has {len(networks)} prefixes, not 1 to {PREFIXES_MAX:,}")
+    for network in networks:
+        if network.prefixlen < SHORTEST_PREFIX[network.version]:
+            raise ValueError(f"has the prefix {network}, which is shorter than /{SHORTEST_PREFIX[network.version]}")
+    in_order = sorted(networks, key=lambda each: (each.version, int(each.network_address), each.prefixlen))
+    return tuple(map(str, in_order))
+
+
+def encode(address_list: AddressList) -> bytes:
+    """Return the file of a list, with one prefix per line."""
+    return msgspec.json.format(msgspec.json.encode(address_list), indent=1) + b"\n"
+
+
+def decode(content: bytes, name: str) -> AddressList:
+    """Return the list of a file. `name` is for the message.
+
+    Raises: InvalidAddressList if the file is not a list, or its prefixes do not have the hash that the file states.
+    """
+    try:
+        address_list = msgspec.json.decode(content, type=AddressList)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise InvalidAddressList(f"{name} is not an address list: {error}") from None
+    if sha256_of(address_list.prefixes) != address_list.sha256:
+        raise InvalidAddressList(f"{name} was changed: its prefixes do not have the SHA-256 that the file states")
+    return address_list
+
+
+def read_folder(folder: Path) -> dict[str, AddressList]:
+    """Return the lists in a folder by id, in the order of their ids; an empty dictionary if there is no folder.
+
+    Raises: InvalidAddressList
+    """
+    lists = (decode(path.read_bytes(), str(path)) for path in sorted(folder.glob("*.json")))
+    return {each.id: each for each in lists}
+
+
+@cache
+def shipped() -> Mapping[str, AddressList]:
+    """Return the lists that ship with this release, by id."""
+    return read_folder(SHIPPED)

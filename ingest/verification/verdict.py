@@ -1,0 +1,20 @@
+"""Answer of the verification of one hit."""
+
+from typing import Literal, NamedTuple, get_args
+
+State = Literal["verified", "signed_known_key", "spoofed", "invalid_signature", "claimed", "not_checked"]
+STATES: tuple[State, ...] = get_args(State)
+
+
+class Verdict(NamedTuple):
+    """State of a hit's claim, and the evidence for it, such as `list:openai-gptbot 2026-09-02`.
+
+    `verified_by` is None for `claimed` and `not_checked`, which rest on no evidence.
+    """
+
+    state: State
+    verified_by: str | None
+
+
+CLAIMED = Verdict("claimed", None)
+NOT_CHECKED = Verdict("not_checked", None)

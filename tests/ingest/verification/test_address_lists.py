@@ -1,0 +1,111 @@
+"""Lists that ship with the release are intact, and a changed file is refused."""
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ingest.classification.classifier import classify
+from ingest.errors import InvalidAddressList
+from ingest.verification import address_lists
+from ingest.verification.address_lists import AddressList, decode, encode, sha256_of, shipped, sorted_prefixes
+from ingest.verification.addresses import RangeTable
+
+PREFIXES = ("20.42.10.176/28", "2a00:1450:4864::/48")
+LIST = AddressList(
+    id="example-bot",
+    operator="Example",
+    tokens=("ExampleBot",),
+    complete=True,
+    source="https://example.com/bot.json",
+    created=datetime(2026, 8, 10, tzinfo=UTC),
+    seen=date(2026, 9, 2),
+    copies=1,
+    sha256="6724826dbaf78992c0a085574a5a67c5a6ef42409973717a846d6e514c2d6172",
+    prefixes=PREFIXES,
+)
+NOT_NAMED = {"OAI-AdsBot"}
+"""Tokens that the classification does not yet name."""
+
+
+def test_shipped_lists_are_intact_and_in_order() -> None:
+    assert len(shipped()) == 24
+    for each in shipped().values():
+        RangeTable(each.prefixes)
+        assert sorted_prefixes(each.prefixes) == each.prefixes
+        assert each.source.startswith("https://")
+
+
+def test_tokens_are_names_of_the_column_agent() -> None:
+    tokens = {token for each in shipped().values() for token in each.tokens} - NOT_NAMED
+    assert {token: classify(f"Mozilla/5.0 (compatible; {token}/1.0)").agent for token in tokens} == {
+        token: token for token in tokens
+    }
+
+
+def test_hash_is_that_of_the_sorted_prefixes() -> None:
+    # printf '20.42.10.176/28\n2a00:1450:4864::/48' | sha256sum
+    assert sha256_of(reversed(PREFIXES)) == "6724826dbaf78992c0a085574a5a67c5a6ef42409973717a846d6e514c2d6172"
+
+
+def test_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "example-bot.json").write_bytes(encode(LIST))
+    assert address_lists.read_folder(tmp_path) == {"example-bot": LIST}
+
+
+def test_folder_that_is_missing_has_no_lists(tmp_path: Path) -> None:
+    assert address_lists.read_folder(tmp_path / "missing") == {}
+
+
+def test_file_with_another_prefix_is_refused() -> None:
+    content = encode(LIST)
+    with pytest.raises(InvalidAddressList, match="bot was changed: its prefixes do not have the SHA-256"):
+        decode(content.replace(b"20.42.10.176/28", b"20.42.10.176/27"), "bot")
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"id": "\xff"}', b"[" * 100_000])
+def test_file_that_is_no_list_is_refused(content: bytes) -> None:
+    with pytest.raises(InvalidAddressList, match="bot is not an address list"):
+        decode(content, "bot")
+
+
+@pytest.mark.parametrize(
+    ("time", "is_fresh"),
+    [
+        (datetime(2026, 7, 10, 23, 59, 59, tzinfo=UTC), False),
+        (datetime(2026, 7, 11, tzinfo=UTC), True),  # 30 days before the list was created
+        (datetime(2026, 8, 20, tzinfo=UTC), True),
+        (datetime(2026, 10, 2, 23, 59, 59, tzinfo=UTC), True),  # 30 days after the day of the copy
+        (datetime(2026, 10, 3, tzinfo=UTC), False),
+    ],
+)
+def test_list_is_fresh_from_30_days_before_its_creation_to_30_days_after_its_copy(
+    time: datetime, is_fresh: bool
+) -> None:
+    assert (int(time.timestamp()) * 1_000_000 in LIST.fresh_us) is is_fresh
+
+
+def test_list_without_a_date_of_creation_is_fresh_around_its_copy() -> None:
+    undated = msgspec.structs.replace(LIST, created=None)
+    assert undated.fresh_us.start == int(datetime(2026, 8, 3, tzinfo=UTC).timestamp()) * 1_000_000
+    assert undated.fresh_us.stop == LIST.fresh_us.stop
+
+
+def test_prefixes_are_distinct_and_in_the_order_of_their_addresses() -> None:
+    texts = ["2a00::/48", "100.0.0.0/24", "20.0.0.0/24", "20.0.0.0/24", "20.0.0.1"]
+    assert sorted_prefixes(texts) == ("20.0.0.0/24", "20.0.0.1/32", "100.0.0.0/24", "2a00::/48")
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ([], "has 0 prefixes"),
+        (["0.0.0.0/0"], r"has the prefix 0\.0\.0\.0/0, which is shorter than /12"),
+        (["2000::/3"], "has the prefix 2000::/3, which is shorter than /24"),
+        (["example.com"], "does not appear to be an IPv4 or IPv6 network"),
+    ],
+)
+def test_invalid_prefixes_are_refused(texts: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        sorted_prefixes(texts)

@@ -1,0 +1,109 @@
+"""Addresses are found in the prefixes that contain them, and texts that are no global address are in no prefix."""
+
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingest.verification.addresses import RangeTable, is_truncated, number_of
+
+PREFIXES = ("20.42.10.176/28", "20.42.10.192/28", "52.230.152.0/24", "2a00:1450:4864::/48", "9.9.9.9/32")
+TABLE = RangeTable(PREFIXES)
+
+
+def found(address: str) -> bool:
+    number = number_of(address)
+    return number is not None and number in TABLE
+
+
+@pytest.mark.parametrize(
+    ("address", "is_in"),
+    [
+        ("20.42.10.175", False),
+        ("20.42.10.176", True),
+        ("20.42.10.191", True),
+        ("20.42.10.207", True),
+        ("20.42.10.208", False),
+        ("52.230.152.255", True),
+        ("52.230.153.1", False),
+        ("::ffff:20.42.10.176", True),
+        ("::ffff:142a:ab0", True),  # 0x142a.0x0ab0 is 20.42.10.176
+        ("::20.42.10.176", False),
+        ("2a00:1450:4864::1", True),
+        ("2A00:1450:4864:0:0:0:0:1", True),
+        ("2a00:1450:4865::1", False),
+        ("9.9.9.9", True),
+    ],
+)
+def test_address_is_in_the_prefix_that_contains_it(address: str, is_in: bool) -> None:
+    assert found(address) is is_in
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "-", "unknown", "localhost", "20.42.10", "20.42.10.176.1", "256.1.1.1", "020.42.10.176", "0x14.42.10.176",
+        "336202416", " 20.42.10.176", "20.42.10.176\n", "20.42.10.176:443", "[2a00::1]", "2a00::1::2", "2a00:::1",
+        "fe80::1%eth0", "2a00::1%1", "20.42.10.\x00176", "\udc80", "٢٠.42.10.176", "1" * 100_000, ":" * 100_000,
+    ],
+)  # fmt: skip
+def test_text_that_is_no_address_has_no_number(text: str) -> None:
+    assert number_of(text) is None
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "10.1.2.3", "127.0.0.1", "192.168.1.1", "172.31.255.255", "169.254.1.1", "100.127.0.1", "224.0.0.1",
+        "255.255.255.255", "0.0.0.0", "::ffff:10.1.2.3", "::1", "::", "fe80::1", "fc00::1", "fd12::1", "ff02::1",
+    ],
+)  # fmt: skip
+def test_address_of_a_local_network_has_no_number(address: str) -> None:
+    assert number_of(address) is None
+
+
+@pytest.mark.parametrize(
+    ("address", "truncated"),
+    [("20.42.10.0", True), ("20.42.10.1", False), ("2a00:1450:4864:1::", True), ("2a00:1450:4864:1::1", False)],
+)
+def test_anonymised_address_is_recognised(address: str, truncated: bool) -> None:
+    number = number_of(address)
+    assert number is not None
+    assert is_truncated(number) is truncated
+
+
+def test_text_that_is_no_prefix_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"10\.0\.0\.1/8 has host bits set"):
+        RangeTable(["10.0.0.1/8"])
+
+
+def test_all_addresses_are_looked_up_at_once() -> None:
+    assert TABLE.contains_all(["20.42.10.176", "x", "8.8.8.8", "2a00:1450:4864::1"]) == [True, False, False, True]
+
+
+Network = IPv4Network | IPv6Network
+_NETWORKS = st.one_of(
+    st.builds(
+        lambda number, bits: ip_network((number, bits), strict=False),
+        st.integers(1 << 30, 1 << 31),
+        st.integers(20, 32),
+    ),
+    st.builds(
+        lambda number, bits: ip_network((number, bits), strict=False),
+        st.integers(0x2000 << 112, 0x2001 << 112),
+        st.integers(32, 128),
+    ),
+)
+
+
+@settings(max_examples=50)
+@given(st.lists(_NETWORKS, max_size=20), st.lists(_NETWORKS, min_size=1, max_size=5))
+def test_table_agrees_with_the_standard_library(networks: list[Network], others: list[Network]) -> None:
+    table = RangeTable(map(str, networks))
+    edges = [each for network in (*networks, *others) for each in (network[0], network[-1])]
+    beyond = [ip_address(int(edge) + step) for edge in edges if edge.version == 4 for step in (-1, 1)]
+    for address in (*edges, *beyond):
+        number = number_of(str(address))
+        if number is not None:
+            assert (number in table) is any(address in network for network in networks)
