@@ -1,12 +1,12 @@
 """One-time links. GET shows a form and POST uses the link: programs that preview links send GET."""
 
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from api.dashboard.accounts import one_time_links, passwords, users
 from api.dashboard.accounts.one_time_links import OneTimeLink
 from api.dashboard.accounts.users import User
 from api.dashboard.pages.entry import browser_session
-from api.dashboard.pages.entry.own_path import PROJECTS
+from api.dashboard.pages.entry.own_path import PROJECTS, own_href
 from api.dashboard.web import render
 from api.dashboard.web.forms import Form
 from api.dashboard.web.routes import Access, Page
@@ -28,7 +28,7 @@ def show(visit: Visit) -> Response:
 
 
 def accept(visit: Visit) -> Response:
-    """Use the link with the values of the form, and redirect with a new session."""
+    """Use the link with the values of the form, and redirect with a new session to the page that `next` names."""
     control, token = visit.state.control, visit.path_parameter("token")
     link = one_time_links.find(control, token, _now_s(visit))
     if link is None:
@@ -44,7 +44,8 @@ def accept(visit: Visit) -> Response:
         user = _apply(visit, link, password_hash)
     except AccountError:  # another process removed the user or added one of the same name in the meantime
         return _expired(visit)
-    return browser_session.start(visit, user.id, render.redirect(visit, _first_page(visit)))
+    target = own_href(visit, visit.parameters.get("next") or _first_page(visit))
+    return browser_session.start(visit, user.id, RedirectResponse(target, 303, {"Cache-Control": "no-store"}))
 
 
 def new_password(form: Form) -> str:

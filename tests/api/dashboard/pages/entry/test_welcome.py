@@ -3,6 +3,7 @@
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -117,6 +118,17 @@ def test_link_that_signs_in_needs_one_click(dashboard: Dashboard) -> None:
     assert post(client, f"/welcome/{token}").headers["location"] == f"/projects/{PROJECT}"
     assert is_signed_in(client, user)
     assert_expired(post(dashboard.visitor(None), f"/welcome/{token}"))
+
+
+@pytest.mark.parametrize(
+    ("following", "target"),
+    [("/projects/other?period=7d", "/projects/other?period=7d"), ("https://evil.example/", "/projects")],
+)
+def test_link_leads_to_a_page_of_this_service(dashboard: Dashboard, following: str, target: str) -> None:
+    user = add_user(dashboard, password=None)
+    token = one_time_links.create(dashboard.engine, "sign_in", user.id, now_s())
+    response = post(dashboard.visitor(None), f"/welcome/{token}?{urlencode({'next': following})}")
+    assert response.headers["location"] == target
 
 
 def test_link_replaces_the_session_of_another_user(dashboard: Dashboard) -> None:
