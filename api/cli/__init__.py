@@ -1,8 +1,8 @@
 """The command line: results on standard output, everything else on standard error.
 
 - `main`: The program `readership`: it loads the module of the command that is called, and prints errors.
-- `serve`: The commands that serve HTTP: `serve` and `demo`.
-- `sample_log`: The sample log of `demo`, with recent days.
+- `serve`: The command `serve`, and the parts of it that `demo` has too.
+- `demo`: The command `demo`: a service with sample projects.
 - `worker`: The command `worker`: a service without HTTP.
 - `project`: The commands that change the control database: `project` and `key`.
 - `user`: The command `user`: the users of the dashboard.

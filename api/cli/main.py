@@ -22,7 +22,7 @@ from warehouse.errors import WarehouseError, control_errors, engine_errors
 COMMANDS: Mapping[str, str] = {
     "serve": "api.cli.serve:serve_",
     "worker": "api.cli.worker:worker",
-    "demo": "api.cli.serve:demo_",
+    "demo": "api.cli.demo.command:demo_",
     "project": "api.cli.project:project",
     "key": "api.cli.project:key",
     "user": "api.cli.user:user",

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from sample_data import generate_posts
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "sample_data"
 LOG = (FOLDER / "access.log").read_bytes()
@@ -62,6 +64,11 @@ def test_generator_reproduces_the_committed_files_byte_for_byte(how: list[str], 
     subprocess.run([sys.executable, *how, str(tmp_path)], cwd=ROOT, check=True)
     for name in ("access.log", "expected_views.json"):
         assert (tmp_path / name).read_bytes() == (FOLDER / name).read_bytes()
+
+
+def test_generator_of_posts_reproduces_the_committed_file_byte_for_byte(tmp_path: Path) -> None:
+    generate_posts.main(tmp_path)
+    assert (tmp_path / "posts.ndjson").read_bytes() == (FOLDER / "posts.ndjson").read_bytes()
 
 
 def test_log_has_about_five_thousand_lines() -> None:

@@ -1,0 +1,78 @@
+"""The sample projects, with their views, keys, share link, robots.txt and agent jobs."""
+
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import sqlalchemy as sa
+
+from agent.jobs import store
+from api import keys
+from api.cli.demo import sample_jobs, sample_views
+from api.cli.log_import.reading import ledger_from_us
+from api.dashboard.accounts import share_links
+from api.dashboard.robots import texts
+from api.settings import Settings
+from ingest.imports.importer import Options, import_logs
+from warehouse.control import projects
+from warehouse.errors import ProjectNotFound
+from warehouse.hotlog import batches
+
+DEMO = "demo"
+ORIGINS = {DEMO: "https://example.com", "forum": "https://forum.example.com", "new-blog": "https://blog.example.com"}
+"""Site of each project: one with every feature, one with warnings, and one that was set up yesterday."""
+ROBOTS = sample_views.FOLDER / "robots.txt"
+"""The robots.txt of the site of DEMO."""
+_DAY_S = 86_400
+
+
+def exist(engine: sa.Engine) -> bool:
+    """Return whether the demo was filled before."""
+    try:
+        projects.find(engine, DEMO)
+    except ProjectNotFound:
+        return False
+    return True
+
+
+def create(engine: sa.Engine, settings: Settings, now: datetime) -> str:
+    """Store the views and create the projects with everything else; return the token of the share link.
+
+    A call that was interrupted before the projects were created can be repeated.
+    """
+    now_s = int(now.timestamp())
+    _store_views(settings, now)
+    for id, origin in ORIGINS.items():
+        _create_project(engine, id, origin, now_s)
+    texts.save(engine, DEMO, ROBOTS.read_text(encoding="utf-8"), now_s)
+    _create_keys(engine, now_s)
+    if not store.has_any(engine):
+        sample_jobs.create(engine, DEMO, now_s * 1_000_000)
+    return share_links.create(engine, DEMO, "Sample: the marketing team", now_s)[1]
+
+
+def _store_views(settings: Settings, now: datetime) -> None:
+    now_us, moved = int(now.timestamp()) * 1_000_000, sample_views.days_moved(now.astimezone(UTC).date())
+    with closing(batches.connect(settings.hot_log)) as hot, TemporaryDirectory() as folder:
+        log = Path(folder) / sample_views.LOG.name
+        beacons = sample_views.write_log(log, DEMO, moved, now_us)
+        sample_views.store(hot, [*beacons, *sample_views.posted(moved, now_us)], now_us // 1_000_000)
+        options = Options(ledger_from_us=ledger_from_us(settings))
+        import_logs(hot, settings.lake, DEMO, [str(log)], lambda: now_us / 1_000_000, options)
+
+
+def _create_project(engine: sa.Engine, id: str, origin: str, now_s: int) -> None:
+    """Create a project, unless the data folder has one with this id."""
+    try:
+        projects.find(engine, id)
+    except ProjectNotFound:
+        projects.create(engine, id, (origin, projects.ANY_ORIGIN), now_s)
+
+
+def _create_keys(engine: sa.Engine, now_s: int) -> None:
+    """Create a valid, an expired and a revoked key. Nobody has their tokens."""
+    keys.create(engine, DEMO, "Sample: server of the reference", "ingest", None, now_s - 20 * _DAY_S)
+    keys.create(engine, DEMO, "Sample: report of September", "read", now_s - 2 * _DAY_S, now_s - 30 * _DAY_S)
+    old, _ = keys.create(engine, DEMO, "Sample: server before the move", "ingest", None, now_s - 29 * _DAY_S)
+    keys.revoke(engine, old.id, now_s - 20 * _DAY_S)

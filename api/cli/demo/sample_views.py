@@ -1,0 +1,111 @@
+"""The views of the sample projects, with recent days: lines of the sample log, and the posts that no log has.
+
+Each view has one source. From BEACONS_FROM on, the views by people in the sample log are stored as beacons, and their
+lines are not imported: the demo counts no view twice.
+"""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+
+from ingest.errors import InvalidLine
+from ingest.formats import clf
+from ingest.formats.page_filter import page_view
+from ingest.hits.hit import Hit, ServerHit, microseconds, server_hit
+from ingest.hits.row import TRAFFIC, row
+from ingest.hotlog import deduplication
+from ingest.hotlog.deduplication import Post
+from warehouse.hotlog import batches
+from warehouse.schema import HOT, Row
+from warehouse.transaction import transaction
+
+FOLDER = Path(__file__).parents[3] / "sample_data"
+LOG, POSTS = FOLDER / "access.log", FOLDER / "posts.ndjson"
+LAST_DAY = date(2026, 9, 30)
+"""Last whole day of the sample, in UTC."""
+BEACONS_FROM = datetime(2026, 9, 16, tzinfo=UTC)
+"""Time in the sample from which beacons count people, and the log only AI and other bots."""
+_DAY = re.compile(rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}):")
+_DAY_FORMAT = "%d/%b/%Y"
+_POST_KEY = "sample"
+"""Idempotency-Key under which the rows of a project are stored, for a demo that was interrupted and starts again."""
+
+
+class SampleHit(ServerHit, frozen=True, forbid_unknown_fields=True, rename="camel", gc=False, kw_only=True):
+    """A line of POSTS: the fields of a post, its project and its source."""
+
+    project: str
+    source: str
+
+
+def days_moved(today: date) -> timedelta:
+    """Return the time by which the sample moves, so that its last whole day is yesterday."""
+    return today - timedelta(days=1) - LAST_DAY
+
+
+def write_log(target: Path, project: str, moved: timedelta, now_us: int) -> list[Row]:
+    """Write the sample log, moved, without the views by people since BEACONS_FROM; return these views as beacons."""
+    lines, beacons = [], list[Row]()
+    for line in LOG.read_bytes().split(b"\n")[:-1]:
+        view = _beacon(line, project, moved, now_us)
+        if view is None:
+            lines.append(line + b"\n")
+        else:
+            beacons.append(view)
+    target.write_bytes(_DAY.sub(lambda match: _moved(match[1], moved), b"".join(lines)))
+    return beacons
+
+
+def posted(moved: timedelta, now_us: int) -> Iterator[Row]:
+    """Yield the rows of the posts of all projects, moved."""
+    decoder = msgspec.json.Decoder(SampleHit)
+    for sent in decoder.decode_lines(POSTS.read_bytes()):
+        assert sent.timestamp is not None
+        hit = server_hit(msgspec.structs.replace(sent, timestamp=sent.timestamp + moved), now_us)
+        yield row(sent.project, hit, sent.source, now_us)
+
+
+def store(hot: sqlite3.Connection, rows: list[Row], now_s: int) -> None:
+    """Store rows in the hot log, once: rows of a project that were stored within the last week are not stored again."""
+    new: list[Row] = []
+    with transaction(hot):
+        for project, of_project in groupby(sorted(rows, key=_project), _project):
+            post = Post(project, list(of_project), [], _POST_KEY)
+            deduplication.deduplicate(hot, post, new, now_s)
+        if new:
+            columns = pa.table([list(values) for values in zip(*new, strict=True)], HOT.names).cast(HOT)
+            batches.append(hot, columns.to_batches()[0], now_s)
+
+
+def _project(values: Row) -> str:
+    return str(values[0])
+
+
+def _beacon(line: bytes, project: str, moved: timedelta, now_us: int) -> Row | None:
+    """Return the row of a line that is a view by a person since BEACONS_FROM, with the source `beacon`."""
+    try:
+        request = clf.parse(line)
+    except InvalidLine:
+        return None
+    if request is None or request.ts_us < microseconds(BEACONS_FROM):
+        return None
+    view = page_view(request)
+    if not isinstance(view, Hit):
+        return None
+    moved_us = view.ts_us + moved // timedelta(microseconds=1)
+    values = row(project, view._replace(ts_us=moved_us, status=None), "beacon", now_us)
+    return values if values[TRAFFIC] == "human" else None
+
+
+def _moved(day: bytes, moved: timedelta) -> bytes:
+    try:
+        moved_day = datetime.strptime(day.decode(), _DAY_FORMAT) + moved  # noqa: DTZ007  # a day has no zone
+    except ValueError:  # one of the sample's malformed lines
+        return b"[" + day + b":"
+    return f"[{moved_day:{_DAY_FORMAT}}:".encode()

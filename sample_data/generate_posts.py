@@ -1,0 +1,145 @@
+"""Write `posts.ndjson`: the views of `readership demo` that no access log has, from beacons and servers.
+
+Each line has the fields of a post to `/v1/analytics/{projectId}/hits`, with the project and the source. The numbers
+come from a fixed seed, and the readers from `traffic.toml`.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from pathlib import Path
+from random import Random
+
+from sample_data.generate import DAYS, HERE, Group, below, draw, moment, one_of, reader_of
+
+SEED = 20260911
+SERVER_FIRST_DAY, SERVER_MISSING_DAYS = 10, range(18, 21)
+"""Days of the sample, from 0: the first day of the server's posts, and the days on which its posts were lost."""
+BEACON_FIRST_DAY = 15
+"""First day of the beacons, from 0: that of `BEACONS_FROM` in `api.cli.demo.sample_views`."""
+NEW_PAGE_DAY = 27
+"""Day on which a page was published, from 0."""
+FORUM_LAST_DAY = 18
+"""Last day of the project whose log stopped, from 0."""
+NEW_PAGE = "/reference/2.0/migrating"
+REFERENCE = (
+    "/reference",
+    "/reference/albums",
+    "/reference/export",
+    "/reference/résumé",
+    "/reference/%E8%A8%AD%E5%AE%9A",
+)
+MARKDOWN_OF_FIVE = 3
+"""Of five AI reads of the reference, the number that ask for Markdown."""
+STATUS_WEIGHTS = ((200, 88), (304, 7), (404, 5))
+GONE = "/reference/1.0/albums"
+"""Path that is not there any more, for the status 404."""
+AI_LINKS = (
+    "https://chatgpt.com/",
+    "https://claude.ai/",
+    "https://www.perplexity.ai/",
+    "https://gemini.google.com/",
+    "https://copilot.microsoft.com/",
+    "https://chat.mistral.ai/",
+    "https://grok.com/",
+)
+UTM_SOURCES = ("chatgpt.com", "newsletter", "mastodon", "conference-talk", "release-notes")
+FORUM_PATHS = ("/", "/t/raw-files", "/t/themes", "/t/albums-on-a-nas", "/u/ana")
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One view. The times are those of the sample log, in September 2026."""
+
+    project: str
+    source: str
+    path: str
+    timestamp: datetime
+    user_agent: str
+    referrer: str | None = None
+    status: int | None = None
+    format: str | None = None
+
+
+def main(folder: Path) -> None:
+    rng = Random(SEED)
+    posts = [*server_posts(rng), *beacons(rng), *forum_views(rng), *first_views(rng)]
+    lines = [as_json(post) for post in sorted(posts, key=lambda post: (post.project, post.timestamp))]
+    (folder / "posts.ndjson").write_bytes("".join(f"{line}\n" for line in lines).encode())
+
+
+def server_posts(rng: Random) -> Iterator[Post]:
+    """Yield the posts of the server of the reference: AI agents and a few crawlers."""
+    for day in range(SERVER_FIRST_DAY, DAYS):
+        if day in SERVER_MISSING_DAYS:
+            continue
+        for _ in range(5 + day // 3):
+            yield server_post(rng, day, "ai")
+        yield server_post(rng, day, "crawlers")
+        if day >= NEW_PAGE_DAY:
+            for _ in range(3):
+                yield server_post(rng, day, "ai", NEW_PAGE)
+
+
+def server_post(rng: Random, day: int, group: Group, path: str = "") -> Post:
+    status = draw(rng, [status for status, _ in STATUS_WEIGHTS], [weight for _, weight in STATUS_WEIGHTS])
+    read = GONE if status == 404 else path or one_of(rng, REFERENCE)
+    is_markdown = group == "ai" and status != 404 and below(rng, 5) < MARKDOWN_OF_FIVE
+    return Post(
+        "demo",
+        "server",
+        read,
+        moment(rng, day),
+        reader_of(rng, group).user_agent,
+        status=status,
+        format="text/markdown" if is_markdown else "text/html",
+    )
+
+
+def beacons(rng: Random) -> Iterator[Post]:
+    """Yield the beacons of the reference: people, many of them sent by an AI product or a campaign."""
+    for day in range(BEACON_FIRST_DAY, DAYS):
+        for _ in range(4):
+            yield beacon(rng, day, one_of(rng, REFERENCE), referrer=one_of(rng, AI_LINKS))
+        for _ in range(2):
+            yield beacon(rng, day, f"{one_of(rng, REFERENCE)}?utm_source={one_of(rng, UTM_SOURCES)}")
+        if day >= NEW_PAGE_DAY:
+            for _ in range(6):
+                yield beacon(rng, day, NEW_PAGE, referrer="https://news.ycombinator.com/")
+
+
+def beacon(rng: Random, day: int, path: str, referrer: str | None = None, project: str = "demo") -> Post:
+    return Post(project, "beacon", path, moment(rng, day), reader_of(rng, "people").user_agent, referrer)
+
+
+def forum_views(rng: Random) -> Iterator[Post]:
+    """Yield the views of a site whose beacons and log sent views of people on the same days, and whose log stopped."""
+    for day in range(DAYS):
+        for _ in range(3):
+            yield beacon(rng, day, one_of(rng, FORUM_PATHS), project="forum")
+        if day > FORUM_LAST_DAY:
+            continue
+        groups: Sequence[Group] = ("people", "people", "ai")
+        for group in groups:
+            yield Post(
+                "forum", "log", one_of(rng, FORUM_PATHS), moment(rng, day), reader_of(rng, group).user_agent, status=200
+            )
+
+
+def first_views(rng: Random) -> Iterator[Post]:
+    """Yield the beacons of a site that was set up on the last day."""
+    for path in ("/", "/", "/hello-world"):
+        yield beacon(rng, DAYS - 1, path, project="new-blog")
+
+
+def as_json(post: Post) -> str:
+    values = {field.name: getattr(post, field.name) for field in fields(post)}
+    values["timestamp"] = f"{post.timestamp:%Y-%m-%dT%H:%M:%SZ}"
+    values["userAgent"] = values.pop("user_agent")
+    return json.dumps({name: value for name, value in values.items() if value is not None}, ensure_ascii=False)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)

@@ -1,0 +1,126 @@
+"""The sample projects: each shows other features of the dashboard."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+
+import pytest
+import sqlalchemy as sa
+
+from agent.errors import NotConfigured
+from agent.jobs import configuration, journal, store
+from agent.jobs.job import Status
+from api import data_folder, keys, settings
+from api.cli.demo import sample_projects
+from api.cli.demo.sample_jobs import SAMPLE
+from api.dashboard.accounts import share_links
+from api.dashboard.robots import texts
+from api.dashboard.robots.rules import parse
+from api.settings import Settings
+from warehouse.control import database, projects
+from warehouse.query.hits_snapshot import HitsReader
+from warehouse.report.reports import Reports
+from warehouse.report.source_coverage import SourceCoverage
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    chosen = settings.read({}, tmp_path_factory.mktemp("demo") / "data")
+    data_folder.prepare(chosen)
+    return chosen
+
+
+@pytest.fixture(scope="module")
+def engine(demo: Settings) -> Iterator[sa.Engine]:
+    engine = database.connect(demo.database_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def share(demo: Settings, engine: sa.Engine) -> str:
+    """Create the projects, and return the token of the share link."""
+    assert not sample_projects.exist(engine)
+    return sample_projects.create(engine, demo, NOW)
+
+
+@pytest.fixture(scope="module")
+def coverage(demo: Settings, share: str) -> dict[str, SourceCoverage]:
+    reader = HitsReader(demo.hot_log, demo.lake)
+    with closing(Reports(reader, demo.lake, demo.run / "spill", demo.cache_bytes)) as reports:
+        return {id: reports.source_coverage(reports.take(), id) for id in sample_projects.ORIGINS}
+
+
+def test_demo_has_three_sources_with_a_gap_and_no_warning(coverage: dict[str, SourceCoverage]) -> None:
+    sources = {source.source: source for source in coverage["demo"].sources}
+    assert {name: len(source.missing_days) for name, source in sources.items()} == {"beacon": 0, "server": 3, "log": 0}
+    assert sources["log"].first_hit < sources["server"].first_hit < sources["beacon"].first_hit
+    assert {source.last_hit.date() for source in sources.values()} == {datetime(2026, 11, 21, tzinfo=UTC).date()}
+    assert coverage["demo"].warnings == ()
+
+
+def test_other_projects_have_warnings_and_hardly_any_views(coverage: dict[str, SourceCoverage]) -> None:
+    counted_twice, silent = coverage["forum"].warnings
+    assert "counted twice" in counted_twice
+    assert silent.startswith("log has had no hit for 12 days")
+    assert [source.source for source in coverage["new-blog"].sources] == ["beacon"]
+
+
+def test_jobs_have_ended_and_no_worker_runs_one(engine: sa.Engine, share: str) -> None:
+    jobs, _ = store.list_page(engine, "demo", None, 10, 0)
+    assert [job.status for job in jobs] == [Status.COMPLETED, Status.FAILED, Status.ARCHIVED]
+    assert [job.pull_request is not None for job in jobs] == [True, False, False]
+    turns = [turn for job in jobs for turn in journal.turns(engine, job.id, 10)]
+    assert {turn.state for turn in turns} == {"done", "failed"}
+    assert all(turn.prompt.startswith(SAMPLE) for turn in turns)
+    outputs = [[entry.text for entry in turn.entries if entry.kind == "output"] for turn in turns]
+    assert all(len(texts) == 1 and "no coding agent ran" in texts[0] for texts in outputs)
+    with engine.connect() as connection, pytest.raises(NotConfigured):
+        configuration.load(connection, "demo")
+
+
+def test_demo_has_a_valid_an_expired_and_a_revoked_key(engine: sa.Engine, share: str) -> None:
+    listed = keys.list_all(engine, "demo")
+    now_s = NOW.timestamp()
+    assert sorted((key.is_valid(now_s), key.revoked_s is not None) for key in listed) == [
+        (False, False),
+        (False, True),
+        (True, False),
+    ]
+
+
+def test_share_link_opens_the_demo(engine: sa.Engine, share: str) -> None:
+    link = share_links.find(engine, share)
+    assert link is not None
+    assert link.project == "demo"
+
+
+def test_demo_has_the_robots_txt_of_the_sample_site(engine: sa.Engine, share: str) -> None:
+    text = texts.find(engine, "demo")
+    assert text is not None
+    rules = parse(text.content)
+    agents = ("Bytespider", "CCBot", "GPTBot")
+    assert [rules.state([agent]) for agent in agents] == ["disallowed", "partly", "partly"]
+
+
+def test_interrupted_start_is_repeated_without_counting_twice(
+    demo: Settings, engine: sa.Engine, coverage: dict[str, SourceCoverage]
+) -> None:
+    """Delete the projects, as if the first start had ended before they were created, and start again."""
+
+    def views() -> int:
+        reader = HitsReader(demo.hot_log, demo.lake)
+        with closing(Reports(reader, demo.lake, demo.run / "spill", demo.cache_bytes)) as reports:
+            return sum(
+                sum(line.human) + sum(line.ai)
+                for line in reports.sparklines(reports.take(), list(coverage), NOW).values()
+            )
+
+    before = views()
+    for id in sample_projects.ORIGINS:
+        store.remove(engine, id)
+        projects.delete(engine, id)
+    sample_projects.create(engine, demo, NOW)
+    assert views() == before > 2_000

@@ -1,0 +1,80 @@
+"""The views of the sample projects: recent days, one source for each view, and the posts that no log has."""
+
+import re
+from collections import Counter
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from api.cli.demo import sample_views
+from api.cli.demo.sample_views import BEACONS_FROM, LAST_DAY
+from ingest.errors import InvalidLine
+from ingest.formats import clf
+from ingest.formats.page_filter import page_view
+from ingest.hits.hit import Hit, microseconds
+from ingest.hits.row import AGENT, TRAFFIC, row
+from tests.api.cli.console import EXPECTED
+from warehouse.schema import HOT, Row
+
+DAY = re.compile(rb"\[(\d\d/\w{3}/\d{4}):")
+SOURCE, TIME, PATH = (HOT.names.index(name) for name in ("source", "ts", "path"))
+UNMOVED = sample_views.days_moved(date(2026, 10, 1))
+
+
+@pytest.mark.parametrize(
+    ("today", "first", "last"),
+    [
+        (date(2026, 10, 1), b"01/Sep/2026", b"30/Sep/2026"),
+        (date(2026, 11, 22), b"23/Oct/2026", b"21/Nov/2026"),
+        (date(2028, 3, 1), b"31/Jan/2028", b"29/Feb/2028"),
+    ],
+)
+def test_last_whole_day_is_yesterday(tmp_path: Path, today: date, first: bytes, last: bytes) -> None:
+    beacons = sample_views.write_log(tmp_path / "log", "demo", sample_views.days_moved(today), 0)
+    lines = DAY.findall((tmp_path / "log").read_bytes())
+    assert (lines[0], last in lines) == (first, True)
+    last_beacon = max(int(beacon[TIME] or 0) for beacon in beacons)
+    assert datetime.fromtimestamp(last_beacon / 1_000_000, UTC).strftime("%d/%b/%Y").encode() == last
+
+
+def test_log_and_beacons_have_each_view_of_the_sample_log_once(tmp_path: Path) -> None:
+    beacons = sample_views.write_log(tmp_path / "log", "demo", UNMOVED, 0)
+    logged = [_row(line) for line in (tmp_path / "log").read_bytes().split(b"\n")]
+    views = [*beacons, *(view for view in logged if view)]
+    assert len(views) == EXPECTED["page_views"]
+    found = Counter((view[PATH], view[TRAFFIC]) for view in views if view[TRAFFIC] != "bot")
+    expected = {(each["path"], name): each[name] for each in EXPECTED["views"] for name in ("human", "ai")}
+    assert found == {key: count for key, count in expected.items() if count}
+
+
+def test_people_are_in_the_log_before_the_beacons_and_in_beacons_afterwards(tmp_path: Path) -> None:
+    beacons = sample_views.write_log(tmp_path / "log", "demo", UNMOVED, 0)
+    logged = [view for line in (tmp_path / "log").read_bytes().split(b"\n") if (view := _row(line))]
+    begin = microseconds(BEACONS_FROM)
+    assert {(view[TRAFFIC], view[SOURCE]) for view in beacons} == {("human", "beacon")}
+    assert min(int(view[TIME] or 0) for view in beacons) >= begin
+    assert max(int(view[TIME] or 0) for view in logged if view[TRAFFIC] == "human") < begin
+
+
+def test_posts_move_with_the_log_and_have_the_readers_that_they_name() -> None:
+    posted = list(sample_views.posted(UNMOVED, microseconds(datetime(2026, 10, 1, tzinfo=UTC))))
+    by_source = Counter((view[0], view[SOURCE], view[TRAFFIC]) for view in posted)
+    assert {key for key in by_source if key[0] == "demo"} == {
+        ("demo", "beacon", "human"),
+        ("demo", "server", "ai"),
+        ("demo", "server", "bot"),
+    }
+    assert by_source["new-blog", "beacon", "human"] == 3
+    assert len({view[AGENT] for view in posted if view[TRAFFIC] == "ai"}) > 10
+    assert datetime.fromtimestamp(max(int(view[TIME] or 0) for view in posted) / 1_000_000, UTC).date() == LAST_DAY
+
+
+def _row(line: bytes) -> Row | None:
+    """Return the row of a line that is a page view."""
+    try:
+        request = clf.parse(line)
+    except InvalidLine:
+        return None
+    view = None if request is None else page_view(request)
+    return row("demo", view, "log", 0) if isinstance(view, Hit) else None
