@@ -37,13 +37,14 @@ class Interval:
 
     `label` is the complete name in the table and the tooltip. `tick` is the short name on the axis; empty if the axis
     never names this interval. `counts` is None for an interval without a measurement. An interval is partial if it is
-    not over, or begins before the range.
+    not over, or begins before the range; it is incomplete if some readers were not counted yet.
     """
 
     label: str
     tick: str
     counts: Counts | None
     is_partial: bool = False
+    is_incomplete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +118,16 @@ def _grid(ticks: Sequence[int], number: Callable[[int], str]) -> Iterator[Markup
 
 
 def _unmeasured(chart: TimeChart) -> Iterator[Markup]:
-    """Yield an area behind each run of intervals without a measurement."""
-    for first, end in _runs([each.counts is None for each in chart.intervals]):
-        yield Markup('<rect class="unmeasured" x="{}" width="{}" y="0" height="{}"/>').format(
-            _percent(first, chart.width), _percent(end - first, chart.width), HEIGHT
-        )
+    """Yield an area behind each run of intervals without a measurement, and of incomplete intervals."""
+    kinds = [
+        ("unmeasured", [each.counts is None for each in chart.intervals]),
+        ("incomplete", [each.counts is not None and each.is_incomplete for each in chart.intervals]),
+    ]
+    for name, flags in kinds:
+        for first, end in _runs(flags):
+            yield Markup('<rect class="{}" x="{}" width="{}" y="0" height="{}"/>').format(
+                name, _percent(first, chart.width), _percent(end - first, chart.width), HEIGHT
+            )
 
 
 def _plot(chart: TimeChart, top: int) -> Markup:

@@ -1,26 +1,44 @@
 """The sources of a project, and the time from which each one counts. A count without a source is never shown as 0."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View
+from ingest.classification.agents import AGENTS
+from warehouse.report.filters import Counts, Filters
 from warehouse.report.source_coverage import Source
 
+KINDS = ("human", "ai", "bot")
+"""Kinds of readers: the fields of Counts and of Shown."""
+FILTERED, NOT_SET_UP, NOT_COUNTED = "not part of this filter", "not set up", "not counted in this period"
+"""Reasons why a kind of readers has no number."""
+_AI_NAMES = frozenset(agent.name for agent in AGENTS)
 _NAMES = re.compile(rf"^({'|'.join(SOURCES)})(?: and ({'|'.join(SOURCES)}))?")
 SERVER_SOURCES = ("server", "log")
 """Sources that see AI readers and other bots. The website script does not: few of them run it."""
+
+
+class Shown(NamedTuple):
+    """Views by each kind of readers. None: the kind was not counted, or is not part of the filters."""
+
+    human: int | None
+    ai: int | None
+    bot: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     """The sources of a project that the page's filters select, those of them that have sent views, and warnings.
 
-    `has_views` is whether the project has a view of any source.
+    `kinds` are the kinds of readers that the filters can select. `has_views` is whether the project has a view of any
+    source.
     """
 
+    kinds: tuple[str, ...]
     selected: tuple[str, ...]
     sources: tuple[Source, ...]
     warnings: tuple[str, ...]
@@ -47,13 +65,38 @@ class Measured:
         present = {source.source for source in self.sources}
         return [SOURCES[name] for name in self.selected if name not in present]
 
+    def since_of(self, kind: str) -> datetime | None:
+        """Return the time of the first view of a source that sees a kind of readers; None without one."""
+        return self.since if kind == "human" else self.ai_since
+
+    def reason(self, kind: str, period: Period) -> str | None:
+        """Return the reason why a kind of readers has no number in a period; None if it was counted in a part of it."""
+        if kind not in self.kinds:
+            return FILTERED
+        if self.since_of(kind) is None:
+            return NOT_SET_UP
+        return None if has_begun(self.since_of(kind), period.end) else NOT_COUNTED
+
     def counts_in(self, period: Period) -> bool:
         """Return whether a source counted in a part of a period."""
-        return has_begun(self.since, period)
+        return has_begun(self.since, period.end)
 
     def counts_ai_in(self, period: Period) -> bool:
         """Return whether AI readers and other bots were counted in a part of a period."""
-        return has_begun(self.ai_since, period)
+        return has_begun(self.ai_since, period.end)
+
+    def ai_began_within(self, period: Period) -> datetime | None:
+        """Return the time from which AI readers were counted, if that is after people were counted in the period."""
+        if self.ai_since is None or self.since is None or not self.counts_ai_in(period):
+            return None
+        return self.ai_since if self.ai_since > max(self.since, period.start) else None
+
+    def shown(self, counts: Counts, end: datetime | None) -> Shown:
+        """Return the counts of a range that ends at `end`, or now, without those of kinds that were not counted.
+
+        A number above 0 is never left out: an AI agent can run the website script.
+        """
+        return shown(counts, [kind for kind in self.kinds if has_begun(self.since_of(kind), end)])
 
     def began_in(self, start: datetime, end: datetime) -> Iterator[Source]:
         """Yield the sources whose first view is in a range, the earliest first."""
@@ -61,9 +104,24 @@ class Measured:
         yield from sorted(within, key=lambda source: source.first_hit)
 
 
-def has_begun(since: datetime | None, period: Period) -> bool:
-    """Return whether a source with the first view at `since` counted in a part of the period."""
-    return since is not None and (period.end is None or since < period.end)
+def shown(counts: Counts, counted: Collection[str]) -> Shown:
+    """Return the counts; a 0 of a kind that is not in `counted` becomes None."""
+    return Shown(*(getattr(counts, kind) or (0 if kind in counted else None) for kind in KINDS))
+
+
+def has_begun(since: datetime | None, end: datetime | None) -> bool:
+    """Return whether a source with the first view at `since` counted before `end`, or before now."""
+    return since is not None and (end is None or since < end)
+
+
+def selectable(filters: Filters) -> tuple[str, ...]:
+    """Return the kinds of readers that filters can select.
+
+    Only AI agents have an operator and a purpose, and no person has the name of an agent.
+    """
+    only_ai = filters.operator is not None or filters.purpose is not None or filters.agent in _AI_NAMES
+    possible = ("ai",) if only_ai else ("ai", "bot") if filters.agent is not None else KINDS
+    return tuple(kind for kind in filters.kinds if kind in possible)
 
 
 def read(view: View) -> Measured:
@@ -71,6 +129,7 @@ def read(view: View) -> Measured:
     coverage = view.reports.source_coverage(view.snapshot, view.project.id)
     selected = (view.filters.source,) if view.filters.source else tuple(SOURCES)
     return Measured(
+        selectable(view.filters),
         selected,
         tuple(source for source in coverage.sources if source.source in selected),
         tuple(readable(coverage.warnings)),

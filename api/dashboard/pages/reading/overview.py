@@ -4,14 +4,14 @@ A share link shows the same page without the links to other pages.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
 from api.dashboard.pages.reading import measured, tables
-from api.dashboard.pages.reading.measured import Measured
+from api.dashboard.pages.reading.measured import Measured, Shown
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.web import locale, render
 from api.dashboard.web.routes import Access, Page
@@ -35,7 +35,7 @@ DOWNLOADS = {"time": "Chart", "pages": "Pages"} | {name: each.title for name, ea
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """A total of the period, and of the previous period; None where nothing was measured.
+    """A total of the period, and of the previous period; None where nothing was measured, for a `reason`.
 
     `link` is the address of the page with these readers as a filter, or without it.
     """
@@ -44,16 +44,21 @@ class Total:
     css: str
     now: int | None
     before: int | None
+    reason: str | None
     link: str
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The share of AI in the views by people and AI; None without such views. `change` is in percentage points."""
+    """The share of AI in the views by people and AI; None without such views. `change` is in percentage points.
+
+    The share is that from the time `since` on if AI readers were counted in the last part of the period only.
+    """
 
     now: float | None
     before: float | None
     change: str
+    since: datetime | None
 
 
 def overview(visit: Visit) -> Response:
@@ -62,7 +67,7 @@ def overview(visit: Visit) -> Response:
     if PREFIX in view.values:
         return to_prefix(view)
     found = measured.read(view)
-    numbers = _numbers(view, found) if found.sources else _live(view) | {"sees_ai": False}
+    numbers = _numbers(view, found) if found.sources else _live(view)
     return render.counts_page(
         view,
         "reading/overview.html",
@@ -81,7 +86,7 @@ def live(visit: Visit) -> Response:
     """Respond to GET /projects/{project}/live: the count of the last minutes, for htmx."""
     view = View(visit)
     headers = SHARED_HEADERS if visit.is_shared else None
-    values: dict[str, Any] = {"view": view, "base": base(visit), "sees_ai": measured.read(view).sees_ai}
+    values: dict[str, Any] = {"view": view, "base": base(visit), "measured": measured.read(view)}
     return render.fragment(visit, "reading/live.html", headers=headers, **values, **_live(view))
 
 
@@ -95,32 +100,29 @@ def _numbers(view: View, found: Measured) -> dict[str, Any]:
     """Return the values of the template that are counts. All of them are of one moment."""
     chart = timeline(view, found)
     counts = chart.totals if chart else _totals(view, view.query())
-    # A script that runs in an AI agent's browser is rare, but its views are not hidden.
-    has_ai = counts.ai + counts.bot > 0
-    counts_ai = has_ai or found.counts_ai_in(view.period)
-    totals = _all_totals(view, found, counts, counts_ai=counts_ai)
+    shown = found.shown(counts, view.period.end)
+    totals = _all_totals(view, found, shown)
     return {
         "chart": chart,
         "totals": totals,
-        "sees_ai": has_ai or found.sees_ai,
-        "counts_ai": counts_ai,
-        "share": _share(view, totals),
+        "shown": shown,
+        "share": _share(view, found, totals),
         "paths": tables.paths(view),
-        "tables": {name: tables.by_dimension(view, name) for name in TABLES},
+        "tables": {name: tables.by_dimension(view, name, found) for name in TABLES},
         "sources": tables.sources(view, found),
         **_live(view),
     }
 
 
-def _all_totals(view: View, found: Measured, now: Counts, *, counts_ai: bool) -> list[Total]:
+def _all_totals(view: View, found: Measured, now: Shown) -> list[Total]:
     people_before, ai_before = _before(view, found.since), _before(view, found.ai_since)
-    is_counted = found.counts_in(view.period)
     return [
         Total(
             TRAFFIC[traffic],
             css,
-            getattr(now, traffic) if is_counted and (counts_ai or traffic == "human") else None,
-            getattr(before, traffic) if before else None,
+            getattr(now, traffic),
+            getattr(before, traffic) if before and traffic in found.kinds else None,
+            found.reason(traffic, view.period),
             view.link(traffic=None if view.filters.traffic == traffic else traffic),
         )
         for traffic, css, before in (
@@ -131,12 +133,16 @@ def _all_totals(view: View, found: Measured, now: Counts, *, counts_ai: bool) ->
     ]
 
 
-def _share(view: View, totals: Sequence[Total]) -> Share:
+def _share(view: View, found: Measured, totals: Sequence[Total]) -> Share:
     people, ai = totals[:2]
     now, before = _ratio(ai.now, people.now), _ratio(ai.before, people.before)
+    since = found.ai_began_within(view.period)
+    if since and now is not None:
+        counts = _totals(view, replace(view.query(), start=since))
+        now = _ratio(counts.ai, counts.human)
     points = 0 if now is None or before is None else round(100 * (now - before), 1)
     sign = "+" if points > 0 else "\N{MINUS SIGN}" if points < 0 else ""
-    return Share(now, before, f"{sign}{locale.number(abs(points), view.visit.locale)} points")
+    return Share(now, before, f"{sign}{locale.number(abs(points), view.visit.locale)} points", since)
 
 
 def _ratio(ai: int | None, people: int | None) -> float | None:

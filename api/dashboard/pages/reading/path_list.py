@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from api.dashboard.charts import bar
 from api.dashboard.pages.reading import measured, tables
-from api.dashboard.pages.reading.ai_table import AGENT_FILTERS
 from api.dashboard.pages.reading.export import Report, table_file
 from api.dashboard.pages.reading.overview import PREFIX, to_prefix
 from api.dashboard.web import render
@@ -66,7 +65,7 @@ def path_list(visit: Visit) -> Response:
         first=(number - 1) * ROWS + 1,
         rows=_rows(view, shown) if shown else [],
         has_more=shown is not None and shown.has_more,
-        has_people=not any(name in view.filters.fields for name in AGENT_FILTERS),
+        known=found.shown(Counts(), view.period.end),
     )
 
 

@@ -83,9 +83,11 @@ def _numbers(view: View, found: Measured, path: str) -> dict[str, Any]:
     """Return the values of the template that are counts."""
     chart = timeline(view, found)
     own_hosts = {host: f"{host} (this site)" for host in tables.own_hosts(view)}
+    totals = view.reports.breakdown(view.snapshot, view.query(), "source", 0, 1).totals
     return {
         "chart": chart,
-        "totals": view.reports.breakdown(view.snapshot, view.query(), "source", 0, 1).totals,
+        "totals": totals,
+        "shown": found.shown(totals, view.period.end),
         "first_ai_day": _first_ai_day(view, path),
         "agents": values(view, "agent", traffic="ai"),
         "referrers": values(view, "referrerHost", own_hosts, "human"),

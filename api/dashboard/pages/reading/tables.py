@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from markupsafe import Markup
 
 from api.dashboard.charts import bar
-from api.dashboard.pages.reading.measured import SERVER_SOURCES, Measured, has_begun
+from api.dashboard.pages.reading import measured
+from api.dashboard.pages.reading.measured import FILTERED, SERVER_SOURCES, Measured, Shown, has_begun, selectable
 from api.dashboard.web.view import PURPOSES, SOURCES, View
 from warehouse.blocks.listing import Order
 from warehouse.report.filters import Counts, Page, Query
@@ -67,13 +68,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of a table, and whether more follow. `name` is that of the export.
+    """Rows of a table, and whether more follow. `name` is that of the export, and `kind` that of the counted readers.
 
-    `hides_own_pages` is whether a row of the site's own hosts was left out.
+    `reason` is the reason why nothing was counted; None for a count. `hides_own_pages` is whether a row of the site's
+    own hosts was left out.
     """
 
     name: str
     dimension: Dimension
+    kind: str
+    reason: str | None
     rows: list[Row]
     has_more: bool
     hides_own_pages: bool
@@ -81,11 +85,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A source. `last_view` is None if it is not set up, `counts` also if its first view is after the period."""
+    """A source. `last_view` is None if it is not set up."""
 
     name: str
-    sees_ai: bool
-    counts: Counts | None
+    shown: Shown
     last_view: datetime | None
     link: str
 
@@ -121,15 +124,22 @@ def order(view: View) -> str:
     return sort
 
 
-def by_dimension(view: View, name: str) -> Table:
+def by_dimension(view: View, name: str, found: Measured) -> Table:
     """Return a table of DIMENSIONS."""
     dimension = DIMENSIONS[name]
+    kind = reader(view, dimension) or "human"
+    reason = found.reason("ai", view.period) if dimension.traffic == "ai" else None
+    nothing = Table(name, dimension, kind, reason, [], has_more=False, hides_own_pages=False)
+    if reason == FILTERED:
+        return nothing
     hidden = own_hosts(view) if dimension.by == "referrerHost" else frozenset()
     page = view.reports.breakdown(view.snapshot, query(view, dimension), dimension.by, 0, ROWS + len(hidden))
     shown = without(page, hidden)
     rows = _rows(view, replace(shown, rows=shown.rows.slice(0, ROWS)), "value", dimension.filter, dimension)
     has_more = shown.has_more or shown.rows.num_rows > ROWS
-    return Table(name, dimension, rows, has_more, shown.rows.num_rows < page.rows.num_rows)
+    if reason and not rows:
+        return nothing
+    return Table(name, dimension, kind, None, rows, has_more, shown.rows.num_rows < page.rows.num_rows)
 
 
 def own_hosts(view: View) -> frozenset[str]:
@@ -147,28 +157,32 @@ def sources(view: View, found: Measured) -> list[SourceRow]:
     """Return a row for each source that the filters of the view select, with None for what was not counted."""
     rows = view.reports.breakdown(view.snapshot, view.query(), "source", 0, len(SOURCES)).rows.to_pylist()
     counts = {row["value"]: Counts(row["human"], row["ai"], row["bot"]) for row in rows}
-    last = {source.source: source.last_hit for source in found.sources}
-    begun = {source.source for source in found.sources if has_begun(source.first_hit, view.period)}
-    return [
-        SourceRow(
-            SOURCES[name],
-            name in SERVER_SOURCES,
-            counts.get(name, Counts()) if name in begun else None,
-            last.get(name),
-            view.link(source=name),
-        )
-        for name in found.selected
-    ]
+    by_name = {source.source: source for source in found.sources}
+    result = []
+    for name in found.selected:
+        source = by_name.get(name)
+        begun = source is not None and has_begun(source.first_hit, view.period.end)
+        seen = ("human", "ai") if name in SERVER_SOURCES else ("human",)
+        counted = [kind for kind in seen if begun and kind in found.kinds]
+        numbers = measured.shown(counts.get(name, Counts()), counted)
+        result.append(SourceRow(SOURCES[name], numbers, source.last_hit if source else None, view.link(source=name)))
+    return result
+
+
+def reader(view: View, dimension: Dimension) -> str | None:
+    """Return the kind of readers that a dimension's table counts; None for all of them.
+
+    A page whose filters select other readers shows the table of these.
+    """
+    kinds = selectable(view.filters)
+    if dimension.traffic is None or view.filters.traffic is not None:
+        return view.filters.traffic
+    return dimension.traffic if dimension.traffic in kinds or not kinds else kinds[0]
 
 
 def query(view: View, dimension: Dimension) -> Query:
-    """Return the query of a dimension's table: that of the view, limited to the readers of the dimension.
-
-    A page that is filtered by other readers shows the table of these.
-    """
-    if dimension.traffic is None or view.filters.traffic is not None:
-        return view.query()
-    return view.query(traffic=dimension.traffic)
+    """Return the query of a dimension's table: that of the view, limited to the readers of the dimension."""
+    return view.query(traffic=reader(view, dimension))
 
 
 def _rows(view: View, page: Page, column: str, filter: str | None, dimension: Dimension | None) -> list[Row]:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from api.dashboard.charts import time_chart
 from api.dashboard.charts.time_chart import Interval, Mark, TimeChart
 from api.dashboard.charts.time_labels import labels
-from api.dashboard.pages.reading.measured import Measured
+from api.dashboard.pages.reading.measured import Measured, Shown, has_begun
 from api.dashboard.web import locale
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View
@@ -21,6 +21,7 @@ from warehouse.report.filters import Counts, Query
 SLOTS_MIN = 7
 """Number of intervals for which a chart has space at least: a single bar is not as wide as the chart."""
 HOURS_OF_A_DAY = 24
+UNCOUNTED = Shown(None, None, None)
 UNKNOWN = "\N{EN DASH}"
 
 
@@ -28,31 +29,28 @@ UNKNOWN = "\N{EN DASH}"
 class Timeline:
     """A chart as SVG, the rows of its table, and the totals of the whole period.
 
-    Each row of `rows` is the name of an interval, its counts or None, and the total of the previous period or None.
+    Each row of `rows` is the name of an interval, its counts, and the total of the previous period or None.
     """
 
     svg: Markup
     width: int
-    rows: list[tuple[str, Counts | None, int | None]]
+    rows: list[tuple[str, Shown, int | None]]
     totals: Counts
     has_previous: bool
     locale: Locale
 
-    def body(self, *, sees_ai: bool) -> Markup:
-        """Return the rows as HTML; without `sees_ai`, the counts of AI and other bots are unknown.
+    def body(self, kinds: Sequence[str]) -> Markup:
+        """Return the rows as HTML, with a column for each kind of readers.
 
         The rows have no end tags, which HTML does not need: a chart can have 800 rows.
         """
         return Markup("\n").join(
-            Markup("<td>").join([Markup("<tr><th scope=row>{}").format(label), *self._cells(counts, before, sees_ai)])
-            for label, counts, before in self.rows
+            Markup("<td>").join([Markup("<tr><th scope=row>{}").format(label), *self._cells(shown, before, kinds)])
+            for label, shown, before in self.rows
         )
 
-    def _cells(self, counts: Counts | None, before: int | None, sees_ai: bool) -> list[str]:
-        numbers = (
-            [None] * 3 if counts is None else [counts.human, *([counts.ai, counts.bot] if sees_ai else [None] * 2)]
-        )
-        numbers += [before] if self.has_previous else []
+    def _cells(self, shown: Shown, before: int | None, kinds: Sequence[str]) -> list[str]:
+        numbers = [getattr(shown, kind) for kind in kinds] + ([before] if self.has_previous else [])
         return [UNKNOWN if each is None else locale.number(each, self.locale) for each in numbers]
 
 
@@ -70,16 +68,18 @@ def timeline(view: View, measured: Measured) -> Timeline | None:
 def _timeline(view: View, measured: Measured) -> Timeline:
     totals, starts, counts = _series(view, view.query(), view.period.interval)
     begins = [_instant(start, view.zone) for start in starts]
-    shown = [each if _is_measured(begins, index, measured) else None for index, each in enumerate(counts)]
+    ends = [*begins[1:], view.period.end]
+    shown = [measured.shown(each, end) for each, end in zip(counts, ends, strict=True)]
+    incomplete = _incomplete(measured, view.period, ends)
     previous = _previous(view, measured)
     names = labels(starts, view.period.interval, view.visit.locale)
     partial = _partial(view.period, begins)
     chart = TimeChart(
         id="views",
         title="Views over time",
-        description=_description(view, totals, len(starts)),
+        description=_description(view, measured, totals, len(starts)),
         intervals=[
-            Interval(name.label, name.tick, each, index in partial)
+            Interval(name.label, name.tick, _drawn(each), index in partial, index in incomplete)
             for index, (name, each) in enumerate(zip(names, shown, strict=True))
         ],
         previous=previous,
@@ -104,13 +104,23 @@ def _previous(view: View, measured: Measured) -> list[int | None]:
         return []
     _, starts, counts = _series(view, view.query(view.previous), view.period.interval)
     begins = [_instant(start, view.zone) for start in starts]
-    return [each.total if _is_measured(begins, index, measured) else None for index, each in enumerate(counts)]
+    kinds = [kind for kind in ("human", "ai") if kind in measured.kinds and measured.since_of(kind)]
+    ends = [*begins[1:], view.previous.end]
+    return [
+        each.total if kinds and all(has_begun(measured.since_of(kind), end) for kind in kinds) else None
+        for each, end in zip(counts, ends, strict=True)
+    ]
 
 
-def _is_measured(begins: Sequence[datetime], index: int, measured: Measured) -> bool:
-    """Return whether a source has begun before the end of an interval. The last interval has one."""
-    is_over = index + 1 < len(begins)
-    return measured.since is not None and not (is_over and begins[index + 1] <= measured.since)
+def _drawn(shown: Shown) -> Counts | None:
+    """Return the counts of a stack; None if no kind of readers was counted."""
+    return None if shown == UNCOUNTED else Counts(*(each or 0 for each in shown))
+
+
+def _incomplete(measured: Measured, period: Period, ends: Sequence[datetime | None]) -> set[int]:
+    """Return the indexes of the intervals before the first view of a source that sees AI, if it is in the period."""
+    began = measured.ai_began_within(period)
+    return {index for index, end in enumerate(ends) if began and end and end <= began}
 
 
 def _partial(period: Period, begins: Sequence[datetime]) -> set[int]:
@@ -132,11 +142,13 @@ def _marks(view: View, measured: Measured, begins: Sequence[datetime]) -> list[M
     return result
 
 
-def _description(view: View, totals: Counts, intervals: int) -> str:
-    number = [locale.number(each, view.visit.locale) for each in (totals.human, totals.ai, totals.bot)]
+def _description(view: View, measured: Measured, totals: Counts, intervals: int) -> str:
+    number = {kind: locale.number(getattr(totals, kind), view.visit.locale) for kind in measured.kinds}
+    names = {"human": "people", "ai": "AI", "bot": "other bots"}
+    parts = [f"{number[kind]} by {name}" for kind, name in names.items() if kind in number]
     return (
-        f"Stacked bars for each {view.period.interval}, {intervals} in all: {number[0]} views by people, {number[1]} "
-        f"by AI and {number[2]} by other bots. The table below the chart has the numbers."
+        f"Stacked bars of views for each {view.period.interval}, {intervals} in all: {', '.join(parts)}. The table "
+        "below the chart has the numbers."
     )
 
 

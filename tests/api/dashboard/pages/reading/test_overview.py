@@ -60,7 +60,8 @@ def viewer(dashboard: Dashboard) -> TestClient:
 
 
 def numbers(cells: list[str]) -> list[int]:
-    return [int(cell.replace(",", "")) for cell in cells]
+    """Return the numbers in cells. An unknown number is 0 in the API."""
+    return [0 if cell == UNKNOWN else int(cell.replace(",", "")) for cell in cells]
 
 
 QUERIES: list[tuple[dict[str, str], dict[str, str]]] = [
@@ -107,13 +108,13 @@ def test_numbers_are_those_of_the_api(
 
     page = page_of(viewer, **parameters)
 
-    measured = [row[1:4] for row in page.rows("Numbers of this chart") if row[1] != UNKNOWN]
+    measured = [row[1:4] for row in page.rows("Numbers of this chart") if row[2] != UNKNOWN]
     in_api = [[each["human"], each["ai"], each["bot"]] for each in series["series"]]
     assert list(map(numbers, measured)) == in_api[len(in_api) - len(measured) :]
     assert not any(sum(each) for each in in_api[: len(in_api) - len(measured)])
     found = totals(page)
-    assert [found["People"], found["AI"], found["Other bots"]] == [
-        str(series["totals"][name]) for name in ("human", "ai", "bot")
+    assert numbers([found["People"], found["AI"], found["Other bots"]]) == [
+        series["totals"][name] for name in ("human", "ai", "bot")
     ]
     assert [(row[0], *numbers(row[1:])) for row in page.rows("Top pages")] == [
         (each["path"], each["human"], each["ai"], each["total"]) for each in views["views"]
@@ -121,6 +122,43 @@ def test_numbers_are_those_of_the_api(
     assert [(row[0], *numbers(row[1:])) for row in page.rows("AI operators")] == [
         (each["value"], each["ai"]) for each in operators["rows"]
     ]
+
+
+@pytest.mark.parametrize(
+    ("filters", "unknown"),
+    [
+        ({"operator": "OpenAI"}, {"People", "Other bots"}),
+        ({"agent": "GPTBot"}, {"People", "Other bots"}),
+        ({"agent": "Googlebot"}, {"People"}),
+        ({"purpose": "training"}, {"People", "Other bots"}),
+        ({"traffic": "human"}, {"AI", "Other bots"}),
+        ({"traffic": "bot"}, {"People", "AI"}),
+        ({"path": "/docs*"}, set()),
+    ],
+    ids=str,
+)
+def test_readers_that_a_filter_leaves_out_have_no_number(
+    viewer: TestClient, filters: dict[str, str], unknown: set[str]
+) -> None:
+    page = page_of(viewer, **filters)
+    found = totals(page)
+    of_both = {"Share of AI"} if unknown & {"People", "AI"} else set()
+    assert {name for name, value in found.items() if value == UNKNOWN} == unknown | of_both
+    assert all(f"{name} {UNKNOWN} not part of this filter" in page.text for name in unknown | of_both)
+    for column, name in enumerate(("People", "AI"), start=1):
+        cells = {row[column] for heading in ("Top pages", "Sources") for row in page.rows(heading) if len(row) > 2}
+        assert (cells <= {UNKNOWN}) is (name in unknown)
+    for column, name in enumerate(("People", "AI", "Other bots"), start=1):
+        known = {row[column] for row in page.rows("Numbers of this chart")} - {UNKNOWN}
+        assert (not known) is (name in unknown)
+
+
+def test_tables_of_people_are_those_of_ai_if_the_filter_selects_ai(dashboard: Dashboard, viewer: TestClient) -> None:
+    rows = dashboard.get_report(f"breakdown?dateFrom={before(29)}&operator=OpenAI&limit=8&by=referrerHost")["rows"]
+    page = page_of(viewer, operator="OpenAI")
+    assert page.tables["Referrers"][0] == ["Referrer", "AI"]
+    assert [numbers(row[1:]) for row in page.rows("Referrers")] == [[each["ai"]] for each in rows]
+    assert "AI readers are not part of this filter." in page_of(viewer, traffic="human").text
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,60 @@ def test_ai_is_unknown_in_a_period_before_a_source_that_sees_ai(dashboard: Dashb
     assert totals(page_of(viewer, "later"))["AI"] == "1"
 
 
+@pytest.mark.parametrize(
+    ("path", "unknown", "known"),
+    [
+        ("", [UNKNOWN, UNKNOWN], ["1", "1"]),
+        ("/ai", [UNKNOWN], ["1"]),
+        ("/page?path=/b", [UNKNOWN, UNKNOWN], ["1", "1"]),
+    ],
+)
+def test_ai_is_unknown_in_the_intervals_before_a_source_that_sees_ai(
+    partly: TestClient, path: str, unknown: list[str], known: list[str]
+) -> None:
+    response = partly.get(f"/projects/partly{path}")
+    rows = {row[0]: row[1:] for row in Html(response.text).rows("Numbers of this chart")}
+    of_ai = [row[-len(known) :] for row in rows.values()]
+    assert of_ai == [unknown] * 24 + [known] + [["0"] * len(known)] * 5
+    if path != "/ai":
+        assert [row[0] for row in rows.values()][9] == ("0" if path else "1")
+    assert f'class="{"unmeasured" if path == "/ai" else "incomplete"}"' in response.text
+
+
+def test_share_of_ai_is_that_since_ai_was_counted(partly: TestClient) -> None:
+    page = page_of(partly, "partly")
+    assert totals(page) == {"People": "2", "AI": "1", "Other bots": "1", "Share of AI": "50%"}
+    assert "AI readers and other bots are counted since" in page.text
+
+
+@pytest.mark.parametrize(
+    ("last", "cell", "sentence"),
+    [(15, UNKNOWN, "AI readers were not counted in this period."), (1, "0", "AI readers are counted since")],
+)
+def test_list_of_pages_without_ai_names_what_is_unknown(
+    partly: TestClient, last: int, cell: str, sentence: str
+) -> None:
+    page = Html(partly.get(f"/projects/partly/pages?show=not-ai&from={before(25)}&to={before(last)}").text)
+    assert [row[:3] for row in page.rows("Never read by AI in this period")] == [["/a", "1", cell]]
+    assert sentence in page.text
+
+
+@pytest.fixture(scope="module")
+def partly(dashboard: Dashboard, viewer: TestClient) -> TestClient:
+    """Return a client of a project that counts people for 20 days, and AI for 5 days."""
+    key = new_key(dashboard.data, "partly")
+    post_old_beacon(dashboard, "partly", NOW - timedelta(days=20))
+    at = (NOW - timedelta(days=5)).isoformat()
+    dashboard.post_hits(
+        {"path": "/b", "userAgent": "GPTBot/1.3", "timestamp": at},
+        {"path": "/b", "userAgent": "Googlebot/2.1", "timestamp": at},
+        {"path": "/b", "userAgent": FIREFOX, "timestamp": at},
+        project="partly",
+        key=key,
+    )
+    return viewer
+
+
 def post_old_beacon(dashboard: Dashboard, project: str, at: datetime) -> None:
     """Store a view by the website script at a time in the past."""
     hotlog = dashboard.client.app_state["running"].hotlog
