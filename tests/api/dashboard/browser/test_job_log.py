@@ -15,6 +15,8 @@ from tests.api.dashboard.browser.visiting import visiting
 from tests.running import PROJECT
 from warehouse.control import database
 
+UPDATE_MS = 2_000
+
 
 @pytest.fixture
 def engine(filled: Sample) -> Iterator[sa.Engine]:
@@ -40,6 +42,7 @@ def test_log_grows_while_a_follow_up_is_written(browser: Browser, filled: Sample
     id = store.create(engine, PROJECT, "Fix it", None, now_us()).job.id
     with visiting(browser, filled.url, filled.session) as visit:
         page = visit.page
+        page.clock.install()
         page.goto(f"{filled.url}/projects/{PROJECT}/jobs/{id}")
         state, log = page.locator("#job .facts .tag"), page.get_by_label("Log of prompt 1")
         expect(state).to_have_text("Waiting")
@@ -47,12 +50,15 @@ def test_log_grows_while_a_follow_up_is_written(browser: Browser, filled: Sample
 
         lease = claim(engine, id)
         queue.renew(engine, lease, now_us(), MINUTE_US, f"\x1b[31mfirst line\x1b[0m {ATTACK}")
+        page.clock.fast_forward(UPDATE_MS)
         expect(log).to_contain_text(f"first line {ATTACK}")
         expect(state).to_have_text("Working")
         queue.renew(engine, lease, now_us(), MINUTE_US, "first line\nsecond line")
+        page.clock.fast_forward(UPDATE_MS)
         expect(log).to_contain_text("second line")
 
         queue.finish(engine, lease, Outcome(None, "https://git.example/docs/pull/7"), now_us())
+        page.clock.fast_forward(UPDATE_MS)
         expect(state).to_have_text("Completed")
         expect(page.get_by_role("link", name="Pull request 7")).to_have_attribute("rel", "noopener noreferrer")
         expect(page.locator("#job[hx-get]")).to_have_count(0)

@@ -8,6 +8,8 @@ from tests.api.dashboard.browser.sample import Sample
 from tests.api.dashboard.browser.visiting import visiting
 from tests.running import PROJECT
 
+UPDATE_MS = 5_000
+
 
 def test_failed_update_leaves_the_page_as_it_is(browser: Browser, filled: Sample) -> None:
     """Answer an update with an error, as an overloaded service does, and the next update as usual."""
@@ -17,15 +19,16 @@ def test_failed_update_leaves_the_page_as_it_is(browser: Browser, filled: Sample
 
     with visiting(browser, filled.url, filled.session) as visit:
         page, address = visit.page, re.compile(r"/setup/arrivals")
+        page.clock.install()
         page.route(address, fail)
         page.goto(f"{filled.url}/projects/{PROJECT}/setup?test=1")
         for _ in range(2):  # the second update is requested only if the first response was ignored
             with page.expect_response(address) as failed:
-                pass
+                page.clock.fast_forward(UPDATE_MS)
             assert failed.value.status == 503
         expect(page.get_by_role("heading", name="Overloaded")).to_have_count(0)
         expect(page.get_by_role("heading", name="What arrives")).to_be_visible()
         page.unroute(address)
         with page.expect_response(address) as updated:
-            pass
+            page.clock.fast_forward(UPDATE_MS)
         assert updated.value.status == 200
