@@ -74,7 +74,7 @@ class Sample:
 
 
 QUERIES = {
-    "/projects/{project}/why": "?userAgent=GPTBot/1.3",
+    "/projects/{project}/why": "?userAgent=GPTBot/1.3&agent=claude",
     "/projects/{project}/page": "?path=/docs/install",
     "/projects/{project}/setup": "?test=1",
 }

@@ -2,20 +2,24 @@
 
 import hashlib
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, ViewportSize
 
 from api.dashboard.pages_table import PAGES
 from tests.api.dashboard.browser.axe import AXE, VENDOR, violations
 from tests.api.dashboard.browser.sample import Sample
-from tests.api.dashboard.browser.visiting import visiting
+from tests.api.dashboard.browser.visiting import Visit, visiting
 
 PAGE_BYTES_MAX = 150_000
+WINDOW = ViewportSize(width=1_280, height=800)
 TABS_MAX = 400
 FRAGMENTS = ("/live", "/setup/arrivals")
 """Ends of the paths of parts of pages, which htmx requests."""
+UPDATES = re.compile(r"/(live|setup/arrivals)(\?|$)")
+"""Addresses of FRAGMENTS."""
 FILES = (".csv", ".parquet")
 """Ends of the paths of files."""
 SHOWN = [page for page in PAGES if page.method == "GET" and not page.path.endswith((*FRAGMENTS, *FILES))]
@@ -34,87 +38,122 @@ FOCUSED = """() => {
 }"""
 
 
+@pytest.fixture(scope="module")
+def shown(browser: Browser, filled: Sample) -> Iterator[Visit]:
+    with visiting(browser, filled.url, None, viewport=WINDOW, color_scheme="light") as visit:
+        visit.page.route(UPDATES, lambda route: route.fulfill(status=204))
+        yield visit
+
+
+@pytest.fixture(scope="module", params=SHOWN, ids=lambda page: page.path)
+def opened(request: pytest.FixtureRequest, shown: Visit, filled: Sample) -> Iterator[Visit]:
+    """Yield each page with JavaScript and open details, and fail at the end if it logged an error.
+
+    The tests of a page share it, because opening it takes longer than most of them. Each restores the size of the
+    window and the colour scheme. Updates are answered with 204, which changes nothing.
+    """
+    shown.become(filled.session_for(request.param))
+    shown.open(filled.address(request.param))
+    yield shown
+    assert (shown.errors, shown.foreign) == ([], [])
+
+
+@pytest.fixture(scope="module")
+def plain(browser: Browser, filled: Sample) -> Iterator[Visit]:
+    """Yield a page without JavaScript, which the tests of this module share."""
+    with visiting(browser, filled.url, None, java_script_enabled=False) as visit:
+        yield visit
+
+
+@pytest.fixture(scope="module")
+def scripted(browser: Browser, filled: Sample) -> Iterator[Visit]:
+    """Yield a page with JavaScript, which the tests of this module share."""
+    with visiting(browser, filled.url, None) as visit:
+        yield visit
+
+
+def test_page_has_no_error_asks_no_other_host_and_is_small(opened: Visit) -> None:
+    opened.page.wait_for_load_state("networkidle")
+    assert_is_complete(opened)
+    ids = opened.page.evaluate("[...document.querySelectorAll('[id]')].map(element => element.id)")
+    assert sorted(ids) == sorted(set(ids))
+
+
 @EACH_PAGE
-@pytest.mark.parametrize("with_javascript", [True, False], ids=["with JavaScript", "without JavaScript"])
-def test_page_has_no_error_asks_no_other_host_and_is_small(
-    browser: Browser, filled: Sample, page: Any, with_javascript: bool
+def test_page_without_javascript_has_no_error_asks_no_other_host_and_is_small(
+    plain: Visit, filled: Sample, page: Any
 ) -> None:
-    session = filled.session_for(page)
-    with visiting(browser, filled.url, session, java_script_enabled=with_javascript) as visit:
-        response = visit.page.goto(filled.url + filled.address(page))
-        visit.page.wait_for_load_state("networkidle")
-        assert response is not None
-        assert response.status == 200
-        assert visit.page.locator("h1").count() == 1
-        assert visit.page.locator("script:not([src]), [onerror], img[src=x]").count() == 0  # sample.ATTACK
-        assert (visit.errors, visit.foreign) == ([], [])
-        assert 1_000 < visit.size_bytes() < PAGE_BYTES_MAX
+    plain.become(filled.session_for(page))
+    plain.open(filled.address(page))
+    assert_is_complete(plain)
 
 
-@EACH_PAGE
-def test_axe_finds_no_violation_in_light_and_dark(browser: Browser, filled: Sample, page: Any) -> None:
-    with visiting(browser, filled.url, filled.session_for(page), color_scheme="light") as visit:
-        visit.open(filled.address(page))
-        assert violations(visit.page) == []
-        visit.page.emulate_media(color_scheme="dark")
-        assert violations(visit.page) == []
+def assert_is_complete(visit: Visit) -> None:
+    assert visit.status == 200
+    assert visit.page.locator("h1").count() == 1
+    assert visit.page.locator("script:not([src]), [onerror], img[src=x]").count() == 0  # sample.ATTACK
+    assert (visit.errors, visit.foreign) == ([], [])
+    assert 1_000 < visit.size_bytes() < PAGE_BYTES_MAX
+
+
+def test_axe_finds_no_violation_in_light_and_dark(opened: Visit) -> None:
+    assert violations(opened.page) == []
+    opened.page.emulate_media(color_scheme="dark")
+    assert violations(opened.page) == []
+    opened.page.emulate_media(color_scheme="light")
 
 
 @pytest.mark.parametrize(
     "page", [page for page in SHOWN if re.findall(r"{\w+", page.path) == ["{project"]], ids=lambda page: page.path
 )
-def test_page_of_an_empty_project_has_no_error_and_no_violation(browser: Browser, filled: Sample, page: Any) -> None:
-    with visiting(browser, filled.url, filled.session) as visit:
-        assert visit.open(filled.empty_address(page)).status in (200, 404)
-        assert [error for error in visit.errors if "404" not in error] == []
-        assert violations(visit.page) == []
+def test_page_of_an_empty_project_has_no_error_and_no_violation(scripted: Visit, filled: Sample, page: Any) -> None:
+    scripted.become(filled.session)
+    scripted.open(filled.empty_address(page))
+    assert scripted.status in (200, 404)
+    assert [error for error in scripted.errors if "404" not in error] == []
+    assert violations(scripted.page) == []
 
 
-def test_axe_finds_violations(browser: Browser, filled: Sample) -> None:
+def test_axe_finds_violations(scripted: Visit) -> None:
     """Check the check: a control without a name, and a text without contrast."""
-    with visiting(browser, filled.url, None) as visit:
-        visit.open("/sign-in")
-        visit.page.evaluate("document.querySelector('label').remove()")
-        visit.page.evaluate("document.querySelector('h1').style.color = '#eee'")
-        assert {"label", "color-contrast"} <= {id for id, _, _ in violations(visit.page)}
+    scripted.become(None)
+    scripted.open("/sign-in")
+    scripted.page.evaluate("document.querySelector('label').remove()")
+    scripted.page.evaluate("document.querySelector('h1').style.color = '#eee'")
+    assert {"label", "color-contrast"} <= {id for id, _, _ in violations(scripted.page)}
 
 
-def test_blocked_style_is_an_error(browser: Browser, filled: Sample) -> None:
+def test_blocked_style_is_an_error(scripted: Visit) -> None:
     """Check the check: what the Content-Security-Policy blocks is in the console."""
-    with visiting(browser, filled.url, None) as visit:
-        visit.open("/sign-in")
-        visit.page.evaluate("document.body.setAttribute('style', 'color: red')")
-        assert "Content Security Policy" in " ".join(visit.errors)
+    scripted.become(None)
+    scripted.open("/sign-in")
+    scripted.page.evaluate("document.body.setAttribute('style', 'color: red')")
+    assert "Content Security Policy" in " ".join(scripted.errors)
 
 
-@EACH_PAGE
-def test_page_is_not_wider_than_the_window(browser: Browser, filled: Sample, page: Any) -> None:
-    with visiting(browser, filled.url, filled.session_for(page)) as visit:
-        visit.open(filled.address(page))
-        for width in (360, 1400, 3840):
-            visit.page.set_viewport_size({"width": width, "height": 800})
-            assert visit.page.evaluate("document.scrollingElement.scrollWidth") <= width
+def test_page_is_not_wider_than_the_window(opened: Visit) -> None:
+    for width in (320, 360, 768, 1_400, 3_840):
+        opened.page.set_viewport_size({"width": width, "height": 800})
+        assert opened.page.evaluate("document.scrollingElement.scrollWidth") <= width
+    opened.page.set_viewport_size(WINDOW)
 
 
-@EACH_PAGE
-def test_tab_reaches_every_control_and_its_focus_is_visible(browser: Browser, filled: Sample, page: Any) -> None:
-    with visiting(browser, filled.url, filled.session_for(page)) as visit:
-        visit.open(filled.address(page))
-        visit.page.evaluate("document.activeElement.blur()")  # some pages focus their first field
-        controls = visit.page.evaluate(FOCUSABLE)
-        reached, unmarked = set(), set()
-        for _ in range(TABS_MAX):
-            visit.page.keyboard.press("Tab")
-            place, is_marked = visit.page.evaluate(FOCUSED)
-            if place < 0 and len(reached) >= len(set(controls)):
-                break
-            if place >= 0:
-                reached.add(controls[place])
-                unmarked |= set() if is_marked else {controls[place]}
-            if len(reached) == len(set(controls)):
-                break
-        assert set(controls) - reached == set()
-        assert unmarked == set()
+def test_tab_reaches_every_control_and_its_focus_is_visible(opened: Visit) -> None:
+    opened.page.evaluate("document.activeElement.blur()")  # some pages focus their first field
+    controls = opened.page.evaluate(FOCUSABLE)
+    reached, unmarked = set(), set()
+    for _ in range(TABS_MAX):
+        opened.page.keyboard.press("Tab")
+        place, is_marked = opened.page.evaluate(FOCUSED)
+        if place < 0 and len(reached) >= len(set(controls)):
+            break
+        if place >= 0:
+            reached.add(controls[place])
+            unmarked |= set() if is_marked else {controls[place]}
+        if len(reached) == len(set(controls)):
+            break
+    assert set(controls) - reached == set()
+    assert unmarked == set()
 
 
 def test_axe_is_the_unmodified_file_of_its_package() -> None:

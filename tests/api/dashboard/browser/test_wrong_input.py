@@ -1,12 +1,14 @@
 """Each form with wrong input in Chromium: the page shows the fault at its field, and has no violation of WCAG."""
 
+from collections.abc import Iterator
+
 import pytest
 from playwright.sync_api import Browser
 
 from api.dashboard.pages_table import PAGES
 from tests.api.dashboard.browser.axe import violations
 from tests.api.dashboard.browser.sample import Sample
-from tests.api.dashboard.browser.visiting import visiting
+from tests.api.dashboard.browser.visiting import Visit, visiting
 
 LONG = "x" * 70_000
 FORMS = [
@@ -28,17 +30,23 @@ SUBMIT = """([name, value]) => {
 }"""
 
 
+@pytest.fixture(scope="module")
+def visit(browser: Browser, filled: Sample) -> Iterator[Visit]:
+    with visiting(browser, filled.url, None) as visit:
+        yield visit
+
+
 @pytest.mark.parametrize(("path", "field", "value"), FORMS, ids=[path for path, _, _ in FORMS])
-def test_fault_is_at_its_field(browser: Browser, filled: Sample, path: str, field: str, value: str) -> None:
+def test_fault_is_at_its_field(visit: Visit, filled: Sample, path: str, field: str, value: str) -> None:
     page = next(each for each in PAGES if (each.method, each.path) == ("GET", path))
-    with visiting(browser, filled.url, filled.session_for(page)) as visit:
-        visit.open(filled.address(page))
-        with visit.page.expect_navigation() as navigation:
-            visit.page.evaluate(SUBMIT, [field, value])
-        assert navigation.value.status == 422
-        faulty = visit.page.locator(f'main form [name="{field}"][aria-invalid="true"]')
-        assert faulty.count() == 1
-        described = visit.page.locator(f"#{faulty.get_attribute('aria-describedby')}")
-        assert described.is_visible()
-        assert len(described.inner_text()) > 10
-        assert violations(visit.page) == []
+    visit.become(filled.session_for(page))
+    visit.open(filled.address(page))
+    with visit.page.expect_navigation() as navigation:
+        visit.page.evaluate(SUBMIT, [field, value])
+    assert navigation.value.status == 422
+    faulty = visit.page.locator(f'main form [name="{field}"][aria-invalid="true"]')
+    assert faulty.count() == 1
+    described = visit.page.locator(f"#{faulty.get_attribute('aria-describedby')}")
+    assert described.is_visible()
+    assert len(described.inner_text()) > 10
+    assert violations(visit.page) == []
