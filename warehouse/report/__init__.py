@@ -1,8 +1,8 @@
 """Reports of page views: views of each path, breakdowns, series and the coverage of the sources.
 
 - `filters`: Parameters of a report (project, time range and filters) and its result.
-- `grouping`: Groupings of page views: the SQL expressions of what breakdowns and series count by, over `hits` and over
-  rollups.
+- `dimensions`: Views of a project by the values of one dimension, in memory, and counts of them.
+- `grouping`: Groupings of page views: what breakdowns and series count by, over `hits` and over the rows of rollups.
 - `hit_counts`: Counts of page views, grouped by an expression: over rollups, files of `hits` and hot rows.
 - `breakdown`: Breakdowns: page views by the values of a dimension, most views first.
 - `time_buckets`: Time buckets of a series: hours, days, weeks and months of a time zone.
@@ -11,7 +11,7 @@
   which it sent none.
 - `open_end`: End of a time range that a request leaves open.
 - `path_reports`: Views by path, from the blocks of `warehouse.blocks`.
-- `read_ahead`: Blocks that are read before a request needs them.
+- `read_ahead`: Results that are read before a request needs them.
 - `grouped`: Reports that count by any grouping: breakdowns, series and the coverage of the sources.
 - `audience`: What AI agents, other bots and people read, and the visits that AI products send.
 - `reports`: Reports of one process. `api` calls only this module of the room.

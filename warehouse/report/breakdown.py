@@ -1,24 +1,20 @@
 """Breakdowns: page views by the values of a dimension, most views first."""
 
-import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
-_RANK = """
-SELECT value, sum(human)::BIGINT AS human, sum(ai)::BIGINT AS ai, sum(bot)::BIGINT AS bot,
-       sum(human + ai)::BIGINT AS total
-FROM counts
-GROUP BY value
-HAVING sum(human + ai + bot) > 0
-ORDER BY total DESC, value NULLS LAST
-"""
+_COUNTS = ("human", "ai", "bot")
 
 
-def rank(database: duckdb.DuckDBPyConnection, counts: pa.Table) -> pa.Table:
+def rank(counts: pa.Table) -> pa.Table:
     """Return the rows of a breakdown: value, human, ai, bot and total, from `counts` of `warehouse.report.hit_counts`.
 
     The order is total descending, then the value in byte order; the row of unknown values, null, is after those with
     the same total. Values that only bots have are included.
     """
-    with database.cursor() as cursor:
-        cursor.register("counts", counts)
-        return cursor.sql(_RANK).to_arrow_table()
+    sums = counts.group_by("value").aggregate([(name, "sum") for name in _COUNTS])
+    human, ai, bot = (sums[f"{name}_sum"] for name in _COUNTS)
+    total = pc.add(human, ai)
+    rows = pa.table({"value": sums["value"], "human": human, "ai": ai, "bot": bot, "total": total})
+    present = rows.filter(pc.greater(pc.add(total, bot), 0))
+    return present.sort_by([("total", "descending"), ("value", "ascending")])

@@ -47,7 +47,7 @@ class GroupedReports:
         """Return the ranked rows of a breakdown by a key of BREAKDOWNS: see `breakdown.rank`."""
         return self._cached(
             (scope, by, snapshot.rows_key),
-            lambda: breakdown.rank(self._database, self.counts(snapshot, scope, BREAKDOWNS[by])),
+            lambda: breakdown.rank(self.counts(snapshot, scope, BREAKDOWNS[by])),
         )
 
     def series(self, snapshot: HitsSnapshot, query: Query, scope: Scope, interval: str, zone: ZoneInfo) -> pa.Table:

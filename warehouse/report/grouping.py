@@ -1,7 +1,9 @@
-"""Groupings of page views: the SQL expressions of what breakdowns and series count by, over `hits` and over rollups."""
+"""Groupings of page views: what breakdowns and series count by, over `hits` and over the rows of rollups."""
 
 from dataclasses import dataclass
 
+from warehouse.report.dimensions import count
+from warehouse.report.dimensions.rows import VALUE
 from warehouse.report.filters import VERIFICATION, Filters
 from warehouse.rollups.schema import AGENT_COLUMNS, DIMENSION_VALUES, QUARTER_S
 
@@ -14,13 +16,13 @@ ORIGIN_S = -62_135_596_800
 class Grouping:
     """Value by which page views are counted, as an SQL expression over the columns of `hits`.
 
-    `rollup` is the same value over the rows of one `dimension` in a rollup, which also have their `date`. A grouping
+    `columns` are the same value over the rows of one `dimension` in a rollup: see `dimensions.count`. A grouping
     without a dimension can only be counted from `hits`.
     """
 
     hits: str
     dimension: str | None = None
-    rollup: str = "value"
+    columns: tuple[str, ...] = (VALUE,)
 
     def dimension_for(self, filters: Filters) -> str | None:
         """Return the dimension whose rows have the columns of the filters, or None if only `hits` has them.
@@ -46,16 +48,16 @@ def _by_dimension(name: str) -> Grouping:
     return Grouping(DIMENSION_VALUES[name], name)
 
 
-def _by_key(expression: str) -> Grouping:
-    """Return the grouping by columns that the rows of every dimension have."""
-    return Grouping(expression, "total", expression)
+def _by_key(column: str, expression: str | None = None) -> Grouping:
+    """Return the grouping by a column that the rows of every dimension have."""
+    return Grouping(expression or column, "total", (column,))
 
 
 BREAKDOWNS = {
     "agent": _by_key("agent"),
     "operator": _by_key("operator"),
     "purpose": _by_key("purpose"),
-    "verification": _by_key(VERIFICATION),
+    "verification": _by_key(count.VERIFICATION, VERIFICATION),
     "referrerHost": _by_dimension("referrerHost"),
     "utmSource": _by_dimension("utmSource"),
     "browser": _by_dimension("browser"),
@@ -70,18 +72,15 @@ BREAKDOWNS = {
 """Groupings of breakdowns, by the name that the API has for them."""
 
 
-def _by_time(unit_s: int, dimension: str | None = None, rollup: str = "") -> Grouping:
-    return Grouping(f"(epoch_us(ts) - ({ORIGIN_S * 1_000_000})) // {unit_s * 1_000_000}", dimension, rollup)
+def _by_time(unit_s: int, dimension: str | None = None, *columns: str) -> Grouping:
+    return Grouping(f"(epoch_us(ts) - ({ORIGIN_S * 1_000_000})) // {unit_s * 1_000_000}", dimension, columns)
 
 
-_DAYS = "(date - DATE '0001-01-01')"
 TIME_UNITS = {
-    DAY_S: _by_time(DAY_S, "total", _DAYS),
-    QUARTER_S: _by_time(QUARTER_S, "quarter", f"{_DAYS} * {DAY_S // QUARTER_S} + value::BIGINT"),
+    DAY_S: _by_time(DAY_S, "total", count.DAY),
+    QUARTER_S: _by_time(QUARTER_S, "quarter", count.QUARTER),
     1: _by_time(1),
 }
 """Groupings by units of time, which are numbered from ORIGIN_S, by the length of the unit in seconds."""
-SOURCE_DAYS = Grouping(
-    f"{{'source': source, 'day': {TIME_UNITS[DAY_S].hits}}}", "total", f"{{'source': source, 'day': {_DAYS}}}"
-)
+SOURCE_DAYS = Grouping(f"{{'source': source, 'day': {TIME_UNITS[DAY_S].hits}}}", "total", ("source", count.DAY))
 """Grouping by source and UTC day, of which the first is that of ORIGIN_S."""

@@ -8,7 +8,6 @@ except in a series by UTC day, see `series.count_days`.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
 
 import duckdb
 import pyarrow as pa
@@ -18,6 +17,9 @@ from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.query import edge_rows, engine
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import Edge, TimeRange, round_to_days, split
+from warehouse.report.dimensions import months
+from warehouse.report.dimensions.count import count
+from warehouse.report.dimensions.rows import of_hits
 from warehouse.report.filters import Filters
 from warehouse.report.grouping import Grouping
 from warehouse.rollups.coverage import Coverage
@@ -32,8 +34,6 @@ WHERE project_id = $project AND {condition}
 GROUP BY 1
 """
 _IS_WITHIN = "ts >= $start AND ts < $end"
-FEW_MONTHS = 4
-"""Number of months that are counted by one query: another query takes 6 ms, and a month 1 to 10 ms."""
 _MICROSECOND = timedelta(microseconds=1)
 _ROLLUPS = """
 (SELECT *, (month || '-01')::DATE + (day::INTEGER - 1) AS date FROM {files} WHERE dimension = $dimension AND {days})
@@ -75,17 +75,19 @@ def count_files(
     The columns are `value`, human, ai and bot. A value may have several rows, whose counts add up; a count may be
     negative.
 
-    The counts of rollups are cached.
+    The rows of rollups are cached.
     """
-    if grouping.dimension_for(scope.filters) is None:
+    dimension = grouping.dimension_for(scope.filters)
+    if dimension is None:
         return _count_hits_in(database, edge_rows.files_of(files, scope.time_range), scope, grouping)
-    tables = [count_uncovered(database, cached, files, coverage, scope, grouping)]
+    tables = _count_uncovered(database, cached, files, coverage, scope, grouping)
     for days in round_to_days(scope.time_range).whole_days:
         rollups = valid_days(coverage, days)
-        for group in _groups(rollups):
-            key = (scope.project, scope.filters, grouping, group)
-            tables.append(cached(key, partial(_count_rollups, database, group, scope, grouping)))
-    return pa.concat_tables(tables)
+        of_months = months.read(cached, {each.month: each.file for each in rollups}, scope.project, dimension)
+        for each, rows in zip(rollups, of_months, strict=True):
+            chosen = rows if each.is_whole else rows.on(each.days)
+            tables.append(count(chosen, scope.filters, grouping.columns))
+    return pa.concat_tables(tables or [_count_hits_in(database, [], scope, grouping)])
 
 
 def count_uncovered(
@@ -100,6 +102,18 @@ def count_uncovered(
 
     These are the hits that no rollup covers, and the edges of the range, whose counts may be negative.
     """
+    tables = _count_uncovered(database, cached, files, coverage, scope, grouping)
+    return pa.concat_tables(tables or [_count_hits_in(database, [], scope, grouping)])
+
+
+def _count_uncovered(
+    database: duckdb.DuckDBPyConnection,
+    cached: ResultCache,
+    files: Sequence[File],
+    coverage: Coverage,
+    scope: Scope,
+    grouping: Grouping,
+) -> list[pa.Table]:
     parts = round_to_days(scope.time_range)
     tables = [_count_edge(database, cached, files, edge, scope, grouping) for edge in parts.edges]
     tables += [
@@ -107,17 +121,7 @@ def count_uncovered(
         for days in parts.whole_days
         if (uncovered := edge_rows.files_of(coverage.uncovered, days))
     ]
-    return pa.concat_tables(tables or [_count_hits_in(database, [], scope, grouping)])
-
-
-def _groups(rollups: tuple[RollupDays, ...]) -> tuple[tuple[RollupDays, ...], ...]:
-    """Return the rollups that are counted by one query each.
-
-    Of many months the last one has a query of its own, because its rollup is replaced most often.
-    """
-    if len(rollups) <= FEW_MONTHS:
-        return (rollups,) if rollups else ()
-    return rollups[:-1], rollups[-1:]
+    return tables
 
 
 def _count_edge(
@@ -131,6 +135,9 @@ def _count_edge(
     """Return the counts of an edge, which are negative if its hits are subtracted."""
     scope, files = replace(scope, time_range=edge.time_range), edge_rows.files_of(files, edge.time_range)
     rows = edge_rows.read(database, cached, files, scope.project, edge.time_range)
+    dimension = grouping.dimension_for(scope.filters)
+    if rows is not None and dimension is not None:
+        return count(of_hits(rows, dimension), scope.filters, grouping.columns, edge.sign)
     counts = (
         _count_hits_in(database, files, scope, grouping)
         if rows is None
@@ -172,17 +179,6 @@ def _count_hits_in(
     with database.cursor() as cursor:
         rows = engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
         return _count_hits(cursor, rows, scope, grouping)
-
-
-def _count_rollups(
-    database: duckdb.DuckDBPyConnection, rollups: Sequence[RollupDays], scope: Scope, grouping: Grouping
-) -> pa.Table:
-    condition, values = scope.filters.condition()
-    rows = rollup_rows(rollups)
-    sql = _COUNT.format(value=grouping.rollup, count="sum(views)", rows=rows, condition=condition)
-    values |= {"project": scope.project, "dimension": grouping.dimension_for(scope.filters)}
-    with database.cursor() as cursor:
-        return cursor.sql(sql, params=values).to_arrow_table()
 
 
 def rollup_rows(rollups: Sequence[RollupDays]) -> str:

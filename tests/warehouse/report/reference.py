@@ -1,7 +1,7 @@
 """Plain Python reference of the reports, rows of `hits` by Hypothesis, and files with such rows."""
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 from tests.warehouse.site import NOON, Row, view
 from warehouse.blocks.listing import Listing
 from warehouse.lake.delta_table import File
+from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import FIRST, LAST, TimeRange
 from warehouse.report.filters import Filters
 from warehouse.report.hit_counts import Scope
 from warehouse.schema import HITS, HITS_ORDER, HOT
 
+UNCACHED = ResultCache(0)
+"""Cache that stores nothing."""
 MIDNIGHT = NOON - timedelta(hours=12)
 AGENTS = [
     {"traffic": "human", "rule": "human", "browser": "Firefox", "os": "Linux"},
@@ -125,11 +128,6 @@ def listed(
     index = ("path", "human", "ai", "bot", "total").index(listing.order)
     result = [row for row in counted if is_listed(*row[1:4])]
     return sorted(result, key=lambda row: (0 if index == 0 else -int(row[index] or 0), (row[0] or "").encode()))
-
-
-def uncached(key: Hashable, compute: Callable[[], pa.Table]) -> pa.Table:
-    """Return the table of a key, as a cache that stores nothing."""
-    return compute()
 
 
 def hot(rows: Sequence[Row]) -> pa.Table:

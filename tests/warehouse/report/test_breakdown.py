@@ -18,7 +18,7 @@ EVERYTHING = Scope("site", TimeRange(FIRST, LAST), Filters())
 
 def ranked(database: duckdb.DuckDBPyConnection, rows: list[Row], scope: Scope, by: str) -> list[tuple[object, ...]]:
     counts = count_rows(database, reference.hot(rows), scope, BREAKDOWNS[by])
-    return [tuple(row.values()) for row in breakdown.rank(database, counts).to_pylist()]
+    return [tuple(row.values()) for row in breakdown.rank(counts).to_pylist()]
 
 
 def test_most_views_are_first_then_values_in_byte_order_then_unknown(database: duckdb.DuckDBPyConnection) -> None:

@@ -38,7 +38,7 @@ def count(
 ) -> dict[object, list[int]]:
     """Return the counts of rows, of which a third is hot and the others in two files a day."""
     files = [*reference.write_hits(folder, rows[1::3], "one"), *reference.write_hits(folder, rows[2::3], "two")]
-    stored = count_files(database, reference.uncached, files, Coverage((), tuple(files)), scope, grouping)
+    stored = count_files(database, reference.UNCACHED, files, Coverage((), tuple(files)), scope, grouping)
     return added_up(stored, count_rows(database, reference.hot(rows[::3]), scope, grouping))
 
 
@@ -50,7 +50,7 @@ def test_edges_with_too_many_rows_to_cache_are_counted_from_their_files(
     with tempfile.TemporaryDirectory() as folder:
         files = [replace(file, rows=10**12) for file in reference.write_hits(Path(folder), rows, "one")]
         coverage = Coverage((), tuple(files))
-        counts = count_files(database, reference.uncached, files, coverage, scope, BREAKDOWNS[by])
+        counts = count_files(database, reference.UNCACHED, files, coverage, scope, BREAKDOWNS[by])
     assert added_up(counts) == reference.counts(rows, scope, lambda row: reference.value(row, by))
 
 
@@ -84,7 +84,7 @@ def test_instant_before_1970_is_in_the_unit_that_contains_it(
 def test_lake_without_files_and_hot_rows_has_empty_counts(
     database: duckdb.DuckDBPyConnection, grouping: Grouping
 ) -> None:
-    stored = count_files(database, reference.uncached, [], Coverage((), ()), EVERYTHING, grouping)
+    stored = count_files(database, reference.UNCACHED, [], Coverage((), ()), EVERYTHING, grouping)
     hot = count_rows(database, reference.hot([]), EVERYTHING, grouping)
     assert pa.concat_tables([stored, hot]).num_rows == 0
 

@@ -10,6 +10,7 @@ from tests.waiting import until
 from tests.warehouse.site import DAY, NOON, Site, rank, view
 from warehouse.lake import delta_table
 from warehouse.query.hits_snapshot import HitsReader
+from warehouse.report.read_ahead import DIMENSIONS
 from warehouse.report.reports import Reports
 from warehouse.rollups import coverage, writer
 
@@ -56,7 +57,7 @@ def remove_files_of_rollups(site: Site) -> None:
 
 
 def test_pages_read_no_rollup(site: Site, reports: Reports) -> None:
-    assert steps(reports) == 4  # a block and a month of each project
+    assert steps(reports) == 6  # a block, and the paths and the dimensions of a month, of each project
     remove_files_of_rollups(site)
     assert ranked(reports, "large", MIDNIGHT, MIDNIGHT + 2 * DAY) == [("/a", 2), ("/b", 1)]
     assert ranked(reports, "large", MIDNIGHT + DAY, MIDNIGHT + 2 * DAY) == [("/a", 1)]
@@ -72,7 +73,7 @@ def test_project_with_most_views_is_read_first(site: Site, reports: Reports) -> 
 
 
 def test_nothing_is_read_again_before_a_rollup_is_written(site: Site, reports: Reports) -> None:
-    assert steps(reports) == 4
+    assert steps(reports) == 6
     site.post(view("/d", project_id="large"))
     site.load()
     assert steps(reports) == 0
@@ -83,7 +84,7 @@ def test_projects_in_memory_are_read_again_after_a_rollup_is_written(site: Site,
     site.stage([view("/d", NOON + DAY, project_id="large"), view("/e", project_id="new")])
     site.load()
     write_rollup(site)
-    assert steps(reports) == 4  # not `new`, which no request has asked for
+    assert steps(reports) == 6  # not `new`, which no request has asked for
     remove_files_of_rollups(site)
     assert ranked(reports, "large", MIDNIGHT + DAY, MIDNIGHT + 2 * DAY) == [("/a", 1), ("/d", 1)]
 
@@ -98,14 +99,14 @@ def test_lake_without_rollups_has_nothing_to_read(tmp_path_factory: pytest.TempP
 def test_cache_without_space_ends_the_reads(site: Site, cache_bytes: int) -> None:
     reader = HitsReader(site.hot_log, site.root)
     with closing(Reports(reader, site.root, site.spill, cache_bytes)) as reports:
-        assert steps(reports) <= 4
+        assert steps(reports) <= 6
         assert ranked(reports, "small", MIDNIGHT, MIDNIGHT + DAY) == [("/c", 1)]
 
 
 def test_thread_reads_ahead(site: Site) -> None:
     with closing(site.reports()) as reports:
         reports.start_read_ahead()
-        until(lambda: len(reports._cached._results) == 4)
+        until(lambda: len(reports._cached._results) == 4 + 2 * len(DIMENSIONS))
         remove_files_of_rollups(site)
         assert ranked(reports, "small", MIDNIGHT, MIDNIGHT + DAY) == [("/c", 1)]
 

@@ -54,7 +54,7 @@ def counts(
 ) -> dict[str, list[int]]:
     """Return the counts of each value, which may be a dictionary, by its text."""
     result: dict[str, list[int]] = {}
-    for row in count_files(database, reference.uncached, files, covered, scope, grouping).to_pylist():
+    for row in count_files(database, reference.UNCACHED, files, covered, scope, grouping).to_pylist():
         before = result.get(str(row["value"]), [0, 0, 0])
         result[str(row["value"])] = [a + row[name] for a, name in zip(before, ("human", "ai", "bot"), strict=True)]
     return result

@@ -94,7 +94,7 @@ def test_source_that_is_silent_for_seven_days_is_a_warning(database: duckdb.Duck
 def test_coverage_of_files_is_that_of_the_rows_in_them(database: duckdb.DuckDBPyConnection, rows: list[Row]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         files = reference.write_hits(Path(folder), rows, "one")
-        days = count_files(database, reference.uncached, files, Coverage((), tuple(files)), SITE, SOURCE_DAYS)
+        days = count_files(database, reference.UNCACHED, files, Coverage((), tuple(files)), SITE, SOURCE_DAYS)
         first_and_last = first_and_last_in_files(database, files, "site", days)
     sources = summarize(days, first_and_last, NOON).sources
     times = {

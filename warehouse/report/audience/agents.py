@@ -5,9 +5,9 @@ import pyarrow as pa
 
 from warehouse.report.grouping import DAY_S, TIME_UNITS, Grouping
 
-_VALUE = "{{'agent': agent, 'operator': operator, 'purpose': purpose, 'traffic': traffic, 'day': {day}}}"
-_DAY = TIME_UNITS[DAY_S]
-AGENT_DAYS = Grouping(_VALUE.format(day=_DAY.hits), _DAY.dimension, _VALUE.format(day=_DAY.rollup))
+_COLUMNS = ("agent", "operator", "purpose", "traffic")
+_VALUES = ", ".join(f"'{name}': {name}" for name in _COLUMNS)
+AGENT_DAYS = Grouping(f"{{{_VALUES}, 'day': {TIME_UNITS[DAY_S].hits}}}", "total", (*_COLUMNS, "day"))
 """Grouping by agent and UTC day, of which the first is that of ORIGIN_S."""
 _LIST = """
 SELECT value.agent AS agent, value.operator AS operator, value.purpose AS purpose, value.traffic AS traffic,

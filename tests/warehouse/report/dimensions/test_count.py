@@ -1,0 +1,60 @@
+"""Counts of the rows of a dimension are those of DuckDB over the same hits."""
+
+from collections.abc import Sequence
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.warehouse.report import reference
+from tests.warehouse.report.reference import FILTERS, ROWS
+from tests.warehouse.site import NOON, Row, view
+from warehouse.query.time_range import TimeRange
+from warehouse.report.audience.agents import AGENT_DAYS
+from warehouse.report.dimensions.count import count
+from warehouse.report.dimensions.rows import of_hits
+from warehouse.report.filters import Filters
+from warehouse.report.grouping import BREAKDOWNS, SOURCE_DAYS, TIME_UNITS, Grouping
+from warehouse.report.hit_counts import Scope, count_rows
+
+GROUPINGS = [
+    each for each in (*BREAKDOWNS.values(), *TIME_UNITS.values(), SOURCE_DAYS, AGENT_DAYS) if each.dimension is not None
+]
+Counted = list[tuple[str, int, int, int]]
+"""Text of each value, and its views by people, AI and bots."""
+
+
+def counted(rows: Sequence[Row], filters: Filters, grouping: Grouping, sign: int = 1) -> Counted:
+    """Return the counts of the rows of a dimension."""
+    hits = reference.hot([row for row in rows if row["project_id"] == "site"])
+    dimension = grouping.dimension_for(filters)
+    assert dimension is not None
+    return texts(count(of_hits(hits, dimension), filters, grouping.columns, sign).to_pylist())
+
+
+def texts(rows: Sequence[Row]) -> Counted:
+    return sorted((str(row["value"]), row["human"], row["ai"], row["bot"]) for row in rows)
+
+
+@settings(deadline=None, derandomize=True)
+@given(
+    st.lists(ROWS.filter(lambda row: abs(row["ts"] - NOON).days < 100), max_size=20),
+    FILTERS.filter(lambda filters: filters.path is None),
+    st.sampled_from(GROUPINGS),
+)
+def test_counts_are_those_of_sql(
+    database: duckdb.DuckDBPyConnection, rows: list[Row], filters: Filters, grouping: Grouping
+) -> None:
+    expected = count_rows(database, reference.hot(rows), Scope("site", TimeRange(), filters), grouping)
+    assert counted(rows, filters, grouping) == texts(expected.to_pylist())
+
+
+def test_subtracted_hits_have_negative_counts() -> None:
+    rows = [view(source="log"), view(source="log", traffic="bot"), view(source="beacon", traffic="ai")]
+    assert counted(rows, Filters(), BREAKDOWNS["source"], -1) == [("beacon", 0, -1, 0), ("log", -1, 0, -1)]
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_filter_by_a_value_that_no_hit_has_counts_nothing(grouping: Grouping) -> None:
+    assert counted([view(), view(traffic="ai", agent="GPTBot")], Filters(agent="Another"), grouping) == []

@@ -1,0 +1,108 @@
+"""Counts of rows of a dimension by a grouping, in the columns of `hit_counts.count_files`.
+
+The reference is the SQL of the same groupings over `hits`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from warehouse.blocks.cumulative import Array
+from warehouse.report.dimensions.rows import VALUE, Column, DimensionRows
+from warehouse.report.filters import Filters
+from warehouse.rollups.schema import TRAFFIC
+
+DAY, QUARTER, VERIFICATION = "day", "quarter", "verification"
+"""Columns of a grouping that are not those of a key. DAY and QUARTER are numbers, and the last of several columns."""
+QUARTERS_OF_A_DAY = 96
+_KINDS = len(TRAFFIC)
+
+
+def count(rows: DimensionRows, filters: Filters, columns: Sequence[str], sign: int = 1) -> pa.Table:
+    """Return the views of each value of `columns`, multiplied by `sign`: value, human, ai and bot.
+
+    A value is a struct if there are several columns. The filters have no path.
+    """
+    texts = [_column(rows.keys, name) for name in columns if name not in (DAY, QUARTER)]
+    group_of_key, codes = _groups(texts, len(rows.keys[VALUE].codes))
+    counter_of_key = np.where(
+        _matches(rows.keys, filters), group_of_key * _KINDS + _codes_of(rows.keys["traffic"], TRAFFIC), -1
+    )
+    times = _times(rows, columns[-1])
+    first = int(times.min()) if times.size else 0
+    sums = _add_up(counter_of_key[rows.key_ids], times - first, rows.views, codes.shape[1] * _KINDS)
+    present = np.flatnonzero(sums.any(axis=1))
+    time, group = np.divmod(present, codes.shape[1])
+    values = [each.at(of_group[group]) for each, of_group in zip(texts, codes, strict=True)]
+    if len(texts) < len(columns):
+        values.append(pa.array(time + first))
+    human, ai, bot = np.ascontiguousarray((sums[present] * sign).T)
+    value = values[0] if len(values) == 1 else pa.StructArray.from_arrays(values, list(columns))
+    return pa.table({"value": value, "human": human, "ai": ai, "bot": bot})
+
+
+def _add_up(counters: Array, times: Array, views: Array, width: int) -> Array:
+    """Return the sum of each counter, from 0 to `width`, at each time. A row has the kinds of traffic of one group.
+
+    Rows with a negative counter are not added up. A sum is exact below 2^53.
+    """
+    is_counted = counters >= 0
+    index = times[is_counted] * width + counters[is_counted]
+    length = width * (int(times.max(initial=0)) + 1)
+    return np.bincount(index, views[is_counted], length).astype(np.int64).reshape(-1, _KINDS)
+
+
+def _groups(columns: Sequence[Column], size: int) -> tuple[Array, Array]:
+    """Return the group of each key, and for each column the codes of the groups."""
+    combined, radices = np.zeros(size, np.int64), [len(each.texts) + 1 for each in columns]
+    for column, radix in zip(columns, radices, strict=True):
+        combined = combined * radix + column.codes + 1
+    if len(columns) == 1:
+        return combined, np.arange(-1, radices[0] - 1)[np.newaxis]
+    distinct = pa.array(combined).dictionary_encode()
+    groups, codes = distinct.dictionary.to_numpy(), np.zeros((len(columns), max(len(distinct.dictionary), 1)), np.int64)
+    for index, radix in reversed([*enumerate(radices)]):
+        groups, codes[index, : groups.size] = np.divmod(groups, radix)
+    return distinct.indices.to_numpy().astype(np.int64), codes - 1
+
+
+def _column(keys: Mapping[str, Column], name: str) -> Column:
+    if name != VERIFICATION:
+        return keys[name]
+    is_human = _codes_of(keys["traffic"], TRAFFIC) == TRAFFIC.index("human")
+    return Column(np.where(is_human, -1, 0), pa.array(["not_checked"]))
+
+
+def _codes_of(column: Column, texts: Sequence[str]) -> Array:
+    """Return the index in `texts` of each item, which has one."""
+    index = np.array([texts.index(text) for text in column.texts.to_pylist()], np.int64)
+    return index[column.codes] if index.size else np.zeros(len(column.codes), np.int64)
+
+
+def _matches(keys: Mapping[str, Column], filters: Filters) -> Array:
+    """Return whether each key matches the filters."""
+    matches = np.ones(len(keys[VALUE].codes), bool)
+    for name, text in filters.fields.items():
+        column = _column(keys, name)
+        matches &= column.codes == _code(column, text)
+    return matches
+
+
+def _code(column: Column, text: str) -> int:
+    """Return the code of a text; one that no item has if the column does not have the text."""
+    index = int(pc.index(column.texts, text).as_py())
+    return index if index >= 0 else -2
+
+
+def _times(rows: DimensionRows, column: str) -> Array:
+    """Return the number of each row in the last column of a grouping; 0 if that is neither DAY nor QUARTER."""
+    if column == DAY:
+        return rows.days + np.int64(rows.first_day)
+    if column == QUARTER:
+        value = rows.keys[VALUE]
+        quarters = np.array([int(text) for text in value.texts.to_pylist()], np.int64)
+        of_key = quarters[value.codes] if quarters.size else np.zeros(len(value.codes), np.int64)
+        return (rows.days + np.int64(rows.first_day)) * QUARTERS_OF_A_DAY + of_key[rows.key_ids]
+    return np.zeros(len(rows.key_ids), np.int64)

@@ -1,0 +1,32 @@
+"""Rows of a dimension of whole months, from the cache or from the files of rollups."""
+
+from collections.abc import Hashable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from warehouse.blocks.project import READERS
+from warehouse.query.result_cache import ResultCache
+from warehouse.report.dimensions import rows
+from warehouse.report.dimensions.rows import DimensionRows
+
+
+def read(cached: ResultCache, files: Mapping[str, str], project: str, dimension: str) -> list[DimensionRows]:
+    """Return the rows of each month. `files` are files of dimensions by their month (YYYY-MM).
+
+    Several months that are not in the cache are read in parallel.
+    """
+    found: list[DimensionRows | None] = [cached.get(_key(file, project, dimension)) for file in files.values()]
+    known = [each for each in found if each is not None]
+    if len(known) == len(files):
+        return known
+    read_month = partial(_read_month, cached, project, dimension)
+    with ThreadPoolExecutor(READERS, "dimensions") as pool:
+        return [*pool.map(read_month, files, files.values())]
+
+
+def _read_month(cached: ResultCache, project: str, dimension: str, month: str, file: str) -> DimensionRows:
+    return cached(_key(file, project, dimension), lambda: rows.read_month(file, month, project, dimension))
+
+
+def _key(file: str, project: str, dimension: str) -> Hashable:
+    return "dimension", file, project, dimension
