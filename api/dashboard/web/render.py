@@ -80,6 +80,7 @@ def _globals(visit: Visit) -> dict[str, Any]:
     return {
         "visit": visit,
         "href": visit.href,
+        "readable": links.readable,
         "asset": lambda name: prefix + assets()[name].address,
         "number": lambda value: locale.number(value, visit.locale),
         "compact": lambda value: locale.compact(value, visit.locale),

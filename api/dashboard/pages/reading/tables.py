@@ -12,6 +12,7 @@ from markupsafe import Markup
 from api.dashboard.charts import bar
 from api.dashboard.pages.reading import measured
 from api.dashboard.pages.reading.measured import FILTERED, SERVER_SOURCES, Measured, Shown, has_begun, selectable
+from api.dashboard.web import links
 from api.dashboard.web.view import PURPOSES, SOURCES, View
 from warehouse.blocks.listing import Order
 from warehouse.report.filters import Counts, Page, Query
@@ -58,8 +59,12 @@ DIMENSIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table. `link` is the address of the page with this row as a filter; None without such a filter."""
+    """A row of a table. `link` is the address of the page with this row as a filter; None without such a filter.
 
+    `name` is the value as the page shows it.
+    """
+
+    value: str | None
     name: str
     counts: Counts
     bar: Markup
@@ -193,6 +198,7 @@ def _rows(view: View, page: Page, column: str, filter: str | None, dimension: Di
     largest = max((each.human + each.ai + each.bot for _, each in counts), default=0)
     return [
         Row(
+            value,
             _name(value, dimension),
             each,
             bar.svg(each, largest),
@@ -205,4 +211,4 @@ def _rows(view: View, page: Page, column: str, filter: str | None, dimension: Di
 def _name(value: str | None, dimension: Dimension | None) -> str:
     if value is None:
         return dimension.unknown if dimension else "Unknown"
-    return (dimension.names or {}).get(value, value) if dimension else value
+    return (dimension.names or {}).get(value, value) if dimension else links.readable(value)

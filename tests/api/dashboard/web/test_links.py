@@ -1,6 +1,11 @@
 """Addresses of pages and cookies, behind a proxy and without one."""
 
+import re
+from urllib.parse import quote
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -20,6 +25,54 @@ def test_paths_and_parameters_are_encoded() -> None:
 
 def test_links_have_the_prefix_of_the_proxy() -> None:
     assert links.href("https://example.com/stats/", "/projects", {}) == "/stats/projects"
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/blog/caf%C3%A9-albums", "/blog/café-albums"),
+        ("/%E5%86%99%E7%9C%9F", "/写真"),
+        ("/%D0%B1%D0%BB%D0%BE%D0%B3-2", "/блог-2"),
+        ("/%E0%A4%B9%E0%A4%BF%E0%A4%A8%E0%A5%8D%E0%A4%A6%E0%A5%80", "/हिन्दी"),
+        ("/%F0%9F%8E%89", "/🎉"),
+        ("/a/%D7%90%D7%91/%D7%92", "/a/<bdi>אב</bdi>/<bdi>ג</bdi>"),
+        ("/%22%3E<script>", "/%22%3E&lt;script&gt;"),
+    ],
+)
+def test_path_is_decoded_for_people(path: str, text: str) -> None:
+    assert links.readable(path) == text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("/tags/raw%2Fdng", id="slash"),
+        pytest.param("/100%25", id="percent"),
+        pytest.param("/a%20b%0A%7F", id="space and control characters"),
+        pytest.param("/%E2%80%AEfdp.exe", id="override of the direction"),
+        pytest.param("/%E2%80%8Ba", id="space of no width"),
+        pytest.param("/a%C2%A0b", id="space that does not break"),
+        pytest.param("/%C3", id="incomplete UTF-8"),
+        pytest.param("/%c3%a9", id="other spelling of an escape"),
+        pytest.param("/%EF%BC%8Fdocs", id="wide slash"),
+        pytest.param("/cafe%CC%81", id="mark of its own"),
+        pytest.param("/%D0%B0%D1%80%D0%B5", id="word that looks like ape"),
+        pytest.param("/word%D1%80ress", id="Cyrillic letter in an ASCII word"),
+        pytest.param("/%C9%A1", id="phonetic letter that looks like g"),
+        pytest.param("/%EF%B8%8F", id="variation selector"),
+        pytest.param("/%E1%85%9F", id="letter that is not visible"),
+        pytest.param("/%F3%A0%81%81", id="tag character"),
+    ],
+)
+def test_path_that_could_look_like_another_one_stays_encoded(path: str) -> None:
+    assert links.readable(path) == path
+
+
+@given(st.text(max_size=8), st.text(max_size=8))
+def test_two_paths_never_have_one_text(one: str, other: str) -> None:
+    first, second = (quote(f"/{text}") for text in (one, other))
+    assert (links.readable(first) == links.readable(second)) == (first == second)
+    assert quote(re.sub("</?bdi>", "", links.readable(first)), safe="/%") == first
 
 
 @pytest.mark.parametrize(

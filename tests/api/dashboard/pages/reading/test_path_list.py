@@ -206,3 +206,12 @@ def test_attack_by_a_path_is_text_and_a_link_to_the_page(read_site: Dashboard, r
     link = next(link for link in page.links() if "/page?" in link)
     assert parse_qs(urlsplit(link).query)["path"] == [path]
     assert open_page(reader, "/page", path=path).rows("Referrers")
+
+
+@pytest.mark.parametrize("path", ["/pages", ""])
+def test_path_is_decoded_with_a_link_to_the_exact_path(read_site: Dashboard, reader: TestClient, path: str) -> None:
+    read_site.post_hits({"path": "/żółw/2%2F3", "userAgent": FIREFOX})
+    page = open_page(reader, path, path="/%C5%BC*")
+    [[text, *_]] = page.rows("Top pages" if path == "" else "All pages")
+    [exact] = {parse_qs(urlsplit(link).query)["path"][0] for link in page.links() if "2%252F3" in link}
+    assert (text, exact) == ("/żółw/2%2F3", "/%C5%BC%C3%B3%C5%82w/2%2F3")
