@@ -1,18 +1,20 @@
 """The tables of the overview as CSV and Parquet: all rows of what the page shows, with its period and filters."""
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import NamedTuple
 
 import pyarrow as pa
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from api.dashboard.pages.reading import tables
 from api.dashboard.pages.reading.overview import SHARED_HEADERS
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
-from api.routes.reports import breakdown, responses, series, views
-from api.routes.reports.tables import CSV, PARQUET
+from api.routes.reports import breakdown, series, views
+from api.routes.reports.responses import AS_OF
+from api.routes.reports.tables import CSV, FORMATS, PARQUET, rebatched
 
 TIME, PAGES_REPORT = "time", "pages"
 REPORTS = (TIME, PAGES_REPORT, *tables.DIMENSIONS)
@@ -50,12 +52,21 @@ def _respond(visit: Visit, media_type: str) -> Response:
 
 
 def table_file(view: View, media_type: str, name: str, report: Report) -> Response:
-    """Return the response with a report as a file, whose name begins with the project's id."""
-    file = f"{view.project.id}-{name}"
-    request, moment = view.visit.request, view.snapshot.moment
-    response = responses.table(request, moment, media_type, file, report.schema, report.batches)
-    response.headers["Vary"] = "Cookie"
-    return response
+    """Return the response with a report as a file, whose name begins with the project's id.
+
+    The file has no ETag, which would need the rows twice: the report is computed once, before the response begins.
+    """
+    form = FORMATS[media_type]
+    headers = {
+        "Cache-Control": "private, no-store",
+        "Content-Disposition": f'attachment; filename="{view.project.id}-{name}.{form.suffix}"',
+        "Vary": "Cookie",
+        AS_OF: str(view.snapshot.moment),
+    }
+    batches = iter(report.batches())
+    first = next(batches, None)
+    rows = batches if first is None else chain([first], batches)
+    return StreamingResponse(form.chunks(report.schema, rebatched(report.schema, rows)), 200, headers, media_type)
 
 
 def _report(view: View, name: str) -> Report:

@@ -1,13 +1,22 @@
 """Files of the overview's tables: the rows of the API's tables, for the period and filters of the page."""
 
+import asyncio
 import io
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import cast
 from urllib.parse import urlencode
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from starlette.responses import Response, StreamingResponse
 from starlette.testclient import TestClient
 
+from api.dashboard.pages.reading import export
+from api.dashboard.pages.reading.export import Report
+from api.dashboard.web.view import View
+from api.routes.reports.tables import CSV, PARQUET
 from tests.api.dashboard.site import Dashboard
 from tests.running import PROJECT, new_key
 
@@ -81,6 +90,26 @@ def test_file_has_a_name_and_is_not_cached_for_others(viewer: TestClient) -> Non
     assert response.headers["content-disposition"] == f'attachment; filename="{PROJECT}-referrers.csv"'
     assert response.headers["vary"] == "Cookie"
     assert "private" in response.headers["cache-control"]
+
+
+@pytest.mark.parametrize("media_type", [CSV, PARQUET])
+def test_rows_of_a_file_are_computed_once(media_type: str) -> None:
+    computed = []
+
+    def batches() -> list[pa.RecordBatch]:
+        computed.append("rows")
+        return [pa.record_batch({"path": ["/a", "/b"]})]
+
+    view = SimpleNamespace(project=SimpleNamespace(id="docs"), snapshot=SimpleNamespace(moment="now"))
+    response = export.table_file(cast("View", view), media_type, "pages", Report(pa.schema([("path", "str")]), batches))
+    content = asyncio.run(body_of(response))
+    assert computed == ["rows"]
+    assert content == b"path\r\n/a\r\n/b\r\n" or pq.read_table(io.BytesIO(content)).num_rows == 2
+
+
+async def body_of(response: Response) -> bytes:
+    assert isinstance(response, StreamingResponse)
+    return b"".join([bytes(chunk) async for chunk in response.body_iterator])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
