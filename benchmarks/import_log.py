@@ -1,7 +1,8 @@
 """Lines/s of the command `readership import`, against GoAccess on the same log. The goal is a ratio of 10.
 
-Also measured: a log with 100,000 distinct user agents (goal: half of the first figure), and the memory for 10,000,000
-lines (goal: under 1 GiB). The result of the first log's import is compared with the counts of awk.
+Also measured: a log with 100,000 distinct user agents (goal: half of the first figure), the memory for 10,000,000 lines
+(goal: under 1 GiB), and the same requests as the JSON logs of four products (goal: 500,000 lines/s each). The result of
+the first log's import is compared with the counts of awk, and that of a JSON log with the result of the first log.
 
 Each command runs once before it is timed, because the page cache may have evicted its program and log while the other
 command ran.
@@ -16,6 +17,7 @@ import time
 from pathlib import Path
 
 from benchmarks.data import generate_log
+from benchmarks.data.line_formats import JSON_PRODUCTS
 from benchmarks.measure import RUNS, Measured, ratio, record
 from benchmarks.start import COMMAND as TEST_COMMAND
 
@@ -44,7 +46,8 @@ def main() -> None:
         ordinary, varied, long = (Path(folder) / name for name in ("ordinary.log", "varied.log", "long.log"))
         generate_log.write(ordinary, LINES, USER_AGENTS)
         generate_log.write(varied, LINES, MANY_USER_AGENTS)
-        _check(ordinary)
+        counted = _check(ordinary)
+        json_figures = [_json_figure(Path(folder) / "json.log", each.__name__, counted) for each in JSON_PRODUCTS]
         import_rates, goaccess_rates, varied_rates = [], [], []
         for _ in range(RUNS):
             import_rates.append(LINES / _import(ordinary)[0])
@@ -58,6 +61,7 @@ def main() -> None:
     record(
         "import",
         [
+            *json_figures,
             imported,
             goaccess,
             ratio("import / GoAccess; goal 8", imported, goaccess),
@@ -100,18 +104,41 @@ def _timed(command: list[str]) -> tuple[float, float]:
     return seconds, usage.ru_maxrss / 1024
 
 
-def _check(log: Path) -> None:
-    """Check that the result of an import equals the counts of awk."""
+def _check(log: Path) -> dict[str, int]:
+    """Check that the result of an import equals the counts of awk, and return it."""
     counted = json.loads(subprocess.run(["awk", AWK, str(log)], check=True, capture_output=True, text=True).stdout)
+    imported = _counts(log)
+    assert imported == counted, f"the import counts {imported}, awk {counted}"
+    return imported
+
+
+def _counts(log: Path) -> dict[str, int]:
+    """Return the counts of an import: lines, page views, skipped lines by reason, page views of GPTBot."""
     with tempfile.TemporaryDirectory(prefix="readership-bench-") as data:
         subprocess.run([COMMAND, "--data", data, "project", "create", PROJECT], check=True, capture_output=True)
         done = subprocess.run(
             [COMMAND, "--data", data, "import", PROJECT, str(log)], check=True, capture_output=True, text=True
         )
     result = json.loads(done.stdout)
-    imported = {
+    return {
         **{name: result[name] for name in ("lines", "page_views")},
         **result["skipped"],
         "GPTBot": result["agents"]["GPTBot"],
     }
-    assert imported == counted, f"the import counts {imported}, awk {counted}"
+
+
+def _json_figure(log: Path, product: str, expected: dict[str, int]) -> Measured:
+    """Return the speed of the import of a product's log, whose counts must be those of the same requests in combined
+    format. Of Vercel's log only the lines and the sum are compared, because some of its lines repeat a request."""
+    generate_log.write(log, LINES, USER_AGENTS, product)
+    counts = _counts(log)
+    reasons = expected.keys() - {"GPTBot"}
+    if product == "vercel":
+        assert sum(counts.get(name, 0) for name in {*reasons, "not_a_request"} - {"lines"}) == LINES
+        assert counts["not_a_request"] == LINES // 20
+    else:
+        assert counts == expected, f"the import of {product} counts {counts}, not {expected}"
+    line_bytes = log.stat().st_size // LINES
+    runs = [LINES / _import(log)[0] for _ in range(RUNS)]
+    log.unlink()
+    return Measured(f"import of {product}, {line_bytes:,} bytes a line; goal 500,000", "lines/s", runs)

@@ -1,10 +1,12 @@
-"""Generate an access log in combined format: one month of people, AI agents and bots; about half are page views."""
+"""Generate an access log in any of some formats: one month of people, AI agents and bots; about half are page views."""
 
 import random
 import re
 import tomllib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from benchmarks.data.line_formats import FORMATS, Logged
 
 TRAFFIC = Path(__file__).parents[2] / "sample_data" / "traffic.toml"
 FIRST = datetime(2026, 9, 1, tzinfo=UTC)
@@ -24,8 +26,12 @@ REFERRERS = (
 _NUMBER = re.compile(r"\d+")
 
 
-def write(file: Path, lines: int, user_agents: int) -> None:
-    """Write `lines` lines with `user_agents` distinct user agents. Equal arguments write equal files."""
+def write(file: Path, lines: int, user_agents: int, format: str = "combined") -> None:
+    """Write `lines` lines with `user_agents` distinct user agents.
+
+    Equal arguments write equal files; each format has the same requests.
+    """
+    written = FORMATS[format]
     chance = random.Random(1)
     agents = _user_agents(chance, user_agents)
     paths = [f"/docs/section-{n % 40}/page-{n}" for n in range(PATHS)]
@@ -35,14 +41,20 @@ def write(file: Path, lines: int, user_agents: int) -> None:
     with file.open("w") as log:
         for first in range(0, lines, LINES_A_WRITE):
             log.writelines(
-                _line(chance, FIRST + step * n, addresses, paths, assets, agents[n % user_agents])
+                written(_logged(chance, n, FIRST + step * n, addresses, paths, assets, agents[n % user_agents]))
                 for n in range(first, min(first + LINES_A_WRITE, lines))
             )
 
 
-def _line(
-    chance: random.Random, at: datetime, addresses: list[str], paths: list[str], assets: list[str], agent: str
-) -> str:
+def _logged(
+    chance: random.Random,
+    number: int,
+    at: datetime,
+    addresses: list[str],
+    paths: list[str],
+    assets: list[str],
+    agent: str,
+) -> Logged:
     kind = chance.random()
     chosen = paths if kind < 0.55 else assets
     target = chosen[int(PATHS * chance.random() ** 3)]
@@ -51,10 +63,7 @@ def _line(
     method = "POST" if 0.53 < kind < 0.55 else "GET"
     status = 404 if 0.50 < kind < 0.53 else 200
     address, referrer = addresses[int(ADDRESSES * chance.random())], chance.choice(REFERRERS)
-    return (
-        f"{address} - - [{at:%d/%b/%Y:%H:%M:%S} +0000] "
-        f'"{method} {target} HTTP/1.1" {status} {int(kind * 50_000)} "{referrer}" "{agent}"\n'
-    )
+    return Logged(number, at, address, method, target, status, int(kind * 50_000), referrer, agent)
 
 
 def _user_agents(chance: random.Random, count: int) -> list[str]:
