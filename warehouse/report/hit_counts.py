@@ -7,7 +7,7 @@ except in a series by UTC day, see `series.count_days`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import duckdb
 import pyarrow as pa
@@ -34,7 +34,6 @@ WHERE project_id = $project AND {condition}
 GROUP BY 1
 """
 _IS_WITHIN = "ts >= $start AND ts < $end"
-_MICROSECOND = timedelta(microseconds=1)
 _ROLLUPS = """
 (SELECT *, (month || '-01')::DATE + (day::INTEGER - 1) AS date FROM {files} WHERE dimension = $dimension AND {days})
 """
@@ -199,12 +198,6 @@ def whole_days(time_range: TimeRange) -> tuple[str, str]:
     """Return the first whole UTC day (YYYY-MM-DD) of a range, and the day after the last one; "" without any."""
     whole = split(time_range).whole_days
     return (_day(whole[0].start), _day(whole[0].end)) if whole else ("", "")
-
-
-def cut_days(time_range: TimeRange) -> frozenset[str]:
-    """Return the UTC days (YYYY-MM-DD) of which only a part is in a range."""
-    parts = split(time_range).partial_days
-    return frozenset(_day(instant) for part in parts for instant in (part.start, part.end - _MICROSECOND))
 
 
 def _day(instant: datetime) -> str:

@@ -11,6 +11,7 @@ from warehouse.errors import DataIncomplete
 from warehouse.query import engine
 from warehouse.query.hits_snapshot import HitsSnapshot
 from warehouse.query.result_cache import ResultCache
+from warehouse.report.audience.agent_pages import AgentPages
 from warehouse.report.dimensions import months
 from warehouse.report.path_reports import PathReports
 from warehouse.rollups.coverage import Coverage, Part
@@ -41,9 +42,11 @@ class ReadAhead:
         cached: ResultCache,
         coverage: Callable[[HitsSnapshot], Coverage],
         by_path: PathReports,
+        agent_pages: AgentPages,
     ) -> None:
         """Create the reader. `coverage` returns the rollups that cover the files of a snapshot."""
-        self._database, self._cached, self._coverage, self._by_path = database, cached, coverage, by_path
+        self._database, self._cached, self._coverage = database, cached, coverage
+        self._by_path, self._agent_pages = by_path, agent_pages
         self._parts: tuple[Part, ...] = ()
 
     def __call__(self, take: Callable[[], HitsSnapshot]) -> Iterator[None]:
@@ -72,6 +75,7 @@ class ReadAhead:
                     yield
                 if number < DIMENSIONS_PROJECTS and self._has_space():
                     self._read_dimensions(parts[index], project)
+                    self._agent_pages.read_month(snapshot, project, index)
                     yield
 
     def _read_dimensions(self, part: Part, project: str) -> None:

@@ -61,7 +61,7 @@ class Reports:
         self._first_days = FirstDays(self._database, self._cached, self._coverage, self._by_path.block)
         self._agent_pages = AgentPages(self._database, self._cached, self._coverage, self._by_path.block)
         self._activity = Activity(self._database, self._cached, self._coverage)
-        self._read_ahead = ReadAhead(self._database, self._cached, self._coverage, self._by_path)
+        self._read_ahead = ReadAhead(self._database, self._cached, self._coverage, self._by_path, self._agent_pages)
         self._read_ahead_thread = ReadAheadThread(self.read_ahead)
 
     def take(self, as_of: Moment | None = None) -> HitsSnapshot:

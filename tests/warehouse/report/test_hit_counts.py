@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.warehouse.report import reference
-from tests.warehouse.report.reference import MIDNIGHT, ROWS, SCOPES
-from tests.warehouse.site import DAY, NOON, Row, view
+from tests.warehouse.report.reference import ROWS, SCOPES
+from tests.warehouse.site import Row, view
 from warehouse.query.time_range import FIRST, LAST, TimeRange
 from warehouse.report.filters import Filters
 from warehouse.report.grouping import BREAKDOWNS, ORIGIN_S, TIME_UNITS, Grouping
-from warehouse.report.hit_counts import Scope, count_files, count_rows, cut_days
+from warehouse.report.hit_counts import Scope, count_files, count_rows
 from warehouse.rollups.coverage import Coverage
 
 EVERYTHING = Scope("site", TimeRange(FIRST, LAST), Filters())
@@ -87,20 +87,3 @@ def test_lake_without_files_and_hot_rows_has_empty_counts(
     stored = count_files(database, reference.UNCACHED, [], Coverage((), ()), EVERYTHING, grouping)
     hot = count_rows(database, reference.hot([]), EVERYTHING, grouping)
     assert pa.concat_tables([stored, hot]).num_rows == 0
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "days"),
-    [
-        (MIDNIGHT, MIDNIGHT + DAY, set()),
-        (MIDNIGHT, NOON, {"2026-09-15"}),
-        (NOON, MIDNIGHT + DAY, {"2026-09-15"}),
-        (NOON - 3 * DAY, NOON, {"2026-09-12", "2026-09-15"}),
-        (NOON - DAY, NOON, {"2026-09-14", "2026-09-15"}),
-        (NOON - DAY, MIDNIGHT, {"2026-09-14"}),
-        (NOON, NOON, set()),
-        (FIRST, LAST, set()),
-    ],
-)
-def test_days_that_a_range_cuts_have_an_instant_in_the_range(start: datetime, end: datetime, days: set[str]) -> None:
-    assert cut_days(TimeRange(start, end)) == days

@@ -7,16 +7,14 @@ the rows in memory takes 0.3 ms over 10M hits: see `warehouse.report.dimensions.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import reduce
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from warehouse.blocks.cumulative import Array
 from warehouse.encoding import encoded
+from warehouse.rollups import sorted_rows
 from warehouse.rollups.schema import DIMENSION_KEY, DIMENSION_VALUES, QUARTER_S
 
 VALUE = "value"
@@ -27,7 +25,6 @@ EPOCH_DAY = date(1970, 1, 1).toordinal() - 1
 """Number of 1970-01-01. Days are numbered from the first day of the year 1."""
 QUARTERS = ("quarter", "agentQuarter")
 """Dimensions whose values are the quarters of an hour of a UTC day."""
-_SORTED_BY = ("project_id", "dimension")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +70,8 @@ class DimensionRows:
 
 def read_month(file: str, month: str, project: str, dimension: str) -> DimensionRows:
     """Return the rows of a project from the file of dimensions of a rollup. `month` is that of the rollup (YYYY-MM)."""
-    rows = _read(Path(file), (project, dimension))
+    wanted = {"project_id": project, "dimension": dimension}
+    rows = sorted_rows.read(Path(file), wanted, (*COLUMNS, "day", "views"), COLUMNS)
     columns = {name: _column(encoded(rows[name])) for name in COLUMNS}
     codes, radices = np.zeros(rows.num_rows, np.int64), [len(each.texts) + 1 for each in columns.values()]
     for column, radix in zip(columns.values(), radices, strict=True):
@@ -106,27 +104,6 @@ def of_hits(hits: pa.Table, dimension: str) -> DimensionRows:
 def _number(day: str) -> int:
     """Return the number of days from the first day of the year 1."""
     return date.fromisoformat(day).toordinal() - 1
-
-
-def _read(path: Path, wanted: tuple[str, str]) -> pa.Table:
-    """Return the rows of a project and dimension, which are contiguous because the file is sorted by both."""
-    with pq.ParquetFile(path, read_dictionary=[*_SORTED_BY, *COLUMNS]) as file:
-        groups = [number for number in range(file.num_row_groups) if _may_have(file.metadata.row_group(number), wanted)]
-        texts = file.read_row_groups(groups, _SORTED_BY, use_threads=False)
-        is_wanted = reduce(
-            pc.and_, (pc.equal(texts[name], text) for name, text in zip(_SORTED_BY, wanted, strict=True))
-        )
-        first, count = pc.index(is_wanted, True).as_py(), pc.sum(is_wanted).as_py() or 0
-        rows = file.read_row_groups(groups, [*COLUMNS, "day", "views"], use_threads=False)
-        return rows.slice(max(first, 0), count)
-
-
-def _may_have(group: pq.RowGroupMetaData, wanted: tuple[str, str]) -> bool:
-    statistics = [group.column(index).statistics for index in range(len(wanted))]
-    return all(
-        each is None or not each.has_min_max or each.min <= text <= each.max
-        for each, text in zip(statistics, wanted, strict=True)
-    )
 
 
 def _values(hits: pa.Table, dimension: str, time_us: Array) -> Column:
