@@ -34,6 +34,8 @@ from warehouse.control import database
 from warehouse.query.hits_snapshot import HitsReader
 from warehouse.report.reports import Reports
 
+LOCK_WAIT_S = 4
+"""Time for which a request waits for the lock of the control database, in seconds. Then it is answered with 503."""
 OPERATIONS: tuple[Operation, ...] = (
     *hits.OPERATIONS,
     *beacon.OPERATIONS,
@@ -80,7 +82,8 @@ def create(settings: Settings, routes: tuple[Route, ...] = ROUTES) -> ASGIApp:
 async def _handle(request: Request, error: Exception) -> Response:
     """Return the response to a request that raised an exception: a page for a browser, otherwise a problem."""
     if error_page.is_wanted(request):
-        return error_page.respond(request, error, Visit(request, state_of(request), datetime.now(UTC)))
+        visit = Visit(request, state_of(request), datetime.now(UTC))
+        return await run_in_threadpool(error_page.respond, request, error, visit)
     return await problems.handle(request, error)
 
 
@@ -90,7 +93,7 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, State]]:
         with ExitStack() as stack:
-            engine = database.connect(settings.database_url)
+            engine = database.connect(settings.database_url, busy_timeout_s=LOCK_WAIT_S)
             stack.callback(engine.dispose)
             reader = HitsReader(settings.hot_log, settings.lake)
             spill, cache_bytes = settings.run / "spill", settings.cache_bytes

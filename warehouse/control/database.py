@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from warehouse.database_errors import Cause, cause_of, is_damage, reason_of
 from warehouse.errors import ControlUnreadable
 from warehouse.transaction import BUSY_TIMEOUT_S
 
-BUSY_TIMEOUT_MS = 1_000 * BUSY_TIMEOUT_S
 SERVER_TIMEOUT_S = 10
 """Time without a reply after which a PostgreSQL connection counts as lost, in seconds.
 
@@ -42,8 +42,10 @@ SCHEMA_VERSION = sa.Table(
 _ANY_PROJECT = sa.text("SELECT 1 FROM projects LIMIT 1")
 
 
-def connect(url: str, steps: Steps = STEPS) -> sa.Engine:
+def connect(url: str, steps: Steps = STEPS, busy_timeout_s: int = BUSY_TIMEOUT_S) -> sa.Engine:
     """Open the control database, upgrade its tables to the newest version, and create the missing ones.
+
+    `busy_timeout_s` limits how long a statement waits for the lock of another process on SQLite, in seconds.
 
     Several processes may call this at once. An up-to-date database is not locked: on PostgreSQL even
     `CREATE INDEX IF NOT EXISTS` locks its table, which caused deadlocks.
@@ -52,7 +54,7 @@ def connect(url: str, steps: Steps = STEPS) -> sa.Engine:
         StoreTooNew: a newer release wrote the database; nothing is changed.
         ControlUnreadable: the database is damaged, or its table of the schema version is empty.
     """
-    engine = _engine(url)
+    engine = _engine(url, busy_timeout_s)
     try:
         with _named(url):
             _upgrade(engine, steps)
@@ -114,12 +116,12 @@ def _named(url: str) -> Iterator[None]:
         raise ControlUnreadable(f"{_name(url)} cannot be read ({reason_of(error)}): {schema_steps.RESTORE}") from None
 
 
-def _engine(url: str) -> sa.Engine:
+def _engine(url: str, busy_timeout_s: int = BUSY_TIMEOUT_S) -> sa.Engine:
     is_file = url.startswith("sqlite")
     timeouts = {} if is_file else _server_timeouts(url)
     engine = sa.create_engine(url, pool_pre_ping=not is_file, hide_parameters=True, connect_args=timeouts)
     if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "connect", _prepare_sqlite)
+        sa.event.listen(engine, "connect", partial(_prepare_sqlite, busy_timeout_s))
     return engine
 
 
@@ -234,6 +236,7 @@ def probe(engine: sa.Engine) -> None:
 
 
 def _probe_sqlite(connection: sa.Connection) -> None:
+    timeout_ms = connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one()
     connection.exec_driver_sql("PRAGMA busy_timeout=0")
     try:
         _write_nothing(connection)
@@ -242,7 +245,7 @@ def _probe_sqlite(connection: sa.Connection) -> None:
             raise
     finally:
         connection.rollback()
-        connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={timeout_ms}")
 
 
 def _write_nothing(connection: sa.Connection) -> None:
@@ -251,10 +254,10 @@ def _write_nothing(connection: sa.Connection) -> None:
     connection.rollback()
 
 
-def _prepare_sqlite(connection: Any, record: Any) -> None:
+def _prepare_sqlite(busy_timeout_s: int, connection: Any, record: Any) -> None:
     """Configure a new connection."""
     for pragma in (
-        f"busy_timeout={BUSY_TIMEOUT_MS}",  # first: switching to WAL takes a lock that another process may hold
+        f"busy_timeout={1_000 * busy_timeout_s}",  # first: switching to WAL takes a lock that another process may hold
         "journal_mode=WAL",
         "synchronous=FULL",
         "foreign_keys=ON",

@@ -57,6 +57,14 @@ class Origin:
     address: str
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A counted attempt, or a refused one, without an id, and the seconds until the next attempt."""
+
+    id: int | None
+    wait_s: int
+
+
 def origin(secret: bytes, address: str, name: str) -> Origin:
     """Return the origin of an attempt. `secret` is the key of the hashes; the account need not exist."""
     folded = users.folded(name).encode(errors="surrogatepass")
@@ -64,16 +72,24 @@ def origin(secret: bytes, address: str, name: str) -> Origin:
     return Origin(account, hashed_address(address, secret).hex())
 
 
-def begin(engine: sa.Engine, origin: Origin, now_s: int) -> int:
-    """Count an attempt as failed and return 0, or return the seconds until the next attempt without counting."""
+def begin(engine: sa.Engine, origin: Origin, now_s: int) -> Attempt:
+    """Count an attempt as failed, or return the seconds until the next attempt without counting."""
     with transaction(engine) as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK_KEY)))
         _delete_old(connection, now_s)
         wait_s = _wait_s(connection, origin, now_s)
-        if wait_s == 0:
-            connection.execute(ATTEMPTS.insert().values(_row(origin, now_s, is_success=False)))
-    return wait_s
+        if wait_s:
+            return Attempt(None, wait_s)
+        counted = ATTEMPTS.insert().values(_row(origin, now_s, is_success=False)).returning(ATTEMPTS.c.id)
+        return Attempt(connection.execute(counted).scalar_one(), 0)
+
+
+def withdraw(engine: sa.Engine, origin: Origin, attempt: Attempt) -> None:
+    """Delete a counted attempt of an origin, because the service could not answer it."""
+    with transaction(engine) as connection:
+        # SQLite may give the id of a deleted row to another attempt.
+        connection.execute(ATTEMPTS.delete().where(ATTEMPTS.c.id == attempt.id, _same_origin(origin)))
 
 
 def passed(engine: sa.Engine, origin: Origin, now_s: int) -> None:

@@ -34,7 +34,12 @@ def engine(file: Path) -> Iterator[sa.Engine]:
 
 @pytest.mark.parametrize(
     ("pragma", "value"),
-    [("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1), ("busy_timeout", database.BUSY_TIMEOUT_MS)],
+    [
+        ("journal_mode", "wal"),
+        ("synchronous", 2),
+        ("foreign_keys", 1),
+        ("busy_timeout", 1_000 * database.BUSY_TIMEOUT_S),
+    ],
 )
 def test_each_connection_syncs_waits_for_locks_and_checks_references(
     engine: sa.Engine, pragma: str, value: str | int
@@ -42,6 +47,16 @@ def test_each_connection_syncs_waits_for_locks_and_checks_references(
     with engine.connect() as first, engine.connect() as second:
         for connection in (first, second):
             assert connection.exec_driver_sql(f"PRAGMA {pragma}").scalar_one() == value
+
+
+def test_connection_waits_for_locks_as_long_as_its_engine_was_opened_for(file: Path, engine: sa.Engine) -> None:
+    other = database.connect(sqlite_url(file), busy_timeout_s=0)
+    with database.transaction(engine), pytest.raises(sa.exc.OperationalError, match="locked"):
+        projects.create(other, "site", ("*",), NOW_S)
+    database.probe(other)
+    with other.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one() == 0
+    other.dispose()
 
 
 def test_reopened_database_has_its_rows(engine: sa.Engine, file: Path) -> None:

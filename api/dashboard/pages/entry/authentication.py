@@ -1,11 +1,18 @@
 """The check of a name and password, with the limits on attempts."""
 
+import logging
 from dataclasses import dataclass
 
+import sqlalchemy as sa
+
 from api.dashboard.accounts import attempts, users
+from api.dashboard.accounts.attempts import Attempt, Origin
 from api.dashboard.accounts.users import User
 from api.dashboard.web.visit import Visit
+from ingest.errors import Overloaded
+from warehouse.database_errors import Cause, cause_of, reason_of
 
+LOG = logging.getLogger("readership.accounts")
 MINUTE_S = 60
 
 
@@ -32,15 +39,29 @@ def authenticate(visit: Visit, name: str, password: str) -> User | None:
 
     Raises:
         TooManyAttempts
-        Overloaded: too many passwords are checked at this moment.
+        Overloaded: too many passwords are checked at this moment; the attempt is not counted.
     """
     control, now_s = visit.state.control, int(visit.now.timestamp())
     client = visit.request.client
     origin = attempts.origin(visit.state.settings.run_secret, client.host if client else "", name)
-    wait_s = attempts.begin(control, origin, now_s)
-    if wait_s:
-        raise TooManyAttempts(wait_s)
-    user = users.authenticate(control, name, password)
-    if user is not None:
-        attempts.passed(control, origin, now_s)
+    attempt = attempts.begin(control, origin, now_s)
+    if attempt.wait_s:
+        raise TooManyAttempts(attempt.wait_s)
+    try:
+        user = users.authenticate(control, name, password)
+        if user is not None:
+            attempts.passed(control, origin, now_s)
+    except (Overloaded, sa.exc.DBAPIError):
+        _withdraw(control, origin, attempt)
+        raise
     return user
+
+
+def _withdraw(control: sa.Engine, origin: Origin, attempt: Attempt) -> None:
+    """Delete the count of an attempt that is answered with 503. A database that is still locked leaves the count."""
+    try:
+        attempts.withdraw(control, origin, attempt)
+    except sa.exc.DBAPIError as error:
+        if cause_of(error) is Cause.PROGRAM:
+            raise
+        LOG.warning("an attempt to sign in that was answered with 503 counts as failed: %s", reason_of(error))

@@ -15,12 +15,12 @@ MINUTE_S = 60
 
 
 def begin(engine: sa.Engine, now_s: int, address: str = "192.0.2.1", name: str = "Ada") -> int:
-    return attempts.begin(engine, attempts.origin(SECRET, address, name), now_s)
+    return attempts.begin(engine, attempts.origin(SECRET, address, name), now_s).wait_s
 
 
 def sign_in(engine: sa.Engine, now_s: int, address: str = "192.0.2.1", name: str = "Ada") -> None:
     origin = attempts.origin(SECRET, address, name)
-    assert attempts.begin(engine, origin, now_s) == 0
+    assert attempts.begin(engine, origin, now_s).wait_s == 0
     attempts.passed(engine, origin, now_s)
 
 
@@ -52,6 +52,14 @@ def test_right_password_ends_the_count_of_its_account_and_address(engine: sa.Eng
         begin(engine, NOW_S)
     sign_in(engine, NOW_S)
     assert [begin(engine, NOW_S) for _ in range(6)] == [0, 0, 0, 0, 0, 30]
+
+
+def test_withdrawn_attempt_does_not_count(engine: sa.Engine) -> None:
+    origin = attempts.origin(SECRET, "192.0.2.1", "Ada")
+    for _ in range(4):
+        begin(engine, NOW_S)
+    attempts.withdraw(engine, origin, attempts.begin(engine, origin, NOW_S))
+    assert [begin(engine, NOW_S) for _ in range(2)] == [0, 30]
 
 
 def test_failures_are_forgotten_after_an_hour(engine: sa.Engine) -> None:

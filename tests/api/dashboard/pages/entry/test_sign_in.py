@@ -1,11 +1,13 @@
 """The sign-in and the sign-out, through the whole app."""
 
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from api.dashboard.accounts import sessions, users
+from api.dashboard.accounts import passwords, sessions, users
+from api.dashboard.accounts.attempts import FREE_FAILURES
 from tests.api.dashboard.pages.entry.people import COOKIE, PASSWORD, add_user, is_signed_in, sign_in, with_address
 from tests.api.dashboard.site import Dashboard, opened, post
 
@@ -24,6 +26,23 @@ def test_links_and_redirects_have_the_prefix_of_a_proxy(tmp_path: Path) -> None:
         assert client.get("/account").headers["location"] == "/stats/sign-in?next=%2Faccount"
         assert 'action="/stats/sign-in?next=%2Faccount"' in client.get("/sign-in?next=/account").text
         assert sign_in(client, user, query="?next=/account").headers["location"] == "/stats/account"
+
+
+def test_attempts_that_are_answered_with_503_do_not_count(dashboard: Dashboard) -> None:
+    """Check more attempts than are free of a wait, and afterwards the right password."""
+    client, user = dashboard.visitor(None), add_user(dashboard)
+    with ExitStack() as stack:
+        for _ in range(passwords.AT_ONCE_MAX + passwords.WAITING_MAX):
+            assert passwords._places.acquire(timeout=10)
+            stack.callback(passwords._places.release)
+        assert {sign_in(client, user).status_code for _ in range(FREE_FAILURES + 1)} == {503}
+    assert sign_in(client, user).status_code == 303
+
+
+def test_request_waits_for_a_lock_of_the_control_database_for_less_than_five_seconds(dashboard: Dashboard) -> None:
+    control = dashboard.client.app_state["running"].control
+    with control.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one() == 4_000
 
 
 def test_name_and_password_start_a_session(dashboard: Dashboard) -> None:
