@@ -1,19 +1,27 @@
 """Rules of a robots.txt text for an AI agent, by RFC 9309: https://www.rfc-editor.org/rfc/rfc9309"""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from threading import Lock
 from typing import Literal
 
+from cachetools import LRUCache
 from protego import Protego
 
 State = Literal["allowed", "partly", "disallowed"]
 """Part of a site that an agent may read: every page, some pages, or no page."""
 EVERY_AGENT = "*"
-PROBES_MAX = 2_000
+RULES_MAX = 500
+"""Maximum number of rules of one group. A path takes up to 0.4 µs for each rule of its group."""
+PROBES_MAX = 500
 """Maximum number of different patterns of a text from which a state is computed."""
+DECISIONS_MAX = 10_000
+"""Maximum number of cached decisions about a path, for each text."""
 _GROUP = re.compile(r"^[ \t]*user-?agent[ \t]*:[ \t]*([^#\r\n]+)", re.IGNORECASE | re.MULTILINE)
 _PATTERN = re.compile(r"^[ \t]*(?:dis)?allow[ \t]*:[ \t]*([^#\r\n]+)", re.IGNORECASE | re.MULTILINE)
+_LINE = re.compile(r"^[ \t]*(user-?agent|(?:dis)?allow)[ \t]*:[ \t]*([^#\r\n]*)", re.IGNORECASE | re.MULTILINE)
 _AFTER_NAME = re.compile(r"[/\s]")
 
 
@@ -27,6 +35,8 @@ class RobotsRules:
         self._groups = {_AFTER_NAME.split(name)[0]: name for name in declared} | {name: name for name in declared}
         patterns = dict.fromkeys(_PATTERN.findall(content))
         self._probes = ("/", "/-", *map(_example, list(patterns)[:PROBES_MAX]))
+        self._decisions: LRUCache[tuple[str, str], bool] = LRUCache(DECISIONS_MAX)
+        self._lock = Lock()
         self._states: dict[str, State] = {}
         """States by group. Most agents share the group `*`. A state takes 1 µs for each pair of probe and rule."""
 
@@ -47,7 +57,13 @@ class RobotsRules:
     def allows(self, names: Sequence[str], path: str) -> bool:
         """Return whether an agent with these names may read a path."""
         group = self.group(names)
-        return group is None or self._parser.can_fetch(path, group)
+        if group is None:
+            return True
+        with self._lock:
+            known = self._decisions.get((group, path))
+            if known is None:
+                known = self._decisions[group, path] = bool(self._parser.can_fetch(path, group))
+        return known
 
     def state(self, names: Sequence[str]) -> State:
         """Return which part of the site an agent may read.
@@ -72,6 +88,24 @@ class RobotsRules:
 def parse(content: str) -> RobotsRules:
     """Return the rules of a text."""
     return RobotsRules(content)
+
+
+def largest_group(content: str) -> tuple[str, int]:
+    """Return the name of the group with the most rules, and their number; an empty name and 0 without a rule.
+
+    Groups with the same name are one group, as in RFC 9309.
+    """
+    counts: Counter[str] = Counter()
+    names: list[str] = []
+    has_rule = True
+    for field, value in _LINE.findall(content):
+        if field.lower().startswith("user"):
+            names = [value.strip()] if has_rule else [*names, value.strip()]
+            has_rule = False
+        else:
+            counts.update(name.lower() for name in dict.fromkeys(names))
+            has_rule = True
+    return max(counts.items(), key=lambda item: item[1], default=("", 0))
 
 
 def _example(pattern: str) -> str:

@@ -1,4 +1,4 @@
-// Small improvements of pages that work without this script: the viewer's time zone, copy buttons, files as text, and confirmations.
+// Small improvements of pages that work without this script: the viewer's time zone copy buttons, and files as text.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -29,9 +29,5 @@
     const filled = event.target.type === "file" && event.target.closest("[data-fill]");
     if (filled && event.target.files.length) document.getElementById(filled.dataset.fill).value = await event.target.files[0].text();
     if (event.target.matches("[data-submit]")) event.target.form.requestSubmit();
-  });
-  document.addEventListener("submit", (event) => {
-    const question = event.target.dataset.confirm;
-    if (question && !window.confirm(question)) event.preventDefault();
   });
 })();

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from api.dashboard.robots.rules import parse
+from api.dashboard.robots.rules import largest_group, parse
 
 RFC_5_1 = """\
 User-Agent: *
@@ -87,6 +87,19 @@ def test_agent_has_a_group_by_each_of_its_names() -> None:
     assert rules.group(["ChatGPT Agent", "ChatGPT-Operator"]) == "chatgpt agent"
     assert rules.group(["CCBot"]) == "*"
     assert parse("Sitemap: https://example.com/s.xml").group(["CCBot"]) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "largest"),
+    [
+        ("", ("", 0)),
+        ("User-agent: *", ("", 0)),
+        ("Disallow: /a\nUser-agent: *\nDisallow:\nAllow: /b # c\n", ("*", 2)),
+        ("User-agent: a\nUser-agent: b\nDisallow: /\n\nUser-agent: B\nDisallow: /b\n", ("b", 2)),
+    ],
+)
+def test_largest_group_has_the_rules_of_all_its_parts(content: str, largest: tuple[str, int]) -> None:
+    assert largest_group(content) == largest
 
 
 @pytest.mark.parametrize(("content", "has_groups"), [("User-agent: *", True), ("<html>", False), ("", False)])

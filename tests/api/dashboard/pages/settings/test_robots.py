@@ -48,6 +48,8 @@ def test_viewer_has_no_form(dashboard: Dashboard) -> None:
 
 def test_removed_text_is_gone(dashboard: Dashboard, owner: TestClient) -> None:
     post(owner, PATH, robots=CONTENT)
+    page = owner.get(PATH).text
+    assert page.index("<summary>Remove the text") < page.index(f'action="{PATH}/remove"') < page.index("</details>")
     response = post(owner, f"{PATH}/remove")
     assert (response.status_code, response.headers["location"]) == (303, f"{PATH}?notice=removed")
     assert texts.find(dashboard.engine, PROJECT) is None
@@ -62,6 +64,7 @@ def test_removed_text_is_gone(dashboard: Dashboard, owner: TestClient) -> None:
         ("<html>Not found</html>", "The text has no line that begins with “User-agent:”"),
         ("User-agent: *\0", "The text has a NUL character"),
         ("User-agent: *\n" + "#" * texts.BYTES_MAX, "The text has 512 KiB"),
+        ("User-agent: *\n" + "Disallow: /*/a\n" * 501, "The group “*” has 501 rules; at most 500 in one group are"),
         ("User-agent: *\n" + "é" * (texts.BYTES_MAX // 2), "The text has 512 KiB"),
     ],
 )
