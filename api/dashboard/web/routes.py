@@ -99,7 +99,7 @@ def authorise(visit: Visit, access: Access) -> Visit:
     """
     if access is Access.SHARED:
         return _shared(visit)
-    user = _user(visit)
+    user = user_of(visit)
     if access is Access.PUBLIC:
         return replace(visit, user=user)
     if user is None:
@@ -111,7 +111,8 @@ def authorise(visit: Visit, access: Access) -> Visit:
     return replace(visit, user=user, project=project)
 
 
-def _user(visit: Visit) -> User | None:
+def user_of(visit: Visit) -> User | None:
+    """Return the user of the session, or None."""
     token = cookies.session_token(visit.request, visit.base_url)
     return None if token is None else sessions.find(visit.state.control, token, int(visit.now.timestamp()))
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.api.dashboard.site import Dashboard
+from tests.running import PROJECT
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
@@ -12,6 +13,19 @@ def test_unknown_path_is_a_page_for_a_browser(dashboard: Dashboard) -> None:
     assert (response.status_code, response.headers["content-type"]) == (404, "text/html; charset=utf-8")
     assert "There is nothing at this path." in response.text
     assert response.headers["x-request-id"] in response.text
+
+
+def test_error_page_under_a_project_has_its_tabs_for_users(dashboard: Dashboard) -> None:
+    for role, path, has_tabs in (
+        ("viewer", f"/projects/{PROJECT}/nowhere", True),
+        ("viewer", f"/projects/{PROJECT}/ai/agents/Nobody", True),
+        ("viewer", f"/projects/{PROJECT}x/nowhere", False),
+        ("viewer", "/nowhere", False),
+        (None, f"/projects/{PROJECT}/nowhere", False),
+    ):
+        response = dashboard.visitor(role).get(path, headers=BROWSER)
+        assert response.status_code == 404
+        assert (f'href="/projects/{PROJECT}/jobs"' in response.text) is has_tabs, path
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/v1/nowhere", "/v1/analytics/site/views"])
