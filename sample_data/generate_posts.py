@@ -117,12 +117,12 @@ def beacon(rng: Random, day: int, path: str, referrer: str | None = None, projec
 def forum_views(rng: Random) -> Iterator[Post]:
     """Yield the views of a site whose beacons and log sent views of people on the same days, and whose log stopped."""
     for day in range(DAYS):
-        for _ in range(3):
+        for _ in range(4 + below(rng, 6)):
             yield beacon(rng, day, one_of(rng, FORUM_PATHS), project="forum")
         if day > FORUM_LAST_DAY:
             continue
-        groups: Sequence[Group] = ("people", "people", "ai")
-        for group in groups:
+        groups: Sequence[Group] = ("people", "people", "people", "ai", "ai", "ai", "crawlers")
+        for group in (one_of(rng, groups) for _ in range(3 + below(rng, 5))):
             yield Post(
                 "forum", "log", one_of(rng, FORUM_PATHS), moment(rng, day), reader_of(rng, group).user_agent, status=200
             )

@@ -23,6 +23,8 @@ from warehouse.query.time_range import FIRST
 from warehouse.report.filters import Filters, Query
 from warehouse.report.reports import Reports
 
+OWNER = "owner"
+"""Name of the user. It differs from the project, because pages show both."""
 PORT = 8001
 """Default port; not that of `serve`: a demo can run beside a service."""
 PATHS_SHOWN = 10
@@ -108,9 +110,9 @@ def _create(engine: sa.Engine, settings: Settings, now: datetime) -> str:
 def _demo_user(engine: sa.Engine, now_s: int) -> User:
     """Return the owner of the demo, who has no password and signs in by the link of each start."""
     try:
-        return users.find_by_name(engine, DEMO)
+        return users.find_by_name(engine, OWNER)
     except UserNotFound:
-        return users.create(engine, DEMO, "owner", None, now_s)
+        return users.create(engine, OWNER, "owner", None, now_s)
 
 
 def _show_export(settings: Settings, now: datetime) -> None:

@@ -1,4 +1,4 @@
-// Small improvements of pages that work without this script: the viewer's time zone copy buttons, and files as text.
+// Small improvements of pages that work without this script: the viewer's time zone, the tab of the page in view, copy buttons, and files as text.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -15,6 +15,8 @@
     for (const field of part.querySelectorAll("[data-fill][hidden]")) field.hidden = false;
   };
   prepare(document);
+  const tab = document.querySelector(".tabs [aria-current]");
+  if (tab) tab.parentElement.scrollLeft = tab.offsetLeft - (tab.parentElement.clientWidth - tab.offsetWidth) / 2;
   document.addEventListener("htmx:after:swap", () => prepare(document));
 
   document.addEventListener("click", async (event) => {

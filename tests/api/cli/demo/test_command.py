@@ -58,7 +58,7 @@ def test_each_start_prints_a_new_link_that_signs_in_the_owner_of_the_demo(
     assert redeemed is not None
     assert redeemed.purpose == "sign_in"
     assert redeemed.user is not None
-    assert (redeemed.user.name, redeemed.user.role, redeemed.user.has_password) == ("demo", "owner", False)
+    assert (redeemed.user.name, redeemed.user.role, redeemed.user.has_password) == ("owner", "owner", False)
     engine.dispose()
 
 
