@@ -30,6 +30,16 @@ ROWS = 50
 NEW = "new"
 TABS: dict[str, Readers] = {"all": "all", "ai-only": "ai_only", "not-ai": "people_only", NEW: "all"}
 """Readers of the paths of each tab. The tab NEW has the paths that AI read for the first time in the period."""
+PERIODS = {
+    "today": " today",
+    "yesterday": " yesterday",
+    "7d": " in 7 days",
+    "30d": " in 30 days",
+    "90d": " in 90 days",
+    "12mo": " in 12 months",
+    "all": "",
+}
+"""Ends of the name of the list of pages that AI did not read, by the name of the period."""
 WITH_BOTS = views.SCHEMA.insert(3, pa.field("bot", pa.int64()))
 
 
@@ -59,6 +69,7 @@ def path_list(visit: Visit) -> Response:
         tab="Pages",
         measured=found,
         tabs=_tab_names(view),
+        default_period=DEFAULT,
         chosen=tab,
         sort=sort,
         number_of_page=number,
@@ -89,11 +100,10 @@ def _tab(view: View) -> str:
 
 def _tab_names(view: View) -> dict[str, str]:
     """Return the names of the tabs, of which one names the period."""
-    days = "in 30 days" if view.period.name == DEFAULT else "in this period"
     return {
         "all": "All pages",
         "ai-only": "Read by AI only",
-        "not-ai": f"Never read by AI {days}",
+        "not-ai": f"Never read by AI{PERIODS.get(view.period.name, ' in these days')}",
         NEW: "New to AI",
     }
 

@@ -28,7 +28,6 @@ LISTS = (
     "All pages",
     "Read by AI only",
     "Never read by AI in 30 days",
-    "Never read by AI in this period",
     "New to AI",
 )
 
@@ -134,10 +133,27 @@ def test_page_is_new_to_ai_only_in_the_period_of_its_first_read(lists: Dashboard
     assert new == {"today": [], "7d": ["/ai"], "90d": ["/ai", "/both", "/once"], "all": ["/ai", "/both", "/once"]}
 
 
-def test_list_names_the_period(lists: Dashboard) -> None:
-    client = lists.visitor("viewer")
-    assert "Never read by AI in 30 days" in open_page(client, "/pages").text
-    assert "Never read by AI in this period" in open_page(client, "/pages", period="7d").text
+@pytest.mark.parametrize(
+    ("parameters", "name", "pages"),
+    [
+        ({}, "Never read by AI in 30 days", ["/once", "/people"]),
+        ({"period": "7d"}, "Never read by AI in 7 days", ["/once", "/people"]),
+        ({"period": "today"}, "Never read by AI today", []),
+        ({"period": "90d"}, "Never read by AI in 90 days", ["/people"]),
+        ({"period": "all"}, "Never read by AI", ["/people"]),
+        ({"from": before(1), "to": before(1)}, "Never read by AI in these days", ["/both"]),
+    ],
+    ids=str,
+)
+def test_list_without_ai_is_that_of_the_period_and_links_to_30_days(
+    lists: Dashboard, parameters: dict[str, str], name: str, pages: list[str]
+) -> None:
+    page = open_page(lists.visitor("viewer"), "/pages", show="not-ai", sort="path", **parameters)
+    assert name in page.tables or not pages
+    assert f" {name} " in page.text
+    assert [row[0] for row in page.rows(name)] == pages
+    links = [link for link in page.links() if "period=30d" in link and "show=not-ai" in link and "sort=path" in link]
+    assert len(links) == (2 if parameters else 1)  # the menu of the period has one, too
 
 
 def test_search_becomes_a_filter_and_keeps_the_list(reader: TestClient) -> None:

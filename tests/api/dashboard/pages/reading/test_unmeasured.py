@@ -119,7 +119,7 @@ def test_list_of_pages_without_ai_names_what_is_unknown(
     partly: TestClient, last: int, cell: str, sentence: str
 ) -> None:
     page = Html(partly.get(f"/projects/partly/pages?show=not-ai&from={before(25)}&to={before(last)}").text)
-    assert [row[:3] for row in page.rows("Never read by AI in this period")] == [["/a", "1", cell]]
+    assert [row[:3] for row in page.rows("Never read by AI in these days")] == [["/a", "1", cell]]
     assert sentence in page.text
 
 
