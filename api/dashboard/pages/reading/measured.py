@@ -85,6 +85,12 @@ class Measured:
         """Return whether AI readers and other bots were counted in a part of a period."""
         return has_begun(self.ai_since, period.end)
 
+    def counted_since(self, start: datetime, kinds: Collection[str]) -> bool:
+        """Return whether the kinds of readers that are counted now, of some kinds, were counted from `start` on."""
+        begins = [self.since_of(kind) for kind in kinds if kind in self.kinds]
+        known = [begin for begin in begins if begin is not None]
+        return bool(known) and max(known) <= start
+
     def ai_began_within(self, period: Period) -> datetime | None:
         """Return the time from which AI readers were counted, if that is after people were counted in the period."""
         if self.ai_since is None or self.since is None or not self.counts_ai_in(period):

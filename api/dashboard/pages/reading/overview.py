@@ -107,7 +107,7 @@ def _numbers(view: View, found: Measured) -> dict[str, Any]:
         "totals": totals,
         "shown": shown,
         "share": _share(view, found, totals),
-        "paths": tables.paths(view),
+        "paths": tables.paths(view, found),
         "tables": {name: tables.by_dimension(view, name, found) for name in TABLES},
         "sources": tables.sources(view, found),
         **_live(view),

@@ -1,6 +1,6 @@
 """The tables of the overview: the pages, and the views by a dimension. Their numbers are those of the API."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from urllib.parse import urlsplit
@@ -21,6 +21,10 @@ PAGE_ROWS = 10
 """Number of rows on a page of the table of pages."""
 ROWS = 8
 """Number of rows of the other tables, which have no pages."""
+ALL_ROWS = 1 << 40
+"""Number of rows that is larger than that of any breakdown."""
+BOTH = ("human", "ai")
+"""Kinds of readers in the total of a page."""
 SORTS: Mapping[str, Order] = {"views": "total", "people": "human", "ai": "ai", "path": "path"}
 """Orders of the table of pages, by their name in addresses."""
 
@@ -61,7 +65,8 @@ DIMENSIONS = {
 class Row:
     """A row of a table. `link` is the address of the page with this row as a filter; None without such a filter.
 
-    `name` is the value as the page shows it.
+    `name` is the value as the page shows it. `before` are the views in the previous period; None if they are unknown,
+    or if the page does not compare.
     """
 
     value: str | None
@@ -69,6 +74,7 @@ class Row:
     counts: Counts
     bar: Markup
     link: str | None
+    before: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +96,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A source. `last_view` is None if it is not set up."""
+    """A source. `last_view` is None if it is not set up. `before` is that of Row."""
 
     name: str
     shown: Shown
+    before: int | None
     last_view: datetime | None
     link: str
 
@@ -113,11 +120,19 @@ class PathTable:
         return (self.number - 1) * PAGE_ROWS + 1
 
 
-def paths(view: View) -> PathTable:
+def paths(view: View, found: Measured) -> PathTable:
     """Return the pages of a view by the parameters `sort` and `page`. An invalid one adds to the faults of the view."""
     sort, number = order(view), view.page_number()
     page = view.reports.views(view.snapshot, view.query(), (number - 1) * PAGE_ROWS, PAGE_ROWS, SORTS[sort])
-    return PathTable(_rows(view, page, "path", None, None), sort, number, page.has_more)
+    rows = _rows(view, page, "path", None, None)
+    if view.previous and found.counted_since(view.previous.start, BOTH):
+        rows = [replace(row, before=_views_before(view, row.value)) for row in rows]
+    return PathTable(rows, sort, number, page.has_more)
+
+
+def _views_before(view: View, path: str | None) -> int:
+    """Return the views of a path by people and AI in the previous period."""
+    return view.reports.views(view.snapshot, view.query(view.previous, path=path), 0, 1).totals.total
 
 
 def order(view: View) -> str:
@@ -144,7 +159,17 @@ def by_dimension(view: View, name: str, found: Measured) -> Table:
     has_more = shown.has_more or shown.rows.num_rows > ROWS
     if reason and not rows:
         return nothing
+    if view.previous and found.counted_since(view.previous.start, (kind,)):
+        before = _before(view, dimension.by, [row.value for row in rows], traffic=kind)
+        rows = [replace(row, before=getattr(before.get(row.value, Counts()), kind)) for row in rows]
     return Table(name, dimension, kind, None, rows, has_more, shown.rows.num_rows < page.rows.num_rows)
+
+
+def _before(view: View, by: str, values: Sequence[str | None], **filters: str | None) -> dict[str | None, Counts]:
+    """Return the counts of some values of a dimension in the previous period."""
+    rows = view.reports.breakdown(view.snapshot, view.query(view.previous, **filters), by, 0, ALL_ROWS).rows
+    listed = rows.filter(pc.is_in(rows["value"], pa.array(values, pa.string()))).to_pylist()
+    return {row["value"]: Counts(row["human"], row["ai"], row["bot"]) for row in listed}
 
 
 def own_hosts(view: View) -> frozenset[str]:
@@ -163,6 +188,7 @@ def sources(view: View, found: Measured) -> list[SourceRow]:
     rows = view.reports.breakdown(view.snapshot, view.query(), "source", 0, len(SOURCES)).rows.to_pylist()
     counts = {row["value"]: Counts(row["human"], row["ai"], row["bot"]) for row in rows}
     by_name = {source.source: source for source in found.sources}
+    before = _before(view, "source", found.selected) if view.previous else {}
     result = []
     for name in found.selected:
         source = by_name.get(name)
@@ -170,7 +196,10 @@ def sources(view: View, found: Measured) -> list[SourceRow]:
         seen = ("human", "ai") if name in SERVER_SOURCES else ("human",)
         counted = [kind for kind in seen if begun and kind in found.kinds]
         numbers = measured.shown(counts.get(name, Counts()), counted)
-        result.append(SourceRow(SOURCES[name], numbers, source.last_hit if source else None, view.link(source=name)))
+        is_known = view.previous and source and source.first_hit <= view.previous.start
+        total = before.get(name, Counts()).total if is_known else None
+        last = source.last_hit if source else None
+        result.append(SourceRow(SOURCES[name], numbers, total, last, view.link(source=name)))
     return result
 
 

@@ -196,6 +196,44 @@ def test_comparison_adds_the_totals_of_the_previous_period(dashboard: Dashboard,
     assert numbers([row[4] for row in page.rows("Numbers of this chart")]) == [each["total"] for each in series]
 
 
+@pytest.mark.parametrize(
+    ("heading", "report", "key"),
+    [
+        ("Top pages", "views?", "total"),
+        ("AI operators", "breakdown?by=operator&traffic=ai&", "ai"),
+        ("Sources", "breakdown?by=source&", "total"),
+        ("Referrers", "breakdown?by=referrerHost&traffic=human&", "human"),
+    ],
+)
+def test_comparison_has_the_change_of_each_row(
+    dashboard: Dashboard, viewer: TestClient, heading: str, report: str, key: str
+) -> None:
+    earlier, later = (
+        dashboard.get_report(f"{report}dateFrom={before(first)}&dateTo={before(first - 10)}&limit=100")
+        for first in (20, 10)
+    )
+    counts = [
+        {row.get("path", row.get("value")): row[key] for row in each.get("views", each.get("rows"))}
+        for each in (earlier, later)
+    ]
+    names = {"Your server": "server", "Direct or unknown": None}
+    page = page_of(viewer, from_=before(10), to=before(1), compare="previous")
+    at = page.tables[heading][0].index("Change")
+    shown = {names.get(row[0], row[0]): row[at] for row in page.rows(heading) if len(row) > 2}
+    assert shown
+    for name, cell in shown.items():
+        was, now = (each.get(name, 0) for each in counts)
+        sign = "+" if now > was else MINUS if now < was else ""
+        assert cell == (f"{sign}{abs(now - was) / was:.0%}" if was else "new") + f" from {was}"
+
+
+def test_rows_have_no_change_if_the_previous_period_was_not_counted_in_full(viewer: TestClient) -> None:
+    page = page_of(viewer, compare="previous")
+    for heading, column in (("Top pages", 4), ("AI operators", 2), ("Referrers", 2)):
+        assert {row[column] for row in page.rows(heading)} == {UNKNOWN}
+    assert "Change" not in page_of(viewer, period="7d").tables["Top pages"][0]
+
+
 @pytest.mark.parametrize(("sort", "key"), [("people", "human"), ("ai", "ai"), ("views", "total")])
 def test_pages_are_sorted_and_paged(dashboard: Dashboard, viewer: TestClient, sort: str, key: str) -> None:
     views = dashboard.get_report(f"views?dateFrom={before(29)}")["views"]
