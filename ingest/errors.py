@@ -45,6 +45,10 @@ class InvalidAddressList(IngestError):
     """A list of the IP addresses of an agent is not in the expected format, or was changed after it was written."""
 
 
+class DirectoryUnavailable(IngestError):
+    """The key directory of a signing agent cannot be fetched."""
+
+
 class LedgerIncomplete(IngestError):
     """Lines may have been imported before, but the record of earlier imports was lost."""
 

@@ -5,5 +5,9 @@
 - `address_lists`: Address lists that operators publish, as dated files.
 - `compile_lists`: Compilation of the shipped address lists from collected facts.
 - `address_check`: Check of a client's address against the address lists of the agent that it claims to be.
-- `verifier`: Verification of hits by their evidence.
+- `signature_agents`: Table of the signing agents in `signature_agents.toml`.
+- `public_keys`: Public keys of key directories.
+- `directories`: Key directories of signing agents, fetched in the background and cached.
+- `signatures`: Check of Web Bot Auth signatures.
+- `verifier`: Verification of hits by their evidence: the verdicts of all checks in their order of precedence.
 """
