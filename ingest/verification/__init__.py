@@ -5,6 +5,7 @@
 - `address_lists`: Address lists that operators publish, as dated files.
 - `compile_lists`: Compilation of the shipped address lists from collected facts.
 - `address_check`: Check of a client's address against the address lists of the agent that it claims to be.
+- `reverse_dns`: Forward-confirmed reverse DNS, which is off by default.
 - `signature_agents`: Table of the signing agents in `signature_agents.toml`.
 - `public_keys`: Public keys of key directories.
 - `directories`: Key directories of signing agents, fetched in the background and cached.

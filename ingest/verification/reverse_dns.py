@@ -1,0 +1,149 @@
+"""Forward-confirmed reverse DNS: the name of an address is one of the operator's, and the name has that address.
+
+The lookups use the standard library in a bounded pool of threads. dnspython would not do better: in either case a
+lookup must not block longer than `wait_s`, and the system's resolver has the operator's configuration and a cache.
+"""
+
+import re
+import socket
+import time
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import date
+from functools import cache
+from pathlib import Path
+from threading import Lock
+
+import msgspec
+from cachetools import TLRUCache
+
+from ingest.verification.addresses import number_of
+
+FOUND_S, FAILED_S = 86_400, 300
+"""Time to live of a name in the cache, and of a failed lookup, in seconds."""
+CACHE_ENTRIES = 50_000
+"""Maximum number of addresses in the cache: about 10 MB."""
+LOOKUPS_AT_ONCE = 8
+WAITING_MAX = 256
+"""Maximum number of lookups that have not ended. Further addresses are looked up when they are seen again."""
+NAME_CHARACTERS_MAX = 253
+
+
+class Crawler(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Host names of the addresses of crawlers. `checked` is the day on which the row was reviewed."""
+
+    agents: tuple[str, ...]
+    names: tuple[str, ...]
+    source: str
+    checked: date
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    crawler: tuple[Crawler, ...]
+
+
+@cache
+def crawlers() -> tuple[Crawler, ...]:
+    """Return the rows of `dns_names.toml`."""
+    text = Path(__file__).with_name("dns_names.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), _Table).crawler
+
+
+def name_of(address: str) -> str:
+    """Return the name of an address in reverse DNS.
+
+    Raises: OSError if there is none, or the lookup failed.
+    """
+    return socket.gethostbyaddr(address)[0]
+
+
+def addresses_of(name: str) -> list[str]:
+    """Return the addresses of a name.
+
+    Raises: OSError if there are none, or the lookup failed.
+    """
+    return [str(found[4][0]) for found in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)]
+
+
+class ReverseDns:
+    """Cache of forward-confirmed names by address. Safe for use by several threads.
+
+    `wait_s` is the time for which `pattern` waits for a lookup, in seconds. With 0, the first request from an address
+    has no evidence, and later ones have it from the cache.
+    """
+
+    def __init__(
+        self,
+        wait_s: float = 2.0,
+        name_of: Callable[[str], str] = name_of,
+        addresses_of: Callable[[str], Sequence[str]] = addresses_of,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._wait_s = wait_s
+        self._name_of = name_of
+        self._addresses_of = addresses_of
+        self._names: TLRUCache[str, str | None] = TLRUCache(
+            CACHE_ENTRIES, ttu=lambda address, name, now: now + (FOUND_S if name else FAILED_S), timer=clock
+        )
+        self._lookups: dict[str, Future[str | None]] = {}
+        self._lock = Lock()
+        self._pool = ThreadPoolExecutor(LOOKUPS_AT_ONCE, thread_name_prefix="reverse-dns")
+
+    def is_documented(self, agent: str) -> bool:
+        """Return whether the operator of an agent documents the names of its addresses."""
+        return agent in _patterns()
+
+    def pattern(self, agent: str, address: str) -> str | None:
+        """Return the documented pattern that the confirmed name of an address matches, without its leading `*.`; None
+        if there is no evidence."""
+        patterns = _patterns().get(agent)
+        if patterns is None or number_of(address) is None:
+            return None
+        name = self._confirmed(address)
+        if name is None:
+            return None
+        return next((text.removeprefix("*.") for text, pattern in patterns.items() if pattern.fullmatch(name)), None)
+
+    def close(self) -> None:
+        """Cancel the lookups that have not begun."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _confirmed(self, address: str) -> str | None:
+        """Return the confirmed name of an address; None if there is none or no lookup has ended in time."""
+        with self._lock:
+            if address in self._names:
+                return self._names[address]
+            lookup = self._lookups.get(address)
+            if lookup is None:
+                if len(self._lookups) >= WAITING_MAX:
+                    return None
+                lookup = self._lookups[address] = self._pool.submit(self._look_up, address)
+        try:
+            return lookup.result(self._wait_s)
+        except TimeoutError:
+            return None
+
+    def _look_up(self, address: str) -> str | None:
+        """Look up the name of an address and the addresses of the name, and store the answer in the cache."""
+        try:
+            name = self._name_of(address).rstrip(".").lower()[: NAME_CHARACTERS_MAX + 1]
+            is_confirmed = number_of(address) in map(number_of, self._addresses_of(name))
+        except (OSError, UnicodeError):  # UnicodeError: a label longer than 63 characters
+            name, is_confirmed = "", False
+        answer = name if is_confirmed and len(name) <= NAME_CHARACTERS_MAX else None
+        with self._lock:
+            self._names[address] = answer
+            self._lookups.pop(address, None)
+        return answer
+
+
+@cache
+def _patterns() -> Mapping[str, Mapping[str, re.Pattern[str]]]:
+    """Return the patterns of each agent, by their texts."""
+    patterns: dict[str, dict[str, re.Pattern[str]]] = {}
+    for row in crawlers():
+        compiled = {name: re.compile(re.escape(name).replace(r"\*", "[a-z0-9.-]+")) for name in row.names}
+        for agent in row.agents:
+            patterns.setdefault(agent, {}).update(compiled)
+    return patterns
