@@ -1,12 +1,36 @@
 """Verification of hits: whether an agent is the one that its user agent names."""
 
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from ingest.verification import address_lists
 from ingest.verification.address_check import AddressCheck
 from ingest.verification.address_lists import AddressList
-from ingest.verification.verdict import Verdict
+from ingest.verification.signature_agents import KNOWN_KEY, SIGNATURE, signature_agents
+from ingest.verification.verdict import CLAIMED, NOT_CHECKED, Verdict
+
+if TYPE_CHECKING:  # these modules and their libraries take 0.1 s to import, and most hits need neither
+    from ingest.verification.directories import KeyDirectories
+    from ingest.verification.reverse_dns import ReverseDns
+    from ingest.verification.signatures import SignatureCheck
+
+
+class Evidence(Protocol):
+    """Part of `ingest.hits.evidence.Evidence` that the verification reads. A protocol, because `hits` imports this
+    room."""
+
+    @property
+    def address(self) -> str | None: ...
+    @property
+    def headers(self) -> Mapping[str, str] | None: ...
+    @property
+    def url(self) -> str | None: ...
+    @property
+    def method(self) -> str: ...
 
 
 class Verifier:
@@ -14,14 +38,23 @@ class Verifier:
 
     `folder` has the owner's newer address lists, which take precedence over those of the release. They are read at
     once, so that a damaged file is an error at the start and not at the first hit; the lists of the release are read at
-    the first hit. Without `folder`, or with `lists`, only the lists of the release, or those, are used.
+    the first hit. With `lists`, only those are used. Without `reverse_dns` and `directories` nothing uses the network.
 
     Raises: InvalidAddressList
     """
 
-    def __init__(self, folder: Path | None = None, *, lists: Iterable[AddressList] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        lists: Iterable[AddressList] | None = None,
+        reverse_dns: ReverseDns | None = None,
+        directories: KeyDirectories | None = None,
+    ) -> None:
         self._newer = address_lists.read_folder(folder) if folder else {}
-        self._check = None if lists is None else AddressCheck(lists)
+        self._only = None if lists is None else tuple(lists)
+        self._reverse_dns = reverse_dns
+        self._directories = directories
 
     def by_address(self, agent: str, user_agent: str, address: str | None, ts_us: int) -> Verdict:
         """Return the verdict of the address lists on a request. `agent` is the value of the column `agent`, `ts_us` the
@@ -34,12 +67,81 @@ class Verifier:
         """Return the verdict of the address lists on each request of one agent with one user agent."""
         return self._address_check.check_all(agent, user_agent, addresses, ts_us)
 
-    def is_verifiable(self, agent: str) -> bool:
-        """Return whether there is an address list for an agent."""
-        return agent in self._address_check.agents
+    def verify(self, agent: str | None, user_agent: str, evidence: Evidence, ts_us: int) -> Verdict:
+        """Return the verdict on a request by the first of these that there is:
 
-    @property
+        1. `verified`: a valid signature, an address in a list, a confirmed name in reverse DNS
+        2. `signed_known_key`
+        3. `spoofed`
+        4. `invalid_signature`
+        5. `not_checked`, `claimed`
+
+        Evidence for the claim comes before evidence against it, because a proxy of the site can make a signature
+        invalid, and a new address of the operator can be missing in a list. `agent` is None for a request whose user
+        agent names no agent: only its signature is checked.
+        """
+        signed = self._by_signature(agent, evidence, ts_us)
+        if signed is not None and signed.state == "verified":
+            return signed
+        listed = CLAIMED if agent is None else self.by_address(agent, user_agent, evidence.address, ts_us)
+        if listed.state == "verified":
+            return listed
+        named = self._by_name(agent, evidence.address, listed)
+        if named.state == "verified":
+            return named
+        if signed is not None and not (signed.state == "invalid_signature" and named.state == "spoofed"):
+            return signed
+        return named
+
+    def is_verifiable(self, agent: str) -> bool:
+        """Return whether a list, a name in reverse DNS or a key directory is known for an agent."""
+        return (
+            agent in self._address_check.agents
+            or any(agent in row.agents for row in signature_agents().values())
+            or (self._reverse_dns is not None and self._reverse_dns.is_documented(agent))
+        )
+
+    def close(self) -> None:
+        """Cancel the lookups and fetches that have not begun."""
+        for each in (self._reverse_dns, self._directories):
+            if each is not None:
+                each.close()
+
+    def _by_signature(self, agent: str | None, evidence: Evidence, ts_us: int) -> Verdict | None:
+        """Return the verdict of the request's signature; None without a signature that is evidence for the claim."""
+        if evidence.headers is None or "signature-input" not in evidence.headers:
+            return None
+        signature = self._signature_check.check(evidence, ts_us)
+        if signature is None or signature.outcome == "unverified":
+            return None
+        if signature.outcome == "invalid":
+            return Verdict("invalid_signature", f"{SIGNATURE}{signature.host}" if signature.host else None)
+        row = signature_agents().get(signature.host or "")
+        if agent is not None and (row is None or agent not in row.agents):
+            return None  # the signature is of another agent than the one that the user agent names
+        if signature.outcome == "valid":
+            return Verdict("verified", f"{SIGNATURE}{signature.host}")
+        return Verdict("signed_known_key", f"{KNOWN_KEY}{signature.host}")
+
+    def _by_name(self, agent: str | None, address: str | None, otherwise: Verdict) -> Verdict:
+        """Return the verdict of reverse DNS; `otherwise` if there is no evidence."""
+        if agent is None or self._reverse_dns is None or not self._reverse_dns.is_documented(agent):
+            return otherwise
+        if not address:
+            return NOT_CHECKED
+        pattern = self._reverse_dns.pattern(agent, address)
+        return otherwise if pattern is None else Verdict("verified", f"dns:{pattern}")
+
+    # Two threads may build either of these at the same time; each result is complete, and the last one stays.
+
+    @cached_property
     def _address_check(self) -> AddressCheck:
-        if self._check is None:  # two threads may build it at the same time; either one is complete
-            self._check = AddressCheck({**address_lists.shipped(), **self._newer}.values())
-        return self._check
+        if self._only is not None:
+            return AddressCheck(self._only)
+        return AddressCheck({**address_lists.shipped(), **self._newer}.values())
+
+    @cached_property
+    def _signature_check(self) -> SignatureCheck:
+        from ingest.verification.signatures import SignatureCheck  # noqa: PLC0415  # takes 0.1 s to import
+
+        return SignatureCheck(self._directories)

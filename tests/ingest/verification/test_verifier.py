@@ -1,4 +1,4 @@
-"""The verifier joins the lists of the release with newer ones of the owner."""
+"""The verifier joins the evidence of address lists, reverse DNS and signatures in one order of precedence."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -7,9 +7,16 @@ import msgspec
 import pytest
 
 from ingest.errors import InvalidAddressList
+from ingest.hits.evidence import NO_EVIDENCE, Evidence
 from ingest.verification.address_lists import encode, sha256_of, shipped
+from ingest.verification.directories import KeyDirectories
+from ingest.verification.reverse_dns import ReverseDns
+from ingest.verification.signature_agents import signed_agent
 from ingest.verification.verdict import CLAIMED, NOT_CHECKED, Verdict
 from ingest.verification.verifier import Verifier
+from tests.ingest.verification.signing import CREATED_S, HOST, Signer
+from tests.ingest.verification.test_reverse_dns import Resolver
+from tests.ingest.verification.test_signatures import CHATGPT_KEY
 
 VERIFIER = Verifier()
 SEPTEMBER_US = int(datetime(2026, 9, 3, tzinfo=UTC).timestamp()) * 1_000_000
@@ -62,3 +69,97 @@ def test_agent_with_a_list_is_verifiable(agent: str, is_verifiable: bool) -> Non
 def test_requests_of_one_agent_are_verified_at_once() -> None:
     verdicts = VERIFIER.by_addresses("GPTBot", "GPTBot/1.3", ["20.171.206.7", OUTSIDE], [SEPTEMBER_US] * 2)
     assert [verdict.state for verdict in verdicts] == ["verified", "spoofed"]
+
+
+SIGNER = Signer()
+SIGNED = SIGNER.request()
+FORGED = Signer(2).request(key_id=SIGNER.key_id)
+OF_ANOTHER_KEY = Signer(2).request()
+SIGNED_US = (CREATED_S + 60) * 1_000_000  # 2026-09-21
+INSIDE = "136.121.16.9"  # in the list of Google-Agent
+FULL = Verifier(directories=KeyDirectories([HOST], lambda _: SIGNER.directory(), wait_s=10))
+BY_SIGNATURE = Verdict("verified", f"signature:{HOST}")
+BY_LIST = Verdict("verified", "list:google-user-triggered-agents 2026-09-02")
+SPOOFED = Verdict("spoofed", "list:google-user-triggered-agents 2026-09-02")
+FORGERY = Verdict("invalid_signature", f"signature:{HOST}")
+
+
+@pytest.mark.parametrize(
+    ("agent", "evidence", "address", "verdict"),
+    [
+        ("Google-Agent", SIGNED, None, BY_SIGNATURE),
+        ("Google-Agent", SIGNED, INSIDE, BY_SIGNATURE),
+        ("Google-Agent", SIGNED, OUTSIDE, BY_SIGNATURE),
+        ("Google-Agent", FORGED, INSIDE, BY_LIST),
+        ("Google-Agent", FORGED, OUTSIDE, SPOOFED),
+        ("Google-Agent", FORGED, None, FORGERY),
+        ("Google-Agent", OF_ANOTHER_KEY, OUTSIDE, SPOOFED),
+        ("Google-Agent", OF_ANOTHER_KEY, None, NOT_CHECKED),
+        ("Google-Agent", NO_EVIDENCE, INSIDE, BY_LIST),
+        ("Google-Agent", NO_EVIDENCE, None, NOT_CHECKED),
+        ("GPTBot", SIGNED, None, NOT_CHECKED),  # a valid signature of another agent
+        ("GPTBot", SIGNED, OUTSIDE, Verdict("spoofed", "list:openai-gptbot 2026-09-02")),
+        ("Bytespider", NO_EVIDENCE, OUTSIDE, CLAIMED),
+        ("Bytespider", FORGED, OUTSIDE, FORGERY),
+        (None, SIGNED, OUTSIDE, BY_SIGNATURE),
+        (None, FORGED, OUTSIDE, FORGERY),
+        (None, NO_EVIDENCE, OUTSIDE, CLAIMED),
+    ],
+)
+def test_evidence_is_joined_in_the_order_of_precedence(
+    agent: str | None, evidence: Evidence, address: str | None, verdict: Verdict
+) -> None:
+    assert FULL.verify(agent, "", evidence._replace(address=address), SIGNED_US) == verdict
+
+
+def test_signature_names_the_agent_of_a_request_with_the_user_agent_of_a_browser() -> None:
+    verdict = FULL.verify(None, "Mozilla/5.0 (Macintosh) Chrome/138.0.0.0 Safari/537.36", SIGNED, SIGNED_US)
+    assert signed_agent(verdict) == "Google-Agent"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "agent"),
+    [
+        (Verdict("verified", "signature:chatgpt.com"), "ChatGPT Agent"),
+        (Verdict("signed_known_key", "key:chatgpt.com"), "ChatGPT Agent"),
+        (Verdict("verified", "signature:signer.example"), None),
+        (BY_LIST, None),
+        (CLAIMED, None),
+    ],
+)
+def test_agent_of_a_signature(verdict: Verdict, agent: str | None) -> None:
+    assert signed_agent(verdict) == agent
+
+
+def test_invalid_signature_names_no_agent() -> None:
+    assert signed_agent(FORGERY) is None
+
+
+def test_without_the_network_a_signature_is_no_evidence_unless_its_key_is_known() -> None:
+    assert VERIFIER.verify("Google-Agent", "", SIGNED, SIGNED_US) == NOT_CHECKED
+    forged = SIGNER.request(agent='g="https://chatgpt.com"', key_id=CHATGPT_KEY)
+    assert VERIFIER.verify(None, "", forged, SIGNED_US) == Verdict("invalid_signature", "signature:chatgpt.com")
+
+
+@pytest.mark.parametrize(
+    ("agent", "address", "verdict"),
+    [
+        ("Googlebot", "203.0.113.9", Verdict("verified", "dns:googlebot.com")),  # an address that the list lacks
+        ("Googlebot", "203.0.113.8", Verdict("spoofed", "list:google-common-crawlers 2026-09-02")),
+        ("Googlebot", "66.249.66.1", Verdict("verified", "list:google-common-crawlers 2026-09-02")),
+        ("Baiduspider", "203.0.113.9", CLAIMED),
+        ("Baiduspider", None, NOT_CHECKED),
+        ("GPTBot", None, NOT_CHECKED),
+    ],
+)
+def test_reverse_dns_is_evidence_where_it_is_on(agent: str, address: str | None, verdict: Verdict) -> None:
+    resolver = Resolver("crawl-1.googlebot.com", "203.0.113.9")
+    verifier = Verifier(reverse_dns=ReverseDns(10, resolver.name_of, resolver.addresses_of))
+    assert verifier.verify(agent, "", Evidence(address=address), SEPTEMBER_US) == verdict
+    assert verifier.is_verifiable("Baiduspider")
+    verifier.close()
+
+
+def test_agent_with_a_key_directory_is_verifiable() -> None:
+    assert VERIFIER.is_verifiable("ChatGPT Agent")
+    assert not VERIFIER.is_verifiable("Baiduspider")  # only by reverse DNS, which is off
