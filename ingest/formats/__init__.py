@@ -5,7 +5,8 @@
 - `clf`: Parsers of the formats with quoted fields that Apache and nginx write by default.
 - `nginx`: Compiler of an nginx `log_format` into a parser of its lines.
 - `cloudfront`: Parser of Amazon CloudFront's standard logs.
-- `json_lines`: Parsers of logs with one JSON object per line, as servers and edge networks write them.
+- `json_products`: Fields of the lines of JSON logs, by product, and the decoders that check them.
+- `json_lines`: Parser of logs with one JSON object per line, as servers and edge networks write them.
 - `detect`: The format of a log: by name, by an nginx `log_format`, or detected from the log's first lines.
 - `page_filter`: The filter that turns the request of a log line into a hit, or names the reason why it is not a page
   view.

@@ -15,7 +15,7 @@ from ingest.formats.request import Request
 
 FIELDS = b"#Fields:"
 _REQUIRED = ("date", "time", "cs-method", "cs-uri-stem", "sc-status", "cs(User-Agent)")
-_OPTIONAL = ("cs-uri-query", "cs(Referer)")
+_OPTIONAL = ("cs-uri-query", "cs(Referer)", "c-ip", "cs-accept")
 _STATUS = re.compile(rb"\d{3}")
 
 
@@ -53,7 +53,7 @@ def _request(fields: list[bytes], columns: dict[str, int]) -> Request:
     if len(fields) < len(columns):
         raise InvalidLine(f"has {len(fields)} columns of {len(columns)}")
     date, time, method, stem, status, user_agent = (fields[columns[name]] for name in _REQUIRED)
-    query, referrer = (_text(fields[columns[name]]) if name in columns else "" for name in _OPTIONAL)
+    query, referrer, address, accept = (_text(fields[columns[name]]) if name in columns else "" for name in _OPTIONAL)
     if not _STATUS.fullmatch(status):
         raise InvalidLine("its sc-status is no status")
     return Request(
@@ -63,6 +63,8 @@ def _request(fields: list[bytes], columns: dict[str, int]) -> Request:
         int(status),
         referrer,
         _text(user_agent),
+        address,
+        accept,
     )
 
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ingest.errors import InvalidLine, UnknownFormat
-from ingest.formats import clf, json_lines, nginx
+from ingest.formats import clf, json_products, nginx
 from ingest.formats.cloudfront import FIELDS
 from ingest.formats.cloudfront import Parser as CloudFrontParser
+from ingest.formats.json_lines import JsonParser
 from ingest.formats.request import Parse, Request
 
 SHOWN_CHARACTERS = 120
@@ -15,11 +16,11 @@ _PARSERS: Mapping[str, Callable[[Sequence[bytes]], Parse]] = {
     "vhost-combined": lambda head: clf.parse_vhost_combined,  # before combined, which also matches its lines
     "combined": lambda head: clf.parse,
     "common": lambda head: clf.parse_common,
-    "caddy": lambda head: json_lines.parse_caddy,
+    "caddy": lambda head: JsonParser(json_products.CADDY),
     "cloudfront": CloudFrontParser,
-    "cloudflare": lambda head: json_lines.parse_cloudflare,
-    "vercel": lambda head: json_lines.VercelParser(),
-    "netlify": lambda head: json_lines.parse_netlify,
+    "cloudflare": lambda head: JsonParser(json_products.CLOUDFLARE),
+    "vercel": lambda head: JsonParser(json_products.VERCEL),
+    "netlify": lambda head: JsonParser(json_products.NETLIFY),
 }
 """Functions that take the first lines of a log and return its parser, by format. If several formats match equally
 many lines, the first of them is detected."""
@@ -32,10 +33,14 @@ NGINX_HINT = "an nginx log_format"
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Format of one log. Some parsers remember earlier lines: each log needs its own parser, and all lines in order."""
+    """Format of one log. Some parsers remember earlier lines: each log needs its own parser, and all lines in order.
+
+    `json` is the parser of a JSON log, without the check for blank lines.
+    """
 
     name: str
     parse: Parse
+    json: JsonParser | None = None
 
 
 class LastHeader:
@@ -74,10 +79,11 @@ def named(name: str, head: Sequence[bytes]) -> Format:
         InvalidFormat: the log_format lacks a required variable.
     """
     if "$" in name:
-        return Format(name, _skip_blank(nginx.compile_format(name)))
+        return Format(name, skip_blank(nginx.compile_format(name)))
     if name not in _PARSERS:
         raise UnknownFormat(f"there is no log format {_shortened(name)}; give {_choices()}")
-    return Format(name, _skip_blank(_PARSERS[name](head)))
+    parse = _PARSERS[name](head)
+    return Format(name, skip_blank(parse), parse if isinstance(parse, JsonParser) else None)
 
 
 def detect(head: Sequence[bytes], log: str = "the log") -> Format:
@@ -114,7 +120,9 @@ def _counts(format: Format, lines: Sequence[bytes]) -> tuple[int, int]:
     return requests, matches
 
 
-def _skip_blank(parse: Parse) -> Parse:
+def skip_blank(parse: Parse) -> Parse:
+    """Return a parser for which a blank line records no request."""
+
     def parse_unless_blank(line: bytes) -> Request | None:
         return None if line.isspace() or not line else parse(line)
 

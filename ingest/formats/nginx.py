@@ -20,9 +20,11 @@ _TIMES = ("msec", "time_iso8601", "time_local")
 """Variables with the time, the most precise first; the first one in the format is read."""
 _TARGETS = ("request_uri", "uri", "document_uri")
 _QUERIES = ("args", "query_string")
-_USED = frozenset(
-    (*_TIMES, *_TARGETS, *_QUERIES, "request", "request_method", "status", "http_referer", "http_user_agent")
-)
+_ADDRESS = "remote_addr"
+"""Variable with the client's address, which nginx's realip module sets behind a proxy. Headers with an address, such as
+$http_x_forwarded_for, are not read, because a client can send any address in them."""
+_HEADERS = ("http_referer", "http_user_agent", _ADDRESS, "http_accept")
+_USED = frozenset((*_TIMES, *_TARGETS, *_QUERIES, "request", "request_method", "status", *_HEADERS))
 
 _PATTERNS = {
     "msec": rb"\d{1,12}(?:\.\d{1,9})?",
@@ -122,8 +124,7 @@ def _request(variables: Mapping[str, bytes]) -> Request | None:
         method,
         target,
         int(variables["status"]),
-        field_text(variables.get("http_referer", b"")),
-        field_text(variables["http_user_agent"]),
+        *(field_text(variables.get(name, b"")) for name in _HEADERS),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 from ingest.errors import InvalidField, InvalidLine
 from ingest.formats.request import Request
 from ingest.hits import url
+from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX, ADDRESS_CHARACTERS_MAX, NO_EVIDENCE, Evidence
 from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX, Hit, utm_source
 
 Skip = Literal["malformed", "not_a_request", "method", "status", "excluded", "not_a_page"]
@@ -80,6 +81,17 @@ def page_view(request: Request, pages: Pages = DEFAULT_PAGES) -> Hit | Skip:
         format=None,
         status=request.status,
         event_id=None,
+        evidence=_evidence(request.address, request.accept),
+    )
+
+
+def _evidence(address: str, accept: str) -> Evidence:
+    """Return what a log has of the request beside the user agent. A text over its limit is treated as not logged."""
+    if not address and not accept:
+        return NO_EVIDENCE
+    return Evidence(
+        address=address if 0 < len(address) <= ADDRESS_CHARACTERS_MAX else None,
+        accept=accept if 0 < len(accept) <= ACCEPT_CHARACTERS_MAX else None,
     )
 
 

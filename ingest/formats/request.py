@@ -3,9 +3,16 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+LINE_BYTES_MAX = 64 * 1024
+"""Number of bytes of a line that are parsed. A longer line is malformed unless these bytes alone are of the format, as
+when only additional fields follow them."""
+
 
 class Request(NamedTuple):
-    """Fields of a request. `ts_us` is microseconds since 1970; a field logged as `-` is empty."""
+    """Fields of a request. `ts_us` is microseconds since 1970; a field that is not logged, or logged as `-`, is empty.
+
+    `address` is the client's address as it is logged, and `accept` the request's Accept header.
+    """
 
     ts_us: int
     method: str
@@ -13,6 +20,8 @@ class Request(NamedTuple):
     status: int
     referrer: str
     user_agent: str
+    address: str = ""
+    accept: str = ""
 
 
 Parse = Callable[[bytes], Request | None]

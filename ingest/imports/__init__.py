@@ -8,7 +8,7 @@ How an import runs. The numbers of a chunk are those of ordinary lines of 218 by
                   v
     prefetch: 2 threads parse the blocks of the next chunk while the importer stores one
         chunk.parse
-          plain lines:  columnar ---> request_cache        Arrow's CSV reader; each distinct value is parsed once
+          plain lines:  columns ---> request_cache         many lines at once; each distinct value is parsed once
           other lines:  ingest.formats                     the reference parser, line by line
           |
           | 6 blocks are a chunk: 72 MiB, 350,000 lines, 175,000 page views
@@ -28,7 +28,7 @@ Modules, in the order data passes through them:
 - `ledger`: Ledger of imported logs: identifies a log by its content, so that no line counts twice.
 - `prefetch`: Threads that parse blocks and prepare the next chunk while the importer stores one.
 - `chunk`: Parsing of the blocks of a log into page views, and counts of skipped lines.
-- `columnar`: Parser of whole blocks by columns, for the formats of the combined family.
+- `columns`: Parsers of whole blocks by columns, for the formats of the combined family.
 - `request_cache`: Cache of parsed request lines, shared by the chunks of an import.
 - `dictionary`: Dictionary-encoded columns of texts: each distinct text is processed once.
 - `rows`: Page views of a chunk as rows of the lake, with dictionary-encoded texts.
@@ -38,9 +38,9 @@ Modules, in the order data passes through them:
 Code that exists only for speed, and what it gains in processor time, measured on a log of 1,000,000 ordinary lines
 (218 MB, written by `benchmarks.data.generate_log`). `python -m benchmarks import_log` measures the whole process.
 
-    columnar          1.1 µs a line in chunk.parse; the reference, ingest.formats.clf, takes 18.4 µs.
-                      tests/ingest/imports/test_columnar.py compares both on generated lines.
-    request_cache,    Part of the gain of columnar: each distinct text is processed once.
+    columns.combined  1.1 µs a line in chunk.parse; the reference, ingest.formats.clf, takes 18.4 µs.
+                      tests/ingest/imports/columns/test_combined.py compares both on generated lines.
+    request_cache,    Part of the gain of columns: each distinct text is processed once.
     dictionary
     source            0.06 s to read the log with Source._read_exact_lines; 0.34 s with Source.peek and Source.take,
                       which copy each block twice.

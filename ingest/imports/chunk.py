@@ -9,8 +9,10 @@ import pyarrow as pa
 from ingest.errors import InvalidLine
 from ingest.formats.detect import Format
 from ingest.formats.page_filter import Pages, page_view
+from ingest.formats.request import LINE_BYTES_MAX
 from ingest.hits.hit import Hit
-from ingest.imports import columnar
+from ingest.imports.columns import combined
+from ingest.imports.columns.page_views import Columns
 from ingest.imports.request_cache import RequestCache
 from ingest.imports.rows import ViewCounts, views_table
 from ingest.imports.source import Source
@@ -22,9 +24,6 @@ MalformedLine = tuple[str, int, str]
 SAMPLED_EVERY_BYTES, SAMPLE_BYTES, SAMPLE_LINES_MAX = 256 * 1024, 4 * 1024, 100
 """Distance between the samples of a block and size of a sample, in bytes, and the number of lines of a sample above
 which lines are short: under 41 bytes on average, too few for a request, its time and its status."""
-LINE_BYTES_MAX = 64 * 1024
-"""Number of bytes of a line that are parsed. A longer line is malformed unless these bytes alone are of the format, as
-when only additional fields follow them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +106,11 @@ def split(source: Source, starts_mid_line: bool, is_growing: bool = False) -> It
         del block
 
 
+def is_parallel(format: Format) -> bool:
+    """Return whether several threads can parse the blocks of a log at once, and are faster than one."""
+    return format.name in combined.SHAPES
+
+
 def parse(block: Block, format: Format, requests: RequestCache) -> ParseResult:
     """Parse the lines of a block with the parser of their format, or by columns, which gives the same result."""
     data = block.data
@@ -168,19 +172,24 @@ def _pieces(lines: bytes) -> Iterator[bytes]:
 
 def _parse_lines(lines: bytes, format: Format, requests: RequestCache, result: ParseResult) -> list[pa.Table]:
     """Return the page views of whole lines, and count the other lines in `result`."""
-    shape = columnar.SHAPES.get(format.name)
     if not lines:
         return []
-    if shape is None:
+    columns = _parse_columns(lines, format, requests)
+    if columns is None:
         each = lines.split(b"\n")[:-1]
         views = views_table(_hits(each, range(len(each)), format, requests.pages, result))
         result.lines += len(each)
         return [views]
-    columns = columnar.parse(lines, shape, requests)
     result.skipped.update(columns.skipped)
     hits = _hits(lines.split(b"\n"), columns.unparsed, format, requests.pages, result) if columns.unparsed else []
     result.lines += columns.lines
     return [columns.views, views_table(hits)] if hits else [columns.views]
+
+
+def _parse_columns(lines: bytes, format: Format, requests: RequestCache) -> Columns | None:
+    """Return the result of whole lines by columns; None if their format has no such parser."""
+    shape = combined.SHAPES.get(format.name)
+    return None if shape is None else combined.parse(lines, shape, requests)
 
 
 def _hits(

@@ -20,9 +20,9 @@ from ingest.errors import IngestError, InvalidLog, LedgerIncomplete
 from ingest.formats import detect
 from ingest.formats.detect import Format, LastHeader
 from ingest.formats.page_filter import DEFAULT_PAGES, Pages
+from ingest.formats.request import LINE_BYTES_MAX
 from ingest.imports import files, ledger, prefetch
 from ingest.imports.chunk import (
-    LINE_BYTES_MAX,
     MALFORMED_SHOWN,
     Block,
     MalformedLine,

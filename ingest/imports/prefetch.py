@@ -9,8 +9,7 @@ from typing import TypeVar
 
 from ingest.formats.detect import Format
 from ingest.formats.page_filter import Pages
-from ingest.imports import columnar
-from ingest.imports.chunk import Block, ParseResult, join, parse
+from ingest.imports.chunk import Block, ParseResult, is_parallel, join, parse
 from ingest.imports.fingerprint import Fingerprint
 from ingest.imports.request_cache import request_cache
 
@@ -37,7 +36,7 @@ def chunks(
     the prepared chunk, which no transaction names yet.
     """
     ahead_max = 0 if is_stream else 1
-    pool = ThreadPoolExecutor(THREADS if format.name in columnar.SHAPES else 1, "import")
+    pool = ThreadPoolExecutor(THREADS if is_parallel(format) else 1, "import")
     ahead: deque[Future[Prepared]] = deque()
     try:
         while chunk := _parse_chunk(islice(blocks, CHUNK_BLOCKS), format, pages, pool):

@@ -20,9 +20,12 @@ VIEWS = pa.schema(
         "referrer": TEXTS,
         "utm_source": TEXTS,
         "status": pa.int16(),
+        "address": TEXTS,
+        "accept": TEXTS,
     }
 )
-"""Schema of page views, with fields of `ingest.hits.hit.Hit`; a dictionary may have texts that no row has."""
+"""Schema of page views, with fields of `ingest.hits.hit.Hit` and of its evidence, which are null where they are not
+logged; a dictionary may have texts that no row has. `address` and `accept` stay in memory."""
 
 
 def views_table(hits: list[Hit]) -> pa.Table:
@@ -34,6 +37,8 @@ def views_table(hits: list[Hit]) -> pa.Table:
         "referrer": [hit.referrer for hit in hits],
         "utm_source": [hit.utm_source for hit in hits],
         "status": [hit.status for hit in hits],
+        "address": [hit.evidence.address for hit in hits],
+        "accept": [hit.evidence.accept for hit in hits],
     }
     return pa.table(
         [

@@ -11,6 +11,7 @@ from ingest.errors import InvalidLine
 from ingest.formats.clf import parse, parse_common, parse_vhost_combined
 from ingest.formats.page_filter import page_view
 from ingest.formats.request import Request
+from ingest.hits.evidence import Evidence
 from ingest.hits.hit import EPOCH, Hit
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -43,7 +44,9 @@ def parsed(log_line: bytes) -> Request:
 
 def test_line_has_the_request_that_the_server_logged() -> None:
     log_line = line(b"GET /a/?utm_source=news HTTP/2.0", referrer=b"https://example.org/?q=1", status=b"304", size=b"-")
-    request = Request(microseconds(TS), "GET", "/a/?utm_source=news", 304, "https://example.org/?q=1", FIREFOX)
+    request = Request(
+        microseconds(TS), "GET", "/a/?utm_source=news", 304, "https://example.org/?q=1", FIREFOX, "192.0.2.1"
+    )
     assert parse(log_line) == request
     assert page_view(request) == Hit(
         path="/a",
@@ -54,6 +57,7 @@ def test_line_has_the_request_that_the_server_logged() -> None:
         format=None,
         status=304,
         event_id=None,
+        evidence=Evidence(address="192.0.2.1"),
     )
 
 
@@ -269,7 +273,7 @@ def vhost(server: bytes = b"example.com:443", **fields: bytes) -> bytes:
     return server + b" " + line(**fields)  # type: ignore[arg-type]
 
 
-ASKED = Request(microseconds(TS), "GET", "/a", 200, "", FIREFOX)
+ASKED = Request(microseconds(TS), "GET", "/a", 200, "", FIREFOX, "192.0.2.1")
 UNNAMED = ASKED._replace(user_agent="")
 
 
@@ -282,7 +286,10 @@ UNNAMED = ASKED._replace(user_agent="")
     ],
 )
 def test_common_format_is_combined_without_referrer_and_user_agent(log_line: bytes) -> None:
-    assert parse_common(log_line) == UNNAMED
+    request = parse_common(log_line)
+    assert request is not None
+    assert request._replace(address="192.0.2.1") == UNNAMED
+    assert log_line.startswith(request.address.encode())
 
 
 @pytest.mark.parametrize(
@@ -306,7 +313,10 @@ def test_line_with_more_quotes_is_not_of_common_format(log_line: bytes) -> None:
     ],
 )
 def test_vhost_combined_format_is_combined_after_a_host_and_port(log_line: bytes) -> None:
-    assert parse_vhost_combined(log_line) == ASKED
+    request = parse_vhost_combined(log_line)
+    assert request is not None
+    assert request._replace(address="192.0.2.1") == ASKED
+    assert request.address in {"192.0.2.1", "2001:db8::1", ""}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ COLUMNS = (
 ).split()
 HEADER = b"#Fields: " + " ".join(COLUMNS).encode()
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-ASKED = Request(NOON_US, "GET", "/a?utm_source=x", 200, "https://example.org/", FIREFOX)
+ASKED = Request(NOON_US, "GET", "/a?utm_source=x", 200, "https://example.org/", FIREFOX, "2001:db8::1")
 
 
 def row(*columns: str, **fields: str) -> bytes:
@@ -61,7 +61,7 @@ def test_later_header_changes_the_columns() -> None:
     parse = Parser([HEADER])
     assert parse(row()) == ASKED
     assert parse(b"#Fields:\t" + "\t".join(other).encode()) is None
-    assert parse(row(*other)) == ASKED._replace(target="/a", referrer="")
+    assert parse(row(*other)) == ASKED._replace(target="/a", referrer="", address="")
     with pytest.raises(InvalidLine):
         parse(row()[:50])
     parse(HEADER)
@@ -158,4 +158,4 @@ def test_values_encoded_by_cloudfront_are_parsed_unchanged(second: int, path: st
         referrer=quote(referrer) or "-",
         agent=quote(agent) or "-",
     )
-    assert Parser([HEADER])(line) == Request(second * 1_000_000, "GET", "/" + path, 200, referrer, agent)
+    assert Parser([HEADER])(line) == Request(second * 1_000_000, "GET", "/" + path, 200, referrer, agent, "2001:db8::1")

@@ -9,14 +9,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ingest.errors import InvalidLine
-from ingest.formats import json_lines
-from ingest.formats.json_lines import VERCEL_REQUEST_IDS_MAX, VercelParser
+from ingest.formats import json_products
+from ingest.formats.json_lines import REQUEST_IDS_MAX, JsonParser
 from ingest.formats.request import Parse, Request
 
 NOON_S = 1_789_473_600  # 2026-09-15T12:00:00Z
 NOON_US = NOON_S * 1_000_000
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-ASKED = Request(NOON_US, "GET", "/a?b=c", 200, "https://example.org/", FIREFOX)
+ASKED = Request(NOON_US, "GET", "/a?b=c", 200, "https://example.org/", FIREFOX, "2001:db8::1")
 
 # https://caddyserver.com/docs/logging
 CADDY: dict[str, Any] = {
@@ -118,14 +118,14 @@ NETLIFY: dict[str, Any] = {
 
 def vercel(line: bytes) -> Request | None:
     """Parse one line of a new Vercel log drain."""
-    return VercelParser()(line)
+    return JsonParser(json_products.VERCEL)(line)
 
 
 SAMPLES: dict[str, tuple[Parse, dict[str, Any]]] = {
-    "caddy": (json_lines.parse_caddy, CADDY),
-    "cloudflare": (json_lines.parse_cloudflare, CLOUDFLARE),
+    "caddy": (JsonParser(json_products.CADDY), CADDY),
+    "cloudflare": (JsonParser(json_products.CLOUDFLARE), CLOUDFLARE),
     "vercel": (vercel, VERCEL),
-    "netlify": (json_lines.parse_netlify, NETLIFY),
+    "netlify": (JsonParser(json_products.NETLIFY), NETLIFY),
 }
 PATHS = {
     "caddy": ("ts", "request.method", "request.uri", "status", "request.headers.Referer", "request.headers.User-Agent"),
@@ -257,7 +257,7 @@ def test_line_of_no_visitor_records_no_request(product: str, changed: dict[str, 
 
 
 def test_vercel_request_in_several_lines_counts_once() -> None:
-    parse = VercelParser()
+    parse = JsonParser(json_products.VERCEL)
     lines = [line("vercel", source="edge"), line("vercel", source="lambda"), line("vercel", requestId="other")]
     assert [parse(log_line) for log_line in lines] == [ASKED, None, ASKED]
     unnamed = line("vercel", requestId=...)
@@ -265,8 +265,8 @@ def test_vercel_request_in_several_lines_counts_once() -> None:
 
 
 def test_vercel_parser_remembers_a_limited_number_of_requests() -> None:
-    parse = VercelParser()
-    for number in range(VERCEL_REQUEST_IDS_MAX + 1):
+    parse = JsonParser(json_products.VERCEL)
+    for number in range(REQUEST_IDS_MAX + 1):
         parse(line("vercel", requestId="first" if number == 0 else str(number)))
     assert parse(line("vercel", requestId="1")) is None
     assert parse(line("vercel", requestId="first")) == ASKED
@@ -365,5 +365,5 @@ def test_values_logged_by_a_product_are_parsed_unchanged(
     for index in LISTED.get(product, ()):
         written[index] = [written[index]]
     assert read(product, **dict(zip(PATHS[product], written, strict=True))) == Request(
-        second * 1_000_000, method, target, status, referrer, user_agent
+        second * 1_000_000, method, target, status, referrer, user_agent, "2001:db8::1"
     )

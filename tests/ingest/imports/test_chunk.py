@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from ingest.formats import detect
 from ingest.formats.detect import Format
 from ingest.formats.page_filter import DEFAULT_PAGES
+from ingest.formats.request import LINE_BYTES_MAX
 from ingest.imports import chunk
-from ingest.imports.chunk import LINE_BYTES_MAX, Block, ParseResult, join, parse, split
+from ingest.imports.chunk import Block, ParseResult, join, parse, split
 from ingest.imports.files import unpack
 from ingest.imports.request_cache import RequestCache
 from tests.ingest.formats.test_clf import line
-from tests.ingest.imports.test_columnar import by_the_parser, rows
+from tests.ingest.imports.columns.test_combined import by_the_parser, rows
 
 COMBINED = detect.named("combined", ())
 

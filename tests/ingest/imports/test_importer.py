@@ -20,8 +20,9 @@ import pyarrow as pa
 import pytest
 
 from ingest.errors import InvalidFormat, InvalidLog, UnknownFormat
+from ingest.formats.request import LINE_BYTES_MAX
 from ingest.imports import importer, prefetch, request_cache, source
-from ingest.imports.chunk import LINE_BYTES_MAX, MALFORMED_SHOWN, Summary
+from ingest.imports.chunk import MALFORMED_SHOWN, Summary
 from ingest.imports.importer import DEFAULTS, Options, import_logs
 from tests.ingest.formats.test_clf import line
 from tests.warehouse.site import ROOT, Site, rank

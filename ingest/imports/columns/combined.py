@@ -11,17 +11,26 @@ from bisect import bisect_right
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from ingest.formats.fields import clf_us
-from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX
-from ingest.hits.url import URL_CHARACTERS_MAX
+from ingest.formats.fields import clf_us, field_text
+from ingest.hits.evidence import ADDRESS_CHARACTERS_MAX
+from ingest.imports.columns.page_views import (
+    CHARACTERS_MAX,
+    Columns,
+    is_odd,
+    outcomes,
+    repeated,
+    skipped_and_unparsed,
+    views_of,
+    within_limit,
+)
 from ingest.imports.dictionary import TEXTS, map_values, one_array, replace
-from ingest.imports.request_cache import METHOD, PAGE, SKIPPED, STATUS, UNPARSED, RequestCache
+from ingest.imports.request_cache import PAGE, RequestCache
 from ingest.imports.rows import VIEWS
 
 PIECE_BYTES = 8_192
@@ -45,18 +54,18 @@ _STATUS_BYTES = 5
 _END = 1 << 30
 """Offset beyond the end of any field, in bytes. Arrow's own default is so large that it overflows for many rows."""
 _ODD = r"[\\\x{FFFD}\x00-\x1f\x7f]"  # with url.UNSTORABLE, except surrogates, which UTF-8 cannot encode
-_VIEWED = ("request", "ts_us", "user_agent", "referrer", "status")
-_CHARACTERS_MAX = {"referrer": URL_CHARACTERS_MAX, "user_agent": USER_AGENT_CHARACTERS_MAX}
+_VIEWED = ("head", "request", "ts_us", "user_agent", "referrer", "status")
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A format: the regular expressions for a line before its time, and after its status up to the next quote, and
-    whether referrer and user agent follow."""
+    """A format: the regular expressions for a line before its time, and after its status up to the next quote, whether
+    referrer and user agent follow, and the place of the client's address among the words of the line."""
 
     front: str
     end: str
     has_user_agent: bool
+    address: int = 0
 
     @property
     def fields(self) -> dict[str, pa.DataType]:
@@ -68,21 +77,10 @@ class Shape:
 
 SHAPES: Mapping[str, Shape] = {
     "combined": Shape(_FRONT, r"^(?:[0-9]+|-) $", has_user_agent=True),
-    "vhost-combined": Shape(_VHOST_FRONT, r"^(?:[0-9]+|-) $", has_user_agent=True),
+    "vhost-combined": Shape(_VHOST_FRONT, r"^(?:[0-9]+|-) $", has_user_agent=True, address=1),
     "common": Shape(_FRONT, r"^(?:[0-9]+|-)(?: .*)?$", has_user_agent=False),
 }
 """Shapes by the name of the format. Logs of other formats are parsed line by line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Result of a block: its number of lines, the page views (`rows.VIEWS`), the number of skipped lines by reason, and
-    the places, from 0, of the lines that are left to the parser of the format."""
-
-    lines: int
-    views: pa.Table
-    skipped: Mapping[str, int]
-    unparsed: list[int]
 
 
 def parse(block: bytes, shape: Shape, requests: RequestCache) -> Columns:
@@ -91,19 +89,18 @@ def parse(block: bytes, shape: Shape, requests: RequestCache) -> Columns:
     if split is None:
         return Columns(count := block.count(b"\n"), VIEWS.empty_table(), {}, list(range(count)))
     fields, unsplit = split
-    parsed = requests.parse(fields["request"].dictionary)
+    parsed, request = requests.parse(fields["request"].dictionary), fields["request"].indices
     status = pc.binary_slice(fields["tail"], 0, _STATUS_BYTES).dictionary_encode()
     fields |= {"ts_us": _times(fields["head"]), "status": map_values(status, _status, pa.int16())}
-    outcome = _outcomes(fields, parsed, map_values(status, _is_success, pa.bool_()), shape)
-    counts = {group["values"]: group["counts"] for group in outcome.value_counts().to_pylist()}
-    unparsed: list[int] = pc.indices_nonzero(pc.equal(outcome, UNPARSED)).to_pylist() if UNPARSED in counts else []
+    is_success = map_values(status, _is_success, pa.bool_())
+    outcome = outcomes(parsed, request, is_success, reduce(pc.and_, _plain(fields, shape)))
+    skipped, unparsed = skipped_and_unparsed(outcome)
     is_view = pc.equal(outcome, PAGE)
-    for name in _CHARACTERS_MAX.keys() & fields.keys():
-        is_odd = _is_odd(fields[name], _CHARACTERS_MAX[name])
-        unparsed += pc.indices_nonzero(pc.and_(is_view, is_odd)).to_pylist()
-        is_view = pc.and_not(is_view, is_odd)
-    views = _views({name: fields[name].filter(is_view) for name in _VIEWED if name in fields}, parsed)
-    skipped: dict[str, int] = {name: counts[number] for name, number in SKIPPED.items() if number in counts}
+    for name in CHARACTERS_MAX.keys() & fields.keys():
+        is_text_odd = is_odd(fields[name], _ODD, CHARACTERS_MAX[name])
+        unparsed += pc.indices_nonzero(pc.and_(is_view, is_text_odd)).to_pylist()
+        is_view = pc.and_not(is_view, is_text_odd)
+    views = _views({name: fields[name].filter(is_view) for name in _VIEWED if name in fields}, parsed, shape)
     return Columns(len(outcome) + len(unsplit), views, skipped, sorted([*_places(unparsed, unsplit), *unsplit]))
 
 
@@ -188,18 +185,10 @@ def _is_success(text: bytes) -> bool:
     return _SUCCESS.fullmatch(text) is not None
 
 
-def _outcomes(fields: Mapping[str, pa.Array], parsed: pa.Table, is_success: pa.Array, shape: Shape) -> pa.Array:
-    """Return the outcome of each line as if user agent and referrer were within their limits."""
-    outcome = one_array(parsed["outcome"]).take(fields["request"].indices)
-    is_final = pc.or_(is_success, pc.or_(pc.equal(outcome, METHOD), pc.equal(outcome, UNPARSED)))
-    is_plain = pc.and_(fields["ts_us"].is_valid(), fields["status"].is_valid())
-    for is_field_plain in _plain(fields, shape):
-        is_plain = pc.and_(is_plain, is_field_plain)
-    return pc.if_else(is_plain, pc.if_else(is_final, outcome, _outcome(STATUS)), _outcome(UNPARSED))
-
-
 def _plain(fields: Mapping[str, pa.Array], shape: Shape) -> Iterator[pa.Array]:
-    """Yield for one field after the other, except time, status and request, whether it is plain in each line."""
+    """Yield for one field after the other, except the request, whether it is plain in each line."""
+    yield fields["ts_us"].is_valid()
+    yield fields["status"].is_valid()
     front = pc.binary_slice(fields["head"], 0, -_TIME_BYTES)
     yield pc.match_substring_regex(front, shape.front)
     end = pc.binary_slice(fields["tail"], _STATUS_BYTES, _END)
@@ -207,37 +196,33 @@ def _plain(fields: Mapping[str, pa.Array], shape: Shape) -> Iterator[pa.Array]:
     if shape.has_user_agent:
         yield pc.equal(fields["gap"], b" ")
         yield pc.or_(pc.equal(fields["rest"], b""), pc.starts_with(fields["rest"], " "))
-    for name in _CHARACTERS_MAX.keys() & fields.keys():  # a quote after a backslash may belong to the text
+    for name in CHARACTERS_MAX.keys() & fields.keys():  # a quote after a backslash may belong to the text
         yield pc.invert(pc.ends_with(fields[name].dictionary, "\\")).take(fields[name].indices)
 
 
-def _is_odd(texts: pa.DictionaryArray, characters_max: int) -> pa.Array:
-    """Return whether each line's text has an escape, a character that cannot be stored, or too many characters."""
-    is_long = pc.greater(pc.utf8_length(texts.dictionary), characters_max)
-    return pc.or_(pc.match_substring_regex(texts.dictionary, _ODD), is_long).take(texts.indices)
-
-
-def _views(fields: Mapping[str, pa.Array], parsed: pa.Table) -> pa.Table:
+def _views(fields: Mapping[str, pa.Array], parsed: pa.Table, shape: Shape) -> pa.Table:
     """Return the page views. A field that the format does not have is treated as not logged."""
-    request = fields["request"].indices
-    not_logged = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(request)), [NOT_LOGGED])
+    rows = len(fields["ts_us"])
+    user_agent, referrer = (fields.get(name) or repeated(NOT_LOGGED, rows) for name in ("user_agent", "referrer"))
     columns = {
         **fields,
-        "path": _take(parsed["path"], request),
-        "user_agent": replace(fields.get("user_agent", not_logged), [NOT_LOGGED], ""),
-        "referrer": replace(fields.get("referrer", not_logged), ["", NOT_LOGGED], None),
-        "utm_source": _take(parsed["utm_source"], request),
+        "user_agent": replace(user_agent, [NOT_LOGGED], ""),
+        "referrer": replace(referrer, ["", NOT_LOGGED], None),
+        "address": _addresses(fields["head"], shape),
+        "accept": repeated(None, rows),
     }
-    return pa.table([columns[name] for name in VIEWS.names], schema=VIEWS)
+    return views_of(columns, fields["request"].indices, parsed)
 
 
-def _take(texts: pa.ChunkedArray, indices: pa.Array) -> pa.DictionaryArray:
-    encoded = one_array(texts).dictionary_encode()
-    return pa.DictionaryArray.from_arrays(encoded.indices.take(indices), encoded.dictionary)
-
-
-def _outcome(number: int) -> pa.Scalar:
-    return pa.scalar(number, pa.uint8())
+def _addresses(heads: pa.Array, shape: Shape) -> pa.DictionaryArray:
+    """Return the client's address of each line, which ends at the first space, or at the second one after a host."""
+    words = pc.split_pattern(heads.cast(pa.string()), " ", max_splits=shape.address + 1)
+    addresses = pc.list_element(words, shape.address).dictionary_encode()
+    if pc.any(pc.match_substring(addresses.dictionary, "\\")).as_py():
+        texts = pa.array([field_text(text.encode()) for text in addresses.dictionary.to_pylist()], pa.string())
+        unescaped = texts.dictionary_encode()
+        addresses = pa.DictionaryArray.from_arrays(unescaped.indices.take(addresses.indices), unescaped.dictionary)
+    return within_limit(replace(addresses, ["", NOT_LOGGED], None), ADDRESS_CHARACTERS_MAX)
 
 
 def _places(rows: Sequence[int], unsplit: Sequence[int]) -> list[int]:

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from ingest.errors import InvalidLine
 from ingest.formats import detect
 from ingest.formats.page_filter import DEFAULT_PAGES, Pages, page_view
+from ingest.formats.request import LINE_BYTES_MAX
 from ingest.hits.hit import Hit
-from ingest.imports import columnar
-from ingest.imports.chunk import LINE_BYTES_MAX
-from ingest.imports.columnar import SHAPES
+from ingest.imports.columns import combined
+from ingest.imports.columns.combined import SHAPES
 from ingest.imports.request_cache import RequestCache
-from ingest.imports.rows import VIEWS
+from ingest.imports.rows import VIEWS, views_table
 from tests.ingest.formats.test_clf import FIREFOX, line
 from tests.warehouse.site import ROOT
 
@@ -38,7 +38,7 @@ def by_the_parser(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, C
         except InvalidLine:
             view = "malformed"
         if isinstance(view, Hit):
-            views[view.path, view.ts_us, view.user_agent, view.referrer, view.utm_source, view.status] += 1
+            views[tuple(views_table([view]).to_pylist()[0].values())] += 1
         else:
             skipped[view] += 1
     return views, skipped
@@ -46,7 +46,7 @@ def by_the_parser(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, C
 
 def by_columns(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, Counter[str]]:
     block = b"".join(each + b"\n" for each in lines)
-    columns = columnar.parse(block, SHAPES[name], RequestCache(pages))
+    columns = combined.parse(block, SHAPES[name], RequestCache(pages))
     assert columns.lines == len(lines)
     views, skipped = by_the_parser([lines[place] for place in columns.unparsed], name, pages)
     assert columns.views.schema == VIEWS
@@ -190,7 +190,7 @@ def test_columns_and_parser_together_give_the_result_of_the_parser_alone(lines: 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_plain_lines_are_parsed_by_columns(name: str, make: Callable[..., bytes], end: bytes) -> None:
     lines = [make(), make(b"POST /b HTTP/2"), make(b"GET /c?q HTTP/1.0", status=b"404", size=b"-"), make(user=b"ana")]
-    columns = columnar.parse(b"".join(each + end for each in lines), SHAPES[name], RequestCache(DEFAULT_PAGES))
+    columns = combined.parse(b"".join(each + end for each in lines), SHAPES[name], RequestCache(DEFAULT_PAGES))
     assert (columns.lines, columns.unparsed, columns.skipped) == (4, [], {"method": 1, "status": 1})
     assert columns.views["path"].to_pylist() == ["/a", "/a"]
 
@@ -232,7 +232,7 @@ def test_lines_with_escaped_quotes_are_left_to_the_parser_and_plain_lines_are_no
     ):
         block = b"".join(each + b"\n" for each in lines)
 
-        columns = columnar.parse(block, SHAPES["combined"], RequestCache(PAGES))
+        columns = combined.parse(block, SHAPES["combined"], RequestCache(PAGES))
         assert {place for place, each in enumerate(lines) if each in escaped} <= set(columns.unparsed)
         assert not {place for place, each in enumerate(lines) if each == line()} & set(columns.unparsed)
         assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES)
@@ -244,13 +244,13 @@ def test_only_the_odd_lines_of_a_large_block_are_left_to_the_parser(odd: bytes) 
     places = [0, 1, 9_999, 10_000, 10_001, 19_999]
     for place in places:
         lines[place] = odd
-    columns = columnar.parse(b"".join(each + b"\n" for each in lines), SHAPES["combined"], RequestCache(PAGES))
+    columns = combined.parse(b"".join(each + b"\n" for each in lines), SHAPES["combined"], RequestCache(PAGES))
     assert (columns.lines, columns.unparsed, columns.views.num_rows) == (20_000, places, 20_000 - len(places))
 
 
 def test_sample_log_is_parsed_by_columns_except_for_a_few_odd_lines() -> None:
     block = SAMPLE.read_bytes()
-    columns = columnar.parse(block, SHAPES["combined"], RequestCache(DEFAULT_PAGES))
+    columns = combined.parse(block, SHAPES["combined"], RequestCache(DEFAULT_PAGES))
     lines = block.split(b"\n")[:-1]
     left = [lines[place] for place in columns.unparsed]
     assert columns.lines == len(lines)
@@ -363,5 +363,5 @@ def test_long_field_among_ordinary_lines_gives_the_result_of_the_parser(odd: byt
 
 
 def test_empty_block_has_no_page_view() -> None:
-    columns = columnar.parse(b"", SHAPES["combined"], RequestCache(DEFAULT_PAGES))
+    columns = combined.parse(b"", SHAPES["combined"], RequestCache(DEFAULT_PAGES))
     assert (columns.lines, columns.views.num_rows, columns.unparsed) == (0, 0, [])

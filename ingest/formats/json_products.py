@@ -1,0 +1,286 @@
+"""Fields of the lines of JSON logs, by product, and the decoders that check them.
+
+- Caddy: https://caddyserver.com/docs/caddyfile/directives/log and https://caddyserver.com/docs/logging
+- Cloudflare Logpush: https://developers.cloudflare.com/logs/logpush/logpush-job/datasets/zone/http_requests/
+- Vercel log drains: https://vercel.com/docs/drains/reference/logs
+- Netlify log drains: https://docs.netlify.com/manage/monitoring/log-drains/
+
+Numbers may be in quotes. The structs are not tracked by the garbage collector, because none of them can be in a cycle.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+Time = int | float | str
+Header = list[str] | str | None
+"""Value of a header, a list of its values, or None if the request has no such header."""
+
+
+class RequestLines(NamedTuple):
+    """Fields of log lines that record requests, as columns: they decide whether the requests are page views."""
+
+    times: list[Time]
+    methods: list[str]
+    targets: list[str]
+    statuses: list[int]
+
+
+class RequestTexts(NamedTuple):
+    """Further fields of log lines that record requests, as columns."""
+
+    referrers: list[Header]
+    user_agents: list[Header]
+    addresses: list[Header]
+    accepts: list[Header]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """How the lines of a product's log are read.
+
+    `line` decodes a line of any kind. `request` decodes a line that records a request, and has all fields of `line`.
+    `is_request` decides by the `kind` of a line whether it records a request. `request_id` returns the id of a decoded
+    request, if several lines may have the same one.
+    """
+
+    line: msgspec.json.Decoder[Any]
+    request: msgspec.json.Decoder[Any]
+    kind: Callable[[Any], object]
+    is_request: Callable[[Any], bool]
+    lines: Callable[[Sequence[Any]], RequestLines]
+    texts: Callable[[Sequence[Any]], RequestTexts]
+    request_id: Callable[[Any], str | None] | None = None
+
+
+class _CaddyLine(msgspec.Struct, gc=False):
+    """A line of any logger."""
+
+    ts: Time
+    level: str
+    logger: str = ""
+
+
+class _CaddyHeaders(msgspec.Struct, gc=False):
+    user_agent: list[str] | str = msgspec.field(name="User-Agent", default="")
+    referer: list[str] | str = msgspec.field(name="Referer", default="")
+    accept: Header = msgspec.field(name="Accept", default=None)
+
+
+class _CaddyClient(msgspec.Struct, gc=False):
+    """The client's request. `client_ip` is `remote_ip`, or the address that a trusted proxy forwards."""
+
+    method: str
+    uri: str
+    headers: _CaddyHeaders
+    remote_ip: str | None = None
+    client_ip: str | None = None
+
+
+class _CaddyRequest(_CaddyLine, gc=False, kw_only=True):
+    request: _CaddyClient
+    status: int
+
+
+def _is_access_logger(logger: str) -> bool:
+    """Return whether a logger writes one line a request; `http.log.error` repeats requests of `http.log.access`."""
+    return logger == "http.log.access" or logger.startswith("http.log.access.")
+
+
+def _caddy_lines(rows: Sequence[_CaddyRequest]) -> RequestLines:
+    clients = [row.request for row in rows]
+    return RequestLines(
+        [row.ts for row in rows],
+        [client.method for client in clients],
+        [client.uri for client in clients],
+        [row.status for row in rows],
+    )
+
+
+def _caddy_texts(rows: Sequence[_CaddyRequest]) -> RequestTexts:
+    headers = [row.request.headers for row in rows]
+    return RequestTexts(
+        [each.referer for each in headers],
+        [each.user_agent for each in headers],
+        [row.request.client_ip or row.request.remote_ip for row in rows],
+        [each.accept for each in headers],
+    )
+
+
+class _CloudflareLine(msgspec.Struct, gc=False):
+    """A line of any request. A worker makes subrequests to answer a visitor's request."""
+
+    time: Time = msgspec.field(name="EdgeStartTimestamp")
+    is_subrequest: bool = msgspec.field(name="WorkerSubrequest", default=False)
+
+
+class _CloudflareHeaders(msgspec.Struct, gc=False):
+    """Headers that the zone's rule for custom fields logs."""
+
+    accept: Header = None
+
+
+class _CloudflareRequest(_CloudflareLine, gc=False, kw_only=True):
+    method: str = msgspec.field(name="ClientRequestMethod")
+    uri: str = msgspec.field(name="ClientRequestURI")
+    status: int = msgspec.field(name="EdgeResponseStatus")
+    user_agent: str | None = msgspec.field(name="ClientRequestUserAgent")
+    referer: str | None = msgspec.field(name="ClientRequestReferer", default=None)
+    address: str | None = msgspec.field(name="ClientIP", default=None)
+    headers: _CloudflareHeaders | str | None = msgspec.field(name="RequestHeaders", default=None)
+
+
+def _cloudflare_lines(rows: Sequence[_CloudflareRequest]) -> RequestLines:
+    return RequestLines(
+        [row.time for row in rows],
+        [row.method for row in rows],
+        [row.uri for row in rows],
+        [row.status for row in rows],
+    )
+
+
+def _cloudflare_texts(rows: Sequence[_CloudflareRequest]) -> RequestTexts:
+    headers = [row.headers for row in rows]
+    return RequestTexts(
+        [row.referer for row in rows],
+        [row.user_agent for row in rows],
+        [row.address for row in rows],
+        [each.accept if isinstance(each, _CloudflareHeaders) else None for each in headers],
+    )
+
+
+class _VercelStatus(msgspec.Struct, gc=False, rename="camel"):
+    status_code: int | None = None
+
+
+class _VercelLine(msgspec.Struct, gc=False, rename="camel"):
+    """A line of any source. Builds and functions have no `proxy`."""
+
+    deployment_id: str
+    source: str
+    proxy: _VercelStatus | None = None
+
+
+class _VercelProxy(msgspec.Struct, gc=False, rename="camel"):
+    timestamp: Time
+    method: str
+    path: str
+    user_agent: list[str] | str
+    referer: str | None = None
+    status_code: int | None = None
+    client_ip: str | None = None
+
+
+class _VercelRequest(msgspec.Struct, gc=False, rename="camel"):
+    deployment_id: str
+    source: str
+    proxy: _VercelProxy
+    request_id: str | None = None
+    status_code: int | None = None
+
+
+_NO_VISITOR = -1
+"""Status, in Vercel's logs, of a page that was rendered in the background."""
+
+
+def _vercel_kind(line: _VercelLine | _VercelRequest) -> int | None:
+    return _NO_VISITOR if line.proxy is None else line.proxy.status_code
+
+
+def _vercel_lines(rows: Sequence[_VercelRequest]) -> RequestLines:
+    """Return the fields of requests. Their status is that of the proxy, or else of the function."""
+    proxies = [row.proxy for row in rows]
+    return RequestLines(
+        [proxy.timestamp for proxy in proxies],
+        [proxy.method for proxy in proxies],
+        [proxy.path for proxy in proxies],
+        [(row.status_code if row.proxy.status_code is None else row.proxy.status_code) or 0 for row in rows],
+    )
+
+
+def _vercel_texts(rows: Sequence[_VercelRequest]) -> RequestTexts:
+    proxies = [row.proxy for row in rows]
+    return RequestTexts(
+        [proxy.referer for proxy in proxies],
+        [proxy.user_agent for proxy in proxies],
+        [proxy.client_ip for proxy in proxies],
+        [None] * len(rows),
+    )
+
+
+class _NetlifyLine(msgspec.Struct, gc=False):
+    timestamp: Time
+    log_type: str = "traffic"
+
+
+class _NetlifyRequest(_NetlifyLine, gc=False, kw_only=True):
+    method: str
+    path: str
+    status_code: int
+    user_agent: str | None
+    referrer: str | None = None
+    client_ip: str | None = None
+
+
+def _netlify_lines(rows: Sequence[_NetlifyRequest]) -> RequestLines:
+    return RequestLines(
+        [row.timestamp for row in rows],
+        [row.method for row in rows],
+        [row.path for row in rows],
+        [row.status_code for row in rows],
+    )
+
+
+def _netlify_texts(rows: Sequence[_NetlifyRequest]) -> RequestTexts:
+    return RequestTexts(
+        [row.referrer for row in rows],
+        [row.user_agent for row in rows],
+        [row.client_ip for row in rows],
+        [None] * len(rows),
+    )
+
+
+def first_values(headers: Iterable[Header]) -> list[str]:
+    """Return the first value of each header; empty without one."""
+    return [each if each.__class__ is str else each[0] if each else "" for each in headers]
+
+
+def _decoder(of: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(of, strict=False)
+
+
+CADDY = Product(
+    _decoder(_CaddyLine),
+    _decoder(_CaddyRequest),
+    lambda line: line.logger,
+    _is_access_logger,
+    _caddy_lines,
+    _caddy_texts,
+)
+CLOUDFLARE = Product(
+    _decoder(_CloudflareLine),
+    _decoder(_CloudflareRequest),
+    lambda line: line.is_subrequest,
+    lambda is_subrequest: not is_subrequest,
+    _cloudflare_lines,
+    _cloudflare_texts,
+)
+VERCEL = Product(
+    _decoder(_VercelLine),
+    _decoder(_VercelRequest),
+    _vercel_kind,
+    lambda status: status != _NO_VISITOR,
+    _vercel_lines,
+    _vercel_texts,
+    lambda row: row.request_id,
+)
+NETLIFY = Product(
+    _decoder(_NetlifyLine),
+    _decoder(_NetlifyRequest),
+    lambda line: line.log_type,
+    lambda log_type: log_type == "traffic",
+    _netlify_lines,
+    _netlify_texts,
+)

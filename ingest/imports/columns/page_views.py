@@ -1,0 +1,84 @@
+"""The page views among the parsed lines of a block, as columns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX, ADDRESS_CHARACTERS_MAX
+from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX
+from ingest.hits.url import URL_CHARACTERS_MAX
+from ingest.imports.dictionary import TEXTS, one_array
+from ingest.imports.request_cache import METHOD, SKIPPED, STATUS, UNPARSED
+from ingest.imports.rows import VIEWS
+
+CHARACTERS_MAX = {"referrer": URL_CHARACTERS_MAX, "user_agent": USER_AGENT_CHARACTERS_MAX}
+"""Maximum length of the fields without which a line is malformed."""
+EVIDENCE_CHARACTERS_MAX = {"address": ADDRESS_CHARACTERS_MAX, "accept": ACCEPT_CHARACTERS_MAX}
+"""Maximum length of the fields that are treated as not logged if they are longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Result of a block: its number of lines, the page views (`rows.VIEWS`), the number of skipped lines by reason, and
+    the places, from 0, of the lines that are left to the parser of the format."""
+
+    lines: int
+    views: pa.Table
+    skipped: Mapping[str, int]
+    unparsed: list[int]
+
+
+def outcomes(parsed: pa.Table, requests: pa.Array, is_success: pa.Array, is_plain: pa.Array) -> pa.Array:
+    """Return the outcome of each line as if its texts were within their limits.
+
+    `requests` are the rows of `parsed` (`request_cache.PARSED`); a line that is not plain is left to the parser.
+    """
+    outcome = one_array(parsed["outcome"]).take(requests)
+    is_final = pc.or_(is_success, pc.or_(pc.equal(outcome, METHOD), pc.equal(outcome, UNPARSED)))
+    return pc.if_else(is_plain, pc.if_else(is_final, outcome, _outcome(STATUS)), _outcome(UNPARSED))
+
+
+def skipped_and_unparsed(outcome: pa.Array) -> tuple[dict[str, int], list[int]]:
+    """Return the number of skipped lines by reason, and the rows that are left to the parser of the format."""
+    counts = {group["values"]: group["counts"] for group in outcome.value_counts().to_pylist()}
+    skipped: dict[str, int] = {name: counts[number] for name, number in SKIPPED.items() if number in counts}
+    return skipped, pc.indices_nonzero(pc.equal(outcome, UNPARSED)).to_pylist() if UNPARSED in counts else []
+
+
+def is_odd(texts: pa.DictionaryArray, odd: str, characters_max: int) -> pa.Array:
+    """Return whether each row's text matches the pattern `odd` or is too long; null for a row without a text."""
+    is_long = pc.greater(pc.utf8_length(texts.dictionary), characters_max)
+    return pc.or_(pc.match_substring_regex(texts.dictionary, odd), is_long).take(texts.indices)
+
+
+def views_of(fields: Mapping[str, pa.Array], requests: pa.Array, parsed: pa.Table) -> pa.Table:
+    """Return the page views of lines, with path and `utm_source` from the lines' rows of `parsed`."""
+    columns = {**fields, "path": _take(parsed["path"], requests), "utm_source": _take(parsed["utm_source"], requests)}
+    return pa.table([columns[name] for name in VIEWS.names], schema=VIEWS)
+
+
+def repeated(text: str | None, rows: int) -> pa.DictionaryArray:
+    """Return a column with one text, or null, in all rows."""
+    if text is None:
+        return pa.nulls(rows, TEXTS)
+    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), pa.array([text], pa.string()))
+
+
+def within_limit(texts: pa.DictionaryArray, characters_max: int) -> pa.DictionaryArray:
+    """Return the column with null in place of texts that are too long."""
+    is_long = pc.greater(pc.utf8_length(texts.dictionary), characters_max)
+    if not pc.any(is_long).as_py():
+        return texts
+    short = pc.if_else(is_long, pa.scalar(None, pa.string()), texts.dictionary).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(short.indices.take(texts.indices), short.dictionary)
+
+
+def _take(texts: pa.ChunkedArray, indices: pa.Array) -> pa.DictionaryArray:
+    encoded = one_array(texts).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices.take(indices), encoded.dictionary)
+
+
+def _outcome(number: int) -> pa.Scalar:
+    return pa.scalar(number, pa.uint8())
