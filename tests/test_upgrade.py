@@ -55,6 +55,15 @@ def test_counts_are_complete_before_and_after_the_waiting_hits_are_loaded(older:
     assert older.human() == older.expected["human"]
 
 
+def test_verification_of_older_rows_is_null_in_files_and_in_waiting_hits(older: Older) -> None:
+    rows = "SELECT count(*) AS rows, count(verification) AS checked, count(hints) AS hints FROM hits"
+    expected = [{"rows": older.expected["human"], "checked": 0, "hints": 0}]
+    assert older.run("sql", rows) == expected
+    older.run("flush")
+    older.run("compact")
+    assert older.run("sql", rows) == expected
+
+
 def test_doctor_finds_no_fault_and_counts_the_day_that_waited(older: Older) -> None:
     assert [finding["fault"] for finding in older.run("doctor") if finding["fault"]] == []
     with closing(sqlite3.connect(older.data / "hot.sqlite")) as hot:

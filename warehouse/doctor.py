@@ -18,6 +18,7 @@ from warehouse.database_errors import Cause, cause_of
 from warehouse.errors import DataIncomplete, HotLogBehind, RollupDamaged
 from warehouse.hotlog import batches, dirty_days, disk_space, loads, synced
 from warehouse.integrity.durability import durable_writes
+from warehouse.lake import delta_table
 from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import catch_up
 from warehouse.plural import counted
@@ -164,6 +165,7 @@ def _recount_fault(connection: sqlite3.Connection, root: Path) -> str | None:
     if not dirty_days.list_dirty(connection):
         return None
     try:
+        delta_table.create(root, is_locked=True)  # an older release may have left the day
         catch_up(connection, root)
         recount.recount_dirty(connection, root)
     except (DeltaError, duckdb.Error, HotLogBehind) as error:
@@ -197,10 +199,12 @@ def _integrity(hot: Path) -> str:
 
 
 def _broken_batch(connection: sqlite3.Connection) -> str | None:
-    in_messages = "SELECT id, rows, message FROM batches WHERE id > ? AND id NOT IN (SELECT id FROM staged) ORDER BY id"
-    for id, rows, message in connection.execute(in_messages, (loads.loaded_through(connection),)):
+    in_messages = (
+        "SELECT id, rows, message, columns FROM batches WHERE id > ? AND id NOT IN (SELECT id FROM staged) ORDER BY id"
+    )
+    for id, rows, message, columns in connection.execute(in_messages, (loads.loaded_through(connection),)):
         try:
-            actual_rows = _validated_rows(message)
+            actual_rows = _validated_rows(message, columns)
         except (OSError, ValueError, EOFError) as error:
             return f"batch {id} cannot be read: {error}"
         if actual_rows != rows:
@@ -208,8 +212,8 @@ def _broken_batch(connection: sqlite3.Connection) -> str | None:
     return None
 
 
-def _validated_rows(message: bytes) -> int:
-    rows = batches.decode(message)
+def _validated_rows(message: bytes, columns: int | None) -> int:
+    rows = batches.decode(message, columns)
     rows.validate(full=True)
     return int(rows.num_rows)
 

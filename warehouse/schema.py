@@ -37,9 +37,15 @@ HOT = pa.schema(
         _column("source", pa.string(), "beacon, server or log", required=True),
         _column("event_id", pa.string(), "sender's id of the view, counted once in 7 days"),
         _column("received_at", TIMESTAMP, "when Readership took the hit, UTC", required=True),
+        _column("verification", pa.string(), "result of the check of the agent's identity; null if there was none"),
+        _column("verified_by", pa.string(), "method of the check, and the id of the list that it used"),
+        _column("hints", pa.string(), "headers that browsers send and the request lacked, sorted, joined by a comma"),
     ]
 )
-"""Columns of a batch in the hot log: those of `hits` without the partition column, which the loader derives."""
+"""Columns of a batch in the hot log: those of `hits` without the partition column, which the loader derives.
+
+A later column is added at the end, because a batch of an older release has the first columns of the schema.
+"""
 Row = tuple[str | int | None, ...]
 """One value for each column of `HOT`, in its order. Times are in microseconds since 1970."""
 EVENT_ID = HOT.names.index("event_id")

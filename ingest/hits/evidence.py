@@ -41,6 +41,19 @@ NO_EVIDENCE = Evidence()
 """Evidence of a hit of which only the user agent is known."""
 
 
+def hints(evidence: Evidence) -> str | None:
+    """Return the hints of a server's row: what browsers send and its request lacked; None without hints or headers.
+
+    A hint is no proof: Safari before 16.4, Tor, feed readers and plain HTTP lack these headers, too.
+    """
+    if evidence.headers is None:
+        return None
+    lacked = [] if "accept-language" in evidence.headers else ["no-accept-language"]
+    if not any(name.startswith("sec-fetch-") for name in evidence.headers):
+        lacked.append("no-sec-fetch")
+    return ",".join(lacked) or None
+
+
 def server_evidence(
     address: str | None, accept: str | None, headers: Mapping[str, str] | None, url: str | None
 ) -> Evidence:

@@ -3,6 +3,7 @@
 import pyarrow as pa
 
 from ingest.classification.user_agent_cache import UserAgentCache
+from ingest.hits.evidence import hints
 from ingest.hits.hit import Hit
 from ingest.hits.url import host
 from warehouse.schema import CLASSIFICATION, HOT, Row
@@ -27,6 +28,9 @@ def row(project: str, hit: Hit, source: str, received_us: int) -> Row:
         source,
         hit.event_id,
         received_us,
+        None,
+        None,
+        hints(hit.evidence) if source == "server" else None,
     )
 
 

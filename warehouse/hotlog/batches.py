@@ -28,14 +28,16 @@ ID_MAX = 2**63 - 1
 """Highest possible batch id."""
 WAL_BYTES_MAX = 64 * 1024 * 1024
 """Size in bytes to which SQLite truncates the WAL after a checkpoint."""
-_APPEND = "INSERT INTO batches (rows, committed_s, message, checksum) SELECT ?, ?, ?, ?"
+FIRST_COLUMNS = 21
+"""Number of columns of a batch without a recorded number: those of `HOT` in the first releases."""
+_APPEND = f"INSERT INTO batches (rows, committed_s, message, checksum, columns) SELECT ?, ?, ?, ?, {len(HOT)}"
 _END_OF_PART = """
 SELECT max(id)
 FROM (SELECT id, sum(size) OVER (ORDER BY id) - size AS before
       FROM (SELECT id, length(message) AS size FROM batches WHERE id <= ? ORDER BY id LIMIT ?))
 WHERE before < ?
 """
-_CONTENTS = "SELECT id, message, files, checksum FROM batches LEFT JOIN staged USING (id)"
+_CONTENTS = "SELECT id, message, columns, files, checksum FROM batches LEFT JOIN staged USING (id)"
 _LOADED = "SELECT coalesce(max(through_id), 0) FROM loads"
 _NO_ROWS = pa.RecordBatch.from_pylist([], HOT)
 _STAGED = msgspec.json.Decoder(Staged)
@@ -141,10 +143,15 @@ def staged_above(connection: sqlite3.Connection, offset: int) -> Iterator[tuple[
 
 
 def _checked(
-    connection: sqlite3.Connection, id: int, message: bytes, files: bytes | None, checksum: bytes | None
+    connection: sqlite3.Connection,
+    id: int,
+    message: bytes,
+    columns: int | None,
+    files: bytes | None,
+    checksum: bytes | None,
 ) -> Batch:
     _check(connection, id, message if files is None else files, checksum)
-    return Batch(id, decode(message)) if files is None else Batch(id, _NO_ROWS, _STAGED.decode(files))
+    return Batch(id, decode(message, columns)) if files is None else Batch(id, _NO_ROWS, _STAGED.decode(files))
 
 
 def _check(connection: sqlite3.Connection, id: int, content: bytes, checksum: bytes | None) -> None:
@@ -160,16 +167,25 @@ def _check(connection: sqlite3.Connection, id: int, content: bytes, checksum: by
 def find_damaged(connection: sqlite3.Connection) -> str | None:
     """Return the error of the first waiting batch whose content does not match its checksum; None if all match."""
     try:
-        for id, message, files, checksum in connection.execute(f"{_CONTENTS} WHERE id > ({_LOADED}) ORDER BY id"):
+        for id, message, _, files, checksum in connection.execute(f"{_CONTENTS} WHERE id > ({_LOADED}) ORDER BY id"):
             _check(connection, id, message if files is None else files, checksum)
     except BatchDamaged as error:
         return str(error)
     return None
 
 
-def decode(message: bytes) -> pa.RecordBatch:
-    """Return the rows of a batch's message. Raises OSError, EOFError or ValueError (Arrow's) for a damaged message."""
-    return pa.ipc.read_record_batch(pa.py_buffer(message), HOT)
+def decode(message: bytes, columns: int | None) -> pa.RecordBatch:
+    """Return the rows of a batch's message, with null in the columns that an older release did not have.
+
+    `columns` is the number of columns of the message; None for FIRST_COLUMNS. Raises OSError, EOFError or ValueError
+    (Arrow's) for a damaged message.
+    """
+    if columns == len(HOT):
+        return pa.ipc.read_record_batch(pa.py_buffer(message), HOT)
+    schema = pa.schema([HOT.field(index) for index in range(columns or FIRST_COLUMNS)])
+    rows = pa.ipc.read_record_batch(pa.py_buffer(message), schema)
+    later = [pa.nulls(rows.num_rows, HOT.field(index).type) for index in range(len(schema), len(HOT))]
+    return pa.RecordBatch.from_arrays([*rows.columns, *later], schema=HOT)
 
 
 def last_id(connection: sqlite3.Connection) -> int:

@@ -20,7 +20,8 @@ CREATE TABLE IF NOT EXISTS batches (
     rows INTEGER NOT NULL,
     committed_s REAL NOT NULL,
     message BLOB NOT NULL,
-    checksum BLOB
+    checksum BLOB,
+    columns INTEGER
 );
 {loads.INDEX};
 CREATE TABLE IF NOT EXISTS staged (id INTEGER PRIMARY KEY, files BLOB NOT NULL);
@@ -58,6 +59,7 @@ STEPS: Steps = (
     Step(4, add_column("batches", "checksum BLOB")),
     Step(5, loads.create),
     Step(6, add_column("node", loads.FIRST_VERSION)),
+    Step(7, add_column("batches", "columns INTEGER")),  # null for a batch of an older release
 )
 
 

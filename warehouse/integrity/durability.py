@@ -116,7 +116,7 @@ def accept_losses(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
         try:
             for spec in delta_table.TABLES:
                 log_repair.set_aside_broken(root / spec.name)
-            delta_table.create(root)
+            delta_table.create(root, is_locked=True)
         except TableIncomplete as error:
             raise _unusable(error.table, error.fault) from None
         node = batches.node_id(hot)

@@ -9,7 +9,7 @@ the commit that adds the rows (https://github.com/delta-io/delta/blob/master/PRO
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -93,8 +93,10 @@ class State:
         return self.version, self.staged
 
 
-def create(lake: Path, steps: Mapping[str, Steps] = STEPS) -> None:
+def create(lake: Path, steps: Mapping[str, Steps] = STEPS, *, is_locked: bool = False) -> None:
     """Create missing tables, and upgrade the others to the newest schema version.
+
+    `is_locked`: the caller has the lake's lock; otherwise an upgrade takes it.
 
     Raises:
         StoreTooNew: a newer release wrote a table.
@@ -103,7 +105,7 @@ def create(lake: Path, steps: Mapping[str, Steps] = STEPS) -> None:
     for spec in TABLES:
         folder = lake / spec.name
         if DeltaTable.is_deltatable(str(folder)):
-            _upgrade(lake, spec, steps)
+            _upgrade(lake, spec, steps, is_locked)
             continue
         disk.make_folder(folder)
         table = DeltaTable.create(
@@ -117,9 +119,9 @@ def create(lake: Path, steps: Mapping[str, Steps] = STEPS) -> None:
         disk.sync(lake)
 
 
-def _upgrade(lake: Path, spec: Spec, steps: Mapping[str, Steps]) -> None:
+def _upgrade(lake: Path, spec: Spec, steps: Mapping[str, Steps], is_locked: bool) -> None:
     if table_schema.pending(open_table(lake, spec, steps), spec.name, steps[spec.name]):
-        with write_lock(lake, MIGRATION_WAIT_S):
+        with nullcontext() if is_locked else write_lock(lake, MIGRATION_WAIT_S):
             table = open_table(lake, spec, steps)
             since = table.version()
             table_schema.upgrade(table, spec.name, steps[spec.name])

@@ -15,8 +15,6 @@ from warehouse.migrations import Step
 PROPERTY = "readership.schemaVersion"
 
 Steps = Sequence[Step[DeltaTable]]
-STEPS: Mapping[str, Steps] = {"hits": (), "daily_views": ()}
-"""Steps of each table, by its name."""
 
 
 def properties(steps: Steps) -> dict[str, str]:
@@ -39,6 +37,26 @@ def add_columns(*columns: pa.Field) -> Callable[[DeltaTable], None]:
             table.alter.add_columns(fields, post_commithook_properties=NO_HOOKS)
 
     return apply
+
+
+def _text(name: str, comment: str) -> pa.Field:
+    return pa.field(name, pa.string(), metadata={"comment": comment})
+
+
+STEPS: Mapping[str, Steps] = {
+    "hits": (
+        Step(
+            2,
+            add_columns(
+                _text("verification", "result of the check of the agent's identity; null if there was none"),
+                _text("verified_by", "method of the check, and the id of the list that it used"),
+                _text("hints", "headers that browsers send and the request lacked, sorted, joined by a comma"),
+            ),
+        ),
+    ),
+    "daily_views": (),
+}
+"""Steps of each table, by its name."""
 
 
 def pending(table: DeltaTable, name: str, steps: Steps) -> Steps:

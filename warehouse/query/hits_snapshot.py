@@ -44,6 +44,7 @@ HOT_COLUMNS = (
     "format",
     "status",
     "source",
+    "verification",
 )
 """Columns of hot rows that reports read."""
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from warehouse.rollups.schema import AGENT_COLUMNS, TRAFFIC
 
-VERIFICATION = "CASE WHEN traffic = 'human' THEN NULL ELSE 'not_checked' END"
-"""SQL expression of the verification of a hit, until `hits` has the column."""
+VERIFICATION = "coalesce(verification, CASE WHEN traffic <> 'human' THEN 'not_checked' END)"
+"""SQL expression of the verification of a hit: `not_checked` for an AI agent or bot that was not checked."""
 _LAST_CODE_POINT, _SURROGATES = 0x10FFFF, range(0xD800, 0xE000)
 _COLUMNS = {"verification": f"({VERIFICATION})"}
 """SQL expressions of the filters that are not named after their column."""
@@ -63,9 +63,8 @@ class Filters:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Return the kinds of traffic that match the filters by traffic and verification."""
-        verified = {None: TRAFFIC, "not_checked": ("ai", "bot")}.get(self.verification, ())
-        return tuple(kind for kind in verified if self.traffic in {None, kind})
+        """Return the kinds of traffic that match the filter by traffic."""
+        return tuple(kind for kind in TRAFFIC if self.traffic in {None, kind})
 
     def condition(self) -> tuple[str, dict[str, object]]:
         """Return the SQL condition of the filters and the values that it binds. It is `true` without any filter."""

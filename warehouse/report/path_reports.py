@@ -77,9 +77,10 @@ class PathReports:
         return list(self._newest)
 
     def page(self, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, listing: Listing) -> Page | None:
-        """Return a page of the paths; None if more than UNCOVERED_ROWS_MAX rows would be added to the blocks.
+        """Return a page of the paths; None if the blocks cannot answer.
 
-        A count of the files alone is then faster.
+        They do not have the column `verification`. If more than UNCOVERED_ROWS_MAX rows would be added to the blocks, a
+        count of the files alone is faster.
         """
         inputs = self._inputs(snapshot, scope)
         if inputs is None:
@@ -123,6 +124,8 @@ class PathReports:
         return block, key
 
     def _inputs(self, snapshot: HitsSnapshot, scope: Scope) -> _Inputs | None:
+        if scope.filters.verification is not None:
+            return None
         coverage = self._coverage(snapshot)
         block, key = self.block(coverage, scope.project)
         inputs = _Inputs(snapshot, scope, coverage, block, key)

@@ -41,10 +41,12 @@ def series(buckets: Sequence[Bucket], counts: pa.Table) -> pa.Table:
 
 
 def count_days(by_path: PathReports, coverage: Coverage, scope: Scope) -> pa.Table | None:
-    """Return the views by day on the whole UTC days that rollups count; None if a count of `hits` is faster.
+    """Return the views by day on the whole UTC days that rollups count; None if `hits` must be counted or is faster.
 
     The columns are those of `hit_counts.count_files`. `value` is the number of days since the year 1.
     """
+    if scope.filters.verification is not None:  # rollups do not have it by path
+        return None
     block, key = by_path.block(coverage, scope.project)
     filters, agents = scope.filters, scope.filters.agents
     if block.paths.sorted_count > DAILY_PATHS_MAX and not agents:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 
-from warehouse.lake.delta_table import File
+from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.plural import counted
 from warehouse.query import engine
 from warehouse.rollups import coverage
@@ -30,8 +30,8 @@ _DIMENSIONS = {
     "agentQuarter": _QUARTER,
 }
 _SOURCE = "['beacon', 'server', 'log'][source + 1]"
-_KEY = "source, traffic, agent, operator, purpose"
-_COUNTED_BY = {"quarter": "source, traffic, NULL AS agent, NULL AS operator, NULL AS purpose"}
+_KEY = "source, traffic, agent, operator, purpose, verification"
+_COUNTED_BY = {"quarter": "source, traffic, NULL AS agent, NULL AS operator, NULL AS purpose, NULL AS verification"}
 """Columns of `hits` by which a dimension is counted, where they are not those of _KEY."""
 
 _UNSORTED = """
@@ -105,7 +105,7 @@ def _queries(part: Part, files: Sequence[File]) -> Iterator[tuple[str, str]]:
         "days": _read(rollup.days),
         "agent_paths": _read(rollup.agent_paths),
         "dimensions": _read(rollup.dimensions),
-        "hits": engine.parquet(covered),
+        "hits": engine.rows(HITS_TABLE, covered),
         "valid": f"({', '.join(str(int(day[-2:])) for day in part.days)})",
     }
     yield coverage.PATHS, _UNSORTED.format(**names)

@@ -21,6 +21,7 @@ from warehouse.rollups.schema import (
     HAS_AGENT,
     PATHS,
     PATHS_ORDER,
+    READER_COLUMNS,
     SOURCES,
     TRAFFIC,
     WITHOUT_AGENT,
@@ -122,7 +123,7 @@ def count_dimensions(files: Sequence[File], parts: Sequence[Part]) -> str:
 
 def _dimension_key(dimension: str) -> str:
     """Return the columns by which the values of a dimension are counted, and null for the others."""
-    nulls = AGENT_COLUMNS if dimension in WITHOUT_AGENT else ()
+    nulls = READER_COLUMNS if dimension in WITHOUT_AGENT else ()
     return ", ".join(f"NULL::VARCHAR AS {name}" if name in nulls else name for name in DIMENSION_KEY)
 
 

@@ -23,7 +23,7 @@ COVERAGE, PATHS, DAYS, DIMENSIONS = "coverage.json", "paths.parquet", "days.parq
 AGENT_PATHS = "agent_paths.parquet"
 """Names of the files in the folder of a rollup. Columns: `warehouse.rollups.schema`."""
 PARQUET = (PATHS, DAYS, AGENT_PATHS, DIMENSIONS)
-VERSION = 3
+VERSION = 4
 """Version of the files' layout and dimensions. A rollup of another version is not read."""
 
 

@@ -60,8 +60,8 @@ PROBLEMS = "invalid-parameter unauthenticated forbidden not-acceptable moment-ex
 
 FILTERS_TEXT = """\
 - A filter counts only the hits that have its value; all filters must match. `path` is normalised like the path of a
-  hit. The name of an agent without hits is not an error: its counts are zero. Until hits are verified, `verification`
-  is `not_checked` for every AI agent and bot, and unknown for people.
+  hit. The name of an agent without hits is not an error: its counts are zero. An AI agent or bot
+  whose identity was not checked has the `verification` `not_checked`; that of people is unknown.
 """
 TABLES_TEXT = """\
 - With `Accept: text/csv`, `application/vnd.apache.parquet` or `application/x-ndjson` the response is a table of all

@@ -9,6 +9,7 @@ from ingest.hits.evidence import (
     HEADERS_MAX,
     NO_EVIDENCE,
     Evidence,
+    hints,
     server_evidence,
 )
 
@@ -75,3 +76,17 @@ def test_long_address_and_long_accept_are_refused_with_the_limit() -> None:
 def test_headers_at_their_limits_are_accepted() -> None:
     headers = {f"{number:02}": "a" * (HEADERS_CHARACTERS_MAX // HEADERS_MAX - 2) for number in range(HEADERS_MAX)}
     assert server_evidence(None, None, headers, None).headers == headers
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        (None, None),
+        ({}, "no-accept-language,no-sec-fetch"),
+        ({"accept-language": ""}, "no-sec-fetch"),
+        ({"sec-fetch-site": "none"}, "no-accept-language"),
+        ({"accept-language": "en", "sec-fetch-mode": "navigate"}, None),
+    ],
+)
+def test_hints_name_the_headers_that_the_request_lacked(headers: dict[str, str] | None, expected: str | None) -> None:
+    assert hints(Evidence(headers=headers)) == expected

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.classification.classifier import RULESET, classify
+from ingest.hits.evidence import Evidence
 from ingest.hits.hit import Hit
 from ingest.hits.row import AGENT, TRAFFIC, classify_user_agents, row
 from warehouse.schema import CLASSIFICATION, EVENT_ID, HOT
@@ -63,6 +64,9 @@ def test_row_of_an_ai_agent_has_the_agent_and_the_rule() -> None:
         "source": "server",
         "event_id": "event-1",
         "received_at": RECEIVED,
+        "verification": None,
+        "verified_by": None,
+        "hints": None,
     }
 
 
@@ -75,6 +79,13 @@ def test_row_of_a_person_has_the_browser_and_the_device() -> None:
 def test_hit_without_a_user_agent_is_classified_as_a_bot() -> None:
     read = columns("")
     assert (read["traffic"], read["rule"], read["user_agent"]) == ("bot", "bot:empty-user-agent", "")
+
+
+def test_hints_are_those_of_a_server_post_and_do_not_change_the_classification() -> None:
+    read = columns(IPHONE, evidence=Evidence(headers={"accept-language": "en"}))
+    assert (read["traffic"], read["hints"]) == ("human", "no-sec-fetch")
+    hit = Hit("/a", TS_US, IPHONE, None, None, None, None, None, Evidence(headers={"signature-input": "a"}))
+    assert row("site", hit, "beacon", RECEIVED_US)[HOT.names.index("hints")] is None
 
 
 def test_indexes_into_a_row_are_those_of_the_schema() -> None:

@@ -55,6 +55,17 @@ def test_batches_above_an_offset_have_the_rows_that_were_appended(hot: sqlite3.C
     ]
 
 
+def test_batch_of_an_older_release_has_null_in_later_columns(hot: sqlite3.Connection) -> None:
+    row = {**view("/a"), "verification": "verified"}
+    schema = pa.schema([HOT.field(index) for index in range(batches.FIRST_COLUMNS)])
+    message = pa.RecordBatch.from_pylist([row], schema).serialize().to_pybytes()
+    hot.execute("INSERT INTO batches (rows, committed_s, message) VALUES (1, 0, ?)", (message,))
+    batches.append(hot, pa.RecordBatch.from_pylist([row], HOT), 0)
+    older, newer = (batch.rows.to_pylist()[0] for batch in batches.above(hot, 0))
+    assert older == {**newer, "verification": None}
+    assert newer["verification"] == "verified"
+
+
 def test_id_of_a_deleted_batch_is_not_reused(hot: sqlite3.Connection) -> None:
     append(hot, "/a")
     append(hot, "/b")

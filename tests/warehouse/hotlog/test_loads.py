@@ -28,6 +28,7 @@ def older_hot_log(file: Path) -> None:
         hot.execute("CREATE INDEX batches_rows ON batches (rows)")
         for column in ("generation", "first_version"):
             hot.execute(f"ALTER TABLE node DROP COLUMN {column}")
+        hot.execute("ALTER TABLE batches DROP COLUMN columns")
         hot.execute("PRAGMA user_version=4")
 
 

@@ -40,16 +40,24 @@ PATHS = [
     "/" + 40 * "long",
 ]
 READERS: list[dict[str, str | None]] = [
-    {"traffic": traffic, "agent": agent, "operator": operator, "purpose": purpose, "rule": rule}
-    for traffic, agent, operator, purpose, rule in [
-        ("human", None, None, None, "human"),
-        ("ai", "GPTBot", "OpenAI", "training", "ai:GPTBot"),
-        ("ai", "ChatGPT-User", "OpenAI", "assistant", "ai:ChatGPT-User"),
-        ("ai", "ClaudeBot", "Anthropic", "training", "ai:ClaudeBot"),
-        ("ai", None, None, None, "ai:markdown"),
-        ("bot", "curl", None, None, "bot:curl"),
-        ("bot", "Googlebot", "Google", None, "bot:Googlebot"),
-        ("bot", None, None, None, "bot:empty"),
+    {
+        "traffic": traffic,
+        "agent": agent,
+        "operator": operator,
+        "purpose": purpose,
+        "rule": rule,
+        "verification": verification,
+    }
+    for traffic, agent, operator, purpose, rule, verification in [
+        ("human", None, None, None, "human", None),
+        ("ai", "GPTBot", "OpenAI", "training", "ai:GPTBot", "verified"),
+        ("ai", "ChatGPT-User", "OpenAI", "assistant", "ai:ChatGPT-User", "not_checked"),
+        ("ai", "ClaudeBot", "Anthropic", "training", "ai:ClaudeBot", None),
+        ("ai", None, None, None, "ai:markdown", None),
+        ("bot", "curl", None, None, "bot:curl", "claimed"),
+        ("bot", "Googlebot", "Google", None, "bot:Googlebot", "verified"),
+        ("bot", "GPTBot", None, None, "bot:spoofed:GPTBot", "spoofed"),
+        ("bot", None, None, None, "bot:empty", None),
     ]
 ]
 SOURCES = ["beacon", "server", "log"]

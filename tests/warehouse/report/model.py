@@ -51,7 +51,7 @@ def _matches(row: Row, filters: Filters) -> bool:
 def value_of(row: Row, by: str) -> str | None:
     """Return the value of a row in a breakdown."""
     if by == "verification":
-        return None if row["traffic"] == "human" else "not_checked"
+        return row["verification"] or (None if row["traffic"] == "human" else "not_checked")
     value = row[COLUMNS.get(by, by)]
     return None if value is None else str(value)
 

@@ -54,6 +54,7 @@ ROWS = st.builds(
     utm_source=st.sampled_from([None, "", "letter"]),
     format=st.sampled_from([None, "html", "markdown"]),
     status=st.sampled_from([None, 200, 404]),
+    verification=st.sampled_from([None, "verified", "not_checked"]),
 )
 FILTERS = st.builds(
     Filters,
@@ -62,7 +63,7 @@ FILTERS = st.builds(
     agent=st.sampled_from([None, None, None, "GPTBot", "Googlebot"]),
     operator=st.sampled_from([None, None, None, "OpenAI"]),
     purpose=st.sampled_from([None, None, None, "training"]),
-    verification=st.sampled_from([None, None, None, "not_checked"]),
+    verification=st.sampled_from([None, None, None, "not_checked", "verified"]),
     source=st.sampled_from([None, None, "beacon", "log"]),
 )
 RANGES = st.builds(
@@ -74,7 +75,7 @@ SCOPES = st.builds(Scope, st.just("site"), RANGES, FILTERS)
 
 
 def verification(row: Row) -> str | None:
-    return None if row["traffic"] == "human" else "not_checked"
+    return row["verification"] or (None if row["traffic"] == "human" else "not_checked")
 
 
 def value(row: Row, by: str) -> str | None:

@@ -117,6 +117,8 @@ class AgentPages:
         if "ai" not in scope.filters.kinds:
             return {}
         coverage = self._coverage(snapshot)
+        if scope.filters.verification is not None:  # rollups do not have it by path
+            coverage = Coverage((), snapshot.files)
         block, key = self._block(coverage, scope.project)
         parts = round_to_days(scope.time_range)
         reads = [self._read_hot(snapshot.hot, scope, block)] if snapshot.hot.num_rows else []
