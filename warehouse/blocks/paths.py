@@ -2,6 +2,7 @@
 
 import threading
 from bisect import bisect_left
+from collections.abc import Sequence
 from operator import methodcaller
 
 import numpy as np
@@ -122,3 +123,28 @@ class PathIds:
             self._later.append(path)
             self._places.append(self._place(path))  # last, because readers count the places
         return id
+
+
+def encode(columns: Sequence[pa.Array]) -> tuple[pa.Array, list[Array]]:
+    """Return the distinct paths of all columns, those of the first one first, and their indices in the others."""
+    encoded = pa.chunked_array(columns, pa.string()).dictionary_encode()
+    if len(encoded) == 0:
+        return columns[0], [np.zeros(0, np.int32)] * (len(columns) - 1)
+    indices = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])
+    _, *ids = np.split(indices, np.cumsum([len(column) for column in columns[:-1]]))
+    return encoded.chunk(encoded.num_chunks - 1).dictionary, ids
+
+
+def pack(ids: Array, count: int) -> Array:
+    """Return `count` bits, of which those of the ids are 1."""
+    is_member = np.zeros(count, bool)
+    is_member[ids] = True
+    return np.packbits(is_member)
+
+
+def pack_in_order(bits: Array, order: Array) -> Array:
+    """Return bits in another order. The bits after the last one are 0."""
+    is_member = np.zeros(order.size, bool)
+    known = np.unpackbits(bits)[: order.size]
+    is_member[: known.size] = known
+    return np.packbits(is_member[order])

@@ -5,7 +5,6 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +15,17 @@ from warehouse.blocks import agents, months, rollup_rows
 from warehouse.blocks.agents import AgentViews
 from warehouse.blocks.cumulative import Array, CumulativeCounts
 from warehouse.blocks.months import DAYS, Key, MonthBlock
-from warehouse.blocks.paths import PathIds
-from warehouse.blocks.rollup_rows import numbers
+from warehouse.blocks.paths import PathIds, encode, pack, pack_in_order
+from warehouse.blocks.rollup_rows import ProjectRows, numbers
 from warehouse.rollups.coverage import Part
 from warehouse.rollups.schema import SOURCES, TRAFFIC
 
 NARROW_VIEWS_MAX = 2**31
 """Maximum number of views that are added up in 32 bits. The views of uncovered files and hot rows still fit."""
+MERGED_ROWS = 1_000_000
+"""Maximum number of paths of rollups that are read at once, or the paths of one rollup."""
+BUILD_BYTES = 64 * 1024 * 1024
+"""Maximum memory of the counts that are cumulated at once, or those of one source and traffic, in bytes."""
 READERS = 2
 """Number of threads that read the rollups of months. pyarrow reads without the GIL."""
 
@@ -66,9 +69,13 @@ class ProjectBlock:
         days, path_ids, sources, traffic, views = (rows[name].to_numpy() for name in agents.COLUMNS)
         return AgentViews(days, self.path_ids(index).astype(np.uint32)[path_ids], sources, traffic, views)
 
+    def is_member(self, index: int) -> Array:
+        """Return, for each sorted path, whether the rollup of a month has a row of the path."""
+        return np.unpackbits(self.members[index], count=self.paths.sorted_count).view(bool)
+
     def path_ids(self, index: int) -> Array:
         """Return the ids of the paths that the rollup of a month has, in its order."""
-        return np.flatnonzero(np.unpackbits(self.members[index], count=self.paths.sorted_count))
+        return np.flatnonzero(self.is_member(index))
 
     def first_months(self, ids: Array, traffic: int) -> Array:
         """Return the index of the first month in which each of the sorted path ids has views; -1 without any.
@@ -128,84 +135,145 @@ class ProjectBlock:
         return index < len(self.parts) and _month(self.parts[index]) == day.isoformat()[:7]
 
 
-def read(parts: Sequence[Part], project: str, previous: ProjectBlock | None = None) -> ProjectBlock:
+def read(
+    parts: Sequence[Part],
+    project: str,
+    previous: ProjectBlock | None = None,
+    merged_rows: int = MERGED_ROWS,
+    build_bytes: int = BUILD_BYTES,
+) -> ProjectBlock:
     """Read the views of a project from the rollups of months, which are in order.
 
-    The months that `previous`, an earlier block of the project, counts from the same files are taken from it.
+    The months that `previous`, an earlier block of the project, counts from the same files are taken from it. Beside
+    both blocks, reading needs memory for the hash table of all paths and for `merged_rows` paths; and then for
+    `build_bytes`, or for the counts of one source and traffic in all months if they are larger.
     """
     previous = previous or ProjectBlock(project, (), PathIds(pa.array([], pa.string())), (), {}, np.uint32)
     indices = {_files_key(part): index for index, part in enumerate(previous.parts)}
-    known = {place: indices[key] for place, part in enumerate(parts) if (key := _files_key(part)) in indices}
-    changed = [part for place, part in enumerate(parts) if place not in known]
-    with ThreadPoolExecutor(READERS, "blocks") as pool:
-        tables = list(pool.map(lambda part: rollup_rows.read(part.rollup.paths, project), changed))
-    is_known = np.zeros(previous.paths.sorted_count, bool)
-    for index in known.values():
-        is_known[previous.path_ids(index)] = True
-    known_paths = pa.chunked_array([previous.paths.take(np.flatnonzero(is_known))])
-    paths, (known_ids, *ids) = _merge([known_paths, *(table["path"] for table in tables)])
-    new_ids = np.zeros(is_known.size, np.uint32)
-    new_ids[is_known] = known_ids
-    read_months = zip(ids, map(partial(_totals, project=project), changed, tables), strict=True)
-    month_totals = [
-        _moved(previous, known[place], new_ids) if place in known else next(read_months) for place in range(len(parts))
+    months = [
+        _KnownMonth(previous, index) if (index := indices.get(_files_key(part))) is not None else _find(part, project)
+        for part in parts
     ]
-    return _join(project, tuple(parts), paths, month_totals)
+    paths, members = _merge(previous, months, merged_rows)
+    totals: dict[Key, CumulativeCounts] = {}
+    at_once = max(1, build_bytes // max(1, 4 * len(parts) * len(paths)))
+    for first in range(0, len(_KEYS), at_once):
+        totals |= _cumulate([*_KEYS][first : first + at_once], months, members, len(paths))
+    everything = slice(0, len(paths))
+    sum_of_all = sum(int(each.between(0, len(parts), everything, np.int64).sum()) for each in totals.values())
+    dtype = np.uint32 if sum_of_all <= NARROW_VIEWS_MAX else np.int64
+    return ProjectBlock(project, tuple(parts), PathIds(paths), members, totals, dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownMonth:
+    """A month of an earlier block."""
+
+    block: ProjectBlock
+    index: int
+
+    def views(self, keys: Sequence[Key]) -> dict[Key, Array]:
+        """Return the views by path of the month, for the sources and traffic that the block has."""
+        ids, everything = self.block.path_ids(self.index), slice(0, self.block.paths.sorted_count)
+        month = (self.index, self.index + 1, everything, np.uint32)
+        return {key: self.block.totals[key].between(*month)[ids] for key in keys if key in self.block.totals}
+
+
+@dataclass(frozen=True, slots=True)
+class _RollupMonth:
+    """A month in a rollup. `totals` are its views if only some days of the rollup are valid."""
+
+    rows: ProjectRows
+    totals: dict[Key, Array] | None
+
+    def views(self, keys: Sequence[Key]) -> dict[Key, Array]:
+        """Return the views by path of the month, for the sources and traffic that the month has."""
+        if self.totals is not None:
+            return {key: self.totals[key] for key in keys if key in self.totals}
+        columns = {f"{traffic}_{source}": key for key in keys for source, traffic in [_KEYS[key]]}
+        rows = self.rows.read([*columns])
+        return {columns[name]: rows[name].to_numpy() for name in rows.column_names}
+
+
+_Month = _KnownMonth | _RollupMonth
+
+
+def _find(part: Part, project: str) -> _RollupMonth:
+    rows = rollup_rows.find(part.rollup.paths, project)
+    return _RollupMonth(rows, None if part.is_whole else _totals(part, rows.count, project))
 
 
 def _files_key(part: Part) -> Hashable:
     return part.rollup.folder, part.days
 
 
-def _moved(block: ProjectBlock, index: int, new_ids: Array) -> tuple[Array, dict[Key, Array]]:
-    """Return the path ids and the views of a month of a block. `new_ids` are the new ids by the ids of the block."""
-    ids, everything = block.path_ids(index), slice(0, block.paths.sorted_count)
-    views = {key: totals.between(index, index + 1, everything, np.uint32)[ids] for key, totals in block.totals.items()}
-    return new_ids[ids], {key: each for key, each in views.items() if each.any()}
+def _merge(previous: ProjectBlock, months: Sequence[_Month], merged_rows: int) -> tuple[pa.Array, tuple[Array, ...]]:
+    """Return the paths of all months, sorted by bytes, and the members of each month.
 
-
-def _join(
-    project: str, parts: tuple[Part, ...], paths: pa.Array, month_totals: Sequence[tuple[Array, dict[Key, Array]]]
-) -> ProjectBlock:
-    """Return the block of months, each with its path ids and the views by row for each source and traffic."""
-    totals: dict[Key, CumulativeCounts] = {}
-    for key in sorted({key for _, views in month_totals for key in views}):
-        rows = np.zeros((len(parts), len(paths)), np.uint32)
-        for row, (ids, views) in zip(rows, month_totals, strict=True):
-            if key in views:
-                row[ids] = views[key]
-        totals[key] = CumulativeCounts.of(rows)
-    sum_of_all = sum(int(each.sum(dtype=np.int64)) for _, views in month_totals for each in views.values())
-    members = tuple(_bits(ids, len(paths)) for ids, _ in month_totals)
-    dtype = np.uint32 if sum_of_all <= NARROW_VIEWS_MAX else np.int64
-    pa.default_memory_pool().release_unused()  # the columns of paths took several times the memory of the block
-    return ProjectBlock(project, parts, PathIds(paths), members, totals, dtype)
-
-
-def _merge(columns: Sequence[pa.ChunkedArray]) -> tuple[pa.Array, list[Array]]:
-    """Return all paths, sorted by bytes, and for each column the indices of its paths among them."""
-    encoded = pa.chunked_array([column.combine_chunks() for column in columns], pa.string()).dictionary_encode()
-    if len(encoded) == 0:
-        return pa.array([], pa.string()), [np.zeros(0, np.uint32)] * len(columns)
-    paths = encoded.chunk(0).dictionary
+    The rollups are read in groups: the dictionary of a group begins with the paths of the groups before it. One
+    dictionary of all rollups would take the memory of the paths of all months.
+    """
+    is_known = np.zeros(previous.paths.sorted_count, bool)
+    for month in months:
+        if isinstance(month, _KnownMonth):
+            is_known |= previous.is_member(month.index)
+    paths = previous.paths.take(np.flatnonzero(is_known))
+    unsorted = {
+        place: np.packbits(previous.is_member(month.index)[is_known])
+        for place, month in enumerate(months)
+        if isinstance(month, _KnownMonth)
+    }
+    for group in _groups(months, merged_rows):
+        paths, ids = encode([paths, *_read_paths([rows for _, rows in group])])
+        unsorted |= {place: pack(each, len(paths)) for (place, _), each in zip(group, ids, strict=True)}
+        del ids
+        pa.default_memory_pool().release_unused()
     order = pc.sort_indices(paths)
-    rank = np.empty(len(paths), np.uint32)
-    rank[order.to_numpy()] = np.arange(len(paths), dtype=np.uint32)
-    ids = rank[np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])]
-    return paths.take(order), np.split(ids, np.cumsum([len(column) for column in columns])[:-1])
+    members = tuple(pack_in_order(unsorted[place], order.to_numpy()) for place in range(len(months)))
+    return paths.take(order), members
 
 
-def _totals(part: Part, rows: pa.Table, project: str) -> dict[Key, Array]:
-    """Return the views of the month by row, for each source and traffic that has any."""
-    if part.is_whole:
-        columns = {key: f"{traffic}_{source}" for key, (source, traffic) in _KEYS.items()}
-        return {key: numbers(rows, column) for key, column in columns.items() if column in rows.column_names}
+def _groups(months: Sequence[_Month], merged_rows: int) -> list[list[tuple[int, ProjectRows]]]:
+    """Return the months that are read from rollups, with their places, in groups of `merged_rows` rows at most."""
+    groups: list[list[tuple[int, ProjectRows]]] = []
+    count = 0
+    for place, month in enumerate(months):
+        if isinstance(month, _RollupMonth):
+            count += month.rows.count
+            if not groups or count > merged_rows:
+                groups.append([])
+                count = month.rows.count
+            groups[-1].append((place, month.rows))
+    return groups
+
+
+def _read_paths(group: Sequence[ProjectRows]) -> list[pa.Array]:
+    with ThreadPoolExecutor(READERS, "blocks") as pool:
+        return [table["path"].combine_chunks() for table in pool.map(lambda rows: rows.read(["path"]), group)]
+
+
+def _cumulate(
+    keys: Sequence[Key], months: Sequence[_Month], members: Sequence[Array], paths: int
+) -> dict[Key, CumulativeCounts]:
+    """Return the cumulated views of all months, for those of the keys that have any."""
+    rows: dict[Key, Array] = {}
+    with ThreadPoolExecutor(READERS, "blocks") as pool:
+        for place, views in enumerate(pool.map(lambda month: month.views(keys), months)):
+            ids = np.flatnonzero(np.unpackbits(members[place], count=paths))
+            for key, each in views.items():
+                if each.any():
+                    rows.setdefault(key, np.zeros((len(months), paths), np.uint32))[place, ids] = each
+    return {key: CumulativeCounts.of(rows.pop(key)) for key in sorted(rows)}
+
+
+def _totals(part: Part, paths: int, project: str) -> dict[Key, Array]:
+    """Return the views on the valid days of a month by path, for each source and traffic that has any."""
     _, path_ids, sources, views = _read_days(part, project)
     totals = {}
     for source, traffic in _KEYS:
         chosen = sources == source
         if views[traffic][chosen].any():
-            totals[source, traffic] = np.zeros(rows.num_rows, np.uint32)
+            totals[source, traffic] = np.zeros(paths, np.uint32)
             np.add.at(totals[source, traffic], path_ids[chosen], views[traffic][chosen])
     return totals
 
@@ -222,12 +290,6 @@ def _on_valid_days(rows: pa.Table, part: Part) -> pa.Table:
         return rows
     valid = pa.array([int(day[-2:]) for day in part.days], rows.schema.field("day").type)
     return rows.filter(pc.is_in(rows["day"], valid))
-
-
-def _bits(ids: Array, count: int) -> Array:
-    is_member = np.zeros(count, bool)
-    is_member[ids] = True
-    return np.packbits(is_member)
 
 
 def _month(part: Part) -> str:

@@ -5,6 +5,7 @@ paths and 12 months that takes 30 ms of processor time, and the same query in Du
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
@@ -18,18 +19,44 @@ from warehouse.blocks.cumulative import Array
 _PROJECT = "project_id"
 
 
-def read(path: Path, project: str) -> pa.Table:
-    """Return the rows of a project, in the order of the file. Columns in which all numbers are 0 may be left out."""
+@dataclass(frozen=True, slots=True)
+class ProjectRows:
+    """Place of the rows of a project in a file: its row groups, the first row in these, and the number of rows."""
+
+    path: Path
+    metadata: pq.FileMetaData
+    groups: tuple[int, ...]
+    first: int
+    count: int
+
+    def read(self, columns: Sequence[str] = ()) -> pa.Table:
+        """Return columns of the rows, in the order of the file; by default all but the project.
+
+        Columns in which all numbers are 0 may be left out.
+        """
+        with pq.ParquetFile(self.path, metadata=self.metadata) as file:
+            if self.count == 0:
+                return file.schema_arrow.empty_table().select(columns or file.schema_arrow.names)
+            filled = _columns(self.metadata.row_group(group) for group in self.groups)
+            chosen = [name for name in filled if not columns or name in columns]
+            rows = file.read_row_groups(self.groups, chosen, use_threads=False)
+            return rows.slice(self.first, self.count)
+
+
+def find(path: Path, project: str) -> ProjectRows:
+    """Return the place of the rows of a project, which is read from the column of projects."""
     with pq.ParquetFile(path, read_dictionary=[_PROJECT]) as file:
         groups = [group for group in range(file.num_row_groups) if _may_have(file.metadata.row_group(group), project)]
         projects = file.read_row_groups(groups, [_PROJECT], use_threads=False)[_PROJECT]
         is_wanted = pc.equal(projects, project)
         count = pc.sum(is_wanted).as_py() or 0
-        if count == 0:
-            return file.schema_arrow.empty_table()
-        columns = _columns(file.metadata.row_group(group) for group in groups)
-        rows = file.read_row_groups(groups, columns, use_threads=False)
-        return rows.slice(pc.index(is_wanted, True).as_py(), count)
+        first = pc.index(is_wanted, True).as_py() if count else 0
+        return ProjectRows(path, file.metadata, tuple(groups), first, count)
+
+
+def read(path: Path, project: str) -> pa.Table:
+    """Return the rows of a project, in the order of the file. Columns in which all numbers are 0 may be left out."""
+    return find(path, project).read()
 
 
 def read_where(path: Path, project: str, values: Mapping[str, str], columns: Sequence[str]) -> pa.Table:

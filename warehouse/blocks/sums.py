@@ -13,8 +13,6 @@ from warehouse.blocks.selection import Selection
 
 HEAD_ROWS = 1_000
 """Minimum number of rows that are sorted for a page, so that the next pages need no sort."""
-HEADS_MAX = 4
-"""Number of listings whose first ids are cached."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +51,7 @@ class Rows:
 class PathSums:
     """Views of the paths of a selection.
 
-    The first ids of the last listings are cached. Safe to call from several threads.
+    The first ids of the last listings are cached, as many ids as there are paths. Safe to call from several threads.
     """
 
     def __init__(self, chosen: Selection, views: Views) -> None:
@@ -61,7 +59,7 @@ class PathSums:
         self.paths, self._chosen, self._views = chosen.paths, chosen, views
         self.totals = tuple(int(each.sum(dtype=np.int64)) for each in views)
         self._lock = threading.Lock()
-        self._heads: LRUCache[Listing, tuple[Array, int]] = LRUCache(HEADS_MAX)
+        self._heads: LRUCache[Listing, tuple[Array, int]] = LRUCache(max(1, views[0].size), lambda head: head[0].size)
 
     @property
     def nbytes(self) -> int:

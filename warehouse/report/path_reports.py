@@ -30,7 +30,7 @@ from warehouse.blocks.sums import NO_ADDITIONS, Additions, PathSums, Rows
 from warehouse.lake.delta_table import File
 from warehouse.query import edge_rows
 from warehouse.query.hits_snapshot import HitsSnapshot
-from warehouse.query.result_cache import ResultCache
+from warehouse.query.result_cache import ResultCache, compute_released
 from warehouse.query.time_range import RoundedRange, TimeRange, round_to_days
 from warehouse.report.filters import Counts, Filters, Page
 from warehouse.report.hit_counts import Scope
@@ -119,7 +119,8 @@ class PathReports:
     def block(self, coverage: Coverage, name: str) -> tuple[ProjectBlock, Hashable]:
         """Return the block of a project, and its key in the cache."""
         key = _key(coverage, name)
-        block = self._cached(key, lambda: project.read(coverage.parts, name, self._newest.get(name)))
+        read = partial(project.read, coverage.parts, name, self._newest.get(name))
+        block = self._cached(key, lambda: compute_released(read), is_costly=True)
         self._newest[name] = block
         return block, key
 
@@ -189,7 +190,8 @@ class PathReports:
 
     def month(self, block: ProjectBlock, key: Hashable, index: int) -> MonthBlock:
         """Return the daily views of a month. `key` is the key of the block in the cache."""
-        return self._cached(("month", block, index), lambda: block.month(index), key)
+        read = partial(block.month, index)
+        return self._cached(("month", block, index), lambda: compute_released(read), key)
 
     def agent_month(self, block: ProjectBlock, key: Hashable, agents: Mapping[str, str], index: int) -> AgentViews:
         """Return the daily views of a month by hits with the values `agents` of AGENT_COLUMNS, by column."""

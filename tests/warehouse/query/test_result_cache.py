@@ -49,6 +49,29 @@ def test_table_that_was_read_last_is_evicted_last() -> None:
     assert len(calls) == 1
 
 
+def test_costly_result_larger_than_the_cache_is_stored_beside_the_others() -> None:
+    get = ResultCache(10 * MB)
+    get("costly", lambda: long_paths(6_000), is_costly=True)
+    for number in range(30):
+        get(number, lambda: long_paths(1_000))
+    get("costly", never)
+    get("part", lambda: long_paths(10), "costly")
+    get("part", never)
+
+
+def test_only_the_last_costly_result_larger_than_the_cache_is_stored() -> None:
+    get = ResultCache(10 * MB)
+    first = weakref.ref(get("first", lambda: long_paths(6_000), is_costly=True))
+    part = weakref.ref(get("part", lambda: long_paths(10), "first"))
+    get("second", lambda: long_paths(6_000), is_costly=True)
+    assert first() is None
+    assert part() is None
+    get.put("second", long_paths(7_000))
+    assert get("second", never).num_rows == 7_000
+    get.put("second", long_paths(10))
+    assert get("second", never).num_rows == 10
+
+
 def test_table_larger_than_the_cache_is_returned_and_evicts_no_other() -> None:
     get = ResultCache(10 * MB)
     get("small", lambda: long_paths(10))

@@ -130,3 +130,12 @@ def test_files_that_are_evicted_while_others_are_counted_are_not_missed(site: Si
         page = reports.views(reports.take(), query("p0", start=midnight, end=midnight + days * DAY), 0, 1)
         assert page.totals == Counts(human=sum(day % 4 + 1 for day in range(days)))
     reports.close()
+
+
+def test_block_that_is_larger_than_the_cache_is_read_once(site: Site) -> None:
+    reports = Reports(HitsReader(site.hot_log, site.root), site.root, site.spill, 0)
+    reports.views(reports.take(), query(LARGE), 0, 1)
+    block = reports._by_path._newest[LARGE]
+    assert reports.views(reports.take(), query(LARGE), 250, 1).totals.ai == LARGE_PATHS
+    assert reports._by_path._newest[LARGE] is block
+    reports.close()
