@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from warehouse.query.hits_snapshot import HitsSnapshot
 from warehouse.query.result_cache import ResultCache
@@ -72,9 +73,9 @@ class GroupedReports:
             (project, "first and last", snapshot.files_key),
             lambda: source_coverage.first_and_last_in_files(self._database, snapshot.files, project, in_files),
         )
-        hot = source_coverage.first_and_last_in_rows(self._database, snapshot.hot, project)
+        hot = source_coverage.first_and_last_in_rows(snapshot.hot, project)
         return source_coverage.summarize(
-            pa.concat_tables([in_files, self._count_rows(snapshot, scope, SOURCE_DAYS)]),
+            self._with_hot(in_files, snapshot, scope, SOURCE_DAYS),
             pa.concat_tables([first_and_last, hot]),
             datetime.fromtimestamp(snapshot.moment.taken_us / 1_000_000, UTC),
         )
@@ -84,10 +85,7 @@ class GroupedReports:
 
     def counts(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
         """Return counts by a grouping: value, human, ai and bot. A value may have several rows, which add up."""
-        in_files = self._count_files(snapshot, scope, grouping)
-        if snapshot.hot.num_rows == 0:  # a query without rows takes 2.5 ms
-            return in_files
-        return pa.concat_tables([in_files, self._count_rows(snapshot, scope, grouping)])
+        return self._with_hot(self._count_files(snapshot, scope, grouping), snapshot, scope, grouping)
 
     def _count_files(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
         is_by_day = grouping is TIME_UNITS[DAY_S] and scope.filters.path is not None
@@ -106,5 +104,15 @@ class GroupedReports:
         others = hit_counts.count_uncovered(self._database, self._cached, snapshot.files, coverage, scope, grouping)
         return pa.concat_tables([days, others])
 
-    def _count_rows(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
-        return hit_counts.count_rows(self._database, snapshot.hot, scope, grouping)
+    def _with_hot(self, in_files: pa.Table, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
+        """Return the counts in files with those of the hot rows appended."""
+        if not _may_have_hot(snapshot, scope):  # a query takes 3 ms, even without rows
+            return in_files
+        return pa.concat_tables([in_files, hit_counts.count_rows(self._database, snapshot.hot, scope, grouping)])
+
+
+def _may_have_hot(snapshot: HitsSnapshot, scope: Scope) -> bool:
+    """Return whether the time range of a scope may contain a hot row."""
+    times = pc.min_max(snapshot.hot["ts"])
+    first, last = times["min"].as_py(), times["max"].as_py()
+    return first is not None and first < scope.time_range.end and last >= scope.time_range.start

@@ -57,19 +57,16 @@ def first_and_last_in_files(
     """
     read = {day.isoformat() for of_source in people_by_day(days).values() for day in (min(of_source), max(of_source))}
     files = [file for file in files if file.partition in read]
+    rows = engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
     with database.cursor() as cursor:
-        return _first_and_last(cursor, engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE), project)
+        return cursor.sql(_FIRST_AND_LAST.format(rows=rows), params={"project": project}).to_arrow_table()
 
 
-def first_and_last_in_rows(database: duckdb.DuckDBPyConnection, hot: pa.Table, project: str) -> pa.Table:
+def first_and_last_in_rows(hot: pa.Table, project: str) -> pa.Table:
     """Return the times of the first and last hot row of each source, in the columns of `first_and_last_in_files`."""
-    with database.cursor() as cursor:
-        cursor.register("hot", hot)
-        return _first_and_last(cursor, "hot", project)
-
-
-def _first_and_last(cursor: duckdb.DuckDBPyConnection, rows: str, project: str) -> pa.Table:
-    return cursor.sql(_FIRST_AND_LAST.format(rows=rows), params={"project": project}).to_arrow_table()
+    rows = hot.filter(pc.field("project_id") == project).select(["source", "ts"])
+    times = rows.group_by("source").aggregate([("ts", "min"), ("ts", "max")])
+    return pa.table({"source": times["source"], "first_hit": times["ts_min"], "last_hit": times["ts_max"]})
 
 
 def summarize(days: pa.Table, first_and_last: pa.Table, now: datetime) -> SourceCoverage:
@@ -87,8 +84,9 @@ def summarize(days: pa.Table, first_and_last: pa.Table, now: datetime) -> Source
 def people_by_day(days: pa.Table) -> dict[str, dict[date, int]]:
     """Return the human views of each source on each day that has a hit of the source."""
     people: dict[str, dict[date, int]] = {}
-    for value, human in zip(days["value"].to_pylist(), days["human"].to_pylist(), strict=True):
-        of_source, day = people.setdefault(value["source"], {}), date.fromordinal(value["day"] + 1)
+    sources, numbers = (pc.struct_field(days["value"], name).to_pylist() for name in ("source", "day"))
+    for source, number, human in zip(sources, numbers, days["human"].to_pylist(), strict=True):
+        of_source, day = people.setdefault(source, {}), date.fromordinal(number + 1)
         of_source[day] = of_source.get(day, 0) + human
     return people
 

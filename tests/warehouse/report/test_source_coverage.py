@@ -33,7 +33,7 @@ def coverage(database: duckdb.DuckDBPyConnection, rows: Sequence[Row], now: date
     """Return the coverage of hot rows."""
     hot = reference.hot(rows)
     days = count_rows(database, hot, SITE, SOURCE_DAYS)
-    return summarize(days, first_and_last_in_rows(database, hot, "site"), now)
+    return summarize(days, first_and_last_in_rows(hot, "site"), now)
 
 
 def human(source: str, ts: datetime = NOON) -> Row:
