@@ -106,7 +106,7 @@ def test_cache_without_space_ends_the_reads(site: Site, cache_bytes: int) -> Non
 def test_thread_reads_ahead(site: Site) -> None:
     with closing(site.reports()) as reports:
         reports.start_read_ahead()
-        until(lambda: len(reports._cached._results) == 6 + 2 * len(DIMENSIONS))
+        until(lambda: len(reports._cached._results) == 8 + 2 * len(DIMENSIONS))
         remove_files_of_rollups(site)
         assert ranked(reports, "small", MIDNIGHT, MIDNIGHT + DAY) == [("/c", 1)]
 

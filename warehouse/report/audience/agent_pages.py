@@ -177,9 +177,9 @@ def _read_month(index: int, block: ProjectBlock) -> MonthReads:
     rows = rows.filter(pc.field("traffic") == TRAFFIC.index("ai"))
     readers, order, bounds = _sort(rows)
     days, path_ids, sources, views = (rows[name].to_numpy()[order] for name in ("day", "path_id", "source", "views"))
-    path_ids = block.path_ids(index)[path_ids].astype(np.uint32)
+    path_ids = block.path_ids(index)[path_ids]
     slices = map(slice, bounds[:-1], bounds[1:])
-    views = views.astype(np.min_scalar_type(views.max(initial=0)))
+    path_ids, views = (each.astype(np.min_scalar_type(each.max(initial=0))) for each in (path_ids, views))
     return MonthReads(dict(zip(readers, slices, strict=True)), days, path_ids, sources, views)
 
 

@@ -1,6 +1,6 @@
 """Rows of a dimension of whole months, from the cache or from the files of rollups."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -22,6 +22,13 @@ def read(cached: ResultCache, files: Mapping[str, str], project: str, dimension:
     read_month = partial(_read_month, cached, project, dimension)
     with ThreadPoolExecutor(READERS, "dimensions") as pool:
         return [*pool.map(read_month, files, files.values())]
+
+
+def read_ahead(cached: ResultCache, month: str, file: str, project: str, dimensions: Collection[str]) -> None:
+    """Read several dimensions of a month into the cache."""
+    missing = [each for each in dimensions if cached.get(_key(file, project, each)) is None]
+    for dimension, found in rows.read_dimensions(file, month, project, missing).items() if missing else ():
+        cached.put(_key(file, project, dimension), found)
 
 
 def _read_month(cached: ResultCache, project: str, dimension: str, month: str, file: str) -> DimensionRows:

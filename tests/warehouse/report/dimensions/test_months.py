@@ -52,3 +52,14 @@ def test_months_in_the_cache_are_not_read_again(file: str) -> None:
     before = months.read(cached, {"2026-09": file}, "site", "browser")
     Path(file).unlink()
     assert months.read(cached, {"2026-09": file}, "site", "browser") == before
+
+
+def test_dimensions_that_were_read_ahead_are_those_of_single_reads(file: str) -> None:
+    cached = ResultCache(1_000_000)
+    months.read_ahead(cached, "2026-09", file, "site", ["browser", "quarter"])
+    alone = [months.read(ResultCache(0), {"2026-09": file}, "site", each)[0] for each in ("browser", "quarter")]
+    Path(file).unlink()
+    for dimension, expected in zip(("browser", "quarter"), alone, strict=True):
+        (rows,) = months.read(cached, {"2026-09": file}, "site", dimension)
+        assert rows.keys["value"].texts == expected.keys["value"].texts
+        assert (rows.views.tolist(), rows.days.tolist()) == (expected.views.tolist(), expected.days.tolist())
