@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from api.dashboard.charts import bar
 from api.dashboard.pages.reading import measured
-from api.dashboard.pages.reading.measured import FILTERED, SERVER_SOURCES, Measured, Shown, has_begun, selectable
+from api.dashboard.pages.reading.measured import FILTERED, SERVER_SOURCES, Measured, Shown, has_begun
 from api.dashboard.web import links
 from api.dashboard.web.view import PURPOSES, SOURCES, View
 from warehouse.blocks.listing import Order
@@ -147,8 +147,8 @@ def order(view: View) -> str:
 def by_dimension(view: View, name: str, found: Measured) -> Table:
     """Return a table of DIMENSIONS."""
     dimension = DIMENSIONS[name]
-    kind = reader(view, dimension) or "human"
-    reason = found.reason("ai", view.period) if dimension.traffic == "ai" else None
+    kind = dimension.traffic or "human"
+    reason = found.reason(kind, view.period)
     nothing = Table(name, dimension, kind, reason, [], has_more=False, hides_own_pages=False)
     if reason == FILTERED:
         return nothing
@@ -203,20 +203,12 @@ def sources(view: View, found: Measured) -> list[SourceRow]:
     return result
 
 
-def reader(view: View, dimension: Dimension) -> str | None:
-    """Return the kind of readers that a dimension's table counts; None for all of them.
-
-    A page whose filters select other readers shows the table of these.
-    """
-    kinds = selectable(view.filters)
-    if dimension.traffic is None or view.filters.traffic is not None:
-        return view.filters.traffic
-    return dimension.traffic if dimension.traffic in kinds or not kinds else kinds[0]
-
-
 def query(view: View, dimension: Dimension) -> Query:
-    """Return the query of a dimension's table: that of the view, limited to the readers of the dimension."""
-    return view.query(traffic=reader(view, dimension))
+    """Return the query of a dimension's table: that of the view, limited to the readers of the dimension.
+
+    A file of a page that is filtered by other readers has the rows of these.
+    """
+    return view.query(traffic=view.filters.traffic or dimension.traffic)
 
 
 def _rows(view: View, page: Page, column: str, filter: str | None, dimension: Dimension | None) -> list[Row]:
