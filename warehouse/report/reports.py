@@ -163,7 +163,7 @@ class Reports:
         return visits_sent.by_operator(counts, operators)
 
     def first_ai_days(self, snapshot: HitsSnapshot, query: Query, paths: Collection[str]) -> dict[str, date]:
-        """Return the UTC day of the first view by AI of each of at most 100 paths, without those that have none.
+        """Return the UTC day of the first view by AI of each of at most 10,000 paths, without those that have none.
 
         The first view is that of all time: only the project of the query is used, not its range and filters.
         """

@@ -21,7 +21,7 @@ from warehouse.report import hit_counts
 from warehouse.rollups.coverage import Coverage
 from warehouse.rollups.schema import TRAFFIC
 
-PATHS_MAX = 100
+PATHS_MAX = 10_000
 """Maximum number of paths of one call."""
 _AI = TRAFFIC.index("ai")
 _IN_ROLLUPS = """

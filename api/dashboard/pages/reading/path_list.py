@@ -22,12 +22,15 @@ from api.routes.reports import views
 from api.routes.reports.tables import CSV
 from warehouse.blocks.listing import Readers
 from warehouse.query.time_range import FIRST
+from warehouse.report.audience.first_days import PATHS_MAX
 from warehouse.report.filters import Counts, Filters, Query
 from warehouse.report.filters import Page as Rows
 
 ROWS = 50
 """Number of paths on a page of the table."""
 NEW = "new"
+FIRST_READ = "first"
+"""Order of the table by the day of the first view by AI, the newest first."""
 TABS: dict[str, Readers] = {"all": "all", "ai-only": "ai_only", "not-ai": "people_only", NEW: "all"}
 """Readers of the paths of each tab. The tab NEW has the paths that AI read for the first time in the period."""
 PERIODS = {
@@ -59,7 +62,7 @@ def path_list(visit: Visit) -> Response:
     view.fix(traffic=None)
     if PREFIX in view.values:
         return to_prefix(view, show=view.values.get("show"))
-    tab, sort, number = _tab(view), tables.order(view), view.page_number()
+    tab, sort, number = _tab(view), _order(view), view.page_number()
     found = measured.read(view)
     shown = _page(view, tab, sort, (number - 1) * ROWS) if found.sources else None
     return render.counts_page(
@@ -70,6 +73,7 @@ def path_list(visit: Visit) -> Response:
         measured=found,
         tabs=_tab_names(view),
         default_period=DEFAULT,
+        sorted_max=PATHS_MAX,
         chosen=tab,
         sort=sort,
         number_of_page=number,
@@ -84,7 +88,7 @@ def export(visit: Visit) -> Response:
     """Respond to GET /projects/{project}/pages.csv."""
     view = View(visit)
     view.fix(traffic=None)
-    tab, sort = _tab(view), tables.order(view)
+    tab, sort = _tab(view), _order(view)
     view.require_valid()
     name = "pages" if tab == "all" else f"pages-{tab}"
     return table_file(view, CSV, name, Report(views.SCHEMA, lambda: _all(view, tab, sort)))
@@ -98,6 +102,11 @@ def _tab(view: View) -> str:
     return tab
 
 
+def _order(view: View) -> str:
+    """Return the name of the order of the paths: a key of `tables.SORTS`, or FIRST_READ."""
+    return FIRST_READ if view.values.get("sort") == FIRST_READ else tables.order(view)
+
+
 def _tab_names(view: View) -> dict[str, str]:
     """Return the names of the tabs, of which one names the period."""
     return {
@@ -108,16 +117,29 @@ def _tab_names(view: View) -> dict[str, str]:
     }
 
 
-def _page(view: View, tab: str, sort: str, offset: int) -> Rows:
+def _page(view: View, tab: str, sort: str, offset: int, limit: int = ROWS) -> Rows:
+    if sort == FIRST_READ:
+        return _by_first_read(view, tab, offset)
     if tab != NEW:
-        return view.reports.views(view.snapshot, view.query(), offset, ROWS, tables.SORTS[sort], TABS[tab])
+        return view.reports.views(view.snapshot, view.query(), offset, limit, tables.SORTS[sort], TABS[tab])
     rows = pa.Table.from_batches(_all(view, tab, sort), WITH_BOTS)
-    return Rows(Counts(), rows.slice(min(offset, rows.num_rows), ROWS), offset + ROWS < rows.num_rows)
+    return Rows(Counts(), rows.slice(min(offset, rows.num_rows), limit), offset + limit < rows.num_rows)
+
+
+def _by_first_read(view: View, tab: str, offset: int) -> Rows:
+    """Return a page of the PATHS_MAX paths with most views: those that AI read last for the first time are first."""
+    rows = _page(view, tab, "views", 0, PATHS_MAX).rows
+    paths = rows["path"].to_pylist()
+    first = view.reports.first_ai_days(view.snapshot, view.query(), paths)
+    keys = pa.table({"day": pa.array(map(first.get, paths), pa.date32()), "rank": range(len(paths))})
+    order = pc.sort_indices(keys, [("day", "descending"), ("rank", "ascending")])
+    return Rows(Counts(), rows.take(order[offset : offset + ROWS]), offset + ROWS < rows.num_rows)
 
 
 def _all(view: View, tab: str, sort: str) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of all paths of a tab."""
-    _, batches = view.reports.all_views(view.snapshot, view.query(), tables.SORTS[sort], TABS[tab])
+    """Yield the rows of all paths of a tab. Those of the order FIRST_READ have most views first."""
+    order = tables.SORTS.get(sort, "total")
+    _, batches = view.reports.all_views(view.snapshot, view.query(), order, TABS[tab])
     if tab != NEW:
         yield from batches
         return

@@ -116,6 +116,24 @@ def test_each_list_has_its_pages(lists: Dashboard, show: str, rows: list[tuple[s
     assert list(exported) == [["path", "human", "ai", "total"], *(list(row[:4]) for row in rows)]
 
 
+@pytest.mark.parametrize(
+    ("show", "paths"),
+    [
+        ("all", ["/ai", "/once", "/both", "/people"]),
+        ("not-ai", ["/once", "/people"]),
+        ("new", ["/ai", "/once", "/both"]),
+    ],
+)
+def test_rows_are_ordered_by_the_first_read_by_ai(lists: Dashboard, show: str, paths: list[str]) -> None:
+    period = "90d" if show == "new" else "30d"
+    page = open_page(lists.visitor("viewer"), "/pages", show=show, sort="first", period=period)
+    assert [row[0] for row in table(page)] == paths
+    head = next(attributes for tag, attributes in page.tags if tag == "th" and "aria-sort" in attributes)
+    assert head == {"scope": "col", "class": "number first-read", "aria-sort": "descending"}
+    file = lists.visitor("viewer").get(f"/projects/{PROJECT}/pages.csv?show={show}&sort=first&period={period}")
+    assert sorted(row[0] for row in list(csv.reader(io.StringIO(file.text)))[1:]) == sorted(paths)
+
+
 def test_first_read_by_ai_is_that_of_all_time(lists: Dashboard) -> None:
     client = lists.visitor("viewer")
     days = {row[0]: row[4] for row in table(open_page(client, "/pages", period="today"))}
@@ -171,8 +189,8 @@ def test_pages_of_the_table_have_every_path_once(tmp_path_factory: pytest.TempPa
         hits = [{"path": f"/p/{number}", "userAgent": "GPTBot/1.0"} for number in range(120)]
         dashboard.post_hits(*hits)
         client = dashboard.visitor("viewer")
-        for show in ("all", "new"):
-            pages = [open_page(client, "/pages", show=show, page=number) for number in ("1", "2", "3", "4")]
+        for show, sort in (("all", "views"), ("all", "first"), ("new", "first"), ("new", "views")):
+            pages = [open_page(client, "/pages", show=show, sort=sort, page=number) for number in ("1", "2", "3", "4")]
             paths = [row[0] for page in pages for row in table(page)]
             assert sorted(paths) == sorted(hit["path"] for hit in hits)
             assert len(paths) == 120
