@@ -13,7 +13,7 @@ from ingest.hotlog import deduplication
 from ingest.imports import ledger
 from warehouse import disk
 from warehouse.errors import NoData
-from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RUN, sqlite_url
+from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RANGES, RUN, sqlite_url
 from warehouse.hotlog import batches, schema_steps
 from warehouse.integrity import completeness, durability
 from warehouse.lake import agents_file, delta_table, readme
@@ -21,7 +21,7 @@ from warehouse.lake.lock import write_lock
 
 LOG = logging.getLogger("readership.data")
 OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
-OURS = frozenset((HOT_LOG, LAKE, RUN, JOBS, CONTROL, ".lock", "lost+found"))
+OURS = frozenset((HOT_LOG, LAKE, RUN, JOBS, CONTROL, RANGES, ".lock", "lost+found"))
 """Names of files in a data folder; `lost+found` is in the root of each new file system."""
 
 

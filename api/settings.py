@@ -15,7 +15,7 @@ from pathlib import Path
 
 from api.errors import InvalidSetting
 from ingest.hits.body import HITS_MAX
-from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RUN, sqlite_url
+from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RANGES, RUN, sqlite_url
 
 DATA, DEMO_DATA = "data", "data-demo"
 """Default data folders, relative to the current folder: of all commands but `demo`, and of `demo`."""
@@ -98,6 +98,11 @@ class Settings:
     def jobs(self) -> Path:
         """Return the folder that has a folder for each agent job that is not archived."""
         return self.data / JOBS
+
+    @property
+    def ranges(self) -> Path:
+        """Return the folder of the address lists that `readership ranges refresh` downloaded."""
+        return self.data / RANGES
 
     @property
     def run(self) -> Path:

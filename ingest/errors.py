@@ -45,6 +45,10 @@ class InvalidAddressList(IngestError):
     """A list of the IP addresses of an agent is not in the expected format, or was changed after it was written."""
 
 
+class ListUnavailable(IngestError):
+    """An address list cannot be downloaded from its operator, or its download cannot be used."""
+
+
 class DirectoryUnavailable(IngestError):
     """The key directory of a signing agent cannot be fetched."""
 

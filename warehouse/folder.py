@@ -3,7 +3,7 @@
 from pathlib import Path
 from urllib.parse import quote
 
-HOT_LOG, LAKE, RUN, JOBS, CONTROL = "hot.sqlite", "lake", "run", "jobs", "control.sqlite"
+HOT_LOG, LAKE, RUN, JOBS, CONTROL, RANGES = "hot.sqlite", "lake", "run", "jobs", "control.sqlite", "ranges"
 
 
 def sqlite_url(path: Path) -> str:

@@ -10,6 +10,7 @@
 - `lake`: The commands that work on the lake: `flush`, `compact`, `rebuild`, `reclassify`, `retention` and `doctor`.
 - `recover`: The command `recover`: a data folder that lost a store, or part of a table.
 - `sql`: The commands that answer questions: `sql`, `files` and `classify`.
+- `ranges`: The command `ranges`: the address lists with which agents are verified.
 - `log_import`: The command `import`: imports access logs once, or follows them.
 - `output`: Output of the commands: tables on a terminal, JSON when piped.
 """

@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, str] = {
     "classify": "api.cli.sql:classify_",
     "sql": "api.cli.sql:sql_",
     "files": "api.cli.sql:files_",
+    "ranges": "api.cli.ranges:ranges",
     "flush": "api.cli.lake:flush",
     "compact": "api.cli.lake:compact_",
     "rebuild": "api.cli.lake:rebuild_",

@@ -45,6 +45,8 @@ class AddressList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Lower-case words of user agents for which absence from the list proves nothing."""
     source: str
     """URL at which the operator publishes the list."""
+    is_json: bool = True
+    """Whether `source` is JSON that a program can read, not a page for people."""
     created: datetime | None
     seen: date
     copies: int
@@ -87,6 +89,15 @@ def sorted_prefixes(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(map(str, in_order))
 
 
+def read_time(text: str) -> datetime:
+    """Return an operator's time to the second; UTC if the text has no zone.
+
+    Raises: ValueError
+    """
+    read = datetime.fromisoformat(text)
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC).replace(microsecond=0)
+
+
 def encode(address_list: AddressList) -> bytes:
     """Return the file of a list, with one prefix per line."""
     return msgspec.json.format(msgspec.json.encode(address_list), indent=1) + b"\n"
@@ -113,6 +124,25 @@ def read_folder(folder: Path) -> dict[str, AddressList]:
     """
     lists = (decode(path.read_bytes(), str(path)) for path in sorted(folder.glob("*.json")))
     return {each.id: each for each in lists}
+
+
+def newest(of_release: Mapping[str, AddressList], of_owner: Mapping[str, AddressList]) -> dict[str, AddressList]:
+    """Return the lists of the release and of the owner by id; of two copies of a list the one that was seen last.
+
+    An owner's copy has its prefixes from the owner and its rules, such as the tokens, from the release.
+    """
+    lists = dict(of_release)
+    for id, copy in of_owner.items():
+        shipped_copy = of_release.get(id)
+        if shipped_copy is None:
+            lists[id] = copy
+        elif copy.seen >= shipped_copy.seen:
+            lists[id] = msgspec.structs.replace(shipped_copy, **{name: getattr(copy, name) for name in _OF_A_COPY})
+    return lists
+
+
+_OF_A_COPY = ("created", "seen", "copies", "remark", "sha256", "prefixes")
+"""Fields that differ between the copies of a list."""
 
 
 @cache

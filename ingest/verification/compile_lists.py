@@ -9,13 +9,13 @@ and `prefixes`. Where two copies differ, `prefixes` are those of the newer copy,
 
 import sys
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from ingest.verification.address_lists import SHIPPED, AddressList, encode, sha256_of, sorted_prefixes
+from ingest.verification.address_lists import SHIPPED, AddressList, encode, read_time, sha256_of, sorted_prefixes
 from warehouse.plural import counted
 
 
@@ -41,6 +41,7 @@ class Use(NamedTuple):
     complete: bool = True
     never_spoofed: tuple[str, ...] = ()
     exempt: tuple[str, ...] = ()
+    is_json: bool = True
 
 
 _GOOGLE_EITHER = ("GoogleOther", "Google-CloudVertexBot")
@@ -80,9 +81,9 @@ USES: Mapping[str, Use] = {
     "applebot": Use("apple-applebot", ("Applebot",)),
     "duckduckbot": Use("duckduckgo-duckduckbot", ("DuckDuckBot",)),
     "duckassistbot": Use("duckduckgo-duckassistbot", ("DuckAssistBot",)),
-    "amazonbot": Use("amazon-amazonbot", ("Amazonbot",)),
-    "amzn-searchbot": Use("amazon-searchbot", ("Amzn-SearchBot",)),
-    "amzn-user": Use("amazon-user", ("Amzn-User",)),
+    "amazonbot": Use("amazon-amazonbot", ("Amazonbot",), is_json=False),
+    "amzn-searchbot": Use("amazon-searchbot", ("Amzn-SearchBot",), is_json=False),
+    "amzn-user": Use("amazon-user", ("Amzn-User",), is_json=False),
     "mistral-ai-index": Use("mistral-index", ("MistralAI-Index",)),
     "mistral-ai-user": Use("mistral-user", ("MistralAI-User",)),
     "ccbot": Use("commoncrawl-ccbot", ("CCBot",)),
@@ -108,22 +109,14 @@ def compile_list(fact: Fact) -> AddressList:
         never_spoofed=use.never_spoofed,
         exempt=use.exempt,
         source=fact.source,
-        created=parse_time(fact.created) if fact.created else None,
+        is_json=use.is_json,
+        created=read_time(fact.created) if fact.created else None,
         seen=fact.seen,
         copies=fact.copies,
         remark=_remark(fact),
         sha256=sha256_of(prefixes),
         prefixes=prefixes,
     )
-
-
-def parse_time(text: str) -> datetime:
-    """Return an operator's time to the second; UTC if the text has no zone.
-
-    Raises: ValueError
-    """
-    time = datetime.fromisoformat(text)
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC).replace(microsecond=0)
 
 
 def _remark(fact: Fact) -> str:

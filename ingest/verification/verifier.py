@@ -36,9 +36,9 @@ class Evidence(Protocol):
 class Verifier:
     """Verification of hits by their evidence. Safe for use by several threads.
 
-    `folder` has the owner's newer address lists, which take precedence over those of the release. They are read at
-    once, so that a damaged file is an error at the start and not at the first hit; the lists of the release are read at
-    the first hit. With `lists`, only those are used. Without `reverse_dns` and `directories` nothing uses the network.
+    `folder` has the owner's address lists; of two copies of a list the newer one is used. They are read at once, so
+    that a damaged file is an error at the start and not at the first hit. The lists of the release are read at the
+    first hit. With `lists`, only those are used. Without `reverse_dns` and `directories` nothing uses the network.
 
     Raises: InvalidAddressList
     """
@@ -51,7 +51,7 @@ class Verifier:
         reverse_dns: ReverseDns | None = None,
         directories: KeyDirectories | None = None,
     ) -> None:
-        self._newer = address_lists.read_folder(folder) if folder else {}
+        self._of_owner = address_lists.read_folder(folder) if folder else {}
         self._only = None if lists is None else tuple(lists)
         self._reverse_dns = reverse_dns
         self._directories = directories
@@ -138,7 +138,7 @@ class Verifier:
     def _address_check(self) -> AddressCheck:
         if self._only is not None:
             return AddressCheck(self._only)
-        return AddressCheck({**address_lists.shipped(), **self._newer}.values())
+        return AddressCheck(address_lists.newest(address_lists.shipped(), self._of_owner).values())
 
     @cached_property
     def _signature_check(self) -> SignatureCheck:

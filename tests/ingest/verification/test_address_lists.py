@@ -9,7 +9,16 @@ import pytest
 from ingest.classification.classifier import classify
 from ingest.errors import InvalidAddressList
 from ingest.verification import address_lists
-from ingest.verification.address_lists import AddressList, decode, encode, sha256_of, shipped, sorted_prefixes
+from ingest.verification.address_lists import (
+    AddressList,
+    decode,
+    encode,
+    newest,
+    read_time,
+    sha256_of,
+    shipped,
+    sorted_prefixes,
+)
 from ingest.verification.addresses import RangeTable
 
 PREFIXES = ("20.42.10.176/28", "2a00:1450:4864::/48")
@@ -109,3 +118,29 @@ def test_prefixes_are_distinct_and_in_the_order_of_their_addresses() -> None:
 def test_invalid_prefixes_are_refused(texts: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         sorted_prefixes(texts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-08-14T20:03:38.055838",
+        "2026-08-14T20:03:38Z",
+        "2026-08-14T22:03:38.1+02:00",
+        "2026-08-14T20:03:38.000+00:00",
+    ],
+)
+def test_time_of_an_operator_is_utc_unless_it_has_a_zone(text: str) -> None:
+    assert read_time(text) == datetime(2026, 8, 14, 20, 3, 38, tzinfo=UTC)
+
+
+def test_copy_that_was_seen_last_is_used_with_the_rules_of_the_release() -> None:
+    prefixes = ("9.9.9.0/24",)
+    copy = msgspec.structs.replace(
+        LIST, seen=date(2026, 9, 3), tokens=("Former",), complete=False, prefixes=prefixes, sha256=sha256_of(prefixes)
+    )
+    [used] = newest({LIST.id: LIST}, {LIST.id: copy}).values()
+    assert (used.prefixes, used.seen, used.tokens, used.complete) == (prefixes, copy.seen, LIST.tokens, True)
+    older = msgspec.structs.replace(copy, seen=date(2026, 9, 1))
+    assert newest({LIST.id: LIST}, {LIST.id: older}) == {LIST.id: LIST}
+    own = msgspec.structs.replace(copy, id="own-bot")
+    assert newest({LIST.id: LIST}, {"own-bot": own}) == {LIST.id: LIST, "own-bot": own}

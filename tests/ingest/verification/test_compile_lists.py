@@ -1,6 +1,5 @@
 """Facts of operators become address lists."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -8,7 +7,6 @@ import pytest
 
 from ingest.verification import compile_lists
 from ingest.verification.address_lists import decode, read_folder
-from ingest.verification.compile_lists import parse_time
 
 FACT = {
     "list": "anthropic",
@@ -46,16 +44,3 @@ def test_list_without_a_use_is_refused() -> None:
     fact = msgspec.convert(FACT | {"list": "unknown-bot"}, compile_lists.Fact)
     with pytest.raises(KeyError, match="unknown-bot"):
         compile_lists.compile_list(fact)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "2026-08-14T20:03:38.055838",
-        "2026-08-14T20:03:38Z",
-        "2026-08-14T22:03:38.1+02:00",
-        "2026-08-14T20:03:38.000+00:00",
-    ],
-)
-def test_time_of_an_operator_is_utc_unless_it_has_a_zone(text: str) -> None:
-    assert parse_time(text) == datetime(2026, 8, 14, 20, 3, 38, tzinfo=UTC)
