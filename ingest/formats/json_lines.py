@@ -11,7 +11,7 @@ import msgspec
 
 from ingest.errors import InvalidLine
 from ingest.formats.fields import decode, storable, time_us
-from ingest.formats.json_products import Product, first_values
+from ingest.formats.json_products import Product
 from ingest.formats.request import Request
 
 REQUEST_IDS_MAX = 65_536
@@ -75,9 +75,10 @@ class JsonParser:
         return False
 
     def _request(self, fields: Any) -> Request:
-        (time,), (method,), (target,), (status,) = self.product.lines([fields])
-        texts = [storable(first_values(header)[0]) for header in self.product.texts([fields])]
-        return Request(time_us(time), storable(method), storable(target), status, *texts)
+        columns = self.product.columns([fields])
+        texts = columns.referrers + columns.user_agents + columns.addresses + columns.accepts
+        (method,), (target,), (status,) = columns.methods, columns.targets, columns.statuses
+        return Request(time_us(columns.times[0]), storable(method), storable(target), status, *map(storable, texts))
 
 
 def _decode(decoder: msgspec.json.Decoder[Any], text: str) -> Any:

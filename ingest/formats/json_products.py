@@ -19,22 +19,22 @@ Header = list[str] | str | None
 """Value of a header, a list of its values, or None if the request has no such header."""
 
 
-class RequestLines(NamedTuple):
-    """Fields of log lines that record requests, as columns: they decide whether the requests are page views."""
+class RequestColumns(NamedTuple):
+    """Fields of log lines that record requests, as columns. A text that is not logged is empty."""
 
     times: list[Time]
     methods: list[str]
     targets: list[str]
     statuses: list[int]
+    referrers: list[str]
+    user_agents: list[str]
+    addresses: list[str]
+    accepts: list[str]
 
-
-class RequestTexts(NamedTuple):
-    """Further fields of log lines that record requests, as columns."""
-
-    referrers: list[Header]
-    user_agents: list[Header]
-    addresses: list[Header]
-    accepts: list[Header]
+    def extend(self, after: "RequestColumns") -> None:
+        """Add the rows of other columns to the ends of these columns."""
+        for column, values in zip(self, after, strict=True):
+            column.extend(values)  # type: ignore[attr-defined]  # the common type of the lists is object
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,7 @@ class Product:
     request: msgspec.json.Decoder[Any]
     kind: Callable[[Any], object]
     is_request: Callable[[Any], bool]
-    lines: Callable[[Sequence[Any]], RequestLines]
-    texts: Callable[[Sequence[Any]], RequestTexts]
+    columns: Callable[[Sequence[Any]], RequestColumns]
     request_id: Callable[[Any], str | None] | None = None
 
 
@@ -89,23 +88,18 @@ def _is_access_logger(logger: str) -> bool:
     return logger == "http.log.access" or logger.startswith("http.log.access.")
 
 
-def _caddy_lines(rows: Sequence[_CaddyRequest]) -> RequestLines:
+def _caddy_columns(rows: Sequence[_CaddyRequest]) -> RequestColumns:
     clients = [row.request for row in rows]
-    return RequestLines(
-        [row.ts for row in rows],
-        [client.method for client in clients],
-        [client.uri for client in clients],
-        [row.status for row in rows],
-    )
-
-
-def _caddy_texts(rows: Sequence[_CaddyRequest]) -> RequestTexts:
-    headers = [row.request.headers for row in rows]
-    return RequestTexts(
-        [each.referer for each in headers],
-        [each.user_agent for each in headers],
-        [row.request.client_ip or row.request.remote_ip for row in rows],
-        [each.accept for each in headers],
+    headers = [client.headers for client in clients]
+    return RequestColumns(
+        times=[row.ts for row in rows],
+        methods=[client.method for client in clients],
+        targets=[client.uri for client in clients],
+        statuses=[row.status for row in rows],
+        referrers=_first_values([each.referer for each in headers]),
+        user_agents=_first_values([each.user_agent for each in headers]),
+        addresses=[client.client_ip or client.remote_ip or "" for client in clients],
+        accepts=_first_values([each.accept for each in headers]),
     )
 
 
@@ -132,22 +126,17 @@ class _CloudflareRequest(_CloudflareLine, gc=False, kw_only=True):
     headers: _CloudflareHeaders | str | None = msgspec.field(name="RequestHeaders", default=None)
 
 
-def _cloudflare_lines(rows: Sequence[_CloudflareRequest]) -> RequestLines:
-    return RequestLines(
-        [row.time for row in rows],
-        [row.method for row in rows],
-        [row.uri for row in rows],
-        [row.status for row in rows],
-    )
-
-
-def _cloudflare_texts(rows: Sequence[_CloudflareRequest]) -> RequestTexts:
+def _cloudflare_columns(rows: Sequence[_CloudflareRequest]) -> RequestColumns:
     headers = [row.headers for row in rows]
-    return RequestTexts(
-        [row.referer for row in rows],
-        [row.user_agent for row in rows],
-        [row.address for row in rows],
-        [each.accept if isinstance(each, _CloudflareHeaders) else None for each in headers],
+    return RequestColumns(
+        times=[row.time for row in rows],
+        methods=[row.method for row in rows],
+        targets=[row.uri for row in rows],
+        statuses=[row.status for row in rows],
+        referrers=[row.referer or "" for row in rows],
+        user_agents=[row.user_agent or "" for row in rows],
+        addresses=[row.address or "" for row in rows],
+        accepts=_first_values([each.accept if isinstance(each, _CloudflareHeaders) else None for each in headers]),
     )
 
 
@@ -189,24 +178,18 @@ def _vercel_kind(line: _VercelLine | _VercelRequest) -> int | None:
     return _NO_VISITOR if line.proxy is None else line.proxy.status_code
 
 
-def _vercel_lines(rows: Sequence[_VercelRequest]) -> RequestLines:
+def _vercel_columns(rows: Sequence[_VercelRequest]) -> RequestColumns:
     """Return the fields of requests. Their status is that of the proxy, or else of the function."""
     proxies = [row.proxy for row in rows]
-    return RequestLines(
-        [proxy.timestamp for proxy in proxies],
-        [proxy.method for proxy in proxies],
-        [proxy.path for proxy in proxies],
-        [(row.status_code if row.proxy.status_code is None else row.proxy.status_code) or 0 for row in rows],
-    )
-
-
-def _vercel_texts(rows: Sequence[_VercelRequest]) -> RequestTexts:
-    proxies = [row.proxy for row in rows]
-    return RequestTexts(
-        [proxy.referer for proxy in proxies],
-        [proxy.user_agent for proxy in proxies],
-        [proxy.client_ip for proxy in proxies],
-        [None] * len(rows),
+    return RequestColumns(
+        times=[proxy.timestamp for proxy in proxies],
+        methods=[proxy.method for proxy in proxies],
+        targets=[proxy.path for proxy in proxies],
+        statuses=[(row.status_code if row.proxy.status_code is None else row.proxy.status_code) or 0 for row in rows],
+        referrers=[proxy.referer or "" for proxy in proxies],
+        user_agents=_first_values([proxy.user_agent for proxy in proxies]),
+        addresses=[proxy.client_ip or "" for proxy in proxies],
+        accepts=[""] * len(rows),
     )
 
 
@@ -224,25 +207,20 @@ class _NetlifyRequest(_NetlifyLine, gc=False, kw_only=True):
     client_ip: str | None = None
 
 
-def _netlify_lines(rows: Sequence[_NetlifyRequest]) -> RequestLines:
-    return RequestLines(
-        [row.timestamp for row in rows],
-        [row.method for row in rows],
-        [row.path for row in rows],
-        [row.status_code for row in rows],
+def _netlify_columns(rows: Sequence[_NetlifyRequest]) -> RequestColumns:
+    return RequestColumns(
+        times=[row.timestamp for row in rows],
+        methods=[row.method for row in rows],
+        targets=[row.path for row in rows],
+        statuses=[row.status_code for row in rows],
+        referrers=[row.referrer or "" for row in rows],
+        user_agents=[row.user_agent or "" for row in rows],
+        addresses=[row.client_ip or "" for row in rows],
+        accepts=[""] * len(rows),
     )
 
 
-def _netlify_texts(rows: Sequence[_NetlifyRequest]) -> RequestTexts:
-    return RequestTexts(
-        [row.referrer for row in rows],
-        [row.user_agent for row in rows],
-        [row.client_ip for row in rows],
-        [None] * len(rows),
-    )
-
-
-def first_values(headers: Iterable[Header]) -> list[str]:
+def _first_values(headers: Iterable[Header]) -> list[str]:
     """Return the first value of each header; empty without one."""
     return [each if each.__class__ is str else each[0] if each else "" for each in headers]
 
@@ -256,24 +234,21 @@ CADDY = Product(
     _decoder(_CaddyRequest),
     lambda line: line.logger,
     _is_access_logger,
-    _caddy_lines,
-    _caddy_texts,
+    _caddy_columns,
 )
 CLOUDFLARE = Product(
     _decoder(_CloudflareLine),
     _decoder(_CloudflareRequest),
     lambda line: line.is_subrequest,
     lambda is_subrequest: not is_subrequest,
-    _cloudflare_lines,
-    _cloudflare_texts,
+    _cloudflare_columns,
 )
 VERCEL = Product(
     _decoder(_VercelLine),
     _decoder(_VercelRequest),
     _vercel_kind,
     lambda status: status != _NO_VISITOR,
-    _vercel_lines,
-    _vercel_texts,
+    _vercel_columns,
     lambda row: row.request_id,
 )
 NETLIFY = Product(
@@ -281,6 +256,5 @@ NETLIFY = Product(
     _decoder(_NetlifyRequest),
     lambda line: line.log_type,
     lambda log_type: log_type == "traffic",
-    _netlify_lines,
-    _netlify_texts,
+    _netlify_columns,
 )

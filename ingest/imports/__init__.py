@@ -28,7 +28,7 @@ Modules, in the order data passes through them:
 - `ledger`: Ledger of imported logs: identifies a log by its content, so that no line counts twice.
 - `prefetch`: Threads that parse blocks and prepare the next chunk while the importer stores one.
 - `chunk`: Parsing of the blocks of a log into page views, and counts of skipped lines.
-- `columns`: Parsers of whole blocks by columns, for the formats of the combined family.
+- `columns`: Parsers of whole blocks by columns, for the formats of the combined family and for JSON logs.
 - `request_cache`: Cache of parsed request lines, shared by the chunks of an import.
 - `dictionary`: Dictionary-encoded columns of texts: each distinct text is processed once.
 - `rows`: Page views of a chunk as rows of the lake, with dictionary-encoded texts.

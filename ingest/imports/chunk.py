@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from ingest.errors import InvalidLine
-from ingest.formats.detect import Format
+from ingest.formats.detect import Format, skip_blank
 from ingest.formats.page_filter import Pages, page_view
 from ingest.formats.request import LINE_BYTES_MAX
 from ingest.hits.hit import Hit
-from ingest.imports.columns import combined
+from ingest.imports.columns import combined, json_lines
 from ingest.imports.columns.page_views import Columns
 from ingest.imports.request_cache import RequestCache
 from ingest.imports.rows import ViewCounts, views_table
@@ -108,6 +108,8 @@ def split(source: Source, starts_mid_line: bool, is_growing: bool = False) -> It
 
 def is_parallel(format: Format) -> bool:
     """Return whether several threads can parse the blocks of a log at once, and are faster than one."""
+    if format.json is not None:
+        return not format.json.has_memory
     return format.name in combined.SHAPES
 
 
@@ -181,13 +183,16 @@ def _parse_lines(lines: bytes, format: Format, requests: RequestCache, result: P
         result.lines += len(each)
         return [views]
     result.skipped.update(columns.skipped)
-    hits = _hits(lines.split(b"\n"), columns.unparsed, format, requests.pages, result) if columns.unparsed else []
+    parser = format if format.json is None else Format(format.name, skip_blank(format.json.parse_new))
+    hits = _hits(lines.split(b"\n"), columns.unparsed, parser, requests.pages, result) if columns.unparsed else []
     result.lines += columns.lines
     return [columns.views, views_table(hits)] if hits else [columns.views]
 
 
 def _parse_columns(lines: bytes, format: Format, requests: RequestCache) -> Columns | None:
     """Return the result of whole lines by columns; None if their format has no such parser."""
+    if format.json is not None:
+        return json_lines.parse(lines, format.json, requests)
     shape = combined.SHAPES.get(format.name)
     return None if shape is None else combined.parse(lines, shape, requests)
 

@@ -1,5 +1,7 @@
 """Parsers of whole blocks by columns. Each gives the result of the parser of its format, which is the reference.
 
 - `combined`: Parser of the formats of the combined family.
-- `page_views`: The page views among the parsed lines of a block, as columns.
+- `json_lines`: Parser of the logs with one JSON object per line.
+- `times`: Times of a column, in any of the forms of log formats.
+- `page_views`: The page views among the parsed lines of a block, shared by these parsers.
 """

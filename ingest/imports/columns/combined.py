@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from ingest.formats.fields import clf_us, field_text
+from ingest.formats.fields import clf_us
 from ingest.hits.evidence import ADDRESS_CHARACTERS_MAX
 from ingest.imports.columns.page_views import (
     CHARACTERS_MAX,
@@ -39,6 +39,7 @@ block are left to the parser of the format. A line shorter than two pieces may g
 NOT_LOGGED = "-"
 
 _WORD = r"[!#-Z\\-~]+"  # printable ASCII except a quote and an opening bracket
+_ADDRESS = r"[!#-Z\]-~]+"  # a word without a backslash, which may begin an escape
 _MONTH = {31: "Jan|Mar|May|Jul|Aug|Oct|Dec", 30: "Jan|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"}
 _DAY = rf"(?:(?:0[1-9]|1[0-9]|2[0-8])/(?:Feb|{_MONTH[30]})|(?:29|30)/(?:{_MONTH[30]})|31/(?:{_MONTH[31]}))"
 _HOUR = re.compile(rf"{_DAY}/(?:19|20)[0-9]{{2}}:(?:[01][0-9]|2[0-3])".encode())
@@ -46,8 +47,8 @@ _WITHIN_HOUR = re.compile(rb"(:[0-5][0-9]:[0-5][0-9] [+-](?:0[0-9]|1[0-3])[0-5][
 _WITHIN_HOUR_BYTES = 14
 _TIME_BYTES = 28
 """Size of a time, with the bracket and the space after it, in bytes."""
-_FRONT = rf"^{_WORD} {_WORD} {_WORD} \[$"
-_VHOST_FRONT = rf"^[0-9A-Za-z._-]+:[0-9]{{1,5}} {_WORD} {_WORD} {_WORD} \[$"
+_FRONT = rf"^{_ADDRESS} {_WORD} {_WORD} \[$"
+_VHOST_FRONT = rf"^[0-9A-Za-z._-]+:[0-9]{{1,5}} {_ADDRESS} {_WORD} {_WORD} \[$"
 _STATUS = re.compile(rb" ([0-9]{3}) ")
 _SUCCESS = re.compile(rb" (?:2..|304) ")
 _STATUS_BYTES = 5
@@ -218,10 +219,6 @@ def _addresses(heads: pa.Array, shape: Shape) -> pa.DictionaryArray:
     """Return the client's address of each line, which ends at the first space, or at the second one after a host."""
     words = pc.split_pattern(heads.cast(pa.string()), " ", max_splits=shape.address + 1)
     addresses = pc.list_element(words, shape.address).dictionary_encode()
-    if pc.any(pc.match_substring(addresses.dictionary, "\\")).as_py():
-        texts = pa.array([field_text(text.encode()) for text in addresses.dictionary.to_pylist()], pa.string())
-        unescaped = texts.dictionary_encode()
-        addresses = pa.DictionaryArray.from_arrays(unescaped.indices.take(addresses.indices), unescaped.dictionary)
     return within_limit(replace(addresses, ["", NOT_LOGGED], None), ADDRESS_CHARACTERS_MAX)
 
 

@@ -68,9 +68,9 @@ def repeated(text: str | None, rows: int) -> pa.DictionaryArray:
 
 def within_limit(texts: pa.DictionaryArray, characters_max: int) -> pa.DictionaryArray:
     """Return the column with null in place of texts that are too long."""
-    is_long = pc.greater(pc.utf8_length(texts.dictionary), characters_max)
-    if not pc.any(is_long).as_py():
+    if (pc.max(pc.binary_length(texts.dictionary)).as_py() or 0) <= characters_max:
         return texts
+    is_long = pc.greater(pc.utf8_length(texts.dictionary), characters_max)
     short = pc.if_else(is_long, pa.scalar(None, pa.string()), texts.dictionary).dictionary_encode()
     return pa.DictionaryArray.from_arrays(short.indices.take(texts.indices), short.dictionary)
 

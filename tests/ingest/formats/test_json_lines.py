@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ingest.errors import InvalidLine
 from ingest.formats import json_products
-from ingest.formats.json_lines import REQUEST_IDS_MAX, JsonParser
+from ingest.formats.json_lines import JsonParser
 from ingest.formats.request import Parse, Request
 
 NOON_S = 1_789_473_600  # 2026-09-15T12:00:00Z
@@ -264,9 +264,10 @@ def test_vercel_request_in_several_lines_counts_once() -> None:
     assert [parse(unnamed), parse(unnamed)] == [ASKED, ASKED]
 
 
-def test_vercel_parser_remembers_a_limited_number_of_requests() -> None:
+def test_vercel_parser_remembers_a_limited_number_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ingest.formats.json_lines.REQUEST_IDS_MAX", 100)
     parse = JsonParser(json_products.VERCEL)
-    for number in range(REQUEST_IDS_MAX + 1):
+    for number in range(101):
         parse(line("vercel", requestId="first" if number == 0 else str(number)))
     assert parse(line("vercel", requestId="1")) is None
     assert parse(line("vercel", requestId="first")) == ASKED

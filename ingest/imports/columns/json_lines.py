@@ -1,0 +1,203 @@
+"""Parser of whole blocks of a JSON log by columns.
+
+Lines are decoded by the decoder of their format (`ingest.formats.json_products`), many in one call, and each distinct
+value is processed once. The parser of the format (`ingest.formats.json_lines`) is the reference. It decodes the lines
+that are not plain: those that are not UTF-8, too long, or not one JSON object from the first byte to the last.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingest.errors import InvalidLine
+from ingest.formats.fields import storable
+from ingest.formats.json_lines import JsonParser
+from ingest.formats.json_products import RequestColumns
+from ingest.formats.page_filter import Skip
+from ingest.formats.request import LINE_BYTES_MAX
+from ingest.imports.columns import times
+from ingest.imports.columns.page_views import (
+    CHARACTERS_MAX,
+    EVIDENCE_CHARACTERS_MAX,
+    Columns,
+    is_odd,
+    outcomes,
+    skipped_and_unparsed,
+    views_of,
+    within_limit,
+)
+from ingest.imports.dictionary import replace
+from ingest.imports.request_cache import PAGE, RequestCache
+
+PIECE_LINES = 128
+"""Number of lines that are decoded in one call. If one of them is not plain, all of them are decoded one by one.
+Fewer lines are faster than all lines of a block, because their decoded fields remain in the caches of the core."""
+SEARCHED_BYTES = 256 * 1024
+"""Number of bytes that are searched for line ends in one call: as many as the caches of a core can contain."""
+_ODD = r"[\x00-\x1f\x7f]"  # with url.UNSTORABLE, except surrogates, which Arrow refuses
+_OPEN, _CLOSE, _RETURN, _NEWLINE = b"{}\r\n"
+_NOT_A_REQUEST: Skip = "not_a_request"
+
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def parse(block: bytes, parser: JsonParser, requests: RequestCache) -> Columns:
+    """Parse a block of whole lines. Decoding holds the GIL, most of the other work does not."""
+    ends = _line_ends(block)
+    is_request, refused = np.ones(len(ends), bool), list[int]()
+    asked = RequestColumns([], [], [], [], [], [], [], [])
+    for first, piece, is_plain in _pieces(block, ends):
+        rows = _decode_plain(piece, parser) if is_plain else None
+        if rows is None:
+            rows = _decode_lines(piece, first, parser, is_request, refused)
+        if parser.has_memory:
+            rows = _without_repeated(rows, first, parser, is_request)
+        asked.extend(parser.product.columns(rows))
+    views, skipped, unparsed = _views(asked, requests)
+    skipped[_NOT_A_REQUEST] = len(ends) - len(asked.times) - len(refused)
+    unparsed = sorted([*refused, *np.flatnonzero(is_request)[unparsed].tolist()])
+    return Columns(len(ends), views, {reason: count for reason, count in skipped.items() if count}, unparsed)
+
+
+def _line_ends(block: bytes) -> Array:
+    characters = np.frombuffer(block, np.uint8)
+    starts = range(0, len(block), SEARCHED_BYTES)
+    ends = [np.flatnonzero(characters[start : start + SEARCHED_BYTES] == _NEWLINE) + start for start in starts]
+    return np.concatenate(ends) if ends else np.array([], np.int64)
+
+
+def _pieces(block: bytes, ends: Array) -> Iterator[tuple[int, bytes, bool]]:
+    """Yield the lines of a block in pieces: the number of lines before, the lines, and whether all are plain."""
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    is_plain = _are_plain(np.frombuffer(block, np.uint8), starts, ends)
+    for first in range(0, len(ends), PIECE_LINES):
+        piece = block[starts[first] : ends[first : first + PIECE_LINES][-1] + 1]
+        yield first, piece, bool(is_plain[first : first + PIECE_LINES].all())
+
+
+def _are_plain(block: Array, starts: Array, ends: Array) -> Array:
+    """Return whether each line begins with `{`, ends with `}` and is short enough to be parsed.
+
+    A JSON text that contains a line end between `}` and `{` is invalid, because an object cannot follow the end of a
+    value, and a string cannot contain a line end. If as many objects are decoded from such lines as there are lines,
+    each line is one object.
+    """
+    last = block[ends - 1]
+    if (is_return := last == _RETURN).any():
+        last = np.where(is_return, block[ends - 2], last)
+    plain: Array = (block[starts] == _OPEN) & (last == _CLOSE) & (ends - starts <= LINE_BYTES_MAX)
+    return plain
+
+
+def _decode_plain(piece: bytes, parser: JsonParser) -> list[Any] | None:
+    """Return the fields of lines that all record requests; None if a line may be anything else."""
+    if not piece.isascii() and not _is_utf8(piece):
+        return None
+    product = parser.product
+    try:
+        rows: list[Any] = product.request.decode_lines(piece)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    is_each_a_request = all(map(product.is_request, set(map(product.kind, rows))))
+    return rows if is_each_a_request and len(rows) == piece.count(b"\n") else None
+
+
+def _decode_lines(piece: bytes, first: int, parser: JsonParser, is_request: Array, refused: list[int]) -> list[Any]:
+    """Return the fields of the lines that record requests.
+
+    `first` is the place of the first line. `is_request` is cleared at the places of the other lines; `refused` gets the
+    places of the lines that the parser refuses.
+    """
+    rows = []
+    for place, line in enumerate(piece.split(b"\n")[:-1], start=first):
+        try:
+            fields = parser.fields(line[:LINE_BYTES_MAX])
+        except InvalidLine:
+            refused.append(place)
+            fields = None
+        if fields is None:
+            is_request[place] = False
+        else:
+            rows.append(fields)
+    return rows
+
+
+def _without_repeated(rows: list[Any], first: int, parser: JsonParser, is_request: Array) -> list[Any]:
+    """Return the fields of the lines that do not repeat a request, and clear `is_request` for the others."""
+    is_new = [not parser.is_repeated(row) for row in rows]
+    if all(is_new):
+        return rows
+    places = np.flatnonzero(is_request[first : first + PIECE_LINES]) + first
+    is_request[places[~np.array(is_new)]] = False
+    return [row for row, new in zip(rows, is_new, strict=True) if new]
+
+
+def _is_utf8(piece: bytes) -> bool:
+    try:
+        piece.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _views(asked: RequestColumns, requests: RequestCache) -> tuple[pa.Table, dict[str, int], list[int]]:
+    """Return the page views, the number of skipped lines by reason, and the rows that are left to the parser."""
+    ts_us, status = times.microseconds(asked.times), _statuses(asked.statuses)
+    line = pc.binary_join_element_wise(_texts(asked.methods), _texts(asked.targets), "HTTP/1.1", " ")
+    request = line.dictionary_encode()
+    parsed = requests.parse(request.dictionary)
+    is_success = pc.or_(pc.and_(pc.greater_equal(status, 200), pc.less(status, 300)), pc.equal(status, 304))
+    outcome = outcomes(parsed, request.indices, is_success, ts_us.is_valid())
+    skipped, unparsed = skipped_and_unparsed(outcome)
+    rows = pc.indices_nonzero(pc.equal(outcome, PAGE))
+    columns = {"ts_us": ts_us.take(rows), "status": status.take(rows), "request": request.indices.take(rows)}
+    columns |= _view_texts(asked, rows.to_pylist())
+    is_view_odd = _any_odd(columns)
+    if pc.any(is_view_odd).as_py():
+        unparsed += rows.filter(is_view_odd).to_pylist()
+        columns = {name: column.filter(pc.invert(is_view_odd)) for name, column in columns.items()}
+    return views_of(columns, columns["request"], parsed), skipped, unparsed
+
+
+def _view_texts(asked: RequestColumns, rows: Sequence[int]) -> dict[str, pa.DictionaryArray]:
+    """Return the texts of these rows, null where they are not logged, except of the user agent."""
+    texts = {
+        "referrer": asked.referrers,
+        "user_agent": asked.user_agents,
+        "address": asked.addresses,
+        "accept": asked.accepts,
+    }
+    columns = {name: _texts([column[row] for row in rows]).dictionary_encode() for name, column in texts.items()}
+    for name in columns.keys() - {"user_agent"}:
+        columns[name] = replace(columns[name], [""], None)
+    for name, characters_max in EVIDENCE_CHARACTERS_MAX.items():
+        columns[name] = within_limit(columns[name], characters_max)
+    return columns
+
+
+def _any_odd(columns: dict[str, pa.Array]) -> pa.Array:
+    """Return whether a text of a page view has a control character, or makes its line malformed by its length."""
+    is_any = pc.is_null(columns["ts_us"])
+    for name, characters_max in (CHARACTERS_MAX | EVIDENCE_CHARACTERS_MAX).items():
+        is_any = pc.or_(is_any, pc.fill_null(is_odd(columns[name], _ODD, characters_max), fill_value=False))
+    return is_any
+
+
+def _texts(texts: Sequence[str]) -> pa.Array:
+    try:
+        return pa.array(texts, pa.string())
+    except UnicodeEncodeError:  # a lone surrogate, which the parser of the format replaces
+        return pa.array(list(map(storable, texts)), pa.string())
+
+
+def _statuses(statuses: Sequence[int]) -> pa.Array:
+    """Return the statuses, with 0 in place of those that are no page view because of their size."""
+    try:
+        return pa.array(statuses, pa.int16())
+    except (pa.ArrowInvalid, OverflowError):
+        return pa.array([status if 0 <= status < 1_000 else 0 for status in statuses], pa.int16())
