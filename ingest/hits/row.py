@@ -6,20 +6,26 @@ from ingest.classification.user_agent_cache import UserAgentCache
 from ingest.hits.evidence import hints
 from ingest.hits.hit import Hit
 from ingest.hits.url import host
+from ingest.verification.claims import agent_of, as_spoofed
+from ingest.verification.verdict import Verdict
+from ingest.verification.verifier import Verifier
 from warehouse.schema import CLASSIFICATION, HOT, Row
 
 TRAFFIC, AGENT = (HOT.names.index(name) for name in ("traffic", "agent"))
 """Indexes of the columns `traffic` and `agent` in a row."""
 _USER_AGENTS = UserAgentCache()
+_SHIPPED_LISTS = Verifier()
 
 
-def row(project: str, hit: Hit, source: str, received_us: int) -> Row:
-    """Return the row of one hit. The same hit gives the same row under one ruleset."""
+def row(project: str, hit: Hit, source: str, received_us: int, verifier: Verifier = _SHIPPED_LISTS) -> Row:
+    """Return the row of one hit. The same hit gives the same row under one ruleset and the same address lists."""
+    columns = _USER_AGENTS.columns(hit.user_agent)
+    verdict = _verdict(agent_of(columns), hit, verifier)
     return (
         project,
         hit.ts_us,
         hit.path,
-        *_USER_AGENTS.columns(hit.user_agent),
+        *(as_spoofed(columns) if verdict is not None and verdict.state == "spoofed" else columns),
         hit.referrer,
         host(hit.referrer) if hit.referrer else None,
         hit.utm_source,
@@ -28,10 +34,19 @@ def row(project: str, hit: Hit, source: str, received_us: int) -> Row:
         source,
         hit.event_id,
         received_us,
-        None,
-        None,
+        *(verdict or (None, None)),
         hints(hit.evidence) if source == "server" else None,
     )
+
+
+def _verdict(agent: str | None, hit: Hit, verifier: Verifier) -> Verdict | None:
+    """Return the verdict on a hit; None for a hit that claims to be no agent, unless its signature decides."""
+    if agent is not None:
+        return verifier.verify(agent, hit.user_agent, hit.evidence, hit.ts_us)
+    if hit.evidence.headers is None or "signature-input" not in hit.evidence.headers:
+        return None
+    verdict = verifier.verify(None, hit.user_agent, hit.evidence, hit.ts_us)
+    return None if verdict.verified_by is None else verdict
 
 
 def classify_user_agents(user_agents: list[str]) -> pa.Table:

@@ -35,6 +35,7 @@ from ingest.imports.fingerprint import Fingerprint, fingerprint
 from ingest.imports.request_cache import request_cache
 from ingest.imports.rows import ViewCounts, lake_rows
 from ingest.imports.source import Source
+from ingest.verification.verifier import Verifier
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches, refusals
 from warehouse.lake.staging import Staged, require_fresh, stage, sync
@@ -85,6 +86,7 @@ class Import:
     now: Callable[[], float]
     options: Options = DEFAULTS
     user_agents: UserAgentCache = field(default_factory=UserAgentCache)
+    verifier: Verifier = field(default_factory=Verifier)
     summary: Summary = field(default_factory=Summary)
     check: Callable[[], str] = lambda: ""
 
@@ -155,7 +157,7 @@ class LogReader:
     def prepare(self, result: ParseResult, fingerprint: Fingerprint, data: bytes | None = None) -> Chunk:
         """Classify the page views of a chunk. Write a large chunk to files, which no transaction names yet."""
         run = self._run
-        rows, views = lake_rows(run.project, result.views, int(run.now() * 1_000_000), run.user_agents)
+        rows, views = lake_rows(run.project, result.views, int(run.now() * 1_000_000), run.user_agents, run.verifier)
         _require_covered(rows, run.options.ledger_from_us)
         is_large = rows.num_rows >= STAGED_ROWS_MIN or rows.nbytes >= STAGED_BYTES_MIN
         is_staged = is_large and not run.options.is_dry_run

@@ -8,6 +8,8 @@ from ingest.classification.user_agent_cache import Columns, UserAgentCache
 from ingest.hits.hit import Hit
 from ingest.hits.url import host
 from ingest.imports.dictionary import TEXTS, compact
+from ingest.verification.claims import check
+from ingest.verification.verifier import Verifier
 from warehouse.schema import CLASSIFICATION, HOT
 
 ViewCounts = dict[tuple[str, str | None], int]
@@ -52,20 +54,24 @@ def views_table(hits: list[Hit]) -> pa.Table:
 
 
 def lake_rows(
-    project: str, views: pa.Table, received_us: int, user_agents: UserAgentCache
+    project: str, views: pa.Table, received_us: int, user_agents: UserAgentCache, verifier: Verifier
 ) -> tuple[pa.Table, ViewCounts]:
-    """Return page views (VIEWS) of a log as unsorted rows of `warehouse.schema.HOT`, and their counts."""
+    """Return page views (VIEWS) of a log as unsorted rows of `warehouse.schema.HOT`, and their counts.
+
+    The claims of agents are checked by the addresses of the page views.
+    """
     path, user_agent, referrer, utm_source = (
         compact(views[name]) for name in ("path", "user_agent", "referrer", "utm_source")
     )
     classified = user_agents.columns_of_all(user_agent.dictionary.to_pylist())
+    checked = check(user_agent, classified, compact(views["address"]), views["ts_us"].combine_chunks(), verifier)
     hosts = [host(text) for text in referrer.dictionary.to_pylist()]
     columns = {
         "project_id": _constant(project, views.num_rows),
         "ts": views["ts_us"].combine_chunks().cast(HOT.field("ts").type),
         "path": path,
         **{
-            name: _take([each[place] for each in classified], user_agent.indices)
+            name: _take([each[place] for each in checked.classes], checked.indices)
             for place, name in enumerate(CLASSIFICATION.names)
             if name != "user_agent"
         },
@@ -76,10 +82,12 @@ def lake_rows(
         "status": views["status"].combine_chunks(),
         "source": _constant("log", views.num_rows),
         "received_at": pa.repeat(pa.scalar(received_us, HOT.field("received_at").type), views.num_rows),
+        "verification": _take([state for state, _ in checked.verdicts], checked.verdict),
+        "verified_by": _take([verified_by for _, verified_by in checked.verdicts], checked.verdict),
     }
     nulls = {name: pa.nulls(views.num_rows, HOT.field(name).type) for name in HOT.names if name not in columns}
     rows = pa.table({name: {**columns, **nulls}[name] for name in HOT.names})
-    return rows, _count(user_agent.indices, classified)
+    return rows, _count(checked.indices, checked.classes)
 
 
 def _count(user_agents: pa.Array, classified: Sequence[Columns]) -> ViewCounts:

@@ -22,6 +22,7 @@ from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import OnStep, catch_up
 from warehouse.maintenance.load import load
 from warehouse.maintenance.reclassify_diff import Diff, DiffTable
+from warehouse.maintenance.verdicts import new_value
 from warehouse.query import engine
 from warehouse.schema import CLASSIFICATION, HITS
 
@@ -33,7 +34,6 @@ CLASSIFY_BATCH = 2_000
 CACHED_MAX = 200_000
 """User agents whose classification is cached from one day to the next. A larger cache is emptied between two days."""
 
-_CLASSIFIED = frozenset(CLASSIFICATION.names) - {"user_agent"}
 _CREATE = f"CREATE OR REPLACE TEMP TABLE classified ({', '.join(f'{name} VARCHAR' for name in CLASSIFICATION.names)})"
 _UNCLASSIFIED = """
 CREATE OR REPLACE TEMP TABLE unclassified AS
@@ -43,7 +43,7 @@ _SLICE = "SELECT user_agent FROM unclassified WHERE rowid >= $first AND rowid < 
 _COUNT_OUTDATED = "SELECT count(*) FROM {files} WHERE ruleset <> $ruleset"
 _OUTDATED_DAYS = "SELECT DISTINCT date::VARCHAR AS day FROM {files} WHERE ruleset <> $ruleset ORDER BY day"
 _RECLASSIFIED = f"""
-SELECT {", ".join(f"classified.{name}" if name in _CLASSIFIED else f"stored.{name}" for name in HITS.names)}
+SELECT {", ".join(f"{new_value(name)} AS {name}" for name in HITS.names)}
 FROM {{files}} AS stored LEFT JOIN classified USING (user_agent)
 ORDER BY {", ".join(f"stored.{name}" for name in HITS_TABLE.order)}
 """
@@ -97,7 +97,9 @@ def reclassify(
     on_day: OnDay = lambda done, total: None,
     on_step: OnStep = lambda step: None,
 ) -> Reclassified:
-    """Give each stored hit the classification that the current rules give its user agent.
+    """Give each stored hit the classification that the current rules give its user agent, and its verdict on the agent.
+
+    See `verdicts` for hits with a verdict.
 
     The lake is locked for one day at a time, and readers see each day either before or after its change. After an
     interruption the next call continues; the next load recounts the day that was interrupted.

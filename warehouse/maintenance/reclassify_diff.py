@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import duckdb
 
-from warehouse.lake.delta_table import File
+from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.maintenance.verdicts import new_value
 from warehouse.query import engine
 
 ROWS_MAX = 1_000_000
@@ -20,10 +21,10 @@ CREATE OR REPLACE TEMP TABLE changed (
 """
 _ADD_FILES = f"""
 INSERT INTO changed
-SELECT {", ".join(f"stored.{name}" for name in _COMPARED)}, {", ".join(f"classified.{name}" for name in _COMPARED)},
+SELECT {", ".join(f"stored.{name}" for name in _COMPARED)}, {", ".join(map(new_value, _COMPARED))},
        project_id, path, count(*)
 FROM {{files}} AS stored JOIN classified USING (user_agent)
-WHERE {" OR ".join(f"stored.{name} IS DISTINCT FROM classified.{name}" for name in _COMPARED)}
+WHERE {" OR ".join(f"stored.{name} IS DISTINCT FROM {new_value(name)}" for name in _COMPARED)}
 GROUP BY ALL
 """
 _ADD_UP = """
@@ -94,7 +95,7 @@ class DiffTable:
 
     def add(self, files: Sequence[File]) -> None:
         """Add the differences between the rows of files and the table `classified`."""
-        self._cursor.execute(_ADD_FILES.format(files=engine.parquet(files)))
+        self._cursor.execute(_ADD_FILES.format(files=engine.rows(HITS_TABLE, files)))
         if self._number("SELECT count(*) FROM changed") > ROWS_MAX:
             self._cursor.execute(_ADD_UP)
 

@@ -64,7 +64,7 @@ def test_row_of_an_ai_agent_has_the_agent_and_the_rule() -> None:
         "source": "server",
         "event_id": "event-1",
         "received_at": RECEIVED,
-        "verification": None,
+        "verification": "not_checked",
         "verified_by": None,
         "hints": None,
     }

@@ -8,6 +8,7 @@ from ingest.classification.user_agent_cache import UserAgentCache
 from ingest.hits.hit import Hit
 from ingest.hits.row import row
 from ingest.imports.rows import lake_rows, views_table
+from ingest.verification.verifier import Verifier
 from warehouse.schema import HOT
 
 RECEIVED_US = 1_800_000_000_000_000
@@ -35,7 +36,7 @@ def hit(number: int) -> Hit:
 
 def test_rows_of_a_table_equal_the_rows_of_its_hits() -> None:
     hits = [hit(number) for number in range(60)]
-    rows, counts = lake_rows("site", views_table(hits), RECEIVED_US, UserAgentCache())
+    rows, counts = lake_rows("site", views_table(hits), RECEIVED_US, UserAgentCache(), Verifier())
     expected = [row("site", each, "log", RECEIVED_US) for each in hits]
     assert rows.cast(HOT).cast(pa.schema([pa.field(f.name, pa.int64() if pa.types.is_timestamp(f.type) else f.type)
                                           for f in HOT])).to_pylist() == [
@@ -46,6 +47,6 @@ def test_rows_of_a_table_equal_the_rows_of_its_hits() -> None:
 
 
 def test_empty_table_has_no_rows() -> None:
-    rows, counts = lake_rows("site", views_table([]), RECEIVED_US, UserAgentCache())
+    rows, counts = lake_rows("site", views_table([]), RECEIVED_US, UserAgentCache(), Verifier())
     assert (rows.num_rows, counts) == (0, {})
     assert rows.cast(HOT).schema.equals(HOT)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.warehouse.blocks import rollup_files
 from tests.warehouse.report import reference
-from tests.warehouse.report.reference import ROWS, SCOPES
+from tests.warehouse.report.reference import ROWS
 from tests.warehouse.site import DAY, NOON, Row, Site, view
 from warehouse.blocks.listing import Listing
 from warehouse.lake import delta_table
@@ -23,7 +23,7 @@ from warehouse.lake.delta_table import File
 from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsSnapshot
 from warehouse.query.moment import Moment
 from warehouse.query.result_cache import ResultCache
-from warehouse.report.filters import Filters, Page, Query
+from warehouse.report.filters import Counts, Filters, Page, Query
 from warehouse.report.hit_counts import Scope
 from warehouse.report.path_reports import PathReports
 from warehouse.rollups import writer
@@ -31,6 +31,8 @@ from warehouse.rollups.coverage import Coverage, Part
 from warehouse.rollups.schema import SOURCES, TRAFFIC
 from warehouse.schema import HOT
 
+SCOPES = reference.SCOPES.map(lambda scope: replace(scope, filters=replace(scope.filters, verification=None)))
+"""Scopes without a filter by `verification`, for which the blocks have no page."""
 LISTINGS = st.builds(
     Listing,
     st.sampled_from(["total", "human", "ai", "bot", "path"]),
@@ -149,8 +151,6 @@ def assert_equal(
         ({"agent": "GPTBot"}, ["/a", "/b"]),
         ({"operator": "OpenAI", "source": "beacon"}, ["/b"]),
         ({"purpose": "search"}, ["/c"]),
-        ({"verification": "not_checked"}, ["/a", "/b", "/c"]),
-        ({"agent": "GPTBot", "verification": "verified"}, []),
     ],
 )
 def test_page_of_an_agent_reads_no_hits_on_whole_days(site: Site, filters: dict[str, str], paths: list[str]) -> None:
@@ -167,6 +167,22 @@ def test_page_of_an_agent_reads_no_hits_on_whole_days(site: Site, filters: dict[
         midnight = NOON - timedelta(hours=12)
         page = reports.views(taken, Query("site", midnight, midnight + DAY, Filters(**filters), NOON), 0, 9)
         assert page.rows["path"].to_pylist() == paths
+
+
+def test_pages_of_a_verification_are_counted_from_hits(site: Site) -> None:
+    site.post(view("/a", traffic="ai", verification="verified"), view("/b", traffic="ai"), view("/c"))
+    site.load()
+    files = delta_table.list_files(site.table(delta_table.HITS_TABLE), delta_table.HITS_TABLE)
+    writer.write(site.root, site.database, f"{NOON:%Y-%m}", files)
+    site.post(view("/d", traffic="bot", verification="verified"), view("/d", traffic="ai", verification="verified"))
+    with closing(site.reports()) as reports:
+        query = Query("site", NOON - 9 * DAY, NOON + 9 * DAY, Filters(verification="verified"), NOON)
+        page = reports.views(reports.take(), query, 0, 9)
+        assert [tuple(row.values()) for row in page.rows.to_pylist()] == [("/a", 0, 1, 0, 1), ("/d", 0, 1, 1, 1)]
+        assert page.totals == Counts(0, 2, 1)
+        by = reports.breakdown(reports.take(), replace(query, filters=Filters()), "verification", 0, 9)
+        values = [tuple(row.values()) for row in by.rows.to_pylist()]
+        assert values == [("verified", 0, 2, 1, 2), ("not_checked", 0, 1, 0, 1), (None, 1, 0, 0, 1)]
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)

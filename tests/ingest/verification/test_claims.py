@@ -1,0 +1,78 @@
+"""The verdicts on the page views of a log are those of each page view by itself."""
+
+import random
+from datetime import UTC, datetime, timedelta
+
+from ingest.classification.user_agent_cache import UserAgentCache
+from ingest.hits.evidence import Evidence
+from ingest.hits.hit import Hit
+from ingest.hits.row import row
+from ingest.imports.rows import lake_rows, views_table
+from ingest.verification.address_lists import shipped
+from ingest.verification.verifier import Verifier
+from warehouse.schema import HOT
+
+LIST = shipped()["openai-gptbot"]
+INSIDE, OUTSIDE = LIST.prefixes[0].partition("/")[0], "192.0.2.7"
+GPTBOT, CLAUDEBOT, BYTESPIDER, PERSON = (
+    "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)",
+    "Mozilla/5.0 (compatible; ClaudeBot/1.0; +claudebot@anthropic.com)",
+    "Mozilla/5.0 (compatible; Bytespider; spider-feedback@bytedance.com)",
+    "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0",
+)
+FRESH_US = (LIST.fresh_us.start + LIST.fresh_us.stop) // 2
+NAMES = ("traffic", "agent", "operator", "purpose", "rule", "verification", "verified_by")
+
+
+def hit(user_agent: str, address: str | None, ts_us: int = FRESH_US) -> Hit:
+    return Hit("/a", ts_us, user_agent, None, None, None, None, None, Evidence(address))
+
+
+def columns(user_agent: str, address: str | None, ts_us: int = FRESH_US) -> tuple[object, ...]:
+    values = dict(zip(HOT.names, row("site", hit(user_agent, address, ts_us), "server", ts_us), strict=True))
+    return tuple(values[name] for name in NAMES)
+
+
+def test_hit_from_an_address_of_the_list_is_verified_by_the_list() -> None:
+    assert columns(GPTBOT, INSIDE) == ("ai", "GPTBot", "OpenAI", "training", "ai:GPTBot", "verified", LIST.label)
+
+
+def test_hit_from_outside_of_a_complete_and_fresh_list_is_a_spoofed_bot() -> None:
+    assert columns(GPTBOT, OUTSIDE) == ("bot", "GPTBot", None, None, "bot:spoofed:GPTBot", "spoofed", LIST.label)
+
+
+def test_claim_is_not_checked_without_an_address_and_undecided_outside_of_the_times_of_the_list() -> None:
+    assert columns(GPTBOT, None)[-2:] == ("not_checked", None)
+    assert columns(GPTBOT, OUTSIDE, LIST.fresh_us.stop)[:2] == ("ai", "GPTBot")
+    assert columns(GPTBOT, OUTSIDE, LIST.fresh_us.stop)[-2:] == ("claimed", None)
+    assert columns(BYTESPIDER, OUTSIDE)[-2:] == ("claimed", None)
+
+
+def test_person_has_no_verdict() -> None:
+    assert (columns(PERSON, INSIDE)[0], columns(PERSON, INSIDE)[-2:]) == ("human", (None, None))
+
+
+def test_page_views_of_a_log_have_the_verdicts_of_each_by_itself() -> None:
+    chance = random.Random(15)
+    edges = [LIST.fresh_us.start, LIST.fresh_us.stop]
+    hits = [
+        hit(
+            chance.choice([GPTBOT, CLAUDEBOT, BYTESPIDER, PERSON, ""]),
+            chance.choice([INSIDE, OUTSIDE, "2001:db8::1", None]),
+            chance.choice(edges) + chance.choice([-1, 0, 1, 10**9, 10**13]) * chance.randrange(3),
+        )
+        for _ in range(2_000)
+    ]
+    rows, counts = lake_rows("site", views_table(hits), 0, UserAgentCache(), Verifier())
+    expected = [columns(each.user_agent, each.evidence.address, each.ts_us) for each in hits]
+    assert [*zip(*(rows[name].to_pylist() for name in NAMES), strict=True)] == expected
+    assert {state for *_, state, _ in expected} == {"verified", "spoofed", "claimed", "not_checked", None}
+    assert counts["bot", "GPTBot"] == sum(each[4] == "bot:spoofed:GPTBot" for each in expected)
+
+
+def test_page_views_of_a_log_without_addresses_are_not_checked() -> None:
+    day_us = timedelta(days=1) // timedelta(microseconds=1)
+    now_us = int(datetime(2026, 9, 15, tzinfo=UTC).timestamp()) * 1_000_000
+    hits = [hit(user_agent, None, now_us + number * day_us) for number, user_agent in enumerate([GPTBOT, PERSON, ""])]
+    rows, _ = lake_rows("site", views_table(hits), 0, UserAgentCache(), Verifier())
+    assert rows["verification"].to_pylist() == ["not_checked", None, None]

@@ -1,0 +1,32 @@
+"""Columns of stored hits under the current rules, without losing the verdict on their agent.
+
+The address of a hit is not stored, so that its verdict cannot be found again. The verdict is about the agent that the
+hit claimed to be:
+
+- If the rules still name this agent, the verdict stays. A spoofed hit stays a bot with the rule `bot:spoofed:NAME`.
+- If the rules name another agent or none, the verdict is dropped: the hit has the classification of the rules.
+"""
+
+from warehouse.schema import CLASSIFICATION, HITS
+
+_SAME_AGENT = "stored.agent IS NOT DISTINCT FROM classified.agent"
+_SPOOFED = f"(stored.verification IS NOT DISTINCT FROM 'spoofed' AND {_SAME_AGENT} AND stored.agent IS NOT NULL)"
+_UNCHECKED = "CASE WHEN classified.agent IS NOT NULL AND classified.traffic <> 'human' THEN 'not_checked' END"
+_OF_VERDICT = {
+    "traffic": f"if({_SPOOFED}, 'bot', classified.traffic)",
+    "operator": f"if({_SPOOFED}, NULL, classified.operator)",
+    "purpose": f"if({_SPOOFED}, NULL, classified.purpose)",
+    "rule": f"if({_SPOOFED}, 'bot:spoofed:' || stored.agent, classified.rule)",
+    "verification": f"if(stored.verification IS NULL OR {_SAME_AGENT}, stored.verification, {_UNCHECKED})",
+    "verified_by": f"if({_SAME_AGENT}, stored.verified_by, NULL)",
+}
+_CLASSIFIED = frozenset(CLASSIFICATION.names) - {"user_agent"}
+
+
+def new_value(name: str) -> str:
+    """Return the SQL expression of a column of `hits` under the current rules.
+
+    The expression is over `stored`, the row, and `classified`, the classification of its user agent.
+    """
+    assert name in HITS.names, name
+    return _OF_VERDICT.get(name, f"classified.{name}" if name in _CLASSIFIED else f"stored.{name}")
