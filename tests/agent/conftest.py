@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,13 @@ from tests.programs import skip
 from warehouse.control import database, projects
 
 PROJECT = "site"
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """Yield a folder that a sandbox can show. The folders of other tests may be in /dev, which a sandbox replaces."""
+    with tempfile.TemporaryDirectory(prefix="readership-") as folder:
+        yield Path(folder).resolve()
 
 
 @pytest.fixture
