@@ -8,7 +8,7 @@ from pathlib import Path
 
 from warehouse.errors import LakeBusy
 
-LOCK_POLL_S = 0.05
+LOCK_POLL_S = 0.01
 """Time between two attempts to lock, in seconds."""
 _BUSY = "another process has held the lake's lock for {:g} s; try again later"
 
