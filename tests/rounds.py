@@ -1,4 +1,4 @@
-"""Numbers of rounds of the tests that take minutes: all of them in CI, a third elsewhere."""
+"""Numbers of rounds of the long tests with random kills or random data: all of them in CI, a third elsewhere."""
 
 import os
 

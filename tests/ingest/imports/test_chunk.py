@@ -17,6 +17,7 @@ from ingest.imports.files import unpack
 from ingest.imports.request_cache import RequestCache
 from tests.ingest.formats.test_clf import line
 from tests.ingest.imports.columns.test_combined import by_the_parser, rows
+from tests.rounds import rounds
 
 COMBINED = detect.named("combined", ())
 
@@ -43,7 +44,7 @@ pieces = st.sampled_from(
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@settings(deadline=None, derandomize=True, max_examples=rounds(100))
 @given(st.lists(pieces, max_size=12), st.integers(1, 2_000))
 def test_result_is_the_same_wherever_a_log_is_split_into_blocks(lines: list[bytes], block_bytes: int) -> None:
     content = b"".join(each + b"\n" for each in lines)

@@ -25,6 +25,7 @@ from ingest.imports import fingerprint, importer, ledger, prefetch, source
 from ingest.imports.chunk import Summary
 from ingest.imports.importer import Options, import_logs
 from tests.ingest.formats.test_clf import line
+from tests.rounds import rounds
 from tests.warehouse.site import NOON, Site
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table
@@ -497,7 +498,8 @@ class LogLifecycle(RuleBasedStateMachine):
 
 def test_each_line_counts_once_in_random_sequences_of_changes_and_imports() -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        LogLifecycle, settings=settings(deadline=None, derandomize=True, max_examples=20, stateful_step_count=15)
+        LogLifecycle,
+        settings=settings(deadline=None, derandomize=True, max_examples=rounds(20), stateful_step_count=15),
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rounds import rounds
 from tests.warehouse.blocks.rollup_files import Counted, write
 from warehouse.blocks import project
 from warehouse.blocks.project import ProjectBlock
@@ -51,7 +52,7 @@ def expected(counted: Counted, start: date, end: date, invalid: Iterable[date]) 
     return views
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=rounds(150), deadline=None, derandomize=True)
 @given(counted_views, st.sets(days, max_size=2), st.lists(st.tuples(bounds, bounds), min_size=1, max_size=8))
 def test_range_adds_up(counted: Counted, invalid: set[date], ranges: list[tuple[date, date]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +79,7 @@ def parts_of(folder: Path, counted: Counted, invalid: set[date]) -> list[Part]:
     return [part for part in parts if part.days]
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=rounds(100), deadline=None, derandomize=True)
 @given(
     counted_views,
     counted_views,

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rounds import rounds
 from tests.warehouse.rules import RULES, TODAY, classification_of, table
 from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, die_at, key, rank, view
 from warehouse.errors import LakeBusy
@@ -237,7 +238,7 @@ rows_of_any_rules = st.builds(
 ).map(lambda row: {**row, **classification_of(row["user_agent"])} if row["ruleset"] == TODAY else row)
 
 
-@settings(deadline=None, derandomize=True, max_examples=8)
+@settings(deadline=None, derandomize=True, max_examples=rounds(8))
 @given(st.lists(rows_of_any_rules), st.lists(rows_of_any_rules))
 def test_diff_equals_an_independent_count(
     tmp_path_factory: pytest.TempPathFactory, loaded: list[Row], hot: list[Row]

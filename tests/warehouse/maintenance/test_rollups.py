@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rounds import rounds
 from tests.warehouse.rollups.counted import cells, dimensions, stored_cells, stored_dimensions
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, some_rows, view
 from warehouse.errors import LakeBusy
@@ -277,7 +278,7 @@ actions = st.sampled_from(["add", "add", "add", "write", "write", "compact", "de
 
 
 @given(st.lists(st.tuples(actions, st.integers(0, 100)), max_size=10))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=rounds(10), deadline=None)
 def test_valid_days_equal_hits_after_any_maintenance(steps: list[tuple[str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder, closing(Site(Path(folder) / "data")) as site:
         for action, number in [("add", 3), *steps]:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rounds import rounds
 from tests.warehouse.report import reference
 from tests.warehouse.report.reference import ROWS, SCOPES
 from tests.warehouse.site import Row, view
@@ -42,7 +43,7 @@ def count(
     return added_up(stored, count_rows(database, reference.hot(rows[::3]), scope, grouping))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=rounds(60), deadline=None, derandomize=True)
 @given(st.lists(ROWS, max_size=20), SCOPES, st.sampled_from(list(BREAKDOWNS)))
 def test_edges_with_too_many_rows_to_cache_are_counted_from_their_files(
     database: duckdb.DuckDBPyConnection, rows: list[Row], scope: Scope, by: str
@@ -58,7 +59,7 @@ def seconds_since_year_1(row: Row) -> int:
     return (row["ts"] - FIRST) // timedelta(seconds=1)
 
 
-@settings(deadline=None, derandomize=True)
+@settings(deadline=None, derandomize=True, max_examples=rounds(100))
 @given(st.lists(ROWS, max_size=20), SCOPES, st.sampled_from(list(BREAKDOWNS)), st.sampled_from(list(TIME_UNITS)))
 def test_each_value_has_the_counts_of_the_reference(
     database: duckdb.DuckDBPyConnection, rows: list[Row], scope: Scope, by: str, unit_s: int

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rounds import rounds
 from tests.warehouse.blocks import rollup_files
 from tests.warehouse.report import reference
 from tests.warehouse.report.reference import ROWS
@@ -87,7 +88,7 @@ def shown(page: Page | None) -> list[tuple[str | None, int, int, int, int]]:
     return [tuple(row.values()) for row in page.rows.to_pylist()]  # type: ignore[misc]
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=rounds(60), deadline=None, derandomize=True)
 @given(
     stored=rows,
     more=rows,
@@ -185,7 +186,7 @@ def test_pages_of_a_verification_are_counted_from_hits(site: Site) -> None:
         assert values == [("verified", 0, 2, 1, 2), ("not_checked", 0, 1, 0, 1), (None, 1, 0, 0, 1)]
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=rounds(40), deadline=None, derandomize=True)
 @given(stored=rows, scope=SCOPES, listing=LISTINGS)
 def test_edges_with_too_many_rows_to_cache_are_counted_from_their_files(
     database: duckdb.DuckDBPyConnection, stored: list[Row], scope: Scope, listing: Listing

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rounds import rounds
 from tests.warehouse.report import reference
 from tests.warehouse.report.reference import AGENTS, ROWS, SCOPES
 from tests.warehouse.site import DAY, NOON, Row, view
@@ -76,7 +77,7 @@ def remove_other_dimensions(covered: Coverage, dimension: str) -> None:
         pq.write_table(table.filter(pc.field("dimension") == dimension), part.rollup.dimensions)
 
 
-@settings(deadline=None, derandomize=True, max_examples=50)
+@settings(deadline=None, derandomize=True, max_examples=rounds(50))
 @given(
     rolled_up=st.lists(ROWS, max_size=12),
     later=st.lists(ROWS, max_size=6),

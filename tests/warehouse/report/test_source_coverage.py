@@ -9,6 +9,7 @@ import duckdb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rounds import rounds
 from tests.warehouse.report import reference
 from tests.warehouse.report.reference import ROWS
 from tests.warehouse.site import DAY, NOON, Row, view
@@ -89,7 +90,7 @@ def test_source_that_is_silent_for_seven_days_is_a_warning(database: duckdb.Duck
     )
 
 
-@settings(deadline=None, derandomize=True)
+@settings(deadline=None, derandomize=True, max_examples=rounds(100))
 @given(st.lists(ROWS, max_size=20))
 def test_coverage_of_files_is_that_of_the_rows_in_them(database: duckdb.DuckDBPyConnection, rows: list[Row]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rounds import rounds
 from tests.warehouse.rollups.counted import (
     agent_cells,
     cells,
@@ -249,7 +250,7 @@ varied_rows = st.builds(
 
 
 @given(st.lists(st.lists(varied_rows, min_size=1, max_size=8), min_size=1, max_size=4), st.data())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=rounds(10), deadline=None)
 def test_rollups_of_any_rows_equal_a_count_in_python(posts: list[list[Row]], data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder, closing(Site(Path(folder))) as site:
         posted: list[Row] = []

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 
+from tests.rounds import rounds
 from tests.warehouse.report import generated, model
 from tests.warehouse.report.audience.conftest import Lake
 from tests.warehouse.report.generated import NOW
@@ -52,7 +53,7 @@ def test_path_that_two_agents_of_an_operator_read_is_one_page_of_the_operator(si
     reports.close()
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=rounds(100), deadline=None, derandomize=True)
 @given(chance=generated.chances)
 def test_pages_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
     query = generated.query(chance)

@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings
 
+from tests.rounds import rounds
 from tests.warehouse.report import generated, model
 from tests.warehouse.report.audience.conftest import Lake
 from tests.warehouse.site import DAY, NOON, Row, Site, view
@@ -48,7 +49,7 @@ def test_project_without_agents_has_an_empty_list(site: Site) -> None:
     reports.close()
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=rounds(150), deadline=None, derandomize=True)
 @given(chance=generated.chances)
 def test_agents_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
     query = generated.query(chance)

@@ -6,6 +6,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 
+from tests.rounds import rounds
 from tests.warehouse.report import generated
 from tests.warehouse.report.audience.conftest import Lake
 from tests.warehouse.report.generated import PATHS, PROJECTS
@@ -67,7 +68,7 @@ def test_first_day_in_a_rollup_of_invalid_days_is_read_from_files(site: Site) ->
     reports.close()
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=rounds(60), deadline=None, derandomize=True)
 @given(chance=generated.chances)
 def test_first_days_are_those_of_a_plain_list(lake: Lake, chance: Random) -> None:
     project, paths = chance.choice(PROJECTS), chance.sample([*PATHS, "/none"], chance.randrange(12))

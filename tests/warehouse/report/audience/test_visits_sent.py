@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 
+from tests.rounds import rounds
 from tests.warehouse.report import generated, model
 from tests.warehouse.report.audience.conftest import Lake
 from tests.warehouse.site import DAY, NOON, Site, view
@@ -39,7 +40,7 @@ def test_visits_of_people_are_counted_for_the_operator_of_the_referrer(site: Sit
     reports.close()
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=rounds(60), deadline=None, derandomize=True)
 @given(chance=generated.chances)
 def test_visits_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
     query = generated.query(chance)
