@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 import pytest
 from starlette.testclient import TestClient
 
-from api.dashboard.accounts import share_links
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview_page import page_of, totals
 from tests.api.dashboard.site import Dashboard, opened
@@ -369,34 +368,6 @@ def test_page_with_its_assets_and_a_month_of_hours_is_below_150_kb(viewer: TestC
     assets = [each.get("href") or each.get("src") or "" for tag, each in page.tags if tag in ("link", "script")]
     weight = len(response.content) + sum(len(viewer.get(asset).content) for asset in assets)
     assert weight < 150_000
-
-
-def test_shared_overview_has_the_numbers_and_no_other_page(dashboard: Dashboard, viewer: TestClient) -> None:
-    token = share_links.create(dashboard.engine, PROJECT, "press", 0)[1]
-    stranger = dashboard.visitor(None)
-    response = stranger.get(f"/shared/{token}")
-    page, own = Html(response.text), page_of(viewer)
-
-    assert response.headers["referrer-policy"] == "no-referrer"
-    assert "noindex" in response.headers["x-robots-tag"]
-    for heading in ("Numbers of this chart", "Top pages", "AI operators", "Referrers", "Devices", "Browsers"):
-        assert page.rows(heading) == own.rows(heading)
-        assert page.rows(heading)
-    assert [link for link in page.links() if not link.startswith((f"/shared/{token}", "#"))] == ["/docs"]
-    for link in {link for link in page.links() if link.startswith("/shared/")}:
-        assert stranger.get(link).status_code == 200, link
-    assert stranger.get(f"/shared/{token}/live").status_code == 200
-    assert stranger.get(f"/projects/{PROJECT}").status_code == 303
-
-
-@pytest.mark.parametrize("part", ["", "/live", "/export.csv", "/export.parquet"])
-def test_revoked_share_link_is_a_page_that_explains(dashboard: Dashboard, part: str) -> None:
-    link, token = share_links.create(dashboard.engine, PROJECT, "press", 0)
-    share_links.revoke(dashboard.engine, link.id, 1)
-    for known in (token, "unknown"):
-        response = dashboard.visitor(None).get(f"/shared/{known}{part}")
-        assert response.status_code == 404
-        assert "revoked" in response.text
 
 
 def test_visits_from_the_pages_of_the_site_are_no_referrers(dashboard: Dashboard) -> None:
