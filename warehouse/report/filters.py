@@ -41,6 +41,11 @@ class Filters:
         return {name: value for name, value in values.items() if value is not None}
 
     @property
+    def is_prefix(self) -> bool:
+        """Return whether `path` is a prefix."""
+        return self.path is not None and self.path.endswith("*")
+
+    @property
     def is_empty(self) -> bool:
         return not self.fields
 
@@ -52,7 +57,7 @@ class Filters:
         """
         if self.path is None:
             return None
-        if self.path.endswith("*"):
+        if self.is_prefix:
             return self.path[:-1], _after_prefix(self.path[:-1])
         return self.path, self.path + "\0"
 
@@ -72,7 +77,7 @@ class Filters:
         path = fields.pop("path", None)
         conditions = [f"{_COLUMNS.get(name, name)} = $only_{name}" for name in fields]
         values: dict[str, object] = {f"only_{name}": value for name, value in fields.items()}
-        if path is not None and not path.endswith("*"):
+        if path is not None and not self.is_prefix:
             conditions.append("path = $only_path")
             values["only_path"] = path
         elif self.path_bounds is not None:

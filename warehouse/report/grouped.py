@@ -93,8 +93,11 @@ class GroupedReports:
         return self._cached((scope, grouping, snapshot.files_key), lambda: count(snapshot, scope, grouping))
 
     def _count_stored(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
-        coverage = self._coverage(snapshot)
-        return hit_counts.count_files(self._database, self._cached, snapshot.files, coverage, scope, grouping)
+        coverage, files = self._coverage(snapshot), snapshot.files
+        if scope.filters.path is not None:
+            days = self._by_path.viewed_days(coverage, scope)
+            return hit_counts.count_paths(self._database, self._cached, files, days, scope, grouping)
+        return hit_counts.count_files(self._database, self._cached, files, coverage, scope, grouping)
 
     def _count_days_of_paths(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
         coverage = self._coverage(snapshot)

@@ -2,17 +2,19 @@
 
 Whole UTC days are counted from rollups, where these are valid. The edges of a range, and files that no rollup covers,
 are counted from `hits`. Rollups have no dimension with paths: with a filter by path, all days are counted from `hits`,
-except in a series by UTC day, see `series.count_days`.
+except in a series by UTC day, see `series.count_days`. The breakdowns of one path share one scan of `hits`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warehouse.encoding import encoded
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.query import edge_rows, engine
 from warehouse.query.result_cache import ResultCache
@@ -21,7 +23,7 @@ from warehouse.report.dimensions import months
 from warehouse.report.dimensions.count import count
 from warehouse.report.dimensions.rows import of_hits
 from warehouse.report.filters import Filters
-from warehouse.report.grouping import Grouping
+from warehouse.report.grouping import BREAKDOWNS, Grouping
 from warehouse.rollups.coverage import Coverage
 
 _COUNT = """
@@ -36,6 +38,18 @@ GROUP BY 1
 _IS_WITHIN = "ts >= $start AND ts < $end"
 _ROLLUPS = """
 (SELECT *, (month || '-01')::DATE + (day::INTEGER - 1) AS date FROM {files} WHERE dimension = $dimension AND {days})
+"""
+
+
+_SHARED = frozenset(
+    BREAKDOWNS[name]
+    for name in ("source", "agent", "operator", "purpose", "verification", "referrerHost", "format", "status")
+)
+"""Groupings of one path that are counted from the same rows: those of a page of the dashboard, and those by agent."""
+_SHARED_ROWS = """
+SELECT source, traffic, agent, operator, purpose, verification, referrer_host, format, status,
+       count(*) * $sign::BIGINT AS views
+FROM {rows} WHERE project_id = $project AND path = $only_path AND {condition} GROUP BY ALL
 """
 
 
@@ -103,6 +117,77 @@ def count_uncovered(
     """
     tables = _count_uncovered(database, cached, files, coverage, scope, grouping)
     return pa.concat_tables(tables or [_count_hits_in(database, [], scope, grouping)])
+
+
+def count_paths(
+    database: duckdb.DuckDBPyConnection,
+    cached: ResultCache,
+    files: Sequence[File],
+    viewed_days: Collection[str],
+    scope: Scope,
+    grouping: Grouping,
+) -> pa.Table:
+    """Return counts of the hits in `files` for filters by path, in the columns of `count_files`.
+
+    Of the whole days, only `viewed_days` (YYYY-MM-DD) are counted: the others have no view of the paths.
+    """
+    if grouping in _SHARED and not scope.filters.is_prefix:
+        within = edge_rows.files_of(files, scope.time_range)
+        key = ("hits of a path", scope.project, scope.filters.path, scope.time_range, *(file.path for file in within))
+        rows = cached(key, partial(_read_shared, database, cached, files, viewed_days, scope))
+        return _count_shared(database, rows, scope, grouping)
+    parts = round_to_days(scope.time_range)
+    tables = [_count_edge(database, cached, files, edge, scope, grouping) for edge in parts.edges]
+    for days in parts.whole_days:
+        viewed = [file for file in edge_rows.files_of(files, days) if file.partition in viewed_days]
+        tables.append(_count_hits_in(database, viewed, replace(scope, time_range=days), grouping))
+    return pa.concat_tables(tables or [_count_hits_in(database, [], scope, grouping)])
+
+
+def _read_shared(
+    database: duckdb.DuckDBPyConnection,
+    cached: ResultCache,
+    files: Sequence[File],
+    viewed_days: Collection[str],
+    scope: Scope,
+) -> pa.Table:
+    """Return the views of one path by the columns of all groupings in _SHARED. Views may be negative: they add up.
+
+    In the files of whole days, the column `ts`, the largest one, is not read.
+    """
+    parts, tables = round_to_days(scope.time_range), []
+    with database.cursor() as cursor:
+        for days in parts.whole_days:
+            viewed = [file for file in edge_rows.files_of(files, days) if file.partition in viewed_days]
+            tables.append(_share(cursor, scope, _rows_of(viewed), 1))
+        for edge in parts.edges:
+            within = edge_rows.files_of(files, edge.time_range)
+            hits = edge_rows.read(database, cached, within, scope.project, edge.time_range)
+            rows = _rows_of(within) if hits is None else "hits"
+            if hits is not None:
+                cursor.register(rows, hits)
+            tables.append(_share(cursor, scope, rows, edge.sign, edge.time_range))
+        shared = pa.concat_tables(tables or [_share(cursor, scope, _rows_of([]), 1)])
+    return pa.table({name: encoded(shared[name]) for name in shared.column_names})
+
+
+def _share(
+    cursor: duckdb.DuckDBPyConnection, scope: Scope, rows: str, sign: int, time_range: TimeRange | None = None
+) -> pa.Table:
+    """Return the views of one path by the columns of all groupings in _SHARED, multiplied by `sign`."""
+    times = {"start": time_range.start, "end": time_range.end} if time_range else {}
+    sql = _SHARED_ROWS.format(rows=rows, condition=_IS_WITHIN if time_range else "true")
+    values = {"project": scope.project, "only_path": scope.filters.path, "sign": sign, **times}
+    return cursor.sql(sql, params=values).to_arrow_table()
+
+
+def _count_shared(database: duckdb.DuckDBPyConnection, rows: pa.Table, scope: Scope, grouping: Grouping) -> pa.Table:
+    condition, values = replace(scope.filters, path=None).condition()
+    with database.cursor() as cursor:
+        cursor.register("shared", rows)
+        with_project = "(SELECT *, $project AS project_id FROM shared)"
+        sql = _COUNT.format(value=grouping.hits, count="sum(views)", rows=with_project, condition=condition)
+        return cursor.sql(sql, params={"project": scope.project, **values}).to_arrow_table()
 
 
 def _count_uncovered(
@@ -176,8 +261,11 @@ def _count_hits_in(
     database: duckdb.DuckDBPyConnection, files: Sequence[File], scope: Scope, grouping: Grouping
 ) -> pa.Table:
     with database.cursor() as cursor:
-        rows = engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
-        return _count_hits(cursor, rows, scope, grouping)
+        return _count_hits(cursor, _rows_of(files), scope, grouping)
+
+
+def _rows_of(files: Sequence[File]) -> str:
+    return engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
 
 
 def rollup_rows(rollups: Sequence[RollupDays]) -> str:

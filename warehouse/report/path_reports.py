@@ -23,7 +23,7 @@ from warehouse.blocks.cumulative import Array
 from warehouse.blocks.hits_files import ALWAYS
 from warehouse.blocks.hot import NO_HOT_VIEWS, HotViews
 from warehouse.blocks.listing import Listing, Views
-from warehouse.blocks.months import MonthBlock
+from warehouse.blocks.months import DAYS, MonthBlock
 from warehouse.blocks.project import READERS, ProjectBlock
 from warehouse.blocks.selection import Selection
 from warehouse.blocks.sums import NO_ADDITIONS, Additions, PathSums, Rows
@@ -38,6 +38,8 @@ from warehouse.rollups.coverage import Coverage
 
 UNCOVERED_ROWS_MAX = 2_000_000
 """Maximum number of rows in files that are counted for the blocks by one report."""
+DAILY_PATHS_MAX = 100_000
+"""Maximum number of paths of a project whose views are added up by day. With more, a count of `hits` is faster."""
 ALL_ROWS = 1 << 62
 Result = TypeVar("Result")
 _MICROSECOND = timedelta(microseconds=1)
@@ -123,6 +125,30 @@ class PathReports:
         block = self._cached(key, lambda: compute_released(read), is_costly=True)
         self._newest[name] = block
         return block, key
+
+    def viewed_days(self, coverage: Coverage, scope: Scope) -> frozenset[str]:
+        """Return UTC days (YYYY-MM-DD), among which are the whole days of a scope with a view of its paths.
+
+        Other filters are ignored: the days are the same for all reports of a path.
+        """
+        block, key = self.block(coverage, scope.project)
+        whole, bounds = round_to_days(scope.time_range).whole_days, scope.filters.path_bounds
+        read = partial(self._viewed_days, block, key, block.paths.sorted_between(bounds), whole)
+        days: pa.Array = self._cached(("viewed days", block, bounds, *whole), read, key)
+        return frozenset(days.to_pylist()) | {file.partition for file in coverage.uncovered}
+
+    def _viewed_days(self, block: ProjectBlock, key: Hashable, ids: slice, whole: Sequence[TimeRange]) -> pa.Array:
+        """Return the days of rollups with views of sorted path ids; all days of a month if there are many paths."""
+        indices = {index for days in whole for index in block.days_by_month((days.start.date(), days.end.date()))}
+        viewed: list[str] = []
+        for index in sorted(index for index in indices if block.is_member(index)[ids].any()):
+            days = sorted(block.parts[index].days)
+            if block.paths.sorted_count <= DAILY_PATHS_MAX:
+                views = self.month(block, key, index).views.values()
+                counts = sum((each.by_day(ids) for each in views), np.zeros(DAYS, np.int64))
+                days = [day for day in days if counts[int(day[-2:]) - 1]]
+            viewed += days
+        return pa.array(viewed, pa.string())
 
     def _inputs(self, snapshot: HitsSnapshot, scope: Scope) -> _Inputs | None:
         if scope.filters.verification is not None:

@@ -13,12 +13,10 @@ from warehouse.blocks.months import DAYS
 from warehouse.query.time_range import round_to_days
 from warehouse.report.grouping import ORIGIN_S, TIME_UNITS
 from warehouse.report.hit_counts import Scope
-from warehouse.report.path_reports import PathReports, read_months
+from warehouse.report.path_reports import DAILY_PATHS_MAX, PathReports, read_months
 from warehouse.report.time_buckets import Bucket
 from warehouse.rollups.coverage import Coverage
 
-DAILY_PATHS_MAX = 100_000
-"""Maximum number of paths of a project whose views are added up by day. With more, a count of `hits` is faster."""
 _COUNTS = ("human", "ai", "bot")
 
 

@@ -16,10 +16,12 @@ from tests.rounds import rounds
 from tests.warehouse.report import reference
 from tests.warehouse.report.reference import ROWS, SCOPES
 from tests.warehouse.site import Row, view
+from warehouse.lake.delta_table import File
+from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import FIRST, LAST, TimeRange
 from warehouse.report.filters import Filters
 from warehouse.report.grouping import BREAKDOWNS, ORIGIN_S, TIME_UNITS, Grouping
-from warehouse.report.hit_counts import Scope, count_files, count_rows
+from warehouse.report.hit_counts import Scope, count_files, count_paths, count_rows
 from warehouse.rollups.coverage import Coverage
 
 EVERYTHING = Scope("site", TimeRange(FIRST, LAST), Filters())
@@ -34,12 +36,20 @@ def added_up(*tables: pa.Table) -> dict[object, list[int]]:
     return {value: counts for value, counts in result.items() if any(counts)}
 
 
+def count_all(database: duckdb.DuckDBPyConnection, files: Sequence[File], scope: Scope, grouping: Grouping) -> pa.Table:
+    """Return the counts of the hits in files that no rollup covers."""
+    if scope.filters.path is not None:
+        days = {file.partition for file in files}
+        return count_paths(database, reference.UNCACHED, files, days, scope, grouping)
+    return count_files(database, reference.UNCACHED, files, Coverage((), tuple(files)), scope, grouping)
+
+
 def count(
     database: duckdb.DuckDBPyConnection, folder: Path, rows: Sequence[Row], scope: Scope, grouping: Grouping
 ) -> dict[object, list[int]]:
     """Return the counts of rows, of which a third is hot and the others in two files a day."""
     files = [*reference.write_hits(folder, rows[1::3], "one"), *reference.write_hits(folder, rows[2::3], "two")]
-    stored = count_files(database, reference.UNCACHED, files, Coverage((), tuple(files)), scope, grouping)
+    stored = count_all(database, files, scope, grouping)
     return added_up(stored, count_rows(database, reference.hot(rows[::3]), scope, grouping))
 
 
@@ -50,8 +60,7 @@ def test_edges_with_too_many_rows_to_cache_are_counted_from_their_files(
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         files = [replace(file, rows=10**12) for file in reference.write_hits(Path(folder), rows, "one")]
-        coverage = Coverage((), tuple(files))
-        counts = count_files(database, reference.UNCACHED, files, coverage, scope, BREAKDOWNS[by])
+        counts = count_all(database, files, scope, BREAKDOWNS[by])
     assert added_up(counts) == reference.counts(rows, scope, lambda row: reference.value(row, by))
 
 
@@ -88,3 +97,30 @@ def test_lake_without_files_and_hot_rows_has_empty_counts(
     stored = count_files(database, reference.UNCACHED, [], Coverage((), ()), EVERYTHING, grouping)
     hot = count_rows(database, reference.hot([]), EVERYTHING, grouping)
     assert pa.concat_tables([stored, hot]).num_rows == 0
+
+
+def test_breakdowns_of_one_path_share_a_scan_of_the_files(database: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    rows = [view("/a", agent="GPTBot", traffic="ai"), view("/a", referrer_host="example.org"), view("/b")]
+    files, cached = reference.write_hits(tmp_path, rows, "one"), ResultCache(1_000_000)
+    scope = replace(EVERYTHING, filters=Filters(path="/a"))
+    days = {file.partition for file in files}
+    sources = count_paths(database, cached, files, days, scope, BREAKDOWNS["source"])
+    assert list(added_up(sources).values()) == [[1, 1, 0]]
+    for file in files:
+        Path(file.path).unlink()
+    people = replace(scope, filters=Filters(path="/a", traffic="human"))
+    assert added_up(count_paths(database, cached, files, days, people, BREAKDOWNS["referrerHost"])) == {
+        "example.org": [1, 0, 0]
+    }
+    agents = count_paths(database, cached, files, days, scope, BREAKDOWNS["agent"])
+    assert added_up(agents) == {"GPTBot": [0, 1, 0], None: [1, 0, 0]}
+
+
+@pytest.mark.parametrize("grouping", [BREAKDOWNS["agent"], BREAKDOWNS["os"]], ids=["shared", "other"])
+def test_files_of_days_without_a_view_of_the_path_are_not_opened(
+    database: duckdb.DuckDBPyConnection, tmp_path: Path, grouping: Grouping
+) -> None:
+    files = reference.write_hits(tmp_path, [view("/b")], "one")
+    Path(files[0].path).unlink()
+    scope = replace(EVERYTHING, filters=Filters(path="/a"))
+    assert count_paths(database, reference.UNCACHED, files, frozenset(), scope, grouping).num_rows == 0
