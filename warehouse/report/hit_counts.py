@@ -88,19 +88,30 @@ def count_files(
     The columns are `value`, human, ai and bot. A value may have several rows, whose counts add up; a count may be
     negative.
 
-    The rows of rollups are cached.
+    The rows of rollups are cached, and the counts of whole months.
     """
     dimension = grouping.dimension_for(scope.filters)
     if dimension is None:
         return _count_hits_in(database, edge_rows.files_of(files, scope.time_range), scope, grouping)
     tables = _count_uncovered(database, cached, files, coverage, scope, grouping)
     for days in round_to_days(scope.time_range).whole_days:
-        rollups = valid_days(coverage, days)
-        of_months = months.read(cached, {each.month: each.file for each in rollups}, scope.project, dimension)
-        for each, rows in zip(rollups, of_months, strict=True):
-            chosen = rows if each.is_whole else rows.on(each.days)
-            tables.append(count(chosen, scope.filters, grouping.columns))
+        tables += _count_rollups(cached, valid_days(coverage, days), scope, grouping, dimension)
     return pa.concat_tables(tables or [_count_hits_in(database, [], scope, grouping)])
+
+
+def _count_rollups(
+    cached: ResultCache, rollups: Sequence[RollupDays], scope: Scope, grouping: Grouping, dimension: str
+) -> list[pa.Table]:
+    """Return the counts of each rollup. Those of whole months are cached: a year has ten of them, 0.5 ms each."""
+    keys = {each: ("counts", each.file, scope.project, scope.filters, grouping) for each in rollups}
+    known = {each: cached.get(keys[each]) for each in rollups if each.is_whole}
+    missing = [each for each in rollups if known.get(each) is None]
+    of_months = months.read(cached, {each.month: each.file for each in missing}, scope.project, dimension)
+    for each, rows in zip(missing, of_months, strict=True):
+        known[each] = count(rows if each.is_whole else rows.on(each.days), scope.filters, grouping.columns)
+        if each.is_whole:
+            cached.put(keys[each], known[each])
+    return [known[each] for each in rollups]
 
 
 def count_uncovered(

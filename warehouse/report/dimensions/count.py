@@ -27,12 +27,11 @@ def count(rows: DimensionRows, filters: Filters, columns: Sequence[str], sign: i
     """
     texts = [_column(rows.keys, name) for name in columns if name not in (DAY, QUARTER)]
     group_of_key, codes = _groups(texts, len(rows.keys[VALUE].codes))
-    counter_of_key = np.where(
-        _matches(rows.keys, filters), group_of_key * _KINDS + _codes_of(rows.keys["traffic"], TRAFFIC), -1
-    )
+    kinds = _codes_of(rows.keys["traffic"], TRAFFIC)
+    counters = np.where(_matches(rows.keys, filters), group_of_key * _KINDS + kinds, -1)[rows.key_ids]
     times = _times(rows, columns[-1])
     first = int(times.min()) if times.size else 0
-    sums = _add_up(counter_of_key[rows.key_ids], times - first, rows.views, codes.shape[1] * _KINDS)
+    sums = _add_up(counters, times - first, rows.views, codes.shape[1] * _KINDS)
     present = np.flatnonzero(sums.any(axis=1))
     time, group = np.divmod(present, codes.shape[1])
     values = [each.at(of_group[group]) for each, of_group in zip(texts, codes, strict=True)]
@@ -46,12 +45,11 @@ def count(rows: DimensionRows, filters: Filters, columns: Sequence[str], sign: i
 def _add_up(counters: Array, times: Array, views: Array, width: int) -> Array:
     """Return the sum of each counter, from 0 to `width`, at each time. A row has the kinds of traffic of one group.
 
-    Rows with a negative counter are not added up. A sum is exact below 2^53.
+    Rows with the counter -1 are not added up. A sum is exact below 2^53.
     """
-    is_counted = counters >= 0
-    index = times[is_counted] * width + counters[is_counted]
     length = width * (int(times.max(initial=0)) + 1)
-    return np.bincount(index, views[is_counted], length).astype(np.int64).reshape(-1, _KINDS)
+    index = np.where(counters < 0, length, times * width + counters)
+    return np.bincount(index, views, length + 1)[:length].astype(np.int64).reshape(-1, _KINDS)
 
 
 def _groups(columns: Sequence[Column], size: int) -> tuple[Array, Array]:
