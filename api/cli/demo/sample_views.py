@@ -17,6 +17,7 @@ import pyarrow as pa
 from ingest.errors import InvalidLine
 from ingest.formats import clf
 from ingest.formats.page_filter import page_view
+from ingest.hits.evidence import NO_EVIDENCE
 from ingest.hits.hit import Hit, ServerHit, microseconds, server_hit
 from ingest.hits.row import TRAFFIC, row
 from ingest.hotlog import deduplication
@@ -99,7 +100,7 @@ def _beacon(line: bytes, project: str, moved: timedelta, now_us: int) -> Row | N
     if not isinstance(view, Hit):
         return None
     moved_us = view.ts_us + moved // timedelta(microseconds=1)
-    values = row(project, view._replace(ts_us=moved_us, status=None), "beacon", now_us)
+    values = row(project, view._replace(ts_us=moved_us, status=None, evidence=NO_EVIDENCE), "beacon", now_us)
     return values if values[TRAFFIC] == "human" else None
 
 
