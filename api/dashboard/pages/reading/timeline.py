@@ -11,7 +11,7 @@ from markupsafe import Markup
 from api.dashboard.charts import time_chart
 from api.dashboard.charts.time_chart import Interval, Mark, TimeChart
 from api.dashboard.charts.time_labels import labels
-from api.dashboard.pages.reading.measured import Measured, Shown, has_begun
+from api.dashboard.pages.reading.measured import KINDS, Measured, Shown, has_begun
 from api.dashboard.web import locale
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View
@@ -29,13 +29,15 @@ UNKNOWN = "\N{EN DASH}"
 class Timeline:
     """A chart as SVG, the rows of its table, and the totals of the whole period.
 
-    Each row of `rows` is the name of an interval, its counts, and the total of the previous period or None.
+    `before` are the totals of the previous period; None for readers that were not counted in all of it. Each row of
+    `rows` is the name of an interval, its counts, and the total of the previous period or None.
     """
 
     svg: Markup
     width: int
     rows: list[tuple[str, Shown, int | None]]
     totals: Counts
+    before: Shown
     has_previous: bool
     locale: Locale
 
@@ -71,7 +73,7 @@ def _timeline(view: View, measured: Measured) -> Timeline:
     ends = [*begins[1:], view.period.end]
     shown = [measured.shown(each, end) for each, end in zip(counts, ends, strict=True)]
     incomplete = _incomplete(measured, view.period, ends)
-    previous = _previous(view, measured)
+    previous, totals_before = _previous(view, measured)
     names = labels(starts, view.period.interval, view.visit.locale)
     partial = _partial(view.period, begins)
     chart = TimeChart(
@@ -89,7 +91,7 @@ def _timeline(view: View, measured: Measured) -> Timeline:
     before = [*previous[: len(names)], *[None] * (len(names) - len(previous))]
     rows = [(name.label, each, total) for name, each, total in zip(names, shown, before, strict=True)]
     svg = time_chart.svg(chart, lambda value: locale.compact(value, view.visit.locale))
-    return Timeline(svg, chart.width, rows, totals, view.previous is not None, view.visit.locale)
+    return Timeline(svg, chart.width, rows, totals, totals_before, view.previous is not None, view.visit.locale)
 
 
 def _series(view: View, query: Query, interval: str) -> tuple[Counts, list[str], list[Counts]]:
@@ -98,18 +100,20 @@ def _series(view: View, query: Query, interval: str) -> tuple[Counts, list[str],
     return totals, rows["start"].to_pylist(), [Counts(*each) for each in zip(*columns, strict=True)]
 
 
-def _previous(view: View, measured: Measured) -> list[int | None]:
-    """Return the totals of the previous period by interval, if the page compares with it."""
+def _previous(view: View, measured: Measured) -> tuple[list[int | None], Shown]:
+    """Return the totals of the previous period by interval, and those of the whole period, if the page compares."""
     if view.previous is None:
-        return []
-    _, starts, counts = _series(view, view.query(view.previous), view.period.interval)
+        return [], UNCOUNTED
+    totals, starts, counts = _series(view, view.query(view.previous), view.period.interval)
     begins = [_instant(start, view.zone) for start in starts]
     kinds = [kind for kind in ("human", "ai") if kind in measured.kinds and measured.since_of(kind)]
     ends = [*begins[1:], view.previous.end]
-    return [
+    by_interval = [
         each.total if kinds and all(has_begun(measured.since_of(kind), end) for kind in kinds) else None
         for each, end in zip(counts, ends, strict=True)
     ]
+    complete = [kind for kind in KINDS if measured.counted_since(view.previous.start, (kind,))]
+    return by_interval, Shown(*(getattr(totals, kind) if kind in complete else None for kind in KINDS))
 
 
 def _drawn(shown: Shown) -> Counts | None:

@@ -261,6 +261,11 @@ def test_filters_are_chips_that_remove_them(viewer: TestClient) -> None:
     assert parse_qs(urlsplit(chips[0]["href"] or "").query) == {"source": ["server"], "period": ["7d"]}
 
 
+def test_filter_by_one_page_leads_to_its_page(viewer: TestClient) -> None:
+    assert f"/projects/{PROJECT}/page?path=%2Fdocs%2F1" in page_of(viewer, path="/docs/1").links()
+    assert not [link for link in page_of(viewer, path="/docs/*").links() if "/page?" in link]
+
+
 def test_live_count_has_the_hits_of_the_last_minutes(dashboard: Dashboard, viewer: TestClient) -> None:
     key = new_key(dashboard.data, "live")
     old = (datetime.now(UTC) - timedelta(minutes=31)).isoformat()

@@ -1,5 +1,6 @@
 """The page of one path: numbers of the API, first read by AI, and addresses that name no page."""
 
+import re
 from urllib.parse import quote
 
 import pytest
@@ -50,6 +51,28 @@ def test_numbers_are_those_of_the_api(
         assert [(row[0], *numbers(row[1:])) for row in page.rows(heading)] == [
             (known.get(row["value"], row["value"]), *(row[name] for name in columns)) for row in rows
         ], heading
+
+
+@pytest.mark.parametrize(
+    ("path", "parameters", "names"),
+    [
+        ("/page", {"path": PATH}, {"People": "human", "AI": "ai", "Other bots": "bot"}),
+        ("/ai", {}, {"Reads by AI": "ai"}),
+        ("/ai/agents/GPTBot", {}, {"Reads": "ai"}),
+    ],
+)
+def test_totals_have_their_change_if_the_page_compares(
+    read_site: Dashboard, reader: TestClient, path: str, parameters: dict[str, str], names: dict[str, str]
+) -> None:
+    filters = {"/page": f"path={PATH}", "/ai": "traffic=ai"}.get(path, "agent=GPTBot")
+    was = read_site.get_report(f"series?dateFrom={before(20)}&dateTo={before(10)}&{filters}")["totals"]
+    days = {"from": before(10), "to": before(1), **parameters}
+    page = open_page(reader, path, **days, compare="previous")
+    for name, kind in names.items():
+        change = f"(?:new|{UNKNOWN})" if was[kind] == 0 else "[+\N{MINUS SIGN}]?[0-9]+%"
+        assert re.search(rf"\b{name} \d+ {change} compared with the previous period: {was[kind]}\b", page.text), name
+    assert "compared with" not in open_page(reader, path, **days).text
+    assert "compared with" not in open_page(reader, path, **parameters, compare="previous").text
 
 
 def test_chart_is_that_of_the_api(read_site: Dashboard, reader: TestClient) -> None:
