@@ -145,6 +145,8 @@ class AgentPages:
     def _edge(self, files: Sequence[File], edge: TimeRange, scope: Scope, block: ProjectBlock, key: Hashable) -> Reads:
         """Return the reads at an edge."""
         files, scope = edge_rows.files_of(files, edge), replace(scope, time_range=edge)
+        if scope.filters.verification is not None:
+            return self._files(files, scope, block, key)
         hits = edge_rows.read(self._database, self._cached, files, scope.project, edge)
         return self._files(files, scope, block, key) if hits is None else _of_hits(hits, scope.filters, block)
 

@@ -16,6 +16,8 @@ from warehouse.rollups.schema import TRAFFIC
 
 DAY, QUARTER, VERIFICATION = "day", "quarter", "verification"
 """Columns of a grouping that are not those of a key. DAY and QUARTER are numbers, and the last of several columns."""
+NOT_CHECKED = "not_checked"
+"""Verification of an AI agent or bot whose column is null, as in `filters.VERIFICATION`."""
 QUARTERS_OF_A_DAY = 96
 _KINDS = len(TRAFFIC)
 
@@ -69,8 +71,11 @@ def _groups(columns: Sequence[Column], size: int) -> tuple[Array, Array]:
 def _column(keys: Mapping[str, Column], name: str) -> Column:
     if name != VERIFICATION:
         return keys[name]
-    is_human = _codes_of(keys["traffic"], TRAFFIC) == TRAFFIC.index("human")
-    return Column(np.where(is_human, -1, 0), pa.array(["not_checked"]))
+    stored, is_human = keys[name], _codes_of(keys["traffic"], TRAFFIC) == TRAFFIC.index("human")
+    texts = stored.texts.to_pylist()
+    texts += [] if NOT_CHECKED in texts else [NOT_CHECKED]
+    is_unchecked = (stored.codes < 0) & ~is_human
+    return Column(np.where(is_unchecked, texts.index(NOT_CHECKED), stored.codes), pa.array(texts, pa.string()))
 
 
 def _codes_of(column: Column, texts: Sequence[str]) -> Array:
