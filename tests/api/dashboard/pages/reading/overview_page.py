@@ -1,14 +1,53 @@
-"""The overview as its tests read it."""
+"""The hits of the tests of the overview, and the page as its tests read it."""
 
 import re
-from urllib.parse import urlencode
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from urllib.parse import quote, urlencode
+from zoneinfo import ZoneInfo
 
 from starlette.testclient import TestClient
 
 from tests.api.dashboard.html import Html
 from tests.running import PROJECT
 
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
+IPHONE = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_7 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.4 "
+    "Mobile/15E148 Safari/604.1"
+)
+READERS = (FIREFOX, IPHONE, "GPTBot/1.3", "ClaudeBot/1.0", "PerplexityBot/1.0", "Googlebot/2.1")
+NOW = datetime.now(UTC)
+TODAY = NOW.date()
+HITS = 180
 UNKNOWN = "\N{EN DASH}"
+
+
+def before(days: int) -> str:
+    """Return the day this number of days before today."""
+    return str(TODAY - timedelta(days))
+
+
+def hit(number: int) -> dict[str, Any]:
+    """Return one of HITS hits of the last 45 days, of which each has 4, also around midnight."""
+    day = (NOW - timedelta(days=number // 4)).replace(minute=number % 60, second=0, microsecond=0)
+    values = {
+        "path": f"/docs/{number % 7}" if number % 3 else f"/blog/{number % 5}",
+        "userAgent": READERS[(number * number + number // 5) % 6],
+        "timestamp": min(day.replace(hour=(0, 1, 12, 23)[number % 4]), NOW).isoformat(),
+        "referrer": f"https://site{number % 4}.example/" if number % 2 else "",
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def midnight(day: str, zone: str, days: int = 0) -> str:
+    at = datetime.combine(date.fromisoformat(day) + timedelta(days), datetime.min.time(), ZoneInfo(zone))
+    return quote(at.isoformat())
+
+
+def numbers(cells: list[str]) -> list[int]:
+    """Return the numbers in cells. An unknown number is 0 in the API."""
+    return [0 if cell == UNKNOWN else int(cell.replace(",", "")) for cell in cells]
 
 
 def page_of(client: TestClient, project: str = PROJECT, **parameters: str) -> Html:

@@ -2,48 +2,31 @@
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
-from zoneinfo import ZoneInfo
 
 import pytest
 from starlette.testclient import TestClient
 
 from tests.api.dashboard.html import Html
-from tests.api.dashboard.pages.reading.overview_page import page_of, totals
+from tests.api.dashboard.pages.reading.overview_page import (
+    FIREFOX,
+    HITS,
+    NOW,
+    TODAY,
+    before,
+    hit,
+    midnight,
+    numbers,
+    page_of,
+    totals,
+)
 from tests.api.dashboard.site import Dashboard, opened
 from tests.running import PROJECT, new_key
 from warehouse.control import projects
 
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
-IPHONE = (
-    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_7 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.4 "
-    "Mobile/15E148 Safari/604.1"
-)
-READERS = (FIREFOX, IPHONE, "GPTBot/1.3", "ClaudeBot/1.0", "PerplexityBot/1.0", "Googlebot/2.1")
 ATTACK = "<script>alert(1)</script>"
-NOW = datetime.now(UTC)
-TODAY = NOW.date()
-HITS = 180
-UNKNOWN, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
-
-
-def before(days: int) -> str:
-    """Return the day this number of days before today."""
-    return str(TODAY - timedelta(days))
-
-
-def hit(number: int) -> dict[str, Any]:
-    """Return one of HITS hits of the last 45 days, of which each has 4, also around midnight."""
-    day = (NOW - timedelta(days=number // 4)).replace(minute=number % 60, second=0, microsecond=0)
-    values = {
-        "path": f"/docs/{number % 7}" if number % 3 else f"/blog/{number % 5}",
-        "userAgent": READERS[(number * number + number // 5) % 6],
-        "timestamp": min(day.replace(hour=(0, 1, 12, 23)[number % 4]), NOW).isoformat(),
-        "referrer": f"https://site{number % 4}.example/" if number % 2 else "",
-    }
-    return {name: value for name, value in values.items() if value}
+UNKNOWN = "\N{EN DASH}"
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +39,6 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
 @pytest.fixture(scope="module")
 def viewer(dashboard: Dashboard) -> TestClient:
     return dashboard.visitor("viewer")
-
-
-def numbers(cells: list[str]) -> list[int]:
-    """Return the numbers in cells. An unknown number is 0 in the API."""
-    return [0 if cell == UNKNOWN else int(cell.replace(",", "")) for cell in cells]
 
 
 QUERIES: list[tuple[dict[str, str], dict[str, str]]] = [
@@ -83,11 +61,6 @@ QUERIES: list[tuple[dict[str, str], dict[str, str]]] = [
     ),
 ]
 """Parameters of the page, and the days, filters and interval that they mean."""
-
-
-def midnight(day: str, zone: str, days: int = 0) -> str:
-    at = datetime.combine(date.fromisoformat(day) + timedelta(days), datetime.min.time(), ZoneInfo(zone))
-    return quote(at.isoformat())
 
 
 @pytest.mark.parametrize(("parameters", "expected"), QUERIES, ids=str)
@@ -171,65 +144,6 @@ def test_tables_of_people_are_those_of_the_api(
     assert [(row[0], *numbers(row[1:])) for row in page_of(viewer).rows(heading)] == [
         (each["value"] or unknown, each["human"]) for each in rows
     ]
-
-
-def test_change_is_that_of_the_previous_period(dashboard: Dashboard, viewer: TestClient) -> None:
-    earlier, later = (
-        dashboard.get_report(f"series?dateFrom={before(first)}&dateTo={before(first - 10)}")["totals"]["human"]
-        for first in (20, 10)
-    )
-    page = page_of(viewer, from_=before(10), to=before(1))
-    sign = "+" if later > earlier else MINUS if later < earlier else ""
-    assert f"People {later} {sign}{abs(later - earlier) / earlier:.0%}" in page.text
-
-
-def test_previous_period_that_was_not_counted_in_full_has_no_change(viewer: TestClient) -> None:
-    assert "compared with" not in page_of(viewer).text
-    assert "compared with" in page_of(viewer, period="7d").text
-
-
-def test_comparison_adds_the_totals_of_the_previous_period(dashboard: Dashboard, viewer: TestClient) -> None:
-    series = dashboard.get_report(f"series?dateFrom={before(20)}&dateTo={before(10)}")["series"]
-    page = page_of(viewer, from_=before(10), to=before(1), compare="previous")
-    assert numbers([row[4] for row in page.rows("Numbers of this chart")]) == [each["total"] for each in series]
-
-
-@pytest.mark.parametrize(
-    ("heading", "report", "key"),
-    [
-        ("Top pages", "views?", "total"),
-        ("AI operators", "breakdown?by=operator&traffic=ai&", "ai"),
-        ("Sources", "breakdown?by=source&", "total"),
-        ("Referrers", "breakdown?by=referrerHost&traffic=human&", "human"),
-    ],
-)
-def test_comparison_has_the_change_of_each_row(
-    dashboard: Dashboard, viewer: TestClient, heading: str, report: str, key: str
-) -> None:
-    earlier, later = (
-        dashboard.get_report(f"{report}dateFrom={before(first)}&dateTo={before(first - 10)}&limit=100")
-        for first in (20, 10)
-    )
-    counts = [
-        {row.get("path", row.get("value")): row[key] for row in each.get("views", each.get("rows"))}
-        for each in (earlier, later)
-    ]
-    names = {"Your server": "server", "Direct or unknown": None}
-    page = page_of(viewer, from_=before(10), to=before(1), compare="previous")
-    at = page.tables[heading][0].index("Change")
-    shown = {names.get(row[0], row[0]): row[at] for row in page.rows(heading) if len(row) > at}
-    assert shown
-    for name, cell in shown.items():
-        was, now = (each.get(name, 0) for each in counts)
-        sign = "+" if now > was else MINUS if now < was else ""
-        assert cell == (f"{sign}{abs(now - was) / was:.0%}" if was else "new") + f" from {was}"
-
-
-def test_rows_have_no_change_if_the_previous_period_was_not_counted_in_full(viewer: TestClient) -> None:
-    page = page_of(viewer, compare="previous")
-    for heading, column in (("Top pages", 4), ("AI operators", 2), ("Referrers", 2)):
-        assert {row[column] for row in page.rows(heading)} == {UNKNOWN}
-    assert "Change" not in page_of(viewer, period="7d").tables["Top pages"][0]
 
 
 @pytest.mark.parametrize(("sort", "key"), [("people", "human"), ("ai", "ai"), ("views", "total")])

@@ -1,0 +1,82 @@
+"""The comparison of the overview with the period before it."""
+
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.api.dashboard.pages.reading.overview_page import HITS, before, hit, numbers, page_of
+from tests.api.dashboard.site import Dashboard, opened
+
+UNKNOWN, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
+
+
+@pytest.fixture(scope="module")
+def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    with opened(tmp_path_factory.mktemp("overview") / "data") as opened_dashboard:
+        opened_dashboard.post_hits(*map(hit, range(HITS)))
+        yield opened_dashboard
+
+
+@pytest.fixture(scope="module")
+def viewer(dashboard: Dashboard) -> TestClient:
+    return dashboard.visitor("viewer")
+
+
+def test_change_is_that_of_the_previous_period(dashboard: Dashboard, viewer: TestClient) -> None:
+    earlier, later = (
+        dashboard.get_report(f"series?dateFrom={before(first)}&dateTo={before(first - 10)}")["totals"]["human"]
+        for first in (20, 10)
+    )
+    page = page_of(viewer, from_=before(10), to=before(1))
+    sign = "+" if later > earlier else MINUS if later < earlier else ""
+    assert f"People {later} {sign}{abs(later - earlier) / earlier:.0%}" in page.text
+
+
+def test_previous_period_that_was_not_counted_in_full_has_no_change(viewer: TestClient) -> None:
+    assert "compared with" not in page_of(viewer).text
+    assert "compared with" in page_of(viewer, period="7d").text
+
+
+def test_comparison_adds_the_totals_of_the_previous_period(dashboard: Dashboard, viewer: TestClient) -> None:
+    series = dashboard.get_report(f"series?dateFrom={before(20)}&dateTo={before(10)}")["series"]
+    page = page_of(viewer, from_=before(10), to=before(1), compare="previous")
+    assert numbers([row[4] for row in page.rows("Numbers of this chart")]) == [each["total"] for each in series]
+
+
+@pytest.mark.parametrize(
+    ("heading", "report", "key"),
+    [
+        ("Top pages", "views?", "total"),
+        ("AI operators", "breakdown?by=operator&traffic=ai&", "ai"),
+        ("Sources", "breakdown?by=source&", "total"),
+        ("Referrers", "breakdown?by=referrerHost&traffic=human&", "human"),
+    ],
+)
+def test_comparison_has_the_change_of_each_row(
+    dashboard: Dashboard, viewer: TestClient, heading: str, report: str, key: str
+) -> None:
+    earlier, later = (
+        dashboard.get_report(f"{report}dateFrom={before(first)}&dateTo={before(first - 10)}&limit=100")
+        for first in (20, 10)
+    )
+    counts = [
+        {row.get("path", row.get("value")): row[key] for row in each.get("views", each.get("rows"))}
+        for each in (earlier, later)
+    ]
+    names = {"Your server": "server", "Direct or unknown": None}
+    page = page_of(viewer, from_=before(10), to=before(1), compare="previous")
+    at = page.tables[heading][0].index("Change")
+    shown = {names.get(row[0], row[0]): row[at] for row in page.rows(heading) if len(row) > at}
+    assert shown
+    for name, cell in shown.items():
+        was, now = (each.get(name, 0) for each in counts)
+        sign = "+" if now > was else MINUS if now < was else ""
+        assert cell == (f"{sign}{abs(now - was) / was:.0%}" if was else "new") + f" from {was}"
+
+
+def test_rows_have_no_change_if_the_previous_period_was_not_counted_in_full(viewer: TestClient) -> None:
+    page = page_of(viewer, compare="previous")
+    for heading, column in (("Top pages", 4), ("AI operators", 2), ("Referrers", 2)):
+        assert {row[column] for row in page.rows(heading)} == {UNKNOWN}
+    assert "Change" not in page_of(viewer, period="7d").tables["Top pages"][0]
