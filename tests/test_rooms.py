@@ -10,6 +10,27 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("ingest", "warehouse", "api", "agent")
 MODULES_MAX = 12
+STATEMENTS_WITHOUT_A_TEST_MAX = 40
+TESTED_BY = {
+    "agent/worker/child_main.py": "agent/worker/test_child_process.py",
+    "api/cli/log_import/reading.py": "api/cli/log_import/test_command.py",
+    "api/dashboard/pages/jobs/job_view.py": "api/dashboard/pages/jobs/test_job_page.py",
+    "api/dashboard/pages/jobs/prompt_form.py": "api/dashboard/pages/jobs/test_job_list.py",
+    "api/dashboard/pages/reading/ai_table.py": "api/dashboard/pages/reading/test_ai_readers.py",
+    "api/dashboard/pages/reading/measured.py": "api/dashboard/pages/reading/test_unmeasured.py",
+    "api/dashboard/pages/reading/tables.py": "api/dashboard/pages/reading/test_overview.py",
+    "api/dashboard/pages/reading/timeline.py": "api/dashboard/pages/reading/test_overview.py",
+    "api/dashboard/web/routes.py": "api/dashboard/test_pages_table.py",
+    "api/http/operation.py": "api/reference/test_openapi.py",
+    "ingest/formats/json_products.py": "ingest/formats/test_json_lines.py",
+    "warehouse/blocks/rollup_rows.py": "warehouse/blocks/test_project.py",
+    "warehouse/blocks/sums.py": "warehouse/blocks/test_project.py",
+    "warehouse/maintenance/catch_up.py": "warehouse/maintenance/test_load.py",
+    "warehouse/maintenance/recovery.py": "test_recovery.py",
+    "warehouse/report/dimensions/rows.py": "warehouse/report/dimensions/test_count.py",
+    "warehouse/rollups/counts.py": "warehouse/rollups/test_writer.py",
+}
+"""Large modules without a test of the same name, each with the test module of its caller, below tests/."""
 FOLDERS = sorted(
     init.parent.relative_to(ROOT).as_posix()
     for package in (*PACKAGES, "benchmarks")
@@ -56,6 +77,26 @@ def test_docstring_lists_each_module_once(folder: str) -> None:
 def test_folder_has_at_most_twelve_modules(folder: str) -> None:
     files = {path.stem for path in (ROOT / folder).glob("*.py")} - {"__init__", "__main__"}
     assert len(files) <= MODULES_MAX
+
+
+def statements(file: Path) -> int:
+    """Return the number of statements in the functions and classes of a module."""
+    bodies = [node for node in ast.parse(file.read_text()).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    return sum(isinstance(node, ast.stmt) and node not in bodies for body in bodies for node in ast.walk(body))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_module_with_logic_has_a_test_of_the_same_name(package: str) -> None:
+    """Check that each other module is in TESTED_BY, and that TESTED_BY has no other modules."""
+    without = {
+        module.as_posix()
+        for module in (file.relative_to(ROOT) for file in (ROOT / package).rglob("*.py"))
+        if module.stem != "__init__" and not (ROOT / "tests" / module.parent / f"test_{module.name}").exists()
+    }
+    large = {module for module in without if statements(ROOT / module) > STATEMENTS_WITHOUT_A_TEST_MAX}
+    listed_here = {module for module in TESTED_BY if module.startswith(f"{package}/")}
+    assert large <= listed_here <= without
+    assert all((ROOT / "tests" / TESTED_BY[module]).exists() for module in listed_here)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
