@@ -262,11 +262,6 @@ def test_texts_of_strangers_are_escaped(dashboard: Dashboard, viewer: TestClient
     assert all("src" in attributes for tag, attributes in page.tags if tag == "script")
 
 
-def test_page_has_no_inline_style(viewer: TestClient) -> None:
-    page = page_of(viewer, compare="previous")
-    assert not [tag for tag, attributes in page.tags if "style" in attributes or tag == "style"]
-
-
 def test_every_link_to_the_overview_opens_it(viewer: TestClient) -> None:
     links = {link for link in page_of(viewer).links() if link.startswith(f"/projects/{PROJECT}?")}
     assert len(links) > 20
