@@ -23,6 +23,8 @@ COLUMNS = (VALUE, *DIMENSION_KEY)
 """Columns of a key: a value of the dimension, and what it is counted by."""
 _STORED = (*COLUMNS, "day", "views")
 DAY_US = 86_400_000_000
+OBJECTS_BYTES = 10_000
+"""Memory of the Python and Arrow objects of rows, without the contents of their arrays: most rows of small projects."""
 EPOCH_DAY = date(1970, 1, 1).toordinal() - 1
 """Number of 1970-01-01. Days are numbered from the first day of the year 1."""
 QUARTERS = ("quarter", "agentQuarter")
@@ -58,7 +60,7 @@ class DimensionRows:
     @property
     def nbytes(self) -> int:
         columns = sum(each.codes.nbytes + int(each.texts.nbytes) for each in self.keys.values())
-        return columns + self.key_ids.nbytes + self.days.nbytes + self.views.nbytes
+        return OBJECTS_BYTES + columns + self.key_ids.nbytes + self.days.nbytes + self.views.nbytes
 
     def on(self, days: Sequence[str]) -> "DimensionRows":
         """Return the rows of some days (YYYY-MM-DD) in order, of rows that are in the order of days."""
