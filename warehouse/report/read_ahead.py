@@ -23,8 +23,6 @@ POLL_S = 1.0
 """Time between two searches for new rollups, in seconds."""
 PAUSE_S = 0.1
 """Pause after each block or month, in seconds. Reading one uses a core for 0.05 s (10,000 paths) to 4 s (1M paths)."""
-DIMENSIONS = ("total", "quarter", "device", "browser", "format", "status", "referrerHost")
-"""Dimensions that the dashboard shows. A month of 8 million hits takes 6 MB."""
 LAST_MONTHS = 2
 """Number of months that are also read ahead by agent, which takes 8 MB for a month of 8 million hits."""
 DIMENSIONS_PROJECTS = 8
@@ -55,7 +53,7 @@ class ReadAhead:
     def __call__(self, take: Callable[[], HitsSnapshot]) -> Iterator[None]:
         """Yield after each block or month that is read. Nothing is read if the rollups are those of the last call.
 
-        A month is read for the reports by path, and for DIMENSIONS_PROJECTS projects also for the dashboard's pages.
+        A month is read for the reports by path, and for DIMENSIONS_PROJECTS projects also for breakdowns and series.
 
         The first call reads the projects with most views in the last month, until CACHE_SHARE of the cache is used.
         After a change of the rollups, a call reads the projects again of which a block is in memory. `take` returns the
@@ -85,7 +83,7 @@ class ReadAhead:
         is_last = index >= len(self._parts) - LAST_MONTHS
         if is_last:
             self._agent_pages.read_month(snapshot, project, index)
-        dimensions = (*DIMENSIONS, BY_AGENT["quarter"]) if is_last else DIMENSIONS
+        dimensions = (*months.DIMENSIONS, BY_AGENT["quarter"]) if is_last else months.DIMENSIONS
         months.read_ahead(self._cached, rollup.month, str(rollup.dimensions), project, dimensions)
 
     def _most_viewed(self, parts: Sequence[Part]) -> Iterator[str]:

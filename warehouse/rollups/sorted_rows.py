@@ -20,12 +20,20 @@ def read(file: Path, wanted: Mapping[str, str], columns: Sequence[str], texts: S
     """
     names = [*wanted]
     with pq.ParquetFile(file, read_dictionary=[*names, *texts]) as source:
-        row_groups = map(source.metadata.row_group, range(source.num_row_groups))
-        chosen = [number for number, each in enumerate(row_groups) if _may_have(each, [*wanted.values()])]
+        chosen = _row_groups(source.metadata, [*wanted.values()])
         sorted_by = source.read_row_groups(chosen, names, use_threads=False)
         is_wanted = reduce(pc.and_, (pc.equal(sorted_by[name], text) for name, text in wanted.items()))
         first, count = pc.index(is_wanted, True).as_py(), pc.sum(is_wanted).as_py() or 0
         return source.read_row_groups(chosen, columns, use_threads=False).slice(max(first, 0), count)
+
+
+def count_row_groups(file: Path, wanted: Sequence[str]) -> int:
+    """Return the number of row groups that may have a row with the wanted texts in its first columns."""
+    return len(_row_groups(pq.read_metadata(file), wanted))
+
+
+def _row_groups(metadata: pq.FileMetaData, wanted: Sequence[str]) -> list[int]:
+    return [number for number in range(metadata.num_row_groups) if _may_have(metadata.row_group(number), wanted)]
 
 
 def _may_have(group: pq.RowGroupMetaData, wanted: Sequence[str]) -> bool:

@@ -10,7 +10,7 @@ from tests.waiting import until
 from tests.warehouse.site import DAY, NOON, Site, rank, view
 from warehouse.lake import delta_table
 from warehouse.query.hits_snapshot import HitsReader
-from warehouse.report.read_ahead import DIMENSIONS
+from warehouse.report.dimensions.months import DIMENSIONS
 from warehouse.report.reports import Reports
 from warehouse.rollups import coverage, writer
 

@@ -3,11 +3,18 @@
 from collections.abc import Collection, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 from warehouse.blocks.project import READERS
 from warehouse.query.result_cache import ResultCache
 from warehouse.report.dimensions import rows
 from warehouse.report.dimensions.rows import DimensionRows
+from warehouse.rollups import sorted_rows
+
+DIMENSIONS = ("total", "quarter", "device", "browser", "format", "status", "referrerHost")
+"""Dimensions that the dashboard shows. A month of 8 million hits takes 6 MB."""
+SHARED_ROW_GROUPS = 2
+"""Maximum number of row groups of a project all of whose DIMENSIONS are read at once. A row group takes 10 ms."""
 
 
 def read(cached: ResultCache, files: Mapping[str, str], project: str, dimension: str) -> list[DimensionRows]:
@@ -32,7 +39,15 @@ def read_ahead(cached: ResultCache, month: str, file: str, project: str, dimensi
 
 
 def _read_month(cached: ResultCache, project: str, dimension: str, month: str, file: str) -> DimensionRows:
-    return cached(_key(file, project, dimension), lambda: rows.read_month(file, month, project, dimension))
+    """Return the rows of a month. Of a small project, the other DIMENSIONS are read with them, into the cache."""
+
+    def read() -> DimensionRows:
+        if sorted_rows.count_row_groups(Path(file), [project]) <= SHARED_ROW_GROUPS:
+            read_ahead(cached, month, file, project, {dimension, *DIMENSIONS})
+        return cached.get(key) or rows.read_month(file, month, project, dimension)
+
+    key = _key(file, project, dimension)
+    return cached(key, read)
 
 
 def _key(file: str, project: str, dimension: str) -> Hashable:

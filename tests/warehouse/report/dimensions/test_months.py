@@ -63,3 +63,11 @@ def test_dimensions_that_were_read_ahead_are_those_of_single_reads(file: str) ->
         (rows,) = months.read(cached, {"2026-09": file}, "site", dimension)
         assert rows.keys["value"].texts == expected.keys["value"].texts
         assert (rows.views.tolist(), rows.days.tolist()) == (expected.views.tolist(), expected.days.tolist())
+
+
+def test_dimensions_of_a_small_project_are_read_at_once(file: str) -> None:
+    cached = ResultCache(1_000_000)
+    months.read(cached, {"2026-09": file}, "site", "browser")
+    Path(file).unlink()
+    (rows,) = months.read(cached, {"2026-09": file}, "site", "total")
+    assert rows.views.tolist() == [1, 2, 3]
