@@ -40,6 +40,15 @@ def certificate(folder: Path, *names: str) -> Path:
     return file
 
 
+class Server(ThreadingHTTPServer):
+    """Server that ignores clients that end a connection early."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Print nothing."""
+
+
 @contextmanager
 def serving(file: Path, answers: dict[str, Answer]) -> Iterator[int]:
     """Yield the port of a server that answers each path with a function of the request, and others with 404."""
@@ -56,14 +65,15 @@ def serving(file: Path, answers: dict[str, Answer]) -> Iterator[int]:
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
+    with Server(("127.0.0.1", 0), Handler) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield server.server_address[1]
-        server.shutdown()
-        thread.join()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def body(content: bytes, **headers: str) -> Answer:
