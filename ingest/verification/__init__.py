@@ -3,7 +3,6 @@
 - `verdict`: Answer of the verification of one hit.
 - `addresses`: IP addresses as numbers, and the search for an address in a list of prefixes.
 - `address_lists`: Address lists that operators publish, as dated files.
-- `compile_lists`: Compilation of the shipped address lists from collected facts.
 - `refresh`: Download of the operators' address lists, which happens only when the owner asks for it.
 - `address_check`: Check of a client's address against the address lists of the agent that it claims to be.
 - `reverse_dns`: Forward-confirmed reverse DNS, which is off by default.

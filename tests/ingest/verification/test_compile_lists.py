@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ingest.verification import compile_lists
 from ingest.verification.address_lists import decode, read_folder
+from ingest.verification.lists import compile_lists
 
 FACT = {
     "list": "anthropic",

@@ -1,6 +1,6 @@
 """Compilation of the shipped address lists from collected facts.
 
-    python -m ingest.verification.compile_lists FACTS.jsonl
+    python -m ingest.verification.lists.compile_lists FACTS.jsonl
 
 A line of the facts is one list as its operator published it: `list`, `operator`, `source`, `created`, `seen`, `copies`
 and `prefixes`. Where two copies differ, `prefixes` are those of the newer copy, and `only_in_older_copy` and
