@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ingest.errors import InvalidFormat, InvalidLog, UnknownFormat
@@ -25,6 +26,7 @@ from ingest.imports import importer, prefetch, request_cache, source
 from ingest.imports.chunk import MALFORMED_SHOWN, Summary
 from ingest.imports.importer import DEFAULTS, Options, import_logs
 from tests.ingest.formats.test_clf import line
+from tests.ingest.formats.test_json_lines import line as json_line
 from tests.warehouse.site import ROOT, Site, rank
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import refusals
@@ -102,6 +104,23 @@ def test_sample_log_gives_the_expected_views_of_every_agent(site: Site) -> None:
     assert summary.agents == EXPECTED["by_agent"]
     rows = site.stored(delta_table.HITS_TABLE)
     assert Counter(row["agent"] for row in rows if row["traffic"] == "ai") == EXPECTED["by_agent"]
+
+
+def text_of(file: Path) -> bytes:
+    """Return the content of a file, and of a Parquet file its values."""
+    return str(pq.read_table(file).to_pylist()).encode() if file.suffix == ".parquet" else file.read_bytes()
+
+
+def test_addresses_and_accept_headers_of_a_log_are_in_no_file(site: Site, tmp_path: Path) -> None:
+    address, accept = b"203.0.113.77", b"text/x-accept-77"
+    few = [line(host=address), line(host=address, user_agent=GPTBOT), line(host=address, time=b"-")]
+    changed = {"request.client_ip": address.decode(), "request.headers.Accept": [accept.decode()]}
+    caddy = json_line("caddy", **changed, **{"request.headers.User-Agent": [GPTBOT.decode()]})
+    run_import(site, write_lines(tmp_path / "few.log", *few))
+    run_import(site, write_lines(tmp_path / "many.log", *[caddy] * (importer.STAGED_ROWS_MIN + 1)))
+    texts = [text_of(file) for file in site.root.rglob("*") if file.is_file()]
+    assert any(GPTBOT in text for text in texts)
+    assert not [text for text in texts if address in text or accept in text]
 
 
 PACKINGS: dict[str, Callable[[bytes], bytes]] = {
