@@ -216,9 +216,13 @@ def _views(fields: Mapping[str, pa.Array], parsed: pa.Table, shape: Shape) -> pa
 
 
 def _addresses(heads: pa.Array, shape: Shape) -> pa.DictionaryArray:
-    """Return the client's address of each line, which ends at the first space, or at the second one after a host."""
-    words = pc.split_pattern(heads.cast(pa.string()), " ", max_splits=shape.address + 1)
-    addresses = pc.list_element(words, shape.address).dictionary_encode()
+    """Return the client's address of each line, which ends at the first space, or at the second one after a host.
+
+    An address is repeated in the dictionary if it was logged with several users or hosts.
+    """
+    fronts = pc.binary_slice(heads, 0, -_TIME_BYTES).dictionary_encode()
+    words = pc.split_pattern(fronts.dictionary.cast(pa.string()), " ", max_splits=shape.address + 1)
+    addresses = pa.DictionaryArray.from_arrays(fronts.indices, pc.list_element(words, shape.address))
     return within_limit(replace(addresses, ["", NOT_LOGGED], None), ADDRESS_CHARACTERS_MAX)
 
 

@@ -52,7 +52,7 @@ def parse(block: bytes, parser: JsonParser, requests: RequestCache) -> Columns:
     is_request, refused = np.ones(len(ends), bool), list[int]()
     asked = RequestColumns([], [], [], [], [], [], [], [])
     for first, piece, is_plain in _pieces(block, ends):
-        rows = _decode_plain(piece, parser) if is_plain else None
+        rows = _decode_plain(piece, min(PIECE_LINES, len(ends) - first), parser) if is_plain else None
         if rows is None:
             rows = _decode_lines(piece, first, parser, is_request, refused)
         if parser.has_memory:
@@ -94,7 +94,7 @@ def _are_plain(block: Array, starts: Array, ends: Array) -> Array:
     return plain
 
 
-def _decode_plain(piece: bytes, parser: JsonParser) -> list[Any] | None:
+def _decode_plain(piece: bytes, lines: int, parser: JsonParser) -> list[Any] | None:
     """Return the fields of lines that all record requests; None if a line may be anything else."""
     if not piece.isascii() and not _is_utf8(piece):
         return None
@@ -104,7 +104,7 @@ def _decode_plain(piece: bytes, parser: JsonParser) -> list[Any] | None:
     except (msgspec.MsgspecError, RecursionError):
         return None
     is_each_a_request = all(map(product.is_request, set(map(product.kind, rows))))
-    return rows if is_each_a_request and len(rows) == piece.count(b"\n") else None
+    return rows if is_each_a_request and len(rows) == lines else None
 
 
 def _decode_lines(piece: bytes, first: int, parser: JsonParser, is_request: Array, refused: list[int]) -> list[Any]:

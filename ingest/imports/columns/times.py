@@ -16,8 +16,10 @@ _INT_UNITS = ((0, 10**11, 10**6, 1), (10**11, 10**14, 10**3, 1), (10**14, 10**17
 _FLOAT_UNITS = ((0, 9 * 10**9, 10**6), (10**11, 9 * 10**12, 10**3))
 """Units of floats, and of whole numbers among floats: those whose microseconds are below 2**53, which a float can
 represent exactly."""
-_DAY = "(?:0[1-9]|1[0-9]|2[0-8])"  # the parser of the format knows the longer months
-_ISO = rf"^(?:19[7-9][0-9]|20[0-9]{{2}})-(?:0[1-9]|1[0-2])-{_DAY}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$"
+_DAY = (  # the parser of the format knows the 29th of February
+    "(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+)
+_ISO = rf"^(?:19[7-9][0-9]|20[0-9]{{2}})-{_DAY}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$"
 
 
 def microseconds(times: Sequence[Time]) -> pa.Array:
