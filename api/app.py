@@ -5,6 +5,7 @@ from contextlib import ExitStack, asynccontextmanager, closing
 from datetime import UTC, datetime
 from typing import Any
 
+import sqlalchemy as sa
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -14,6 +15,7 @@ from starlette.types import ASGIApp, Lifespan
 
 from agent.worker.child_process import ChildProcess
 from api import agent_worker
+from api.cache import Cache
 from api.dashboard import pages_table
 from api.dashboard.web import assets, error_page
 from api.dashboard.web import routes as pages
@@ -30,7 +32,8 @@ from api.routes.reports import breakdown, coverage, series, views
 from api.settings import Settings
 from api.state import State, state_of
 from ingest.hotlog.writer import HotLog
-from warehouse.control import database
+from warehouse.control import database, source_policies
+from warehouse.control.policy import Periods
 from warehouse.query.hits_snapshot import HitsReader
 from warehouse.report.reports import Reports
 
@@ -87,6 +90,19 @@ async def _handle(request: Request, error: Exception) -> Response:
     return await problems.handle(request, error)
 
 
+def _policies(engine: sa.Engine) -> Callable[[str], Periods]:
+    """Return a function that reads the source policy of a project, from the cache if possible."""
+    cached: Cache[Periods] = Cache()
+
+    def read(project: str) -> Periods:
+        known = cached.get(project)
+        if known is None:
+            cached.put(project, known := source_policies.periods(engine, project))
+        return known
+
+    return read
+
+
 def _lifespan(settings: Settings) -> Lifespan[Starlette]:
     """Return the lifespan: it starts the parts of the app, and closes them in reverse order, also if a start fails."""
 
@@ -97,7 +113,9 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
             stack.callback(engine.dispose)
             reader = HitsReader(settings.hot_log, settings.lake)
             spill, cache_bytes = settings.run / "spill", settings.cache_bytes
-            reports = stack.enter_context(closing(Reports(reader, settings.lake, spill, cache_bytes)))
+            reports = stack.enter_context(
+                closing(Reports(reader, settings.lake, spill, cache_bytes, _policies(engine)))
+            )
             rate_limit = stack.enter_context(
                 closing(RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret))
             )

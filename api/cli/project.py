@@ -2,7 +2,7 @@
 
 import time
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import click
 
@@ -16,7 +16,8 @@ from api.keys import Key, Scope
 from api.settings import Settings
 from ingest.hotlog import deduplication
 from ingest.imports import ledger
-from warehouse.control import projects
+from warehouse.control import projects, source_policies
+from warehouse.control.policy import DEFAULT, POLICIES, Period, Policy
 from warehouse.control.projects import Project
 from warehouse.hotlog import batches, refusals, wal
 from warehouse.maintenance import rollups
@@ -81,6 +82,39 @@ def list_projects(settings: Settings, form: str | None) -> None:
     listed = projects.list_all(opened(settings))
     rows = ((each.id, ", ".join(each.origins), _day(each.created_s)) for each in listed)
     show_rows([_public(each) for each in listed], table(("project", "origins", "created"), rows), form)
+
+
+@project.command("policy")
+@click.argument("id", metavar="PROJECT")
+@click.argument("policy", type=click.Choice(POLICIES), required=False)
+@click.option("--from", "from_date", type=click.DateTime(["%Y-%m-%d"]), help="First UTC day; by default all days.")
+@rows_format
+@click.pass_obj
+def set_policy(
+    settings: Settings, id: str, policy: Policy | None, from_date: datetime | None, form: str | None
+) -> None:
+    """Show or set which sources of a project count.
+
+    \b
+    all                         the hits of every source (default)
+    beacon_only                 pages
+    log_only                    access logs and server posts
+    beacon_people_log_machines  people from pages; AI agents, bots and Markdown from access logs and server posts
+
+    Under all, a site with beacons and an access log counts its people twice. The rows of hits never change: reports
+    apply the policy, also to earlier days. A policy from a day on replaces those from later days.
+    """
+    engine = opened(settings)
+    projects.find(engine, id)
+    if policy is None and from_date is not None:
+        raise click.UsageError("--from needs a policy")
+    if policy is not None:
+        source_policies.put(engine, id, policy, from_date.date() if from_date else date.min)
+    periods = source_policies.periods(engine, id) or (Period(date.min, DEFAULT),)
+    days = [None if each.from_date == date.min else each.from_date.isoformat() for each in periods]
+    shown = [{"from": day, "policy": each.policy} for day, each in zip(days, periods, strict=True)]
+    rows = ((day or "all days", each.policy) for day, each in zip(days, periods, strict=True))
+    show_rows(shown, table(("from", "policy"), rows), form)
 
 
 def _public(project: Project) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 from starlette.requests import Request
@@ -133,7 +134,8 @@ def filters(values: Values) -> Filters:
     """Return the filters of a report, and record the faults of their parameters in `values`."""
     names = {name: _name(values, name) for name in ("agent", "operator")}
     choices = {name: values.choice(name, allowed) for name, allowed in CHOICES.items()}
-    return Filters(path=_path(values), **names, **choices)
+    chosen: dict[str, Any] = names | choices
+    return Filters(path=_path(values), **chosen)
 
 
 def _page(values: Values) -> tuple[int, int]:

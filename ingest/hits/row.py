@@ -3,10 +3,10 @@
 import pyarrow as pa
 
 from ingest.classification.user_agent_cache import UserAgentCache
+from ingest.hits.claims import agent_of, as_spoofed
 from ingest.hits.evidence import hints
 from ingest.hits.hit import Hit
 from ingest.hits.url import host
-from ingest.verification.claims import agent_of, as_spoofed
 from ingest.verification.verdict import Verdict
 from ingest.verification.verifier import Verifier
 from warehouse.schema import CLASSIFICATION, HOT, Row

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from ingest.classification.user_agent_cache import Columns, UserAgentCache
+from ingest.hits.claims import check
 from ingest.hits.hit import Hit
 from ingest.hits.url import host
 from ingest.imports.dictionary import TEXTS, compact
-from ingest.verification.claims import check
 from ingest.verification.verifier import Verifier
 from warehouse.schema import CLASSIFICATION, HOT
 

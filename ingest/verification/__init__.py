@@ -11,5 +11,4 @@
 - `directories`: Key directories of signing agents, fetched in the background and cached.
 - `signatures`: Check of Web Bot Auth signatures.
 - `verifier`: Verification of hits by their evidence: the verdicts of all checks in their order of precedence.
-- `claims`: Agents that user agents name, the verdicts on those of a log, and the columns of a spoofed hit.
 """

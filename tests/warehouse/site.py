@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from warehouse import doctor
+from warehouse.control.policy import Periods
 from warehouse.hotlog import batches, retention
 from warehouse.integrity import completeness
 from warehouse.lake import delta_table, staging
@@ -133,8 +134,8 @@ class Site:
         """Return the number of rows that wait in the hot log."""
         return batches.backlog(self.hot).rows
 
-    def reports(self) -> Reports:
-        return Reports(HitsReader(self.hot_log, self.root), self.root, self.spill, CACHE_BYTES)
+    def reports(self, policy_of: Callable[[str], Periods] = lambda project: ()) -> Reports:
+        return Reports(HitsReader(self.hot_log, self.root), self.root, self.spill, CACHE_BYTES, policy_of)
 
     def age(self) -> None:
         """Set the times of all files and of the tables' logs to two hours ago."""

@@ -3,5 +3,7 @@
 - `schema_steps`: Steps that bring the control database to its newest schema version.
 - `database`: Control database: small tables that are updated in place and shared by all processes.
 - `projects`: Projects: sites with separate views, each with the origins whose beacons it accepts.
+- `policy`: Source policies: which sources of a project count.
+- `source_policies`: Table of the source policies of projects.
 - `project_check`: Repeated check that a project still exists, for long imports.
 """

@@ -102,4 +102,5 @@ STEPS: Steps = (
     Step(3, widen_text("keys", "scope", 10)),
     Step(4, _add_coding_agents),
     Step(5, add_column("keys", "start VARCHAR(20) NOT NULL DEFAULT ''")),
+    Step(6, lambda connection: None),  # an older release, which would not apply the new source_policies, is refused
 )

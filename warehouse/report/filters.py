@@ -10,6 +10,8 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from warehouse.control import policy
+from warehouse.control.policy import Periods
 from warehouse.rollups.schema import AGENT_COLUMNS, TRAFFIC
 
 VERIFICATION = "coalesce(verification, CASE WHEN traffic <> 'human' THEN 'not_checked' END)"
@@ -23,7 +25,8 @@ _COLUMNS = {"verification": f"({VERIFICATION})"}
 class Filters:
     """Values that a hit must have to be counted. None is any value.
 
-    `path` is an exact path, or a prefix of paths with a `*` at its end.
+    `path` is an exact path, or a prefix of paths with a `*` at its end. `policy` is the source policy of the project,
+    by which every report counts.
     """
 
     path: str | None = None
@@ -33,17 +36,23 @@ class Filters:
     purpose: str | None = None
     verification: str | None = None
     source: str | None = None
+    policy: Periods = ()
 
     @property
     def fields(self) -> dict[str, str]:
         """Return the filters that have a value, by name."""
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "policy"}
         return {name: value for name, value in values.items() if value is not None}
 
     @property
     def is_prefix(self) -> bool:
         """Return whether `path` is a prefix."""
         return self.path is not None and self.path.endswith("*")
+
+    @property
+    def needs_hits(self) -> bool:
+        """Return whether only `hits` has the columns of the filters by path: rollups do not have them."""
+        return self.verification is not None or bool(self.policy)
 
     @property
     def is_empty(self) -> bool:
@@ -88,6 +97,10 @@ class Filters:
             if after is not None:
                 conditions.append("path < $after_path")
                 values["after_path"] = after
+        if self.policy:
+            is_counted, days = policy.condition(self.policy)
+            conditions.append(is_counted)
+            values |= days
         return " AND ".join(conditions) or "true", values
 
 

@@ -4,6 +4,7 @@ Counts of files are cached until the files change, and ranked breakdowns until a
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -11,6 +12,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warehouse.control.policy import Periods
 from warehouse.query.hits_snapshot import HitsSnapshot
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import FIRST, TimeRange
@@ -65,8 +67,8 @@ class GroupedReports:
         counts = self.counts(snapshot, scope, TIME_UNITS[unit_s(parts)])
         return series(parts, counts)
 
-    def source_coverage(self, snapshot: HitsSnapshot, project: str) -> SourceCoverage:
-        """Return the coverage of the sources of a project at the moment of the snapshot."""
+    def source_coverage(self, snapshot: HitsSnapshot, project: str, policy: Periods = ()) -> SourceCoverage:
+        """Return the coverage of the sources of a project at the moment of the snapshot. `policy` is the project's."""
         scope = Scope(project, TimeRange(), Filters())
         in_files = self._count_files(snapshot, scope, SOURCE_DAYS)
         first_and_last = self._cached(
@@ -74,10 +76,14 @@ class GroupedReports:
             lambda: source_coverage.first_and_last_in_files(self._database, snapshot.files, project, in_files),
         )
         hot = source_coverage.first_and_last_in_rows(snapshot.hot, project)
+        days = self._with_hot(in_files, snapshot, scope, SOURCE_DAYS)
+        under_policy = replace(scope, filters=Filters(policy=policy))
         return source_coverage.summarize(
-            self._with_hot(in_files, snapshot, scope, SOURCE_DAYS),
+            days,
             pa.concat_tables([first_and_last, hot]),
             datetime.fromtimestamp(snapshot.moment.taken_us / 1_000_000, UTC),
+            policy,
+            self.counts(snapshot, under_policy, SOURCE_DAYS) if policy else None,
         )
 
     def _first_hit(self, snapshot: HitsSnapshot, project: str) -> datetime | None:

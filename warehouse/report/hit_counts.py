@@ -142,7 +142,7 @@ def count_paths(
 
     Of the whole days, only `viewed_days` (YYYY-MM-DD) are counted: the others have no view of the paths.
     """
-    if grouping in _SHARED and not scope.filters.is_prefix:
+    if grouping in _SHARED and not scope.filters.is_prefix and not scope.filters.policy:
         within = edge_rows.files_of(files, scope.time_range)
         key = ("hits of a path", scope.project, scope.filters.path, scope.time_range, *(file.path for file in within))
         rows = cached(key, partial(_read_shared, database, cached, files, viewed_days, scope))

@@ -81,8 +81,8 @@ class PathReports:
     def page(self, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, listing: Listing) -> Page | None:
         """Return a page of the paths; None if the blocks cannot answer.
 
-        They do not have the column `verification`. If more than UNCOVERED_ROWS_MAX rows would be added to the blocks, a
-        count of the files alone is faster.
+        They do not have the column `verification`, and apply no source policy. If more than UNCOVERED_ROWS_MAX rows
+        would be added to the blocks, a count of the files alone is faster.
         """
         inputs = self._inputs(snapshot, scope)
         if inputs is None:
@@ -151,7 +151,7 @@ class PathReports:
         return pa.array(viewed, pa.string())
 
     def _inputs(self, snapshot: HitsSnapshot, scope: Scope) -> _Inputs | None:
-        if scope.filters.verification is not None:
+        if scope.filters.needs_hits:
             return None
         coverage = self._coverage(snapshot)
         block, key = self.block(coverage, scope.project)

@@ -1,7 +1,7 @@
 """Reports of one process. `api` calls only this module of the room."""
 
 import threading
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from cachetools import LRUCache
 
 from warehouse.blocks.listing import Listing, Order, Readers
+from warehouse.control.policy import Periods
 from warehouse.errors import DataIncomplete
 from warehouse.query import engine
 from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
@@ -19,16 +20,16 @@ from warehouse.query.moment import Moment
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
 from warehouse.report import open_end
-from warehouse.report.audience import agent_pages, agents, user_agents, visits_sent
+from warehouse.report.audience import activity, agent_pages, agents, user_agents, visits_sent
 from warehouse.report.audience.activity import Activity, Sparkline
 from warehouse.report.audience.agent_pages import AgentPages, By
 from warehouse.report.audience.agents import AGENT_DAYS
 from warehouse.report.audience.first_days import FirstDays
 from warehouse.report.audience.last_days import last_days
 from warehouse.report.audience.user_agents import USER_AGENTS
-from warehouse.report.filters import Counts, Page, Query
+from warehouse.report.filters import Counts, Filters, Page, Query
 from warehouse.report.grouped import GroupedReports
-from warehouse.report.grouping import BREAKDOWNS
+from warehouse.report.grouping import BREAKDOWNS, DAY_S, TIME_UNITS
 from warehouse.report.hit_counts import Scope
 from warehouse.report.path_reports import PathReports
 from warehouse.report.read_ahead import ReadAhead, ReadAheadThread
@@ -49,9 +50,19 @@ COVERAGES_MAX = 16
 class Reports:
     """Reports of one process, with their cache. Safe to call from several threads."""
 
-    def __init__(self, reader: HitsReader, root: Path, spill: Path, cache_bytes: int) -> None:
-        """Create the reports of the lake in `root`. Large sorts spill into the folder `spill`."""
-        self._reader, self._root = reader, root
+    def __init__(
+        self,
+        reader: HitsReader,
+        root: Path,
+        spill: Path,
+        cache_bytes: int,
+        policy_of: Callable[[str], Periods] = lambda project: (),
+    ) -> None:
+        """Create the reports of the lake in `root`. Large sorts spill into the folder `spill`.
+
+        `policy_of` returns the source policy of a project.
+        """
+        self._reader, self._root, self._policy_of = reader, root, policy_of
         self._database = engine.connect(spill)
         self._cached = ResultCache(cache_bytes)
         self._lock = threading.Lock()
@@ -171,7 +182,8 @@ class Reports:
 
     def sparklines(self, snapshot: HitsSnapshot, projects: Collection[str], now: datetime) -> dict[str, Sparkline]:
         """Return the views by people and by AI of each project on the last 30 UTC days, today included."""
-        return self._activity.sparklines(snapshot, projects, now)
+        drawn = self._activity.sparklines(snapshot, projects, now)
+        return {project: self._under_policy(snapshot, project, line) for project, line in drawn.items()}
 
     def last_hits(self, snapshot: HitsSnapshot, projects: Collection[str]) -> dict[str, datetime | None]:
         """Return the time of the last hit of each project; None without a hit."""
@@ -179,7 +191,7 @@ class Reports:
 
     def source_coverage(self, snapshot: HitsSnapshot, project: str) -> SourceCoverage:
         """Return from when to when each source of a project has hits, and on which days it has none."""
-        return self._grouped.source_coverage(snapshot, project)
+        return self._grouped.source_coverage(snapshot, project, self._policy_of(project))
 
     def read_ahead(self) -> Iterator[None]:
         """Read into the cache what the next requests probably need, and yield after each step: see `ReadAhead`.
@@ -226,7 +238,16 @@ class Reports:
 
     def _scope(self, snapshot: HitsSnapshot, query: Query) -> Scope:
         end = query.end or open_end.find(self._database, self._cached, snapshot, query.project, query.now)
-        return Scope(query.project, TimeRange(query.start, end), query.filters)
+        filters = replace(query.filters, policy=self._policy_of(query.project))
+        return Scope(query.project, TimeRange(query.start, end), filters)
+
+    def _under_policy(self, snapshot: HitsSnapshot, project: str, line: Sparkline) -> Sparkline:
+        """Return the sparkline of a project, counted again if a source policy leaves out some hits."""
+        policy = self._policy_of(project)
+        if not policy:
+            return line
+        scope = Scope(project, activity.time_range(line.days), Filters(policy=policy))
+        return activity.of_days(line.days, self._grouped.counts(snapshot, scope, TIME_UNITS[DAY_S]))
 
     def _last_days(self, snapshot: HitsSnapshot, query: Query, days: int) -> Scope:
         """Return the scope of a query in the last UTC days of its range."""

@@ -43,7 +43,7 @@ def count_days(by_path: PathReports, coverage: Coverage, scope: Scope) -> pa.Tab
 
     The columns are those of `hit_counts.count_files`. `value` is the number of days since the year 1.
     """
-    if scope.filters.verification is not None:  # rollups do not have it by path
+    if scope.filters.needs_hits:
         return None
     block, key = by_path.block(coverage, scope.project)
     filters, agents = scope.filters, scope.filters.agents

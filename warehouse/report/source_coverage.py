@@ -1,6 +1,6 @@
 """Coverage of a project by its sources: from when to when each source sent hits, and the days on which it sent none."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from itertools import combinations
@@ -9,6 +9,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warehouse.control.policy import Periods, Policy
+from warehouse.control.policy import on as policy_on
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.plural import counted
 from warehouse.query import engine
@@ -18,8 +20,10 @@ MISSING_DAYS_MAX = 1_000
 """Maximum number of missing days that are listed for a source."""
 SILENT_DAYS = 7
 """Number of days without a hit after which a source has a warning."""
-POLICY = "all"
-"""Policy of a project: hits of every source are counted."""
+BEACON, LOGS = SOURCES[0], SOURCES[1:]
+"""The source of pages, and those of logs."""
+_COUNT_TWICE: Mapping[str, Collection[str]] = {BEACON: ["all"], **dict.fromkeys(LOGS, ("all", "log_only"))}
+"""Policies under which views of people of a source may be counted twice."""
 _FIRST_AND_LAST = """
 SELECT source, min(ts) AS first_hit, max(ts) AS last_hit FROM {rows} WHERE project_id = $project GROUP BY source
 """
@@ -41,11 +45,18 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class SourceCoverage:
-    """The sources of a project in the order of SOURCES, the policy by which they count, and warnings for its owner."""
+    """The sources of a project in the order of SOURCES, today's policy by which they count, and warnings for its owner.
+
+    `overlap_days` is the number of days on which pages and logs (`log` or `server`) both have views of people.
+    `unbeaconed` is the number of views in logs that look like people and are not counted, because people count from
+    beacons.
+    """
 
     sources: tuple[Source, ...]
-    policy: str
+    policy: Policy
     warnings: tuple[str, ...]
+    overlap_days: int = 0
+    unbeaconed: int = 0
 
 
 def first_and_last_in_files(
@@ -69,8 +80,14 @@ def first_and_last_in_rows(hot: pa.Table, project: str) -> pa.Table:
     return pa.table({"source": times["source"], "first_hit": times["ts_min"], "last_hit": times["ts_max"]})
 
 
-def summarize(days: pa.Table, first_and_last: pa.Table, now: datetime) -> SourceCoverage:
-    """Return the coverage. `days` are counts of the project's hits by SOURCE_DAYS."""
+def summarize(
+    days: pa.Table, first_and_last: pa.Table, now: datetime, policy: Periods = (), counted_days: pa.Table | None = None
+) -> SourceCoverage:
+    """Return the coverage.
+
+    `days` are counts of all hits of the project by SOURCE_DAYS, `counted_days` are counts of the hits that its policy
+    counts; None if it counts all.
+    """
     people = people_by_day(days)
     sources = [
         _source(source, people[source], first_and_last.filter(pc.field("source") == source))
@@ -78,7 +95,30 @@ def summarize(days: pa.Table, first_and_last: pa.Table, now: datetime) -> Source
         if source in people
     ]
     limited = tuple(replace(source, missing_days=source.missing_days[-MISSING_DAYS_MAX:]) for source in sources)
-    return SourceCoverage(limited, POLICY, (*_counted_twice(people), *_silent(sources, now), *_unlisted(sources)))
+    both = {day for name in LOGS for day in _with_people(people, BEACON) & _with_people(people, name)}
+    return SourceCoverage(
+        limited,
+        policy_on(policy, now.date()),
+        (*_counted_twice(people, policy), *_silent(sources, now), *_unlisted(sources)),
+        len(both),
+        _unbeaconed(people, people if counted_days is None else people_by_day(counted_days), policy),
+    )
+
+
+def _with_people(people: Mapping[str, Mapping[date, int]], source: str) -> set[date]:
+    return {day for day, views in people.get(source, {}).items() if views}
+
+
+def _unbeaconed(
+    people: Mapping[str, Mapping[date, int]], counted_people: Mapping[str, Mapping[date, int]], policy: Periods
+) -> int:
+    """Return the views in logs that look like people, on the days on which people count from beacons."""
+    return sum(
+        views - counted_people.get(name, {}).get(day, 0)
+        for name in LOGS
+        for day, views in people.get(name, {}).items()
+        if policy_on(policy, day) == "beacon_people_log_machines"
+    )
 
 
 def people_by_day(days: pa.Table) -> dict[str, dict[date, int]]:
@@ -100,9 +140,12 @@ def _source(source: str, days: Mapping[date, int], first_and_last: pa.Table) -> 
     )
 
 
-def _counted_twice(people: Mapping[str, Mapping[date, int]]) -> Iterator[str]:
-    """Yield a warning for each pair of sources that have human views on the same days."""
-    days = {source: {day for day, views in people.get(source, {}).items() if views} for source in SOURCES}
+def _counted_twice(people: Mapping[str, Mapping[date, int]], policy: Periods) -> Iterator[str]:
+    """Yield a warning for each pair of sources that have human views on the same days and both count on them."""
+    days = {
+        source: {day for day in _with_people(people, source) if policy_on(policy, day) in _COUNT_TWICE[source]}
+        for source in SOURCES
+    }
     for one, another in combinations(SOURCES, 2):
         if both := days[one] & days[another]:
             yield (

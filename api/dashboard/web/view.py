@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from api.dashboard.web import period as periods
@@ -70,7 +71,7 @@ class View:
         self.filters = self._filters()
         self._fixed: frozenset[str] = frozenset()
 
-    def fix(self, **filters: str | None) -> None:
+    def fix(self, **filters: Any) -> None:
         """Replace filters by those of the page itself, which its links, forms and chips are without."""
         self.values = {name: value for name, value in self.values.items() if name not in filters}
         self.filters = replace(self.filters, **filters)
@@ -104,7 +105,7 @@ class View:
         """Return the period to compare with, if the address asks for one."""
         return self.period.previous(self.visit.now) if self.values.get("compare") == "previous" else None
 
-    def query(self, period: Period | None = None, **changes: str | None) -> Query:
+    def query(self, period: Period | None = None, **changes: Any) -> Query:
         """Return the query of a report: the filters of the page with `changes`, in its period or another one."""
         chosen = period or self.period
         filters = replace(self.filters, **changes) if changes else self.filters

@@ -14,6 +14,7 @@ from api.http.negotiation import accepted
 from api.http.operation import ADDRESS, IF_NONE_MATCH, JSON, KEY_OPTION, Operation, Success
 from api.routes.reports import reference, responses
 from api.state import state_of
+from warehouse.control.policy import Policy
 from warehouse.query.moment import Moment
 from warehouse.report import source_coverage
 from warehouse.report.source_coverage import MISSING_DAYS_MAX
@@ -41,14 +42,30 @@ class SourceCoverage(msgspec.Struct, frozen=True, rename="camel"):
     ]
 
 
-class Coverage(msgspec.Struct, frozen=True):
+class Coverage(msgspec.Struct, frozen=True, rename="camel"):
     """The sources that have sent hits."""
 
     sources: Annotated[
         list[SourceCoverage], msgspec.Meta(description="The sources. One that never sent a hit is not listed.")
     ]
-    policy: Annotated[str, msgspec.Meta(description="Sources that count: `all` for the hits of every source.")]
+    policy: Annotated[
+        Policy,
+        msgspec.Meta(
+            description="Today's policy. `all`: the hits of every source count. `beacon_only`; `log_only`: `log` and"
+            " `server`. `beacon_people_log_machines`: people from beacons; AI, bots and Markdown from logs."
+        ),
+    ]
     warnings: Annotated[tuple[str, ...], msgspec.Meta(description="What the project's owner should check.")]
+    overlap_days: Annotated[
+        int, msgspec.Meta(description="UTC days on which beacons and logs both have views of people.")
+    ] = 0
+    unbeaconed: Annotated[
+        int,
+        msgspec.Meta(
+            description="Views in logs that look like people and are not counted, because people count from beacons:"
+            " scripts with the user agent of a browser, and people whose browser sent no beacon."
+        ),
+    ] = 0
 
 
 async def cover(request: Request) -> Response:
@@ -73,7 +90,7 @@ def _coverage(coverage: source_coverage.SourceCoverage) -> Coverage:
     sources = [
         SourceCoverage(each.source, each.first_hit, each.last_hit, each.missing_days) for each in coverage.sources
     ]
-    return Coverage(sources, coverage.policy, coverage.warnings)
+    return Coverage(sources, coverage.policy, coverage.warnings, coverage.overlap_days, coverage.unbeaconed)
 
 
 def _table(coverage: source_coverage.SourceCoverage) -> pa.Table:

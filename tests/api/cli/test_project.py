@@ -24,6 +24,17 @@ def test_projects_are_created_and_listed_with_their_origins(data: Path) -> None:
     assert result(call(data, "project", "origins", "docs", "https://new.example"))["origins"] == ["https://new.example"]
 
 
+def test_source_policies_are_set_and_listed_by_day(data: Path) -> None:
+    assert result(call(data, "project", "policy", PROJECT)) == [{"from": None, "policy": "all"}]
+    result(call(data, "project", "policy", PROJECT, "log_only"))
+    expected = [{"from": None, "policy": "log_only"}, {"from": "2026-09-15", "policy": "beacon_people_log_machines"}]
+    since = ("beacon_people_log_machines", "--from", "2026-09-15")
+    assert result(call(data, "project", "policy", PROJECT, *since)) == expected
+    assert result(call(data, "project", "policy", PROJECT)) == expected
+    assert call(data, "project", "policy", PROJECT, "other").status == 2
+    assert call(data, "project", "policy", "none", "all").status == 1
+
+
 def test_key_is_printed_alone_listed_without_its_secret_and_revoked(data: Path) -> None:
     created = call(data, "key", "create", PROJECT, "--name", "ci", "--scope", "read", "--expires-days", "30")
     assert created.status == 0

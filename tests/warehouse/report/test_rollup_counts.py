@@ -31,8 +31,9 @@ from warehouse.rollups.schema import QUARTER_S, SOURCES
 GROUPINGS = [*BREAKDOWNS.values(), *TIME_UNITS.values(), SOURCE_DAYS]
 EVERYTHING = Scope("site", TimeRange(), Filters())
 QUARTERS = TIME_UNITS[QUARTER_S]
-BY_SOURCE_AND_TRAFFIC = [Filters(), Filters(traffic="ai"), Filters(source="log"), Filters(verification="not_checked")]
+BY_SOURCE_AND_TRAFFIC = [Filters(), Filters(traffic="ai"), Filters(source="log")]
 BY_AGENT = [
+    Filters(verification="not_checked"),
     Filters(agent="GPTBot"),
     Filters(operator="OpenAI"),
     Filters(purpose="training"),

@@ -123,6 +123,20 @@ class Activity:
             return cursor.sql(sql, params=values).to_arrow_table()
 
 
+def time_range(days: Sequence[date]) -> TimeRange:
+    """Return the time range of days in order and without gaps."""
+    return TimeRange(_midnight(days[0]), _midnight(days[-1] + _DAY))
+
+
+def of_days(days: tuple[date, ...], counts: pa.Table) -> Sparkline:
+    """Return the sparkline of counts by `grouping.TIME_UNITS` of a day."""
+    views = dict.fromkeys(days, (0, 0))
+    for number, human, ai in zip(*(counts[name].to_pylist() for name in ("value", "human", "ai")), strict=True):
+        before = views[day := date.fromordinal(number + 1)]
+        views[day] = before[0] + human, before[1] + ai
+    return _sparkline(days, [*views.values()])
+
+
 def _count_hits(rows: str, day: str) -> str:
     return _COUNT.format(day=day, count="count(*)", rows=rows)
 

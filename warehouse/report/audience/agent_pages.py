@@ -117,7 +117,7 @@ class AgentPages:
         if "ai" not in scope.filters.kinds:
             return {}
         coverage = self._coverage(snapshot)
-        if scope.filters.verification is not None:  # rollups do not have it by path
+        if scope.filters.needs_hits:
             coverage = Coverage((), snapshot.files)
         block, key = self._block(coverage, scope.project)
         parts = round_to_days(scope.time_range)
@@ -145,7 +145,7 @@ class AgentPages:
     def _edge(self, files: Sequence[File], edge: TimeRange, scope: Scope, block: ProjectBlock, key: Hashable) -> Reads:
         """Return the reads at an edge."""
         files, scope = edge_rows.files_of(files, edge), replace(scope, time_range=edge)
-        if scope.filters.verification is not None:
+        if scope.filters.needs_hits:
             return self._files(files, scope, block, key)
         hits = edge_rows.read(self._database, self._cached, files, scope.project, edge)
         return self._files(files, scope, block, key) if hits is None else _of_hits(hits, scope.filters, block)

@@ -1,0 +1,49 @@
+"""Source policies: which sources of a project count. A policy is valid from a UTC day on, until the next one.
+
+The rows of `hits` never depend on a policy: reports apply it, also to hits that came before it was set.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from typing import Literal, get_args
+
+Policy = Literal["all", "beacon_only", "log_only", "beacon_people_log_machines"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+DEFAULT: Policy = "all"
+"""Policy of a day before the first period."""
+MARKDOWN = ("text/markdown", "markdown", "md")
+"""Values of `hits.format` for Markdown, which browsers do not show: a page's beacon is never sent."""
+_IS_MARKDOWN = f"coalesce(format IN {MARKDOWN}, false)"
+CONDITIONS: dict[Policy, str] = {
+    "all": "true",
+    "beacon_only": "source = 'beacon'",
+    "log_only": "source <> 'beacon'",
+    "beacon_people_log_machines": f"(source = 'beacon') = (traffic = 'human' AND NOT {_IS_MARKDOWN})",
+}
+"""SQL condition of the hits that a policy counts. Logs are those of files and of server posts: `log` and `server`."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Period:
+    """A policy, and the UTC day from which it is valid."""
+
+    from_date: date
+    policy: Policy
+
+
+Periods = tuple[Period, ...]
+"""Periods of a project in the order of their days. `()` counts every source."""
+
+
+def on(periods: Periods, day: date) -> Policy:
+    """Return the policy of a UTC day."""
+    return next((each.policy for each in reversed(periods) if each.from_date <= day), DEFAULT)
+
+
+def condition(periods: Sequence[Period]) -> tuple[str, dict[str, object]]:
+    """Return the SQL condition of the rows of `hits` that count, and the values that it binds."""
+    starts = {f"policy_from_{number}": each for number, each in enumerate(periods)}
+    cases = (f"WHEN ts >= ${name} THEN {CONDITIONS[each.policy]}" for name, each in reversed(starts.items()))
+    values = {name: datetime.combine(each.from_date, time(tzinfo=UTC)) for name, each in starts.items()}
+    return f"CASE {' '.join(cases)} ELSE {CONDITIONS[DEFAULT]} END", {**values}

@@ -1,0 +1,41 @@
+"""Table of the source policies of projects."""
+
+from datetime import date
+
+import sqlalchemy as sa
+
+from warehouse.control import projects
+from warehouse.control.database import METADATA
+from warehouse.control.policy import DEFAULT, Period, Periods, Policy
+
+SOURCE_POLICIES = sa.Table(
+    "source_policies",
+    METADATA,
+    sa.Column("project_id", sa.ForeignKey(projects.PROJECTS.c.id, ondelete="CASCADE"), primary_key=True),
+    sa.Column("from_date", sa.Date, primary_key=True),
+    sa.Column("policy", sa.String(40), nullable=False),
+)
+
+
+def periods(engine: sa.Engine, project: str) -> Periods:
+    """Return the policies of a project; `()` for a project without one, or that does not exist."""
+    query = SOURCE_POLICIES.select().where(SOURCE_POLICIES.c.project_id == project)
+    with engine.connect() as connection:
+        rows = connection.execute(query.order_by(SOURCE_POLICIES.c.from_date)).all()
+    listed = tuple(Period(row.from_date, row.policy) for row in rows)
+    return () if all(each.policy == DEFAULT for each in listed) else listed
+
+
+def put(engine: sa.Engine, project: str, policy: Policy, from_date: date) -> Periods:
+    """Set the policy from a UTC day on, and return all periods. The policies from later days are removed.
+
+    Raises:
+        ProjectNotFound: no project has the id.
+    """
+    projects.find(engine, project)
+    of_project = SOURCE_POLICIES.c.project_id == project
+    values = {"project_id": project, "from_date": from_date, "policy": policy}
+    with engine.begin() as connection:
+        connection.execute(SOURCE_POLICIES.delete().where(of_project, SOURCE_POLICIES.c.from_date >= from_date))
+        connection.execute(SOURCE_POLICIES.insert().values(values))
+    return periods(engine, project)
