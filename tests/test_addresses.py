@@ -9,7 +9,7 @@ from ingest.verification.address_lists import shipped
 from tests.running import Running
 
 INSIDE = shipped()["openai-gptbot"].prefixes[0].partition("/")[0]
-POSTED, POSTED_V6, FORWARDED, LOGGED = "198.51.100.71", "2001:db8:71::71", "198.51.100.72", "198.51.100.73"
+POSTED, POSTED_V6, FORWARDED, LOGGED = "9.9.9.171", "2620:fe:71::71", "9.9.9.172", "9.9.9.173"
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)"
 HITS = [
     {"path": "/posted", "userAgent": GPTBOT, "address": POSTED, "accept": "text/secret-accept", "eventId": "posted"},

@@ -1,7 +1,8 @@
 """Claims: agents that user agents name, and the verification of those of a log, once per user agent and address."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
+from ipaddress import ip_address
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +47,19 @@ class Checked(NamedTuple):
 def agent_of(columns: Columns) -> str | None:
     """Return the AI agent or bot that a user agent claims to be; None for people and unnamed bots."""
     return None if columns[_TRAFFIC] == "human" else columns[_AGENT]
+
+
+@lru_cache(65_536)
+def public(address: str | None) -> str | None:
+    """Return an address that a client on the Internet can have; None for another one, which is no evidence.
+
+    A log behind a proxy may have the private address of the proxy in each line, and a sample log addresses that are
+    reserved for documentation.
+    """
+    try:
+        return address if address and ip_address(address).is_global else None
+    except ValueError:
+        return None
 
 
 def as_spoofed(columns: Columns) -> Columns:
@@ -93,7 +107,7 @@ def _verdicts(
 ) -> Iterator[tuple[_Indices, Verdict]]:
     """Yield page views of one user agent and address, as indices, and their verdict."""
     agents, texts = [agent_of(each) for each in classes], user_agent.dictionary.to_pylist()
-    addresses = [*address.dictionary.to_pylist(), None]
+    addresses = [*map(public, address.dictionary.to_pylist()), None]
     sender = address.indices.fill_null(len(addresses) - 1).to_numpy().astype(np.int64)
     claimed = user_agent.indices.to_numpy().astype(np.int64)
     is_claim = np.array([agent is not None for agent in agents], bool)

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from ingest.classification.user_agent_cache import UserAgentCache
-from ingest.hits.claims import agent_of, as_spoofed
+from ingest.hits.claims import agent_of, as_spoofed, public
 from ingest.hits.evidence import hints
 from ingest.hits.hit import Hit
 from ingest.hits.url import host
@@ -42,7 +42,8 @@ def row(project: str, hit: Hit, source: str, received_us: int, verifier: Verifie
 def _verdict(agent: str | None, hit: Hit, verifier: Verifier) -> Verdict | None:
     """Return the verdict on a hit; None for a hit that claims to be no agent, unless its signature decides."""
     if agent is not None:
-        return verifier.verify(agent, hit.user_agent, hit.evidence, hit.ts_us)
+        evidence = hit.evidence._replace(address=public(hit.evidence.address)) if hit.evidence.address else hit.evidence
+        return verifier.verify(agent, hit.user_agent, evidence, hit.ts_us)
     if hit.evidence.headers is None or "signature-input" not in hit.evidence.headers:
         return None
     verdict = verifier.verify(None, hit.user_agent, hit.evidence, hit.ts_us)

@@ -3,6 +3,8 @@
 import random
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from ingest.classification.user_agent_cache import UserAgentCache
 from ingest.hits.evidence import Evidence
 from ingest.hits.hit import Hit
@@ -13,7 +15,7 @@ from ingest.verification.verifier import Verifier
 from warehouse.schema import HOT
 
 LIST = shipped()["openai-gptbot"]
-INSIDE, OUTSIDE = LIST.prefixes[0].partition("/")[0], "192.0.2.7"
+INSIDE, OUTSIDE = LIST.prefixes[0].partition("/")[0], "9.9.9.9"
 GPTBOT, CLAUDEBOT, BYTESPIDER, PERSON = (
     "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)",
     "Mozilla/5.0 (compatible; ClaudeBot/1.0; +claudebot@anthropic.com)",
@@ -48,6 +50,12 @@ def test_claim_is_not_checked_without_an_address_and_undecided_outside_of_the_ti
     assert columns(BYTESPIDER, OUTSIDE)[-2:] == ("claimed", None)
 
 
+@pytest.mark.parametrize("address", ["10.0.0.1", "127.0.0.1", "192.0.2.7", "2001:db8::1", "fd00::1", "not an address"])
+def test_address_that_no_client_on_the_internet_has_is_no_evidence(address: str) -> None:
+    assert columns(GPTBOT, address)[:2] == ("ai", "GPTBot")
+    assert columns(GPTBOT, address)[-2:] == ("not_checked", None)
+
+
 def test_person_has_no_verdict() -> None:
     assert (columns(PERSON, INSIDE)[0], columns(PERSON, INSIDE)[-2:]) == ("human", (None, None))
 
@@ -58,7 +66,7 @@ def test_page_views_of_a_log_have_the_verdicts_of_each_by_itself() -> None:
     hits = [
         hit(
             chance.choice([GPTBOT, CLAUDEBOT, BYTESPIDER, PERSON, ""]),
-            chance.choice([INSIDE, OUTSIDE, "2001:db8::1", None]),
+            chance.choice([INSIDE, OUTSIDE, "2620:fe::9", "192.0.2.7", "10.0.0.1", None]),
             chance.choice(edges) + chance.choice([-1, 0, 1, 10**9, 10**13]) * chance.randrange(3),
         )
         for _ in range(2_000)
