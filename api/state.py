@@ -14,6 +14,7 @@ from api.maintenance import Maintenance
 from api.reference.reference import Reference
 from api.settings import Settings
 from ingest.hotlog.writer import HotLog
+from ingest.verification.verifier import Verifier
 from warehouse.control import projects
 from warehouse.control.projects import Project
 from warehouse.report.reports import Reports
@@ -32,6 +33,7 @@ class State:
     rate_limit: RateLimit
     maintenance: Maintenance
     agents: ChildProcess
+    verifier: Verifier
     _projects: Cache[Project] = field(default_factory=Cache)
 
     async def project(self, id: str) -> Project:

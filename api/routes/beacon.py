@@ -47,7 +47,7 @@ async def receive(request: Request) -> Response:
     if time.monotonic() - began_s > body.RECHECK_AFTER_S:
         await _require_unchanged(state, project)
     view = post.parse_beacon(content, _user_agent(request), datetime.now(UTC), _evidence(request))
-    receipt = await _store(state, _beacon_post(project, view))
+    receipt = await _store(state, _beacon_post(state, project, view))
     return Response(msgspec.json.encode(receipt), 202, headers, JSON)
 
 
@@ -78,7 +78,7 @@ async def count(request: Request, project: Project, sent: BeaconHit) -> None:
     state = state_of(request)
     await _limit_rate(request, state)
     view = hit.beacon_hit(sent, _user_agent(request), datetime.now(UTC), _evidence(request))
-    await _store(state, _beacon_post(project, view))
+    await _store(state, _beacon_post(state, project, view))
 
 
 async def _require_unchanged(state: State, project: Project) -> None:
@@ -88,9 +88,9 @@ async def _require_unchanged(state: State, project: Project) -> None:
         raise ProjectNotFound(project.id)
 
 
-def _beacon_post(project: Project, view: Hit) -> Post:
+def _beacon_post(state: State, project: Project, view: Hit) -> Post:
     """Return the post of one beacon."""
-    rows = [row(project.id, view, "beacon", time.time_ns() // 1_000)]
+    rows = [row(project.id, view, "beacon", time.time_ns() // 1_000, state.verifier)]
     return Post(project.id, rows, [], internal_id=project.internal_id)
 
 

@@ -28,6 +28,7 @@ from ingest.hits.body import Rejection
 from ingest.hits.hit import DEDUPLICATION_DAYS, BeaconHit, ServerHit, microseconds
 from ingest.hits.row import row
 from ingest.hotlog.deduplication import Post, Receipt
+from ingest.verification.verifier import Verifier
 
 ON_LOOP_BYTES_MAX, ON_LOOP_HITS_MAX = 64 * 1024, 50
 """Maximum size and number of hits of a body that is parsed on the event loop. A larger body is parsed in a thread. The
@@ -65,9 +66,9 @@ async def _server_post(request: Request, state: State) -> Response:
         bearer = await auth.key_for(request, state.keyring, bearer.project, "ingest")
     now = datetime.now(UTC)
     if _is_large(content, is_ndjson):
-        parsed = await run_in_threadpool(_parse, bearer, content, is_ndjson, key, now)
+        parsed = await run_in_threadpool(_parse, state.verifier, bearer, content, is_ndjson, key, now)
     else:
-        parsed = _parse(bearer, content, is_ndjson, key, now)
+        parsed = _parse(state.verifier, bearer, content, is_ndjson, key, now)
     metrics.count_rejected(parsed.rejected)
     if not parsed.rows:
         raise _all_rejected(parsed.rejected, is_ndjson or content.lstrip().startswith(b"["))
@@ -81,11 +82,13 @@ def _is_large(content: bytes, is_ndjson: bool) -> bool:
     return len(content) > ON_LOOP_BYTES_MAX or content.count(b"\n" if is_ndjson else b"{") > ON_LOOP_HITS_MAX
 
 
-def _parse(bearer: BearerKey, content: bytes, is_ndjson: bool, key: str | None, now: datetime) -> Post:
-    """Parse a server's post and classify its hits."""
+def _parse(
+    verifier: Verifier, bearer: BearerKey, content: bytes, is_ndjson: bool, key: str | None, now: datetime
+) -> Post:
+    """Parse a server's post, and classify and verify its hits."""
     parsed = post.parse_post(content, is_ndjson, now)
     received_us = microseconds(now)
-    rows = [row(bearer.project, view, "server", received_us) for view in parsed.hits]
+    rows = [row(bearer.project, view, "server", received_us, verifier) for view in parsed.hits]
     fingerprint = hashlib.blake2b(content, digest_size=16).digest() if key else b""
     return Post(bearer.project, rows, parsed.rejected, key, fingerprint, bearer.internal_id)
 

@@ -209,11 +209,13 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     on_read: Callable[[int, int], None] = lambda count, lines: None,
     classifier: Classifier = classify_many,
     check: Callable[[], str] = lambda: "",
+    verifier: Verifier | None = None,
 ) -> Summary:
     """Read files (`-` is standard input), store the page views that are new, and load the lake.
 
     An import that was interrupted can be run again. `on_read` is called with the number of bytes of each read, before
-    decompression, and with the number of lines of each chunk. `check`: see `Import`.
+    decompression, and with the number of lines of each chunk. `check`: see `Import`. Without a `verifier`,
+    agents are verified by the lists of the release.
 
     Raises:
         OSError: a file cannot be opened; then nothing is read.
@@ -225,7 +227,7 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     With several files, an IngestError has a note that names the file and the number of page views stored before.
     """
     ledger.create(hot)
-    run = Import(hot, root, project, now, options, UserAgentCache(classifier), check=check)
+    run = Import(hot, root, project, now, options, UserAgentCache(classifier), verifier or Verifier(), check=check)
     paths = files.expand(names)
     files.require_readable(paths)
     with ledger.temporary(hot) if options.is_dry_run else nullcontext():

@@ -20,6 +20,7 @@ from ingest.imports import files
 from ingest.imports.chunk import Summary
 from ingest.imports.importer import Import, Options, import_logs
 from ingest.imports.tail import follow
+from ingest.verification.verifier import Verifier
 from warehouse import folder
 from warehouse.control import project_check
 from warehouse.control.project_check import Check
@@ -86,7 +87,10 @@ def _import(  # what to read, where to, and how
     sizes = [files.size(file) for file in files.expand(names)]
     size = None if None in sizes else sum(size or 0 for size in sizes)
     with _progress(size) as on_read, closing(batches.connect(settings.hot_log)) as hot:
-        return import_logs(hot, settings.lake, project_id, names, time.time, options, on_read, classifier, check)
+        verifier = Verifier(settings.ranges)
+        return import_logs(
+            hot, settings.lake, project_id, names, time.time, options, on_read, classifier, check, verifier
+        )
 
 
 def _progress(size: int | None) -> AbstractContextManager[Callable[[int, int], None]]:
@@ -109,7 +113,9 @@ def _follow(settings: Settings, project_id: str, names: Sequence[str], options: 
     maintenance.start()
     try:
         with closing(batches.connect(settings.hot_log)) as hot:
-            run = Import(hot, settings.lake, project_id, time.time, options, check=check)
+            run = Import(
+                hot, settings.lake, project_id, time.time, options, verifier=Verifier(settings.ranges), check=check
+            )
             LOG.info("Following %s; Ctrl-C ends it", ", ".join(names))
             follow(
                 run,
