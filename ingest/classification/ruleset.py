@@ -10,7 +10,7 @@ from ingest.classification.agents import Agent
 from ingest.classification.device import BOT_WORD, ENGINE, MATCHED_CHARACTERS_MAX, SCREENS
 from ingest.classification.rules import Rules
 
-ALGORITHM = 2
+ALGORITHM = 3
 """Version of the code that applies the rule data. Increase it when a change of code, and of no row, changes an
 answer: the order of the steps, the splitting of words, the definition of a tablet.
 `tests/ingest/classification/test_ruleset.py` fails if the answers for the labelled set changed while the data and this

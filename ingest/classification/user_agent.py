@@ -12,7 +12,11 @@ from ingest.classification.pool import Attributes
 
 
 def attributes(user_agents: Sequence[str]) -> list[Attributes]:
-    """Return the attributes of each user agent; equal attributes are one object, which makes a pickled list short."""
+    """Return the attributes of each user agent; equal attributes are one object, which makes a pickled list short.
+
+    Only people have a browser. For an unknown program ua-parser takes the browser from the user agent: "com/bot" from
+    the address of OpenAI's page.
+    """
     return [_shared(classification, device) for classification, device in classify_all(user_agents)]
 
 
@@ -25,7 +29,7 @@ def _shared(classification: Classification, device: Device) -> Attributes:
         classification.purpose,
         classification.rule,
         RULESET,
-        device.browser,
+        device.browser if classification.traffic == "human" else None,
         device.os,
         device.device,
     )

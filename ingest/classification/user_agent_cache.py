@@ -70,6 +70,6 @@ def _columns(user_agent: str, attributes: Attributes) -> Columns:
 def _size_bytes(columns: Columns) -> int:
     """Return the size of the columns without the texts that user agents share.
 
-    The browser is not shared: for an unknown program ua-parser takes its name from the user agent.
+    The browser is not shared: ua-parser takes the name of an unknown app from the user agent.
     """
     return getsizeof(columns) + getsizeof(columns[_USER_AGENT]) + getsizeof(columns[_BROWSER])

@@ -65,7 +65,7 @@ def ruleset_with(folder: Path, file: str, *changes: tuple[str, str]) -> str:
         ("rules.py", '"Goodreads", ', ""),
         ("device.py", "MATCHED_CHARACTERS_MAX = 1024", "MATCHED_CHARACTERS_MAX = 512"),
         ("device.py", "roku/|", ""),
-        ("ruleset.py", "ALGORITHM = 2", "ALGORITHM = 3"),
+        ("ruleset.py", "ALGORITHM = 3", "ALGORITHM = 4"),
     ],
 )
 def test_ruleset_changes_with_a_row_of_the_rules(tmp_path: Path, file: str, old: str, new: str) -> None:

@@ -4,10 +4,11 @@ import pickle
 import subprocess
 import sys
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.classification.classifier import RULESET, classify
+from ingest.classification.classifier import RULESET, classify, classify_all
 from ingest.classification.user_agent import attributes
 from tests.warehouse.site import ROOT
 from warehouse.schema import CLASSIFICATION
@@ -29,7 +30,7 @@ def test_attributes_are_the_columns_of_the_schema_without_the_user_agent() -> No
         "purpose": "training",
         "rule": "ai:GPTBot",
         "ruleset": RULESET,
-        "browser": "GPTBot",
+        "browser": None,
         "os": None,
         "device": "bot",
     }
@@ -44,6 +45,22 @@ def test_attributes_are_the_columns_of_the_schema_without_the_user_agent() -> No
         "os": "iOS",
         "device": "mobile",
     }
+
+
+@pytest.mark.parametrize(
+    "user_agent",
+    [
+        "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; ChatGPT-User/1.0; +https://openai.com/bot",
+        "webzio-extended (+https://webz.io/bot.html)",
+        "Mozilla/5.0 (compatible; BuzzSumo; +http://www.buzzsumo.com/bot.html)",
+        "NewsBlur iPhone App v3.6",
+    ],
+)
+def test_agent_or_bot_has_no_browser_from_the_text_of_its_user_agent(user_agent: str) -> None:
+    assert classify_all([user_agent])[0][1].browser is not None  # ua-parser's own answer, such as com/bot
+    ((traffic, *_, browser, _, _),) = attributes([user_agent])
+    assert traffic != "human"
+    assert browser is None
 
 
 @settings(deadline=None, derandomize=True, max_examples=100)

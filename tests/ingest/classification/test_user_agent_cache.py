@@ -58,7 +58,7 @@ def test_columns_are_those_of_the_schema_in_its_order() -> None:
         "rule": "ai:GPTBot",
         "ruleset": RULESET,
         "user_agent": "GPTBot/1.3",
-        "browser": "GPTBot",
+        "browser": None,
         "os": None,
         "device": "bot",
     }
