@@ -4,6 +4,7 @@
 - `ai_referrers`: Table of the hosts of AI products in `ai_referrers.toml`: which operator sent a visit with such a
   referrer.
 - `rules`: Tables of the rules: the rows of `rules.toml`, and the patterns of crawler-user-agents that are used.
+- `accept`: Rules about the Accept header of a request: the media types that AI agents ask for and no browser does.
 - `device`: Browser, operating system and device type of a user agent.
 - `ruleset`: Version of the rules: a hash of all data that decides a classification, and of nothing else.
 - `classifier`: Classification of user agents as people, AI agents or other bots, with the rule that decided.

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import msgspec
 import re2  # type: ignore[import-untyped]  # ships no types
 
+from ingest.classification import accept as accept_rules
 from ingest.classification import agents, ruleset
 from ingest.classification.device import SCREENS, Device, Screen, describe_all, matched_text
 from ingest.classification.rules import CRAWLERS, IGNORED_PATTERNS, OWN_NAME_PATTERNS, RULES, Crawler, Rule
@@ -46,9 +47,20 @@ class PatternSet:
         return self._set.Match(text) or []
 
 
-def classify(user_agent: str) -> Classification:
-    """Return the classification of a user agent by its first 1,024 characters, in linear time."""
-    return classify_all([user_agent])[0][0]
+def classify(user_agent: str, accept: str | None = None) -> Classification:
+    """Return the classification of a user agent by its first 1,024 characters, in linear time.
+
+    `accept` is the Accept header of the request, or None if it is not known. See `by_accept`.
+    """
+    return by_accept(classify_all([user_agent])[0][0], accept)
+
+
+def by_accept(answer: Classification, accept: str | None) -> Classification:
+    """Return the answer of the user agent, or that of the Accept header if the user agent names no agent or bot."""
+    if accept is None or answer.agent is not None:
+        return answer
+    found = find_accept(accept)
+    return answer if found is None else found.row.answer
 
 
 def classify_all(user_agents: Sequence[str]) -> list[tuple[Classification, Device]]:
@@ -65,6 +77,22 @@ class Row(NamedTuple):
     answer: Classification
     pattern: str | None
     origin: agents.Agent | Rule | Crawler | None
+
+
+class AcceptMatch(NamedTuple):
+    """A row of the table `accept` and the part of the Accept header that matches it."""
+
+    row: Row
+    text: str
+
+
+def find_accept(accept: str) -> AcceptMatch | None:
+    """Return the first match of the table `accept` in an Accept header, or None."""
+    found = accept_rules.find(accept)
+    if found is None:
+        return None
+    text, rule = found
+    return AcceptMatch(_ACCEPT[rule.kind], text)
 
 
 class Step(NamedTuple):
@@ -140,13 +168,15 @@ STEPS = (
 
 AI agents come before all bot rules: the user agent of ChatGPT-User ends in "+https://openai.com/bot".
 """
+AFTER_ACCEPT: StepName = "habits"
+"""First step that names no agent or bot. The Accept header decides before such an answer: see `by_accept`."""
 
 
 def _screen(first_matches: Sequence[int]) -> Screen | None:
     return next((screen for index, screen in _SCREENS if index in first_matches), None) if first_matches else None
 
 
-def _answer(traffic: Literal["human", "bot"], kind: str, agent: str | None = None) -> Classification:
+def _answer(traffic: Traffic, kind: str, agent: str | None = None) -> Classification:
     rule = f"{traffic}:{kind}:{agent}" if agent else f"{traffic}:{kind}"
     return Classification(traffic, agent, operator=None, purpose=None, rule=rule)
 
@@ -189,6 +219,7 @@ _NAMED = _rows("bot", RULES.named_bot)
 _HABITS = (*_rows("human", RULES.known_person), *_rows("bot", RULES.bot_habit))
 _PEOPLE = _rows("human", RULES.person)
 _UNSHAPED = _rows("bot", RULES.unshaped)
+_ACCEPT = {rule.kind: Row(_answer("ai", rule.kind), rule.pattern, rule) for rule in RULES.accept}
 _USER_AGENTS = Row(_answer("bot", "user-agents"), pattern=None, origin=None)
 
 # One pass over a set takes as long as one pattern, until the states of the set outgrow the 8 MB that RE2 allows. Over

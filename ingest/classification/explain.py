@@ -21,7 +21,9 @@ class Step(msgspec.Struct, frozen=True, rename="camel"):
     name: Annotated[str, msgspec.Meta(description="Name of the step.")]
     looks_for: Annotated[str, msgspec.Meta(description="User agents that the step looks for.")]
     matched: Annotated[bool, msgspec.Meta(description="Whether the step decided.")]
-    text: Annotated[str | None, msgspec.Meta(description="Part of the user agent that matched.")] = None
+    text: Annotated[
+        str | None, msgspec.Meta(description="Part of the user agent, or of the Accept header, that matched.")
+    ] = None
     rule: Annotated[str | None, msgspec.Meta(description="Name of the rule, which is stored with each hit.")] = None
     meaning: Annotated[str | None, msgspec.Meta(description="Program that has this rule, in words.")] = None
     source: Annotated[str | None, msgspec.Meta(description="File or package that has the rule.")] = None
@@ -53,7 +55,12 @@ LOOKS_FOR: Mapping[StepName, str] = {
     "the-rest": "A program without the form of a browser. It counts as a bot; the words of its name give the kind.",
 }
 """User agents that each step looks for, in words."""
+ACCEPT_NAME = "Accept header"
+"""Name of the step of the Accept header, which is tried only if the header is known."""
+ACCEPT_LOOKS_FOR = "A media type that AI agents ask for and browsers do not."
+"""Headers that the step of the Accept header looks for, in words."""
 MEANINGS: Mapping[str, str] = {
+    "accept-markdown": "a program that asks for Markdown, as coding agents do",
     "app-client": "an app that fetches data without showing a page",
     "automation": "a program named as a crawler, checker, fetcher or robot",
     "browser": "a browser, or an app that shows pages",
@@ -100,27 +107,41 @@ _SOURCES: Mapping[StepName, str] = {
 }
 
 
-def explain(user_agent: str) -> tuple[Step, ...]:
-    """Return the steps that the classifier tries, in order. The last one matches: its rule is that of `classify`."""
+def explain(user_agent: str, accept: str | None = None) -> tuple[Step, ...]:
+    """Return the steps that the classifier tries, in order. The last one matches: its rule is that of `classify`.
+
+    The step of the Accept header is tried only if the header is known and the user agent names no agent or bot.
+    """
     (text,), (first_matches,), (device,) = classifier.prepare([user_agent])
     steps: list[Step] = []
     for name, find in classifier.STEPS:
         row = find(text, first_matches, device)
+        if accept is not None and (name == classifier.AFTER_ACCEPT or _is_unnamed(row)):
+            found = classifier.find_accept(accept)
+            if found is not None:
+                return (*steps, _matched(ACCEPT_NAME, ACCEPT_LOOKS_FOR, "rules.toml", found.row, found.text))
+            steps.append(Step(ACCEPT_NAME, ACCEPT_LOOKS_FOR, matched=False))
+            accept = None
         if row is not None:
-            return (*steps, _matched(name, row, text))
+            source = _SOURCES.get(name, "rules.toml")
+            return (*steps, _matched(NAMES[name], LOOKS_FOR[name], source, row, _matched_text(row, text)))
         steps.append(Step(NAMES[name], LOOKS_FOR[name], matched=False))
     raise AssertionError("the last step has a row for every user agent")
 
 
-def _matched(name: StepName, row: Row, text: str) -> Step:
+def _is_unnamed(row: Row | None) -> bool:
+    return row is not None and row.answer.agent is None
+
+
+def _matched(name: str, looks_for: str, source: str, row: Row, text: str | None) -> Step:
     step = Step(
-        NAMES[name],
-        LOOKS_FOR[name],
+        name,
+        looks_for,
         matched=True,
-        text=_matched_text(row, text) or None,
+        text=text or None,
         rule=row.answer.rule,
         meaning=_meaning(row),
-        source=_SOURCES.get(name, "rules.toml"),
+        source=source,
         operator=row.answer.operator,
         purpose=row.answer.purpose,
     )

@@ -47,13 +47,17 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The tables of `rules.toml`, in the order of their search. In each table the first row that matches decides."""
+    """The tables of `rules.toml`, in the order of their search. In each table the first row that matches decides.
+
+    The patterns of `accept` are searched in the media types of a request's Accept header, all others in its user agent.
+    """
 
     named_bot: tuple[Rule, ...]
     known_person: tuple[Rule, ...]
     bot_habit: tuple[Rule, ...]
     person: tuple[Rule, ...]
     unshaped: tuple[Rule, ...]
+    accept: tuple[Rule, ...]
 
 
 class Crawler(msgspec.Struct, frozen=True):

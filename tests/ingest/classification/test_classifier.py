@@ -52,6 +52,22 @@ def test_user_agent_of_the_labelled_sample_gets_its_label(row: Labelled) -> None
     assert classifier.classify(row.ua).traffic == row.label
 
 
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36"
+MARKDOWN = Classification("ai", None, None, None, "ai:accept-markdown")
+
+
+@pytest.mark.parametrize("user_agent", [CHROME, "", "SomeLibrary/2.1", f"{CHROME} Indexer", "Mozilla/5.0"])
+def test_request_for_markdown_without_the_name_of_an_agent_is_ai(user_agent: str) -> None:
+    assert classifier.classify(user_agent, "text/markdown, text/html, */*") == MARKDOWN
+    assert classifier.classify(user_agent, "text/html, */*") == classifier.classify(user_agent)
+    assert classifier.classify(user_agent).traffic != "ai"
+
+
+@pytest.mark.parametrize("row", [row for row in EXPECTED if row.agent], ids=lambda row: row.ua[:40])
+def test_named_agent_or_bot_has_its_own_rule_when_it_asks_for_markdown(row: Expected) -> None:
+    assert classifier.classify(row.ua, "text/markdown").rule == row.rule
+
+
 def test_every_token_of_every_agent_has_a_row() -> None:
     shown = {(row.agent, row.ua.lower()) for row in EXPECTED}
     missing = [

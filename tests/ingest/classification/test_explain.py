@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ingest.classification import classifier
-from ingest.classification.explain import LOOKS_FOR, MEANINGS, NAMES, Step, explain
+from ingest.classification.explain import ACCEPT_NAME, LOOKS_FOR, MEANINGS, NAMES, Step, explain
 from ingest.classification.rules import RULES
 
 HERE = Path(__file__).parent
@@ -85,6 +85,22 @@ def test_step_names_the_text_and_the_source(user_agent: str, name: str, text: st
     last = explain(user_agent)[-1]
     assert (last.name, last.text, last.source) == (dict(NAMES)[name], text, source)  # type: ignore[index]
     assert last.meaning
+
+
+@pytest.mark.parametrize(
+    "user_agent", ["", "x", FIREFOX, GPTBOT, "curl/8.5.0", "Mozilla/5.0 (compatible; AhrefsBot/7.0)"]
+)
+@pytest.mark.parametrize("accept", ["text/html, text/markdown;q=0.5", "text/html"])
+def test_step_of_the_accept_header_comes_before_every_answer_without_a_name(user_agent: str, accept: str) -> None:
+    answer = classifier.classify(user_agent, accept)
+    *tried, last = explain(user_agent, accept)
+    assert last.rule == answer.rule
+    is_by_header = answer.rule == "ai:accept-markdown"
+    assert (last.name == ACCEPT_NAME) == is_by_header
+    assert (ACCEPT_NAME in [step.name for step in tried]) == (answer.agent is None and not is_by_header)
+    if is_by_header:
+        assert (last.text, last.source) == ("text/markdown;q=0.5", "rules.toml")
+        assert last.meaning == MEANINGS["accept-markdown"]
 
 
 def test_crawler_has_its_page_and_its_description() -> None:

@@ -19,11 +19,14 @@ known_person = []
 bot_habit = []
 person = [{ kind = "browser", pattern = "^Mozilla/" }]
 unshaped = [{ kind = "not-a-browser", pattern = "" }]
+accept = [{ kind = "accept-markdown", pattern = "^text/markdown$" }]
 """
 
 
 def test_rows_of_a_table_become_rules() -> None:
-    assert read(RULE_ROWS).person == (Rule("browser", "^Mozilla/"),)
+    rules = read(RULE_ROWS)
+    assert rules.person == (Rule("browser", "^Mozilla/"),)
+    assert rules.accept == (Rule("accept-markdown", "^text/markdown$"),)
 
 
 def test_tables_that_leave_a_user_agent_without_a_rule_are_refused() -> None:
