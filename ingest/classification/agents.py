@@ -24,6 +24,7 @@ class Agent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An AI agent.
 
     `tokens` match whole words, case-insensitively. `checked` is the day on which the row was compared with `source`.
+    `until` is a day by which the operator had ended or renamed the agent. The agent is recognised after this day, too.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Agent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     checked: date
     note: str | None = None
+    until: date | None = None
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -23,7 +23,7 @@ PACKAGES = ("crawler-user-agents", "user-agents", "ua-parser", "ua-parser-builti
 def version_of(agents: Iterable[Agent], rules: Rules, ignored: Collection[str], own_name: Collection[str]) -> str:
     """Return 12 hexadecimal digits. The same rule data gives the same digits in every process and checkout.
 
-    The `source`, `checked` and `note` of an agent change no answer and are not hashed.
+    The `source`, `checked`, `note` and `until` of an agent change no answer and are not hashed.
     """
     data = (
         ALGORITHM,

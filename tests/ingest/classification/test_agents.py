@@ -1,5 +1,7 @@
 """Rows of the table of agents are checked when they are read, and texts are split into words."""
 
+from datetime import date
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -21,6 +23,15 @@ checked = 2026-11-20
 def test_row_of_the_table_becomes_an_agent() -> None:
     (agent,) = agents.read(AGENT_ROW)
     assert (agent.name, agent.tokens, agent.checked.isoformat()) == ("One", ("OneBot",), "2026-11-20")
+
+
+def test_agent_that_ended_stays_in_the_table_and_is_recognised() -> None:
+    (agent,) = agents.read(AGENT_ROW + "until = 2026-05-04\n")
+    assert agent.until == date(2026, 5, 4)
+    ended = [agent for agent in agents.AGENTS if agent.until is not None]
+    assert {agent.name for agent in ended} >= {"GoogleAgent-Mariner", "PhindBot", "anthropic-ai"}
+    assert [agents.find(f"{agent.tokens[0]}/1.0") for agent in ended] == ended
+    assert all(agent.note and agent.until <= agent.checked for agent in ended if agent.until)
 
 
 def test_repeated_token_is_refused_in_any_case() -> None:

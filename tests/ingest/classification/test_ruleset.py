@@ -86,7 +86,7 @@ def test_ruleset_changes_with_a_row_of_the_rules(tmp_path: Path, file: str, old:
             "rules.toml",
             [("# Browsers and apps of people.", "# Browsers of people."), ('kind = "dalvik"', "kind   =   'dalvik'")],
         ),
-        ("agents.toml", [("checked = 2026", "checked = 2027"), ("\n\n", "\n\n\n")]),
+        ("agents.toml", [("checked = 2026", "checked = 2027"), ("until = 2026", "until = 2025"), ("\n\n", "\n\n\n")]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
