@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from tests.warehouse.site import Row
 from warehouse.maintenance.reclassify import Rules
 from warehouse.schema import CLASSIFICATION
 
@@ -25,6 +26,19 @@ def classification_of(user_agent: str) -> dict[str, str | None]:
     if not word:
         return {**unknown, "traffic": "bot", "rule": "bot:empty"}
     return {**unknown, "traffic": "human", "rule": "human", "browser": word, "os": "os", "device": "desktop"}
+
+
+def reclassified(row: Row) -> Row:
+    """Return a stored row under these rules. The verdict on an agent stays while the rules name the same agent."""
+    new = row | classification_of(str(row["user_agent"]))
+    if new["agent"] == row["agent"]:
+        retained = (
+            ("traffic", "operator", "purpose", "rule") if row["verification"] == "spoofed" and row["agent"] else ()
+        )
+        return new | {name: row[name] for name in retained}
+    is_claimed = new["agent"] is not None and new["traffic"] != "human"
+    verification = ("not_checked" if is_claimed else None) if row["verification"] else None
+    return new | {"verification": verification, "verified_by": None}
 
 
 def table(user_agents: list[str]) -> pa.Table:

@@ -89,9 +89,11 @@ def series(rows: Sequence[Row], query: Query, interval: str, zone: ZoneInfo) -> 
     if start >= end:
         return []
     label = LABELS[interval]
-    counted = dict(_count(matching(rows, query), lambda row: label(row["ts"], zone)))
     labels = _labels(start, end, interval, zone)
-    return None if labels is None else [(each, counted.get(each, ZERO)) for each in labels]
+    if labels is None:  # such a range may have hits of the year 1, whose local hour cannot be computed
+        return None
+    counted = dict(_count(matching(rows, query), lambda row: label(row["ts"], zone)))
+    return [(each, counted.get(each, ZERO)) for each in labels]
 
 
 def missing_days(rows: Sequence[Row]) -> list[date]:

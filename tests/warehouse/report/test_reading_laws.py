@@ -20,7 +20,7 @@ from tests.rounds import rounds
 from tests.warehouse.report import generated, model
 from tests.warehouse.report.generated import NOW, Breakdown, Form, Series, Views
 from tests.warehouse.report.model import Counted
-from tests.warehouse.rules import RULES, classification_of
+from tests.warehouse.rules import RULES, reclassified
 from tests.warehouse.site import Row, Site
 from warehouse.errors import MomentExpired, TooManyBuckets
 from warehouse.hotlog.retention import AS_OF_S
@@ -215,7 +215,7 @@ class Lake(RuleBasedStateMachine):
         """Apply other rules, once in each sequence: it takes 0.2 s for each day that has a hit."""
         self.is_reclassified = True
         reclassify.reclassify(self.site.hot, self.site.root, self.site.database, RULES, 0)
-        self.posted = [row | classification_of(row["user_agent"]) for row in self.posted]
+        self.posted = [reclassified(row) for row in self.posted]
 
     @rule(index=st.integers(0, 1), steps=st.sampled_from([1, 5, 100]))
     def read_ahead(self, index: int, steps: int) -> None:
