@@ -114,7 +114,7 @@ def day_rows(traffic: Traffic, rng: np.random.Generator, day: date, hits: int) -
         "project_id": pa.DictionaryArray.from_arrays(traffic.pages.project[page], traffic.pages.projects),
         "ts": pa.array(time_us + start_us, TIMESTAMP),
         "path": traffic.pages.paths.take(pa.array(traffic.pages.path[page])),
-        "event_id": pa.nulls(hits, pa.string()),
+        **{name: pa.nulls(hits, pa.string()) for name in ("event_id", "verification", "verified_by", "hints")},
     }
     drawn = [choice.draw(rng, traffic.user_agents_traffic[user_agent]) for choice in traffic.choices]
     for table in (traffic.user_agents.take(pa.array(user_agent)), *drawn):
