@@ -41,9 +41,9 @@ def dimensions(rows: Iterable[Row]) -> Counter[Value]:
             "agentQuarter": quarter,
             **{name: row[column] for name, column in COLUMNS.items()},
         }
-        key = tuple(row[name] for name in ("source", "traffic", "agent", "operator", "purpose"))
+        key = tuple(row[name] for name in ("source", "traffic", "agent", "operator", "purpose", "verification"))
         counts.update((row["project_id"], name, utc(row).day, value, *key) for name, value in values.items())
-        counts[row["project_id"], "quarter", utc(row).day, quarter, *key[:2], None, None, None] += 1
+        counts[row["project_id"], "quarter", utc(row).day, quarter, *key[:2], *(4 * [None])] += 1
     return counts
 
 
