@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -105,22 +106,23 @@ def test_demo_has_the_robots_txt_of_the_sample_site(engine: sa.Engine, share: st
     assert [rules.state([agent]) for agent in agents] == ["disallowed", "partly", "partly"]
 
 
-def test_interrupted_start_is_repeated_without_counting_twice(
-    demo: Settings, engine: sa.Engine, coverage: dict[str, SourceCoverage]
-) -> None:
+def test_interrupted_start_is_repeated_without_counting_twice(tmp_path: Path) -> None:
     """Delete the projects, as if the first start had ended before they were created, and start again."""
+    demo = settings.read({}, tmp_path / "data")
+    data_folder.prepare(demo)
+    engine = database.connect(demo.database_url)
 
     def views() -> int:
         reader = HitsReader(demo.hot_log, demo.lake)
         with closing(Reports(reader, demo.lake, demo.run / "spill", demo.cache_bytes)) as reports:
-            return sum(
-                sum(line.human) + sum(line.ai)
-                for line in reports.sparklines(reports.take(), list(coverage), NOW).values()
-            )
+            lines = reports.sparklines(reports.take(), list(sample_projects.ORIGINS), NOW)
+            return sum(sum(line.human) + sum(line.ai) for line in lines.values())
 
+    sample_projects.create(engine, demo, NOW)
     before = views()
     for id in sample_projects.ORIGINS:
         store.remove(engine, id)
         projects.delete(engine, id)
     sample_projects.create(engine, demo, NOW)
     assert views() == before > 2_000
+    engine.dispose()
