@@ -24,6 +24,11 @@ class Grouping:
     dimension: str | None = None
     columns: tuple[str, ...] = (VALUE,)
 
+    @property
+    def has_user_agent(self) -> bool:
+        """Return whether the value has the user agent, which the rows of an edge do not have."""
+        return "user_agent" in self.hits
+
     def dimension_for(self, filters: Filters) -> str | None:
         """Return the dimension whose rows have the columns of the filters, or None if only `hits` has them.
 
