@@ -5,7 +5,9 @@
 - `hit`: Hits, and the validation of their fields: the only module that creates a hit from the fields of a post.
 - `evidence`: Evidence of a hit: the client's address and headers, used in memory and never stored.
 - `url`: Normalisation of URLs and paths to the one spelling under which page views are counted.
-- `claims`: Agents that user agents name, the verdicts on those of a log, and the columns of a spoofed hit.
+- `path_format`: Format of a response by its path, for requests whose sender did not send a format.
+- `classes`: Classes of hits that the user agent does not decide alone: requests for Markdown, and spoofed agents.
+- `claims`: Agents that user agents name, and the verdicts on those of a log.
 - `row`: Rows of the lake (`warehouse.schema.HOT`): a hit, with the columns derived from its user agent and
   referrer.
 """

@@ -10,14 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingest.classification.user_agent_cache import Columns
+from ingest.hits.classes import agent_of, as_spoofed
 from ingest.verification.verdict import Verdict
 from ingest.verification.verifier import Verifier
-from warehouse.schema import CLASSIFICATION
 
 DAY_US = 86_400_000_000
 """Length of a day, in microseconds. An address list is fresh for longer: all requests within a day that begins and ends
 with one verdict have this verdict."""
-_TRAFFIC, _AGENT = CLASSIFICATION.names.index("traffic"), CLASSIFICATION.names.index("agent")
 _Indices = npt.NDArray[np.int64]
 _Verdict = Verdict | tuple[None, None]
 _NO_VERDICT: _Verdict = (None, None)
@@ -44,11 +43,6 @@ class Checked(NamedTuple):
     verdict: pa.Array
 
 
-def agent_of(columns: Columns) -> str | None:
-    """Return the AI agent or bot that a user agent claims to be; None for people and unnamed bots."""
-    return None if columns[_TRAFFIC] == "human" else columns[_AGENT]
-
-
 @lru_cache(65_536)
 def public(address: str | None) -> str | None:
     """Return an address that a client on the Internet can have; None for another one, which is no evidence.
@@ -60,16 +54,6 @@ def public(address: str | None) -> str | None:
         return address if address and ip_address(address).is_global else None
     except ValueError:
         return None
-
-
-def as_spoofed(columns: Columns) -> Columns:
-    """Return the columns of a hit from outside of the addresses of the agent that its user agent names.
-
-    The hit is a bot with the name of the agent, and without operator and purpose.
-    """
-    rule = f"bot:spoofed:{columns[_AGENT]}"
-    changed: dict[str, str | None] = {"traffic": "bot", "operator": None, "purpose": None, "rule": rule}
-    return tuple(changed.get(name, value) for name, value in zip(CLASSIFICATION.names, columns, strict=True))
 
 
 def check(

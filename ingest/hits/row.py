@@ -3,9 +3,11 @@
 import pyarrow as pa
 
 from ingest.classification.user_agent_cache import UserAgentCache
-from ingest.hits.claims import agent_of, as_spoofed, public
+from ingest.hits.claims import public
+from ingest.hits.classes import agent_of, as_spoofed, by_accept, rule_of_accept
 from ingest.hits.evidence import hints
 from ingest.hits.hit import Hit
+from ingest.hits.path_format import path_format
 from ingest.hits.url import host
 from ingest.verification.verdict import Verdict
 from ingest.verification.verifier import Verifier
@@ -18,8 +20,13 @@ _SHIPPED_LISTS = Verifier()
 
 
 def row(project: str, hit: Hit, source: str, received_us: int, verifier: Verifier = _SHIPPED_LISTS) -> Row:
-    """Return the row of one hit. The same hit gives the same row under one ruleset and the same address lists."""
+    """Return the row of one hit. The same hit gives the same row under one ruleset and the same address lists.
+
+    A beacon has neither an Accept header nor a format of its page: it is a request of a script on an HTML page.
+    """
     columns = _USER_AGENTS.columns(hit.user_agent)
+    if hit.evidence.accept is not None and source != "beacon" and (rule := rule_of_accept(hit.evidence.accept)):
+        columns = by_accept(columns, rule)
     verdict = _verdict(agent_of(columns), hit, verifier)
     return (
         project,
@@ -29,7 +36,7 @@ def row(project: str, hit: Hit, source: str, received_us: int, verifier: Verifie
         hit.referrer,
         host(hit.referrer) if hit.referrer else None,
         hit.utm_source,
-        hit.format,
+        hit.format if source == "beacon" else hit.format or path_format(hit.path),
         hit.status,
         source,
         hit.event_id,

@@ -91,9 +91,9 @@ class Summary:
         for (traffic, agent), count in views.items():
             self.human += count if traffic == "human" else 0
             self.bot += count if traffic == "bot" else 0
-            if traffic == "ai":
-                self.ai += count
-                self.agents[str(agent)] += count
+            self.ai += count if traffic == "ai" else 0
+            if traffic == "ai" and agent is not None:  # a request for Markdown may name no agent
+                self.agents[agent] += count
 
 
 def split(source: Source, starts_mid_line: bool, is_growing: bool = False) -> Iterator[Block]:

@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ingest.classification.user_agent_cache import Columns, UserAgentCache
 from ingest.hits.claims import check
+from ingest.hits.classes import by_accept, rule_of_accept
 from ingest.hits.hit import Hit
+from ingest.hits.path_format import path_formats
 from ingest.hits.url import host
 from ingest.imports.dictionary import TEXTS, compact
 from ingest.verification.verifier import Verifier
@@ -58,20 +62,21 @@ def lake_rows(
 ) -> tuple[pa.Table, ViewCounts]:
     """Return page views (VIEWS) of a log as unsorted rows of `warehouse.schema.HOT`, and their counts.
 
-    The claims of agents are checked by the addresses of the page views.
+    The claims of agents are checked by the addresses of the page views. `ingest.hits.row.row` gives the same rows.
     """
     path, user_agent, referrer, utm_source = (
         compact(views[name]) for name in ("path", "user_agent", "referrer", "utm_source")
     )
     classified = user_agents.columns_of_all(user_agent.dictionary.to_pylist())
     checked = check(user_agent, classified, compact(views["address"]), views["ts_us"].combine_chunks(), verifier)
+    classes, indices = _by_accept(checked.classes, checked.indices, views["accept"])
     hosts = [host(text) for text in referrer.dictionary.to_pylist()]
     columns = {
         "project_id": _constant(project, views.num_rows),
         "ts": views["ts_us"].combine_chunks().cast(HOT.field("ts").type),
         "path": path,
         **{
-            name: _take([each[place] for each in checked.classes], checked.indices)
+            name: _take([each[place] for each in classes], indices)
             for place, name in enumerate(CLASSIFICATION.names)
             if name != "user_agent"
         },
@@ -79,6 +84,7 @@ def lake_rows(
         "referrer": referrer,
         "referrer_host": _take(hosts, referrer.indices),
         "utm_source": utm_source,
+        "format": path_formats(path),
         "status": views["status"].combine_chunks(),
         "source": _constant("log", views.num_rows),
         "received_at": pa.repeat(pa.scalar(received_us, HOT.field("received_at").type), views.num_rows),
@@ -87,7 +93,25 @@ def lake_rows(
     }
     nulls = {name: pa.nulls(views.num_rows, HOT.field(name).type) for name in HOT.names if name not in columns}
     rows = pa.table({name: {**columns, **nulls}[name] for name in HOT.names})
-    return rows, _count(checked.indices, checked.classes)
+    return rows, _count(indices, classes)
+
+
+def _by_accept(
+    classes: Sequence[Columns], indices: pa.Array, accept: pa.ChunkedArray
+) -> tuple[Sequence[Columns], pa.Array]:
+    """Return the classes and the class of each page view by its Accept header, too."""
+    if accept.null_count == len(accept):
+        return classes, indices
+    headers = compact(accept)
+    rules = pa.array(map(rule_of_accept, headers.dictionary.to_pylist()), pa.string()).take(headers.indices)
+    classes, old = [*classes], indices.to_numpy()
+    new = old.copy()
+    for rule in pc.unique(rules.drop_null()).to_pylist():
+        views = pc.indices_nonzero(pc.equal(rules, rule)).to_numpy()
+        known, places = np.unique(old[views], return_inverse=True)
+        new[views] = len(classes) + places
+        classes += [by_accept(classes[number], rule) for number in known]
+    return classes, pa.array(new)
 
 
 def _count(user_agents: pa.Array, classified: Sequence[Columns]) -> ViewCounts:

@@ -5,6 +5,9 @@ hit claimed to be:
 
 - If the rules still name this agent, the verdict stays. A spoofed hit stays a bot with the rule `bot:spoofed:NAME`.
 - If the rules name another agent or none, the verdict is dropped: the hit has the classification of the rules.
+
+The Accept header is not stored either: a hit with the rule `ai:accept-markdown` keeps this rule, unless the rules name
+an agent or bot.
 """
 
 from warehouse.schema import CLASSIFICATION, HITS
@@ -12,11 +15,14 @@ from warehouse.schema import CLASSIFICATION, HITS
 _SAME_AGENT = "stored.agent IS NOT DISTINCT FROM classified.agent"
 _SPOOFED = f"(stored.verification IS NOT DISTINCT FROM 'spoofed' AND {_SAME_AGENT} AND stored.agent IS NOT NULL)"
 _UNCHECKED = "CASE WHEN classified.agent IS NOT NULL AND classified.traffic <> 'human' THEN 'not_checked' END"
+_BY_ACCEPT = "(stored.rule = 'ai:accept-markdown' AND classified.agent IS NULL)"
 _OF_VERDICT = {
-    "traffic": f"if({_SPOOFED}, 'bot', classified.traffic)",
+    "traffic": f"CASE WHEN {_SPOOFED} THEN 'bot' WHEN {_BY_ACCEPT} THEN 'ai' ELSE classified.traffic END",
     "operator": f"if({_SPOOFED}, NULL, classified.operator)",
     "purpose": f"if({_SPOOFED}, NULL, classified.purpose)",
-    "rule": f"if({_SPOOFED}, 'bot:spoofed:' || stored.agent, classified.rule)",
+    "rule": f"CASE WHEN {_SPOOFED} THEN 'bot:spoofed:' || stored.agent WHEN {_BY_ACCEPT} THEN stored.rule"
+    " ELSE classified.rule END",
+    "browser": f"if({_BY_ACCEPT}, NULL, classified.browser)",
     "verification": f"if(stored.verification IS NULL OR {_SAME_AGENT}, stored.verification, {_UNCHECKED})",
     "verified_by": f"if({_SAME_AGENT}, stored.verified_by, NULL)",
 }

@@ -88,6 +88,28 @@ def test_hints_are_those_of_a_server_post_and_do_not_change_the_classification()
     assert row("site", hit, "beacon", RECEIVED_US)[HOT.names.index("hints")] is None
 
 
+@pytest.mark.parametrize("source", ["server", "log", "beacon"])
+def test_request_for_markdown_is_ai_and_a_beacon_is_not(source: str) -> None:
+    def read(user_agent: str, accept: str) -> dict[str, Any]:
+        hit = Hit("/a", TS_US, user_agent, None, None, None, None, None, Evidence(accept=accept))
+        return dict(zip(HOT.names, row("site", hit, source, RECEIVED_US), strict=True))
+
+    person, markdown = read(IPHONE, "text/html"), read(IPHONE, "text/markdown, */*")
+    assert markdown == (
+        person if source == "beacon" else {**person, "traffic": "ai", "rule": "ai:accept-markdown", "browser": None}
+    )
+    assert read(GPTBOT, "text/markdown")["rule"] == "ai:GPTBot"
+
+
+def test_format_is_that_of_the_path_unless_the_sender_sent_one() -> None:
+    def read(source: str, format: str | None) -> object:
+        values = row("site", Hit("/a.md", TS_US, IPHONE, None, None, format, None, None), source, RECEIVED_US)
+        return values[HOT.names.index("format")]
+
+    assert [read(source, None) for source in ("server", "log", "beacon")] == ["text/markdown", "text/markdown", None]
+    assert read("server", "text/html") == "text/html"
+
+
 def test_indexes_into_a_row_are_those_of_the_schema() -> None:
     values = row("site", Hit("/a", TS_US, GPTBOT, None, None, None, None, "event-1"), "log", RECEIVED_US)
     assert (values[TRAFFIC], values[AGENT], values[EVENT_ID]) == ("ai", "GPTBot", "event-1")

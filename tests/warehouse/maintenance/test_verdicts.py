@@ -31,6 +31,14 @@ CASES = [
         old("ClaudeBot/1", traffic="ai", agent="GPTBot", rule="old", verification="verified"),
         ("ai", "ClaudeBot", "Anthropic", "data", "ai:ClaudeBot", TODAY, "not_checked", None),
     ),
+    (
+        old("Firefox/1", traffic="ai", rule="ai:accept-markdown"),
+        ("ai", None, None, None, "ai:accept-markdown", TODAY, None, None),
+    ),
+    (
+        old("GPTBot/1", traffic="ai", rule="ai:accept-markdown"),
+        ("ai", "GPTBot", "OpenAI", "data", "ai:GPTBot", TODAY, None, None),
+    ),
     (old("GPTBot/1"), ("ai", "GPTBot", "OpenAI", "data", "ai:GPTBot", TODAY, None, None)),
 ]
 

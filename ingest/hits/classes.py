@@ -1,0 +1,44 @@
+"""Classes of hits that the user agent does not decide alone: requests for Markdown, and spoofed agents.
+
+A class is the columns of `warehouse.schema.CLASSIFICATION`. The cached class of a user agent is never changed.
+"""
+
+from ingest.classification.user_agent_cache import Columns
+from warehouse.schema import CLASSIFICATION
+
+_TRAFFIC, _AGENT = (CLASSIFICATION.names.index(name) for name in ("traffic", "agent"))
+
+
+def agent_of(columns: Columns) -> str | None:
+    """Return the AI agent or bot that a user agent claims to be; None for people and unnamed bots."""
+    return None if columns[_TRAFFIC] == "human" else columns[_AGENT]
+
+
+def rule_of_accept(accept: str) -> str | None:
+    """Return the rule that an Accept header matches, such as `ai:accept-markdown`, or None."""
+    from ingest.classification.accept import find  # noqa: PLC0415  # loads the tables of rules; most logs lack Accept
+
+    found = find(accept)
+    return None if found is None else f"ai:{found[1].kind}"
+
+
+def by_accept(columns: Columns, rule: str) -> Columns:
+    """Return the class of a hit whose Accept header matches a rule: AI, unless the user agent has a name.
+
+    See `ingest.classification.classifier.by_accept`.
+    """
+    if columns[_AGENT] is not None:
+        return columns
+    return _changed(columns, traffic="ai", rule=rule, browser=None)
+
+
+def as_spoofed(columns: Columns) -> Columns:
+    """Return the columns of a hit from outside of the addresses of the agent that its user agent names.
+
+    The hit is a bot with the name of the agent, and without operator and purpose.
+    """
+    return _changed(columns, traffic="bot", operator=None, purpose=None, rule=f"bot:spoofed:{columns[_AGENT]}")
+
+
+def _changed(columns: Columns, **changed: str | None) -> Columns:
+    return tuple(changed.get(name, value) for name, value in zip(CLASSIFICATION.names, columns, strict=True))
