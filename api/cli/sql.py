@@ -32,9 +32,10 @@ class Explained(Classified, frozen=True, rename="camel"):
 
 @click.command("classify")
 @click.argument("user_agent", required=False)
+@click.option("--accept", metavar="HEADER", help="Accept header of the requests. [default: not known]")
 @click.option("--explain", "is_explained", is_flag=True, help="Add the steps of the rules, up to the one that decided.")
 @output.rows_format
-def classify_(user_agent: str | None, is_explained: bool, form: str | None) -> None:
+def classify_(user_agent: str | None, accept: str | None, is_explained: bool, form: str | None) -> None:
     """Classify a user agent, or each line of standard input.
 
     Prints the traffic, agent, operator, purpose and the rule that matched. The result of one user agent is an object in
@@ -42,9 +43,10 @@ def classify_(user_agent: str | None, is_explained: bool, form: str | None) -> N
     """
     user_agents = _lines() if user_agent is None else iter([user_agent])
     if is_explained:
-        _show(map(_explained, user_agents), _steps_tables, form, is_one=user_agent is not None)
+        _show((_explained(each, accept) for each in user_agents), _steps_tables, form, is_one=user_agent is not None)
     else:
-        _show(map(classified, user_agents), _classified_table, form, is_one=user_agent is not None)
+        rows = (classified(each, accept) for each in user_agents)
+        _show(rows, _classified_table, form, is_one=user_agent is not None)
 
 
 def _show(rows: Iterator[_Row], table: Callable[[Iterable[_Row]], Any], form: str | None, *, is_one: bool) -> None:
@@ -57,9 +59,9 @@ def _show(rows: Iterator[_Row], table: Callable[[Iterable[_Row]], Any], form: st
         output.write_json(([row] for row in rows), chosen)
 
 
-def _explained(user_agent: str) -> Explained:
+def _explained(user_agent: str, accept: str | None) -> Explained:
     """Return a user agent with its classification and the steps that led to it."""
-    return Explained(**structs.asdict(classified(user_agent)), steps=explain(user_agent))
+    return Explained(**structs.asdict(classified(user_agent, accept)), steps=explain(user_agent, accept))
 
 
 def _lines() -> Iterator[str]:

@@ -11,7 +11,11 @@ from api.http.operation import ADDRESS, JSON, KEY_OPTION, Operation, Parameter, 
 from api.http.problems import Fault, Problem
 from api.state import state_of
 from ingest.classification.classifier import classify
+from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX
 from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX
+
+CHARACTERS_MAX = {"userAgent": USER_AGENT_CHARACTERS_MAX, "accept": ACCEPT_CHARACTERS_MAX}
+"""Maximum length of each parameter."""
 
 
 class Classified(msgspec.Struct, frozen=True, rename="camel"):
@@ -34,16 +38,17 @@ class Classified(msgspec.Struct, frozen=True, rename="camel"):
 async def classify_user_agent(request: Request) -> Response:
     """Respond to GET /v1/classify."""
     auth.require_scope(await auth.key_of(request, state_of(request).keyring), "read")
-    user_agent = parameters.single(request, ("userAgent",)).get("userAgent", "")
-    if len(user_agent) > USER_AGENT_CHARACTERS_MAX:
-        detail = f"has {len(user_agent)} characters; the limit is {USER_AGENT_CHARACTERS_MAX}"
-        raise Problem("invalid-parameter", f"userAgent {detail}", [Fault(detail, parameter="userAgent")])
-    return Response(msgspec.json.encode(classified(user_agent)), media_type=JSON)
+    sent = parameters.single(request, tuple(CHARACTERS_MAX))
+    for name, text in sent.items():
+        if len(text) > CHARACTERS_MAX[name]:
+            detail = f"has {len(text)} characters; the limit is {CHARACTERS_MAX[name]}"
+            raise Problem("invalid-parameter", f"{name} {detail}", [Fault(detail, parameter=name)])
+    return Response(msgspec.json.encode(classified(sent.get("userAgent", ""), sent.get("accept"))), media_type=JSON)
 
 
-def classified(user_agent: str) -> Classified:
-    """Return a user agent with its classification."""
-    result = classify(user_agent)
+def classified(user_agent: str, accept: str | None = None) -> Classified:
+    """Return a user agent with the classification of a request that also has this Accept header, if it is known."""
+    result = classify(user_agent, accept)
     return Classified(user_agent, result.traffic, result.agent, result.operator, result.purpose, result.rule)
 
 
@@ -55,8 +60,9 @@ OPERATIONS = (
         handler=classify_user_agent,
         tag="Read",
         summary="Classify a user agent",
-        description="The classification of a hit with this user agent, and the rule that matches. Any project's key"
-        " with the scope `read` or `write` is accepted.",
+        description="The classification of a hit with this user agent, and the rule that matches. With `accept`, the"
+        " classification of a server's hit with both headers. Any project's key with the scope `read` or `write` is"
+        " accepted.",
         samples={"": f'curl -G {ADDRESS}/v1/classify {KEY_OPTION} --data-urlencode "userAgent=GPTBot/1.3"'},
         parameters=(
             Parameter(
@@ -64,6 +70,12 @@ OPERATIONS = (
                 "A User-Agent header; the default is an empty one.",
                 {"maxLength": USER_AGENT_CHARACTERS_MAX},
                 example="GPTBot/1.3",
+            ),
+            Parameter(
+                "accept",
+                "An Accept header; by default it is not known.",
+                {"maxLength": ACCEPT_CHARACTERS_MAX},
+                example="text/markdown, */*",
             ),
         ),
         responses=(

@@ -211,6 +211,14 @@ def test_classify_takes_an_argument_or_lines_of_standard_input(data: Path) -> No
     assert lines[0] == one
 
 
+def test_classify_takes_the_accept_header_of_the_requests(data: Path) -> None:
+    one = result(call(data, "classify", "--accept", "text/markdown, */*", FIREFOX))
+    assert (one["traffic"], one["agent"], one["rule"]) == ("ai", None, "ai:accept-markdown")
+    one = result(call(data, "classify", "--accept", "text/markdown", "--explain", FIREFOX))
+    assert one["rule"] == one["steps"][-1]["rule"] == "ai:accept-markdown"
+    assert result(call(data, "classify", "--accept", "text/html", FIREFOX))["traffic"] == "human"
+
+
 def test_classify_explains_the_steps_up_to_the_one_that_decided(data: Path) -> None:
     one = result(call(data, "classify", "--explain", "Mozilla/5.0 (compatible; AhrefsBot/7.0)"))
     assert one["rule"] == one["steps"][-1]["rule"] == "bot:crawler-user-agents:AhrefsBot"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -237,6 +238,10 @@ def test_key_of_any_project_may_classify(owner: Owner) -> None:
     assert (body["userAgent"], body["traffic"], body["agent"]) == ("GPTBot/1.3", "ai", "GPTBot")
     assert (body["operator"], body["purpose"]) == ("OpenAI", "training")
     assert body["rule"]
+    accept = {"userAgent": "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Firefox/145.0", "accept": "text/markdown"}
+    token = f"Bearer {owner.key('read')}"
+    assert owner.classify(token, query=urlencode(accept)).json()["rule"] == "ai:accept-markdown"
+    problem(owner.classify(token, query=f"accept={8_193 * 'x'}"), 400)
 
 
 def test_key_is_not_in_the_log_in_a_response_or_on_disk(service: Running, owner: Owner) -> None:

@@ -1,5 +1,6 @@
-"""The page that explains why a user agent counts as a person, as AI or as another bot."""
+"""The page that explains why a request counts as a person, as AI or as another bot."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -11,9 +12,10 @@ from api.dashboard.web.view import PURPOSES, TRAFFIC
 from api.dashboard.web.visit import Visit
 from ingest.classification import agents
 from ingest.classification.agents import Agent
-from ingest.classification.classifier import Traffic, classify
+from ingest.classification.classifier import AFTER_ACCEPT, Traffic, classify
 from ingest.classification.device import MATCHED_CHARACTERS_MAX, matched_text
-from ingest.classification.explain import NAMES, Step, explain
+from ingest.classification.explain import ACCEPT_NAME, NAMES, Step, explain
+from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX
 from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX
 from warehouse.report.filters import Filters, Query
 
@@ -27,9 +29,10 @@ QUERY_CHARACTERS_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The explanation of a user agent. `untried` are the names of the steps after the one that decided."""
+    """The explanation of a request's class. `untried` are the names of the steps after the one that decided."""
 
     user_agent: str
+    accept: str | None
     traffic: Traffic
     agent: str | None
     steps: tuple[Step, ...]
@@ -45,20 +48,25 @@ class Explanation:
 
 
 def why(visit: Visit) -> Response:
-    """Show the form, the explanation of its user agent, and the most frequent user agents of each class."""
+    """Show the form, the explanation of its request, and the most frequent user agents of each class."""
     assert visit.project is not None
     user_agent = visit.parameters.get("userAgent")
+    accept = visit.parameters.get("accept", "").strip()
     is_too_long = user_agent is not None and len(user_agent) > USER_AGENT_CHARACTERS_MAX
+    is_accept_too_long = len(accept) > ACCEPT_CHARACTERS_MAX
+    is_valid = not (is_too_long or is_accept_too_long)
     query = visit.parameters.get("agent", "").strip()[:QUERY_CHARACTERS_MAX]
     return render.page(
         visit,
         "why.html",
         title="Why",
-        status=400 if is_too_long else 200,
+        status=200 if is_valid else 400,
         tab="Why",
         user_agent=user_agent,
         user_agent_max=USER_AGENT_CHARACTERS_MAX if is_too_long else None,
-        explanation=None if user_agent is None or is_too_long else _explained(user_agent),
+        accept=accept,
+        accept_max=ACCEPT_CHARACTERS_MAX if is_accept_too_long else None,
+        explanation=None if user_agent is None or not is_valid else _explained(user_agent, accept or None),
         query=query,
         known=_known(query) if query else [],
         known_count=len(agents.AGENTS),
@@ -68,17 +76,28 @@ def why(visit: Visit) -> Response:
     )
 
 
-def _explained(user_agent: str) -> Explanation:
-    steps, answer = explain(user_agent), classify(user_agent)
+def _explained(user_agent: str, accept: str | None) -> Explanation:
+    steps, answer = explain(user_agent, accept), classify(user_agent, accept)
+    is_by_accept = steps[-1].name == ACCEPT_NAME
     return Explanation(
         user_agent,
+        accept,
         answer.traffic,
         answer.agent,
         steps,
-        tuple(NAMES.values())[len(steps) :],
-        _parts(matched_text(user_agent), steps[-1].text),
+        _untried(steps, accept),
+        _parts(matched_text(user_agent), None if is_by_accept else steps[-1].text),
         max(0, len(user_agent) - MATCHED_CHARACTERS_MAX),
     )
+
+
+def _untried(steps: Sequence[Step], accept: str | None) -> tuple[str, ...]:
+    """Return the names of the other steps; that of the Accept header only if the header is known."""
+    names = list(NAMES.values())
+    if accept is not None:
+        names.insert(names.index(NAMES[AFTER_ACCEPT]), ACCEPT_NAME)
+    tried = {step.name for step in steps}
+    return tuple(name for name in names if name not in tried)
 
 
 def _parts(user_agent: str, matched: str | None) -> tuple[str, str, str]:

@@ -4,6 +4,7 @@ from html import unescape
 
 import pytest
 
+from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX
 from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX
 from tests.api.dashboard.site import Dashboard
 from tests.running import PROJECT, new_key
@@ -50,10 +51,25 @@ def test_matched_text_in_lower_case_is_marked(dashboard: Dashboard) -> None:
     assert "<mark>BOT</mark>" in page(dashboard, userAgent="SOME BOT")
 
 
+def test_accept_header_decides_for_a_user_agent_without_a_name_and_is_a_step(dashboard: Dashboard) -> None:
+    text = page(dashboard, userAgent=f"{FIREFOX} text/markdown", accept="text/markdown, */*")
+    assert "Counts as AI" in text
+    assert "<code>ai:accept-markdown</code>" in text
+    assert "<mark>" not in text
+    assert "/ai/agents/" not in text
+    assert text.count("not tried") == 4  # all steps from the habits of bots on
+    text = page(dashboard, userAgent=GPTBOT, accept="text/markdown")
+    assert "<code>ai:GPTBot</code>" in text
+    assert text.count("not tried") == 7
+    assert "Counts as a person" in page(dashboard, userAgent=FIREFOX, accept="text/html")
+    text = page(dashboard, userAgent=FIREFOX, accept="x" * (ACCEPT_CHARACTERS_MAX + 1), status=400)
+    assert "An Accept header has at most 8,192 characters; this one has 8,193." in text
+
+
 def test_page_without_a_user_agent_explains_nothing(dashboard: Dashboard) -> None:
     text = page(dashboard)
     assert "Counts as" not in text
-    assert "Explain a user agent" in text
+    assert "Explain a request" in text
 
 
 def test_long_user_agent_is_explained_and_a_longer_one_refused(dashboard: Dashboard) -> None:
