@@ -106,6 +106,7 @@ def _by_first_word(rows: Iterable[Agent]) -> dict[str, list[tuple[Words, Agent]]
 
 
 AGENTS = read((Path(__file__).parent / "agents.toml").read_text(encoding="utf-8"))
+BY_NAME = {agent.name: agent for agent in AGENTS}
 _BY_FIRST_WORD = _by_first_word(AGENTS)
 FIRST_WORDS = "(?i)" + "|".join(map(re2.escape, _BY_FIRST_WORD))
 """Pattern of the first words of all tokens, which most user agents do not match."""

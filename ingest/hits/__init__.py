@@ -6,7 +6,8 @@
 - `evidence`: Evidence of a hit: the client's address and headers, used in memory and never stored.
 - `url`: Normalisation of URLs and paths to the one spelling under which page views are counted.
 - `path_format`: Format of a response by its path, for requests whose sender did not send a format.
-- `classes`: Classes of hits that the user agent does not decide alone: requests for Markdown, and spoofed agents.
+- `classes`: Classes of hits that the user agent does not decide alone: requests for Markdown, signed and
+  spoofed agents.
 - `claims`: Agents that user agents name, and the verdicts on those of a log.
 - `row`: Rows of the lake (`warehouse.schema.HOT`): a hit, with the columns derived from its user agent and
   referrer.

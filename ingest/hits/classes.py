@@ -1,4 +1,4 @@
-"""Classes of hits that the user agent does not decide alone: requests for Markdown, and spoofed agents.
+"""Classes of hits that the user agent does not decide alone: requests for Markdown, signed and spoofed agents.
 
 A class is the columns of `warehouse.schema.CLASSIFICATION`. The cached class of a user agent is never changed.
 """
@@ -38,6 +38,20 @@ def as_spoofed(columns: Columns) -> Columns:
     The hit is a bot with the name of the agent, and without operator and purpose.
     """
     return _changed(columns, traffic="bot", operator=None, purpose=None, rule=f"bot:spoofed:{columns[_AGENT]}")
+
+
+def as_signed(columns: Columns, agent: str) -> Columns:
+    """Return the class of a hit that the owner of an AI agent has signed, and whose user agent names no agent or bot.
+
+    Only the signature names the agent: that of ChatGPT's agent comes with the user agent of Chrome.
+    """
+    from ingest.classification.agents import BY_NAME  # noqa: PLC0415  # loads the table; few hits are signed
+
+    row = BY_NAME[agent]
+    rule = f"ai:signed:{agent}"
+    return _changed(
+        columns, traffic="ai", agent=agent, operator=row.operator, purpose=row.purpose, rule=rule, browser=None
+    )
 
 
 def _changed(columns: Columns, **changed: str | None) -> Columns:

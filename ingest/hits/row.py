@@ -2,13 +2,14 @@
 
 import pyarrow as pa
 
-from ingest.classification.user_agent_cache import UserAgentCache
+from ingest.classification.user_agent_cache import Columns, UserAgentCache
 from ingest.hits.claims import public
-from ingest.hits.classes import agent_of, as_spoofed, by_accept, rule_of_accept
+from ingest.hits.classes import agent_of, as_signed, as_spoofed, by_accept, rule_of_accept
 from ingest.hits.evidence import hints
 from ingest.hits.hit import Hit
 from ingest.hits.path_format import path_format
 from ingest.hits.url import host
+from ingest.verification.signature_agents import signed_agent
 from ingest.verification.verdict import Verdict
 from ingest.verification.verifier import Verifier
 from warehouse.schema import CLASSIFICATION, HOT, Row
@@ -28,11 +29,13 @@ def row(project: str, hit: Hit, source: str, received_us: int, verifier: Verifie
     if hit.evidence.accept is not None and source != "beacon" and (rule := rule_of_accept(hit.evidence.accept)):
         columns = by_accept(columns, rule)
     verdict = _verdict(agent_of(columns), hit, verifier)
+    if verdict is not None:
+        columns = _by_verdict(columns, verdict)
     return (
         project,
         hit.ts_us,
         hit.path,
-        *(as_spoofed(columns) if verdict is not None and verdict.state == "spoofed" else columns),
+        *columns,
         hit.referrer,
         host(hit.referrer) if hit.referrer else None,
         hit.utm_source,
@@ -55,6 +58,13 @@ def _verdict(agent: str | None, hit: Hit, verifier: Verifier) -> Verdict | None:
         return None
     verdict = verifier.verify(None, hit.user_agent, hit.evidence, hit.ts_us)
     return None if verdict.verified_by is None else verdict
+
+
+def _by_verdict(columns: Columns, verdict: Verdict) -> Columns:
+    if verdict.state == "spoofed":
+        return as_spoofed(columns)
+    agent = signed_agent(verdict) if agent_of(columns) is None else None
+    return columns if agent is None else as_signed(columns, agent)
 
 
 def classify_user_agents(user_agents: list[str]) -> pa.Table:

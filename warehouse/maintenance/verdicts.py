@@ -6,8 +6,8 @@ hit claimed to be:
 - If the rules still name this agent, the verdict stays. A spoofed hit stays a bot with the rule `bot:spoofed:NAME`.
 - If the rules name another agent or none, the verdict is dropped: the hit has the classification of the rules.
 
-The Accept header is not stored either: a hit with the rule `ai:accept-markdown` keeps this rule, unless the rules name
-an agent or bot.
+The headers of a hit are not stored either. A hit that was AI by its Accept header (`ai:accept-markdown`) or by its
+signature (`ai:signed:NAME`) stays as it is, unless the rules name an agent or bot in its user agent.
 """
 
 from warehouse.schema import CLASSIFICATION, HITS
@@ -15,14 +15,16 @@ from warehouse.schema import CLASSIFICATION, HITS
 _SAME_AGENT = "stored.agent IS NOT DISTINCT FROM classified.agent"
 _SPOOFED = f"(stored.verification IS NOT DISTINCT FROM 'spoofed' AND {_SAME_AGENT} AND stored.agent IS NOT NULL)"
 _UNCHECKED = "CASE WHEN classified.agent IS NOT NULL AND classified.traffic <> 'human' THEN 'not_checked' END"
-_BY_ACCEPT = "(stored.rule = 'ai:accept-markdown' AND classified.agent IS NULL)"
+_BY_HEADERS = """
+(classified.agent IS NULL AND (stored.rule = 'ai:accept-markdown' OR starts_with(stored.rule, 'ai:signed:')))
+"""
 _OF_VERDICT = {
-    "traffic": f"CASE WHEN {_SPOOFED} THEN 'bot' WHEN {_BY_ACCEPT} THEN 'ai' ELSE classified.traffic END",
+    "traffic": f"if({_SPOOFED}, 'bot', classified.traffic)",
+    "agent": "classified.agent",
     "operator": f"if({_SPOOFED}, NULL, classified.operator)",
     "purpose": f"if({_SPOOFED}, NULL, classified.purpose)",
-    "rule": f"CASE WHEN {_SPOOFED} THEN 'bot:spoofed:' || stored.agent WHEN {_BY_ACCEPT} THEN stored.rule"
-    " ELSE classified.rule END",
-    "browser": f"if({_BY_ACCEPT}, NULL, classified.browser)",
+    "rule": f"if({_SPOOFED}, 'bot:spoofed:' || stored.agent, classified.rule)",
+    "browser": "classified.browser",
     "verification": f"if(stored.verification IS NULL OR {_SAME_AGENT}, stored.verification, {_UNCHECKED})",
     "verified_by": f"if({_SAME_AGENT}, stored.verified_by, NULL)",
 }
@@ -35,4 +37,6 @@ def new_value(name: str) -> str:
     The expression is over `stored`, the row, and `classified`, the classification of its user agent.
     """
     assert name in HITS.names, name
-    return _OF_VERDICT.get(name, f"classified.{name}" if name in _CLASSIFIED else f"stored.{name}")
+    if name in _OF_VERDICT:
+        return f"if({_BY_HEADERS}, stored.{name}, {_OF_VERDICT[name]})"
+    return f"classified.{name}" if name in _CLASSIFIED else f"stored.{name}"

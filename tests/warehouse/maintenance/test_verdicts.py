@@ -11,6 +11,15 @@ NAMES = ("traffic", "agent", "operator", "purpose", "rule", "ruleset", "verifica
 BY = "list:openai-gptbot 2026-09-02"
 SPOOFED = {"traffic": "bot", "agent": "GPTBot", "rule": "bot:spoofed:GPTBot", "verification": "spoofed"}
 
+SIGNED = {
+    "traffic": "ai",
+    "agent": "ChatGPT Agent",
+    "operator": "OpenAI",
+    "purpose": "agent",
+    "rule": "ai:signed:ChatGPT Agent",
+    "verification": "verified",
+}
+
 
 def old(user_agent: str, **columns: str) -> Row:
     return view(user_agent=user_agent, ruleset="old", verified_by=BY if "verification" in columns else None, **columns)
@@ -39,6 +48,11 @@ CASES = [
         old("GPTBot/1", traffic="ai", rule="ai:accept-markdown"),
         ("ai", "GPTBot", "OpenAI", "data", "ai:GPTBot", TODAY, None, None),
     ),
+    (
+        old("Firefox/1", **SIGNED),
+        ("ai", "ChatGPT Agent", "OpenAI", "agent", SIGNED["rule"], TODAY, "verified", BY),
+    ),
+    (old("GPTBot/1", **SIGNED), ("ai", "GPTBot", "OpenAI", "data", "ai:GPTBot", TODAY, "not_checked", None)),
     (old("GPTBot/1"), ("ai", "GPTBot", "OpenAI", "data", "ai:GPTBot", TODAY, None, None)),
 ]
 

@@ -7,12 +7,12 @@ from datetime import date
 
 from api.dashboard.robots.rules import RobotsRules, State
 from api.dashboard.web.view import PURPOSES, View
-from ingest.classification.agents import AGENTS, Agent
+from ingest.classification.agents import BY_NAME, Agent
 from ingest.classification.ai_referrers import OPERATORS
 
 PAGES_DAYS = 32
 """Number of days at the end of a period in which the pages that an agent read are counted."""
-AGENT_BY_NAME: Mapping[str, Agent] = {agent.name: agent for agent in AGENTS}
+AGENT_BY_NAME: Mapping[str, Agent] = BY_NAME
 ROBOTS_NAMES: Mapping[State, str] = {
     "allowed": "Allowed",
     "partly": "Partly disallowed",

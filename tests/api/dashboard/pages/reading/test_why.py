@@ -61,6 +61,9 @@ def test_accept_header_decides_for_a_user_agent_without_a_name_and_is_a_step(das
     text = page(dashboard, userAgent=GPTBOT, accept="text/markdown")
     assert "<code>ai:GPTBot</code>" in text
     assert text.count("not tried") == 7
+    text = page(dashboard, userAgent="", accept="text/markdown")  # a named bot without a name: the header decides first
+    assert "Bots with a name <span" in text
+    assert 'Accept header <span class="muted">not tried' not in text
     assert "Counts as a person" in page(dashboard, userAgent=FIREFOX, accept="text/html")
     text = page(dashboard, userAgent=FIREFOX, accept="x" * (ACCEPT_CHARACTERS_MAX + 1), status=400)
     assert "An Accept header has at most 8,192 characters; this one has 8,193." in text
