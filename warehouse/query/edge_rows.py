@@ -19,7 +19,9 @@ from warehouse.query.time_range import TimeRange
 
 ROWS_MAX = 200_000
 """Maximum number of rows that an edge is expected to have. More rows would displace too many other results."""
-COLUMNS = tuple(name for name in HOT_COLUMNS if name != "user_agent")
+NOT_AT_EDGES = ("user_agent", "verified_by")
+"""Columns of hot rows that few reports read, and the rows of an edge do not have."""
+COLUMNS = tuple(name for name in HOT_COLUMNS if name not in NOT_AT_EDGES)
 _DAY, _MICROSECOND = timedelta(days=1), timedelta(microseconds=1)
 _READ = f"SELECT {', '.join(COLUMNS)} FROM {{rows}} WHERE project_id = $project AND ts >= $start AND ts < $end"
 

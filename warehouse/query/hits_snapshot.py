@@ -45,6 +45,7 @@ HOT_COLUMNS = (
     "status",
     "source",
     "verification",
+    "verified_by",
 )
 """Columns of hot rows that reports read."""
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from warehouse.query.edge_rows import NOT_AT_EDGES
 from warehouse.report.dimensions import count
 from warehouse.report.dimensions.rows import VALUE
 from warehouse.report.filters import VERIFICATION, Filters
@@ -25,9 +26,9 @@ class Grouping:
     columns: tuple[str, ...] = (VALUE,)
 
     @property
-    def has_user_agent(self) -> bool:
-        """Return whether the value has the user agent, which the rows of an edge do not have."""
-        return "user_agent" in self.hits
+    def needs_files(self) -> bool:
+        """Return whether the value has a column that the rows of an edge do not have."""
+        return any(name in self.hits for name in NOT_AT_EDGES)
 
     def dimension_for(self, filters: Filters) -> str | None:
         """Return the dimension whose rows have the columns of the filters, or None if only `hits` has them.

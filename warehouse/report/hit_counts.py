@@ -230,7 +230,7 @@ def _count_edge(
     """Return the counts of an edge, which are negative if its hits are subtracted."""
     scope, files = replace(scope, time_range=edge.time_range), edge_rows.files_of(files, edge.time_range)
     read = partial(edge_rows.read, database, cached, files, scope.project, edge.time_range)
-    rows = None if grouping.has_user_agent else read()
+    rows = None if grouping.needs_files else read()
     dimension = grouping.dimension_for(scope.filters)
     if rows is not None and dimension is not None:
         return count(of_hits(rows, dimension), scope.filters, grouping.columns, edge.sign)

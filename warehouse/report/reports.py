@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -20,13 +21,14 @@ from warehouse.query.moment import Moment
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
 from warehouse.report import open_end
-from warehouse.report.audience import activity, agent_pages, agents, user_agents, visits_sent
+from warehouse.report.audience import activity, agent_pages, agents, user_agents, verdicts, visits_sent
 from warehouse.report.audience.activity import Activity, Sparkline
 from warehouse.report.audience.agent_pages import AgentPages, By
 from warehouse.report.audience.agents import AGENT_DAYS
 from warehouse.report.audience.first_days import FirstDays
 from warehouse.report.audience.last_days import last_days
 from warehouse.report.audience.user_agents import USER_AGENTS
+from warehouse.report.audience.verdicts import EVIDENCE, STATES, Verdicts
 from warehouse.report.filters import Counts, Filters, Page, Query
 from warehouse.report.grouped import GroupedReports
 from warehouse.report.grouping import BREAKDOWNS, DAY_S, TIME_UNITS
@@ -153,6 +155,15 @@ class Reports:
             lambda: user_agents.rank(
                 self._database, self._grouped.counts(snapshot, scope, USER_AGENTS), traffic, limit
             ),
+        )
+
+    def verdicts(self, snapshot: HitsSnapshot, query: Query) -> Verdicts:
+        """Return the verdicts of the verification on AI agents and other bots: see `Verdicts`."""
+        scope, last = self._scope(snapshot, query), self._last_days(snapshot, query, verdicts.DAYS)
+        counts = partial(self._grouped.counts, snapshot)
+        return self._cached(
+            ("verdicts", scope, last, snapshot.rows_key),
+            lambda: verdicts.read(self._database, counts(scope, STATES), counts(last, EVIDENCE)),
         )
 
     def agent_pages(self, snapshot: HitsSnapshot, query: Query, by: By = "agent") -> dict[str, int]:

@@ -1,0 +1,62 @@
+"""Verdicts of the verification: requests in the names of agents by state, and the evidence of the last days.
+
+A request in the name of an agent that is not from this agent is `spoofed`: its traffic is `bot`, its agent the name.
+"""
+
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from warehouse.report.dimensions import count
+from warehouse.report.filters import VERIFICATION
+from warehouse.report.grouping import Grouping
+
+DAYS = 7
+"""Maximum number of UTC days whose evidence is read: `hits` is the only table that has it."""
+_COLUMNS = ("agent", "operator", "purpose", "traffic")
+_VALUES = ", ".join(f"'{name}': {name}" for name in _COLUMNS) + f", 'verification': {VERIFICATION}"
+STATES = Grouping(f"{{{_VALUES}}}", "total", (*_COLUMNS, count.VERIFICATION))
+"""Grouping by agent and state."""
+EVIDENCE = Grouping(f"{{{_VALUES}, 'verified_by': verified_by}}")
+"""Grouping by agent, state and evidence."""
+_LIST = """
+SELECT {columns}, sum(ai + bot)::BIGINT AS views
+FROM counts
+WHERE {condition}
+GROUP BY ALL
+HAVING views > 0
+ORDER BY views DESC, {columns}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """Requests of AI agents and other bots by state, and those with evidence by the evidence, most views first.
+
+    `states` has the columns agent, operator, purpose, traffic, verification and views. `evidence` has verified_by, too,
+    and only the last DAYS days of the range.
+    """
+
+    states: pa.Table
+    evidence: pa.Table
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.states.get_total_buffer_size() + self.evidence.get_total_buffer_size())
+
+
+def read(database: duckdb.DuckDBPyConnection, states: pa.Table, evidence: pa.Table) -> Verdicts:
+    """Return the verdicts. `states` are counts by STATES, and `evidence` counts by EVIDENCE of the last days."""
+    columns = (*_COLUMNS, "verification")
+    return Verdicts(
+        _list(database, states, columns, "value.traffic <> 'human'"),
+        _list(database, evidence, (*columns, "verified_by"), "value.verified_by IS NOT NULL"),
+    )
+
+
+def _list(database: duckdb.DuckDBPyConnection, counts: pa.Table, columns: tuple[str, ...], condition: str) -> pa.Table:
+    listed = ", ".join(f"value.{name}" for name in columns)
+    with database.cursor() as cursor:
+        cursor.register("counts", counts)
+        return cursor.sql(_LIST.format(columns=listed, condition=condition)).to_arrow_table()
