@@ -16,7 +16,7 @@ TESTED_BY = {
     "api/cli/log_import/reading.py": "api/cli/log_import/test_command.py",
     "api/dashboard/pages/jobs/job_view.py": "api/dashboard/pages/jobs/test_job_page.py",
     "api/dashboard/pages/jobs/prompt_form.py": "api/dashboard/pages/jobs/test_job_list.py",
-    "api/dashboard/pages/reading/ai_table.py": "api/dashboard/pages/reading/test_ai_readers.py",
+    "api/dashboard/pages/reading/ai/operators.py": "api/dashboard/pages/reading/ai/test_readers.py",
     "api/dashboard/pages/reading/measured.py": "api/dashboard/pages/reading/test_unmeasured.py",
     "api/dashboard/pages/reading/tables.py": "api/dashboard/pages/reading/test_overview.py",
     "api/dashboard/pages/reading/timeline.py": "api/dashboard/pages/reading/test_overview.py",

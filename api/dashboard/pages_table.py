@@ -2,7 +2,8 @@
 
 from api.dashboard.pages.entry import account, sign_in, welcome
 from api.dashboard.pages.jobs import job_list, job_page
-from api.dashboard.pages.reading import agent, ai_readers, export, overview, path_list, path_page, projects, why
+from api.dashboard.pages.reading import export, overview, path_list, path_page, projects, why
+from api.dashboard.pages.reading.ai import agent, readers
 from api.dashboard.pages.settings import keys, robots, setup, share
 from api.dashboard.web.routes import Page
 
@@ -15,7 +16,7 @@ PAGES: tuple[Page, ...] = (
     *keys.PAGES,
     *overview.PAGES,
     *export.PAGES,
-    *ai_readers.PAGES,
+    *readers.PAGES,
     *robots.PAGES,
     *agent.PAGES,
     *path_list.PAGES,

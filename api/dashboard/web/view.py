@@ -27,7 +27,21 @@ PURPOSES = {
     "agent": "Acts by itself",
     "data": "Resells data",
 }
-VALUE_NAMES: Mapping[str, Mapping[str, str]] = {"traffic": TRAFFIC, "source": SOURCES, "purpose": PURPOSES}
+STATES = {
+    "verified": "Verified",
+    "signed_known_key": "Known key",
+    "claimed": "Claimed",
+    "not_checked": "Not checked",
+    "invalid_signature": "Invalid signature",
+    "spoofed": "Spoofed",
+}
+"""Names of the states of the verification, in the order of the pages."""
+VALUE_NAMES: Mapping[str, Mapping[str, str]] = {
+    "traffic": TRAFFIC,
+    "source": SOURCES,
+    "purpose": PURPOSES,
+    "verification": STATES,
+}
 """Names of the values of filters that are closed sets, as the pages show them."""
 FILTER_NAMES = {
     "path": "Page",

@@ -6,10 +6,8 @@
 - `tables`: the tables of the overview.
 - `overview`: the overview of a project, which a share link shows, too.
 - `export`: the tables of the overview as CSV and Parquet.
-- `ai_table`: the table of AI operators and their agents.
-- `ai_readers`: the AI readers of a project, by operator and purpose.
 - `path_list`: the paths of a project: people beside AI, and lists of paths that only one of them reads.
 - `path_page`: one path.
-- `agent`: one AI agent.
+- `ai`: pages of AI readers.
 - `why`: why a user agent counts as a person, as AI or as another bot.
 """

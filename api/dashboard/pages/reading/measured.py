@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View
-from ingest.classification.agents import AGENTS
 from warehouse.report.filters import Counts, Filters
 from warehouse.report.source_coverage import Source
 
@@ -16,7 +15,6 @@ KINDS = ("human", "ai", "bot")
 """Kinds of readers: the fields of Counts and of Shown."""
 FILTERED, NOT_SET_UP, NOT_COUNTED = "not part of this filter", "not set up", "not counted in this period"
 """Reasons why a kind of readers has no number."""
-_AI_NAMES = frozenset(agent.name for agent in AGENTS)
 _NAMES = re.compile(rf"^({'|'.join(SOURCES)})(?: and ({'|'.join(SOURCES)}))?")
 SERVER_SOURCES = ("server", "log")
 """Sources that see AI readers and other bots. The website script does not: few of them run it."""
@@ -123,10 +121,15 @@ def has_begun(since: datetime | None, end: datetime | None) -> bool:
 def selectable(filters: Filters) -> tuple[str, ...]:
     """Return the kinds of readers that filters can select.
 
-    Only AI agents have an operator and a purpose, and no person has the name of an agent.
+    Only AI agents have an operator and a purpose. No person has the name of an agent, but a bot can have that of an AI
+    agent: such a hit is spoofed. Only the claims of agents are verified.
     """
-    only_ai = filters.operator is not None or filters.purpose is not None or filters.agent in _AI_NAMES
-    possible = ("ai",) if only_ai else ("ai", "bot") if filters.agent is not None else KINDS
+    if filters.operator is not None or filters.purpose is not None:
+        possible: tuple[str, ...] = ("ai",)
+    elif filters.verification == "spoofed":
+        possible = ("bot",)
+    else:
+        possible = KINDS if filters.agent is None and filters.verification is None else ("ai", "bot")
     return tuple(kind for kind in filters.kinds if kind in possible)
 
 

@@ -106,10 +106,13 @@ def _previous(view: View, measured: Measured) -> tuple[list[int | None], Shown]:
         return [], UNCOUNTED
     totals, starts, counts = _series(view, view.query(view.previous), view.period.interval)
     begins = [_instant(start, view.zone) for start in starts]
-    kinds = [kind for kind in ("human", "ai") if kind in measured.kinds and measured.since_of(kind)]
+    drawn = [kind for kind in measured.kinds if kind != "bot"] or list(measured.kinds)
+    kinds = [kind for kind in drawn if measured.since_of(kind)]
     ends = [*begins[1:], view.previous.end]
     by_interval = [
-        each.total if kinds and all(has_begun(measured.since_of(kind), end) for kind in kinds) else None
+        sum(getattr(each, kind) for kind in drawn)
+        if kinds and all(has_begun(measured.since_of(kind), end) for kind in kinds)
+        else None
         for each, end in zip(counts, ends, strict=True)
     ]
     complete = [kind for kind in KINDS if measured.counted_since(view.previous.start, (kind,))]

@@ -6,13 +6,14 @@ from datetime import datetime
 
 from starlette.responses import Response
 
-from api.dashboard.pages.reading import ai_table
-from api.dashboard.pages.reading.ai_table import AGENT_BY_NAME, ROBOTS_NAMES
+from api.dashboard.pages.reading.ai import operators
+from api.dashboard.pages.reading.ai.operators import ROBOTS_NAMES
 from api.dashboard.robots import rules, texts
 from api.dashboard.robots.rules import RobotsRules, State
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.visit import Visit
+from ingest.classification.agents import BY_NAME
 
 FIELD = "robots"
 FORM_BYTES_MAX = 4 * texts.BYTES_MAX
@@ -94,7 +95,7 @@ def _page(visit: Visit, status: int = 200) -> Response:
 def _agents(content: str) -> list[AgentState]:
     """Return the AI agents with an own group, by operator, and at the end the state of all others, without a name."""
     parsed = rules.parse(content)
-    rows = [_state(parsed, name, agent.operator, ai_table.names(name)) for name, agent in AGENT_BY_NAME.items()]
+    rows = [_state(parsed, name, agent.operator, operators.names(name)) for name, agent in BY_NAME.items()]
     own = [row for row in rows if row.group not in (None, rules.EVERY_AGENT)]
     return [*sorted(own, key=lambda row: (row.operator, row.name)), _state(parsed, "", "", ())]
 

@@ -100,7 +100,7 @@ def test_numbers_are_those_of_the_api(
     ("filters", "unknown"),
     [
         ({"operator": "OpenAI"}, ["People", "Other bots"]),
-        ({"agent": "GPTBot"}, ["People", "Other bots"]),
+        ({"agent": "GPTBot"}, ["People"]),
         ({"agent": "Googlebot"}, ["People"]),
         ({"purpose": "training"}, ["People", "Other bots"]),
         ({"traffic": "human"}, ["AI", "Other bots"]),

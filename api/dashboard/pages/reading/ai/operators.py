@@ -1,18 +1,20 @@
 """The table of AI readers: an operator in each row with its purposes, and below it its agents."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
+from api.dashboard.pages.reading.ai.verdicts import NOT_CHECKED, Agent, Verification
+from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.robots.rules import RobotsRules, State
-from api.dashboard.web.view import PURPOSES, View
-from ingest.classification.agents import BY_NAME, Agent
+from api.dashboard.web.view import PURPOSES, STATES, View
+from ingest.classification.agents import BY_NAME
 from ingest.classification.ai_referrers import OPERATORS
+from ingest.verification import verdict
 
 PAGES_DAYS = 32
 """Number of days at the end of a period in which the pages that an agent read are counted."""
-AGENT_BY_NAME: Mapping[str, Agent] = BY_NAME
 ROBOTS_NAMES: Mapping[State, str] = {
     "allowed": "Allowed",
     "partly": "Partly disallowed",
@@ -24,17 +26,36 @@ STILL_READING = "Disallowed, still reading"
 
 
 @dataclass(frozen=True, slots=True)
-class AgentRow:
-    """Reads of one agent. `name` is None for AI agents whose name is unknown.
+class Reads:
+    """Reads of an agent or operator. `name` is None for AI agents without a known name or operator.
 
-    `pages` is None if unknown. `robots` is None if the project has no robots.txt, or the agent no name.
+    `before` are the reads in the previous period; None if they are unknown, or if the page does not compare. `states`
+    are the reads by state of the verification, without a filter by state. `pages` is None if unknown.
     """
 
     name: str | None
-    purpose: str | None
     views: int
+    before: int | None
+    states: Mapping[verdict.State, int]
     pages: int | None
     last_day: date
+
+    @property
+    def verified(self) -> int | None:
+        """Return the number of verified reads; None if nothing is known about any read."""
+        return self.states.get("verified", 0) if self.states.keys() - {NOT_CHECKED, "claimed"} else None
+
+    @property
+    def most(self) -> str:
+        """Return the name of the state of most reads."""
+        return STATES[max(self.states, key=lambda state: self.states[state], default=NOT_CHECKED)]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow(Reads):
+    """Reads of one agent. `robots` is None if the project has no robots.txt, or the agent no name."""
+
+    purpose: str | None
     robots: State | None
 
     @property
@@ -44,18 +65,14 @@ class AgentRow:
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorRow:
-    """Reads of the agents of one operator. `name` is None for AI agents whose operator is unknown.
+class OperatorRow(Reads):
+    """Reads of the agents of one operator.
 
     `visits` are the visits by people from a product of the operator. None: its products send no recognisable visits.
     """
 
-    name: str | None
-    views: int
     by_purpose: Mapping[str | None, int]
-    pages: int | None
     visits: int | None
-    last_day: date
     agents: tuple[AgentRow, ...]
 
     @property
@@ -93,17 +110,26 @@ class AiTable:
         return sum(row.by_purpose.get(purpose, 0) for row in self.operators)
 
 
-def read(view: View, robots: RobotsRules | None) -> AiTable:
+def read(view: View, found: Measured, robots: RobotsRules | None, verification: Verification) -> AiTable:
     """Return the table of the AI agents that the filters of the view select. `robots` are the rules of the site."""
-    pages = view.reports.agent_pages(view.snapshot, view.query())
+    pages, before = view.reports.agent_pages(view.snapshot, view.query()), _before(view, found)
     by_operator: defaultdict[str | None, list[AgentRow]] = defaultdict(list)
     for row in view.reports.agents(view.snapshot, view.query()).to_pylist():
-        name = row["agent"]
-        state = robots.state(names(name)) if robots and name else None
-        agent = AgentRow(name, row["purpose"], row["views"], pages.get(name), row["last_day"], state)
-        by_operator[row["operator"]].append(agent)
+        name, agent = row["agent"], (row["agent"], row["operator"], row["purpose"])
+        by_operator[row["operator"]].append(
+            AgentRow(
+                name,
+                row["views"],
+                None if before is None else before[agent],
+                verification.reads.get(agent, {}),
+                pages.get(name),
+                row["last_day"],
+                row["purpose"],
+                robots.state(names(name)) if robots and name else None,
+            )
+        )
     visits = view.reports.visits_sent(view.snapshot, view.query(), OPERATORS)
-    rows = _operators(view, by_operator, visits)
+    rows = _operators(view, by_operator, before, visits)
     with_reads = {purpose for row in rows for purpose in row.by_purpose}
     is_narrow = any(name in view.filters.fields for name in AGENT_FILTERS)
     others = {name: count for name, count in sorted(visits.items()) if count and name not in by_operator}
@@ -114,22 +140,35 @@ def read(view: View, robots: RobotsRules | None) -> AiTable:
 
 def names(agent: str) -> tuple[str, ...]:
     """Return the names that a robots.txt can have for an agent."""
-    known = AGENT_BY_NAME.get(agent)
+    known = BY_NAME.get(agent)
     return (agent, *known.tokens) if known else (agent,)
 
 
+def _before(view: View, found: Measured) -> Counter[Agent] | None:
+    """Return the reads of each agent in the previous period; None if AI was not counted in all of that period."""
+    if view.previous is None or not found.counted_since(view.previous.start, ("ai",)):
+        return None
+    rows = view.reports.agents(view.snapshot, view.query(view.previous)).to_pylist()
+    return Counter({(row["agent"], row["operator"], row["purpose"]): row["views"] for row in rows})
+
+
 def _operators(
-    view: View, by_operator: Mapping[str | None, list[AgentRow]], visits: Mapping[str, int]
+    view: View,
+    by_operator: Mapping[str | None, list[AgentRow]],
+    before: Counter[Agent] | None,
+    visits: Mapping[str, int],
 ) -> tuple[OperatorRow, ...]:
     pages = view.reports.agent_pages(view.snapshot, view.query(), "operator")
     rows = [
         OperatorRow(
             operator,
             sum(agent.views for agent in agents),
-            _by_purpose(agents),
+            None if before is None else sum(count for agent, count in before.items() if agent[1] == operator),
+            sum((Counter(agent.states) for agent in agents), Counter()),
             pages.get(operator) if operator else None,
-            visits.get(operator) if operator else None,
             max(agent.last_day for agent in agents),
+            _by_purpose(agents),
+            visits.get(operator) if operator else None,
             tuple(agents),
         )
         for operator, agents in by_operator.items()

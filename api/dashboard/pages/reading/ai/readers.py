@@ -10,17 +10,19 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from api.dashboard.charts import bar, sparkline
-from api.dashboard.pages.reading import ai_table, measured
-from api.dashboard.pages.reading.ai_table import AGENT_BY_NAME, PAGES_DAYS, AiTable
+from api.dashboard.pages.reading import measured
+from api.dashboard.pages.reading.ai import operators, verdicts
+from api.dashboard.pages.reading.ai.operators import PAGES_DAYS, AiTable
 from api.dashboard.pages.reading.export import Report, table_file
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.robots import rules, texts
 from api.dashboard.robots.rules import EVERY_AGENT, RobotsRules
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
-from api.dashboard.web.view import PURPOSES, View
+from api.dashboard.web.view import PURPOSES, STATES, View
 from api.dashboard.web.visit import UTC, Visit
 from api.routes.reports.tables import CSV
+from ingest.classification.agents import BY_NAME
 from warehouse.errors import TooManyBuckets
 from warehouse.report.filters import Counts
 
@@ -38,6 +40,7 @@ SCHEMA = pa.schema(
         ("agent", pa.string()),
         ("purpose", pa.string()),
         ("reads", pa.int64()),
+        ("verified", pa.int64()),
         ("pages", pa.int64()),
         ("visits_sent", pa.int64()),
         ("reads_per_visit", pa.float64()),
@@ -67,7 +70,8 @@ def ai_readers(visit: Visit) -> Response:
     found = measured.read(view)
     text = texts.find(visit.state.control, view.project.id)
     robots = None if text is None else rules.parse(text.content)
-    table = ai_table.read(view, robots)
+    verification = verdicts.read(view)
+    table = operators.read(view, found, robots, verification)
     values: dict[str, Any] = {}
     if table.operators:
         values = {"chart": timeline(view, found), "cards": _cards(view, table), "bar": _bars(table)}
@@ -78,7 +82,9 @@ def ai_readers(visit: Visit) -> Response:
         tab="AI readers",
         measured=found,
         table=table,
+        verification=verification,
         purposes=PURPOSES,
+        states=STATES,
         robots=text,
         robots_day=datetime.fromtimestamp(text.saved_s, view.zone).date() if text else None,
         obeying=_obeying(robots, table) if robots and view.filters.fields.keys() == {"traffic"} else [],
@@ -92,7 +98,8 @@ def export(visit: Visit) -> Response:
     view = _view(visit)
     view.require_valid()
     text = texts.find(visit.state.control, view.project.id)
-    rows = list(_cells(ai_table.read(view, None if text is None else rules.parse(text.content))))
+    robots = None if text is None else rules.parse(text.content)
+    rows = list(_cells(operators.read(view, measured.read(view), robots, verdicts.read(view))))
     columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     batches = pa.table(arrays, schema=SCHEMA).to_batches()
@@ -109,10 +116,11 @@ def _cells(table: AiTable) -> Iterator[Cells]:
     """Yield the rows of the table in the order of SCHEMA."""
     for row in table.operators:
         sent = (row.visits, row.reads_per_visit)
-        yield row.name, None, None, row.views, row.pages, *sent, row.last_day, None
+        yield row.name, None, None, row.views, row.verified, row.pages, *sent, row.last_day, None
         for agent in row.agents:
             robots = agent.robots_name if agent.robots else None
-            yield row.name, agent.name, agent.purpose, agent.views, agent.pages, None, None, agent.last_day, robots
+            reads = (agent.views, agent.verified, agent.pages)
+            yield row.name, agent.name, agent.purpose, *reads, None, None, agent.last_day, robots
 
 
 def _cards(view: View, table: AiTable) -> list[PurposeCard]:
@@ -153,7 +161,7 @@ def _sparkline(view: View, purpose: str) -> Markup:
 def _obeying(robots: RobotsRules, table: AiTable) -> list[str]:
     """Return the agents that a group of robots.txt disallows on the whole site, and that read no page in the period."""
     reading = {agent.name for row in table.operators for agent in row.agents}
-    silent = {name: ai_table.names(name) for name in AGENT_BY_NAME if name not in reading}
+    silent = {name: operators.names(name) for name in BY_NAME if name not in reading}
     return [
         name
         for name, tokens in silent.items()

@@ -2,26 +2,30 @@
 
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from markupsafe import Markup
 from starlette.responses import Response
 
 from api.dashboard.charts import bar
-from api.dashboard.pages.reading import ai_table, measured, path_page
-from api.dashboard.pages.reading.ai_readers import PURPOSE_TEXTS
-from api.dashboard.pages.reading.ai_table import AGENT_BY_NAME, PAGES_DAYS
+from api.dashboard.pages.reading import measured, path_page
+from api.dashboard.pages.reading.ai import operators, verdicts
+from api.dashboard.pages.reading.ai.operators import PAGES_DAYS
+from api.dashboard.pages.reading.ai.readers import PURPOSE_TEXTS
+from api.dashboard.pages.reading.ai.verdicts import SPOOFED
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.robots import rules, texts
 from api.dashboard.robots.rules import RobotsRules, State
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
-from api.dashboard.web.view import PURPOSES, View
+from api.dashboard.web.view import PURPOSES, STATES, View
 from api.dashboard.web.visit import Visit
 from api.http.problems import Problem
 from api.http.report_parameters import NAME_CHARACTERS_MAX
+from ingest.classification.agents import BY_NAME
 from ingest.hits.url import UNSTORABLE
+from warehouse.blocks.listing import Listing
 from warehouse.query.time_range import FIRST
 from warehouse.report.filters import Counts, Filters, Query
 
@@ -31,6 +35,8 @@ USER_AGENTS = 3
 """Number of user agents that are shown."""
 CHECKED_MAX = 10_000
 """Maximum number of paths that are compared with robots.txt, those with most reads first."""
+Kind = Literal["ai", "bot"]
+"""Kind of the hits: reads of the agent, or spoofed requests in its name, which count as those of a bot."""
 ASKED = ("assistant",)
 """Purposes of agents whose operators document that they may ignore robots.txt, because a person asks for the page."""
 
@@ -64,7 +70,8 @@ class Robots:
 def agent(visit: Visit) -> Response:
     """Respond to GET /projects/{project}/ai/agents/{agent}."""
     view, name = View(visit), visit.path_parameter("agent")
-    view.fix(traffic="ai", agent=name, operator=None, purpose=None, verification=None)
+    kind: Kind = "bot" if view.filters.verification == SPOOFED else "ai"
+    view.fix(traffic=kind, agent=name, operator=None, purpose=None)
     known = _known(view, name)
     number = view.page_number()
     found = measured.read(view)
@@ -75,14 +82,17 @@ def agent(visit: Visit) -> Response:
         tab="AI readers",
         measured=found,
         name=name,
-        fact=AGENT_BY_NAME.get(name),
+        fact=BY_NAME.get(name),
         known=known,
+        kind=kind,
+        verification=verdicts.read(view),
         purposes=PURPOSES,
+        states=STATES,
         purpose_texts=PURPOSE_TEXTS,
         number_of_page=number,
         first=(number - 1) * ROWS + 1,
         pages_days=PAGES_DAYS if view.period.days is None or view.period.days > PAGES_DAYS else None,
-        **_numbers(view, found, name, number),
+        **_numbers(view, found, name, kind, number),
     )
 
 
@@ -97,54 +107,56 @@ def _known(view: View, name: str) -> dict[str, Any] | None:
         rows: list[dict[str, Any]] = view.reports.agents(view.snapshot, query).to_pylist()
         if rows:
             return max(rows, key=lambda row: str(row["last_day"]))
-    if name not in AGENT_BY_NAME:
+    if name not in BY_NAME:
         raise Problem(
             "not-found", f"neither the rules nor the reads of {view.project.id} have an AI agent “{name[:80]}”"
         )
     return None
 
 
-def _numbers(view: View, found: measured.Measured, name: str, number: int) -> dict[str, Any]:
+def _numbers(view: View, found: measured.Measured, name: str, kind: Kind, number: int) -> dict[str, Any]:
     """Return the values of the template that are counts of the period."""
     chart = timeline(view, found)
     text = texts.find(view.visit.state.control, view.project.id)
     robots = None if text is None else rules.parse(text.content)
-    page = view.reports.views(view.snapshot, view.query(), (number - 1) * ROWS, ROWS)
+    listing = Listing(kind, with_bots=kind == "bot")
+    page = view.reports.breakdown(view.snapshot, view.query(), "path", (number - 1) * ROWS, ROWS, listing)
     saved = datetime.fromtimestamp(text.saved_s, view.zone).date() if text else None
     return {
         "chart": chart,
         "totals": page.totals,
         "paths": view.reports.agent_pages(view.snapshot, view.query()).get(name, 0),
-        "rows": _rows(page.rows, robots, name),
+        "rows": _rows(page.rows, kind, robots, name),
         "has_more": page.has_more,
         "statuses": path_page.values(view, "status"),
         "formats": path_page.values(view, "format", path_page.FORMATS),
-        "user_agents": view.reports.user_agents(view.snapshot, view.query(), "ai", USER_AGENTS).to_pylist(),
+        "user_agents": view.reports.user_agents(view.snapshot, view.query(), kind, USER_AGENTS).to_pylist(),
         "robots": _robots(view, robots, name, saved) if robots and saved else None,
-        "is_asked": name in AGENT_BY_NAME and AGENT_BY_NAME[name].purpose in ASKED,
+        "is_asked": name in BY_NAME and BY_NAME[name].purpose in ASKED,
     }
 
 
-def _rows(rows: pa.Table, robots: RobotsRules | None, name: str) -> list[PathRow]:
-    counts = rows.select(["path", "ai"]).to_pylist()
-    largest = max((row["ai"] for row in counts), default=0)
+def _rows(rows: pa.Table, kind: Kind, robots: RobotsRules | None, name: str) -> list[PathRow]:
+    counts = rows.select(["value", kind]).to_pylist()
+    largest = max((row[kind] for row in counts), default=0)
     return [
         PathRow(
-            row["path"],
-            row["ai"],
-            bar.svg(Counts(ai=row["ai"]), largest),
-            robots is not None and not robots.allows(ai_table.names(name), row["path"]),
+            row["value"],
+            row[kind],
+            bar.svg(Counts(**{kind: row[kind]}), largest),
+            robots is not None and not robots.allows(operators.names(name), row["value"]),
         )
         for row in counts
     ]
 
 
 def _robots(view: View, robots: RobotsRules, name: str, saved: date) -> Robots:
-    names = ai_table.names(name)
+    names = operators.names(name)
     result = Robots(saved, robots.state(names), robots.group(names), 0, 0, ())
     if result.state == "allowed":
         return result
-    read = view.reports.views(view.snapshot, view.query(), 0, CHECKED_MAX).rows.select(["path", "ai"]).to_pylist()
+    query = view.query(traffic="ai", verification=None)
+    read = view.reports.views(view.snapshot, query, 0, CHECKED_MAX).rows.select(["path", "ai"]).to_pylist()
     disallowed = [row for row in read if not robots.allows(names, row["path"])]
     examples = tuple(row["path"] for row in disallowed[:5])
     return replace(result, paths=len(disallowed), views=sum(row["ai"] for row in disallowed), examples=examples)

@@ -1,0 +1,168 @@
+"""Verified, claimed, unchecked and spoofed requests on the pages of AI readers, with the evidence."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+
+from ingest.hits.hit import Hit, microseconds
+from ingest.hits.row import row
+from ingest.hotlog.deduplication import Post
+from tests.api.dashboard.html import Html
+from tests.api.dashboard.pages.reading.ai_traffic import FIREFOX, UNKNOWN, open_page
+from tests.api.dashboard.site import Dashboard, opened
+from tests.running import PROJECT
+from tests.warehouse.site import NOON
+from warehouse.control import projects
+from warehouse.schema import HOT
+
+GENUINE, OTHER = "20.171.206.5", "192.31.196.5"
+"""An address in the list of GPTBot, and one of AS112, which is in no list."""
+PERIOD = {"from": "2026-09-10", "to": "2026-09-16"}
+API = "dateFrom=2026-09-10&dateTo=2026-09-17"
+LIST = "Address listopenai-gptbotof Sep 2, 2026"
+AGENT = "/ai/agents/GPTBot"
+NAMES = {"verified": "Verified", "claimed": "Claimed", "not_checked": "Not checked", "spoofed": "Spoofed"}
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    """Yield a dashboard with requests of each state, at a time at which the lists of the release are fresh."""
+    with opened(tmp_path_factory.mktemp("verdicts") / "data") as dashboard:
+        at = NOON.isoformat()
+        readers = [
+            *[("GPTBot/1.3", GENUINE, "/a")] * 5,
+            *[("GPTBot/1.3", OTHER, "/b")] * 3,
+            *[("ClaudeBot/1.0", None, "/a")] * 2,
+            ("Mozilla/5.0 (compatible; Bytespider)", GENUINE, "/a"),
+            ("Googlebot/2.1", OTHER, "/b"),
+            (FIREFOX, OTHER, "/a"),
+        ]
+        dashboard.post_hits(
+            *(
+                {"path": path, "userAgent": name, "timestamp": at, **({"address": address} if address else {})}
+                for name, address, path in readers
+            )
+        )
+        _post_unverified(dashboard)
+        yield dashboard
+
+
+def _post_unverified(dashboard: Dashboard) -> None:
+    """Store a read by GPTBot as a release before the verification did: the columns are null."""
+    hit = Hit("/a", microseconds(NOON), "GPTBot/1.3", None, None, None, None, None)
+    values = dict(zip(HOT.names, row(PROJECT, hit, "log", hit.ts_us), strict=True))
+    values |= {"verification": None, "verified_by": None}
+    hotlog = dashboard.client.app_state["running"].hotlog
+    internal_id = projects.find(dashboard.engine, PROJECT).internal_id
+
+    async def store() -> None:
+        await hotlog.post(Post(PROJECT, [tuple(values.values())], [], internal_id=internal_id))
+
+    asyncio.run_coroutine_threadsafe(store(), hotlog.loop).result()
+
+
+@pytest.fixture(scope="module")
+def viewer(checked: Dashboard) -> TestClient:
+    return checked.visitor("viewer")
+
+
+def states_of(page: Html) -> dict[str, int]:
+    """Return the requests by the name of the state, in the order of the page."""
+    words = [text.strip() for text in page.texts if text.strip()]
+    begin = next(place for place, text in enumerate(words) if text in NAMES.values() and words[place + 1].isdigit())
+    found: dict[str, int] = {}
+    for name, count in zip(words[begin:], words[begin + 1 :], strict=False):
+        if name in NAMES.values() and count.isdigit():
+            found[name] = int(count)
+    return found
+
+
+def test_states_are_those_of_the_api_and_spoofed_requests_are_beside_them(
+    checked: Dashboard, viewer: TestClient
+) -> None:
+    rows = checked.get_report(f"breakdown?by=verification&traffic=ai&{API}")["rows"]
+    expected = {NAMES[row["value"]]: row["ai"] for row in rows}
+    assert expected == {"Verified": 5, "Claimed": 1, "Not checked": 3}
+    assert states_of(open_page(viewer, "/ai", **PERIOD)) == {**expected, "Spoofed": 3}
+
+
+@pytest.mark.parametrize("agent", ["GPTBot", "ClaudeBot", "Bytespider"])
+def test_states_of_an_agent_are_those_of_the_api(checked: Dashboard, viewer: TestClient, agent: str) -> None:
+    rows = checked.get_report(f"breakdown?by=verification&agent={agent}&{API}")["rows"]
+    expected = {NAMES[row["value"]]: row["ai"] + row["bot"] for row in rows}
+    assert states_of(open_page(viewer, f"/ai/agents/{agent}", **PERIOD)) == expected
+
+
+def test_state_without_a_request_is_not_a_zero(viewer: TestClient) -> None:
+    page = open_page(viewer, "/ai/agents/ClaudeBot", **PERIOD)
+    assert states_of(page) == {"Not checked": 2}
+    assert "No request of this period could be checked." in page.text
+    assert "No request of the last 7 days of the period has evidence" in page.text
+
+
+def test_table_has_the_share_of_verified_reads_or_what_most_reads_are(viewer: TestClient) -> None:
+    page = open_page(viewer, "/ai", **PERIOD)
+    at = page.tables["Operators and their agents"][0].index("Verified")
+    shown = {row[0]: row[at] for row in page.rows("Operators and their agents")}
+    assert shown == {
+        "OpenAI": "83%",
+        "GPTBot": "83%",
+        "Anthropic": "not checked",
+        "ClaudeBot": "not checked",
+        "ByteDance": "claimed",
+        "Bytespider": "claimed",
+    }
+    file = viewer.get(f"/projects/{PROJECT}/ai.csv", params=PERIOD).text
+    assert [line.split(",")[1:5] for line in file.splitlines()[1:3]] == [
+        ["", "", "6", "5"],
+        ["GPTBot", "training", "6", "5"],
+    ]
+
+
+def test_evidence_names_the_list_of_each_verdict_and_its_source(viewer: TestClient) -> None:
+    page = open_page(viewer, AGENT, **PERIOD)
+    assert page.rows("Evidence") == [[LIST, "Verified", "5"], [LIST, "Spoofed", "3"]]
+    assert "https://openai.com/gptbot.json" in page.links()
+
+
+def test_page_of_an_agent_names_the_requests_in_its_name(viewer: TestClient) -> None:
+    assert "3 requests claimed to be GPTBot and were not." in open_page(viewer, AGENT, **PERIOD).text
+    assert "claimed to be" not in open_page(viewer, "/ai/agents/ClaudeBot", **PERIOD).text
+
+
+def test_filter_by_spoofed_shows_what_the_requests_in_a_false_name_read(checked: Dashboard, viewer: TestClient) -> None:
+    page = open_page(viewer, AGENT, **PERIOD, verification="spoofed")
+    rows = checked.get_report(f"breakdown?by=path&agent=GPTBot&verification=spoofed&{API}")["rows"]
+    assert page.rows("Pages that requests in the name of GPTBot read") == [
+        [row["value"], str(row["bot"])] for row in rows
+    ]
+    assert [row[1] for row in page.rows("Numbers of this chart")] == [UNKNOWN] * 5 + ["3", "0"]
+    assert "rule bot:spoofed:GPTBot" in page.text
+    assert "Verification: Spoofed" in page.text
+
+
+def test_filter_by_verified_leaves_out_the_other_reads(viewer: TestClient) -> None:
+    page = open_page(viewer, AGENT, **PERIOD, verification="verified")
+    assert page.rows("Pages that GPTBot read") == [["/a", "5"]]
+    assert states_of(page) == {"Verified": 5, "Not checked": 1, "Spoofed": 3}
+    table = open_page(viewer, "/ai", **PERIOD, verification="verified").rows("Operators and their agents")
+    assert [row[:2] for row in table] == [["OpenAI", "5"], ["GPTBot", "5"]]
+
+
+def test_false_names_are_those_of_ai_agents(viewer: TestClient) -> None:
+    heading = "Claimed to be an agent, and were not"
+    expected = [["GPTBotOpenAI", "3", "33%"]]
+    assert open_page(viewer, "/ai", **PERIOD).rows(heading) == expected
+    assert open_page(viewer, "/ai", **PERIOD, operator="OpenAI").rows(heading) == expected
+    assert open_page(viewer, "/ai", **PERIOD, operator="Anthropic").rows(heading) == []
+    spoofed = open_page(viewer, "/ai", **PERIOD, verification="spoofed")
+    assert spoofed.rows(heading) == expected
+    assert "No reads by AI in this period" not in spoofed.text
+
+
+def test_filter_by_an_agent_shows_the_spoofed_requests_as_other_bots(viewer: TestClient) -> None:
+    page = open_page(viewer, "", **PERIOD, agent="GPTBot")
+    assert "AI 6" in page.text
+    assert "Other bots 3" in page.text
