@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from random import Random
 
-from sample_data.generate import DAYS, HERE, Group, below, draw, moment, one_of, reader_of
+from sample_data.generate import DAYS, HERE, READERS, Group, below, draw, moment, one_of, reader_of
 
 SEED = 20260911
 SERVER_FIRST_DAY, SERVER_MISSING_DAYS = 10, range(18, 21)
@@ -46,12 +46,38 @@ AI_LINKS = (
     "https://grok.com/",
 )
 UTM_SOURCES = ("chatgpt.com", "newsletter", "mastodon", "conference-talk", "release-notes")
+ADDRESSES = {
+    "GPTBot": "20.171.206.",
+    "OAI-SearchBot": "4.227.36.",
+    "ChatGPT-User": "4.151.71.",
+    "ClaudeBot": "20.64.57.",
+    "Claude-SearchBot": "20.64.57.",
+    "PerplexityBot": "3.211.124.",
+    "CCBot": "18.97.9.",
+    "Amazonbot": "3.81.253.",
+}
+"""Beginnings of addresses in the lists that operators publish, of August and September 2026, by agent."""
+LAST_PARTS = {
+    "ChatGPT-User": 181,
+    "ClaudeBot": 211,
+    "Claude-SearchBot": 212,
+    "PerplexityBot": 183,
+    "CCBot": 170,
+    "Amazonbot": 213,
+}
+"""Last parts of the addresses of agents whose prefixes are short; those of the others are 1 to 100."""
+OTHER_ADDRESSES = "192.31.196."
+"""Beginning of addresses that are in no list: those of AS112 (RFC 7535), from which no visitor comes."""
+IMPOSTORS = ("GPTBot", "GPTBot", "PerplexityBot")
+"""Agents whose names are used in requests from OTHER_ADDRESSES on each day of the server."""
+CLAUDE_LAST_DAY = 18
+"""Last day of such requests in the name of ClaudeBot, from 0: its list of 20 August is older on the later days."""
 FORUM_PATHS = ("/", "/t/raw-files", "/t/themes", "/t/albums-on-a-nas", "/u/ana")
 
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """One view. The times are those of the sample log, in September 2026."""
+    """One view. The times are those of the sample log, in September 2026. `address` is that of the visitor."""
 
     project: str
     source: str
@@ -61,11 +87,12 @@ class Post:
     referrer: str | None = None
     status: int | None = None
     format: str | None = None
+    address: str | None = None
 
 
 def main(folder: Path) -> None:
     rng = Random(SEED)
-    posts = [*server_posts(rng), *beacons(rng), *forum_views(rng), *first_views(rng)]
+    posts = [*server_posts(rng), *beacons(rng), *forum_views(rng), *first_views(rng), *impostors(rng)]
     lines = [as_json(post) for post in sorted(posts, key=lambda post: (post.project, post.timestamp))]
     (folder / "posts.ndjson").write_bytes("".join(f"{line}\n" for line in lines).encode())
 
@@ -87,15 +114,44 @@ def server_post(rng: Random, day: int, group: Group, path: str = "") -> Post:
     status = draw(rng, [status for status, _ in STATUS_WEIGHTS], [weight for _, weight in STATUS_WEIGHTS])
     read = GONE if status == 404 else path or one_of(rng, REFERENCE)
     is_markdown = group == "ai" and status != 404 and below(rng, 5) < MARKDOWN_OF_FIVE
+    at, reader = moment(rng, day), reader_of(rng, group)
     return Post(
         "demo",
         "server",
         read,
-        moment(rng, day),
-        reader_of(rng, group).user_agent,
+        at,
+        reader.user_agent,
         status=status,
         format="text/markdown" if is_markdown else "text/html",
+        address=address_of(reader.agent, at),
     )
+
+
+def address_of(agent: str, at: datetime) -> str | None:
+    """Return an address of the agent's operator; None for an agent without one in ADDRESSES."""
+    if agent not in ADDRESSES:
+        return None
+    return f"{ADDRESSES[agent]}{LAST_PARTS.get(agent, 1 + at.second)}"
+
+
+def impostors(rng: Random) -> Iterator[Post]:
+    """Yield requests to the server of the reference that have the user agent of an AI agent, and are not from it."""
+    user_agents = {reader.agent: reader.user_agent for reader in READERS if reader.agent}
+    for day in range(SERVER_FIRST_DAY, DAYS):
+        if day in SERVER_MISSING_DAYS:
+            continue
+        for agent in (*IMPOSTORS, *(["ClaudeBot"] if day < CLAUDE_LAST_DAY else [])):
+            address = f"{OTHER_ADDRESSES}{1 + below(rng, 200)}"
+            yield Post(
+                "demo",
+                "server",
+                one_of(rng, REFERENCE),
+                moment(rng, day),
+                user_agents[agent],
+                status=200,
+                format="text/html",
+                address=address,
+            )
 
 
 def beacons(rng: Random) -> Iterator[Post]:

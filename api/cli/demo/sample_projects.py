@@ -1,7 +1,7 @@
 """The sample projects, with their views, keys, share link, robots.txt and agent jobs."""
 
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,15 +15,17 @@ from api.dashboard.accounts import share_links
 from api.dashboard.robots import texts
 from api.settings import Settings
 from ingest.imports.importer import Options, import_logs
-from warehouse.control import projects
+from warehouse.control import projects, source_policies
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches
 
 DEMO = "demo"
 ORIGINS = {DEMO: "https://example.com", "forum": "https://forum.example.com", "new-blog": "https://blog.example.com"}
-"""Site of each project: one with every feature, one with warnings, and one that was set up yesterday."""
+"""Site of each project: one with every feature, one with warnings and a source policy, and a site of yesterday."""
 ROBOTS = sample_views.FOLDER / "robots.txt"
 """The robots.txt of the site of DEMO."""
+_POLICY_FROM = date(2026, 9, 11)
+"""Day of the sample from which the project `forum` counts people from beacons, and everything else from its log."""
 _DAY_S = 86_400
 
 
@@ -45,6 +47,8 @@ def create(engine: sa.Engine, settings: Settings, now: datetime) -> str:
     _store_views(settings, now)
     for id, origin in ORIGINS.items():
         _create_project(engine, id, origin, now_s)
+    from_date = _POLICY_FROM + sample_views.days_moved(now.astimezone(UTC).date())
+    source_policies.put(engine, "forum", "beacon_people_log_machines", from_date)
     texts.save(engine, DEMO, ROBOTS.read_text(encoding="utf-8"), now_s)
     _create_keys(engine, now_s)
     if not store.has_any(engine):

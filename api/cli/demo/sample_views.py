@@ -32,6 +32,8 @@ LAST_DAY = date(2026, 9, 30)
 """Last whole day of the sample, in UTC."""
 BEACONS_FROM = datetime(2026, 9, 16, tzinfo=UTC)
 """Time in the sample from which beacons count people, and the log only AI and other bots."""
+TIME = HOT.names.index("ts")
+"""Index of the time in a row."""
 _DAY = re.compile(rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}):")
 _DAY_FORMAT = "%d/%b/%Y"
 _POST_KEY = "sample"
@@ -64,12 +66,16 @@ def write_log(target: Path, project: str, moved: timedelta, now_us: int) -> list
 
 
 def posted(moved: timedelta, now_us: int) -> Iterator[Row]:
-    """Yield the rows of the posts of all projects, moved."""
-    decoder = msgspec.json.Decoder(SampleHit)
+    """Yield the rows of the posts of all projects, moved.
+
+    Agents are verified at the times of the sample: only then are the address lists of the release fresh.
+    """
+    decoder, moved_us = msgspec.json.Decoder(SampleHit), moved // timedelta(microseconds=1)
     for sent in decoder.decode_lines(POSTS.read_bytes()):
         assert sent.timestamp is not None
         hit = server_hit(msgspec.structs.replace(sent, timestamp=sent.timestamp + moved), now_us)
-        yield row(sent.project, hit, sent.source, now_us)
+        values = row(sent.project, hit._replace(ts_us=hit.ts_us - moved_us), sent.source, now_us)
+        yield (*values[:TIME], hit.ts_us, *values[TIME + 1 :])
 
 
 def store(hot: sqlite3.Connection, rows: list[Row], now_s: int) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from api.dashboard.accounts import share_links
 from api.dashboard.robots import texts
 from api.dashboard.robots.rules import parse
 from api.settings import Settings
-from warehouse.control import database, projects
+from warehouse.control import database, projects, source_policies
 from warehouse.query.hits_snapshot import HitsReader
 from warehouse.report.reports import Reports
 from warehouse.report.source_coverage import SourceCoverage
@@ -48,9 +49,9 @@ def share(demo: Settings, engine: sa.Engine) -> str:
 
 
 @pytest.fixture(scope="module")
-def coverage(demo: Settings, share: str) -> dict[str, SourceCoverage]:
-    reader = HitsReader(demo.hot_log, demo.lake)
-    with closing(Reports(reader, demo.lake, demo.run / "spill", demo.cache_bytes)) as reports:
+def coverage(demo: Settings, engine: sa.Engine, share: str) -> dict[str, SourceCoverage]:
+    reader, policy_of = HitsReader(demo.hot_log, demo.lake), partial(source_policies.periods, engine)
+    with closing(Reports(reader, demo.lake, demo.run / "spill", demo.cache_bytes, policy_of)) as reports:
         return {id: reports.source_coverage(reports.take(), id) for id in sample_projects.ORIGINS}
 
 
@@ -67,6 +68,14 @@ def test_other_projects_have_warnings_and_hardly_any_views(coverage: dict[str, S
     assert "counted twice" in counted_twice
     assert silent.startswith("log has had no hit for 12 days")
     assert [source.source for source in coverage["new-blog"].sources] == ["beacon"]
+
+
+def test_forum_counts_people_from_beacons_since_a_day(coverage: dict[str, SourceCoverage]) -> None:
+    forum = coverage["forum"]
+    assert forum.policy == "beacon_people_log_machines"
+    assert "on 8 days, the last of them 2026-11-01" in forum.warnings[0]
+    assert forum.overlap_days > 10
+    assert forum.unbeaconed > 5
 
 
 def test_jobs_have_ended_and_no_worker_runs_one(engine: sa.Engine, share: str) -> None:

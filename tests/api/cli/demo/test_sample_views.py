@@ -19,7 +19,7 @@ from tests.api.cli.console import EXPECTED
 from warehouse.schema import HOT, Row
 
 DAY = re.compile(rb"\[(\d\d/\w{3}/\d{4}):")
-SOURCE, TIME, PATH = (HOT.names.index(name) for name in ("source", "ts", "path"))
+SOURCE, TIME, PATH, VERIFICATION = (HOT.names.index(name) for name in ("source", "ts", "path", "verification"))
 UNMOVED = sample_views.days_moved(date(2026, 10, 1))
 
 
@@ -69,6 +69,21 @@ def test_posts_move_with_the_log_and_have_the_readers_that_they_name() -> None:
     assert by_source["new-blog", "beacon", "human"] == 3
     assert len({view[AGENT] for view in posted if view[TRAFFIC] == "ai"}) > 10
     assert datetime.fromtimestamp(max(int(view[TIME] or 0) for view in posted) / 1_000_000, UTC).date() == LAST_DAY
+
+
+@pytest.mark.parametrize("today", [date(2026, 10, 1), date(2028, 3, 1)])
+def test_agents_are_verified_at_the_times_of_the_sample(today: date) -> None:
+    """Expect the same verdicts long after the address lists of the release are fresh."""
+    posted = [
+        view
+        for view in sample_views.posted(sample_views.days_moved(today), microseconds(datetime(2030, 1, 1, tzinfo=UTC)))
+        if view[0] == "demo" and view[TRAFFIC] != "human"
+    ]
+    states = Counter((view[AGENT], view[VERIFICATION]) for view in posted)
+    assert {state for _, state in states} == {"verified", "claimed", "not_checked", "spoofed"}
+    assert {agent for agent, state in states if state == "spoofed"} == {"GPTBot", "PerplexityBot", "ClaudeBot"}
+    assert states["GPTBot", "verified"] > states["GPTBot", "spoofed"] > 10
+    assert {view[TRAFFIC] for view in posted if view[VERIFICATION] == "spoofed"} == {"bot"}
 
 
 def _row(line: bytes) -> Row | None:
