@@ -16,7 +16,7 @@ from api.state import State, state_of
 from ingest.errors import InvalidField
 from ingest.hits import body as post
 from ingest.hits import hit
-from ingest.hits.evidence import Evidence
+from ingest.hits.evidence import Evidence, signed_evidence
 from ingest.hits.hit import BeaconHit, Hit
 from ingest.hits.row import row
 from ingest.hits.url import UNSTORABLE
@@ -46,7 +46,7 @@ async def receive(request: Request) -> Response:
     content = await body.read(request, post.BEACON_BYTES_MAX)
     if time.monotonic() - began_s > body.RECHECK_AFTER_S:
         await _require_unchanged(state, project)
-    view = post.parse_beacon(content, _user_agent(request), datetime.now(UTC), _evidence(request))
+    view = post.parse_beacon(content, _user_agent(request), datetime.now(UTC), evidence_of(request))
     receipt = await _store(state, _beacon_post(state, project, view))
     return Response(msgspec.json.encode(receipt), 202, headers, JSON)
 
@@ -77,7 +77,7 @@ async def count(request: Request, project: Project, sent: BeaconHit) -> None:
     """
     state = state_of(request)
     await _limit_rate(request, state)
-    view = hit.beacon_hit(sent, _user_agent(request), datetime.now(UTC), _evidence(request))
+    view = hit.beacon_hit(sent, _user_agent(request), datetime.now(UTC), evidence_of(request))
     await _store(state, _beacon_post(state, project, view))
 
 
@@ -119,14 +119,24 @@ def _address(request: Request) -> str | None:
     return request.client.host if request.client else None
 
 
-def _evidence(request: Request) -> Evidence:
+def evidence_of(request: Request) -> Evidence:
     """Return the evidence of a beacon: the client's address, and the headers of a signed request.
 
     `Accept` and the other headers are those of a fetch by the page, not those of the request for the page.
     """
     if header(request, b"signature-input") is None:
         return Evidence(_address(request))
-    return Evidence(_address(request), None, dict(request.headers), str(request.url), request.method)
+    return signed_evidence(_address(request), request.scope["headers"], _public_url(request), request.method)
+
+
+def _public_url(request: Request) -> str | None:
+    """Return the URL of the request under the setting `base_url`; None without the setting.
+
+    A signature is valid for one host, and the header Host does not prove which host this is: a client could send a
+    request again that was signed for another site.
+    """
+    base_url = state_of(request).settings.base_url
+    return f"{base_url}{request.url.path}{'?' if request.url.query else ''}{request.url.query}" if base_url else None
 
 
 def _user_agent(request: Request) -> str:

@@ -5,7 +5,7 @@ The fields `address`, `accept` and `headers` of a server's row are checked here,
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -52,6 +52,20 @@ def hints(evidence: Evidence) -> str | None:
     if not any(name.startswith("sec-fetch-") for name in evidence.headers):
         lacked.append("no-sec-fetch")
     return ",".join(lacked) or None
+
+
+def signed_evidence(
+    address: str | None, headers: Sequence[tuple[bytes, bytes]], url: str | None, method: str
+) -> Evidence:
+    """Return the evidence of a signed request to this service.
+
+    `headers` have lower-case names; of a repeated header the first value is used. The headers are dropped if they
+    exceed the limits of a server's row, because a client may send any number of them.
+    """
+    if len(headers) > HEADERS_MAX or sum(len(name) + len(value) for name, value in headers) > HEADERS_CHARACTERS_MAX:
+        return Evidence(address)
+    texts = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(headers)}
+    return Evidence(address, None, MappingProxyType(texts), url, method)
 
 
 def server_evidence(

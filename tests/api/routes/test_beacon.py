@@ -7,11 +7,14 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import Request
 
+from api.routes.beacon import evidence_of
 from tests.running import Running, new_key
 from tests.waiting import each_alone
 
@@ -333,6 +336,29 @@ def test_page_of_an_allowed_origin_may_read_the_response_of_the_pixel(shop: Page
     assert response.status_code == (200 if query == "path=/pixel" else 400)
     assert response.headers["access-control-allow-origin"] == ORIGIN
     assert response.headers["vary"] == "Origin"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "url"),
+    [("", None), ("https://example.com/stats", "https://example.com/stats/v1/analytics/shop/pixel.gif?path=/a%20b")],
+)
+def test_signature_is_checked_for_the_url_of_the_service_and_not_for_the_host_that_the_client_sends(
+    base_url: str, url: str | None
+) -> None:
+    state = SimpleNamespace(settings=SimpleNamespace(base_url=base_url))
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/v1/analytics/shop/pixel.gif",
+        "query_string": b"path=/a%20b",
+        "headers": [(b"host", b"another-site.example"), (b"signature-input", b'g=("@authority")')],
+        "client": ("192.0.2.7", 1234),
+        "state": {"running": state},
+    }
+    evidence = evidence_of(Request(scope))
+    assert (evidence.address, evidence.url, evidence.method) == ("192.0.2.7", url, "GET")
+    assert evidence.headers is not None
+    assert evidence.headers["signature-input"] == 'g=("@authority")'
 
 
 def test_head_of_the_pixel_counts_nothing(page: Page) -> None:

@@ -11,6 +11,7 @@ from ingest.hits.evidence import (
     Evidence,
     hints,
     server_evidence,
+    signed_evidence,
 )
 
 
@@ -90,3 +91,21 @@ def test_headers_at_their_limits_are_accepted() -> None:
 )
 def test_hints_name_the_headers_that_the_request_lacked(headers: dict[str, str] | None, expected: str | None) -> None:
     assert hints(Evidence(headers=headers)) == expected
+
+
+def test_signed_request_has_its_first_headers_by_name() -> None:
+    url = "https://example.com/pixel.gif"
+    headers = [(b"host", b"example.com"), (b"signature", b"g=:YQ==:"), (b"signature", b"h=:Yg==:"), (b"x", b"\xe9")]
+    expected = {"host": "example.com", "signature": "g=:YQ==:", "x": "\u00e9"}
+    assert signed_evidence("192.0.2.7", headers, url, "POST") == Evidence("192.0.2.7", None, expected, url, "POST")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [(b"h%d" % number, b"") for number in range(HEADERS_MAX + 1)],
+        [(b"a", b"b" * HEADERS_CHARACTERS_MAX)],
+    ],
+)
+def test_signed_request_with_too_many_headers_has_only_its_address(headers: list[tuple[bytes, bytes]]) -> None:
+    assert signed_evidence("192.0.2.7", headers, "https://example.com/", "GET") == Evidence("192.0.2.7")
