@@ -24,7 +24,8 @@ PATH = "/.well-known/http-message-signatures-directory"
 CACHE_S, RETRY_S = 21_600, 300
 """Time to live of a directory, and of the failure to fetch one, in seconds."""
 DEADLINE_S = 5.0
-"""Deadline of a fetch, in seconds. A server that sends a byte now and then may exceed it by IDLE_S."""
+"""Deadline of a fetch, in seconds, which is checked when content arrives. A server can exceed it by sending its headers
+byte by byte, each within IDLE_S."""
 IDLE_S = 3.0
 """Timeout of connecting, and of waiting for the next bytes, in seconds."""
 BYTES_MAX = 65_536
@@ -77,14 +78,15 @@ class KeyDirectories:
 
     def _load(self, host: str) -> Keys | None:
         """Fetch a directory into the cache. A failure is cached too, and logged."""
+        keys = None
         try:
             keys = parse_directory(self._fetch(host))
         except (DirectoryUnavailable, ValueError) as error:
             LOG.warning("the key directory of %s cannot be used: %s; next attempt in %d s", host, error, RETRY_S)
-            keys = None
-        with self._lock:
-            self._cache[host] = keys
-            self._fetches.pop(host, None)
+        finally:  # also after an unexpected error, which is raised only for the requests that wait for this fetch
+            with self._lock:
+                self._cache[host] = keys
+                self._fetches.pop(host, None)
         return keys
 
 

@@ -57,7 +57,7 @@ def parse_directory(content: bytes) -> Mapping[str, PublicKey]:
     """
     try:
         keys = msgspec.json.decode(content, type=_Directory).keys
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(f"not a JSON Web Key Set: {error}") from None
     return usable_keys(_decoded(keys[:KEYS_MAX]))
 
@@ -66,7 +66,7 @@ def _decoded(keys: Iterable[msgspec.Raw]) -> Iterable[JsonWebKey]:
     for key in keys:
         try:
             yield msgspec.json.decode(key, type=JsonWebKey)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             continue  # a key of a type that this release does not know does not make the other keys unusable
 
 

@@ -88,7 +88,7 @@ def parse(content: bytes) -> Published:
         file = msgspec.json.decode(content, type=_File)
         created = read_time(file.created) if file.created else None
         return Published(created, sorted_prefixes(_texts(file.prefixes)))
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ListUnavailable(f"the download is not a list of prefixes: {error}") from None
 
 

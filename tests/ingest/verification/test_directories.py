@@ -67,6 +67,26 @@ def test_failure_is_cached_for_a_shorter_time_and_logged(caplog: pytest.LogCaptu
     assert cached.keys(HOST) is not None
 
 
+def test_unexpected_error_of_a_fetch_is_raised_once_and_a_later_fetch_succeeds() -> None:
+    answers = [SIGNER.directory()]
+
+    def fetch(host: str) -> bytes:
+        if answers:
+            return answers.pop()
+        raise KeyError(host)
+
+    clock = Clock()
+    cached = KeyDirectories([HOST], fetch, wait_s=10, clock=clock)
+    assert cached.keys(HOST) is not None
+    clock.now += CACHE_S
+    with pytest.raises(KeyError):
+        cached.keys(HOST)
+    assert cached.keys(HOST) is None
+    answers.append(SIGNER.directory())
+    clock.now += RETRY_S
+    assert cached.keys(HOST) is not None
+
+
 def test_host_that_is_not_in_the_allow_list_is_not_fetched() -> None:
     fetch = Fetch()
     assert KeyDirectories([HOST], fetch, wait_s=10).keys("signer.example") is None

@@ -76,7 +76,15 @@ def test_keys_beyond_the_maximum_are_left_out() -> None:
     assert parse_directory(directory(*[{}] * KEYS_MAX, SIGNER.jwk)) == {}
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"keys": 1}', b'{"keys": ["', b"\xff", b"[" * 50_000])
+def test_key_that_is_not_utf_8_is_left_out() -> None:
+    content = directory(SIGNER.jwk)
+    assert set(parse_directory(content.replace(b"[", b'[{"kty": "\xff"}, ', 1))) == {SIGNER.key_id}
+
+
+NESTED = b'{"keys": [' + b"[" * 30_000 + b"]" * 30_000 + b"]}"
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"keys": 1}', b'{"keys": ["', b"\xff", b"[" * 50_000, NESTED])
 def test_content_that_is_no_key_set_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match="not a JSON Web Key Set"):
         parse_directory(content)

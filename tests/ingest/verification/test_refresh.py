@@ -60,6 +60,7 @@ def test_file_without_a_creation_time_is_read() -> None:
         published("0.0.0.0/0"),
         published("20.42.10.176/28", created="yesterday"),
         b"[" * 100_000,
+        b'{"prefixes": [{"ipv4Prefix": ' + b"[" * 100_000,
     ],
 )
 def test_content_that_is_no_list_is_refused(content: bytes) -> None:
