@@ -32,7 +32,7 @@ from api.routes.reports import breakdown, coverage, series, views
 from api.settings import Settings
 from api.state import State, state_of
 from ingest.hotlog.writer import HotLog
-from ingest.verification.verifier import Verifier
+from ingest.verification import verifier as verifiers
 from warehouse.control import database, source_policies
 from warehouse.control.policy import Periods
 from warehouse.query.hits_snapshot import HitsReader
@@ -112,7 +112,10 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
         with ExitStack() as stack:
             engine = database.connect(settings.database_url, busy_timeout_s=LOCK_WAIT_S)
             stack.callback(engine.dispose)
-            verifier = stack.enter_context(closing(Verifier(settings.ranges)))
+            verifier = verifiers.create(
+                settings.ranges, is_reverse_dns=settings.reverse_dns, key_directories=settings.key_directories
+            )
+            stack.callback(verifier.close)
             reader = HitsReader(settings.hot_log, settings.lake)
             spill, cache_bytes = settings.run / "spill", settings.cache_bytes
             reports = stack.enter_context(

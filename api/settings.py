@@ -68,6 +68,11 @@ class Settings:
     trusted_proxies: str = "127.0.0.1"
     """Addresses and networks whose X-Forwarded-For is trusted, separated by commas; * for all."""
 
+    reverse_dns: bool = False
+    """Whether crawlers are verified by forward-confirmed reverse DNS, which needs the network."""
+    key_directories: tuple[str, ...] = ()
+    """Hosts whose key directories are fetched, to verify the signatures of AI agents."""
+
     run_secret: bytes = field(default_factory=partial(secrets.token_bytes, 32), repr=False)
     """Key of the hashes of client addresses, shared by the server processes of one service; never stored."""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -140,7 +145,28 @@ def read(environ: Mapping[str, str], data: Path | None = None, default: str = DA
         job_retention_days=_number(environ, "JOB_RETENTION_DAYS", Settings.job_retention_days, 0, RETENTION_DAYS_MAX),
         environ=dict(environ),  # `os.environ` cannot be sent to a server process
         trusted_proxies=_trusted_proxies(environ),
+        reverse_dns=_switch(environ, "REVERSE_DNS"),
+        key_directories=hosts_of(environ.get("READERSHIP_KEY_DIRECTORIES", ""), "READERSHIP_KEY_DIRECTORIES"),
     )
+
+
+def hosts_of(text: str, name: str) -> tuple[str, ...]:
+    """Return the hosts of a list that is separated by commas; all signing agents for `*`. `name` is for the message.
+
+    Raises:
+        InvalidSetting: a host is that of no signing agent.
+    """
+    hosts = tuple(host.strip().lower() for host in text.split(",") if host.strip())
+    if not hosts:
+        return ()
+    from ingest.verification.signature_agents import signature_agents  # noqa: PLC0415  # off by default
+
+    known = tuple(signature_agents())
+    if hosts == ("*",):
+        return known
+    if unknown := [host for host in hosts if host not in known]:
+        raise InvalidSetting(f"{name} must be * or some of {', '.join(known)}, not {', '.join(unknown)}")
+    return hosts
 
 
 def _refuse_unknown(environ: Mapping[str, str]) -> None:
@@ -209,6 +235,13 @@ def _database_url(environ: Mapping[str, str], data: Path) -> str:
             f"READERSHIP_DATABASE_URL is not a SQLAlchemy URL with an installed driver: {error}"
         ) from None
     return url
+
+
+def _switch(environ: Mapping[str, str], name: str) -> bool:
+    text = environ.get(f"READERSHIP_{name}", "off")
+    if text not in {"on", "off"}:
+        raise InvalidSetting(f"READERSHIP_{name} must be on or off, not {text!r}")
+    return text == "on"
 
 
 def _number(environ: Mapping[str, str], name: str, default: int, least: int = 1, most: int = NUMBER_MAX) -> int:

@@ -11,6 +11,7 @@
 - `recover`: The command `recover`: a data folder that lost a store, or part of a table.
 - `sql`: The commands that answer questions: `sql`, `files` and `classify`.
 - `ranges`: The command `ranges`: the address lists with which agents are verified.
+- `network`: Options with which an operator allows the verification of agents to use the network.
 - `log_import`: The command `import`: imports access logs once, or follows them.
 - `output`: Output of the commands: tables on a terminal, JSON when piped.
 """

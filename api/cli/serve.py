@@ -10,6 +10,7 @@ import click
 import sqlalchemy as sa
 
 from api import data_folder, logs
+from api.cli import network
 from api.dashboard.accounts import one_time_links
 from api.server import serve, service_lock, service_url
 from api.server.service_lock import ServiceLock
@@ -58,13 +59,18 @@ def server_options(port: int) -> Callable[[Any], Any]:
 
 @click.command("serve")
 @server_options(PORT)
+@network.reverse_dns_option
+@network.key_directories_option
 @click.pass_obj
-def serve_(settings: Settings, host: str, port: int, processes: int) -> None:
+def serve_(
+    settings: Settings, host: str, port: int, processes: int, is_reverse_dns: bool, key_directories: str | None
+) -> None:
     """Run the service until SIGTERM or Ctrl-C.
 
     The service answers HTTP requests, loads the hot log into the lake, maintains the lake and runs agent jobs.
     """
     logs.configure(settings.log_level)
+    settings = network.with_options(settings, is_reverse_dns, key_directories)
     lock = lock_data_folder(settings)
     listener = serve.listen(host, port)
     public = f", for visitors at {settings.base_url}" if settings.base_url else ""

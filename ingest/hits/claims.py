@@ -12,7 +12,7 @@ import pyarrow as pa
 from ingest.classification.user_agent_cache import Columns
 from ingest.hits.classes import agent_of, as_spoofed
 from ingest.verification.verdict import Verdict
-from ingest.verification.verifier import Verifier
+from ingest.verification.verifier import Claim, Verifier
 
 DAY_US = 86_400_000_000
 """Length of a day, in microseconds. An address list is fresh for longer: all requests within a day that begins and ends
@@ -96,12 +96,18 @@ def _verdicts(
     claimed = user_agent.indices.to_numpy().astype(np.int64)
     is_claim = np.array([agent is not None for agent in agents], bool)
     views = np.flatnonzero(is_claim[claimed]) if agents else np.zeros(0, np.int64)
-    for same in _groups(claimed[views] * len(addresses) + sender[views], views, times):
-        first = same[0]
-        agent, text, sent_from = agents[claimed[first]], texts[claimed[first]], addresses[sender[first]]
+    groups = list(_groups(claimed[views] * len(addresses) + sender[views], views, times))
+
+    def claim(view: int) -> Claim:
+        agent = agents[claimed[view]]
         assert agent is not None
+        return Claim(agent, texts[claimed[view]], addresses[sender[view]], int(times[view]))
+
+    verifier.prepare(claim(same[0]) for same in groups)
+    for same in groups:
+        agent, text, sent_from, _ = claim(same[0])
         decide = partial(_decide, verifier, agent, text, sent_from)
-        begin, end = decide(int(times[first])), decide(int(times[same[-1]]))
+        begin, end = decide(int(times[same[0]])), decide(int(times[same[-1]]))
         if begin == end:
             yield same, begin
         else:

@@ -9,7 +9,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from threading import Lock
 
 import httpx
@@ -69,8 +69,13 @@ class KeyDirectories:
                 fetch = self._fetches[host] = self._pool.submit(self._load, host)
         try:
             return fetch.result(self._wait_s)
-        except TimeoutError:
+        except (TimeoutError, CancelledError):
             return None
+
+    def fetch_all(self) -> None:
+        """Begin to fetch each directory that is not in the cache; wait for each as `keys` does."""
+        for host in self._hosts:
+            self.keys(host)
 
     def close(self) -> None:
         """Cancel the fetches that have not begun."""

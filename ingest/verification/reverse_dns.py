@@ -8,10 +8,11 @@ import re
 import socket
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from datetime import date
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 
@@ -105,6 +106,20 @@ class ReverseDns:
             return None
         return next((text.removeprefix("*.") for text, pattern in patterns.items() if pattern.fullmatch(name)), None)
 
+    def look_up_all(self, addresses: Iterable[str], wait_s: float) -> None:
+        """Look up the addresses that are not in the cache, LOOKUPS_AT_ONCE at a time.
+
+        Return when all answers are in the cache, but after `wait_s` seconds in any case.
+        """
+        deadline = time.monotonic() + wait_s
+        rest = (address for address in addresses if number_of(address) is not None)
+        while some := list(islice(rest, WAITING_MAX // 2)):
+            with self._lock:
+                lookups = [self._lookup(address) for address in some if address not in self._names]
+            wait([lookup for lookup in lookups if lookup is not None], max(0.0, deadline - time.monotonic()))
+            if time.monotonic() >= deadline:
+                return
+
     def close(self) -> None:
         """Cancel the lookups that have not begun."""
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -114,15 +129,18 @@ class ReverseDns:
         with self._lock:
             if address in self._names:
                 return self._names[address]
-            lookup = self._lookups.get(address)
-            if lookup is None:
-                if len(self._lookups) >= WAITING_MAX:
-                    return None
-                lookup = self._lookups[address] = self._pool.submit(self._look_up, address)
+            lookup = self._lookup(address)
         try:
-            return lookup.result(self._wait_s)
-        except TimeoutError:
+            return lookup.result(self._wait_s) if lookup is not None else None
+        except (TimeoutError, CancelledError):
             return None
+
+    def _lookup(self, address: str) -> Future[str | None] | None:
+        """Return the lookup of an address, which may have begun before; None if too many wait. The lock is held."""
+        lookup = self._lookups.get(address)
+        if lookup is None and len(self._lookups) < WAITING_MAX:
+            lookup = self._lookups[address] = self._pool.submit(self._look_up, address)
+        return lookup
 
     def _look_up(self, address: str) -> str | None:
         """Look up the name of an address and the addresses of the name, and store the answer in the cache."""

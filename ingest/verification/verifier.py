@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ingest.verification import address_lists
 from ingest.verification.address_check import AddressCheck
@@ -17,6 +17,9 @@ if TYPE_CHECKING:  # these modules and their libraries take 0.1 s to import, and
     from ingest.verification.directories import KeyDirectories
     from ingest.verification.reverse_dns import ReverseDns
     from ingest.verification.signatures import SignatureCheck
+
+PREPARE_S = 10.0
+"""Maximum time for which `Verifier.prepare` waits for names, in seconds."""
 
 
 class Evidence(Protocol):
@@ -31,6 +34,15 @@ class Evidence(Protocol):
     def url(self) -> str | None: ...
     @property
     def method(self) -> str: ...
+
+
+class Claim(NamedTuple):
+    """A request that claims to be from an agent, with the arguments of `Verifier.by_address`."""
+
+    agent: str
+    user_agent: str
+    address: str | None
+    ts_us: int
 
 
 class Verifier:
@@ -93,6 +105,21 @@ class Verifier:
             return signed
         return named
 
+    def prepare(self, claims: Iterable[Claim]) -> None:
+        """Look up the names in reverse DNS on which the verdicts of many requests depend, several at a time.
+
+        Without reverse DNS nothing happens. Names that are not found within PREPARE_S are no evidence.
+        """
+        dns = self._reverse_dns
+        if dns is None:
+            return
+        unlisted = (
+            claim.address
+            for claim in claims
+            if claim.address and dns.is_documented(claim.agent) and self.by_address(*claim).state != "verified"
+        )
+        dns.look_up_all(dict.fromkeys(unlisted), PREPARE_S)
+
     def is_verifiable(self, agent: str) -> bool:
         """Return whether a list, a name in reverse DNS or a key directory is known for an agent."""
         return (
@@ -145,3 +172,24 @@ class Verifier:
         from ingest.verification.signatures import SignatureCheck  # noqa: PLC0415  # takes 0.1 s to import
 
         return SignatureCheck(self._directories)
+
+
+def create(folder: Path, *, is_reverse_dns: bool = False, key_directories: Collection[str] = ()) -> Verifier:
+    """Return a verifier that uses the network only as far as the operator allows it.
+
+    `folder`: see `Verifier`. `key_directories` are the hosts whose key directories may be fetched; fetches begin at
+    once. No verdict waits for the network: a name or a key that is not in the cache yet is no evidence.
+
+    Raises: InvalidAddressList
+    """
+    reverse_dns = directories = None
+    if is_reverse_dns:
+        from ingest.verification.reverse_dns import ReverseDns  # noqa: PLC0415  # off by default
+
+        reverse_dns = ReverseDns(wait_s=0)
+    if key_directories:
+        from ingest.verification.directories import KeyDirectories  # noqa: PLC0415  # off by default
+
+        directories = KeyDirectories(key_directories)
+        directories.fetch_all()
+    return Verifier(folder, reverse_dns=reverse_dns, directories=directories)

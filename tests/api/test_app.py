@@ -5,6 +5,7 @@ import logging
 import signal
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,15 @@ def test_app_leaves_its_process_as_it_was(prepared: tuple[Settings, dict[str, st
         assert process_state() == before
     assert process_state() == before
     until(lambda: set(threading.enumerate()) <= threads)  # idle threads of the event loop's pool end after the loop
+
+
+def test_app_verifies_with_the_network_as_the_settings_allow_it(
+    prepared: tuple[Settings, dict[str, str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    chosen, _ = prepared
+    with TestClient(app.create(chosen)) as client:
+        assert not client.app_state["running"].verifier.is_verifiable("Baiduspider")
+    online = replace(chosen, reverse_dns=True, key_directories=("localhost",))
+    with TestClient(app.create(online)) as client:
+        assert client.app_state["running"].verifier.is_verifiable("Baiduspider")
+        until(lambda: "the key directory of localhost cannot be used: the host has an address of" in caplog.text)

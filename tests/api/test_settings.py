@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from api import settings
+from api.cli.network import with_options
 from api.errors import InvalidSetting
+from ingest.verification.signature_agents import signature_agents
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,6 +56,13 @@ def test_unknown_setting_that_is_near_to_none_gets_the_list(name: str) -> None:
         ("READERSHIP_BASE_URL", "example.com/stats", "such as https://example.com/stats"),
         ("READERSHIP_BASE_URL", "https://example.com/?a", "such as https://example.com/stats"),
         ("READERSHIP_BASE_URL", 'https://example.com/"', "such as https://example.com/stats"),
+        ("READERSHIP_REVERSE_DNS", "1", "on or off"),
+        (
+            "READERSHIP_KEY_DIRECTORIES",
+            "chatgpt.com,example.com",
+            "some of chatgpt.com, agent.bot.goog, not example.com",
+        ),
+        ("READERSHIP_KEY_DIRECTORIES", "chatgpt.com,*", "not *"),
         ("READERSHIP_LOG_LEVEL", "INFO", "one of debug, info, warning, error"),
     ],
 )
@@ -71,3 +80,22 @@ def test_every_setting_is_documented() -> None:
     text = (ROOT / "docs" / "running.md").read_text()
     names = [each.name.upper() for each in settings.fields(settings.Settings) if each.name not in settings.NO_VARIABLE]
     assert [name for name in names if f"`READERSHIP_{name}`" not in text] == []
+
+
+def test_network_is_used_only_if_a_setting_allows_it() -> None:
+    default = settings.read({})
+    assert (default.reverse_dns, default.key_directories) == (False, ())
+    chosen = settings.read(
+        {"READERSHIP_REVERSE_DNS": "on", "READERSHIP_KEY_DIRECTORIES": " ChatGPT.com , agent.bot.goog"}
+    )
+    assert (chosen.reverse_dns, chosen.key_directories) == (True, ("chatgpt.com", "agent.bot.goog"))
+    assert settings.read({"READERSHIP_KEY_DIRECTORIES": "*"}).key_directories == tuple(signature_agents())
+
+
+def test_options_take_precedence_over_the_variables() -> None:
+    chosen = settings.read({"READERSHIP_REVERSE_DNS": "on", "READERSHIP_KEY_DIRECTORIES": "*"})
+    assert with_options(chosen, is_reverse_dns=False) == chosen
+    assert with_options(chosen, is_reverse_dns=False, key_directories="").key_directories == ()
+    assert with_options(settings.read({}), is_reverse_dns=True, key_directories="chatgpt.com").reverse_dns
+    with pytest.raises(InvalidSetting, match="--key-directories must be"):
+        with_options(chosen, is_reverse_dns=False, key_directories="example.com")

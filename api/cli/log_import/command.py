@@ -6,6 +6,7 @@ from contextlib import nullcontext
 
 import click
 
+from api.cli import network
 from api.settings import Settings
 from ingest.classification.pool import classifier_processes, classify_many
 from ingest.formats.detect import NAMES
@@ -38,6 +39,7 @@ block needs new memory from the system, which takes a tenth of the time of an im
 @click.option(
     "--despite-loss", is_flag=True, help="Also import lines that may have been imported before a hot log was lost."
 )
+@network.reverse_dns_option
 @click.pass_obj
 def import_(  # noqa: PLR0913, PLR0917  # an option each
     settings: Settings,
@@ -49,6 +51,7 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
     dry_run: bool,
     is_followed: bool,
     despite_loss: bool,
+    is_reverse_dns: bool,
 ) -> None:
     """Import access logs.
 
@@ -71,4 +74,5 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
         gc.freeze()
         gc.enable()
         options = Options(None if form == AUTO else form, Pages(include, exclude), dry_run, is_followed)
+        settings = network.with_options(settings, is_reverse_dns)
         reading.run(settings, project_id, files, options, classifier, despite_loss)

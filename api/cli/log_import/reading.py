@@ -20,7 +20,7 @@ from ingest.imports import files
 from ingest.imports.chunk import Summary
 from ingest.imports.importer import Import, Options, import_logs
 from ingest.imports.tail import follow
-from ingest.verification.verifier import Verifier
+from ingest.verification import verifier as verifiers
 from warehouse import folder
 from warehouse.control import project_check
 from warehouse.control.project_check import Check
@@ -86,8 +86,11 @@ def _import(  # what to read, where to, and how
 ) -> Summary:
     sizes = [files.size(file) for file in files.expand(names)]
     size = None if None in sizes else sum(size or 0 for size in sizes)
-    with _progress(size) as on_read, closing(batches.connect(settings.hot_log)) as hot:
-        verifier = Verifier(settings.ranges)
+    with (
+        _progress(size) as on_read,
+        closing(batches.connect(settings.hot_log)) as hot,
+        closing(verifiers.create(settings.ranges, is_reverse_dns=settings.reverse_dns)) as verifier,
+    ):
         return import_logs(
             hot, settings.lake, project_id, names, time.time, options, on_read, classifier, check, verifier
         )
@@ -112,10 +115,11 @@ def _follow(settings: Settings, project_id: str, names: Sequence[str], options: 
     maintenance = Maintenance(settings)
     maintenance.start()
     try:
-        with closing(batches.connect(settings.hot_log)) as hot:
-            run = Import(
-                hot, settings.lake, project_id, time.time, options, verifier=Verifier(settings.ranges), check=check
-            )
+        with (
+            closing(batches.connect(settings.hot_log)) as hot,
+            closing(verifiers.create(settings.ranges, is_reverse_dns=settings.reverse_dns)) as verifier,
+        ):
+            run = Import(hot, settings.lake, project_id, time.time, options, verifier=verifier, check=check)
             LOG.info("Following %s; Ctrl-C ends it", ", ".join(names))
             follow(
                 run,

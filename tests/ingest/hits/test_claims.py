@@ -11,7 +11,9 @@ from ingest.hits.hit import Hit
 from ingest.hits.row import row
 from ingest.imports.rows import lake_rows, views_table
 from ingest.verification.address_lists import shipped
+from ingest.verification.reverse_dns import ReverseDns
 from ingest.verification.verifier import Verifier
+from tests.ingest.verification.test_reverse_dns import Resolver
 from warehouse.schema import HOT
 
 LIST = shipped()["openai-gptbot"]
@@ -84,3 +86,19 @@ def test_page_views_of_a_log_without_addresses_are_not_checked() -> None:
     hits = [hit(user_agent, None, now_us + number * day_us) for number, user_agent in enumerate([GPTBOT, PERSON, ""])]
     rows, _ = lake_rows("site", views_table(hits), 0, UserAgentCache(), Verifier())
     assert rows["verification"].to_pylist() == ["not_checked", None, None]
+
+
+def test_claims_of_a_log_are_confirmed_by_reverse_dns_where_it_is_on() -> None:
+    resolver = Resolver("crawl-1.googlebot.com", OUTSIDE)
+    dns = ReverseDns(0, resolver.name_of, resolver.addresses_of)
+    googlebot = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+    crawlers = shipped()["google-common-crawlers"]
+    at_us = crawlers.fresh_us.stop - 1
+    in_list = crawlers.prefixes[0].partition("/")[0]
+    hits = [hit(googlebot, address, at_us) for address in (OUTSIDE, "9.9.9.10", in_list, OUTSIDE)]
+    hits += [hit(GPTBOT, OUTSIDE), hit(PERSON, "9.9.9.11")]
+    rows, _ = lake_rows("site", views_table(hits), 0, UserAgentCache(), Verifier(reverse_dns=dns))
+    expected = ["verified", "spoofed", "verified", "verified", "spoofed", None]
+    assert rows["verification"].to_pylist() == expected
+    assert rows["verified_by"][0].as_py() == "dns:googlebot.com"
+    assert sorted(resolver.asked) == ["9.9.9.10", OUTSIDE]  # not an address of a list, or of an agent without names

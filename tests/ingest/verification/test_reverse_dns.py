@@ -129,3 +129,28 @@ def test_system_resolver_finds_the_name_and_the_addresses_of_this_machine() -> N
 
     assert name_of("127.0.0.1")
     assert "127.0.0.1" in addresses_of("127.0.0.1")
+
+
+def test_addresses_that_are_looked_up_at_once_are_answered_from_the_cache() -> None:
+    resolver = Resolver(NAME, ADDRESS, "66.249.66.2")
+    dns = ReverseDns(0, resolver.name_of, resolver.addresses_of)
+    dns.look_up_all([ADDRESS, "66.249.66.2", "66.249.66.3", "10.0.0.1", "unknown"], 30)
+    assert sorted(resolver.asked) == [ADDRESS, "66.249.66.2", "66.249.66.3"]
+    dns.look_up_all([ADDRESS], 30)
+    assert len(resolver.asked) == 3
+    last = ("66.249.66.2", "66.249.66.3")
+    assert [dns.pattern("Googlebot", address) for address in last] == ["googlebot.com", None]
+
+
+def test_lookups_of_many_addresses_at_once_end_at_the_deadline() -> None:
+    release = Event()
+
+    def name_of(address: str) -> str:
+        assert release.wait(30)
+        raise OSError
+
+    dns = ReverseDns(0, name_of)
+    dns.look_up_all([f"66.249.{number // 256}.{number % 256}" for number in range(2 * WAITING_MAX)], 0)
+    assert dns.pattern("Googlebot", "66.249.0.1") is None
+    dns.close()
+    release.set()

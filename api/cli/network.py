@@ -1,0 +1,30 @@
+"""Options with which an operator allows the verification of agents to use the network."""
+
+from dataclasses import replace
+
+import click
+
+from api.settings import Settings, hosts_of
+
+reverse_dns_option = click.option(
+    "--reverse-dns",
+    "is_reverse_dns",
+    is_flag=True,
+    help="Verify crawlers by reverse DNS, too: needs the network. [default: $READERSHIP_REVERSE_DNS, else off]",
+)
+key_directories_option = click.option(
+    "--key-directories",
+    metavar="HOST,...",
+    help="Fetch the keys of signing agents from these hosts, or from * for all that are known: needs the network."
+    " [default: $READERSHIP_KEY_DIRECTORIES, else none]",
+)
+
+
+def with_options(settings: Settings, is_reverse_dns: bool, key_directories: str | None = None) -> Settings:
+    """Return the settings with the values of these options, which take precedence over the variables.
+
+    Raises:
+        InvalidSetting: see `hosts_of`.
+    """
+    hosts = settings.key_directories if key_directories is None else hosts_of(key_directories, "--key-directories")
+    return replace(settings, reverse_dns=settings.reverse_dns or is_reverse_dns, key_directories=hosts)
