@@ -1,23 +1,35 @@
 """The sources of a project, and the time from which each one counts. A count without a source is never shown as 0."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View
+from warehouse.control import policy, source_policies
+from warehouse.control.policy import Policy
 from warehouse.report.filters import Counts, Filters
 from warehouse.report.source_coverage import Source
 
 KINDS = ("human", "ai", "bot")
 """Kinds of readers: the fields of Counts and of Shown."""
 FILTERED, NOT_SET_UP, NOT_COUNTED = "not part of this filter", "not set up", "not counted in this period"
+LEFT_OUT = "left out by the source policy"
 """Reasons why a kind of readers has no number."""
 _NAMES = re.compile(rf"^({'|'.join(SOURCES)})(?: and ({'|'.join(SOURCES)}))?")
 SERVER_SOURCES = ("server", "log")
 """Sources that see AI readers and other bots. The website script does not: few of them run it."""
+_SEEING = {"human": tuple(SOURCES), "ai": SERVER_SOURCES, "bot": SERVER_SOURCES}
+"""Sources that see a kind of readers."""
+_COUNTED: Mapping[Policy, Mapping[str, Collection[str]]] = {
+    "all": _SEEING,
+    "beacon_only": dict.fromkeys(KINDS, ("beacon",)),
+    "log_only": dict.fromkeys(KINDS, SERVER_SOURCES),
+    "beacon_people_log_machines": {**_SEEING, "human": ("beacon",)},
+}
+"""Sources of which a policy counts a kind of readers."""
 
 
 class Shown(NamedTuple):
@@ -33,7 +45,7 @@ class Measured:
     """The sources of a project that the page's filters select, those of them that have sent views, and warnings.
 
     `kinds` are the kinds of readers that the filters can select. `has_views` is whether the project has a view of any
-    source.
+    source. `policies` are the source policies of the days of the period.
     """
 
     kinds: tuple[str, ...]
@@ -41,6 +53,7 @@ class Measured:
     sources: tuple[Source, ...]
     warnings: tuple[str, ...]
     has_views: bool
+    policies: frozenset[Policy]
 
     @property
     def since(self) -> datetime | None:
@@ -50,12 +63,12 @@ class Measured:
     @property
     def sees_ai(self) -> bool:
         """Return whether a source sees AI readers and other bots."""
-        return self.ai_since is not None
+        return any(source.source in SERVER_SOURCES for source in self.sources)
 
     @property
     def ai_since(self) -> datetime | None:
-        """Return the time of the first view of a source that sees AI readers and other bots; None without one."""
-        return min((source.first_hit for source in self.sources if source.source in SERVER_SOURCES), default=None)
+        """Return the time of the first view of a source that counts AI readers and other bots; None without one."""
+        return self.since_of("ai")
 
     @property
     def missing(self) -> list[str]:
@@ -64,15 +77,19 @@ class Measured:
         return [SOURCES[name] for name in self.selected if name not in present]
 
     def since_of(self, kind: str) -> datetime | None:
-        """Return the time of the first view of a source that sees a kind of readers; None without one."""
-        return self.since if kind == "human" else self.ai_since
+        """Return the time of the first view of a source that sees and counts a kind of readers; None without one."""
+        return min((source.first_hit for source in self.sources if self.counts(source.source, kind)), default=None)
+
+    def counts(self, source: str, kind: str) -> bool:
+        """Return whether a source sees a kind of readers, and a policy of the period counts them."""
+        return source in _SEEING[kind] and any(source in _COUNTED[policy][kind] for policy in self.policies)
 
     def reason(self, kind: str, period: Period) -> str | None:
         """Return the reason why a kind of readers has no number in a period; None if it was counted in a part of it."""
         if kind not in self.kinds:
             return FILTERED
         if self.since_of(kind) is None:
-            return NOT_SET_UP
+            return LEFT_OUT if any(source.source in _SEEING[kind] for source in self.sources) else NOT_SET_UP
         return None if has_begun(self.since_of(kind), period.end) else NOT_COUNTED
 
     def counts_in(self, period: Period) -> bool:
@@ -143,7 +160,15 @@ def read(view: View) -> Measured:
         tuple(source for source in coverage.sources if source.source in selected),
         tuple(readable(coverage.warnings)),
         has_views=bool(coverage.sources),
+        policies=_policies(view),
     )
+
+
+def _policies(view: View) -> frozenset[Policy]:
+    periods = source_policies.periods(view.visit.state.control, view.project.id)
+    first, last = view.period.start.date(), (view.period.end or view.now).date()
+    later = (each.policy for each in periods if first < each.from_date <= last)
+    return frozenset([policy.on(periods, first), *later])
 
 
 def readable(warnings: Sequence[str]) -> Iterator[str]:

@@ -115,7 +115,7 @@ def _numbers(view: View, found: Measured) -> dict[str, Any]:
 
 
 def _all_totals(view: View, found: Measured, now: Shown) -> list[Total]:
-    people_before, ai_before = _before(view, found.since), _before(view, found.ai_since)
+    people_before, ai_before = _before(view, found.since_of("human")), _before(view, found.ai_since)
     return [
         Total(
             TRAFFIC[traffic],

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from api.dashboard.charts import bar
 from api.dashboard.pages.reading import measured
-from api.dashboard.pages.reading.measured import FILTERED, SERVER_SOURCES, Measured, Shown, has_begun
+from api.dashboard.pages.reading.measured import FILTERED, Measured, Shown, has_begun
 from api.dashboard.web import links
 from api.dashboard.web.view import PURPOSES, SOURCES, View
 from warehouse.blocks.listing import Order
@@ -193,8 +193,7 @@ def sources(view: View, found: Measured) -> list[SourceRow]:
     for name in found.selected:
         source = by_name.get(name)
         begun = source is not None and has_begun(source.first_hit, view.period.end)
-        seen = ("human", "ai") if name in SERVER_SOURCES else ("human",)
-        counted = [kind for kind in seen if begun and kind in found.kinds]
+        counted = [kind for kind in BOTH if begun and kind in found.kinds and found.counts(name, kind)]
         numbers = measured.shown(counts.get(name, Counts()), counted)
         is_known = view.previous and source and source.first_hit <= view.previous.start
         total = before.get(name, Counts()).total if is_known else None

@@ -1,5 +1,6 @@
 """Pages that change a project.
 
+- `source_policy`: which sources of a project count, for the page `setup`.
 - `setup`: how to send views to a project, its origins, a test view, and what each source has sent.
 - `recipes`: the configurations and programs that `setup` shows, filled in for a project.
 - `keys`: the API keys of a project.

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 
 from api.dashboard.pages.reading.measured import readable
-from api.dashboard.pages.settings import recipes
+from api.dashboard.pages.settings import recipes, source_policy
 from api.dashboard.web import render
 from api.dashboard.web.forms import Form
 from api.dashboard.web.routes import Access, Page
@@ -23,7 +23,7 @@ from ingest.hits.url import URL_CHARACTERS_MAX
 from warehouse.control import projects
 from warehouse.errors import InvalidProject
 from warehouse.report.filters import Filters, Query
-from warehouse.report.source_coverage import SILENT_DAYS, Source
+from warehouse.report.source_coverage import SILENT_DAYS, Source, SourceCoverage
 
 TEST_PATH = "/readership-test"
 """Path of a test view."""
@@ -78,7 +78,7 @@ def setup(visit: Visit) -> Response:
 
 def arrivals(visit: Visit) -> Response:
     """Show only what has arrived, for a page that waits."""
-    return render.fragment(visit, "setup_arrivals.html", **_arrivals(visit))
+    return render.fragment(visit, "setup_arrivals.html", **_arrivals(visit, _coverage(visit)))
 
 
 def send_test_view(visit: Visit) -> Response:
@@ -113,7 +113,18 @@ def set_origins(visit: Visit) -> Response:
     return response
 
 
+def set_policy(visit: Visit) -> Response:
+    """Set the source policy of the project from a day on."""
+    assert visit.project is not None
+    if not source_policy.save(visit):
+        return _page(visit, visit.form)
+    response = render.redirect(visit, f"/projects/{visit.project.id}/setup", notice="policy")
+    response.headers["location"] += "#source-policy"
+    return response
+
+
 def _page(visit: Visit, form: Form) -> Response:
+    coverage, notice = _coverage(visit), None if form.faults else visit.parameters.get(render.NOTICE)
     return render.page(
         visit,
         "setup.html",
@@ -124,8 +135,12 @@ def _page(visit: Visit, form: Form) -> Response:
         recipes=recipes.of(visit),
         test_path=TEST_PATH,
         check=_site_check(visit),
-        is_changed=visit.parameters.get(render.NOTICE) == "origins" and not form.faults,
-        **_arrivals(visit),
+        is_changed=notice == "origins",
+        policy=source_policy.read(visit, coverage),
+        policy_names=source_policy.NAMES,
+        policy_texts=source_policy.TEXTS,
+        is_policy_changed=notice == "policy",
+        **_arrivals(visit, coverage),
     )
 
 
@@ -143,12 +158,14 @@ def _site_check(visit: Visit) -> SiteCheck | None:
     return SiteCheck(address, origin, visit.project.allows(origin))
 
 
-def _arrivals(visit: Visit) -> dict[str, Any]:
-    """Return the values of the part of the page that shows what has arrived."""
+def _coverage(visit: Visit) -> SourceCoverage:
     assert visit.project is not None
     reports = visit.state.reports
-    snapshot = reports.take()
-    coverage = reports.source_coverage(snapshot, visit.project.id)
+    return reports.source_coverage(reports.take(), visit.project.id)
+
+
+def _arrivals(visit: Visit, coverage: SourceCoverage) -> dict[str, Any]:
+    """Return the values of the part of the page that shows what has arrived."""
     by_name = {source.source: source for source in coverage.sources}
     connections = [_connection(name, by_name.get(name), visit.now) for name in SOURCES]
     sent = _sent(visit)
@@ -191,4 +208,5 @@ PAGES = (
     Page("GET", "/projects/{project}/setup/arrivals", arrivals, Access.PROJECT),
     Page("POST", "/projects/{project}/setup/test", send_test_view, Access.OWNER),
     Page("POST", "/projects/{project}/setup/origins", set_origins, Access.OWNER),
+    Page("POST", "/projects/{project}/setup/policy", set_policy, Access.OWNER),
 )

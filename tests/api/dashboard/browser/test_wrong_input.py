@@ -17,6 +17,7 @@ FORMS = [
     ("/account", "new_password", "short"),
     ("/projects", "id", "Not An Id"),
     ("/projects/{project}/setup", "origins", "not an origin"),
+    ("/projects/{project}/setup", "policy", "no policy"),
     ("/projects/{project}/keys", "name", ""),
     ("/projects/{project}/jobs", "prompt", LONG),
     ("/projects/{project}/jobs/{job}", "prompt", ""),
@@ -36,7 +37,7 @@ def visit(browser: Browser, filled: Sample) -> Iterator[Visit]:
         yield visit
 
 
-@pytest.mark.parametrize(("path", "field", "value"), FORMS, ids=[path for path, _, _ in FORMS])
+@pytest.mark.parametrize(("path", "field", "value"), FORMS, ids=[f"{path} {field}" for path, field, _ in FORMS])
 def test_fault_is_at_its_field(visit: Visit, filled: Sample, path: str, field: str, value: str) -> None:
     page = next(each for each in PAGES if (each.method, each.path) == ("GET", path))
     visit.become(filled.session_for(page))

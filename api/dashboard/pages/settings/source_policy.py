@@ -1,0 +1,91 @@
+"""The source policy of a project on the page Set up: which sources count, since when, and what was measured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import cast
+
+from api.dashboard.web.forms import Form
+from api.dashboard.web.period import FIRST_DAY, LAST_DAY
+from api.dashboard.web.visit import Visit
+from warehouse.control import policy, source_policies
+from warehouse.control.policy import POLICIES, Period, Policy
+from warehouse.report.source_coverage import SourceCoverage
+
+POLICY, FROM = "policy", "from"
+"""Fields of the form."""
+NAMES: Mapping[Policy, str] = {
+    "all": "Every source",
+    "beacon_only": "Website script only",
+    "log_only": "Server and access logs only",
+    "beacon_people_log_machines": "People from the script, the rest from server and logs",
+}
+"""Names of the policies as the pages show them."""
+TEXTS: Mapping[Policy, str] = {
+    "all": "Counts every view of every source; people are counted twice if two sources see the same visits.",
+    "beacon_only": "Counts the views of the website script, which few AI readers and bots run.",
+    "log_only": "Counts the views that your server and access logs have, and none of the website script.",
+    "beacon_people_log_machines": "Counts people from the website script, and AI, other bots and all Markdown from "
+    "your server and access logs. A script with the user agent of a browser is in the logs only, and is not counted.",
+}
+"""What each policy counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePolicy:
+    """The policies of a project, the present one, and what was measured of the views that two sources sent.
+
+    `periods` begin with the first policy, whose day is None: it is valid for all days before the next one.
+    """
+
+    periods: tuple[tuple[date | None, Policy], ...]
+    present: Policy
+    since: date | None
+    coverage: SourceCoverage
+
+    @property
+    def counts_twice(self) -> bool:
+        """Return whether people who are counted today may be counted twice."""
+        return self.present == "all" and self.coverage.overlap_days > 0
+
+
+def read(visit: Visit, coverage: SourceCoverage) -> SourcePolicy:
+    """Return the policies of the project of a visit. `coverage` is that of the same project."""
+    assert visit.project is not None
+    stored = source_policies.periods(visit.state.control, visit.project.id)
+    today = visit.now.date()
+    if not stored or stored[0].from_date > date.min:
+        stored = (Period(date.min, policy.DEFAULT), *stored)
+    since = max(each.from_date for each in stored if each.from_date <= today)
+    periods = tuple((_shown(each.from_date), each.policy) for each in stored)
+    return SourcePolicy(periods, policy.on(stored, today), _shown(since), coverage)
+
+
+def save(visit: Visit) -> bool:
+    """Store the policy of the visit's form, or record its faults and return false."""
+    assert visit.project is not None
+    chosen = visit.form.choice(POLICY, POLICIES)
+    from_date = _from_date(visit.form)
+    if visit.form.faults:
+        return False
+    source_policies.put(visit.state.control, visit.project.id, cast("Policy", chosen), from_date)
+    return True
+
+
+def _from_date(form: Form) -> date:
+    """Return the first UTC day of the form; the first of all days if the field is empty."""
+    text = form.text(FROM, 10, required=False)
+    if not text:
+        return date.min
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        day = None
+    if day is None or not FIRST_DAY <= day <= LAST_DAY:
+        form.fault(FROM, f"Use a day from {FIRST_DAY} to {LAST_DAY}, or leave the field empty for all days.")
+        return date.min
+    return day
+
+
+def _shown(from_date: date) -> date | None:
+    return None if from_date == date.min else from_date

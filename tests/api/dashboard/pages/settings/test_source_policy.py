@@ -1,0 +1,148 @@
+"""The source policy on the page Set up: what it counts, what was measured, and its change by an owner."""
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+from html import unescape
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.api.dashboard.html import Html
+from tests.api.dashboard.pages.reading.ai_traffic import UNKNOWN
+from tests.api.dashboard.pages.reading.test_unmeasured import post_old_beacon
+from tests.api.dashboard.site import Dashboard, opened, post
+from tests.running import new_key
+from tests.warehouse.site import DAY, NOON
+from warehouse.control import source_policies
+from warehouse.control.policy import POLICIES, Period, Policy
+
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
+PROJECT = "twice"
+PATH = f"/projects/{PROJECT}/setup"
+DAYS = f"from={(NOON - 3 * DAY).date()}&to={NOON.date()}"
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    """Yield a dashboard with people in the script and the server on two days, and more readers in the server."""
+    with opened(tmp_path_factory.mktemp("policy") / "data") as dashboard:
+        key = new_key(dashboard.data, PROJECT)
+        readers = [(FIREFOX, NOON - DAY), (FIREFOX, NOON), (FIREFOX, NOON), ("GPTBot/1.3", NOON)]
+        hits = [{"path": "/a", "userAgent": name, "timestamp": at.isoformat()} for name, at in readers]
+        dashboard.post_hits(*hits, project=PROJECT, key=key)
+        for at in (NOON - DAY, NOON):
+            post_old_beacon(dashboard, PROJECT, at)
+        yield dashboard
+
+
+@pytest.fixture
+def owner(twice: Dashboard) -> Iterator[TestClient]:
+    """Yield a client of an owner; the policy of the test is removed at its end."""
+    client = twice.visitor("owner")
+    yield client
+    assert post(client, f"{PATH}/policy", policy="all").status_code == 303
+
+
+def page_of(client: TestClient) -> Html:
+    return Html(unescape(client.get(PATH).text))
+
+
+def test_default_policy_warns_about_people_who_are_counted_twice(twice: Dashboard) -> None:
+    page = page_of(twice.visitor("viewer"))
+    assert "Every source all for all days." in page.text
+    assert "On 2 days (UTC) both the website script and your server or access logs have views by people." in page.text
+    assert "is counted twice. Another policy counts each person once" in page.text
+    assert len(page.rows("Which sources count")) == len(POLICIES)
+    assert page.rows("Which sources count")[0][0] == "Every sourcetoday"
+
+
+def test_policy_is_changed_from_a_day_on_and_shows_what_it_leaves_out(twice: Dashboard, owner: TestClient) -> None:
+    day = NOON.date()
+    changed = post(owner, f"{PATH}/policy", policy="beacon_people_log_machines", **{"from": str(day)})
+    assert (changed.status_code, changed.headers["location"]) == (303, f"{PATH}?notice=policy#source-policy")
+    assert source_policies.periods(twice.engine, PROJECT) == (Period(day, "beacon_people_log_machines"),)
+    text = Html(owner.get(changed.headers["location"]).text).text
+    assert "The source policy was changed." in text
+    assert "beacon_people_log_machines since Sep 15, 2026 (UTC)." in text
+    assert "All policies: at first Every source; from Sep 15, 2026 People from the script" in text
+    assert "is counted twice. Another policy" not in text
+
+
+def test_policy_without_a_day_is_for_all_days_and_replaces_the_others(twice: Dashboard, owner: TestClient) -> None:
+    later = (NOON + DAY).date()
+    assert post(owner, f"{PATH}/policy", policy="log_only", **{"from": str(later)}).status_code == 303
+    assert post(owner, f"{PATH}/policy", policy="beacon_only", **{"from": ""}).status_code == 303
+    assert source_policies.periods(twice.engine, PROJECT) == (Period(date.min, "beacon_only"),)
+    assert "Website script only beacon_only for all days." in page_of(owner).text
+
+
+def test_policy_of_a_later_day_is_listed_and_not_todays(twice: Dashboard, owner: TestClient) -> None:
+    assert post(owner, f"{PATH}/policy", policy="log_only", **{"from": "2100-12-31"}).status_code == 303
+    page = page_of(owner)
+    assert "Every source all for all days." in page.text
+    assert "from Dec 31, 2100 Server and access logs only" in page.text
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        ({"policy": "some"}, "Choose one of: all, beacon_only"),
+        ({}, "Choose one of: all, beacon_only"),
+        ({"policy": "log_only", "from": "tomorrow"}, "Use a day from 2000-01-01 to 2100-12-31"),
+        ({"policy": "log_only", "from": "1999-12-31"}, "Use a day from 2000-01-01 to 2100-12-31"),
+        ({"policy": "log_only", "from": '"><script>alert(1)</script>'}, "Use at most 10 characters"),
+    ],
+    ids=str,
+)
+def test_wrong_policy_changes_nothing_and_is_named(
+    twice: Dashboard, owner: TestClient, values: dict[str, str], fault: str
+) -> None:
+    response = post(owner, f"{PATH}/policy", **values)
+    assert response.status_code == 422
+    assert fault in unescape(response.text)
+    assert "<script>alert" not in response.text
+    assert source_policies.periods(twice.engine, PROJECT) == ()
+
+
+def test_viewer_sees_the_policy_and_no_form(twice: Dashboard) -> None:
+    viewer = twice.visitor("viewer")
+    text = viewer.get(PATH).text
+    assert "An owner can change the policy." in text
+    assert f'action="{PATH}/policy' not in text
+    assert post(viewer, f"{PATH}/policy", policy="log_only").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("policy", "totals", "sources"),
+    [
+        (
+            "beacon_only",
+            f"People 2 AI {UNKNOWN} left out by the source policy",
+            [["Website script", "2", UNKNOWN], ["Your server", UNKNOWN, UNKNOWN]],
+        ),
+        (
+            "beacon_people_log_machines",
+            "People 2 AI 1",
+            [["Website script", "2", UNKNOWN], ["Your server", UNKNOWN, "1"]],
+        ),
+        ("log_only", "People 3 AI 1", [["Website script", UNKNOWN, UNKNOWN], ["Your server", "3", "1"]]),
+    ],
+)
+def test_readers_that_a_policy_leaves_out_have_no_number(
+    twice: Dashboard, policy: Policy, totals: str, sources: list[list[str]]
+) -> None:
+    """Use a project of its own for each policy: a process applies a policy within seconds."""
+    project = policy.replace("_", "-")
+    key = new_key(twice.data, project)
+    source_policies.put(twice.engine, project, policy, date.min)
+    readers = [(FIREFOX, NOON - DAY), (FIREFOX, NOON), (FIREFOX, NOON), ("GPTBot/1.3", NOON)]
+    hits = [{"path": "/a", "userAgent": name, "timestamp": at.isoformat()} for name, at in readers]
+    twice.post_hits(*hits, project=project, key=key)
+    for at in (NOON - DAY, NOON - timedelta(hours=1)):
+        post_old_beacon(twice, project, at)
+    viewer = twice.visitor("viewer")
+    page = Html(viewer.get(f"/projects/{project}?{DAYS}").text)
+    assert totals in page.text
+    assert [row[:3] for row in page.rows("Sources")][:2] == sources
+    ai = Html(viewer.get(f"/projects/{project}/ai?{DAYS}").text).text
+    assert ("AI readers are not counted" in ai) == (policy == "beacon_only")
