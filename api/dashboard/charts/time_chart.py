@@ -27,6 +27,8 @@ BAR_WIDTH = 0.8
 """Width of a bar with gaps, in intervals."""
 MARK_LINE_HEIGHT = 15
 """Height of a row of marks above the plot, in pixels."""
+NARROW_START = -44
+"""Horizontal position of the texts of marks in a narrow plot, in pixels. Left of the plot is space for its counts."""
 SERIES = (("people", "human"), ("ai", "ai"), ("bot", "bot"))
 """CSS class and count of each series, the lowest first."""
 
@@ -181,15 +183,27 @@ def _previous(chart: TimeChart, top: int) -> Markup:
 
 
 def _marks(chart: TimeChart) -> Iterator[Markup]:
-    """Yield a line and a text for each mark. Each text has a row above the plot, on the side that has more space."""
+    """Yield a line and a text for each mark. Each text has a row above the plot, on the side that has more space.
+
+    In a narrow plot the text begins at the left edge instead, and a line below the text leads to the mark.
+    """
     for row, mark in enumerate(chart.marks):
         top = (row - len(chart.marks)) * MARK_LINE_HEIGHT
-        x = _percent(mark.position, chart.width)
+        x, y = _percent(mark.position, chart.width), top + 10
         is_left = mark.position * 2 <= chart.width
-        yield Markup('<line class="mark" x1="{0}" x2="{0}" y1="{1}" y2="{2}"/>').format(x, top, HEIGHT)
-        yield Markup('<text class="mark {}" x="{}" y="{}" dx="{}">{}</text>').format(
-            "begins" if is_left else "ends", x, top + 10, 5 if is_left else -5, mark.text
+        yield Markup('<line class="mark" x1="{0}" x2="{0}" y1="{1}" y2="{2}"/>').format(
+            x, top + MARK_LINE_HEIGHT, HEIGHT
         )
+        yield Markup('<line class="mark medium" x1="{0}" x2="{0}" y1="{1}" y2="{2}"/>').format(
+            x, top, top + MARK_LINE_HEIGHT
+        )
+        yield Markup('<line class="mark narrow" x1="{0}" x2="{1}" y1="{2}" y2="{2}"/>').format(
+            NARROW_START, x, top + MARK_LINE_HEIGHT
+        )
+        yield Markup('<text class="mark medium {}" x="{}" y="{}" dx="{}">{}</text>').format(
+            "begins" if is_left else "ends", x, y, 5 if is_left else -5, mark.text
+        )
+        yield Markup('<text class="mark narrow" x="{}" y="{}">{}</text>').format(NARROW_START, y, mark.text)
 
 
 def _time_labels(chart: TimeChart) -> Iterator[Markup]:

@@ -105,14 +105,29 @@ def test_previous_period_beyond_the_plot_does_not_raise_the_axis() -> None:
 
 def test_marks_are_above_the_plot_on_the_side_with_more_space() -> None:
     root = drawing(Counts(1), Counts(1), marks=[Mark(0.5, "Early"), Mark(2, "Late")])
-    marks = [each for each in root.iter("text") if "mark" in each.attrib["class"]]
-    assert [(each.text, each.attrib["class"], each.attrib["x"], each.attrib["y"]) for each in marks] == [
-        ("Early", "mark begins", "25%", "-20"),
-        ("Late", "mark ends", "100%", "-5"),
+    marks = [each for each in root.iter("text") if "medium" in each.attrib["class"]]
+    assert [(each.text, each.attrib["class"], each.attrib["x"], each.attrib["y"]) for each in marks[:2]] == [
+        ("Early", "mark medium begins", "25%", "-20"),
+        ("Late", "mark medium ends", "100%", "-5"),
     ]
-    lines = [each.attrib for each in root.iter("line") if each.attrib["class"] == "mark"]
-    assert [(each["x1"], each["y1"], each["y2"]) for each in lines] == [("25%", "-30", "240"), ("100%", "-15", "240")]
+    lines = [each.attrib for each in root.iter("line") if each.attrib["class"] in ("mark", "mark medium")]
+    assert [(each["x1"], each["y1"], each["y2"]) for each in lines] == [
+        ("25%", "-15", "240"),
+        ("25%", "-30", "-15"),
+        ("100%", "0", "240"),
+        ("100%", "-15", "0"),
+    ]
     assert root.attrib["height"] == "296"  # 30 for the marks, 240 for the plot and 26 for the time axis
+
+
+def test_marks_of_a_narrow_plot_begin_at_its_left_edge_with_a_line_to_the_mark() -> None:
+    root = drawing(Counts(1), Counts(1), marks=[Mark(0.5, "Early"), Mark(2, "Late")])
+    assert texts(root, "narrow") == [("-44", "Early"), ("-44", "Late")]
+    lines = [each.attrib for each in root.iter("line") if each.attrib["class"] == "mark narrow"]
+    assert [(each["x1"], each["x2"], each["y1"], each["y2"]) for each in lines] == [
+        ("-44", "25%", "-15", "-15"),
+        ("-44", "100%", "0", "0"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +163,7 @@ def test_texts_are_escaped() -> None:
 
     assert "<script" not in text
     root = ET.fromstring(text)
-    assert [each.text for each in (*root.iter("title"), *root.iter("desc"), *root.iter("text"))] == [attack] * 6
+    assert [each.text for each in (*root.iter("title"), *root.iter("desc"), *root.iter("text"))] == [attack] * 7
 
 
 def test_name_and_description_are_referenced() -> None:
