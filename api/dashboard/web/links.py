@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Mapping
 from urllib.parse import quote, unquote_to_bytes, urlencode, urlsplit
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.requests import Request
 
 _ESCAPES = re.compile("(?:%[89A-F][0-9A-F])+")
@@ -46,14 +46,16 @@ def readable(path: str) -> Markup:
     """Return a stored path as HTML for people: `/caf%C3%A9` as `/café`. Two paths never look the same.
 
     Control characters, spaces, characters that change the direction of text, and words that could be read as ASCII
-    stay encoded. A part in a script from right to left is isolated, so that the parts keep their order.
+    stay encoded. A part in a script from right to left is isolated, so that the parts keep their order. A line of a
+    long path ends after a slash or a hyphen, if possible.
     """
-    return Markup("/").join(_part(_ESCAPES.sub(_decode, part)) for part in path.split("/"))
+    return Markup("/<wbr>").join(_part(_ESCAPES.sub(_decode, part)) for part in path.split("/"))
 
 
-def _part(text: str) -> str | Markup:
+def _part(text: str) -> Markup:
     is_right_to_left = not text.isascii() and any(unicodedata.bidirectional(each) in ("R", "AL") for each in text)
-    return Markup("<bdi>{}</bdi>").format(text) if is_right_to_left else text
+    breakable = escape(text).replace("-", Markup("-<wbr>"))
+    return Markup("<bdi>{}</bdi>").format(breakable) if is_right_to_left else breakable
 
 
 def _decode(escapes: re.Match[str]) -> str:
