@@ -44,6 +44,9 @@ PERIODS = {
 }
 """Ends of the name of the list of pages that AI did not read, by the name of the period."""
 WITH_BOTS = views.SCHEMA.insert(3, pa.field("bot", pa.int64()))
+FIRST_READ_COLUMN = "first_read_by_ai"
+WITH_FIRST_READ = views.SCHEMA.append(pa.field(FIRST_READ_COLUMN, pa.date32()))
+"""Columns of the list as CSV in the order FIRST_READ. A page that AI never read has no day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,9 @@ def export(visit: Visit) -> Response:
     tab, sort = _tab(view), _order(view)
     view.require_valid()
     name = "pages" if tab == "all" else f"pages-{tab}"
+    if sort == FIRST_READ:
+        rows = pa.Table.from_batches(_all(view, tab, "views"), WITH_BOTS)
+        return table_file(view, CSV, name, Report(WITH_FIRST_READ, _by_first_read(view, rows).to_batches))
     return table_file(view, CSV, name, Report(views.SCHEMA, lambda: _all(view, tab, sort)))
 
 
@@ -119,27 +125,32 @@ def _tab_names(view: View) -> dict[str, str]:
 
 def _page(view: View, tab: str, sort: str, offset: int, limit: int = ROWS) -> Rows:
     if sort == FIRST_READ:
-        return _by_first_read(view, tab, offset)
+        rows = _by_first_read(view, _page(view, tab, "views", 0, PATHS_MAX).rows)
+        return Rows(Counts(), rows.slice(min(offset, rows.num_rows), limit), offset + limit < rows.num_rows)
     if tab != NEW:
         return view.reports.views(view.snapshot, view.query(), offset, limit, tables.SORTS[sort], TABS[tab])
     rows = pa.Table.from_batches(_all(view, tab, sort), WITH_BOTS)
     return Rows(Counts(), rows.slice(min(offset, rows.num_rows), limit), offset + limit < rows.num_rows)
 
 
-def _by_first_read(view: View, tab: str, offset: int) -> Rows:
-    """Return a page of the PATHS_MAX paths with most views: those that AI read last for the first time are first."""
-    rows = _page(view, tab, "views", 0, PATHS_MAX).rows
+def _by_first_read(view: View, rows: pa.Table) -> pa.Table:
+    """Return rows in the order of FIRST_READ, with the day. Rows of one day, and those without, keep their order.
+
+    The days are read in parts of PATHS_MAX paths.
+    """
     paths = rows["path"].to_pylist()
-    first = view.reports.first_ai_days(view.snapshot, view.query(), paths)
-    keys = pa.table({"day": pa.array(map(first.get, paths), pa.date32()), "rank": range(len(paths))})
+    first: dict[str, date] = {}
+    for start in range(0, len(paths), PATHS_MAX):
+        first |= view.reports.first_ai_days(view.snapshot, view.query(), paths[start : start + PATHS_MAX])
+    days = pa.array(map(first.get, paths), pa.date32())
+    keys = pa.table({"day": days, "rank": range(len(paths))})
     order = pc.sort_indices(keys, [("day", "descending"), ("rank", "ascending")])
-    return Rows(Counts(), rows.take(order[offset : offset + ROWS]), offset + ROWS < rows.num_rows)
+    return rows.append_column(FIRST_READ_COLUMN, days).take(order)
 
 
 def _all(view: View, tab: str, sort: str) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of all paths of a tab. Those of the order FIRST_READ have most views first."""
-    order = tables.SORTS.get(sort, "total")
-    _, batches = view.reports.all_views(view.snapshot, view.query(), order, TABS[tab])
+    """Yield the rows of all paths of a tab in an order of `tables.SORTS`."""
+    _, batches = view.reports.all_views(view.snapshot, view.query(), tables.SORTS[sort], TABS[tab])
     if tab != NEW:
         yield from batches
         return

@@ -132,7 +132,10 @@ def test_rows_are_ordered_by_the_first_read_by_ai(lists: Dashboard, show: str, p
     head = next(attributes for tag, attributes in page.tags if tag == "th" and "aria-sort" in attributes)
     assert head == {"scope": "col", "class": "number first-read", "aria-sort": "descending"}
     file = lists.visitor("viewer").get(f"/projects/{PROJECT}/pages.csv?show={show}&sort=first&period={period}")
-    assert sorted(row[0] for row in list(csv.reader(io.StringIO(file.text)))[1:]) == sorted(paths)
+    rows = list(csv.DictReader(io.StringIO(file.text)))
+    assert [row["path"] for row in rows] == paths
+    days = {"/ai": before(3), "/once": before(50), "/both": before(60), "/people": ""}
+    assert [row["first_read_by_ai"] for row in rows] == [days[path] for path in paths]
 
 
 def test_first_read_by_ai_is_that_of_all_time(lists: Dashboard) -> None:
