@@ -47,21 +47,14 @@ class AddressCheck:
             return NOT_CHECKED
         return _decide(claim, number, user_agent, ts_us)
 
-    def check_all(
-        self, agent: str, user_agent: str, addresses: Sequence[str | None], ts_us: Sequence[int]
-    ) -> list[Verdict]:
-        """Return the verdict on each request of one agent with one user agent. Each distinct address is parsed once.
+    def fresh_us(self, agent: str) -> range | None:
+        """Return the times of requests, in microseconds since 1970, for which absence from the lists is evidence; None
+        for an agent without a list.
 
         Raises: InvalidAddressList
         """
         claim = self._claims.get(agent) or self._claim(agent)
-        if claim is None:
-            return [CLAIMED] * len(addresses)
-        numbers = {address: number_of(address) if address else None for address in set(addresses)}
-        return [
-            NOT_CHECKED if (number := numbers[address]) is None else _decide(claim, number, user_agent, each_us)
-            for address, each_us in zip(addresses, ts_us, strict=True)
-        ]
+        return None if claim is None else claim.fresh_us
 
     def _claim(self, agent: str) -> _Claim | None:
         lists = self._lists.get(agent)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -73,11 +73,16 @@ class Verifier:
         time of the request in microseconds since 1970."""
         return self._address_check.check(agent, user_agent, address, ts_us)
 
-    def by_addresses(
-        self, agent: str, user_agent: str, addresses: Sequence[str | None], ts_us: Sequence[int]
-    ) -> list[Verdict]:
-        """Return the verdict of the address lists on each request of one agent with one user agent."""
-        return self._address_check.check_all(agent, user_agent, addresses, ts_us)
+    def evidence_us(self, agent: str) -> range | None:
+        """Return the times, in microseconds since 1970, at which absence from the lists of an agent is evidence;
+        None for an agent whose requests have one verdict from all addresses.
+
+        All requests without a signature that are from one address with one user agent have one verdict within these
+        times, and one outside of them.
+        """
+        if self._reverse_dns is not None and self._reverse_dns.is_documented(agent):
+            return self._address_check.fresh_us(agent) or range(0)
+        return self._address_check.fresh_us(agent)
 
     def verify(self, agent: str | None, user_agent: str, evidence: Evidence, ts_us: int) -> Verdict:
         """Return the verdict on a request by the first of these that there is:

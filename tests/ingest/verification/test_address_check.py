@@ -72,7 +72,6 @@ CHECK = AddressCheck([example()])
 )
 def test_address_decides_the_state(agent: str, address: str | None, ts_us: int, verdict: Verdict) -> None:
     assert CHECK.check(agent, f"{agent}/1.0", address, ts_us) == verdict
-    assert CHECK.check_all(agent, f"{agent}/1.0", [address], [ts_us]) == [verdict]
 
 
 @pytest.mark.parametrize(("address", "verdict"), [(INSIDE, VERIFIED), (OUTSIDE, CLAIMED)])
@@ -102,10 +101,13 @@ def test_absence_is_evidence_only_while_each_list_of_the_agent_is_fresh() -> Non
     assert AddressCheck([example(), OTHER_LIST]).check("ExampleBot", "", OUTSIDE, october_15_us) == CLAIMED
 
 
-def test_verdicts_of_many_requests_are_in_the_order_of_the_requests() -> None:
-    addresses = [OUTSIDE, INSIDE, None, OUTSIDE]
-    times = [NOW_US, NOW_US, NOW_US, LATER_US]
-    assert CHECK.check_all("ExampleBot", "", addresses, times) == [SPOOFED, VERIFIED, NOT_CHECKED, CLAIMED]
+def test_absence_is_evidence_only_within_the_fresh_times() -> None:
+    fresh_us = CHECK.fresh_us("ExampleBot")
+    assert fresh_us is not None
+    at_edges = [fresh_us.start - 1, fresh_us.start, fresh_us.stop - 1, fresh_us.stop]
+    verdicts = [CHECK.check("ExampleBot", "", OUTSIDE, at_us) for at_us in at_edges]
+    assert verdicts == [CLAIMED, SPOOFED, SPOOFED, CLAIMED]
+    assert CHECK.fresh_us("OtherBot") is None
 
 
 def test_list_with_a_text_that_is_no_prefix_is_named() -> None:

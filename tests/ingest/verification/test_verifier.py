@@ -1,5 +1,6 @@
 """The verifier joins the evidence of address lists, reverse DNS and signatures in one order of precedence."""
 
+from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -66,9 +67,13 @@ def test_agent_with_a_list_is_verifiable(agent: str, is_verifiable: bool) -> Non
     assert VERIFIER.is_verifiable(agent) is is_verifiable
 
 
-def test_requests_of_one_agent_are_verified_at_once() -> None:
-    verdicts = VERIFIER.by_addresses("GPTBot", "GPTBot/1.3", ["20.171.206.7", OUTSIDE], [SEPTEMBER_US] * 2)
-    assert [verdict.state for verdict in verdicts] == ["verified", "spoofed"]
+def test_address_matters_for_an_agent_with_a_list_or_with_documented_names() -> None:
+    gptbot = shipped()["openai-gptbot"]
+    by_lists = Verifier(lists=[gptbot])
+    assert by_lists.evidence_us("GPTBot") == gptbot.fresh_us
+    assert by_lists.evidence_us("Googlebot") is None
+    with closing(Verifier(lists=[gptbot], reverse_dns=ReverseDns())) as by_names:
+        assert by_names.evidence_us("Googlebot") == range(0)
 
 
 SIGNER = Signer()
