@@ -63,7 +63,7 @@ class Verifier:
         reverse_dns: ReverseDns | None = None,
         directories: KeyDirectories | None = None,
     ) -> None:
-        self._of_owner = address_lists.read_folder(folder) if folder else {}
+        self._of_owner = address_lists.read_owners(folder) if folder else {}
         self._only = None if lists is None else tuple(lists)
         self._reverse_dns = reverse_dns
         self._directories = directories

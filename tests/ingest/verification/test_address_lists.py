@@ -63,6 +63,32 @@ def test_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert address_lists.read_folder(tmp_path) == {"example-bot": LIST}
 
 
+@pytest.mark.parametrize(
+    ("prefixes", "message"),
+    [
+        (("20.42.10.176/28", "example.com"), "'example.com' does not appear to be an IPv4 or IPv6 network"),
+        (("0.0.0.0/0",), "has the prefix 0.0.0.0/0, which is shorter than /12"),
+        ((), "has 0 prefixes"),
+    ],
+)
+def test_owners_list_with_prefixes_that_no_download_may_have_is_refused(
+    tmp_path: Path, prefixes: tuple[str, ...], message: str
+) -> None:
+    written = msgspec.structs.replace(LIST, prefixes=prefixes, sha256=sha256_of(prefixes))
+    (tmp_path / "mine.json").write_bytes(encode(written))
+    with pytest.raises(InvalidAddressList, match=f"^the address list example-bot in .*{message}"):
+        address_lists.read_owners(tmp_path)
+    (tmp_path / "mine.json").write_bytes(encode(LIST))
+    assert address_lists.read_owners(tmp_path) == {"example-bot": LIST}
+
+
+def test_file_with_a_time_without_a_zone_is_refused() -> None:
+    content = encode(LIST).replace(b"2026-08-10T00:00:00Z", b"2026-08-10T00:00:00")
+    assert content != encode(LIST)
+    with pytest.raises(InvalidAddressList, match="bot is not an address list"):
+        decode(content, "bot")
+
+
 def test_folder_that_is_missing_has_no_lists(tmp_path: Path) -> None:
     assert address_lists.read_folder(tmp_path / "missing") == {}
 
