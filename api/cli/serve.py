@@ -15,6 +15,7 @@ from api.dashboard.accounts import one_time_links
 from api.server import serve, service_lock, service_url
 from api.server.service_lock import ServiceLock
 from api.settings import Settings
+from ingest.verification import address_lists
 from warehouse.control import database
 from warehouse.database_errors import Cause, cause_of, reason_of
 
@@ -69,6 +70,7 @@ def serve_(
 
     The service answers HTTP requests, loads the hot log into the lake, maintains the lake and runs agent jobs.
     """
+    address_lists.read_owners(settings.ranges)  # an error here is one line; in a server process it is a traceback
     logs.configure(settings.log_level)
     settings = network.with_options(settings, is_reverse_dns, key_directories)
     lock = lock_data_folder(settings)

@@ -12,7 +12,7 @@ import pytest
 
 from ingest.verification.address_lists import encode, read_folder, shipped
 from ingest.verification.verifier import Verifier
-from tests.api.cli.console import call, result
+from tests.api.cli.console import call, complaint, result
 from tests.ingest.verification import https_server
 from tests.ingest.verification.https_server import body, serving
 from tests.ingest.verification.test_address_lists import LIST
@@ -58,6 +58,13 @@ def test_all_lists_are_shown(tmp_path: Path) -> None:
 )
 def test_lists_of_an_agent_or_an_address_are_shown(tmp_path: Path, arguments: list[str], lists: list[str]) -> None:
     assert [row["list"] for row in result(call(tmp_path, "ranges", "show", *arguments))] == lists
+
+
+@pytest.mark.parametrize("command", [["serve", "--port", "0"], ["ranges", "show"]])
+def test_damaged_list_of_the_owner_is_named_in_one_line(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "ranges").mkdir()
+    (tmp_path / "ranges" / "own.json").write_text("{")
+    assert f"{tmp_path}/ranges/own.json is not an address list" in complaint(call(tmp_path, *command))
 
 
 def test_lists_are_shown_as_a_table_and_as_csv(tmp_path: Path) -> None:
