@@ -6,13 +6,14 @@ ranges are instants of hits.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from random import Random
 from zoneinfo import ZoneInfo, available_timezones
 
 from hypothesis import strategies as st
 
 from tests.warehouse.site import Row, view
+from warehouse.control.policy import POLICIES, Period, Periods
 from warehouse.query.time_range import FIRST, LAST
 from warehouse.report.filters import Filters, Query
 
@@ -208,6 +209,15 @@ def query(chance: Random) -> Query:
         start, end = end, start
     start = chance.choice([start, start, FIRST])
     return Query(chance.choice(PROJECTS), start, chance.choice([end, end, LAST, None]), filters(chance), NOW)
+
+
+def policy(chance: Random) -> Periods:
+    """Return the source policy of a project: none in half of the cases."""
+    if chance.random() < 0.5:
+        return ()
+    days = sorted({date.min, *(day.date() for day in chance.sample(DAYS, 3))})
+    periods = [Period(day, chance.choice(POLICIES)) for day in days]
+    return tuple(periods[chance.randrange(2) :])
 
 
 def filters(chance: Random) -> Filters:

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from tests.warehouse.site import Row
+from warehouse.control.policy import Periods
 from warehouse.query.time_range import FIRST, LAST
 from warehouse.report.filters import Filters, Query
 
@@ -45,6 +46,23 @@ def _matches(row: Row, filters: Filters) -> bool:
                 return False
         elif value != wanted:
             return False
+    return _counts_under(row, filters.policy)
+
+
+def _counts_under(row: Row, periods: Periods) -> bool:
+    """Return whether a row counts under the policy of its day."""
+    policy, is_beacon = "all", row["source"] == "beacon"
+    for period in periods:
+        if row["ts"].date() >= period.from_date:
+            policy = period.policy
+    match policy:
+        case "beacon_only":
+            return is_beacon
+        case "log_only":
+            return not is_beacon
+        case "beacon_people_log_machines":
+            is_person = row["traffic"] == "human" and row["format"] not in {"text/markdown", "markdown", "md"}
+            return is_beacon == is_person
     return True
 
 

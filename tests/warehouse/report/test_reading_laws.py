@@ -22,6 +22,7 @@ from tests.warehouse.report.generated import NOW, Breakdown, Form, Series, Views
 from tests.warehouse.report.model import Counted
 from tests.warehouse.rules import RULES, reclassified
 from tests.warehouse.site import Row, Site
+from warehouse.control.policy import Periods
 from warehouse.errors import MomentExpired, TooManyBuckets
 from warehouse.hotlog.retention import AS_OF_S
 from warehouse.lake import delta_table
@@ -123,10 +124,18 @@ class Lake(RuleBasedStateMachine):
         self.chance = Random(0)
         self.deletions = self.erasures = 0
         self.is_reclassified = False
+        self.policies: dict[str, Periods] = dict.fromkeys(generated.PROJECTS, ())
 
     def new_reader(self, index: int) -> Reports:
         reader = HitsReader(self.site.hot_log, self.site.root, lambda: self.now_s)
-        return Reports(reader, self.site.root, self.site.spill, self.caches_bytes[index])
+        return Reports(reader, self.site.root, self.site.spill, self.caches_bytes[index], self.policies.__getitem__)
+
+    def query(self, chance: Random) -> Query:
+        """Return a random query. The model reads the policy from its filters; the reports know it by the project."""
+        return self.under_policy(generated.query(chance))
+
+    def under_policy(self, query: Query) -> Query:
+        return replace(query, filters=replace(query.filters, policy=self.policies[query.project]))
 
     def teardown(self) -> None:
         for reports in self.readers:
@@ -217,6 +226,10 @@ class Lake(RuleBasedStateMachine):
         reclassify.reclassify(self.site.hot, self.site.root, self.site.database, RULES, 0)
         self.posted = [reclassified(row) for row in self.posted]
 
+    @rule(chance=generated.chances, project=st.sampled_from(generated.PROJECTS))
+    def set_policy(self, chance: Random, project: str) -> None:
+        self.policies[project] = generated.policy(chance)
+
     @rule(index=st.integers(0, 1), steps=st.sampled_from([1, 5, 100]))
     def read_ahead(self, index: int, steps: int) -> None:
         """Read blocks ahead, perhaps only some of them, as a process that ends."""
@@ -238,7 +251,7 @@ class Lake(RuleBasedStateMachine):
         for reports in self.readers:
             snapshot = reports.take()
             everything = Query(self.chance.choice(generated.PROJECTS), FIRST, None, Filters(), NOW)
-            self.check(reports, snapshot, self.posted, everything, Views(0, 50))
+            self.check(reports, snapshot, self.posted, self.under_policy(everything), Views(0, 50))
             self.ask(reports, snapshot, self.posted, 2)
         if self.remembered:
             remembered = self.chance.choice(self.remembered)
@@ -248,7 +261,7 @@ class Lake(RuleBasedStateMachine):
     def ask(self, reports: Reports, snapshot: HitsSnapshot, rows: list[Row], count: int) -> None:
         """Compare answers to random questions with the model."""
         for _ in range(count):
-            self.check(reports, snapshot, rows, generated.query(self.chance), generated.form(self.chance))
+            self.check(reports, snapshot, rows, self.query(self.chance), generated.form(self.chance))
 
     @rule(chance=generated.chances, limit=st.sampled_from([1, 2, 5, 50]))
     def read_all_pages(self, chance: Random, limit: int) -> None:
@@ -256,7 +269,7 @@ class Lake(RuleBasedStateMachine):
         self.post(chance, 12)
         self.remember(chance.randrange(2))
         moment = self.remembered[-1].snapshot.moment
-        query, by = generated.query(chance), chance.choice([None, None, *generated.BY])
+        query, by = self.query(chance), chance.choice([None, None, *generated.BY])
         totals, counted, _ = _some(expected(self.posted, query, Breakdown(by, 0, ALL) if by else Views(0, ALL)))
         offsets = range(0, len(counted) or 1, max(limit, len(counted) // 8))
         rows: Counted = []
@@ -275,7 +288,7 @@ class Lake(RuleBasedStateMachine):
     def read_all_rows(self, chance: Random) -> None:
         """Read all rows at once, as a download does."""
         reports = chance.choice(self.readers)
-        snapshot, query, by = reports.take(), generated.query(chance), chance.choice([None, None, *generated.BY])
+        snapshot, query, by = reports.take(), self.query(chance), chance.choice([None, None, *generated.BY])
         totals, read = reports.all_breakdown(snapshot, query, by) if by else reports.all_views(snapshot, query)
         rows = [row for batch in read for row in _counted(pa.Table.from_batches([batch]), "value" if by else "path")]
         whole = expected(self.posted, query, Breakdown(by, 0, ALL) if by else Views(0, ALL))
@@ -284,7 +297,7 @@ class Lake(RuleBasedStateMachine):
     @rule(chance=generated.chances)
     def split(self, chance: Random) -> None:
         """Add up the answers for two parts of a range."""
-        reports, query, by = chance.choice(self.readers), generated.query(chance), chance.choice(generated.BY)
+        reports, query, by = chance.choice(self.readers), self.query(chance), chance.choice(generated.BY)
         snapshot = reports.take()
         start, middle, end = sorted(generated.bound(chance) for _ in range(3))
         whole, left, right = (
@@ -299,7 +312,7 @@ class Lake(RuleBasedStateMachine):
     @rule(chance=generated.chances, name=st.sampled_from(generated.FILTERED))
     def filter(self, chance: Random, name: str) -> None:
         """Compare the totals with the sum over the values of a filter, and with the breakdown by it."""
-        reports, query = chance.choice(self.readers), generated.query(chance)
+        reports, query = chance.choice(self.readers), self.query(chance)
         snapshot = reports.take()
 
         def totals_of(value: str | None) -> model.Views:
@@ -318,7 +331,7 @@ class Lake(RuleBasedStateMachine):
     @rule(chance=generated.chances)
     def add_up_series(self, chance: Random) -> None:
         """Compare the totals with the sum of the buckets, in several zones."""
-        reports, query = chance.choice(self.readers), generated.query(chance)
+        reports, query = chance.choice(self.readers), self.query(chance)
         snapshot = reports.take()
         totals = _some(answered(reports, snapshot, query, Views(0, 1)))[0]
         for interval in generated.INTERVALS:

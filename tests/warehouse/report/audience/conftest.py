@@ -1,7 +1,7 @@
 """A lake with closed months, files that no rollup covers, and hot rows."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 import pytest
@@ -9,18 +9,27 @@ import pytest
 from tests.warehouse.report import generated
 from tests.warehouse.report.generated import MONTHS, NOW
 from tests.warehouse.site import CACHE_BYTES, Row, Site
+from warehouse.control.policy import Periods
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.hits_snapshot import HitsReader
+from warehouse.report.filters import Query
 from warehouse.report.reports import Reports
 from warehouse.rollups import writer
 
 
 @dataclass(frozen=True)
 class Lake:
-    """Reports of a lake, and all of its rows."""
+    """Reports of a lake, all of its rows, and the source policies of its projects."""
 
     reports: Reports
     rows: list[Row] = field(repr=False)
+    policies: dict[str, Periods]
+
+    def query(self, chance: Random) -> Query:
+        """Return a random query, and set the source policy of its project to that of its filters."""
+        query, policy = generated.query(chance), generated.policy(chance)
+        self.policies[query.project] = policy
+        return replace(query, filters=replace(query.filters, policy=policy))
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +46,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     site.load()
     site.post(*hot)
     reader = HitsReader(site.hot_log, site.root, NOW.timestamp)
-    reports = Reports(reader, site.root, site.spill, CACHE_BYTES)
-    yield Lake(reports, in_rollups + in_files + hot)
+    policies: dict[str, Periods] = dict.fromkeys(generated.PROJECTS, ())
+    reports = Reports(reader, site.root, site.spill, CACHE_BYTES, policies.__getitem__)
+    yield Lake(reports, in_rollups + in_files + hot, policies)
     reports.close()
     site.close()

@@ -56,7 +56,7 @@ def test_path_that_two_agents_of_an_operator_read_is_one_page_of_the_operator(si
 @settings(max_examples=rounds(100), deadline=None, derandomize=True)
 @given(chance=generated.chances)
 def test_pages_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
-    query = generated.query(chance)
+    query = lake.query(chance)
     last = min((query.end or NOW) - MICROSECOND, NOW).date()
     rows = [row for row in model.matching(lake.rows, query) if (last - row["ts"].date()).days < DAYS]
     for by in ("agent", "operator", "purpose"):

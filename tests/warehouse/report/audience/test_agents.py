@@ -52,7 +52,7 @@ def test_project_without_agents_has_an_empty_list(site: Site) -> None:
 @settings(max_examples=rounds(150), deadline=None, derandomize=True)
 @given(chance=generated.chances)
 def test_agents_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
-    query = generated.query(chance)
+    query = lake.query(chance)
     listed = lake.reports.agents(lake.reports.take(), query).to_pylist()
     assert [tuple(row.values()) for row in listed] == agents_of(model.matching(lake.rows, query))
 

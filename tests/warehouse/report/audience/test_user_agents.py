@@ -58,7 +58,7 @@ def test_most_frequent_user_agents_of_a_class_are_first(site: Site, is_loaded: b
 @settings(max_examples=rounds(100), deadline=None, derandomize=True)
 @given(chance=generated.chances)
 def test_user_agents_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
-    query, traffic, limit = generated.query(chance), chance.choice([None, *model.TRAFFIC]), chance.choice([1, 3, 99])
+    query, traffic, limit = lake.query(chance), chance.choice([None, *model.TRAFFIC]), chance.choice([1, 3, 99])
     table = lake.reports.user_agents(lake.reports.take(), query, traffic, limit)
     last = min((query.end or NOW) - MICROSECOND, NOW).date()
     views = Counter(

@@ -43,8 +43,9 @@ def test_visits_of_people_are_counted_for_the_operator_of_the_referrer(site: Sit
 @settings(max_examples=rounds(60), deadline=None, derandomize=True)
 @given(chance=generated.chances)
 def test_visits_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
-    query = generated.query(chance)
-    of_people = replace(query, filters=Filters(path=query.filters.path, source=query.filters.source))
+    query = lake.query(chance)
+    filters = query.filters
+    of_people = replace(query, filters=Filters(path=filters.path, source=filters.source, policy=filters.policy))
     rows = [row for row in model.matching(lake.rows, of_people) if row["traffic"] == "human"]
     visits = Counter(GENERATED.get(row["referrer_host"]) for row in rows)
     expected = {operator: visits[operator] for operator in ("A", "B", "C")}
