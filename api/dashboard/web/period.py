@@ -18,7 +18,7 @@ PRESETS = {
     "all": "All time",
 }
 """Names of the periods in addresses, and as the pages show them."""
-CUSTOM, DEFAULT = "custom", "30d"
+CUSTOM, DEFAULT, YEAR = "custom", "30d", "12mo"
 DAYS = {"today": 1, "7d": 7, "30d": 30, "90d": 90}
 """Numbers of days of the presets that end today."""
 MONTHS = 12
@@ -56,14 +56,18 @@ class Period:
         return tuple(name for name in INTERVALS if (self.days or 3_650) <= INTERVAL_DAYS_MAX[name])
 
     def previous(self, now: datetime) -> "Period | None":
-        """Return the period of the same length before this one; None for all time.
+        """Return the period before this one, or one year before the last 12 months; None for all time.
+
+        Both have the same length.
 
         If this period ends now, the previous one ends as long before its last midnight, to be comparable.
         """
         if self.first is None or self.days is None:
             return None
-        first, last = self.first - self.days * _DAY, self.first - _DAY
-        end = self.start if self.end is not None else _shifted(now, self.days, self.zone)
+        # The months of two years are beside each other in a chart, which the last days before the first month are not.
+        days = self.days if self.name != YEAR else (self.first - self.first.replace(year=self.first.year - 1)).days
+        first, last = self.first - days * _DAY, self.last - days * _DAY
+        end = self.start if self.end is not None else _shifted(now, days, self.zone)
         return replace(self, first=first, last=last, start=_midnight(first, self.zone), end=min(end, self.start))
 
 
@@ -95,7 +99,7 @@ def _preset(name: str, today: date) -> tuple[date | None, date]:
         return None, today
     if name == "yesterday":
         return today - _DAY, today - _DAY
-    if name == "12mo":
+    if name == YEAR:
         month = today.year * 12 + today.month - MONTHS
         return date(month // 12, month % 12 + 1, 1), today
     return today - (DAYS[name] - 1) * _DAY, today
@@ -108,7 +112,10 @@ def _custom(values: Mapping[str, str], today: date, faults: list[str]) -> tuple[
     if first > last:
         faults.append(f"The first day, {first}, is after the last day, {last}; these are the last 30 days.")
         return None
-    return first, min(last, max(today, first))
+    if first > today:
+        faults.append(f"The first day, {first}, is in the future; these are the last 30 days.")
+        return None
+    return first, min(last, today)
 
 
 def _day(values: Mapping[str, str], name: str, default: date, faults: list[str]) -> date | None:

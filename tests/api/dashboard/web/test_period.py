@@ -73,6 +73,20 @@ def test_closed_period_is_compared_with_the_whole_period_before() -> None:
     assert (before.start, before.end) == (datetime(2026, 8, 22, tzinfo=UTC), datetime(2026, 9, 1, tzinfo=UTC))
 
 
+def test_last_12_months_are_compared_with_the_same_days_a_year_before() -> None:
+    before = parse(period="12mo")[0].previous(NOW)
+    assert before is not None
+    assert (before.start, before.end) == (
+        datetime(2024, 12, 1, tzinfo=UTC),
+        datetime(2025, 11, 22, 23, 30, tzinfo=UTC),
+    )
+
+
+def test_last_day_in_the_future_is_today() -> None:
+    chosen, faults = parse(from_="2026-11-20", to="2027-01-01")
+    assert (chosen.last, chosen.end, faults) == (date(2026, 11, 22), None, [])
+
+
 @pytest.mark.parametrize(
     ("values", "fault"),
     [
@@ -82,6 +96,10 @@ def test_closed_period_is_compared_with_the_whole_period_before() -> None:
         (
             {"from_": "2026-09-02", "to": "2026-09-01"},
             "The first day, 2026-09-02, is after the last day, 2026-09-01; these are the last 30 days.",
+        ),
+        (
+            {"from_": "2026-11-23", "to": "2026-11-24"},
+            "The first day, 2026-11-23, is in the future; these are the last 30 days.",
         ),
     ],
 )
