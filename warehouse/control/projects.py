@@ -4,6 +4,7 @@ import re
 import uuid
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 
@@ -157,3 +158,16 @@ def normalized_origin(text: str) -> str:
     return f"{parts['scheme']}://{parts['host']}" + (
         f":{parts['port']}" if parts["port"] not in (None, default) else ""
     )
+
+
+def origin_of(address: str) -> str:
+    """Return the origin of the page at an address, which people type: `https` is the default scheme.
+
+    Raises:
+        InvalidProject: the address has no origin.
+    """
+    try:
+        parts = urlsplit(address if "://" in address else f"https://{address}")
+    except ValueError:  # such as an invalid IPv6 address
+        return normalized_origin(address)
+    return normalized_origin(f"{parts.scheme}://{parts.netloc}")

@@ -58,9 +58,7 @@ class Period:
     def previous(self, now: datetime) -> "Period | None":
         """Return the period before this one, or one year before the last 12 months; None for all time.
 
-        Both have the same length.
-
-        If this period ends now, the previous one ends as long before its last midnight, to be comparable.
+        Both have the same length. If this period ends now, the previous one ends at the same time of its last day.
         """
         if self.first is None or self.days is None:
             return None

@@ -45,10 +45,11 @@ def create(visit: Visit) -> Response:
     """Respond to POST /projects: create a project, and go on to its set-up."""
     form = visit.form
     id = form.text("id", ID_CHARACTERS_MAX)
-    origin = form.text("origin", ORIGIN_CHARACTERS_MAX, required=False)
+    address = form.text("origin", ORIGIN_CHARACTERS_MAX, required=False)
     if not form.faults:
         try:
-            projects.create(visit.state.control, id, (origin or ANY_ORIGIN,), int(visit.now.timestamp()))
+            origin = ANY_ORIGIN if address in ("", ANY_ORIGIN) else projects.origin_of(address)
+            projects.create(visit.state.control, id, (origin,), int(visit.now.timestamp()))
         except ProjectExists as error:
             form.fault("id", _sentence(error))
         except InvalidProject as error:

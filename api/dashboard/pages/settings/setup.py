@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
@@ -145,15 +144,14 @@ def _page(visit: Visit, form: Form) -> Response:
 
 
 def _site_check(visit: Visit) -> SiteCheck | None:
-    """Return whether the pages at an address may send views; None without an address. `https` is the default scheme."""
+    """Return whether the pages at an address may send views; None without an address."""
     assert visit.project is not None
     address = visit.parameters.get("site", "").strip()[:URL_CHARACTERS_MAX]
     if not address:
         return None
     try:
-        parts = urlsplit(address if "://" in address else f"https://{address}")
-        origin = projects.normalized_origin(f"{parts.scheme}://{parts.netloc}")
-    except (ValueError, InvalidProject):
+        origin = projects.origin_of(address)
+    except InvalidProject:
         return SiteCheck(address, None, is_allowed=False)
     return SiteCheck(address, origin, visit.project.allows(origin))
 

@@ -78,15 +78,20 @@ def test_list_has_pages_of_20(own: Dashboard) -> None:
         assert "There is no page" in response.text
 
 
-def test_owner_creates_a_project(dashboard: Dashboard) -> None:
-    response = post(dashboard.visitor("owner"), "/projects", id="new-site", origin="https://new.example")
-    assert response.headers["location"] == "/projects/new-site/setup"
-    assert projects.find(dashboard.engine, "new-site").origins == ("https://new.example",)
+@pytest.mark.parametrize(
+    ("id", "address"),
+    [("new-site", "https://new.example"), ("a-page", "HTTPS://New.example/about"), ("a-host", "new.example")],
+)
+def test_owner_creates_a_project_with_the_address_of_its_site(dashboard: Dashboard, id: str, address: str) -> None:
+    response = post(dashboard.visitor("owner"), "/projects", id=id, origin=address)
+    assert response.headers["location"] == f"/projects/{id}/setup"
+    assert projects.find(dashboard.engine, id).origins == ("https://new.example",)
 
 
-def test_project_without_an_origin_allows_every_site(dashboard: Dashboard) -> None:
-    post(dashboard.visitor("owner"), "/projects", id="open", origin=" ")
-    assert projects.find(dashboard.engine, "open").origins == ("*",)
+@pytest.mark.parametrize(("id", "origin"), [("open", " "), ("star", "*")])
+def test_project_without_an_origin_allows_every_site(dashboard: Dashboard, id: str, origin: str) -> None:
+    post(dashboard.visitor("owner"), "/projects", id=id, origin=origin)
+    assert projects.find(dashboard.engine, id).origins == ("*",)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +104,8 @@ def test_project_without_an_origin_allows_every_site(dashboard: Dashboard) -> No
         ("<script>alert(1)</script>", "", "lower-case letters"),
         (PROJECT, "", "exists"),
         ("fine", "not an origin", "origin"),
-        ("fine", "https://example.com/path", "origin"),
+        ("fine", "ftp://example.com/path", "origin"),
+        ("fine", "http://[example.com", "origin"),
         ("fine", "<img src=x onerror=alert(1)>", "origin"),
     ],
 )
