@@ -1,7 +1,7 @@
 """The page of a project's API keys: created, listed and revoked."""
 
 import re
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import get_args
 
 from starlette.responses import Response
@@ -112,12 +112,8 @@ def _page(
         is_repeated=repeated_id is not None,
         new_id=keys.new_id(),
         is_revoked=visit.parameters.get(render.NOTICE) == "revoked" and created is None,
-        time_of=_time_of,
+        time_of=lambda seconds: datetime.fromtimestamp(seconds, visit.zone),
     )
-
-
-def _time_of(seconds: int) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
 
 
 PAGES = (

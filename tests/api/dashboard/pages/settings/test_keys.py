@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from api import cache, keys
 from tests.api.cli.console import KEY
+from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard, post
 from tests.running import PROJECT, new_key
 from tests.waiting import until
@@ -92,6 +93,18 @@ def test_key_expires_after_the_chosen_time(dashboard: Dashboard, expires: str, d
     else:
         assert key.expires_s is not None
         assert abs(key.expires_s - key.created_s - days * 86_400) <= 1
+
+
+@pytest.mark.parametrize(("zone", "day"), [("UTC", "Sep 30, 2026"), ("Asia/Tokyo", "Oct 1, 2026")])
+def test_days_of_a_key_are_in_the_viewers_zone(dashboard: Dashboard, zone: str, day: str) -> None:
+    at_s = int(datetime(2026, 9, 30, 22, tzinfo=UTC).timestamp())
+    name = f"in {zone}"
+    key, _ = keys.create(dashboard.engine, PROJECT, name, "read", None, at_s)
+    keys.revoke(dashboard.engine, key.id, at_s)
+    viewer = dashboard.visitor("viewer")
+    viewer.cookies.set("readership_zone", zone)
+    row = next(row for row in Html(viewer.get(PATH).text).rows("Revoked and expired keys") if row[0] == name)
+    assert (row[3], row[6]) == (day, f"revoked {day}")
 
 
 def test_key_lives_until_the_end_of_the_chosen_day_in_the_viewers_zone(dashboard: Dashboard) -> None:
