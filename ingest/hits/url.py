@@ -2,7 +2,7 @@
 
 Query and fragment are removed. A path has one leading slash, no trailing slash (except `/` itself) and no `index.html`
 at the end. Percent-encoding is normalised by RFC 3986 section 6.2.2: every character that a path may not contain is
-encoded."""
+encoded, and so is a `*` at the end."""
 
 import re
 from functools import lru_cache
@@ -95,7 +95,8 @@ def _normalize(target: str) -> str:
     path = _encode(_QUERY_OR_FRAGMENT.split(target, maxsplit=1)[0])
     while path != "/" and path.endswith(("/", _INDEX)):
         path = path.removesuffix(_INDEX).rstrip("/") or "/"
-    return path
+    # A filter with a `*` at its end is a prefix: it could not name this path alone.
+    return path.removesuffix("*") + "%2A" if path.endswith("*") else path
 
 
 def _encode(path: str) -> str:
