@@ -41,6 +41,11 @@ class Timeline:
     has_previous: bool
     locale: Locale
 
+    @property
+    def has_line(self) -> bool:
+        """Return whether the chart has a line of the previous period, of which at least one interval was counted."""
+        return any(before is not None for _, _, before in self.rows)
+
     def body(self, kinds: Sequence[str]) -> Markup:
         """Return the rows as HTML, with a column for each kind of readers.
 

@@ -80,3 +80,10 @@ def test_rows_have_no_change_if_the_previous_period_was_not_counted_in_full(view
     for heading, column in (("Top pages", 4), ("AI operators", 2), ("Referrers", 2)):
         assert {row[column] for row in page.rows(heading)} == {UNKNOWN}
     assert "Change" not in page_of(viewer, period="7d").tables["Top pages"][0]
+
+
+def test_previous_period_without_a_count_is_named_instead_of_its_line(viewer: TestClient) -> None:
+    for period, is_counted in (("7d", True), ("90d", False)):
+        text = page_of(viewer, period=period, compare="previous").text
+        assert ("Previous period, people and AI" in text) is is_counted, period
+        assert ("there is nothing to compare with" in text) is not is_counted, period
