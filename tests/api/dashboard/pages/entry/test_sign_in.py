@@ -35,7 +35,9 @@ def test_attempts_that_are_answered_with_503_do_not_count(dashboard: Dashboard) 
         for _ in range(passwords.AT_ONCE_MAX + passwords.WAITING_MAX):
             assert passwords._places.acquire(timeout=10)
             stack.callback(passwords._places.release)
-        assert {sign_in(client, user).status_code for _ in range(FREE_FAILURES + 1)} == {503}
+        refused = [sign_in(client, user) for _ in range(FREE_FAILURES + 1)]
+    assert {response.status_code for response in refused} == {503}
+    assert f"try again in {refused[0].headers['retry-after']} seconds" in refused[0].text
     assert sign_in(client, user).status_code == 303
 
 
