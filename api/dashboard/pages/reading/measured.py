@@ -3,7 +3,8 @@
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime, time
+from itertools import groupby
 from typing import NamedTuple
 
 from api.dashboard.web.period import Period
@@ -21,6 +22,7 @@ LEFT_OUT = "left out by the source policy"
 _NAMES = re.compile(rf"^({'|'.join(SOURCES)})(?: and ({'|'.join(SOURCES)}))?")
 SERVER_SOURCES = ("server", "log")
 """Sources that see AI readers and other bots. The website script does not: few of them run it."""
+_NOON = time(12, tzinfo=UTC)
 _SEEING = {"human": tuple(SOURCES), "ai": SERVER_SOURCES, "bot": SERVER_SOURCES}
 """Sources that see a kind of readers."""
 _COUNTED: Mapping[Policy, Mapping[str, Collection[str]]] = {
@@ -38,6 +40,14 @@ class Shown(NamedTuple):
     human: int | None
     ai: int | None
     bot: int | None
+
+
+class Gap(NamedTuple):
+    """Name of a source, the number of UTC days of a period on which it sent no view, and their first and last days."""
+
+    source: str
+    days: int
+    runs: tuple[tuple[date, date], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +122,19 @@ class Measured:
             return None
         return self.ai_since if self.ai_since > max(self.since, period.start) else None
 
+    def gaps(self, period: Period) -> list[Gap]:
+        """Return the gaps of the sources that count the selected readers, between the first and last view of each.
+
+        A UTC day belongs to the period if its noon does.
+        """
+        result = []
+        for source in self.sources:
+            noons = [datetime.combine(day, _NOON) for day in source.missing_days]
+            days = [noon.date() for noon in noons if noon >= period.start and has_begun(noon, period.end)]
+            if days and any(self.counts(source.source, kind) for kind in self.kinds):
+                result.append(Gap(SOURCES[source.source], len(days), tuple(_runs(days))))
+        return result
+
     def shown(self, counts: Counts, end: datetime | None) -> Shown:
         """Return the counts of a range that ends at `end`, or now, without those of kinds that were not counted.
 
@@ -123,6 +146,13 @@ class Measured:
         """Yield the sources whose first view is in a range, the earliest first."""
         within = (source for source in self.sources if start <= source.first_hit < end)
         yield from sorted(within, key=lambda source: source.first_hit)
+
+
+def _runs(days: Sequence[date]) -> Iterator[tuple[date, date]]:
+    """Yield the first and last day of each run of consecutive days."""
+    for _, run in groupby(enumerate(days), lambda numbered: numbered[1].toordinal() - numbered[0]):
+        numbered = [day for _, day in run]
+        yield numbered[0], numbered[-1]
 
 
 def shown(counts: Counts, counted: Collection[str]) -> Shown:

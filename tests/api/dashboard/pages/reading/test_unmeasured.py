@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from babel.dates import format_date
 from starlette.testclient import TestClient
 
 from ingest.hits.hit import Hit
@@ -19,6 +20,7 @@ from warehouse.control import projects
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
 NOW = datetime.now(UTC)
+EN_DASH = "\N{EN DASH}"
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +158,34 @@ def test_period_before_the_first_view_is_unknown(viewer: TestClient) -> None:
     page = page_of(viewer, from_="2020-01-01", to="2020-01-31")
     assert set(totals(page).values()) == {UNKNOWN}
     assert "counting began on" in page.text
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({}, f"sent no view on 5 days of this period (UTC): {{0}} {EN_DASH} {{1}}, {{2}}."),
+        ({"from_": "9", "to": "9"}, "sent no view on 1 day of this period (UTC): {1}."),
+        ({"from_": "8", "to": "4"}, None),
+        ({"source": "beacon"}, None),
+    ],
+)
+def test_days_without_a_view_of_a_source_are_named(
+    dashboard: Dashboard, viewer: TestClient, parameters: dict[str, str], sentence: str | None
+) -> None:
+    """Post on days 13, 8, 7, 6, 5, 4 and 2 before today: nothing on days 12 to 9, and 3."""
+    project = f"gap{len(str(parameters))}"
+    key = new_key(dashboard.data, project)
+    hits = [
+        {"path": "/a", "userAgent": "GPTBot/1.3", "timestamp": f"{before(days)}T12:00:00Z"}
+        for days in (13, 8, 7, 6, 5, 4, 2)
+    ]
+    dashboard.post_hits(*hits, project=project, key=key)
+    post_old_beacon(dashboard, project, NOW)
+    days = {name: before(int(value)) if value.isdigit() else value for name, value in parameters.items()}
+    page = page_of(viewer, project, **days)
+    named = [format_date(NOW.date() - timedelta(number), locale="en") for number in (12, 9, 3)]
+    assert ("sent no view on" in page.text) == (sentence is not None)
+    if sentence:
+        assert f"Your server {sentence.format(*named)}" in page.text
+        ai = Html(viewer.get(f"/projects/{project}/ai").text)
+        assert "Your server sent no view on 5 days" in ai.text

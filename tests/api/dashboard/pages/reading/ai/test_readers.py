@@ -30,6 +30,7 @@ OPERATOR_OF = {
     "ClaudeBot": "Anthropic",
     "CCBot": "Common Crawl",
 }
+MINUS = "\N{MINUS SIGN}"
 HOSTS = {"OpenAI": ("chatgpt.com",), "Anthropic": ("claude.ai",)}
 READS, SHARE, TRAINING, ASSISTANT, PAGES, VISITS, PER_VISIT, LAST = range(1, 9)
 """Columns of the table, for agents that train and agents that answer a person."""
@@ -107,6 +108,23 @@ def test_compared_period_is_in_the_chart(read_site: Dashboard, reader: TestClien
     series = read_site.get_report(f"series?traffic=ai&dateFrom={before(13)}&dateTo={before(6)}")["series"]
     rows = open_page(reader, "/ai", period="7d", compare="previous").rows("Numbers of this chart")
     assert [numbers(row[2:3]) for row in rows][:6] == [[row["ai"]] for row in series][:6]
+
+
+def test_compared_rows_have_their_change(read_site: Dashboard, reader: TestClient) -> None:
+    query = f"traffic=ai&dateFrom={before(20)}&dateTo={before(10)}"
+    parameters = {"from": before(10), "to": before(1), "compare": "previous"}
+    page = open_page(reader, "/ai", **parameters)
+    at = page.tables["Operators and their agents"][0].index("Change")
+    for by in ("operator", "agent"):
+        was = in_api(read_site, f"breakdown?by={by}&{query}")
+        for name, row in rows_of(page).items():
+            if name in was:
+                now = numbers([row[READS]])[0]
+                sign = "+" if now > was[name] else MINUS if now < was[name] else ""
+                assert row[at] == f"{sign}{abs(now - was[name]) / was[name]:.0%} from {was[name]}"
+    assert "Change" not in open_page(reader, "/ai").tables["Operators and their agents"][0]
+    unknown = rows_of(open_page(reader, "/ai", compare="previous"))
+    assert {row[at] for row in unknown.values()} == {UNKNOWN}
 
 
 def test_chart_and_cards_are_of_ai_alone(read_site: Dashboard, reader: TestClient) -> None:
