@@ -29,6 +29,8 @@ MARK_LINE_HEIGHT = 15
 """Height of a row of marks above the plot, in pixels."""
 NARROW_START = -44
 """Horizontal position of the texts of marks in a narrow plot, in pixels. Left of the plot is space for its counts."""
+LEADER = 12
+"""Vertical position of the line from such a text to its mark in the row of the mark, in pixels."""
 SERIES = (("people", "human"), ("ai", "ai"), ("bot", "bot"))
 """CSS class and count of each series, the lowest first."""
 
@@ -197,13 +199,11 @@ def _marks(chart: TimeChart) -> Iterator[Markup]:
         yield Markup('<line class="mark medium" x1="{0}" x2="{0}" y1="{1}" y2="{2}"/>').format(
             x, top, top + MARK_LINE_HEIGHT
         )
-        yield Markup('<line class="mark narrow" x1="{0}" x2="{1}" y1="{2}" y2="{2}"/>').format(
-            NARROW_START, x, top + MARK_LINE_HEIGHT
-        )
+        yield Markup('<line class="mark narrow" x1="0" x2="{0}" y1="{1}" y2="{1}"/>').format(x, top + LEADER)
         yield Markup('<text class="mark medium {}" x="{}" y="{}" dx="{}">{}</text>').format(
             "begins" if is_left else "ends", x, y, 5 if is_left else -5, mark.text
         )
-        yield Markup('<text class="mark narrow" x="{}" y="{}">{}</text>').format(NARROW_START, y, mark.text)
+        yield Markup('<text class="mark narrow" x="{}" y="{}">{}</text>').format(NARROW_START, y - 2, mark.text)
 
 
 def _time_labels(chart: TimeChart) -> Iterator[Markup]:

@@ -125,8 +125,8 @@ def test_marks_of_a_narrow_plot_begin_at_its_left_edge_with_a_line_to_the_mark()
     assert texts(root, "narrow") == [("-44", "Early"), ("-44", "Late")]
     lines = [each.attrib for each in root.iter("line") if each.attrib["class"] == "mark narrow"]
     assert [(each["x1"], each["x2"], each["y1"], each["y2"]) for each in lines] == [
-        ("-44", "25%", "-15", "-15"),
-        ("-44", "100%", "0", "0"),
+        ("0", "25%", "-18", "-18"),
+        ("0", "100%", "-3", "-3"),
     ]
 
 
