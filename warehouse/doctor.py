@@ -60,10 +60,11 @@ COMPLETE = "both tables have all that was stored in them"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One invariant, and its fault; None if the invariant is true."""
+    """One invariant, and its fault; None if the invariant is true. `warning` is what the owner should check."""
 
     invariant: str
     fault: str | None
+    warning: str | None = None
 
 
 def examine(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[Finding]:

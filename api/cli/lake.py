@@ -12,16 +12,20 @@ import click
 import msgspec
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from sqlalchemy.exc import DBAPIError
 
 from api import data_folder
 from api.cli.output import ERR, OUT, rows_format, show, show_rows, table
+from api.control_database import opened
 from api.settings import Settings
 from ingest.classification.classifier import RULESET
 from ingest.hits.row import classify_user_agents
 from warehouse import clock, doctor
+from warehouse.control import projects, source_policies
 from warehouse.doctor import Finding
+from warehouse.errors import WarehouseError
 from warehouse.hotlog import batches
-from warehouse.maintenance import compact, rollups
+from warehouse.maintenance import compact, double_counting, rollups
 from warehouse.maintenance.erase import erase_before, first_trusted_s
 from warehouse.maintenance.load import is_due, load
 from warehouse.maintenance.reclassify import Reclassified, Rules, preview, reclassify
@@ -32,6 +36,7 @@ from warehouse.query import engine
 
 LOCK_WAIT_S = 300.0
 """Timeout for the lock of the lake, in seconds."""
+COUNTED_ONCE = "no two sources of a project count the same view"
 RULES = Rules(RULESET, classify_user_agents)
 
 
@@ -194,13 +199,29 @@ def retention(settings: Settings, yes: bool) -> None:
 def doctor_(settings: Settings, form: str | None) -> None:
     """Check the data, and list each invariant that is violated.
 
-    The exit status is 1 if an invariant is violated. The command may run beside a service.
+    A warning names what the owner should check, and is no violation. The exit status is 1 if an invariant is violated.
+    The command may run beside a service.
     """
     data_folder.require_hot_log(settings)
     findings = list(doctor.examine(settings.hot_log, settings.lake, settings.run / "spill", LOCK_WAIT_S))
+    if not any(finding.fault for finding in findings):
+        findings += _double_counting(settings)
     show_rows(findings, _findings_table(findings), form)
     if any(finding.fault for finding in findings):
         sys.exit(1)
+
+
+def _double_counting(settings: Settings) -> list[Finding]:
+    """Return a finding for each project whose views are counted twice; one without a warning if there is no project."""
+    try:
+        engine = opened(settings)
+        policies = {each.id: source_policies.periods(engine, each.id) for each in projects.list_all(engine)}
+        found = double_counting.find(settings.hot_log, settings.lake, settings.run / "spill", policies)
+    except (WarehouseError, DBAPIError) as error:
+        first_line = str(error).partition("\n")[0]
+        return [Finding(COUNTED_ONCE, None, f"cannot be checked: {first_line}")]
+    texts = [double_counting.advice(project, text) for project, warnings in found.items() for text in warnings]
+    return [Finding(COUNTED_ONCE, None, text) for text in texts] or [Finding(COUNTED_ONCE, None)]
 
 
 @contextmanager
@@ -213,7 +234,12 @@ def _progress(unit: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _findings_table(findings: list[Finding]) -> Table:
-    return table(("invariant", "finding"), ((finding.invariant, finding.fault or "ok") for finding in findings))
+    return table(("invariant", "finding"), ((finding.invariant, _result(finding)) for finding in findings))
+
+
+def _result(finding: Finding) -> str:
+    warning = f"warning: {finding.warning}" if finding.warning else "ok"
+    return finding.fault or warning
 
 
 def _diff_tables(diff: Diff) -> list[Table]:

@@ -10,4 +10,5 @@
 - `reclassify_diff`: Differences between stored classifications and those of the current rules.
 - `reclassify`: Apply the current rules to stored hits.
 - `recovery`: Find what a data folder has lost, and go on without it.
+- `double_counting`: Warnings for projects whose views are counted twice, because pages and logs both send them.
 """

@@ -47,6 +47,7 @@ class Source:
 class SourceCoverage:
     """The sources of a project in the order of SOURCES, today's policy by which they count, and warnings for its owner.
 
+    `counted_twice` are those of the warnings that name sources whose views count twice.
     `overlap_days` is the number of days on which pages and logs (`log` or `server`) both have views of people.
     `unbeaconed` is the number of views in logs that look like people and are not counted, because people count from
     beacons.
@@ -55,6 +56,7 @@ class SourceCoverage:
     sources: tuple[Source, ...]
     policy: Policy
     warnings: tuple[str, ...]
+    counted_twice: tuple[str, ...] = ()
     overlap_days: int = 0
     unbeaconed: int = 0
 
@@ -95,11 +97,13 @@ def summarize(
         if source in people
     ]
     limited = tuple(replace(source, missing_days=source.missing_days[-MISSING_DAYS_MAX:]) for source in sources)
+    counted_twice = tuple(_counted_twice(people, policy))
     both = {day for name in LOGS for day in _with_people(people, BEACON) & _with_people(people, name)}
     return SourceCoverage(
         limited,
         policy_on(policy, now.date()),
-        (*_counted_twice(people, policy), *_silent(sources, now), *_unlisted(sources)),
+        (*counted_twice, *_silent(sources, now), *_unlisted(sources)),
+        counted_twice,
         len(both),
         _unbeaconed(people, people if counted_days is None else people_by_day(counted_days), policy),
     )

@@ -26,6 +26,7 @@ from warehouse.control import project_check
 from warehouse.control.project_check import Check
 from warehouse.hotlog import batches
 from warehouse.integrity import completeness
+from warehouse.maintenance import double_counting
 
 LOG = logging.getLogger("readership.import")
 
@@ -64,6 +65,20 @@ def run(
         progress.show(summary, seconds, options.is_dry_run)
     else:
         click.echo(msgspec.json.encode(_summary_json(summary, seconds, options.is_dry_run)))
+    if summary.human and not options.is_dry_run and double_counting.has_beacons(settings.lake, project_id):
+        _warn_of_double_counting(settings, project_id)
+
+
+def _warn_of_double_counting(settings: Settings, project_id: str) -> None:
+    """Print a warning if the project's policy counts the people of its log and of its pages."""
+    from warehouse.control import database, source_policies  # noqa: PLC0415  # SQLAlchemy takes 0.2 s to import
+
+    engine = database.connect(settings.database_url)
+    policies = {project_id: source_policies.periods(engine, project_id)}
+    engine.dispose()
+    found = double_counting.find(settings.hot_log, settings.lake, settings.run / "spill", policies)
+    for text in found.get(project_id, ()):
+        click.echo(f"Warning: {double_counting.advice(project_id, text)}", err=True)
 
 
 def _checked(settings: Settings, project_id: str) -> AbstractContextManager[Check]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from deltalake import DeltaTable
 from tests.api.cli.console import FIREFOX, Imported, call, complaint, result
 from tests.running import PROJECT, Running
 from tests.waiting import until
+from tests.warehouse.site import Site, view
 
 
 def test_flush_and_compact_print_counts_and_change_no_export(start: Callable[..., Running]) -> None:
@@ -53,6 +55,33 @@ def test_doctor_finds_no_fault_in_intact_data(imported: Imported) -> None:
     findings = result(call(imported.data, "doctor"))
     assert len(findings) >= 4
     assert all(finding["invariant"] and finding["fault"] is None for finding in findings)
+
+
+def test_beacon_beside_a_log_is_a_warning_of_import_and_doctor_until_a_policy_is_set(
+    data: Path, tmp_path: Path
+) -> None:
+    def imported(path: str) -> str:
+        file = tmp_path / "access.log"
+        with file.open("a") as log:
+            log.write(f'192.0.2.1 - - [15/Sep/2026:12:00:00 +0000] "GET {path} HTTP/1.1" 200 5 "-" "{FIREFOX}"\n')
+        done = call(data, "import", PROJECT, str(file))
+        assert done.status == 0
+        return done.err
+
+    def warnings() -> list[str]:
+        findings = result(call(data, "doctor"))
+        return [finding["warning"] for finding in findings if "counted twice" in (finding["warning"] or "")]
+
+    assert imported("/a") == ""
+    with closing(Site(data, is_new=False)) as site:
+        site.post(view(source="beacon", project_id=PROJECT))
+    err = imported("/b")
+    assert err.startswith(f"Warning: {PROJECT}: beacon and log both have views of people on 1 day")
+    assert err.endswith(f"; readership project policy {PROJECT} shows and sets which sources count\n")
+    assert warnings() == [err.removeprefix("Warning: ").rstrip()]
+    assert "warning: site: beacon" in call(data, "doctor", "--format", "table").out.replace("\n", " ")
+    call(data, "project", "policy", PROJECT, "beacon_people_log_machines")
+    assert imported("/c") == ""
 
 
 def faults(data: Path) -> list[str]:
