@@ -25,6 +25,8 @@ PHONE = (
     "Mobile/15E148 Safari/604.1"
 )
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)"
+GPTBOT_ADDRESS = "20.171.206.5"
+"""An address in the list of GPTBot: the pages of AI readers show verified reads with their evidence."""
 ATTACK = "\"><script>window.attacked = 1</script><img src=x onerror='window.attacked = 1'>"
 """HTML that runs a script in a page that does not escape it."""
 READERS = (
@@ -109,6 +111,7 @@ def _post_views(running: Running) -> None:
             "path": PATHS[(day + place) % len(PATHS)],
             "userAgent": reader,
             "timestamp": (now - timedelta(days=day, minutes=place + 1)).isoformat(),
+            **({"address": GPTBOT_ADDRESS} if reader == GPTBOT else {}),
             **({"referrer": referrer} if (referrer := REFERRERS[(day + place) % len(REFERRERS)]) else {}),
         }
         for day in range(DAYS)
