@@ -50,12 +50,14 @@ def read(database: duckdb.DuckDBPyConnection, states: pa.Table, evidence: pa.Tab
     """Return the verdicts. `states` are counts by STATES, and `evidence` counts by EVIDENCE of the last days."""
     columns = (*_COLUMNS, "verification")
     return Verdicts(
-        _list(database, states, columns, "value.traffic <> 'human'"),
+        _list(database, states, columns),
         _list(database, evidence, (*columns, "verified_by"), "value.verified_by IS NOT NULL"),
     )
 
 
-def _list(database: duckdb.DuckDBPyConnection, counts: pa.Table, columns: tuple[str, ...], condition: str) -> pa.Table:
+def _list(
+    database: duckdb.DuckDBPyConnection, counts: pa.Table, columns: tuple[str, ...], condition: str = "true"
+) -> pa.Table:
     listed = ", ".join(f"value.{name}" for name in columns)
     with database.cursor() as cursor:
         cursor.register("counts", counts)
