@@ -67,14 +67,19 @@ def _is_started(pool: ProcessPoolExecutor) -> bool:
 
 
 def _prepare(started: Semaphore) -> None:
-    """Wait until the parent process needs this process. Leave Ctrl-C to the parent process, and end when it does.
+    """Wait until the parent process needs this process."""
+    follow_parent()
+    started.acquire()
 
-    A handler of the parent for SIGTERM would run here, too, and the pool could not end this process by the signal.
+
+def follow_parent() -> None:
+    """Leave Ctrl-C to the parent process, and end when it does. Call this function first in a child process.
+
+    A handler of the parent for SIGTERM would run here, too, and the parent could not end this process by the signal.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     Thread(target=_end_with_parent, daemon=True).start()
-    started.acquire()
 
 
 def _end_with_parent() -> None:

@@ -6,7 +6,8 @@ How an import runs. The numbers of a chunk are those of ordinary lines of 218 by
                   |
                   | blocks of 12 MiB, whole lines
                   v
-    prefetch: 2 threads parse the blocks of the next chunk while the importer stores one
+    prefetch: 2 threads parse the blocks of the next chunk while the importer stores one; for JSON logs one of them
+              waits for parser_process
         chunk.parse
           plain lines:  columns ---> request_cache         many lines at once; each distinct value is parsed once
           other lines:  ingest.formats                     the reference parser, line by line
@@ -29,6 +30,7 @@ Modules, in the order data passes through them:
 - `prefetch`: Threads that parse blocks and prepare the next chunk while the importer stores one.
 - `chunk`: Parsing of the blocks of a log into page views, and counts of skipped lines.
 - `columns`: Parsers of whole blocks by columns, for the formats of the combined family and for JSON logs.
+- `parser_process`: Parsing of the blocks of a JSON log in a child process, beside the threads.
 - `request_cache`: Cache of parsed request lines, shared by the chunks of an import.
 - `dictionary`: Dictionary-encoded columns of texts: each distinct text is processed once.
 - `rows`: Page views of a chunk as rows of the lake, with dictionary-encoded texts.
@@ -50,4 +52,5 @@ Code that exists only for speed, and what it gains in processor time, measured o
     source            0.06 s to read the log with Source._read_exact_lines; 0.34 s with Source.peek and Source.take,
                       which copy each block twice.
     prefetch, pool    Use the second core: Arrow and the parsers of user agents run in parallel.
+    parser_process    Uses the second core for JSON logs, whose decoder holds the GIL.
 """

@@ -32,6 +32,7 @@ from ingest.imports.chunk import (
     split,
 )
 from ingest.imports.fingerprint import Fingerprint, fingerprint
+from ingest.imports.parser_process import OtherProcess
 from ingest.imports.request_cache import request_cache
 from ingest.imports.rows import ViewCounts, lake_rows
 from ingest.imports.source import Source
@@ -87,6 +88,7 @@ class Import:
     options: Options = DEFAULTS
     user_agents: UserAgentCache = field(default_factory=UserAgentCache)
     verifier: Verifier = field(default_factory=Verifier)
+    other_process: OtherProcess | None = None
     summary: Summary = field(default_factory=Summary)
     check: Callable[[], str] = lambda: ""
 
@@ -210,12 +212,13 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     classifier: Classifier = classify_many,
     check: Callable[[], str] = lambda: "",
     verifier: Verifier | None = None,
+    other_process: OtherProcess | None = None,
 ) -> Summary:
     """Read files (`-` is standard input), store the page views that are new, and load the lake.
 
     An import that was interrupted can be run again. `on_read` is called with the number of bytes of each read, before
     decompression, and with the number of lines of each chunk. `check`: see `Import`. Without a `verifier`,
-    agents are verified by the lists of the release.
+    agents are verified by the lists of the release. With `other_process`, it parses blocks of JSON logs, too.
 
     Raises:
         OSError: a file cannot be opened; then nothing is read.
@@ -227,7 +230,8 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     With several files, an IngestError has a note that names the file and the number of page views stored before.
     """
     ledger.create(hot)
-    run = Import(hot, root, project, now, options, UserAgentCache(classifier), verifier or Verifier(), check=check)
+    cache = UserAgentCache(classifier)
+    run = Import(hot, root, project, now, options, cache, verifier or Verifier(), other_process, check=check)
     paths = files.expand(names)
     files.require_readable(paths)
     with ledger.temporary(hot) if options.is_dry_run else nullcontext():
@@ -263,7 +267,8 @@ def import_source(
     reader = LogReader(run, source, format)
     blocks = split(source, reader.position.ends_mid_line, run.options.is_growing)
     is_stream = files.is_stream(source.name)
-    with closing(prefetch.chunks(blocks, format, run.options.pages, reader.prepare, is_stream)) as chunks:
+    parsed = prefetch.chunks(blocks, format, run.options.pages, reader.prepare, is_stream, run.other_process)
+    with closing(parsed) as chunks:
         reader.store(chunks, max(judged_lines_min, JUDGED_LINES_MIN if reader.known else 1), on_lines)
     return reader
 

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
@@ -11,10 +12,12 @@ from ingest.formats.detect import Format
 from ingest.formats.page_filter import Pages
 from ingest.imports.chunk import Block, ParseResult, is_parallel, join, parse
 from ingest.imports.fingerprint import Fingerprint
+from ingest.imports.parser_process import OtherProcess
 from ingest.imports.request_cache import request_cache
 
-CHUNK_BLOCKS = 6
-"""Number of blocks of a chunk: some 72 MiB, which one transaction stores."""
+CHUNK_BLOCKS, JSON_CHUNK_BLOCKS = 6, 24
+"""Number of blocks of a chunk, which one transaction stores: some 72 MiB, and 288 MiB of a JSON log, whose lines are
+about five times as long. The files of a chunk take 0.1 s of processor time even for few rows."""
 THREADS = 2
 BLOCKS_AHEAD = 2
 """Maximum number of blocks that are in memory and not yet parsed."""
@@ -28,18 +31,21 @@ def chunks(
     pages: Pages,
     prepare: Callable[[ParseResult, Fingerprint], Prepared],
     is_stream: bool,
+    other_process: OtherProcess | None = None,
 ) -> Generator[Prepared, None, None]:
     """Yield what `prepare` returns for each chunk, in order. Closing the generator waits for the threads.
 
-    Blocks are parsed by one thread if the parser of the format remembers earlier lines. While the caller stores a chunk
-    the next one is prepared, except of a stream: a stream may deliver nothing until a vacuum has deleted the files of
-    the prepared chunk, which no transaction names yet.
+    Blocks of a JSON log are parsed by one thread and, unless the parser of the format remembers earlier lines, by
+    `other_process`. While the caller stores a chunk the next one is prepared, except of a stream: a stream may deliver
+    nothing until a vacuum has deleted the files of the prepared chunk, which no transaction names yet.
     """
     ahead_max = 0 if is_stream else 1
-    pool = ThreadPoolExecutor(THREADS if is_parallel(format) else 1, "import")
+    parse = partial(_parse, format, pages, other_process)
+    size = CHUNK_BLOCKS if format.json is None else JSON_CHUNK_BLOCKS
+    pool = ThreadPoolExecutor(THREADS if is_parallel(format, other_process is not None) else 1, "import")
     ahead: deque[Future[Prepared]] = deque()
     try:
-        while chunk := _parse_chunk(islice(blocks, CHUNK_BLOCKS), format, pages, pool):
+        while chunk := _parse_chunk(islice(blocks, size), parse, pool):
             ahead.append(pool.submit(chunk.prepare, prepare))
             if len(ahead) > ahead_max:
                 yield ahead.popleft().result()
@@ -64,10 +70,16 @@ class _Chunk:
         return prepare(join([result.result() for result in self.results]), self.fingerprint)
 
 
-def _parse_chunk(blocks: Iterator[Block], format: Format, pages: Pages, pool: ThreadPoolExecutor) -> _Chunk:
+def _parse(format: Format, pages: Pages, other_process: OtherProcess | None, block: Block) -> ParseResult:
+    """Parse a block in the other process, or in this one if that is busy."""
+    elsewhere = other_process(block, format, pages) if other_process is not None else None
+    return parse(block, format, request_cache(pages)) if elsewhere is None else elsewhere
+
+
+def _parse_chunk(blocks: Iterator[Block], parse: Callable[[Block], ParseResult], pool: ThreadPoolExecutor) -> _Chunk:
     chunk = _Chunk()
     for block in blocks:
-        result = pool.submit(parse, block, format, request_cache(pages))
+        result = pool.submit(parse, block)
         chunk.results.append(result)
         chunk.fingerprint.update(block.data[: result.result().bytes] if block.is_last else block.data)
         if len(chunk.results) > BLOCKS_AHEAD:

@@ -12,6 +12,7 @@ from ingest.classification.pool import classifier_processes, classify_many
 from ingest.formats.detect import NAMES
 from ingest.formats.page_filter import Pages
 from ingest.imports.files import STDIN
+from ingest.imports.parser_process import parser_process
 
 AUTO = "auto"
 PURGE_DELAY_MS = 1_000
@@ -63,10 +64,13 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
     """
     if is_followed and (dry_run or STDIN in files):
         raise click.UsageError("--follow reads files that grow: it takes neither --dry-run nor standard input")
-    with nullcontext(classify_many) if is_followed else classifier_processes() as classifier:
-        if not is_followed:
-            os.environ.setdefault("MIMALLOC_PURGE_DELAY", str(PURGE_DELAY_MS))
-            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's idle thread takes 20 ms of processor time
+    if not is_followed:
+        os.environ.setdefault("MIMALLOC_PURGE_DELAY", str(PURGE_DELAY_MS))
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's idle thread takes 20 ms of processor time
+    with (
+        nullcontext() if is_followed else parser_process(files) as other_process,
+        nullcontext(classify_many) if is_followed else classifier_processes() as classifier,
+    ):
         gc.disable()  # modules contain no garbage: searching them takes a sixth of their import time
         from api.cli.log_import import reading  # noqa: PLC0415  # Arrow, which has threads, loads after the forks
         from ingest.imports.importer import Options  # noqa: PLC0415  # the same
@@ -75,4 +79,4 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
         gc.enable()
         options = Options(None if form == AUTO else form, Pages(include, exclude), dry_run, is_followed)
         settings = network.with_options(settings, is_reverse_dns)
-        reading.run(settings, project_id, files, options, classifier, despite_loss)
+        reading.run(settings, project_id, files, options, classifier, despite_loss, other_process)

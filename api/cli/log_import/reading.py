@@ -19,6 +19,7 @@ from ingest.classification.pool import Classifier
 from ingest.imports import files
 from ingest.imports.chunk import Summary
 from ingest.imports.importer import Import, Options, import_logs
+from ingest.imports.parser_process import OtherProcess
 from ingest.imports.tail import follow
 from ingest.verification import verifier as verifiers
 from warehouse import folder
@@ -38,6 +39,7 @@ def run(
     options: Options,
     classifier: Classifier,
     despite_loss: bool,
+    other_process: OtherProcess | None = None,
 ) -> None:
     """Import or follow the logs, and print the summary.
 
@@ -57,7 +59,7 @@ def run(
         if options.is_growing:
             summary = _follow(settings, project_id, names, options, check)
         else:
-            summary = _import(settings, project_id, names, options, classifier, check)
+            summary = _import(settings, project_id, names, options, classifier, check, other_process)
     seconds = time.monotonic() - began
     if sys.stdout.isatty():
         from api.cli.log_import import progress  # noqa: PLC0415  # it loads Rich
@@ -97,7 +99,13 @@ def ledger_from_us(settings: Settings) -> int:
 
 
 def _import(  # what to read, where to, and how
-    settings: Settings, project_id: str, names: Sequence[str], options: Options, classifier: Classifier, check: Check
+    settings: Settings,
+    project_id: str,
+    names: Sequence[str],
+    options: Options,
+    classifier: Classifier,
+    check: Check,
+    other_process: OtherProcess | None,
 ) -> Summary:
     sizes = [files.size(file) for file in files.expand(names)]
     size = None if None in sizes else sum(size or 0 for size in sizes)
@@ -107,7 +115,17 @@ def _import(  # what to read, where to, and how
         closing(verifiers.create(settings.ranges, is_reverse_dns=settings.reverse_dns)) as verifier,
     ):
         return import_logs(
-            hot, settings.lake, project_id, names, time.time, options, on_read, classifier, check, verifier
+            hot,
+            settings.lake,
+            project_id,
+            names,
+            time.time,
+            options,
+            on_read,
+            classifier,
+            check,
+            verifier,
+            other_process,
         )
 
 
