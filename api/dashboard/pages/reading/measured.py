@@ -118,9 +118,16 @@ class Measured:
 
     def ai_began_within(self, period: Period) -> datetime | None:
         """Return the time from which AI readers were counted, if that is after people were counted in the period."""
-        if self.ai_since is None or self.since is None or not self.counts_ai_in(period):
+        since = self.both_since(period)
+        return since if since == self.ai_since else None
+
+    def both_since(self, period: Period) -> datetime | None:
+        """Return the time in the period from which people and AI were both counted, if one was counted before it."""
+        people, ai = self.since_of("human"), self.ai_since
+        if people is None or ai is None or people == ai:
             return None
-        return self.ai_since if self.ai_since > max(self.since, period.start) else None
+        later = max(people, ai)
+        return later if later > period.start and has_begun(later, period.end) else None
 
     def gaps(self, period: Period) -> list[Gap]:
         """Return the gaps of the sources that count the selected readers, between the first and last view of each.

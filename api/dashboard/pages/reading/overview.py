@@ -52,7 +52,7 @@ class Total:
 class Share:
     """The share of AI in the views by people and AI; None without such views. `change` is in percentage points.
 
-    The share is that from the time `since` on if AI readers were counted in the last part of the period only.
+    The share is that from the time `since` on if people or AI were counted in the last part of the period only.
     """
 
     now: float | None
@@ -136,7 +136,7 @@ def _all_totals(view: View, found: Measured, now: Shown) -> list[Total]:
 def _share(view: View, found: Measured, totals: Sequence[Total]) -> Share:
     people, ai = totals[:2]
     now, before = _ratio(ai.now, people.now), _ratio(ai.before, people.before)
-    since = found.ai_began_within(view.period)
+    since = found.both_since(view.period)
     if since and now is not None:
         counts = _totals(view, replace(view.query(), start=since))
         now = _ratio(counts.ai, counts.human)

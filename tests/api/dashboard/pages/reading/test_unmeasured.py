@@ -16,7 +16,7 @@ from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview_page import UNKNOWN, page_of, totals
 from tests.api.dashboard.site import Dashboard, opened
 from tests.running import new_key
-from warehouse.control import projects
+from warehouse.control import projects, source_policies
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
 NOW = datetime.now(UTC)
@@ -111,6 +111,22 @@ def test_share_of_ai_is_that_since_ai_was_counted(partly: TestClient) -> None:
     page = page_of(partly, "partly")
     assert totals(page) == {"People": "2", "AI": "1", "Other bots": "1", "Share of AI": "50%"}
     assert "AI readers and other bots are counted since" in page.text
+
+
+def test_share_of_ai_is_that_since_people_were_counted(dashboard: Dashboard, viewer: TestClient) -> None:
+    key = new_key(dashboard.data, "later-people")
+    since = NOW.date() - timedelta(days=60)
+    source_policies.put(dashboard.engine, "later-people", "beacon_people_log_machines", since)
+    for days in (9, 2, 2, 2):
+        view = {"path": "/a", "userAgent": "GPTBot/1.3", "timestamp": (NOW - timedelta(days)).isoformat()}
+        dashboard.post_hits(view, {**view, "userAgent": FIREFOX}, project="later-people", key=key)
+    post_old_beacon(dashboard, "later-people", NOW - timedelta(days=3))
+
+    page = page_of(viewer, "later-people")
+
+    assert totals(page) == {"People": "1", "AI": "4", "Other bots": "0", "Share of AI": "75%"}
+    assert page.text.count(" since ") == 1, page.text
+    assert [row[1] for row in page.rows("Numbers of this chart")] == [UNKNOWN] * 26 + ["1", "0", "0", "0"]
 
 
 @pytest.mark.parametrize(
