@@ -25,7 +25,7 @@ SHARED_HEADERS = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex, no
 """Headers of a shared page, whose address is a secret."""
 PREFIX = "prefix"
 """Parameter of the search for pages, which becomes the filter `path`."""
-TABLES = ("operators", "referrers", "devices", "browsers")
+TABLES = ("operators", "referrers", "campaigns", "devices", "browsers", "systems")
 """Tables of the page, which are keys of `tables.DIMENSIONS`."""
 
 

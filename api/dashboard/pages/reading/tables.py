@@ -38,6 +38,7 @@ class Dimension:
     """A table by a dimension of the API. `filter` is the filter that a click on a row adds; None without one.
 
     `traffic` limits the table to one kind of readers. `names` are the names of values that have other names on pages.
+    `empty` is the sentence for a table without a row; None for the usual one.
     """
 
     title: str
@@ -47,15 +48,25 @@ class Dimension:
     traffic: str | None = None
     unknown: str = "Unknown"
     names: Mapping[str, str] | None = None
+    empty: str | None = None
 
 
+CAMPAIGNS = Dimension(
+    "Campaigns",
+    "utm_source",
+    "utmSource",
+    traffic="human",
+    empty="No address that people opened in this period has the parameter utm_source.",
+)
 DIMENSIONS = {
     "operators": Dimension("AI operators", "Operator", "operator", "operator", "ai"),
     "agents": Dimension("AI agents", "Agent", "agent", "agent", "ai"),
     "purposes": Dimension("AI purposes", "Purpose", "purpose", "purpose", "ai", names=PURPOSES),
     "referrers": Dimension("Referrers", "Referrer", "referrerHost", traffic="human", unknown="Direct or unknown"),
+    "campaigns": CAMPAIGNS,
     "devices": Dimension("Devices", "Device", "device", traffic="human", names=DEVICES),
     "browsers": Dimension("Browsers", "Browser", "browser", traffic="human"),
+    "systems": Dimension("Operating systems", "System", "os", traffic="human"),
     "sources": Dimension("Sources", "Source", "source", "source", names=SOURCES),
 }
 """The tables by their name in addresses."""
@@ -81,8 +92,8 @@ class Row:
 class Table:
     """Rows of a table, and whether more follow. `name` is that of the export, and `kind` that of the counted readers.
 
-    `reason` is the reason why nothing was counted; None for a count. `hides_own_pages` is whether a row of the site's
-    own hosts was left out.
+    `reason` is the reason why nothing was counted; None for a count. `hides_rows` is whether rows were left out: the
+    site's own hosts, or views without a campaign.
     """
 
     name: str
@@ -91,7 +102,7 @@ class Table:
     reason: str | None
     rows: list[Row]
     has_more: bool
-    hides_own_pages: bool
+    hides_rows: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +160,10 @@ def by_dimension(view: View, name: str, found: Measured) -> Table:
     dimension = DIMENSIONS[name]
     kind = dimension.traffic or "human"
     reason = found.reason(kind, view.period)
-    nothing = Table(name, dimension, kind, reason, [], has_more=False, hides_own_pages=False)
+    nothing = Table(name, dimension, kind, reason, [], has_more=False, hides_rows=False)
     if reason == FILTERED:
         return nothing
-    hidden = own_hosts(view) if dimension.by == "referrerHost" else frozenset()
+    hidden = _hidden(view, dimension)
     page = view.reports.breakdown(view.snapshot, query(view, dimension), dimension.by, 0, ROWS + len(hidden))
     shown = without(page, hidden)
     rows = _rows(view, replace(shown, rows=shown.rows.slice(0, ROWS)), "value", dimension.filter, dimension)
@@ -172,14 +183,21 @@ def _before(view: View, by: str, values: Sequence[str | None], **filters: str | 
     return {row["value"]: Counts(row["human"], row["ai"], row["bot"]) for row in listed}
 
 
+def _hidden(view: View, dimension: Dimension) -> frozenset[str | None]:
+    """Return the values that the table leaves out. The file of the table has them."""
+    if dimension is CAMPAIGNS:
+        return frozenset({None})
+    return frozenset(own_hosts(view)) if dimension.by == "referrerHost" else frozenset()
+
+
 def own_hosts(view: View) -> frozenset[str]:
     """Return the hosts of the site itself: links between its pages are not referrers that its owner looks for."""
     return frozenset(host for origin in view.project.origins if (host := urlsplit(origin).hostname))
 
 
-def without(page: Page, values: frozenset[str]) -> Page:
+def without(page: Page, values: frozenset[str | None]) -> Page:
     """Return a page of a breakdown without the rows of some values. Its totals include them."""
-    is_hidden = pc.is_in(page.rows["value"], pa.array(sorted(values), pa.string()))
+    is_hidden = pc.is_in(page.rows["value"], pa.array(list(values), pa.string()))
     return replace(page, rows=page.rows.filter(pc.invert(is_hidden)))
 
 

@@ -37,6 +37,8 @@ def hit(number: int) -> dict[str, Any]:
         "timestamp": min(day.replace(hour=(0, 1, 12, 23)[number % 4]), NOW).isoformat(),
         "referrer": f"https://site{number % 4}.example/" if number % 2 else "",
     }
+    if number % 5 == 0:
+        values["path"] += f"?utm_source={('mail', 'chatgpt.com', '=1%2B1')[number % 3]}"
     return {name: value for name, value in values.items() if value}
 
 

@@ -36,8 +36,10 @@ REPORTS = {
     "agents": "breakdown?by=agent&traffic=ai",
     "purposes": "breakdown?by=purpose&traffic=ai",
     "referrers": "breakdown?by=referrerHost&traffic=human",
+    "campaigns": "breakdown?by=utmSource&traffic=human",
     "devices": "breakdown?by=device&traffic=human",
     "browsers": "breakdown?by=browser&traffic=human",
+    "systems": "breakdown?by=os&traffic=human",
     "sources": "breakdown?by=source",
 }
 """Reports of the dashboard, and the report of the API with the same rows."""

@@ -127,14 +127,18 @@ def test_readers_that_a_filter_leaves_out_have_no_number(
 
 def test_tables_of_readers_that_a_filter_leaves_out_have_no_row(viewer: TestClient) -> None:
     page = page_of(viewer, operator="OpenAI")
-    assert page.text.count("People are not part of this filter.") == 3
+    assert page.text.count("People are not part of this filter.") == 5
     assert not page.rows("Referrers")
     assert "AI readers are not part of this filter." in page_of(viewer, traffic="human").text
 
 
 @pytest.mark.parametrize(
     ("by", "heading", "unknown"),
-    [("referrerHost", "Referrers", "Direct or unknown"), ("browser", "Browsers", "Unknown")],
+    [
+        ("referrerHost", "Referrers", "Direct or unknown"),
+        ("browser", "Browsers", "Unknown"),
+        ("os", "Operating systems", "Unknown"),
+    ],
 )
 def test_tables_of_people_are_those_of_the_api(
     dashboard: Dashboard, viewer: TestClient, by: str, heading: str, unknown: str
@@ -144,6 +148,16 @@ def test_tables_of_people_are_those_of_the_api(
     assert [(row[0], *numbers(row[1:])) for row in page_of(viewer).rows(heading)] == [
         (each["value"] or unknown, each["human"]) for each in rows
     ]
+
+
+def test_campaigns_are_those_of_the_api_without_the_views_that_have_none(
+    dashboard: Dashboard, viewer: TestClient
+) -> None:
+    rows = dashboard.get_report(f"breakdown?dateFrom={before(29)}&traffic=human&by=utmSource")["rows"]
+    named = [[each["value"], str(each["human"])] for each in rows if each["value"]]
+    assert 1 < len(named) == len(rows) - 1
+    assert page_of(viewer).rows("Campaigns") == named
+    assert "has the parameter utm_source" in page_of(viewer, path="/nowhere").text
 
 
 @pytest.mark.parametrize(("sort", "key"), [("people", "human"), ("ai", "ai"), ("views", "total")])
