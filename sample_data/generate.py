@@ -74,12 +74,12 @@ class SkippedRequest:
     weight: int
     request: str
     status: int
-    reason: Reason
+    reason: Reason | Literal["error"]
 
 
 @dataclass(frozen=True, slots=True)
 class OddRequest:
-    """A page view by a person if it has a `path`, skipped for its `reason` otherwise."""
+    """A page view by a person if it has a `path`, otherwise an error of a bot, or skipped for its `reason`."""
 
     request: str
     status: int
@@ -87,7 +87,7 @@ class OddRequest:
     referrer: str = "-"
     encoding: str = "utf-8"
     path: str = ""
-    reason: Reason = "malformed"
+    reason: Reason | Literal["error"] = "malformed"
 
 
 TABLES = tomllib.loads((HERE / "traffic.toml").read_text(encoding="utf-8"))
@@ -117,12 +117,22 @@ class PageView:
 
 
 @dataclass(frozen=True, slots=True)
+class Error:
+    """A request of an AI agent or bot for a page, answered with an error."""
+
+    path: str
+    traffic: Traffic
+    agent: str
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """One line of the log without its newline, the UTC instant it stands for, and what it means."""
 
     at: datetime
     raw: bytes
-    means: PageView | Reason
+    means: PageView | Error | Reason
 
 
 def main(folder: Path) -> None:
@@ -164,7 +174,9 @@ def visit(rng: Random, habit: Habit, at: datetime) -> Iterator[Line]:
     rows = [row for row in SKIPPED if row.group == group]
     for _ in range(about(rng, habit.skipped_mean)):
         row = draw(rng, rows, [row.weight for row in rows])
-        yield Line(at, render(rng, client, at, row.request, row.status, source.url).encode(), row.reason)
+        error = Error(row.request.split(" ")[1].partition("?")[0], TRAFFIC[group], client.reader.agent, row.status)
+        means = error if row.reason == "error" else row.reason
+        yield Line(at, render(rng, client, at, row.request, row.status, source.url).encode(), means)
         at += timedelta(seconds=below(rng, 3))
 
 
@@ -195,7 +207,9 @@ def odd_requests(rng: Random) -> Iterator[Line]:
         at = moment(rng, below(rng, DAYS))
         client = Client(Reader("tools", 1, row.user_agent), address(rng), ZONES[0])
         text = render(rng, client, at, row.request, row.status, row.referrer)
-        yield Line(at, text.encode(row.encoding), PageView(row.path, "human", "") if row.path else row.reason)
+        error = Error(row.request, "bot", "", row.status)
+        means = PageView(row.path, "human", "") if row.path else error if row.reason == "error" else row.reason
+        yield Line(at, text.encode(row.encoding), means)
 
 
 def broken_lines(rng: Random) -> Iterator[Line]:
@@ -273,7 +287,9 @@ def expected_views(lines: Sequence[Line]) -> dict[str, object]:
     by_path = counts((view.path, view.traffic) for _, view in read)
     by_day = counts((day, view.traffic) for day, view in read)
     agents = Counter(view.agent for _, view in read if view.agent)
-    skipped = Counter(line.means for line in lines if not isinstance(line.means, PageView))
+    skipped = Counter(line.means for line in lines if not isinstance(line.means, PageView | Error))
+    errors = Counter(line.means for line in lines if isinstance(line.means, Error))
+    of_ai = [(error, requests) for error, requests in errors.items() if error.traffic == "ai"]
     ranked = sorted(by_path.items(), key=lambda item: (-sum(item[1].values()), item[0].encode()))
     human, ai = (sum(row[traffic] for row in by_path.values()) for traffic in ("human", "ai"))
     return {
@@ -282,6 +298,11 @@ def expected_views(lines: Sequence[Line]) -> dict[str, object]:
         "bots": len(views) - len(read),
         "lines": len(lines),
         "page_views": len(views),
+        "errors": errors.total(),
+        "ai_errors": [
+            {"path": error.path, "agent": error.agent, "status": error.status, "requests": requests}
+            for error, requests in sorted(of_ai, key=lambda row: (-row[1], row[0].path.encode(), row[0].agent))
+        ],
         "skipped": {reason: skipped[reason] for reason in get_args(Reason)},
         "by_day": dict(sorted(by_day.items())),
         "by_agent": dict(sorted(agents.items(), key=lambda item: (-item[1], item[0]))),

@@ -1,11 +1,11 @@
-"""The stores: the lake of two Delta tables, the hot log before it, and the control database beside it.
+"""The stores: the lake of three Delta tables, the hot log before it, and the control database beside it.
 
 In the order data passes:
 
 - `folder`: names of the files in a data folder.
-- `schema`: columns of the two Delta tables, of a batch in the hot log, and of the file of AI agents.
+- `schema`: columns of the three Delta tables, of a batch in the hot log, and of the file of AI agents.
 - `encoding`: dictionary encoding of columns in memory.
-- `daily_count`: the daily count of page views, in SQL and in Arrow.
+- `daily_count`: the daily counts of page views and of errors, in SQL and in Arrow.
 - `migrations`: schema versions, and the numbered steps from one to the next.
 - `transaction`: write transactions of SQLite, with one rollback policy.
 - `control`: the control database and the projects in it.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def connect(data: str | PathLike[str] = "data") -> "duckdb.DuckDBPyConnection":
-    """Return a connection to the views `hits`, `daily_views` and `agents` of a data folder, hot rows included.
+    """Return a connection to the SQL views (`warehouse.query.sql.VIEWS`) of a data folder, hot rows included.
 
     All queries of the connection see the data at the time of this call, for at least an hour; later, files that the
     tables no longer name may be deleted. Connect again for newer data. The connection changes no data, and opens no

@@ -1,14 +1,35 @@
-"""The daily count: `daily_views` is `hits`, grouped by project, day, path, traffic and agent.
+"""The daily counts of page views and of errors.
 
-There is one definition in SQL, for rows in files, and one in Arrow, for rows in memory. `warehouse.doctor` has its own,
-with which it checks both.
+`daily_views` is `hits`, grouped by project, day, path, traffic and agent. There is one definition in SQL, for rows in
+files, and one in Arrow, for rows in memory. `warehouse.doctor` has its own, with which it checks both.
+
+An error is a hot row of an AI agent or bot whose status is 400 or higher. Errors wait in the hot log in the same
+batches as page views. One commit stores both, and event ids and the ledger of imports apply to both. `split` divides
+them: `hits` and `daily_views` have the page views, and `daily_errors` has the errors. A person's row is a page view
+whatever its status is: the person saw a page, even if that page reports that another one is missing. Only servers send
+such rows.
+
+Scanners ask for any number of random paths, without a name or under the name of a known agent. `count_errors` therefore
+omits the paths of unnamed bots and of spoofed agents: each of these has one row a day for each status.
 """
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from warehouse import encoding
-from warehouse.schema import DAILY_VIEWS, DAILY_VIEWS_KEY, DAILY_VIEWS_ORDER
+from warehouse.schema import (
+    DAILY_ERRORS,
+    DAILY_ERRORS_KEY,
+    DAILY_ERRORS_ORDER,
+    DAILY_VIEWS,
+    DAILY_VIEWS_KEY,
+    DAILY_VIEWS_ORDER,
+)
+
+ERROR_STATUS_MIN = 400
+"""Lowest HTTP status of an error."""
+SPOOFED = "bot:spoofed:"
+"""Prefix of the rules of requests from outside of the addresses of the agent that they name."""
 
 _KEY = ", ".join(DAILY_VIEWS_KEY)
 _TEXTS = ("project_id", "path", "traffic", "agent")
@@ -26,6 +47,51 @@ def count_sql(hits: str) -> str:
 def add_up_sql(daily_views: str) -> str:
     """Return the SELECT that adds up partial counts of the same key."""
     return f"SELECT {_KEY}, sum(views)::BIGINT AS views FROM {daily_views} GROUP BY {_KEY}"
+
+
+def add_up_errors_sql(daily_errors: str) -> str:
+    """Return the SELECT that adds up partial counts of errors of the same key."""
+    key = ", ".join(DAILY_ERRORS_KEY)
+    return (
+        f"SELECT {key}, sum(requests)::BIGINT AS requests, min(first_seen) AS first_seen, max(last_seen) AS last_seen "
+        f"FROM {daily_errors} GROUP BY {key}"
+    )
+
+
+def split(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return the page views and the errors among hot rows, which have at least the columns `status` and `traffic`."""
+    is_failed = pc.greater_equal(rows["status"], ERROR_STATUS_MIN)
+    if not pc.any(is_failed).as_py():
+        return rows, rows.slice(0, 0)
+    is_error = pc.fill_null(pc.and_(is_failed, pc.not_equal(rows["traffic"].cast(pa.string()), "human")), False)  # noqa: FBT003  # Arrow's argument
+    return rows.filter(pc.invert(is_error)), rows.filter(is_error)
+
+
+def page_views(rows: pa.Table) -> pa.Table:
+    """Return the page views among hot rows."""
+    return split(rows)[0]
+
+
+def errors(rows: pa.Table) -> pa.Table:
+    """Return the errors among hot rows."""
+    return split(rows)[1]
+
+
+def count_errors(rows: pa.Table) -> pa.Table:
+    """Return the counts of errors, as rows of `daily_errors`. `rows` has at least the columns of `HOT` that it needs.
+
+    The rows are sorted by month and, within a month, as in a file of `daily_errors`.
+    """
+    texts = {name: rows[name].cast(pa.string()) for name in ("project_id", "path", "traffic", "agent", "rule")}
+    is_named = pc.and_(texts["agent"].is_valid(), pc.invert(pc.starts_with(texts.pop("rule"), SPOOFED)))
+    texts["path"] = pc.if_else(is_named, texts["path"], pa.scalar(None, pa.string()))
+    keys = {**texts, "status": rows["status"], "date": rows["ts"].cast(pa.date32())}
+    groups = pa.table({**keys, "ts": rows["ts"]}).group_by([*keys])
+    counts = groups.aggregate([([], "count_all"), ("ts", "min"), ("ts", "max")])
+    counts = counts.rename_columns([*keys, "requests", "first_seen", "last_seen"])
+    counts = counts.append_column("month", pc.strftime(counts["date"], format="%Y-%m"))
+    counts = counts.sort_by([(column, "ascending") for column in ("month", *DAILY_ERRORS_ORDER)])
+    return counts.select(DAILY_ERRORS.names).cast(DAILY_ERRORS)
 
 
 def count(hits: pa.Table) -> pa.Table:

@@ -17,8 +17,7 @@ from deltalake.exceptions import DeltaError
 from warehouse.database_errors import Cause, cause_of
 from warehouse.errors import DataIncomplete, HotLogBehind, RollupDamaged
 from warehouse.hotlog import batches, dirty_days, disk_space, loads, synced
-from warehouse.integrity.durability import durable_writes
-from warehouse.lake import delta_table
+from warehouse.integrity.durability import create_tables, durable_writes
 from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import catch_up
 from warehouse.plural import counted
@@ -40,6 +39,12 @@ FROM grouped g FULL JOIN counted c
 WHERE g.views IS DISTINCT FROM c.views
 """
 _WRONG_DAY = "SELECT count(*), min(path) FROM hits WHERE date <> CAST(ts AT TIME ZONE 'UTC' AS DATE)"
+_WRONG_ERROR = """
+SELECT count(*), min(project_id || ' ' || date || ' ' || coalesce(path, '')) FROM errors
+WHERE traffic NOT IN ('ai', 'bot') OR status NOT BETWEEN 400 AND 599 OR requests < 1 OR first_seen > last_seen
+   OR month <> strftime(date, '%Y-%m') OR date <> CAST(first_seen AT TIME ZONE 'UTC' AS DATE)
+   OR date <> CAST(last_seen AT TIME ZONE 'UTC' AS DATE)
+"""
 _TWICE = """
 SELECT count(*), min(project_id || ' ' || event_id)
 FROM (SELECT project_id, event_id,
@@ -53,9 +58,9 @@ commit in whole seconds, which is later than `received_at`."""
 
 MEMORY = Path("/dev/shm")  # noqa: S108  # a temporary folder is created in it
 NOT_AHEAD = "every batch in the tables was in the hot log"
-OPENED = "the logs of both tables can be read"
+OPENED = "the logs of the tables can be read"
 REWRITE = "; readership rebuild writes the rollups again"
-COMPLETE = "both tables have all that was stored in them"
+COMPLETE = "the tables have all that was stored in them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +159,7 @@ def _check_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterat
         for invariant, sql in (
             ("daily_views equals hits grouped", _DAILY_DIFFERS),
             ("every hit is in the partition of its UTC day", _WRONG_DAY),
+            ("daily_errors has requests of AI agents and bots on their days", _WRONG_ERROR),
             ("no event id is counted twice within seven days", _TWICE),
         ):
             yield Finding(invariant, _counterexamples(database, snapshot, sql))
@@ -166,7 +172,7 @@ def _recount_fault(connection: sqlite3.Connection, root: Path) -> str | None:
     if not dirty_days.list_dirty(connection):
         return None
     try:
-        delta_table.create(root, is_locked=True)  # an older release may have left the day
+        create_tables(connection, root, is_locked=True)  # an older release may have left the day
         catch_up(connection, root)
         recount.recount_dirty(connection, root)
     except (DeltaError, duckdb.Error, HotLogBehind) as error:
@@ -175,7 +181,7 @@ def _recount_fault(connection: sqlite3.Connection, root: Path) -> str | None:
 
 
 def _missing_file(snapshot: Snapshot) -> str | None:
-    for file in (*snapshot.hits.files, *snapshot.daily_views.files):
+    for file in (*snapshot.hits.files, *snapshot.daily_views.files, *snapshot.daily_errors.files):
         path = Path(file.path)
         if not path.exists():
             return f"{path} is missing"
@@ -222,8 +228,9 @@ def _validated_rows(message: bytes, columns: int | None) -> int:
 def _deleted_too_early(connection: sqlite3.Connection, snapshot: Snapshot) -> str | None:
     """Return the table that lacks batches deleted from the hot log, unless their loss was accepted."""
     deleted, recorded = batches.deleted_through(connection), synced.recorded(connection)
-    for name, state in (("hits", snapshot.hits), ("daily_views", snapshot.daily_views)):
-        if state.offset < min(deleted, recorded[name].last_batch):
+    states = {"hits": snapshot.hits, "daily_views": snapshot.daily_views, "daily_errors": snapshot.daily_errors}
+    for name, state in states.items():
+        if name in recorded and state.offset < min(deleted, recorded[name].last_batch):
             return (
                 f"{name} has batches up to {state.offset}, and the hot log begins at {deleted + 1}: the lake is older"
             )

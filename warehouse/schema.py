@@ -1,4 +1,4 @@
-"""Columns of the lake's two tables, of a batch in the hot log, and of the file of AI agents.
+"""Columns of the lake's three tables, of a batch in the hot log, and of the file of AI agents.
 
 The comments of columns are stored in the tables and the file (field metadata `comment`).
 """
@@ -74,6 +74,24 @@ DAILY_VIEWS = pa.schema(
 """Page views by day. Partitioned by month; sorted within a file by DAILY_VIEWS_ORDER."""
 DAILY_VIEWS_ORDER = ("project_id", "path", "date")
 DAILY_VIEWS_KEY = ["project_id", "month", "date", "path", "traffic", "agent"]
+
+DAILY_ERRORS = pa.schema(
+    [
+        HOT.field("project_id"),
+        DAILY_VIEWS.field("month"),
+        DAILY_VIEWS.field("date"),
+        _column("path", pa.string(), "normalised path; null for unnamed bots and spoofed agents"),
+        _column("traffic", pa.string(), "ai or bot", required=True),
+        HOT.field("agent"),
+        _column("status", pa.int16(), "HTTP status served, 400 to 599", required=True),
+        _column("requests", pa.int64(), "requests; several rows of one key add up", required=True),
+        _column("first_seen", TIMESTAMP, "time of the first of these requests, UTC", required=True),
+        _column("last_seen", TIMESTAMP, "time of the last of these requests, UTC", required=True),
+    ]
+)
+"""Errors that AI agents and bots got, by day. Partitioned by month; sorted within a file by DAILY_ERRORS_ORDER."""
+DAILY_ERRORS_ORDER = ("project_id", "path", "date")
+DAILY_ERRORS_KEY = ["project_id", "month", "date", "path", "traffic", "agent", "status"]
 
 AGENTS = pa.schema(
     [

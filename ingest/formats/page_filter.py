@@ -14,7 +14,9 @@ from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX, ADDRESS_CHARACTERS_MAX, 
 from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX, Hit, utm_source
 
 Skip = Literal["malformed", "not_a_request", "method", "status", "excluded", "not_a_page"]
-"""Reasons why a line is not a page view. If several apply, the line is counted under the first of them."""
+"""Reasons why a line is skipped. If several apply, the line is counted under the first of them."""
+ERRORS = range(400, 600)
+"""Statuses of a request that was answered with an error."""
 
 NOT_PAGES = frozenset(
     (
@@ -46,10 +48,6 @@ class Pages:
 
 DEFAULT_PAGES = Pages()
 
-_SKIPPED_REQUESTS: Mapping[Skip, Callable[[Request], bool]] = {
-    "method": lambda request: request.method != "GET",
-    "status": lambda request: not (200 <= request.status < 300 or request.status == 304),
-}
 _SKIPPED_PATHS: Mapping[Skip, Callable[[str, Pages], bool]] = {
     "excluded": lambda path, pages: _matches(path, pages.exclude),
     "not_a_page": lambda path, pages: _is_not_page(path) and not _matches(path, pages.include),
@@ -58,14 +56,28 @@ _SKIPPED_PATHS: Mapping[Skip, Callable[[str, Pages], bool]] = {
 
 
 def page_view(request: Request, pages: Pages = DEFAULT_PAGES) -> Hit | Skip:
-    """Return the hit of a request that is a page view, or the reason why it is not.
+    """Return the hit of a request for a page, or the reason why it is skipped.
+
+    A request for a page that was answered with an error also has a hit, which `ingest.imports.rows` stores as an error
+    or skips. Other requests that were answered with an error are skipped by their status, even if a field is too long.
 
     Raises:
         InvalidLine: the target or another field is longer than a limit of `ingest.hits.hit`.
     """
-    for reason, applies in _SKIPPED_REQUESTS.items():
-        if applies(request):
-            return reason
+    if request.method != "GET":
+        return "method"
+    if request.status in ERRORS:
+        try:
+            failed = _hit(request, pages)
+        except InvalidLine:
+            return "status"
+        return "status" if isinstance(failed, str) else failed
+    if not (200 <= request.status < 300 or request.status == 304):
+        return "status"
+    return _hit(request, pages)
+
+
+def _hit(request: Request, pages: Pages) -> Hit | Skip:
     path = _path(request.target)
     for reason, applies_to_path in _SKIPPED_PATHS.items():
         if applies_to_path(path, pages):

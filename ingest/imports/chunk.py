@@ -1,4 +1,4 @@
-"""Parsing the blocks of a log: page views, and the number of skipped lines by reason."""
+"""Parsing the blocks of a log: hits, and the number of skipped lines by reason."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,9 @@ class Block:
 
 @dataclass(slots=True)
 class ParseResult:
-    """Page views (`rows.VIEWS`) and counts of a block, or of the blocks of a chunk.
+    """Hits (`rows.VIEWS`) and counts of a block, or of the blocks of a chunk.
+
+    A hit is a page view, or a request for a page that was answered with an error.
 
     `malformed` has the first malformed lines, each by its number within the block, from 1, and the reason. `bytes` is
     the number of bytes read. `ends_mid_line`: the block ends inside a line, which is counted.
@@ -64,7 +66,8 @@ class ParseResult:
 class Summary:
     """Counts of an import, updated after each chunk.
 
-    `known` lines were read by an earlier import, and are not among `lines`. `malformed` has the first malformed lines,
+    `known` lines were read by an earlier import, and are not among `lines`. `errors` are the requests of AI agents and
+    bots for pages that were answered with an error. `malformed` has the first malformed lines,
     `formats` the format of each file, and `unreadable` the reason for each followed file that could not be read at the
     last poll.
     """
@@ -74,6 +77,7 @@ class Summary:
     human: int = 0
     ai: int = 0
     bot: int = 0
+    errors: int = 0
     agents: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     malformed: list[MalformedLine] = field(default_factory=list)
@@ -84,10 +88,11 @@ class Summary:
     def page_views(self) -> int:
         return self.human + self.ai + self.bot
 
-    def add(self, result: ParseResult, views: ViewCounts) -> None:
+    def add(self, result: ParseResult, views: ViewCounts, errors: int) -> None:
         """Add the counts of a chunk; its malformed lines are added by the caller, who knows the file."""
         self.lines += result.lines
         self.skipped.update(result.skipped)
+        self.errors += errors
         for (traffic, agent), count in views.items():
             self.human += count if traffic == "human" else 0
             self.bot += count if traffic == "bot" else 0

@@ -103,6 +103,7 @@ class Chunk:
     result: ParseResult
     fingerprint: Fingerprint
     views: ViewCounts
+    errors: int
     rows: pa.Table | Staged
     data: bytes | None = None
 
@@ -143,7 +144,7 @@ class LogReader:
                 self.position = self._store(chunk)
             if number % LOAD_CHUNKS == 0 and not run.options.is_dry_run:
                 load(run.hot, run.root, LOAD_WAIT_S)
-            run.summary.add(chunk.result, chunk.views)
+            run.summary.add(chunk.result, chunk.views, chunk.errors)
             room = MALFORMED_SHOWN - len(run.summary.malformed)
             run.summary.malformed += self._malformed_lines(chunk.result)[:room]
             self.offset += chunk.result.bytes
@@ -157,13 +158,16 @@ class LogReader:
         return self.prepare(result, fingerprint(data), data)
 
     def prepare(self, result: ParseResult, fingerprint: Fingerprint, data: bytes | None = None) -> Chunk:
-        """Classify the page views of a chunk. Write a large chunk to files, which no transaction names yet."""
+        """Classify the hits of a chunk. Write a large chunk to files, which no transaction names yet."""
         run = self._run
-        rows, views = lake_rows(run.project, result.views, int(run.now() * 1_000_000), run.user_agents, run.verifier)
+        hits = lake_rows(run.project, result.views, int(run.now() * 1_000_000), run.user_agents, run.verifier)
+        rows = hits.rows
+        if hits.skipped:
+            result.skipped["status"] += hits.skipped
         _require_covered(rows, run.options.ledger_from_us)
         is_large = rows.num_rows >= STAGED_ROWS_MIN or rows.nbytes >= STAGED_BYTES_MIN
         is_staged = is_large and not run.options.is_dry_run
-        return Chunk(result, fingerprint, views, stage(run.root, rows) if is_staged else rows, data)
+        return Chunk(result, fingerprint, hits.views, hits.errors, stage(run.root, rows) if is_staged else rows, data)
 
     def _judge(self, result: ParseResult, judged_lines_min: float) -> None:
         self._malformed += result.skipped["malformed"]

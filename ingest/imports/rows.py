@@ -1,12 +1,18 @@
-"""Page views of a chunk as rows of the lake, with dictionary-encoded texts."""
+"""Hits of a chunk as rows of the lake, with dictionary-encoded texts.
+
+A hit is a page view, or a request for a page that was answered with an error. The errors of AI agents and bots are
+stored (see `warehouse.daily_count`), those of people are not.
+"""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingest.classification.user_agent_cache import Columns, UserAgentCache
+from ingest.formats.page_filter import ERRORS
 from ingest.hits.claims import check
 from ingest.hits.classes import by_accept, rule_of_accept
 from ingest.hits.hit import Hit
@@ -16,6 +22,7 @@ from ingest.imports.dictionary import TEXTS, compact
 from ingest.verification.verifier import Verifier
 from warehouse.schema import CLASSIFICATION, HOT
 
+_TRAFFIC, _AGENT = CLASSIFICATION.names.index("traffic"), CLASSIFICATION.names.index("agent")
 ViewCounts = dict[tuple[str, str | None], int]
 """Number of page views by traffic and agent."""
 VIEWS = pa.schema(
@@ -30,7 +37,7 @@ VIEWS = pa.schema(
         "accept": TEXTS,
     }
 )
-"""Schema of page views, with fields of `ingest.hits.hit.Hit` and of its evidence, which are null where they are not
+"""Schema of hits, with fields of `ingest.hits.hit.Hit` and of its evidence, which are null where they are not
 logged; a dictionary may have texts that no row has. `address` and `accept` stay in memory."""
 
 
@@ -57,12 +64,24 @@ def views_table(hits: list[Hit]) -> pa.Table:
     )
 
 
+class LakeRows(NamedTuple):
+    """Unsorted rows of `warehouse.schema.HOT`, page views and errors, with the numbers of both.
+
+    `skipped` is the number of people's requests that were answered with an error. They are not among the rows.
+    """
+
+    rows: pa.Table
+    views: ViewCounts
+    errors: int
+    skipped: int
+
+
 def lake_rows(
     project: str, views: pa.Table, received_us: int, user_agents: UserAgentCache, verifier: Verifier
-) -> tuple[pa.Table, ViewCounts]:
-    """Return page views (VIEWS) of a log as unsorted rows of `warehouse.schema.HOT`, and their counts.
+) -> LakeRows:
+    """Return hits (VIEWS) of a log as rows of the lake.
 
-    The claims of agents are checked by the addresses of the page views. `ingest.hits.row.row` gives the same rows.
+    The claims of agents are checked by the addresses of the hits. `ingest.hits.row.row` gives the same rows.
     """
     path, user_agent, referrer, utm_source = (
         compact(views[name]) for name in ("path", "user_agent", "referrer", "utm_source")
@@ -93,7 +112,7 @@ def lake_rows(
     }
     nulls = {name: pa.nulls(views.num_rows, HOT.field(name).type) for name in HOT.names if name not in columns}
     rows = pa.table({name: {**columns, **nulls}[name] for name in HOT.names})
-    return rows, _count(indices, classes)
+    return _without_people(rows, indices, classes)
 
 
 def _by_accept(
@@ -114,12 +133,25 @@ def _by_accept(
     return classes, pa.array(new)
 
 
+def _without_people(rows: pa.Table, classes: pa.Array, classified: Sequence[Columns]) -> LakeRows:
+    """Return the rows without the errors of people. `classes` are the indices of the rows' classes in `classified`."""
+    is_failed = pc.fill_null(pc.greater_equal(rows["status"].combine_chunks(), ERRORS.start), fill_value=False)
+    if not pc.any(is_failed).as_py():
+        return LakeRows(rows, _count(classes, classified), 0, 0)
+    is_view, failed = pc.invert(is_failed), pc.value_counts(classes.filter(is_failed)).to_pylist()
+    people = [place for place, columns in enumerate(classified) if columns[_TRAFFIC] == "human"]
+    skipped = sum(group["counts"] for group in failed if group["values"] in people)
+    is_person = pc.is_in(classes, value_set=pa.array(people, classes.type))
+    stored = rows.filter(pc.or_(is_view, pc.invert(is_person))) if skipped else rows
+    errors = sum(group["counts"] for group in failed) - skipped
+    return LakeRows(stored, _count(classes.filter(is_view), classified), errors, skipped)
+
+
 def _count(user_agents: pa.Array, classified: Sequence[Columns]) -> ViewCounts:
-    traffic, agent = CLASSIFICATION.names.index("traffic"), CLASSIFICATION.names.index("agent")
     counts: ViewCounts = {}
     for group in user_agents.value_counts().to_pylist():
         columns = classified[group["values"]]
-        key = (str(columns[traffic]), columns[agent])
+        key = (str(columns[_TRAFFIC]), columns[_AGENT])
         counts[key] = counts.get(key, 0) + group["counts"]
     return counts
 

@@ -78,7 +78,7 @@ def test_log_has_about_five_thousand_lines() -> None:
 
 
 def test_every_line_is_a_page_view_or_skipped_for_one_reason() -> None:
-    assert EXPECTED["lines"] == EXPECTED["page_views"] + sum(EXPECTED["skipped"].values())
+    assert EXPECTED["lines"] == EXPECTED["page_views"] + EXPECTED["errors"] + sum(EXPECTED["skipped"].values())
     assert EXPECTED["page_views"] == EXPECTED["totals"]["total"] + EXPECTED["bots"]
     assert all(EXPECTED["skipped"].values())
 

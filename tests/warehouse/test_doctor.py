@@ -32,13 +32,14 @@ HOT_BATCH = "every waiting batch can be read and has its rows"
 AHEAD = "every batch in the tables was in the hot log"
 DAILY = "daily_views equals hits grouped"
 PARTITION = "every hit is in the partition of its UTC day"
+ERRORS = "daily_errors has requests of AI agents and bots on their days"
 TWICE = "no event id is counted twice within seven days"
 UNFINISHED = "no day of daily_views waits to be recounted"
 REBUILD = "; readership rebuild recounts them from hits"
-LOG = "the logs of both tables can be read"
+LOG = "the logs of the tables can be read"
 DROPPED = "every batch that left the hot log is in the tables"
 SPACE = "the disk has space for new hits"
-COMPLETE = "both tables have all that was stored in them"
+COMPLETE = "the tables have all that was stored in them"
 ROLLUP_READ = "every rollup can be read"
 ROLLUP = "every rollup equals hits"
 REWRITE = "; readership rebuild writes the rollups again"
@@ -55,6 +56,7 @@ ALL = {
     AHEAD,
     DAILY,
     PARTITION,
+    ERRORS,
     TWICE,
     ROLLUP_READ,
     ROLLUP,
@@ -66,7 +68,7 @@ def site(tmp_path: Path) -> Iterable[Site]:
     """Yield a site with rows in compacted files, in loaded files, and in the hot log."""
     site = Site(tmp_path / "data")
     for first in (0, 10):
-        site.post(*some_rows(first, 10))
+        site.post(*some_rows(first, 10), view(traffic="ai", agent="GPTBot", status=404))
         site.load()
     site.compact()
     rollups.rebuild(site.root, site.database, 0)
@@ -175,7 +177,7 @@ def test_file_of_the_right_size_that_is_not_parquet_is_found(site: Site, spec: d
     Path(file.path).write_bytes(bytes(file.size))
     reported = faults(site)
     assert FILES not in reported
-    assert Path(file.path).name in reported[DAILY]
+    assert Path(file.path).name in reported[ERRORS if spec is delta_table.DAILY_ERRORS_TABLE else DAILY]
 
 
 def test_day_that_cannot_be_recounted_is_reported_and_the_other_invariants_are_checked(site: Site) -> None:

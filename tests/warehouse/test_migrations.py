@@ -33,7 +33,7 @@ HOT_STEPS = (
     Step(3, schema_steps.add_column("no_such_table", "x TEXT")),
 )
 TITLE = pa.field("title", pa.string(), metadata={"comment": "title of the page"})
-TABLE_STEPS = {"hits": (*table_schema.STEPS["hits"], Step(3, table_schema.add_columns(TITLE))), "daily_views": ()}
+TABLE_STEPS = {**table_schema.STEPS, "hits": (*table_schema.STEPS["hits"], Step(3, table_schema.add_columns(TITLE)))}
 """The released steps and another one. The tables of the fixture `older` have the columns of the released steps."""
 TITLED = Spec("hits", HITS_TABLE.schema.append(TITLE), "date", HITS_TABLE.order)
 

@@ -3,7 +3,7 @@
 - `schema_steps`: Tables of the hot log, and the steps that bring an older file to the newest schema version.
 - `batches`: Batches of the hot log: accepted hits that wait for the lake, and hits that were loaded in the last ten
   minutes.
-- `loads`: Loads: which batches of the hot log are in both tables of the lake, and since when.
+- `loads`: Loads: which batches of the hot log are in all tables of the lake, and since when.
 - `retention`: Retention of loaded batches, which the moments of reports name.
 - `wal`: Write-ahead log of the hot log's SQLite file: empty it, and probe that it can be written.
 - `refusals`: Deleted projects, whose rows the hot log refuses.

@@ -1,4 +1,4 @@
-"""Loads: which batches of the hot log are in both tables of the lake, and since when.
+"""Loads: which batches of the hot log are in all tables of the lake, and since when.
 
 A batch above `loaded_through` waits to be loaded. Loaded batches stay in the hot log for ten minutes, because the
 moments of reports name them (`warehouse.hotlog.retention`).
@@ -39,7 +39,7 @@ def create(connection: sqlite3.Connection) -> None:
 
 
 def loaded_through(connection: sqlite3.Connection) -> int:
-    """Return the id of the last batch that both tables have; 0 before the first load."""
+    """Return the id of the last batch that all tables have; 0 before the first load."""
     return int(connection.execute("SELECT coalesce(max(through_id), 0) FROM loads").fetchone()[0])
 
 

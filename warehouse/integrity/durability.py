@@ -16,9 +16,11 @@ from warehouse.errors import LakeBusy, TableIncomplete
 from warehouse.hotlog import batches, loads, synced
 from warehouse.hotlog.schema_steps import has_table
 from warehouse.hotlog.synced import Synced
-from warehouse.lake import delta_log, delta_table, log_repair
+from warehouse.lake import delta_log, delta_table, log_repair, registry
 from warehouse.lake.lock import write_lock
 from warehouse.transaction import transaction
+
+_NAMES = {spec.name for spec in delta_table.TABLES}
 
 
 @contextmanager
@@ -46,7 +48,17 @@ def prepare(hot: sqlite3.Connection, root: Path) -> None:
     require_commits(hot, root)
     with suppress(LakeBusy), write_lock(root, wait_s=0):  # the process that has the lock has done the same
         _complete(hot, root)
-    delta_table.create(root)
+    create_tables(hot, root)
+
+
+def create_tables(hot: sqlite3.Connection, root: Path, *, is_locked: bool = False) -> None:
+    """Create missing tables, and upgrade the others.
+
+    A table that no release created before begins after the batches that `hits` has: it has no rows of them. A lost one
+    begins with the first batch that is in the hot log. `is_locked`: see `delta_table.create`.
+    """
+    nodes = set() if set(synced.recorded(hot)) >= _NAMES else {batches.node_id(hot), *registry.hot_logs(root)}
+    delta_table.create(root, is_locked=is_locked, nodes=nodes)
 
 
 def require_commits(hot: sqlite3.Connection, root: Path) -> None:
@@ -80,6 +92,8 @@ def find_losses(hot: sqlite3.Connection, root: Path) -> dict[str, str]:
     unrecorded = Synced(0, batches.deleted_through(hot))
     faults: dict[str, str | None] = {}
     for spec in delta_table.TABLES:
+        if spec.name not in recorded and spec not in delta_table.specs(root):
+            continue
         known = recorded.get(spec.name, unrecorded)
         faults[spec.name] = _log_fault(root / spec.name, known) or log_repair.diagnosis(root / spec.name)
         if faults[spec.name] is None:
@@ -98,7 +112,7 @@ def _opened_fault(root: Path, spec: delta_table.Spec, node: str, known: Synced) 
 
 def find_broken_logs(root: Path) -> dict[str, str]:
     """Return the fault of each table whose log has a missing or broken file, by the table's name."""
-    faults = {spec.name: log_repair.diagnosis(root / spec.name) for spec in delta_table.TABLES}
+    faults = {spec.name: log_repair.diagnosis(root / spec.name) for spec in delta_table.specs(root)}
     return {name: fault for name, fault in faults.items() if fault is not None}
 
 
@@ -116,7 +130,7 @@ def accept_losses(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
         try:
             for spec in delta_table.TABLES:
                 log_repair.set_aside_broken(root / spec.name)
-            delta_table.create(root, is_locked=True)
+            create_tables(hot, root, is_locked=True)
         except TableIncomplete as error:
             raise _unusable(error.table, error.fault) from None
         node = batches.node_id(hot)

@@ -5,7 +5,7 @@
 - `delta_log`: Files in the log of a Delta table: which commits and checkpoints exist, and how they are synced.
 - `log_repair`: Broken files in the log of a Delta table: which file is at fault, and how to open the table without it.
 - `table_schema`: Schema versions of the lake's Delta tables: a table property, and the steps that raise it.
-- `staging`: Many rows at once into Parquet files in the folders of both tables, before any commit.
+- `staging`: Many rows at once into Parquet files in the folders of the tables, before any commit.
 - `readme`: README in the lake's folder, for people who find the Parquet files before the documentation.
 - `agents_file`: Parquet file of the known AI agents, in the lake's folder beside the tables.
 - `registry`: Registry, in the lake, of the stores beside it: the hot logs that write into the lake, and the control

@@ -8,7 +8,7 @@ the commit that adds the rows (https://github.com/delta-io/delta/blob/master/PRO
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from warehouse.errors import DataIncomplete
 from warehouse.lake import delta_log, log_repair, table_schema
 from warehouse.lake.lock import write_lock
 from warehouse.lake.table_schema import STEPS, Steps
-from warehouse.schema import DAILY_VIEWS, DAILY_VIEWS_ORDER, HITS, HITS_ORDER
+from warehouse.schema import DAILY_ERRORS, DAILY_ERRORS_ORDER, DAILY_VIEWS, DAILY_VIEWS_ORDER, HITS, HITS_ORDER
 
 GRACE_H = 1
 """Time for which a file stays on the disk after a commit removed it, in hours: longer than any query runs."""
@@ -45,7 +45,6 @@ _CONFIGURATION = {
 }
 Result = TypeVar("Result")
 
-_SIZES = ("size_bytes", "num_records")
 _WRITER = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=ROW_GROUP_ROWS)
 
 
@@ -61,7 +60,8 @@ class Spec:
 
 HITS_TABLE = Spec("hits", HITS, "date", HITS_ORDER)
 DAILY_VIEWS_TABLE = Spec("daily_views", DAILY_VIEWS, "month", DAILY_VIEWS_ORDER)
-TABLES = (HITS_TABLE, DAILY_VIEWS_TABLE)
+DAILY_ERRORS_TABLE = Spec("daily_errors", DAILY_ERRORS, "month", DAILY_ERRORS_ORDER)
+TABLES = (HITS_TABLE, DAILY_VIEWS_TABLE, DAILY_ERRORS_TABLE)
 """Tables of the lake, in the order in which the loader commits to them."""
 
 
@@ -93,10 +93,13 @@ class State:
         return self.version, self.staged
 
 
-def create(lake: Path, steps: Mapping[str, Steps] = STEPS, *, is_locked: bool = False) -> None:
+def create(
+    lake: Path, steps: Mapping[str, Steps] = STEPS, *, is_locked: bool = False, nodes: Collection[str] = ()
+) -> None:
     """Create missing tables, and upgrade the others to the newest schema version.
 
-    `is_locked`: the caller has the lake's lock; otherwise an upgrade takes it.
+    `is_locked`: the caller has the lake's lock, which an upgrade takes otherwise. A missing `daily_errors` begins with
+    the offsets of these `nodes` in `hits`.
 
     Raises:
         StoreTooNew: a newer release wrote a table.
@@ -108,12 +111,15 @@ def create(lake: Path, steps: Mapping[str, Steps] = STEPS, *, is_locked: bool = 
             _upgrade(lake, spec, steps, is_locked)
             continue
         disk.make_folder(folder)
+        hits = open_table(lake, HITS_TABLE, steps) if nodes and spec is DAILY_ERRORS_TABLE else None
+        first = None if hits is None else [Transaction(app_id=node, version=offset(hits, node)) for node in nodes]
         table = DeltaTable.create(
             str(folder),
             spec.schema,
             partition_by=[spec.partition],
             configuration={**_CONFIGURATION, **table_schema.properties(steps[spec.name])},
             raise_if_key_not_exists=False,  # delta-rs does not know the property of the schema version
+            commit_properties=CommitProperties(app_transactions=first),
         )
         delta_log.persist(table, since=-1)
         disk.sync(lake)
@@ -126,6 +132,11 @@ def _upgrade(lake: Path, spec: Spec, steps: Mapping[str, Steps], is_locked: bool
             since = table.version()
             table_schema.upgrade(table, spec.name, steps[spec.name])
             delta_log.persist(table, since)
+
+
+def specs(lake: Path) -> tuple[Spec, ...]:
+    """Return the tables that a lake must have: all, or those of an older release if it did not create the others."""
+    return TABLES if (lake / DAILY_ERRORS_TABLE.name).exists() else TABLES[:-1]
 
 
 def refuse_newer(lake: Path) -> None:
@@ -187,7 +198,8 @@ def list_files(table: DeltaTable, spec: Spec, partition: str | None = None) -> t
     """Return the live Parquet files of an open table at its version, or those of one partition."""
     actions = pa.table(table.get_add_actions(flatten=True))
     root = delta_log.folder(table)
-    columns = (actions[name].to_pylist() for name in ("path", f"partition.{spec.partition}", *_SIZES))
+    names = ("path", f"partition.{spec.partition}", "size_bytes", "num_records")
+    columns = (actions[name].to_pylist() for name in names)
     return tuple(
         File(str(root / unquote(path)), str(value), size, rows)
         for path, value, size, rows in zip(*columns, strict=True)

@@ -1,4 +1,4 @@
-"""Staged files: many rows, written as Parquet files into the folders of both tables before any commit.
+"""Staged files: many rows, written as Parquet files into the folders of the tables before any commit.
 
 The rows count once the hot log has a batch that names the files. From then on every query includes them, and the loader
 adds the files to the Delta logs of the tables. If the writer is killed before, a vacuum removes the files.
@@ -20,7 +20,11 @@ from warehouse import daily_count, disk, encoding
 from warehouse.errors import StagedTooLong
 from warehouse.lake import delta_table
 
-_STATISTICS = {"hits": ["project_id", "path", "ts"], "daily_views": ["project_id", "path", "date"]}
+_STATISTICS = {
+    "hits": ["project_id", "path", "ts"],
+    "daily_views": ["project_id", "path", "date"],
+    "daily_errors": ["project_id", "path", "date"],
+}
 """Columns with statistics: those by which a file is sorted, because no query skips row groups by another column.
 Statistics of all columns would take a third of the time of writing."""
 
@@ -44,14 +48,15 @@ class StagedFile(msgspec.Struct, frozen=True):
 
 
 class Staged(msgspec.Struct, frozen=True):
-    """The files of one set of rows, for each table."""
+    """The files of one set of rows, for each table. Batches of older releases have no `daily_errors`."""
 
     hits: tuple[StagedFile, ...]
     daily_views: tuple[StagedFile, ...]
+    daily_errors: tuple[StagedFile, ...] = ()
 
     def files(self, spec: delta_table.Spec, folder: Path) -> tuple[delta_table.File, ...]:
         """Return the files of a table, with their paths in its folder."""
-        staged = self.hits if spec is delta_table.HITS_TABLE else self.daily_views
+        staged = {"hits": self.hits, "daily_views": self.daily_views, "daily_errors": self.daily_errors}[spec.name]
         return tuple(
             delta_table.File(str(folder / file.path), file.partition, file.bytes, file.rows) for file in staged
         )
@@ -62,12 +67,16 @@ def stage(root: Path, rows: pa.Table) -> Staged:
 
     Call `sync` before a transaction names the files.
     """
-    encoded = _encoded(rows)
+    page_views, errors = daily_count.split(rows)
+    encoded = _encoded(page_views)
     with ThreadPoolExecutor(THREADS, "stage") as pool:
         counts = pool.submit(daily_count.count_encoded, encoded)
         hits = pool.map(partial(_write, root, delta_table.HITS_TABLE), _parts(_sorted(encoded), "date"))
         daily_views = pool.map(partial(_write, root, delta_table.DAILY_VIEWS_TABLE), _parts(counts.result(), "month"))
-        return Staged(tuple(hits), tuple(daily_views))
+        daily_errors = pool.map(
+            partial(_write, root, delta_table.DAILY_ERRORS_TABLE), _parts(daily_count.count_errors(errors), "month")
+        )
+        return Staged(tuple(hits), tuple(daily_views), tuple(daily_errors))
 
 
 def sync(root: Path, staged: Staged) -> None:

@@ -55,6 +55,7 @@ STEPS: Mapping[str, Steps] = {
         ),
     ),
     "daily_views": (),
+    "daily_errors": (),
 }
 """Steps of each table, by its name."""
 

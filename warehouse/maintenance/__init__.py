@@ -1,6 +1,6 @@
 """Work on the lake: load, compact, erase, recount, reclassify and recover.
 
-- `catch_up`: Append the hot batches to both tables, exactly once.
+- `catch_up`: Append the hot batches to all tables, exactly once.
 - `recount`: Recount `daily_views` from `hits`: dirty days, single months, or the whole table.
 - `load`: Load the hot log into the lake: catch up, then recount dirty days.
 - `compact`: Merge small files, sort them, and remove old ones.

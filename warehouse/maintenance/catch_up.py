@@ -1,4 +1,4 @@
-"""Append the hot batches to both tables, exactly once.
+"""Append the hot batches to all tables, exactly once.
 
 Each table is an independent consumer of the hot log. It takes the batches above its own offset, and one commit has both
 the rows and the new offset. After a crash at any point, the next call continues without a lost or repeated hit.
@@ -30,12 +30,18 @@ COMMIT_ROWS_MAX, COMMIT_BYTES_MAX = 100_000, 128 * 1024 * 1024
 
 OnStep = Callable[[str], None]
 """Function that is called with the name of each point (see STEPS) at which a crash would leave a different state."""
-STEPS = ("before commit of hits", "before commit of daily_views", "before mark", "after mark")
+STEPS = (
+    "before commit of hits",
+    "before commit of daily_views",
+    "before commit of daily_errors",
+    "before mark",
+    "after mark",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Result of a load: hits appended, and commits to both tables."""
+    """Result of a load: hits appended, and commits to all tables."""
 
     rows: int
     commits: int
@@ -47,7 +53,7 @@ def catch_up(
     on_step: OnStep = lambda step: None,
     now: Callable[[], float] = time.time,
 ) -> Loaded:
-    """Append all batches that the hot log has at the start of the call. Both tables then have the same offset.
+    """Append all batches that the hot log has at the start of the call. All tables then have the same offset.
 
     The batches stay in the hot log as loaded ones: see `retention`. `now` returns the time in seconds since 1970.
 
@@ -98,13 +104,14 @@ class _Chunk:
 
     @property
     def hits(self) -> int:
-        return int(self.rows.num_rows) + sum(file.rows for staged in self.staged for file in staged.hits)
+        views = daily_count.page_views(self.rows).num_rows
+        return int(views) + sum(file.rows for staged in self.staged for file in staged.hits)
 
 
 def _chunk(hot: sqlite3.Connection, offset: int, end: int) -> _Chunk:
     """Return the next batches above `offset` and up to `end`: all rows or all staged, about COMMIT_ROWS_MAX rows.
 
-    Without `end`, the second table would also get the hits posted during the commit to the first, and the offsets would
+    Without `end`, the later tables would also get the hits posted during the commit to the first, and the offsets would
     differ.
 
     The read transaction ends with this function, before the commit, because the WAL of the hot log cannot shrink while
@@ -140,4 +147,8 @@ def hits_of(hot_rows: pa.Table) -> pa.Table:
     return dated.sort_by([(column, "ascending") for column in delta_table.HITS_TABLE.order])
 
 
-_ROWS_FOR: dict[str, Callable[[pa.Table], pa.Table]] = {"hits": hits_of, "daily_views": daily_count.count}
+_ROWS_FOR: dict[str, Callable[[pa.Table], pa.Table]] = {
+    "hits": lambda rows: hits_of(daily_count.page_views(rows)),
+    "daily_views": lambda rows: daily_count.count(daily_count.page_views(rows)),
+    "daily_errors": lambda rows: daily_count.count_errors(daily_count.errors(rows)),
+}

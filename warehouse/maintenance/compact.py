@@ -67,9 +67,9 @@ def compact(
 
 
 def vacuum(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
-    """Truncate both tables' logs, remove files that no reader needs any more, and empty the hot log's WAL.
+    """Truncate the tables' logs, remove files that no reader needs any more, and empty the hot log's WAL.
 
-    The hot log is loaded first, because staged files that wait for the loader are in neither table's log.
+    The hot log is loaded first, because staged files that wait for the loader are in no table's log.
     """
     load(hot, root, wait_s)
     for spec in delta_table.TABLES:
@@ -102,4 +102,9 @@ _SORTED = {
         f"ORDER BY {', '.join(delta_table.HITS_TABLE.order)}"
     ),
     "daily_views": f"{daily_count.add_up_sql('{files}')} ORDER BY {', '.join(delta_table.DAILY_VIEWS_TABLE.order)}",
+    "daily_errors": (
+        f"SELECT {', '.join(delta_table.DAILY_ERRORS_TABLE.schema.names)} "
+        f"FROM ({daily_count.add_up_errors_sql('{files}')}) "
+        f"ORDER BY {', '.join(delta_table.DAILY_ERRORS_TABLE.order)}"
+    ),
 }

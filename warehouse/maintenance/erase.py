@@ -1,6 +1,6 @@
 """Delete the rows of a project, or those of the days before the retention.
 
-Both tables lose the rows one month at a time, and loads run in between. `compact.vacuum` removes the files
+All tables lose the rows one month at a time, and loads run in between. `compact.vacuum` removes the files
 `delta_table.GRACE_H` hours later. The hot log loses the rows at once, and the moments of reports that were computed
 before can no longer be read.
 """
@@ -13,18 +13,26 @@ from itertools import groupby
 from pathlib import Path
 
 import duckdb
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from warehouse.hotlog import dirty_days, retention, wal
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
-from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, File
+from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, DAILY_VIEWS_TABLE, HITS_TABLE, File
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import OnStep, catch_up
 from warehouse.maintenance.load import load
 from warehouse.query import engine
 
-STEPS = ("before delete from hits", "before delete from daily_views", "before clear", "after clear")
+STEPS = (
+    "before delete from hits",
+    "before delete from daily_views",
+    "before delete from daily_errors",
+    "before clear",
+    "after clear",
+)
 
 
 def erase_project(
@@ -71,6 +79,7 @@ def erase_before(
         for file in delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
         if file.partition < first_retained
     }
+    old |= {day for day in _days_of_errors(root, first_retained[:7]) if day < first_retained}
     if not old:
         return 0
     return _erase(hot, root, old, f"date < '{first_retained}'", wait_s, on_step)
@@ -100,6 +109,17 @@ def _days(database: duckdb.DuckDBPyConnection, files: Sequence[File], project: s
         return [day for (day,) in cursor.execute(sql, {"project": project}).fetchall()]
 
 
+def _days_of_errors(root: Path, last_month: str) -> set[str]:
+    """Return the days of `daily_errors` up to a month. A day may have errors and no page view."""
+    files = delta_table.list_files(delta_table.open_table(root, DAILY_ERRORS_TABLE), DAILY_ERRORS_TABLE)
+    return {
+        day.isoformat()
+        for file in files
+        if file.partition <= last_month
+        for day in pc.unique(pq.ParquetFile(file.path).read(["date"])["date"]).to_pylist()
+    }
+
+
 def _erase(hot: sqlite3.Connection, root: Path, days: Iterable[str], where: str, wait_s: float, on_step: OnStep) -> int:
     removed = 0
     for _, days_of_month in groupby(sorted(days), key=lambda day: day[:7]):
@@ -118,8 +138,9 @@ def _erase_month(hot: sqlite3.Connection, root: Path, days: Sequence[str], where
     within = f"{where} AND date >= '{days[0]}' AND date <= '{days[-1]}'"
     on_step("before delete from hits")
     removed = recount.retry_commit(partial(_delete, root, HITS_TABLE, within))
-    on_step("before delete from daily_views")
-    recount.retry_commit(partial(_delete, root, DAILY_VIEWS_TABLE, f"{within} AND month = '{days[0][:7]}'"))
+    for spec in (DAILY_VIEWS_TABLE, DAILY_ERRORS_TABLE):
+        on_step(f"before delete from {spec.name}")
+        recount.retry_commit(partial(_delete, root, spec, f"{within} AND month = '{days[0][:7]}'"))
     on_step("before clear")
     dirty_days.clear_dirty(hot, days)
     on_step("after clear")

@@ -28,7 +28,7 @@ def load(
     on_step: OnStep = lambda step: None,
     now: Callable[[], float] = time.time,
 ) -> Loaded:
-    """Append the hits that wait in the hot log to both tables, and recount dirty days.
+    """Append the hits that wait in the hot log to the tables, and recount dirty days.
 
     The hits stay in the hot log for `retention.AS_OF_S`, but do not wait any more. Hits posted during the load are left
     for the next one. `now` returns the time in seconds since 1970.

@@ -1,7 +1,7 @@
 """Recount `daily_views` from `hits`: dirty days, single months, or the whole table.
 
-The caller of a `recount_` function has locked the lake, and both tables have the same offset (see `catch_up`).
-Otherwise a batch that only one of the tables has would be counted twice or never.
+The caller of a `recount_` function has locked the lake, and the tables have the same offset (see `catch_up`).
+Otherwise a batch that only one of these two tables has would be counted twice or never.
 """
 
 import shutil
@@ -65,7 +65,8 @@ def rebuild(
         LakeBusy: see `durability.durable_writes` and `retry_commit`.
         HotLogBehind: see `load.load`.
     """
-    months = sorted({partition[:7] for spec in delta_table.TABLES for partition in _rows_by_partition(root, spec)})
+    specs = (HITS_TABLE, DAILY_VIEWS_TABLE)
+    months = sorted({partition[:7] for spec in specs for partition in _rows_by_partition(root, spec)})
     for done, month in enumerate(months, start=1):
         with durable_writes(hot, root, wait_s):
             catch_up(hot, root)

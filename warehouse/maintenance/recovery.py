@@ -19,7 +19,7 @@ from warehouse.control import database as control
 from warehouse.hotlog import batches, dirty_days, loads, schema_steps
 from warehouse.integrity import completeness, durability
 from warehouse.lake import delta_table, registry
-from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE
+from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, DAILY_VIEWS_TABLE, HITS_TABLE
 from warehouse.lake.registry import HotLogRecord
 from warehouse.query import engine
 from warehouse.schema import DAILY_VIEWS_KEY, HOT
@@ -45,8 +45,8 @@ EventIds = Iterator[list[tuple[str, str, int]]]
 """Lists of project, event id, and time of the last hit with that id in seconds since 1970."""
 
 _LOST_HOT_LOG = (
-    "hits that were accepted and not yet loaded into the lake; the record of imported logs; Idempotency-Keys of the "
-    "last seven days"
+    "hits that were accepted and not yet loaded into the lake; the record of imported logs; Idempotency-Keys and the "
+    "event ids of errors of the last seven days"
 )
 _ACCEPTING_HOT_LOG = (
     "batch ids go on above those of the lake; event ids of the last seven days are read from the lake; days on which "
@@ -141,9 +141,10 @@ def accept_hot_log(
         _abandon_others(root, node)
     registry.record_hot_log(root, HotLogRecord(node, ledger_from_s=now.timestamp()))
     offsets = {spec.name: delta_table.offset(delta_table.open_table(root, spec), node) for spec in delta_table.TABLES}
-    if offsets["daily_views"] < offsets["hits"]:  # the batches in between are in hits, and their days are dirty
-        rows = DAILY_VIEWS_TABLE.schema.empty_table()
-        delta_table.append(delta_table.open_table(root, DAILY_VIEWS_TABLE), rows, node, offsets["hits"])
+    for spec in (DAILY_VIEWS_TABLE, DAILY_ERRORS_TABLE):
+        if offsets[spec.name] < offsets["hits"]:  # the batches in between are in hits, and their days are dirty
+            rows = spec.schema.empty_table()
+            delta_table.append(delta_table.open_table(root, spec), rows, node, offsets["hits"])
     unloaded = _unloaded(hot, root, database, offsets["hits"])
     with transaction(hot):
         batches.continue_above(hot, max(offsets.values()))
@@ -155,11 +156,12 @@ def accept_hot_log(
 def _unloaded(hot: sqlite3.Connection, root: Path, database: duckdb.DuckDBPyConnection, offset: int) -> pa.RecordBatch:
     """Return the waiting hits that are not in the lake although the lake already has their batch ids.
 
-    They were accepted after an older copy of the hot log had been restored. Rows in staged files are left out.
+    They were accepted after an older copy of the hot log had been restored. Rows in staged files are left out, and
+    errors too: `daily_errors` has counts, which do not show whether a request is among them.
     """
     rows = [batch.rows for batch in batches.waiting(hot) if batch.id <= offset]
     with database.cursor() as cursor:
-        cursor.register("waiting", pa.Table.from_batches(rows, HOT))
+        cursor.register("waiting", daily_count.page_views(pa.Table.from_batches(rows, HOT)))
         unloaded = cursor.sql(_UNLOADED.format(hits=_source(root, HITS_TABLE))).to_arrow_table()
     return pa.RecordBatch.from_pylist(unloaded.to_pylist(), HOT)
 
@@ -189,7 +191,7 @@ def event_ids(root: Path, database: duckdb.DuckDBPyConnection, since: datetime) 
 
 def _differing_days(root: Path, database: duckdb.DuckDBPyConnection) -> list[str]:
     """Return the days on which the tables' files differ: the lost hot log had hits of those days, or dirty days."""
-    hits, daily_views = (_source(root, spec) for spec in delta_table.TABLES)
+    hits, daily_views = (_source(root, spec) for spec in (HITS_TABLE, DAILY_VIEWS_TABLE))
     with database.cursor() as cursor:
         rows = cursor.execute(_DIFFERING.format(hits=hits, daily_views=daily_views)).fetchall()
     return [str(day) for (day,) in rows]

@@ -16,13 +16,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from warehouse import daily_count
 from warehouse.errors import HotLogBehind
 from warehouse.hotlog import batches, loads, synced
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness, durability
 from warehouse.lake import delta_log, delta_table
-from warehouse.lake.delta_table import HITS_TABLE, State
-from warehouse.query.hot_rows import HotRows
+from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE, State
+from warehouse.query.hot_rows import Choose, HotRows
 from warehouse.query.moment import Moment
 from warehouse.query.past_hits import PastHits, PastReader, require_files
 
@@ -48,6 +49,23 @@ HOT_COLUMNS = (
     "verified_by",
 )
 """Columns of hot rows that reports read."""
+
+
+@dataclass(frozen=True, slots=True)
+class HotSource:
+    """A table that is read with hot rows: its definition, and the columns and rows of the hot log that belong to it."""
+
+    spec: delta_table.Spec
+    columns: tuple[str, ...]
+    choose: Choose
+
+
+HITS = HotSource(HITS_TABLE, HOT_COLUMNS, daily_count.page_views)
+DAILY_ERRORS = HotSource(
+    DAILY_ERRORS_TABLE,
+    ("project_id", "ts", "path", "traffic", "agent", "rule", "status"),
+    daily_count.errors,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +96,25 @@ class HitsReader:
     All threads of a process may share it.
     """
 
-    def __init__(self, hot: Path, root: Path, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, hot: Path, root: Path, now: Callable[[], float] = time.time, source: HotSource = HITS) -> None:
         """Open the hot log and the table. `now` returns the time in seconds since 1970.
+
+        With another `source` than `HITS`, the snapshots are of its table, and only the newest can be taken.
 
         Raises:
             DataIncomplete: see `durability.require_commits`; or the hot log is missing or older than the lake.
         """
         self._lock = threading.Lock()
         self._root, self._now = root, now
-        self._table = delta_table.open_table(root, HITS_TABLE)
+        self._spec = source.spec
+        self._table = delta_table.open_table(root, self._spec)
         completeness.require_identity(hot, root)
         completeness.require_newest(hot, root, [self._table])
         self._hot = batches.connect(hot)
         self._node = batches.node_id(self._hot)
         self._state: State | None = None
         self._is_broken = False  # whether the last refresh failed
-        self._hot_rows = HotRows(HOT_COLUMNS)
+        self._hot_rows = HotRows(source.columns, choose=source.choose)
         self._past = PastReader(hot, root, HOT_COLUMNS)
 
     def take(self, as_of: Moment | None = None) -> HitsSnapshot:
@@ -121,7 +142,7 @@ class HitsReader:
         """Return the newest moment and the table at its version. `_hot_rows` then has the rows that the table lacks."""
         taken_us = int(self._now() * 1_000_000)  # all that follows is read after this time
         generation = loads.generation(self._hot)
-        known = synced.recorded(self._hot).get(HITS_TABLE.name)  # before the table: its version only rises
+        known = synced.recorded(self._hot).get(self._spec.name)  # before the table: its version only rises
         before, hot_rows_before = self._state, copy.copy(self._hot_rows)
         self._hot_rows.read_waiting(self._hot)
         state = self._refresh(known)
@@ -133,7 +154,7 @@ class HitsReader:
 
     def _snapshot(self, moment: Moment, hits: PastHits) -> HitsSnapshot:
         offset, folder = hits.state.offset, delta_log.folder(self._table)
-        files, staged = hits.hot_rows.staged_files(HITS_TABLE, folder, offset, moment.last_id)
+        files, staged = hits.hot_rows.staged_files(self._spec, folder, offset, moment.last_id)
         return HitsSnapshot(
             replace(moment, staged=staged),
             (*hits.state.files, *files),
@@ -142,14 +163,14 @@ class HitsReader:
 
     def _refresh(self, known: Synced | None) -> State:
         if self._is_broken:  # delta-rs reads a broken commit as one without changes, and never reads it again
-            self._table = delta_table.open_table(self._root, HITS_TABLE)
+            self._table = delta_table.open_table(self._root, self._spec)
         self._is_broken = True
         delta_table.refresh(self._table)
         if self._state is None or self._state.version != self._table.version():
             durability.require_commits(self._hot, self._root)
-            self._state = delta_table.state(self._table, HITS_TABLE, self._node)
+            self._state = delta_table.state(self._table, self._spec, self._node)
         actual = Synced(self._state.version, self._state.offset)
-        durability.require_synced(self._root / HITS_TABLE.name, actual, known)
+        durability.require_synced(self._root / self._spec.name, actual, known)
         self._is_broken = False
         return self._state
 

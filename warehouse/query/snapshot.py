@@ -1,4 +1,4 @@
-"""Consistent snapshots of both tables and the hot rows.
+"""Consistent snapshots of all tables and the hot rows.
 
 A snapshot is exact because of its order: first the hot rows in one read transaction, then the newest version of each
 table. For each table, the hot rows of batches up to its offset are then left out. No hit is missed or counted twice,
@@ -10,43 +10,47 @@ when they were read. Dirty days of other nodes are in their own hot logs and are
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 
+from warehouse import daily_count
 from warehouse.errors import HotLogBehind
 from warehouse.hotlog import batches, dirty_days, synced
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness, durability
-from warehouse.lake import delta_log, delta_table
+from warehouse.lake import delta_table
 from warehouse.query.hot_rows import HotRows
 from warehouse.schema import HOT
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Both tables at one version, the hot rows that each table does not have yet, and the id of the newest hot batch.
+    """All tables at one version, the hot rows that each table does not have yet, and the id of the newest hot batch.
 
+    The hot rows of `hits` and `daily_views` are page views, those of `daily_errors` are errors.
     `dirty_days` (YYYY-MM-DD) are counted from `hits`, because `daily_views` may be wrong there.
     """
 
     hits: delta_table.State
     daily_views: delta_table.State
+    daily_errors: delta_table.State
     hits_hot: pa.Table
     daily_views_hot: pa.Table
+    daily_errors_hot: pa.Table
     last_id: int
     dirty_days: frozenset[str]
 
     @property
     def cache_key(self) -> tuple[int, int, int, frozenset[str]]:
-        """Return a key that is equal for two snapshots of one reader with the same rows."""
+        """Return a key that is equal for two snapshots of one reader with the same page views."""
         return self.hits.version, self.daily_views.version, self.last_id, self.dirty_days
 
 
-_Read = tuple[delta_table.State, delta_table.State, int, frozenset[str]]
-"""Both tables, the id of the newest hot batch, which was read before them, and the dirty days."""
+_Read = tuple[tuple[delta_table.State, ...], int, frozenset[str]]
+"""The tables in the order of TABLES, the id of the newest hot batch, which was read before them, and the dirty days."""
 
 
 class SnapshotReader:
@@ -58,20 +62,20 @@ class SnapshotReader:
     def __init__(self, hot: Path, root: Path, columns: Sequence[str] = tuple(HOT.names)) -> None:
         """Open the hot log and the tables. `columns` are those of the hot rows, which stay in memory.
 
-        All columns take about 0.8 kB a row, those of a report 0.2 kB.
+        The columns `status` and `traffic` are required. All columns take about 0.8 kB a row, those of a report 0.2 kB.
 
         Raises:
             DataIncomplete: see `durability.require_commits`; or the hot log is missing or older than the lake.
         """
         self._lock = threading.Lock()
         self._root = root
-        self._tables = {spec.name: delta_table.open_table(root, spec) for spec in delta_table.TABLES}
+        self._tables = {spec.name: delta_table.open_table(root, spec) for spec in delta_table.specs(root)}
         completeness.require_identity(hot, root)
         completeness.require_newest(hot, root, list(self._tables.values()))
         self._hot = batches.connect(hot)
         self._node = batches.node_id(self._hot)
         self._states: dict[str, delta_table.State] = {}
-        self._hot_rows = HotRows(columns)
+        self._hot_rows = HotRows(columns, choose=_all)
 
     def take(self) -> Snapshot:
         """Return a snapshot that has each hit acknowledged before the call, once.
@@ -83,15 +87,17 @@ class SnapshotReader:
             before, now = None, self._read()
             while now != before and _is_overtaken(*now):
                 before, now = now, self._read()
-            hits, daily_views, _, dirty = now
-            self._require_newest(max(hits.offset, daily_views.offset))
-            offset = min(hits.offset, daily_views.offset)
-            self._hot_rows.drop_through(offset)
+            states, _, dirty = now
+            self._require_newest(max(state.offset for state in states))
+            self._hot_rows.drop_through(min(state.offset for state in states))
+            hits, daily_views, daily_errors = states
             return Snapshot(
                 self._with_staged(delta_table.HITS_TABLE, hits),
                 self._with_staged(delta_table.DAILY_VIEWS_TABLE, daily_views),
-                self._hot_rows.rows(hits.offset),
-                self._hot_rows.rows(daily_views.offset),
+                self._with_staged(delta_table.DAILY_ERRORS_TABLE, daily_errors),
+                daily_count.page_views(self._hot_rows.rows(hits.offset)),
+                daily_count.page_views(self._hot_rows.rows(daily_views.offset)),
+                daily_count.errors(self._hot_rows.rows(daily_errors.offset)),
                 self._hot_rows.last_id,
                 dirty,
             )
@@ -108,13 +114,25 @@ class SnapshotReader:
         while True:
             recorded = synced.recorded(self._hot)  # before the tables: their versions only rise
             self._hot_rows.read_waiting(self._hot)
-            hits, daily_views = (self._refresh(spec, recorded.get(spec.name)) for spec in delta_table.TABLES)
+            states = self._states_now(recorded)
             before, dirty = dirty, dirty_days.read_dirty(self._hot)
             if dirty == before:
-                return hits, daily_views, self._hot_rows.last_id, dirty.days
+                return states, self._hot_rows.last_id, dirty.days
+
+    def _states_now(self, recorded: Mapping[str, Synced]) -> tuple[delta_table.State, ...]:
+        """Return the tables in the order of TABLES. One that an older release did not have is empty, like new ones."""
+        states: list[delta_table.State] = []
+        for spec in delta_table.TABLES:
+            if spec.name in self._tables or spec.name in recorded or spec in delta_table.specs(self._root):
+                states.append(self._refresh(spec, recorded.get(spec.name)))
+            else:
+                states.append(delta_table.State(-1, states[0].offset, ()))
+        return tuple(states)
 
     def _refresh(self, spec: delta_table.Spec, known: Synced | None) -> delta_table.State:
-        table = self._tables[spec.name]
+        table = self._tables.get(spec.name)
+        if table is None:
+            table = self._tables[spec.name] = delta_table.open_table(self._root, spec)
         delta_table.refresh(table)
         state = self._states.get(spec.name)
         if state is None or state.version != table.version():
@@ -125,11 +143,15 @@ class SnapshotReader:
 
     def _with_staged(self, spec: delta_table.Spec, state: delta_table.State) -> delta_table.State:
         """Return the table's state with the staged files of waiting batches added."""
-        folder = delta_log.folder(self._tables[spec.name])
-        files, last = self._hot_rows.staged_files(spec, folder, state.offset)
+        files, last = self._hot_rows.staged_files(spec, self._root / spec.name, state.offset)
         return replace(state, files=(*state.files, *files), staged=last) if files else state
 
 
-def _is_overtaken(hits: delta_table.State, daily_views: delta_table.State, last_id: int, _: frozenset[str]) -> bool:
-    """Return whether one table has rows that the other lacks, and that were posted after the hot rows were read."""
-    return hits.offset != daily_views.offset and max(hits.offset, daily_views.offset) > last_id
+def _is_overtaken(states: Sequence[delta_table.State], last_id: int, _: frozenset[str]) -> bool:
+    """Return whether one table has rows that another lacks, and that were posted after the hot rows were read."""
+    offsets = {state.offset for state in states}
+    return len(offsets) > 1 and max(offsets) > last_id
+
+
+def _all(rows: pa.Table) -> pa.Table:
+    return rows

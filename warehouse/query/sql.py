@@ -1,4 +1,4 @@
-"""Queries of the site's owner in DuckDB's SQL, over the views `hits`, `daily_views` and `agents` of one snapshot."""
+"""Queries of the site's owner in DuckDB's SQL, over the views `hits`, `daily_views`, `errors` and `agents`."""
 
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
@@ -26,11 +26,11 @@ ADVICE = {
     duckdb.StatementType.EXPLAIN: "EXPLAIN works on warehouse.connect(), see docs/analysis.md",
 }
 READ_ONLY = "SQL cannot change the data"
-VIEWS = ("hits", "daily_views", "agents")
+VIEWS = ("hits", "daily_views", "errors", "agents")
 
 
 def connect(data: str | PathLike[str]) -> duckdb.DuckDBPyConnection:
-    """Return a database with the three views of a data folder, in a snapshot taken now. It opens only their files.
+    """Return a database with the four views of a data folder, in a snapshot taken now. It opens only their files.
 
     Raises:
         NoData: the folder has no data of Readership. Nothing is created there.
@@ -46,7 +46,7 @@ def connect(data: str | PathLike[str]) -> duckdb.DuckDBPyConnection:
     database = engine.connect(folder / RUN / "spill", MEMORY_LIMIT)
     try:
         sql_views.create(database, snapshot, pq.read_table(agents))
-        engine.lock(database, (*snapshot.hits.files, *snapshot.daily_views.files))
+        engine.lock(database, (*snapshot.hits.files, *snapshot.daily_views.files, *snapshot.daily_errors.files))
     except BaseException:
         database.close()
         raise

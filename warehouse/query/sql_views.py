@@ -1,4 +1,4 @@
-"""The SQL views `hits`, `daily_views` and `agents` over a snapshot: rows in files, and hot rows."""
+"""The SQL views `hits`, `daily_views`, `errors` and `agents` over a snapshot: rows in files, and hot rows."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import duckdb
 import pyarrow as pa
 
 from warehouse import daily_count
-from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, File, Spec
+from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, DAILY_VIEWS_TABLE, HITS_TABLE, File, Spec
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
 from warehouse.schema import AGENTS, HOT
@@ -17,16 +17,19 @@ _HOT_DAILY_VIEWS = daily_count.count_sql(f"({_DATED.format(hot='daily_views_hot'
 
 
 def create_temporary(cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None:
-    """Create `hits` and `daily_views` as temporary views of one cursor."""
+    """Create `hits`, `daily_views` and `errors` as temporary views of one cursor."""
     cursor.register("hits_hot", snapshot.hits_hot.select(HOT.names))
     cursor.register("daily_views_hot", snapshot.daily_views_hot.select(HOT.names))
     cursor.execute(f"CREATE OR REPLACE TEMP VIEW hits AS {_rows(HITS_TABLE, snapshot.hits.files, _HOT_HITS)}")
     daily_views = _daily_views(snapshot, _HOT_HITS, _HOT_DAILY_VIEWS)
     cursor.execute(f"CREATE OR REPLACE TEMP VIEW daily_views AS {daily_views}")
+    cursor.register("daily_errors_hot", daily_count.count_errors(snapshot.daily_errors_hot))
+    errors = _rows(DAILY_ERRORS_TABLE, snapshot.daily_errors.files, "FROM daily_errors_hot")
+    cursor.execute(f"CREATE OR REPLACE TEMP VIEW errors AS {errors}")
 
 
 def create(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, agents: pa.Table) -> None:
-    """Create the three views, with their comments, for a database and all its cursors.
+    """Create the four views, with their comments, for a database and all its cursors.
 
     The hot rows are copied into tables of the database, because a registered Arrow table belongs to one cursor. The
     copy takes 0.4 kB a row and can spill.
@@ -36,9 +39,11 @@ def create(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, agents: pa.T
     database.execute(f"CREATE TABLE copied.hot_hits AS {_HOT_HITS}")
     database.register("daily_views_hot", snapshot.daily_views_hot.select(HOT.names))
     database.execute(f"CREATE TABLE copied.hot_daily_views AS {_HOT_DAILY_VIEWS}")
+    database.register("daily_errors_hot", daily_count.count_errors(snapshot.daily_errors_hot))
+    database.execute("CREATE TABLE copied.hot_daily_errors AS FROM daily_errors_hot")
     database.register("agents_read", agents)
     database.execute("CREATE TABLE copied.known_agents AS FROM agents_read")
-    for name in ("hits_hot", "daily_views_hot", "agents_read"):
+    for name in ("hits_hot", "daily_views_hot", "daily_errors_hot", "agents_read"):
         database.unregister(name)
     hits = _rows(HITS_TABLE, snapshot.hits.files, "FROM copied.hot_hits")
     daily_views = _daily_views(snapshot, "FROM copied.hot_hits", "FROM copied.hot_daily_views")
@@ -46,6 +51,9 @@ def create(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, agents: pa.T
     _create(
         database, "daily_views", DAILY_VIEWS_TABLE.schema, daily_views, "Page views by day: sum views, never count rows"
     )
+    errors = _rows(DAILY_ERRORS_TABLE, snapshot.daily_errors.files, "FROM copied.hot_daily_errors")
+    meaning = "Requests of AI agents and bots that were answered with an error, by day: sum requests, never count rows"
+    _create(database, "errors", DAILY_ERRORS_TABLE.schema, errors, meaning)
     _create(database, "agents", AGENTS, "FROM copied.known_agents", "The AI agents that are known, one row a pattern")
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from warehouse.lake.delta_table import File
 from warehouse.query.snapshot import SnapshotReader
 
-HOT_COLUMNS = ("project_id",)
-"""One column of the hot rows, which are only counted."""
+HOT_COLUMNS = ("status", "traffic")
+"""Columns of the hot rows by which page views and errors are divided. The rows are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class TableFiles:
     """Files of one table in a snapshot, and the rows of the snapshot that are not in them.
 
     `waiting` is the number of hits that are only in the hot log. `stale_days` (YYYY-MM-DD) are the dirty days of
-    `daily_views`; `hits` has none.
+    `daily_views`; the other tables have none.
     """
 
     files: tuple[File, ...]
@@ -25,7 +25,7 @@ class TableFiles:
 
 
 def read(hot: Path, root: Path, table: str) -> TableFiles:
-    """Return the files of the table `hits` or `daily_views`.
+    """Return the files of the table `hits`, `daily_views` or `daily_errors`.
 
     Raises:
         DataIncomplete: see `SnapshotReader.take`.
@@ -34,5 +34,7 @@ def read(hot: Path, root: Path, table: str) -> TableFiles:
         snapshot = reader.take()
     if table == "hits":
         return TableFiles(snapshot.hits.files, snapshot.hits_hot.num_rows, ())
+    if table == "daily_errors":
+        return TableFiles(snapshot.daily_errors.files, snapshot.daily_errors_hot.num_rows, ())
     stale_days = tuple(sorted(snapshot.dirty_days))
     return TableFiles(snapshot.daily_views.files, snapshot.daily_views_hot.num_rows, stale_days)

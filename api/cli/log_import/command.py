@@ -58,7 +58,8 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
 
     A FILE may be compressed by gzip, bzip2, xz or zstd; `-` is standard input.
 
-    Only page views are stored: GET requests of pages, answered with 2xx or 304. A log is recognised by its content,
+    Page views are stored: GET requests of pages, answered with 2xx or 304. Those that AI agents and bots sent and that
+    were answered with 4xx or 5xx are stored as errors, which are no page views. A log is recognised by its content,
     even if it was renamed or compressed: importing the same log again adds nothing, and a log that has grown adds its
     new lines.
     """

@@ -51,6 +51,7 @@ _FRONT = rf"^{_ADDRESS} {_WORD} {_WORD} \[$"
 _VHOST_FRONT = rf"^[0-9A-Za-z._-]+:[0-9]{{1,5}} {_ADDRESS} {_WORD} {_WORD} \[$"
 _STATUS = re.compile(rb" ([0-9]{3}) ")
 _SUCCESS = re.compile(rb" (?:2..|304) ")
+_ERROR = re.compile(rb" [45].. ")
 _STATUS_BYTES = 5
 _END = 1 << 30
 """Offset beyond the end of any field, in bytes. Arrow's own default is so large that it overflows for many rows."""
@@ -93,8 +94,8 @@ def parse(block: bytes, shape: Shape, requests: RequestCache) -> Columns:
     parsed, request = requests.parse(fields["request"].dictionary), fields["request"].indices
     status = pc.binary_slice(fields["tail"], 0, _STATUS_BYTES).dictionary_encode()
     fields |= {"ts_us": _times(fields["head"]), "status": map_values(status, _status, pa.int16())}
-    is_success = map_values(status, _is_success, pa.bool_())
-    outcome = outcomes(parsed, request, is_success, reduce(pc.and_, _plain(fields, shape)))
+    is_success, is_error = (map_values(status, each, pa.bool_()) for each in (_is_success, _is_error))
+    outcome = outcomes(parsed, request, is_success, is_error, reduce(pc.and_, _plain(fields, shape)))
     skipped, unparsed = skipped_and_unparsed(outcome)
     is_view = pc.equal(outcome, PAGE)
     for name in CHARACTERS_MAX.keys() & fields.keys():
@@ -184,6 +185,10 @@ def _status(text: bytes) -> int | None:
 
 def _is_success(text: bytes) -> bool:
     return _SUCCESS.fullmatch(text) is not None
+
+
+def _is_error(text: bytes) -> bool:
+    return _ERROR.fullmatch(text) is not None
 
 
 def _plain(fields: Mapping[str, pa.Array], shape: Shape) -> Iterator[pa.Array]:

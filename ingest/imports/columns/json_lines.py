@@ -17,7 +17,7 @@ from ingest.errors import InvalidLine
 from ingest.formats.fields import storable
 from ingest.formats.json_lines import JsonParser
 from ingest.formats.json_products import RequestColumns
-from ingest.formats.page_filter import Skip
+from ingest.formats.page_filter import ERRORS, Skip
 from ingest.formats.request import LINE_BYTES_MAX
 from ingest.imports.columns import times
 from ingest.imports.columns.page_views import (
@@ -152,7 +152,8 @@ def _views(asked: RequestColumns, requests: RequestCache) -> tuple[pa.Table, dic
     request = line.dictionary_encode()
     parsed = requests.parse(request.dictionary)
     is_success = pc.or_(pc.and_(pc.greater_equal(status, 200), pc.less(status, 300)), pc.equal(status, 304))
-    outcome = outcomes(parsed, request.indices, is_success, ts_us.is_valid())
+    is_error = pc.and_(pc.greater_equal(status, ERRORS.start), pc.less(status, ERRORS.stop))
+    outcome = outcomes(parsed, request.indices, is_success, is_error, ts_us.is_valid())
     skipped, unparsed = skipped_and_unparsed(outcome)
     rows = pc.indices_nonzero(pc.equal(outcome, PAGE))
     columns = {"ts_us": ts_us.take(rows), "status": status.take(rows), "request": request.indices.take(rows)}

@@ -1,4 +1,4 @@
-"""The page views among the parsed lines of a block, as columns."""
+"""The requests for pages among the parsed lines of a block, as columns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX, ADDRESS_CHARACTERS_MAX
 from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX
 from ingest.hits.url import URL_CHARACTERS_MAX
 from ingest.imports.dictionary import TEXTS, one_array
-from ingest.imports.request_cache import METHOD, SKIPPED, STATUS, UNPARSED
+from ingest.imports.request_cache import METHOD, PAGE, SKIPPED, STATUS, UNPARSED
 from ingest.imports.rows import VIEWS
 
 CHARACTERS_MAX = {"referrer": URL_CHARACTERS_MAX, "user_agent": USER_AGENT_CHARACTERS_MAX}
@@ -21,7 +21,7 @@ EVIDENCE_CHARACTERS_MAX = {"address": ADDRESS_CHARACTERS_MAX, "accept": ACCEPT_C
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Result of a block: its number of lines, the page views (`rows.VIEWS`), the number of skipped lines by reason, and
+    """Result of a block: its number of lines, the hits (`rows.VIEWS`), the number of skipped lines by reason, and
     the places, from 0, of the lines that are left to the parser of the format."""
 
     lines: int
@@ -30,13 +30,17 @@ class Columns:
     unparsed: list[int]
 
 
-def outcomes(parsed: pa.Table, requests: pa.Array, is_success: pa.Array, is_plain: pa.Array) -> pa.Array:
+def outcomes(
+    parsed: pa.Table, requests: pa.Array, is_success: pa.Array, is_error: pa.Array, is_plain: pa.Array
+) -> pa.Array:
     """Return the outcome of each line as if its texts were within their limits.
 
     `requests` are the rows of `parsed` (`request_cache.PARSED`); a line that is not plain is left to the parser.
+    `is_error` is true for a status of `page_filter.ERRORS`.
     """
     outcome = one_array(parsed["outcome"]).take(requests)
     is_final = pc.or_(is_success, pc.or_(pc.equal(outcome, METHOD), pc.equal(outcome, UNPARSED)))
+    is_final = pc.or_(is_final, pc.and_(is_error, pc.equal(outcome, PAGE)))
     return pc.if_else(is_plain, pc.if_else(is_final, outcome, _outcome(STATUS)), _outcome(UNPARSED))
 
 

@@ -124,11 +124,20 @@ def test_targets_of_other_methods_are_skipped_for_the_method() -> None:
     assert skipped(request=b"CONNECT example.com:443 HTTP/1.1") == "method"
 
 
-@pytest.mark.parametrize(
-    "status", [b"000", b"100", b"199", b"300", b"301", b"302", b"303", b"307", b"400", b"404", b"499", b"500", b"999"]
-)
+@pytest.mark.parametrize("status", [b"000", b"100", b"199", b"300", b"301", b"302", b"303", b"307", b"600", b"999"])
 def test_responses_without_a_page_are_skipped(status: bytes) -> None:
     assert skipped(status=status) == "status"
+
+
+@pytest.mark.parametrize("status", [b"400", b"404", b"499", b"500", b"599"])
+def test_error_has_a_hit_if_its_path_is_that_of_a_page(status: bytes) -> None:
+    error = page_view(parse(line(b"GET /old/?q HTTP/1.1", status=status)))
+    assert isinstance(error, Hit)
+    assert (error.path, error.status) == ("/old", int(status))
+    for request in (b"GET /a.css HTTP/1.1", b"GET /robots.txt HTTP/1.1", b"GET /" + b"a" * 9_000 + b" HTTP/1.1"):
+        assert skipped(request=request, status=status) == "status"
+    assert skipped(request=b"POST /a HTTP/1.1", status=status) == "method"
+    assert page_view(parse(line(status=status)), Pages(exclude=("/a",))) == "status"
 
 
 @pytest.mark.parametrize("status", [b"200", b"201", b"204", b"206", b"299", b"304"])

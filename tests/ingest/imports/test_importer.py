@@ -73,7 +73,7 @@ def assert_sample_is_imported(site: Site, summary: Summary) -> None:
         EXPECTED["bots"],
     )
     assert (summary.human, summary.ai) == (EXPECTED["totals"]["human"], EXPECTED["totals"]["ai"])
-    assert summary.skipped == EXPECTED["skipped"]
+    assert (summary.errors, summary.skipped) == (EXPECTED["errors"], EXPECTED["skipped"])
     reports = site.reports()
     ranking = rank(reports, "site", FIRST, LAST, RECEIVED)
     reports.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.warehouse.site import Site, die_at, key, some_rows
+from tests.warehouse.site import Site, die_at, key, some_rows, view
 from warehouse.errors import DataIncomplete
 from warehouse.hotlog.synced import Synced, recorded
 from warehouse.integrity import durability
@@ -17,6 +17,7 @@ from warehouse.maintenance import compact
 from warehouse.maintenance.catch_up import Loaded
 from warehouse.query.snapshot import SnapshotReader
 
+NAMES = tuple(spec.name for spec in delta_table.TABLES)
 LOAD = "load.load(hot, root, 10, on_step)"
 ADVICE = "Restore the whole data folder from one backup"
 
@@ -42,7 +43,7 @@ def ids(count: int) -> list[str]:
 
 
 def test_load_records_the_version_and_batch_of_each_table(site: Site) -> None:
-    assert recorded(site.hot) == {"hits": Synced(3, 3), "daily_views": Synced(3, 3)}
+    assert recorded(site.hot) == dict.fromkeys(NAMES, Synced(3, 3))
 
 
 def test_maintenance_records_its_versions(site: Site) -> None:
@@ -56,10 +57,10 @@ def test_maintenance_records_its_versions(site: Site) -> None:
 def test_tables_without_a_record_are_synced_completely_and_recorded(site: Site, synced: set[Path]) -> None:
     site.hot.execute("DELETE FROM synced_tables")
     site.load()
-    assert recorded(site.hot) == {"hits": Synced(3, 3), "daily_views": Synced(3, 3)}
+    assert recorded(site.hot) == dict.fromkeys(NAMES, Synced(3, 3))
     files = {Path(file.path) for spec in delta_table.TABLES for file in site.state(spec).files}
     commits = {commit(site, version, spec.name) for version in range(4) for spec in delta_table.TABLES}
-    folders = {path.parent for path in files | commits} | {site.root, site.root / "hits", site.root / "daily_views"}
+    folders = {path.parent for path in files | commits} | {site.root, *(site.root / name for name in NAMES)}
     assert files | commits | folders <= synced
 
 
@@ -71,7 +72,7 @@ def empty(file: Path) -> None:
     file.write_bytes(b"")
 
 
-@pytest.mark.parametrize("table", ["hits", "daily_views"])
+@pytest.mark.parametrize("table", NAMES)
 @pytest.mark.parametrize(
     ("version", "damage", "fault"),
     [
@@ -144,7 +145,7 @@ def test_older_lake_without_a_record_is_an_error_if_the_hot_log_has_deleted_more
     fault = "has hot batches up to 2, and was stored up to version 0 and batch 3"
     with pytest.raises(DataIncomplete, match=fault):
         site.load()
-    assert [loss.partition("and ")[2] for loss in durability.find_losses(site.hot, site.root).values()] == [fault] * 2
+    assert [loss.partition("and ")[2] for loss in durability.find_losses(site.hot, site.root).values()] == [fault] * 3
     durability.accept_losses(site.hot, site.root, 0)
     assert durability.find_losses(site.hot, site.root) == {}
     assert site.load() == Loaded(rows=0, commits=0)
@@ -154,12 +155,12 @@ def test_older_lake_is_used_once_its_loss_is_accepted(site: Site) -> None:
     for spec in delta_table.TABLES:
         commit(site, 3, spec.name).unlink()
     losses = durability.find_losses(site.hot, site.root)
-    assert losses == dict.fromkeys(("hits", "daily_views"), "it is at version 2, and was stored up to version 3")
+    assert losses == dict.fromkeys(NAMES, "it is at version 2, and was stored up to version 3")
     durability.accept_losses(site.hot, site.root, 0)
     assert durability.find_losses(site.hot, site.root) == {}
     assert site.load() == Loaded(rows=0, commits=0)
     site.post(some_rows(3, 1)[0])
-    assert site.load() == Loaded(rows=1, commits=2)
+    assert site.load() == Loaded(rows=1, commits=3)
     assert site.event_ids() == ["event-000000", "event-000001", "event-000003"]
     assert site.faults() == []
 
@@ -171,7 +172,7 @@ def test_batches_that_the_hot_log_still_has_are_loaded_again_after_a_loss_is_acc
         commit(site, 4, spec.name).unlink()
     durability.accept_losses(site.hot, site.root, 0)
     assert site.waiting() == 1
-    assert site.load() == Loaded(rows=1, commits=2)
+    assert site.load() == Loaded(rows=1, commits=3)
     assert site.event_ids() == ids(4)
     assert site.daily_views() == Counter(map(key, some_rows(0, 4)))
     assert (site.waiting(), site.faults()) == (0, [])
@@ -185,7 +186,7 @@ def test_retained_batch_whose_staged_files_are_lost_is_not_loaded_again(site: Si
     shutil.rmtree(site.root)
     site.root.mkdir()
     durability.accept_losses(site.hot, site.root, 0)
-    assert site.load() == Loaded(rows=1, commits=2)
+    assert site.load() == Loaded(rows=1, commits=3)
     assert site.event_ids() == ["event-000005"]
     assert site.faults() == []
 
@@ -196,7 +197,7 @@ def test_accepted_damage_drops_the_damaged_commit_and_all_later_ones(
 ) -> None:
     for spec in delta_table.TABLES:
         damage(commit(site, 2, spec.name))
-    assert set(durability.find_losses(site.hot, site.root)) == {"hits", "daily_views"}
+    assert set(durability.find_losses(site.hot, site.root)) == set(NAMES)
     durability.accept_losses(site.hot, site.root, 0)
     assert site.event_ids() == ids(1)
     assert commit(site, 3).with_name(f"{commit(site, 3).name}.broken").exists()
@@ -247,16 +248,17 @@ def truncate_rows(file: Path) -> None:
 def test_broken_commit_that_was_never_acknowledged_is_set_aside_and_loaded_again(
     site: Site, damage: Callable[[Path], object], caplog: pytest.LogCaptureFixture
 ) -> None:
-    site.post(some_rows(3, 1)[0])
+    site.post(some_rows(3, 1)[0], view(traffic="ai", agent="GPTBot", status=404))
     die_at(site, LOAD, "before mark")
     for spec in delta_table.TABLES:
         damage(commit(site, 4, spec.name))
     durability.prepare(site.hot, site.root)
     assert f"{commit(site, 4)} is set aside" in caplog.text
-    assert site.load() == Loaded(rows=1, commits=2)
+    assert site.load() == Loaded(rows=1, commits=3)
     assert site.event_ids() == ids(4)
     assert site.daily_views() == Counter(map(key, some_rows(0, 4)))
     assert site.state(delta_table.HITS_TABLE).version == 5
+    assert [row["requests"] for row in site.stored(delta_table.DAILY_ERRORS_TABLE)] == [1]
     assert site.faults() == []
 
 

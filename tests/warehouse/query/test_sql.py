@@ -16,7 +16,7 @@ from warehouse.errors import InvalidSql, NoData
 from warehouse.lake import delta_table
 from warehouse.lake.agents_file import write_agents
 from warehouse.query import sql
-from warehouse.schema import AGENTS, DAILY_VIEWS, HITS
+from warehouse.schema import AGENTS, DAILY_ERRORS, DAILY_VIEWS, HITS
 
 GPTBOT = {"name": "GPTBot", "operator": "OpenAI", "purpose": "training", "pattern": "GPTBot"}
 BY_PATH = "GROUP BY path ORDER BY path"
@@ -152,7 +152,9 @@ def test_invalid_query_raises_the_message_of_duckdb(site: Site, folder: Path) ->
         ask(folder, "SELEC")
     with pytest.raises(InvalidSql, match='Referenced column "nothing" not found'):
         ask(folder, "SELECT nothing FROM hits")
-    with pytest.raises(InvalidSql, match=r"(?s)name visits does not exist.*The views are hits, daily_views, agents"):
+    with pytest.raises(
+        InvalidSql, match=r"(?s)name visits does not exist.*The views are hits, daily_views, errors, agents"
+    ):
         ask(folder, "FROM visits")
 
 
@@ -202,7 +204,7 @@ def test_each_column_has_its_comment_in_sql_and_in_the_files(site: Site, connect
     comments_in_sql = connection.sql(
         "SELECT table_name, column_name, comment FROM duckdb_columns() WHERE schema_name = 'main' AND NOT internal"
     ).fetchall()
-    for name, schema in (("hits", HITS), ("daily_views", DAILY_VIEWS), ("agents", AGENTS)):
+    for name, schema in (("hits", HITS), ("daily_views", DAILY_VIEWS), ("errors", DAILY_ERRORS), ("agents", AGENTS)):
         comments = {field.name: field.metadata[b"comment"].decode() for field in schema}
         assert {column: comment for table, column, comment in comments_in_sql if table == name} == comments
     for spec in delta_table.TABLES:

@@ -4,6 +4,7 @@ import duckdb
 
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.hotlog import dirty_days
+from warehouse.lake import delta_table
 from warehouse.query import engine, table_files
 from warehouse.query.table_files import TableFiles
 
@@ -46,6 +47,12 @@ def test_dirty_days_are_stale_days_of_daily_views_only(site: Site) -> None:
     dirty_days.mark_dirty(site.hot, ["2026-09-15", "2026-08-31"])
     assert table_files.read(site.hot_log, site.root, "daily_views").stale_days == ("2026-08-31", "2026-09-15")
     assert table_files.read(site.hot_log, site.root, "hits").stale_days == ()
+
+
+def test_waiting_errors_are_counted_for_daily_errors_only(site: Site) -> None:
+    site.post(view(), view(traffic="bot", status=404))
+    waiting = {spec.name: table_files.read(site.hot_log, site.root, spec.name).waiting for spec in delta_table.TABLES}
+    assert waiting == {"hits": 1, "daily_views": 1, "daily_errors": 1}
 
 
 def test_empty_lake_has_no_files(site: Site) -> None:

@@ -29,7 +29,7 @@ def test_imported_sample_log_is_the_expected_export(imported: Imported, tmp_path
     assert summary["lines"] == EXPECTED["lines"]
     assert (summary["human"], summary["ai"]) == (EXPECTED["totals"]["human"], EXPECTED["totals"]["ai"])
     assert summary["bot"] == EXPECTED["bots"]
-    assert summary["skipped"] == EXPECTED["skipped"]
+    assert (summary["errors"], summary["skipped"]) == (EXPECTED["errors"], EXPECTED["skipped"])
     assert summary["agents"] == EXPECTED["by_agent"]
     assert summary["page_views"] == summary["human"] + summary["ai"] + summary["bot"]
     assert (summary["dry_run"], summary["known"]) == (False, 0)

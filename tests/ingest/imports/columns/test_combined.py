@@ -190,9 +190,14 @@ def test_columns_and_parser_together_give_the_result_of_the_parser_alone(lines: 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_plain_lines_are_parsed_by_columns(name: str, make: Callable[..., bytes], end: bytes) -> None:
     lines = [make(), make(b"POST /b HTTP/2"), make(b"GET /c?q HTTP/1.0", status=b"404", size=b"-"), make(user=b"ana")]
+    lines.append(make(b"GET /c.css HTTP/1.0", status=b"500"))
     columns = combined.parse(b"".join(each + end for each in lines), SHAPES[name], RequestCache(DEFAULT_PAGES))
-    assert (columns.lines, columns.unparsed, columns.skipped) == (4, [], {"method": 1, "status": 1})
-    assert columns.views["path"].to_pylist() == ["/a", "/a"]
+    assert (columns.lines, columns.unparsed, columns.skipped) == (5, [], {"method": 1, "status": 1})
+    assert columns.views.select(["path", "status"]).to_pylist() == [
+        {"path": "/a", "status": 200},
+        {"path": "/c", "status": 404},
+        {"path": "/a", "status": 200},
+    ]
 
 
 @pytest.mark.parametrize("name", SHAPES)
