@@ -14,6 +14,7 @@ STATEMENTS_WITHOUT_A_TEST_MAX = 40
 TESTED_BY = {
     "agent/worker/child_main.py": "agent/worker/test_child_process.py",
     "api/cli/log_import/reading.py": "api/cli/log_import/test_command.py",
+    "api/cli/serve.py": "api/test_logs.py",
     "api/dashboard/pages/jobs/job_view.py": "api/dashboard/pages/jobs/test_job_page.py",
     "api/dashboard/pages/jobs/prompt_form.py": "api/dashboard/pages/jobs/test_job_list.py",
     "api/dashboard/pages/reading/ai/operators.py": "api/dashboard/pages/reading/ai/test_readers.py",

@@ -19,7 +19,9 @@ from api.cli.output import ERR, OUT, rows_format, show, show_rows, table
 from api.control_database import opened
 from api.settings import Settings
 from ingest.classification.classifier import RULESET
+from ingest.errors import InvalidAddressList
 from ingest.hits.row import classify_user_agents
+from ingest.verification import address_lists
 from warehouse import clock, doctor
 from warehouse.control import projects, source_policies
 from warehouse.doctor import Finding
@@ -37,6 +39,7 @@ from warehouse.query import engine
 LOCK_WAIT_S = 300.0
 """Timeout for the lock of the lake, in seconds."""
 COUNTED_ONCE = "no two sources of a project count the same view"
+LISTS = "the address lists can be read, and are new enough to find spoofed requests"
 RULES = Rules(RULESET, classify_user_agents)
 
 
@@ -206,6 +209,7 @@ def doctor_(settings: Settings, form: str | None) -> None:
     findings = list(doctor.examine(settings.hot_log, settings.lake, settings.run / "spill", LOCK_WAIT_S))
     if not any(finding.fault for finding in findings):
         findings += _double_counting(settings)
+    findings.append(_address_lists(settings))
     show_rows(findings, _findings_table(findings), form)
     if any(finding.fault for finding in findings):
         sys.exit(1)
@@ -222,6 +226,15 @@ def _double_counting(settings: Settings) -> list[Finding]:
         return [Finding(COUNTED_ONCE, None, f"cannot be checked: {first_line}")]
     texts = [double_counting.advice(project, text) for project, warnings in found.items() for text in warnings]
     return [Finding(COUNTED_ONCE, None, text) for text in texts] or [Finding(COUNTED_ONCE, None)]
+
+
+def _address_lists(settings: Settings) -> Finding:
+    """Return a warning if the address lists are old, and a fault if a list of the owner is damaged."""
+    try:
+        lists = address_lists.current(settings.ranges)
+    except InvalidAddressList as error:
+        return Finding(LISTS, str(error))
+    return Finding(LISTS, None, address_lists.age_warning(lists, datetime.now(UTC)))
 
 
 @contextmanager

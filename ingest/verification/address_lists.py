@@ -5,7 +5,7 @@ checked on every load.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from ipaddress import ip_network
@@ -15,6 +15,7 @@ from typing import Annotated
 import msgspec
 
 from ingest.errors import InvalidAddressList
+from warehouse.plural import counted
 
 FRESH_DAYS = 30
 """Days before the creation of a list, and after the day of its copy, for which absence from the list is evidence."""
@@ -158,6 +159,23 @@ def newest(of_release: Mapping[str, AddressList], of_owner: Mapping[str, Address
     return lists
 
 
+def age_warning(lists: Iterable[AddressList], now: datetime) -> str | None:
+    """Return a warning with the command to run if lists are too old to find spoofed requests of today; None if not.
+
+    Only lists that `readership ranges refresh` can download count, and those whose absence proves something.
+    """
+    decisive = [each for each in lists if each.complete and each.is_json]
+    now_us = (now - _EPOCH) // _US
+    old = [each for each in decisive if now_us >= each.fresh_us.stop]
+    if not old:
+        return None
+    return (
+        f"{len(old)} of {counted(len(decisive), 'address list')} {'is' if len(old) == 1 else 'are'} older than"
+        f" {FRESH_DAYS} days, the newest of {max(each.seen for each in old)}: a request of today in the name of one of"
+        " their agents is not recognised as spoofed; run readership ranges refresh"
+    )
+
+
 _OF_A_COPY = ("created", "seen", "copies", "remark", "sha256", "prefixes")
 """Fields that differ between the copies of a list."""
 
@@ -166,3 +184,11 @@ _OF_A_COPY = ("created", "seen", "copies", "remark", "sha256", "prefixes")
 def shipped() -> Mapping[str, AddressList]:
     """Return the lists that ship with this release, by id."""
     return read_folder(SHIPPED)
+
+
+def current(folder: Path) -> Sequence[AddressList]:
+    """Return the lists in use: those of the release, and newer copies and further lists in the owner's folder.
+
+    Raises: InvalidAddressList
+    """
+    return tuple(newest(shipped(), read_owners(folder)).values())

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
+from ingest.verification.address_lists import age_warning, shipped
 from tests.api.cli.console import FIREFOX, Imported, call, complaint, result
 from tests.running import PROJECT, Running
 from tests.waiting import until
@@ -55,6 +57,7 @@ def test_doctor_finds_no_fault_in_intact_data(imported: Imported) -> None:
     findings = result(call(imported.data, "doctor"))
     assert len(findings) >= 4
     assert all(finding["invariant"] and finding["fault"] is None for finding in findings)
+    assert findings[-1]["warning"] == age_warning(shipped().values(), datetime.now(UTC))
 
 
 def test_beacon_beside_a_log_is_a_warning_of_import_and_doctor_until_a_policy_is_set(

@@ -1,6 +1,6 @@
 """Lists that ship with the release are intact, and a changed file is refused."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 
 import msgspec
@@ -11,6 +11,8 @@ from ingest.errors import InvalidAddressList
 from ingest.verification import address_lists
 from ingest.verification.address_lists import (
     AddressList,
+    age_warning,
+    current,
     decode,
     encode,
     newest,
@@ -170,3 +172,27 @@ def test_copy_that_was_seen_last_is_used_with_the_rules_of_the_release() -> None
     assert newest({LIST.id: LIST}, {LIST.id: older}) == {LIST.id: LIST}
     own = msgspec.structs.replace(copy, id="own-bot")
     assert newest({LIST.id: LIST}, {"own-bot": own}) == {LIST.id: LIST, "own-bot": own}
+
+
+@pytest.mark.parametrize(
+    ("day", "warning"),
+    [
+        (date(2026, 10, 2), None),
+        (date(2026, 10, 3), "1 of 2 address lists is older than 30 days, the newest of 2026-09-02"),
+        (date(2026, 12, 1), "2 of 2 address lists are older than 30 days, the newest of 2026-10-01"),
+    ],
+)
+def test_lists_whose_absence_proves_nothing_any_more_are_a_warning(day: date, warning: str | None) -> None:
+    newer = msgspec.structs.replace(LIST, id="newer", seen=date(2026, 10, 1))
+    partial = msgspec.structs.replace(LIST, id="partial", complete=False)
+    page = msgspec.structs.replace(LIST, id="page", is_json=False)
+    text = age_warning([LIST, newer, partial, page], datetime.combine(day, time(), UTC))
+    assert (text and text.partition(":")[0]) == warning
+    assert text is None or text.endswith("; run readership ranges refresh")
+
+
+def test_lists_in_use_are_those_of_the_release_with_newer_ones_of_the_owner(tmp_path: Path) -> None:
+    newer = msgspec.structs.replace(shipped()["openai-gptbot"], seen=date(2026, 11, 20))
+    (tmp_path / "openai-gptbot.json").write_bytes(encode(newer))
+    assert set(current(tmp_path)) == {*shipped().values(), newer} - {shipped()["openai-gptbot"]}
+    assert set(current(tmp_path / "none")) == set(shipped().values())
