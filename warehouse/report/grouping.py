@@ -18,12 +18,13 @@ class Grouping:
     """Value by which page views are counted, as an SQL expression over the columns of `hits`.
 
     `columns` are the same value over the rows of one `dimension` in a rollup: see `dimensions.count`. A grouping
-    without a dimension can only be counted from `hits`.
+    without a dimension can only be counted from `hits`, and may be limited to the hits of an SQL condition.
     """
 
     hits: str
     dimension: str | None = None
     columns: tuple[str, ...] = (VALUE,)
+    condition: str = "true"
 
     @property
     def needs_files(self) -> bool:

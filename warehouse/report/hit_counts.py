@@ -39,8 +39,6 @@ _IS_WITHIN = "ts >= $start AND ts < $end"
 _ROLLUPS = """
 (SELECT *, (month || '-01')::DATE + (day::INTEGER - 1) AS date FROM {files} WHERE dimension = $dimension AND {days})
 """
-
-
 _SHARED = frozenset(
     BREAKDOWNS[name]
     for name in ("source", "agent", "operator", "purpose", "verification", "referrerHost", "format", "status")
@@ -264,7 +262,8 @@ def count_rows(database: duckdb.DuckDBPyConnection, hot: pa.Table, scope: Scope,
 
 def _count_hits(cursor: duckdb.DuckDBPyConnection, rows: str, scope: Scope, grouping: Grouping) -> pa.Table:
     condition, values = scope.filters.condition()
-    sql = _COUNT.format(value=grouping.hits, count="count(*)", rows=rows, condition=f"{_IS_WITHIN} AND {condition}")
+    condition = f"{_IS_WITHIN} AND {grouping.condition} AND {condition}"
+    sql = _COUNT.format(value=grouping.hits, count="count(*)", rows=rows, condition=condition)
     times = {"start": scope.time_range.start, "end": scope.time_range.end}
     return cursor.sql(sql, params={"project": scope.project, **times, **values}).to_arrow_table()
 

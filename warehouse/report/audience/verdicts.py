@@ -18,12 +18,11 @@ _COLUMNS = ("agent", "operator", "purpose", "traffic")
 _VALUES = ", ".join(f"'{name}': {name}" for name in _COLUMNS) + f", 'verification': {VERIFICATION}"
 STATES = Grouping(f"{{{_VALUES}}}", "total", (*_COLUMNS, count.VERIFICATION))
 """Grouping by agent and state."""
-EVIDENCE = Grouping(f"{{{_VALUES}, 'verified_by': verified_by}}")
-"""Grouping by agent, state and evidence."""
+EVIDENCE = Grouping(f"{{{_VALUES}, 'verified_by': verified_by}}", condition="verified_by IS NOT NULL")
+"""Grouping by agent, state and evidence of the hits that have evidence."""
 _LIST = """
 SELECT {columns}, sum(ai + bot)::BIGINT AS views
 FROM counts
-WHERE {condition}
 GROUP BY ALL
 HAVING views > 0
 ORDER BY views DESC, {columns}
@@ -49,16 +48,11 @@ class Verdicts:
 def read(database: duckdb.DuckDBPyConnection, states: pa.Table, evidence: pa.Table) -> Verdicts:
     """Return the verdicts. `states` are counts by STATES, and `evidence` counts by EVIDENCE of the last days."""
     columns = (*_COLUMNS, "verification")
-    return Verdicts(
-        _list(database, states, columns),
-        _list(database, evidence, (*columns, "verified_by"), "value.verified_by IS NOT NULL"),
-    )
+    return Verdicts(_list(database, states, columns), _list(database, evidence, (*columns, "verified_by")))
 
 
-def _list(
-    database: duckdb.DuckDBPyConnection, counts: pa.Table, columns: tuple[str, ...], condition: str = "true"
-) -> pa.Table:
+def _list(database: duckdb.DuckDBPyConnection, counts: pa.Table, columns: tuple[str, ...]) -> pa.Table:
     listed = ", ".join(f"value.{name}" for name in columns)
     with database.cursor() as cursor:
         cursor.register("counts", counts)
-        return cursor.sql(_LIST.format(columns=listed, condition=condition)).to_arrow_table()
+        return cursor.sql(_LIST.format(columns=listed)).to_arrow_table()
