@@ -22,6 +22,8 @@ async function send(request, response, key) {
     url: request.url,
     userAgent: request.headers.get("user-agent") || "",
     referrer: request.headers.get("referer") || undefined,
+    address: request.headers.get("cf-connecting-ip") || undefined, // verifies AI agents; not stored
+    accept: request.headers.get("accept") || undefined,
     status: response.status,
     format: type.trim().toLowerCase() || undefined,
     eventId: crypto.randomUUID(),

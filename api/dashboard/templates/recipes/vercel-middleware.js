@@ -13,6 +13,8 @@ async function send(request) {
     url: request.url,
     userAgent: request.headers.get("user-agent") || "",
     referrer: request.headers.get("referer") || undefined,
+    address: request.headers.get("x-real-ip") || undefined, // verifies AI agents; not stored
+    accept: request.headers.get("accept") || undefined,
     eventId: crypto.randomUUID(),
   };
   const answer = await fetch(HITS, {

@@ -42,7 +42,8 @@ def environ(service: Running) -> dict[str, str]:
 
 def rows(service: Running, path: str) -> list[dict[str, object]]:
     """Return the stored views of a path."""
-    query = f"SELECT user_agent, traffic, status, referrer, format, source FROM hits WHERE path = '{path}' ORDER BY ALL"
+    columns = "user_agent, traffic, status, referrer, format, source, verification"
+    query = f"SELECT {columns} FROM hits WHERE path = '{path}' ORDER BY ALL"
     answer = service.run("sql", query, "--format", "json")
     assert answer.returncode == 0, answer.stderr
     found: list[dict[str, object]] = json.loads(answer.stdout)
@@ -126,7 +127,8 @@ def test_edge_program_sends_pages_and_nothing_else(
         const waiting = [];
         const context = { waitUntil: (promise) => waiting.push(promise), passThroughOnException() {} };
         const visit = async (path, method = "GET") => {
-          const headers = { "user-agent": userAgent, referer: "https://search.example/?q=1" };
+          const headers = { "user-agent": userAgent, referer: "https://search.example/?q=1", accept: "text/markdown" };
+          headers["cf-connecting-ip"] = headers["x-real-ip"] = "20.171.206.5";
           const request = new Request(origin + path, { method, headers });
           if (edge.default.fetch) {
             const response = await edge.default.fetch(request, process.env, context);
@@ -152,6 +154,7 @@ def test_edge_program_sends_pages_and_nothing_else(
     assert (row["traffic"], row["status"], row["source"]) == ("ai", status, "server")
     assert (row["user_agent"], row["referrer"]) == (GPTBOT, "https://search.example/?q=1")
     assert row["format"] == (None if status is None else "text/html")
+    assert row["verification"] == "verified"
 
 
 @pytest.mark.needs("node")
