@@ -14,8 +14,6 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-import pyarrow as pa
-
 from api import metrics
 from api.settings import Settings
 from ingest.hotlog import deduplication
@@ -28,7 +26,7 @@ from warehouse.lake.lock import write_lock
 from warehouse.maintenance import compact, rollups
 from warehouse.maintenance.erase import erase_before, first_trusted_s
 from warehouse.maintenance.load import is_due, load
-from warehouse.query import engine
+from warehouse.query import engine, result_cache
 
 POLL_S = 1.0
 VACUUM_EVERY_S = 3600
@@ -36,6 +34,8 @@ VACUUM_RETRY_S = 60
 """Delay before the retry of a failed vacuum, in seconds."""
 ROLLUPS_EVERY_S = 60
 """Time between two searches for rollups that are due or unused, in seconds."""
+RELEASE_EVERY_S = 10
+"""Time between two releases of freed memory, in seconds."""
 VACUUM_WAIT_S = 60.0
 LAST_LOAD_WAIT_S = 60.0
 """Timeouts for the lock of the lake, in seconds: of each step of a vacuum, and of the load when the process ends."""
@@ -55,7 +55,7 @@ class Maintenance:
         # Requests use a second connection: the first one is blocked while the thread waits for a lock.
         self._read_hot = batches.connect(settings.hot_log)
         self._database = engine.connect(settings.run / "spill")
-        self._vacuum_tried_s = self._rollups_tried_s = -math.inf
+        self._vacuum_tried_s = self._rollups_tried_s = self._released_s = -math.inf
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="maintenance")
         self.fault: str | None = None
@@ -127,6 +127,7 @@ class Maintenance:
         now = datetime.now(UTC)
         self.vacuum(now)
         self.write_rollups(now)
+        self.release_memory(now)
 
     def _load_due(self, wait_s: float = 0) -> bool:
         """Load the hot log if that is due; return whether it was."""
@@ -135,7 +136,6 @@ class Maintenance:
         loaded = load(self._hot, self._settings.lake, wait_s)
         metrics.LOADS.labels("done").inc()
         metrics.LOADED.inc(loaded.rows)
-        pa.default_memory_pool().release_unused()  # the next load is a minute later, and needs no cached memory
         return True
 
     def _is_load_due(self) -> bool:
@@ -168,6 +168,12 @@ class Maintenance:
             root = self._settings.lake
             rollups.write_due(root, self._database, now.date(), wait_s=0, on_step=self._between_queries)
             rollups.vacuum(root, wait_s=0)
+
+    def release_memory(self, now: datetime) -> None:
+        """Return memory that loads and reports have freed to the operating system, every RELEASE_EVERY_S."""
+        if abs(now.timestamp() - self._released_s) >= RELEASE_EVERY_S:
+            self._released_s = now.timestamp()
+            result_cache.release_memory()
 
     def _between_queries(self, _: str) -> None:
         if self._stopping.is_set():

@@ -49,7 +49,7 @@ class Settings:
     """Number of waiting hits at which they are loaded at once."""
     backlog_rows_max: int = 500_000
     """Maximum number of hits that wait to be loaded, at least HITS_MAX; further posts are answered 503."""
-    cache_mib: int = 512
+    cache_mib: int = 256
     """Maximum size of the result cache of each server process, in MiB. The block of 1M paths takes 150 MiB or more."""
     beacons_per_minute: int = 600
     """Maximum number of beacons of one address in any 60 seconds; further ones are answered 429."""

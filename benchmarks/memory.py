@@ -28,7 +28,7 @@ HITS = 10_000_000
 PART = 200_000
 STEPS = 10
 SHAPE = Shape(hits=20_000_000, days=365, paths=1_000_000, projects=1_001, end=datetime.now(UTC).date())
-CACHES_MIB = (32, settings.Settings.cache_mib, 512)
+CACHES_MIB = (32, 128, settings.Settings.cache_mib, 512)
 """Sizes of the cache setting with which the projects are read."""
 LARGE_EVERY = 100
 """Number of small projects after which the large one is read again."""

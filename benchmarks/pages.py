@@ -85,6 +85,8 @@ def measure(original: Lake, runs: int, requests: int) -> list[Measured]:
                     results[name, "ms"].append(statistics.median(times))
                     results[f"{name}, again", "ms"].append(_get(client, chosen[-1])[1])
                     results[f"{name}, size", "kB"].append(max(sizes) / 1000)
+                results["resident memory after all pages", "MiB"].append(running.resident_mib())
+                results["peak of the memory until then", "MiB"].append(running.peak_mib())
     return [Measured(name, unit, values) for (name, unit), values in results.items()]
 
 

@@ -14,6 +14,7 @@ import click
 
 from agent.errors import InvalidConfiguration
 from api.errors import AccountError, AddressInUse, FolderInUse, InvalidSetting, KeyNotFound
+from api.server import memory
 from api.settings import DATA, DEMO_DATA, read
 from ingest.errors import IngestError
 from warehouse.database_errors import Cause, cause_of, is_damage, reason_of
@@ -40,6 +41,8 @@ COMMANDS: Mapping[str, str] = {
     "recover": "api.cli.recover:recover",
 }
 """Module and function of each command. Only the called command is imported, which halves the start time."""
+SERVERS = {"serve", "demo"}
+"""Commands whose process serves requests for a long time."""
 EXPECTED_ERRORS = (
     InvalidSetting,
     AddressInUse,
@@ -95,6 +98,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        if cmd_name in SERVERS:
+            memory.choose_pool()
         module, name = COMMANDS[cmd_name].split(":")
         command: click.Command = getattr(import_module(module), name)
         return command

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from api import app, logs
 from api.errors import AddressInUse
 from api.http.rate_limit import RateLimit
-from api.server import connections, server_process, shared_counters
+from api.server import connections, memory, server_process, shared_counters
 from api.server.service_lock import ServiceLock
 from api.server.supervisor import Supervisor
 from api.settings import Settings
@@ -187,12 +187,13 @@ def process_app(settings: Settings) -> ASGIApp:
 
 
 def settle(log_level: str) -> None:
-    """Configure the log and the garbage collection of a server process.
+    """Configure the log, the garbage collection and the allocators of a server process.
 
     Imported objects live as long as the process, so they are frozen: the collector does not visit them. With Python's
     defaults the collector took a third of the time of a small post.
     """
     logs.configure(log_level)
+    memory.limit_heaps()
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)

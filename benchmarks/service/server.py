@@ -19,7 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from api import app, data_folder, keys, settings
-from api.server import serve
+from api.server import memory, serve
 from warehouse.control import database, projects
 
 PROJECT = "bench"
@@ -102,7 +102,7 @@ def running(data: Path | None = None, cache_mib: int = settings.Settings.cache_m
         listener = serve.listen("127.0.0.1", 0)
         host, port = listener.getsockname()
         command = [sys.executable, "-m", "benchmarks.service.server", str(folder), str(listener.fileno())]
-        environ = {**os.environ, "READERSHIP_CACHE_MIB": str(cache_mib)}
+        environ = {**os.environ, memory.POOL: "jemalloc", "READERSHIP_CACHE_MIB": str(cache_mib)}
         with subprocess.Popen(command, env=environ, pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL) as process:
             listener.close()
             server = Server(host, port, key, process.pid, folder)

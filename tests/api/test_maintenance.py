@@ -12,8 +12,9 @@ import pytest
 from prometheus_client import REGISTRY
 
 from api import data_folder, settings
-from api.maintenance import ROLLUPS_EVERY_S, VACUUM_RETRY_S, Maintenance
+from api.maintenance import RELEASE_EVERY_S, ROLLUPS_EVERY_S, VACUUM_RETRY_S, Maintenance
 from api.settings import Settings
+from tests import freed_memory
 from tests.small_disk import SmallDisk
 from tests.waiting import until
 from tests.warehouse.site import DAY, Site, view
@@ -217,3 +218,16 @@ def test_retention_leaves_no_deleted_day_in_the_rollup_in_use(site: Site, mainte
     assert all(part.is_whole for part in chosen_parts)
     paths = {path for part in chosen_parts for path in pq.read_table(part.rollup.paths)["path"].to_pylist()}
     assert paths == {f"/{day.date()}" for day in days[:11]}
+
+
+def test_freed_memory_is_released_at_most_every_ten_seconds(maintenance: Maintenance) -> None:
+    def returned_mib(now: datetime) -> float:
+        freed_memory.leave_freed_memory()
+        before = freed_memory.resident_mib()
+        maintenance.release_memory(now)
+        return before - freed_memory.resident_mib()
+
+    half = freed_memory.FREED_MIB / 2
+    assert returned_mib(NOW) > half
+    assert returned_mib(NOW + timedelta(seconds=RELEASE_EVERY_S - 1)) < half
+    assert returned_mib(NOW + timedelta(seconds=RELEASE_EVERY_S + 1)) > half

@@ -4,9 +4,9 @@ from benchmarks import pages
 from benchmarks.lake import Lake
 
 
-def test_every_page_is_measured_with_its_size(generated: Lake) -> None:
+def test_every_page_is_measured_with_its_size_and_the_memory_of_the_server(generated: Lake) -> None:
     figures = {each.name: each for each in pages.measure(generated, runs=1, requests=1)}
-    assert len(figures) == 3 * len(pages.PAGES)
+    assert len(figures) == 3 * len(pages.PAGES) + 2
     assert all(figures[name].median > 0 for name in pages.PAGES)
     assert all(figures[f"{name}, size"].median > 1 for name in pages.PAGES)
     assert not list(generated.folder.glob("copy-*"))

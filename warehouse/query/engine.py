@@ -28,6 +28,10 @@ def connect(spill: Path, memory_limit: str = MEMORY_LIMIT) -> duckdb.DuckDBPyCon
         config={
             "memory_limit": memory_limit,
             "temp_directory": str(spill),
+            # Freed memory returns to the operating system. With the defaults a server used 13 MiB more, and 40 MiB more
+            # at its peak, after the pages of 100M hits.
+            "allocator_background_threads": True,
+            "allocator_flush_threshold": "8MB",
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         }

@@ -30,16 +30,21 @@ Result = TypeVar("Result", bound=Measured)
 
 
 def compute_released(compute: Callable[[], Result]) -> Result:
-    """Return the result of `compute`. If it is large, return freed memory to the operating system.
+    """Return the result of `compute`. If it is large, release memory.
 
-    Arrow and glibc retain freed memory. Reading the views of 1M paths would leave several times their size.
+    Reading the views of 1M paths would leave several times their size.
     """
     result = compute()
     if result.nbytes > LARGE_BYTES:
-        pa.default_memory_pool().release_unused()
-        if _TRIM is not None:
-            _TRIM(0)
+        release_memory()
     return result
+
+
+def release_memory() -> None:
+    """Return freed memory, which Arrow and glibc retain, to the operating system."""
+    pa.default_memory_pool().release_unused()
+    if _TRIM is not None:
+        _TRIM(0)
 
 
 class ResultCache:

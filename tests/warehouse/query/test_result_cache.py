@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from tests import freed_memory
+from warehouse.query import result_cache
 from warehouse.query.result_cache import EMPTY_TABLE_BYTES, ResultCache
 
 MB = 1_000_000
@@ -121,3 +123,10 @@ def test_result_that_has_grown_is_measured_again_and_removed_if_it_is_larger_tha
     result.nbytes = 11 * MB
     get.put("grown", result)
     assert get.get("grown") is get.get("owned") is None
+
+
+def test_release_returns_freed_memory_to_the_operating_system() -> None:
+    freed_memory.leave_freed_memory()
+    before = freed_memory.resident_mib()
+    result_cache.release_memory()
+    assert freed_memory.resident_mib() < before - freed_memory.FREED_MIB / 2
