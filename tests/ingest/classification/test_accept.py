@@ -33,6 +33,7 @@ def test_header_that_asks_for_markdown_matches(accept: str, text: str) -> None:
         CHROME,
         "text/markdown;q=0",
         "text/markdown; q=0.000",
+        "text/markdown; Q=0",
         "text/markdown;q=-1",
         "text/markdown;q=2",
         "text/markdown;q=nan",

@@ -95,6 +95,12 @@ def test_either_list_of_an_agent_verifies_it_and_only_absence_from_both_is_evide
     )
 
 
+def test_absence_proves_nothing_if_one_of_the_lists_of_the_agent_is_incomplete() -> None:
+    partial = example("example-special", ("ExampleBot",), ("9.9.9.0/24",), complete=False)
+    for lists in ([example(), partial], [partial, example()]):
+        assert AddressCheck(lists).check("ExampleBot", "", OUTSIDE, NOW_US) == CLAIMED
+
+
 def test_absence_is_evidence_only_while_each_list_of_the_agent_is_fresh() -> None:
     october_15_us = int(datetime(2026, 10, 15, tzinfo=UTC).timestamp()) * 1_000_000  # after 2026-09-02 + 30 days
     assert AddressCheck([OTHER_LIST]).check("ExampleBot", "", OUTSIDE, october_15_us).state == "spoofed"

@@ -212,6 +212,13 @@ def test_host_in_a_local_network_is_refused() -> None:
         fetch_directory("localhost")
 
 
+def test_host_with_one_address_in_a_local_network_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, 443)) for each in ("9.9.9.9", "10.0.0.1")]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **options: addresses)
+    with pytest.raises(DirectoryUnavailable, match="an address of a local network"):
+        fetch_directory(HOST)
+
+
 def test_host_without_an_address_is_refused() -> None:
     with pytest.raises(DirectoryUnavailable, match="the DNS lookup failed"):
         fetch_directory("a" * 64 + ".example")

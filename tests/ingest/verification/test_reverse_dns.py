@@ -118,6 +118,30 @@ def test_lookups_that_never_end_do_not_block_and_are_bounded() -> None:
     assert count <= 8
 
 
+def test_addresses_beyond_the_maximum_of_waiting_lookups_are_not_looked_up() -> None:
+    asked, release, all_asked, last_asked = list[str](), Event(), Event(), Event()
+
+    def name_of(address: str) -> str:
+        assert release.wait(30)
+        asked.append(address)
+        if len(asked) == WAITING_MAX:
+            all_asked.set()
+        if address == ADDRESS:
+            last_asked.set()
+        raise OSError
+
+    dns = ReverseDns(0, name_of)
+    addresses = [f"66.250.{number // 256}.{number % 256}" for number in range(2 * WAITING_MAX)]
+    for address in addresses:
+        assert dns.pattern("Googlebot", address) is None
+    release.set()
+    assert all_asked.wait(30)
+    dns.pattern("Googlebot", ADDRESS)  # the last of the queue
+    assert last_asked.wait(30)
+    dns.close()
+    assert sorted(asked) == sorted([*addresses[:WAITING_MAX], ADDRESS])
+
+
 def test_agents_are_names_of_the_column_agent() -> None:
     agents = {agent for row in crawlers() for agent in row.agents}
     assert {agent: classify(f"Mozilla/5.0 (compatible; {agent}/1.0)").agent for agent in agents} == {

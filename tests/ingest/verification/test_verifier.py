@@ -11,8 +11,10 @@ from ingest.errors import InvalidAddressList
 from ingest.hits.evidence import NO_EVIDENCE, Evidence
 from ingest.verification.address_lists import encode, sha256_of, shipped
 from ingest.verification.directories import KeyDirectories
+from ingest.verification.public_keys import parse_directory
 from ingest.verification.reverse_dns import ReverseDns
 from ingest.verification.signature_agents import signed_agent
+from ingest.verification.signatures import SignatureCheck
 from ingest.verification.verdict import CLAIMED, NOT_CHECKED, Verdict
 from ingest.verification.verifier import Verifier
 from tests.ingest.verification.signing import CREATED_S, HOST, Signer
@@ -86,6 +88,7 @@ FULL = Verifier(directories=KeyDirectories([HOST], lambda _: SIGNER.directory(),
 BY_SIGNATURE = Verdict("verified", f"signature:{HOST}")
 BY_LIST = Verdict("verified", "list:google-user-triggered-agents 2026-09-02")
 SPOOFED = Verdict("spoofed", "list:google-user-triggered-agents 2026-09-02")
+BY_KEY = Verdict("signed_known_key", f"key:{HOST}")
 FORGERY = Verdict("invalid_signature", f"signature:{HOST}")
 
 
@@ -144,6 +147,17 @@ def test_without_the_network_a_signature_is_no_evidence_unless_its_key_is_known(
     assert VERIFIER.verify("Google-Agent", "", SIGNED, SIGNED_US) == NOT_CHECKED
     forged = SIGNER.request(agent='g="https://chatgpt.com"', key_id=CHATGPT_KEY)
     assert VERIFIER.verify(None, "", forged, SIGNED_US) == Verdict("invalid_signature", "signature:chatgpt.com")
+
+
+@pytest.mark.parametrize(("address", "verdict"), [(OUTSIDE, BY_KEY), (None, BY_KEY), (INSIDE, BY_LIST)])
+def test_known_key_comes_before_an_address_in_no_list_and_after_one_in_a_list(
+    address: str | None, verdict: Verdict
+) -> None:
+    verifier = Verifier()
+    keys = parse_directory(SIGNER.directory())
+    # The private key of a key of the table is not known.
+    vars(verifier)["_signature_check"] = SignatureCheck(known_keys={SIGNER.key_id: (HOST, keys[SIGNER.key_id])})
+    assert verifier.verify("Google-Agent", "", SIGNED._replace(address=address), SIGNED_US) == verdict
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 
 import duckdb
@@ -169,6 +170,28 @@ def test_day_that_lost_a_file_is_counted_from_its_other_files(
     assert (len(covered.parts[0].days), len(covered.uncovered)) == (3, 1)
     expected = counts(database, remaining, Coverage((), tuple(remaining)), EVERYTHING, grouping)
     assert counts(database, remaining, covered, EVERYTHING, grouping) == expected
+
+
+def test_cached_counts_of_a_month_are_those_of_one_project_grouping_and_filter(
+    tmp_path: Path, database: duckdb.DuckDBPyConnection
+) -> None:
+    cached = ResultCache(1_000_000)
+    rows = [
+        view(**agent, source=source, project_id=project)
+        for agent in AGENTS
+        for source in SOURCES
+        for project in ("site", "site", "another")
+    ]
+    files = reference.write_hits(tmp_path / "hits", rows, "one")
+    write_rollups(tmp_path, database, files)
+    covered = coverage.choose(tmp_path, files)
+    for project, filters, by in product(("site", "another"), (*BY_SOURCE_AND_TRAFFIC, *BY_AGENT), ("agent", "source")):
+        scope = Scope(project, TimeRange(), filters)
+        expected = counts(database, files, Coverage((), tuple(files)), scope, BREAKDOWNS[by])
+        for _ in range(2):
+            rows_of_value = count_files(database, cached, files, covered, scope, BREAKDOWNS[by]).to_pylist()
+            result = {str(row["value"]): [row["human"], row["ai"], row["bot"]] for row in rows_of_value}
+            assert result == expected
 
 
 def test_rollups_of_earlier_months_are_read_once(tmp_path: Path, database: duckdb.DuckDBPyConnection) -> None:

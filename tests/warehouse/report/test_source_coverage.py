@@ -2,10 +2,12 @@
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import duckdb
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +15,7 @@ from tests.rounds import rounds
 from tests.warehouse.report import reference
 from tests.warehouse.report.reference import ROWS
 from tests.warehouse.site import DAY, NOON, Row, view
+from warehouse.control.policy import Period, Periods, Policy
 from warehouse.query.time_range import TimeRange
 from warehouse.report.filters import Filters
 from warehouse.report.grouping import SOURCE_DAYS
@@ -30,11 +33,14 @@ SITE = Scope("site", TimeRange(), Filters())
 BOT = {"traffic": "bot", "rule": "bot:empty"}
 
 
-def coverage(database: duckdb.DuckDBPyConnection, rows: Sequence[Row], now: datetime = NOON) -> SourceCoverage:
-    """Return the coverage of hot rows."""
+def coverage(
+    database: duckdb.DuckDBPyConnection, rows: Sequence[Row], now: datetime = NOON, policy: Periods = ()
+) -> SourceCoverage:
+    """Return the coverage of hot rows under a source policy."""
     hot = reference.hot(rows)
     days = count_rows(database, hot, SITE, SOURCE_DAYS)
-    return summarize(days, first_and_last_in_rows(hot, "site"), now)
+    counted = count_rows(database, hot, replace(SITE, filters=Filters(policy=policy)), SOURCE_DAYS)
+    return summarize(days, first_and_last_in_rows(hot, "site"), now, policy, counted)
 
 
 def human(source: str, ts: datetime = NOON) -> Row:
@@ -73,6 +79,35 @@ def test_two_sources_with_views_of_people_on_one_day_are_a_warning(database: duc
         "beacon and log both have views of people on 2 days, the last of them 2026-09-15: "
         "a view that both sources sent is counted twice"
     )
+
+
+@pytest.mark.parametrize(
+    ("policy", "pairs"),
+    [
+        ("all", {"beacon and server", "beacon and log", "server and log"}),
+        ("beacon_only", set()),
+        ("log_only", {"server and log"}),
+        ("beacon_people_log_machines", set()),
+    ],
+)
+def test_warning_names_the_sources_that_both_count_people_under_the_policy(
+    database: duckdb.DuckDBPyConnection, policy: Policy, pairs: set[str]
+) -> None:
+    rows = [human(source) for source in ("beacon", "server", "log")]
+    result = coverage(database, rows, policy=(Period(date.min, policy),))
+    assert {warning.partition(" both ")[0] for warning in result.warnings} == pairs
+    earlier = coverage(database, rows, policy=(Period(NOON.date() + DAY, policy),))
+    assert len(earlier.warnings) == 3  # the policy begins on the next day
+
+
+@pytest.mark.parametrize(
+    ("policy", "unbeaconed"), [("all", 0), ("beacon_only", 0), ("log_only", 0), ("beacon_people_log_machines", 2)]
+)
+def test_unbeaconed_views_are_those_of_people_in_logs_where_people_count_from_beacons(
+    database: duckdb.DuckDBPyConnection, policy: Policy, unbeaconed: int
+) -> None:
+    rows = [human("log"), human("server"), human("beacon"), view(source="log", format="md"), view(source="log", **BOT)]
+    assert coverage(database, rows, policy=(Period(date.min, policy),)).unbeaconed == unbeaconed
 
 
 def test_sources_on_different_days_or_with_machines_only_are_no_warning(database: duckdb.DuckDBPyConnection) -> None:

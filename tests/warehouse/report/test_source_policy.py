@@ -62,7 +62,8 @@ def stored(site: Site) -> Iterator[Site]:
     rows = week()
     site.post(*rows[:300])
     site.load()
-    rollups.write_due(site.root, site.database, NOON.date(), 0, settle_s=0)
+    written = rollups.write_due(site.root, site.database, (NOON + 30 * DAY).date(), 0, settle_s=0)
+    assert written.rows == 300
     site.post(*rows[300:400])
     site.load()
     site.post(*rows[400:])
