@@ -19,6 +19,8 @@ _PATTERNS = tuple((re2.compile(rule.pattern), rule) for rule in RULES.accept)
 def find(accept: str) -> tuple[str, Rule] | None:
     """Return the first media range with a positive weight that matches a rule, and the rule; or None."""
     for media_range in accept[:MATCHED_CHARACTERS_MAX].split(","):
+        if "/" not in media_range:  # a header of commas alone would take 1.7 ms
+            continue
         media_type, *parameters = (part.strip() for part in media_range.split(";"))
         for pattern, rule in _PATTERNS:
             if pattern.search(media_type) and _weight(parameters) > 0:
