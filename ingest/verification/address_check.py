@@ -10,8 +10,11 @@ from ingest.verification.verdict import CLAIMED, NOT_CHECKED, Verdict
 
 
 class _Claim(NamedTuple):
-    """What the lists of one agent decide. `outside` is the verdict for an address that is in no list, if the request
-    is within the times `fresh_us` and its user agent has no word of `exempt`."""
+    """Verdicts by the lists of one agent: of an address in a table, and of an address in no table.
+
+    The latter is `outside` for a request within the times `fresh_us` whose user agent has no word of `exempt`, and
+    `claimed` for any other request.
+    """
 
     tables: tuple[tuple[RangeTable, Verdict], ...]
     outside: Verdict

@@ -18,7 +18,7 @@ from ingest.errors import InvalidAddressList
 from warehouse.plural import counted
 
 FRESH_DAYS = 30
-"""Days before the creation of a list, and after the day of its copy, for which absence from the list is evidence."""
+"""Number of days before the creation of a list, and after the day of its copy, on which absence from it is evidence."""
 PREFIXES_MAX = 100_000
 """Maximum number of prefixes of a list. The longest list of 2026 has 1,058."""
 SHORTEST_PREFIX: Mapping[int, int] = {4: 12, 6: 24}
@@ -40,7 +40,7 @@ class AddressList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     operator: str
     tokens: tuple[str, ...]
     complete: bool
-    """Whether the operator sends requests with these tokens from no other address."""
+    """Whether all requests of the operator with these tokens come from these addresses."""
     never_spoofed: tuple[str, ...] = ()
     """Tokens whose absence from the list proves nothing, because programs on users' machines also send them."""
     exempt: tuple[str, ...] = ()

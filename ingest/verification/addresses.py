@@ -11,7 +11,7 @@ NOT_GLOBAL = (
 )  # fmt: skip
 """IPv4 prefixes that no client on the internet has: https://www.iana.org/assignments/iana-ipv4-special-registry/"""
 _MAPPED = 0xFFFF << 32
-"""Number of ::ffff:0:0, below which an IPv4 address has the number of its IPv4-mapped IPv6 address."""
+"""Number of ::ffff:0:0. An IPv4 address has the number of its IPv4-mapped IPv6 address: this one plus its bits."""
 _IPV4 = range(_MAPPED, _MAPPED + (1 << 32))
 _GLOBAL_IPV6 = range(0x2000 << 112, 0x4000 << 112)
 """Numbers of 2000::/3, the only IPv6 prefix of which global unicast addresses are assigned."""

@@ -12,7 +12,7 @@ import msgspec
 from ingest.verification.verdict import Verdict
 
 SIGNATURE, KNOWN_KEY = "signature:", "key:"
-"""Beginnings of `verified_by`, before the host: of a key of the host's directory, and of a key of the table."""
+"""Prefixes of `verified_by`, before the host: for a key of the host's directory, and for a key of the table."""
 
 
 class SignatureAgent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

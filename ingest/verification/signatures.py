@@ -34,8 +34,9 @@ _ORDER: tuple[Outcome, ...] = ("valid", "known_key", "invalid", "unverified")
 class Signature(NamedTuple):
     """Outcome of a check. `host` is the host of Signature-Agent, or of the table of keys for `known_key`.
 
-    `valid`: by a key of the host's directory. `known_key`: by a key of the table, which may have been withdrawn.
-    `invalid`: the request is not what the owner of the key signed. `unverified`: no evidence, as the key is unknown.
+    `valid`: signed with a key of the host's directory. `known_key`: signed with a key of the table, which may have been
+    withdrawn. `invalid`: the signature is not one of this request, or not within its rules. `unverified`: no evidence,
+    because the key is unknown.
     """
 
     outcome: Outcome

@@ -16,7 +16,7 @@ from warehouse.query.time_range import TimeRange
 from warehouse.rollups.schema import SOURCES, TRAFFIC
 
 OLD_ROWS_MAX = 10_000
-"""Number of rows of loaded batches up to which none is dropped: a report of an earlier moment may count them."""
+"""Number of rows of loaded batches that are always retained, because a report of an earlier moment may count them."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 

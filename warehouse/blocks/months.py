@@ -8,9 +8,9 @@ import numpy as np
 from warehouse.blocks.cumulative import Array, CumulativeCounts
 
 DAYS = 31
-"""Number of days of each month. The days that a month lacks have no views."""
+"""Number of days in the arrays of each month. Days after the end of a shorter month have no views."""
 CELL_VIEWS_MAX = 255
-"""Largest number of views in a cell, which has one byte for it."""
+"""Maximum number of views in a cell, which stores the number in one byte."""
 Key = tuple[int, int]
 """Source and traffic of views, as indices in SOURCES and TRAFFIC."""
 

@@ -185,7 +185,7 @@ class Reports:
         return visits_sent.by_operator(counts, operators)
 
     def first_ai_days(self, snapshot: HitsSnapshot, query: Query, paths: Collection[str]) -> dict[str, date]:
-        """Return the UTC day of the first view by AI of each of at most 10,000 paths, without those that have none.
+        """Return the UTC day of the first view by AI of each path that has one; at most 10,000 paths.
 
         The first view is that of all time: only the project of the query is used, not its range and filters.
         """
@@ -201,7 +201,7 @@ class Reports:
         return self._activity.last_hits(snapshot, projects)
 
     def source_coverage(self, snapshot: HitsSnapshot, project: str) -> SourceCoverage:
-        """Return from when to when each source of a project has hits, and on which days it has none."""
+        """Return the first and last hit of each source of a project, its days without a hit, and warnings."""
         return self._grouped.source_coverage(snapshot, project, self._policy_of(project))
 
     def read_ahead(self) -> Iterator[None]:

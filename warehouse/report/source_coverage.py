@@ -1,4 +1,4 @@
-"""Coverage of a project by its sources: from when to when each source sent hits, and the days on which it sent none."""
+"""Coverage of a project by its sources: the first and last hit of each source, and the days between without a hit."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -55,7 +55,7 @@ class FirstDays:
         self._database, self._cached, self._coverage, self._block = database, cached, coverage, block
 
     def by_ai(self, snapshot: HitsSnapshot, project: str, paths: Collection[str]) -> dict[str, date]:
-        """Return the UTC day of the first view by AI of each path, without the paths that have none."""
+        """Return the UTC day of the first view by AI of each path that has one."""
         assert len(paths) <= PATHS_MAX
         listed = tuple(sorted(set(paths)))
         in_files = self._cached(
