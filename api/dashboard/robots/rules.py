@@ -23,6 +23,7 @@ _GROUP = re.compile(r"^[ \t]*user-?agent[ \t]*:[ \t]*([^#\r\n]+)", re.IGNORECASE
 _PATTERN = re.compile(r"^[ \t]*(?:dis)?allow[ \t]*:[ \t]*([^#\r\n]+)", re.IGNORECASE | re.MULTILINE)
 _LINE = re.compile(r"^[ \t]*(user-?agent|(?:dis)?allow)[ \t]*:[ \t]*([^#\r\n]*)", re.IGNORECASE | re.MULTILINE)
 _AFTER_NAME = re.compile(r"[/\s]")
+_TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class RobotsRules:
@@ -88,6 +89,12 @@ class RobotsRules:
 def parse(content: str) -> RobotsRules:
     """Return the rules of a text."""
     return RobotsRules(content)
+
+
+def disallowing(tokens: Sequence[str]) -> str:
+    """Return the lines that disallow every page for an agent with these tokens; empty if robots.txt cannot name it."""
+    names = [f"User-agent: {token}\n" for token in tokens if _TOKEN.fullmatch(token)]
+    return f"{''.join(names)}Disallow: /" if names else ""
 
 
 def largest_group(content: str) -> tuple[str, int]:

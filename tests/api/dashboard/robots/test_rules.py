@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from api.dashboard.robots.rules import largest_group, parse
+from api.dashboard.robots.rules import disallowing, largest_group, parse
+from ingest.classification.agents import AGENTS
 
 RFC_5_1 = """\
 User-Agent: *
@@ -87,6 +88,16 @@ def test_agent_has_a_group_by_each_of_its_names() -> None:
     assert rules.group(["ChatGPT Agent", "ChatGPT-Operator"]) == "chatgpt agent"
     assert rules.group(["CCBot"]) == "*"
     assert parse("Sitemap: https://example.com/s.xml").group(["CCBot"]) is None
+
+
+def test_lines_that_disallow_an_agent_disallow_no_other() -> None:
+    lines = {agent.name: disallowing(agent.tokens) for agent in AGENTS}
+    for name, text in lines.items():
+        rules = parse(f"User-agent: *\nDisallow: /a\n\n{text}")
+        disallowed = {each.name for each in AGENTS if rules.state((each.name, *each.tokens)) == "disallowed"}
+        assert disallowed == ({name} if text else set())
+    assert lines["xAI"].startswith("User-agent: xAI-SearchBot\nUser-agent: xAI-Bot\n")
+    assert lines["Devin"] == ""  # its token has a slash
 
 
 @pytest.mark.parametrize(

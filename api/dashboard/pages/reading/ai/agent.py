@@ -83,6 +83,7 @@ def agent(visit: Visit) -> Response:
         measured=found,
         name=name,
         fact=BY_NAME.get(name),
+        disallowing=rules.disallowing(BY_NAME[name].tokens) if name in BY_NAME else "",
         known=known,
         kind=kind,
         verification=verdicts.read(view),

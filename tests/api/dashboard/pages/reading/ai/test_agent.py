@@ -136,3 +136,14 @@ def test_attack_by_path_and_user_agent_is_text(read_site: Dashboard, reader: Tes
     page = open_page(reader, "/ai/agents/DeepSeekBot")
     assert agent in page.texts
     assert page.rows("Pages that DeepSeekBot read")[0][0].startswith("/")
+
+
+def test_lines_that_disallow_an_agent_are_on_its_page_until_robots_txt_does(
+    robots: Dashboard, reader: TestClient
+) -> None:
+    lines = "User-agent: GPTBot Disallow: /"
+    assert lines in open_page(reader, AGENT).text
+    texts.save(robots.engine, PROJECT, "User-agent: *\nDisallow: /blog/\n", 1_790_000_000)
+    assert lines in open_page(reader, AGENT).text
+    texts.save(robots.engine, PROJECT, "User-agent: GPTBot\nDisallow: /\n", 1_790_000_000)
+    assert lines not in open_page(reader, AGENT).text
