@@ -28,14 +28,15 @@ from api.keys import Keyring
 from api.maintenance import Maintenance
 from api.reference.reference import Reference
 from api.routes import beacon, classify, health, hits, job_log, jobs, prompts, reference, script
-from api.routes.reports import breakdown, coverage, series, views
+from api.routes.reports import breakdown, coverage, errors, series, views
 from api.settings import Settings
 from api.state import State, state_of
 from ingest.hotlog.writer import HotLog
 from ingest.verification import verifier as verifiers
 from warehouse.control import database, source_policies
 from warehouse.control.policy import Periods
-from warehouse.query.hits_snapshot import HitsReader
+from warehouse.query.hits_snapshot import DAILY_ERRORS, HitsReader
+from warehouse.report.audience.errors import ErrorReports
 from warehouse.report.reports import Reports
 
 LOCK_WAIT_S = 4
@@ -47,6 +48,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *views.OPERATIONS,
     *series.OPERATIONS,
     *breakdown.OPERATIONS,
+    *errors.OPERATIONS,
     *coverage.OPERATIONS,
     *classify.OPERATIONS,
     *prompts.OPERATIONS,
@@ -121,6 +123,8 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
             reports = stack.enter_context(
                 closing(Reports(reader, settings.lake, spill, cache_bytes, _policies(engine)))
             )
+            errors_reader = HitsReader(settings.hot_log, settings.lake, source=DAILY_ERRORS)
+            error_reports = stack.enter_context(closing(ErrorReports(errors_reader, spill)))
             rate_limit = stack.enter_context(
                 closing(RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret))
             )
@@ -140,6 +144,7 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
                     keyring=Keyring(engine),
                     hotlog=hotlog,
                     reports=reports,
+                    errors=error_reports,
                     rate_limit=rate_limit,
                     maintenance=maintenance,
                     agents=agents,

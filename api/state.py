@@ -17,6 +17,7 @@ from ingest.hotlog.writer import HotLog
 from ingest.verification.verifier import Verifier
 from warehouse.control import projects
 from warehouse.control.projects import Project
+from warehouse.report.audience.errors import ErrorReports
 from warehouse.report.reports import Reports
 
 
@@ -30,6 +31,7 @@ class State:
     keyring: Keyring
     hotlog: HotLog
     reports: Reports
+    errors: ErrorReports
     rate_limit: RateLimit
     maintenance: Maintenance
     agents: ChildProcess

@@ -9,8 +9,9 @@ them: `hits` and `daily_views` have the page views, and `daily_errors` has the e
 whatever its status is: the person saw a page, even if that page reports that another one is missing. Only servers send
 such rows.
 
-Scanners ask for any number of random paths, without a name or under the name of a known agent. `count_errors` therefore
-omits the paths of unnamed bots and of spoofed agents: each of these has one row a day for each status.
+Scanners ask for any number of random paths, without a name, with the name of a library such as python-requests, or with
+the name of a known agent. `count_errors` omits the paths of unnamed bots, of HTTP libraries and of spoofed agents: each
+of these has one row a day for each status.
 """
 
 import pyarrow as pa
@@ -28,8 +29,9 @@ from warehouse.schema import (
 
 ERROR_STATUS_MIN = 400
 """Lowest HTTP status of an error."""
-SPOOFED = "bot:spoofed:"
-"""Prefix of the rules of requests from outside of the addresses of the agent that they name."""
+SCANNERS = "^bot:(?:spoofed|http-library):"
+"""Pattern of the rules of requests from outside of the addresses of the agent that they name, and of the libraries with
+which programs send requests."""
 
 _KEY = ", ".join(DAILY_VIEWS_KEY)
 _TEXTS = ("project_id", "path", "traffic", "agent")
@@ -83,7 +85,7 @@ def count_errors(rows: pa.Table) -> pa.Table:
     The rows are sorted by month and, within a month, as in a file of `daily_errors`.
     """
     texts = {name: rows[name].cast(pa.string()) for name in ("project_id", "path", "traffic", "agent", "rule")}
-    is_named = pc.and_(texts["agent"].is_valid(), pc.invert(pc.starts_with(texts.pop("rule"), SPOOFED)))
+    is_named = pc.and_(texts["agent"].is_valid(), pc.invert(pc.match_substring_regex(texts.pop("rule"), SCANNERS)))
     texts["path"] = pc.if_else(is_named, texts["path"], pa.scalar(None, pa.string()))
     keys = {**texts, "status": rows["status"], "date": rows["ts"].cast(pa.date32())}
     groups = pa.table({**keys, "ts": rows["ts"]}).group_by([*keys])

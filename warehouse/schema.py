@@ -80,7 +80,7 @@ DAILY_ERRORS = pa.schema(
         HOT.field("project_id"),
         DAILY_VIEWS.field("month"),
         DAILY_VIEWS.field("date"),
-        _column("path", pa.string(), "normalised path; null for unnamed bots and spoofed agents"),
+        _column("path", pa.string(), "normalised path; null for unnamed bots, HTTP libraries and spoofed agents"),
         _column("traffic", pa.string(), "ai or bot", required=True),
         HOT.field("agent"),
         _column("status", pa.int16(), "HTTP status served, 400 to 599", required=True),

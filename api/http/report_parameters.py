@@ -1,7 +1,7 @@
 """Query parameters of the reports: the time range, filters, moment, page, dimension and interval."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
@@ -14,6 +14,7 @@ from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, normalize_path, nor
 from warehouse.errors import InvalidMoment
 from warehouse.query.moment import Moment
 from warehouse.query.time_range import FIRST
+from warehouse.report.audience.errors import FIRST_DAY, LAST_DAY, ErrorQuery
 from warehouse.report.filters import Filters, Query
 from warehouse.report.grouping import BREAKDOWNS
 from warehouse.report.time_buckets import INTERVALS
@@ -23,6 +24,9 @@ PURPOSES = ("training", "search", "assistant", "agent", "data")
 VERIFICATIONS = ("verified", "signed_known_key", "spoofed", "invalid_signature", "claimed", "not_checked")
 CHOICES = {"traffic": TRAFFIC, "purpose": PURPOSES, "verification": VERIFICATIONS, "source": SOURCES}
 """Values of the filters that are closed sets."""
+ERROR_TRAFFIC = ("ai", "bot")
+ERROR_STATUSES = range(400, 600)
+"""Values of `traffic` and `status` in the list of errors."""
 NAME_CHARACTERS_MAX = 200
 """Maximum length of the name of an agent or operator, in characters."""
 DIMENSIONS = tuple(BREAKDOWNS)
@@ -83,6 +87,15 @@ class SeriesQuery:
     zone: ZoneInfo
 
 
+@dataclass(frozen=True, slots=True)
+class ErrorsPage:
+    """Parameters of the list of errors."""
+
+    query: ErrorQuery
+    limit: int
+    offset: int
+
+
 def views_query(request: Request) -> ViewsQuery:
     """Return the parameters of the export of page views.
 
@@ -113,6 +126,28 @@ def series_query(request: Request) -> SeriesQuery:
     query = SeriesQuery(_selection(values), interval, _zone(values))
     values.require_valid()
     return query
+
+
+def errors_page(request: Request, project: str) -> ErrorsPage:
+    """Return the parameters of the list of errors."""
+    values = Values(request, (*_RANGE, *_PAGE, "path", "traffic", "agent", "status"))
+    first, end = _day(values, "dateFrom") or FIRST_DAY, _day(values, "dateTo") or LAST_DAY
+    if first > end:
+        values.add_fault("dateFrom", "is after dateTo")
+    status = values.integer("status", 0, ERROR_STATUSES[0], ERROR_STATUSES[-1]) if "status" in values.texts else None
+    traffic = values.choice("traffic", ERROR_TRAFFIC)
+    query = ErrorQuery(project, first, end, _path(values), traffic, _name(values, "agent"), status)
+    page = ErrorsPage(query, *_page(values))
+    values.require_valid()
+    return page
+
+
+def _day(values: Values, name: str) -> date | None:
+    """Return a UTC day; errors are counted by day."""
+    instant = values.time(name)
+    if instant is not None and instant.time() != time():
+        values.add_fault(name, "must be a date (2026-09-01), or midnight in UTC: errors are counted by day")
+    return instant.date() if instant else None
 
 
 def coverage_query(request: Request) -> Moment | None:

@@ -9,19 +9,17 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable
 from contextlib import closing
 from datetime import date, timedelta
 from pathlib import Path
 
 import duckdb
-import httpx
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
 import warehouse
-from tests.running import Running, new_key, readership
+from tests.running import readership
 from tests.warehouse.site import NOON, ROOT, view
 from warehouse.hotlog import batches
 from warehouse.schema import HOT
@@ -31,7 +29,6 @@ LOG = ROOT / "sample_data" / "access.log"
 EXPECTED = json.loads((ROOT / "sample_data" / "expected_views.json").read_text())
 TABLED = r"```sql\n(.*?)```\n\n((?:\|[^\n]*\n)+)"
 QUESTIONS = re.findall(rf"### \d+\. (.+?)\n.*?{TABLED}", PAGE, re.DOTALL)
-[(POSTED, OF_POSTS, ANSWERED)] = re.findall(rf"```json\n(.*?)```.*?{TABLED}", PAGE, re.DOTALL)
 SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 WITHOUT_TEST_PACKAGES = """
 import sys
@@ -77,8 +74,8 @@ def _answer(title: str) -> list[dict[str, str]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def test_page_has_ten_questions_and_one_for_a_server_that_posts() -> None:
-    assert (len(QUESTIONS), PAGE.count("```sql")) == (10, 11)
+def test_page_has_eleven_questions() -> None:
+    assert len(QUESTIONS) == PAGE.count("```sql") == 11
 
 
 @pytest.mark.parametrize(("sql", "table"), [(sql, table) for _, sql, table in QUESTIONS], ids=[q[0] for q in QUESTIONS])
@@ -87,14 +84,12 @@ def test_query_returns_the_table_on_the_page(data: Path, sql: str, table: str) -
     assert list(csv.reader(io.StringIO(printed))) == _shown(table)
 
 
-def test_query_for_missing_pages_returns_the_table_on_the_page(start: Callable[..., Running]) -> None:
-    running = start()
-    headers = {"Authorization": f"Bearer {new_key(running.data, 'missing')}", "Content-Type": "application/x-ndjson"}
-    url = f"{running.url}/v1/analytics/missing/hits"
-    posted = httpx.post(url, content=POSTED, headers=headers, timeout=60)
-    assert posted.json() == {"accepted": len(POSTED.splitlines()), "duplicates": 0, "rejected": []}
-    printed = _run(running.data, "sql", OF_POSTS, "--format", "csv")
-    assert list(csv.reader(io.StringIO(printed))) == _shown(ANSWERED)
+def test_missing_pages_are_those_of_the_generated_sample() -> None:
+    missing = Counter[str]()
+    for row in EXPECTED["ai_errors"]:
+        missing[row["path"]] += row["requests"] if row["status"] in {404, 410} else 0
+    answer = {row["path"]: int(row["asked"]) for row in _answer("Which missing pages does AI ask for")}
+    assert answer == +missing
 
 
 def test_views_by_traffic_are_those_of_the_generated_sample() -> None:

@@ -80,13 +80,18 @@ def test_only_ai_agents_and_bots_have_errors(site: Site) -> None:
     site.close()
 
 
-def test_paths_of_unnamed_bots_and_spoofed_agents_are_omitted(site: Site) -> None:
+def test_paths_of_unnamed_bots_http_libraries_and_spoofed_agents_are_omitted(site: Site) -> None:
     unnamed = [error(number, traffic="bot", agent=None, rule="bot:empty") for number in range(9)]
     spoofed = [error(number, traffic="bot", rule="bot:spoofed:GPTBot") for number in range(8)]
-    site.post(*unnamed[:4], *spoofed[:4])
+    library = error(0, traffic="bot", agent="curl", rule="bot:http-library:curl")
+    site.post(*unnamed[:4], *spoofed[:4], library)
     site.stage([*unnamed[4:], *spoofed[4:]])
     day = NOON.date()
-    totals = {(day, None, "bot", None, 404): 9, (day, None, "bot", "GPTBot", 404): 8}
+    totals = {
+        (day, None, "bot", None, 404): 9,
+        (day, None, "bot", "GPTBot", 404): 8,
+        (day, None, "bot", "curl", 404): 1,
+    }
     assert errors_of(site) == totals
     site.load()
     assert errors_of(site) == totals

@@ -1,8 +1,9 @@
-"""The reports over HTTP: page views of each path, breakdowns, series and the coverage of the sources.
+"""The reports over HTTP: page views of each path, breakdowns, series, errors and the coverage of the sources.
 
 - `views`: the export of page views.
 - `series`: the views by hour, day, week or month.
 - `breakdown`: the views by the values of a dimension.
+- `errors`: the errors that AI agents and bots got.
 - `coverage`: the sources of hits and their missing days.
 - `responses`: the responses, with the moment and the ETag.
 - `tables`: the tables as CSV, Parquet and NDJSON.

@@ -1,0 +1,121 @@
+"""Requests of AI agents and bots that were answered with an error, by path, agent, traffic and status.
+
+The counts are those of `daily_errors` and of the errors that wait in the hot log. A range has whole UTC days, because
+the table has no shorter time. The source policy of a project does not apply: the table has no source.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from warehouse import daily_count
+from warehouse.errors import DataIncomplete
+from warehouse.lake.delta_table import DAILY_ERRORS_TABLE
+from warehouse.query import engine
+from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
+
+FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
+_COLUMNS = "project_id, date, path, traffic, agent, status, requests, first_seen, last_seen"
+_CHOSEN = f"""
+WITH counted AS (SELECT {_COLUMNS} FROM {{files}} UNION ALL SELECT {_COLUMNS} FROM hot),
+chosen AS (FROM counted WHERE project_id = $project AND date >= $first AND date < $end {{filters}})
+"""
+_ROWS = """
+SELECT path, agent, traffic, status, sum(requests)::BIGINT AS requests, min(first_seen) AS first_seen,
+       max(last_seen) AS last_seen
+FROM chosen GROUP BY path, agent, traffic, status
+ORDER BY requests DESC, path NULLS LAST, agent NULLS LAST, status, traffic
+"""
+_DAYS = "SELECT date, sum(requests)::BIGINT AS requests FROM chosen GROUP BY date ORDER BY date"
+_FILTERS = {
+    "path": "path = $path",
+    "prefix": "starts_with(path, $prefix)",
+    "traffic": "traffic = $traffic",
+    "agent": "agent = $agent",
+    "status": "status = $status",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorQuery:
+    """Errors of a project from the UTC day `first` to the day before `end`. A filter that is None matches all.
+
+    `path` is a path, or a prefix with a `*` at its end.
+    """
+
+    project: str
+    first: date = FIRST_DAY
+    end: date = LAST_DAY
+    path: str | None = None
+    traffic: str | None = None
+    agent: str | None = None
+    status: int | None = None
+
+    @property
+    def filters(self) -> Mapping[str, str | int]:
+        """Return the filters that apply, with their values."""
+        is_prefix = self.path is not None and self.path.endswith("*")
+        values = {
+            "path": None if is_prefix else self.path,
+            "prefix": self.path[:-1] if self.path is not None and is_prefix else None,
+            "traffic": self.traffic,
+            "agent": self.agent,
+            "status": self.status,
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+
+class ErrorReports:
+    """Reports of one process. Safe to call from several threads."""
+
+    def __init__(self, reader: HitsReader, spill: Path) -> None:
+        """Create the reports. `reader` has the source `hits_snapshot.DAILY_ERRORS`, and is closed with the reports."""
+        self._reader = reader
+        self._database = engine.connect(spill)
+
+    def rows(self, query: ErrorQuery) -> pa.Table:
+        """Return path, agent, traffic, status, requests, first_seen and last_seen: most requests first.
+
+        Rows with equal requests are in the byte order of path and agent, unknown ones last.
+
+        Raises:
+            DataIncomplete: see `HitsReader.take`.
+        """
+        return self._run(_ROWS, query)
+
+    def days(self, query: ErrorQuery) -> dict[date, int]:
+        """Return the requests of each UTC day that has any. Raises DataIncomplete: see `HitsReader.take`."""
+        rows = self._run(_DAYS, query)
+        return dict(zip(rows["date"].to_pylist(), rows["requests"].to_pylist(), strict=True))
+
+    def fault(self) -> str | None:
+        """Return the reason why the reports cannot be computed; None if they can."""
+        try:
+            self._reader.take()
+        except DataIncomplete as error:
+            return str(error)
+        return None
+
+    def close(self) -> None:
+        self._database.close()
+        self._reader.close()
+
+    def _run(self, sql: str, query: ErrorQuery) -> pa.Table:
+        snapshot = self._reader.take()
+        conditions = "".join(f" AND {_FILTERS[name]}" for name in query.filters)
+        values: dict[str, Any] = {"project": query.project, "first": query.first, "end": query.end, **query.filters}
+        with self._database.cursor() as cursor:
+            cursor.register("hot", daily_count.count_errors(snapshot.hot))
+            chosen = _CHOSEN.format(files=_files(snapshot, query), filters=conditions)
+            return cursor.execute(chosen + sql, values).to_arrow_table()
+
+
+def _files(snapshot: HitsSnapshot, query: ErrorQuery) -> str:
+    """Return the relation of the files whose months are in the range."""
+    first, last = f"{query.first:%Y-%m}".zfill(7), f"{query.end:%Y-%m}".zfill(7)
+    files = [file for file in snapshot.files if first <= file.partition <= last]
+    return engine.rows(DAILY_ERRORS_TABLE, files) if files else engine.no_rows(DAILY_ERRORS_TABLE)
