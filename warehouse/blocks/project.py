@@ -77,6 +77,12 @@ class ProjectBlock:
         """Return the ids of the paths that the rollup of a month has, in its order."""
         return np.flatnonzero(self.is_member(index))
 
+    def ids_between(self, index: int, ids: slice) -> range:
+        """Return the path ids that the rollup of a month has for those of some sorted path ids that are in it."""
+        is_member = self.is_member(index)
+        first = int(np.count_nonzero(is_member[: ids.start]))
+        return range(first, first + int(np.count_nonzero(is_member[ids])))
+
     def first_months(self, ids: Array, traffic: int) -> Array:
         """Return the index of the first month in which each of the sorted path ids has views; -1 without any.
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from warehouse.encoding import encoded
 from warehouse.lake.delta_table import HITS_TABLE, File
@@ -17,6 +18,8 @@ from warehouse.query.hits_snapshot import HOT_COLUMNS
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
 
+Bounds = tuple[str, str | None]
+"""First path, and the first one after all others, in byte order; None if no path is after them."""
 ROWS_MAX = 200_000
 """Maximum number of rows that an edge is expected to have. More rows would displace too many other results."""
 NOT_AT_EDGES = ("user_agent", "verified_by")
@@ -35,17 +38,32 @@ def files_of(files: Iterable[File], time_range: TimeRange) -> list[File]:
 
 
 def read(
-    database: duckdb.DuckDBPyConnection, cached: ResultCache, files: Sequence[File], project: str, edge: TimeRange
+    database: duckdb.DuckDBPyConnection,
+    cached: ResultCache,
+    files: Sequence[File],
+    project: str,
+    edge: TimeRange,
+    bounds: Bounds | None = None,
 ) -> pa.Table | None:
     """Return the rows of a project at an edge, with COLUMNS, from the `files_of` its days, or from the cache.
 
-    Return None if the edge may have more than ROWS_MAX rows.
+    With `bounds`, only the rows of the paths within them are returned. Return None if the edge may have more than
+    ROWS_MAX rows.
     """
-    if sum(file.rows for file in files) * ((edge.end - edge.start) / _DAY) > ROWS_MAX:
+    if sum(file.rows for file in files) * min((edge.end - edge.start) / _DAY, 1) > ROWS_MAX:
         return None
     key = ("edge", project, edge, *(file.path for file in files))
     table: pa.Table = cached(key, lambda: _read(database, files, project, edge))
-    return table
+    return table if bounds is None else cached((*key, bounds), lambda: _of_paths(table, bounds))
+
+
+def _of_paths(rows: pa.Table, bounds: Bounds) -> pa.Table:
+    first, after = bounds
+    column = rows["path"].combine_chunks()
+    is_wanted = pc.greater_equal(column.dictionary, first)
+    if after is not None:
+        is_wanted = pc.and_(is_wanted, pc.less(column.dictionary, after))
+    return rows.filter(is_wanted.take(column.indices))
 
 
 def _read(database: duckdb.DuckDBPyConnection, files: Sequence[File], project: str, edge: TimeRange) -> pa.Table:

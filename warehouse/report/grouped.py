@@ -100,10 +100,13 @@ class GroupedReports:
 
     def _count_stored(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
         coverage, files = self._coverage(snapshot), snapshot.files
-        if scope.filters.path is not None:
+        if scope.filters.path is None:
+            return hit_counts.count_files(self._database, self._cached, files, coverage, scope, grouping)
+        if grouping.dimension_for(scope.filters) is None:
             days = self._by_path.viewed_days(coverage, scope)
             return hit_counts.count_paths(self._database, self._cached, files, days, scope, grouping)
-        return hit_counts.count_files(self._database, self._cached, files, coverage, scope, grouping)
+        block, _ = self._by_path.block(coverage, scope.project)
+        return hit_counts.count_files(self._database, self._cached, files, coverage, scope, grouping, block)
 
     def _count_days_of_paths(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
         coverage = self._coverage(snapshot)

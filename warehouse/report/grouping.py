@@ -34,9 +34,9 @@ class Grouping:
     def dimension_for(self, filters: Filters) -> str | None:
         """Return the dimension whose rows have the columns of the filters, or None if only `hits` has them.
 
-        No dimension has paths, or the columns of a source policy.
+        No dimension has the columns of a source policy.
         """
-        if self.dimension is None or filters.path is not None or filters.policy:
+        if self.dimension is None or filters.policy:
             return None
         return (
             BY_AGENT.get(self.dimension, self.dimension) if filters.fields.keys() & READER_COLUMNS else self.dimension

@@ -1,6 +1,6 @@
 """Rollups: counts of the page views of a month in Parquet files, derived from `hits`, for fast reports.
 
-- `schema`: Columns of the three files of a rollup, and the dimensions that it counts.
+- `schema`: Columns of the six files of a rollup, and the dimensions that it counts.
 - `coverage`: Which rollups are on the disk, and which files of `hits` they count.
 - `counts`: SQL of the counts of a rollup: partial counts of `hits` and of the rollup before it, added up.
 - `writer`: Write the rollup of a month, from its files of `hits` and, where it is valid, from the rollup before it.

@@ -70,6 +70,17 @@ UNION ALL
 SELECT project_id, purpose, operator, agent, day, path, {_SOURCE}, ['human', 'ai', 'bot'][traffic + 1], -views::BIGINT
 FROM (SELECT * FROM {{agent_paths}} WHERE day IN {{valid}}) LEFT JOIN {{ids}} USING (project_id, path_id)
 """
+_NUMBERED_PROFILES = "(SELECT * RENAME (file_row_number AS profile_id) FROM {profiles})"
+_PROFILE = "source, traffic, agent, operator, purpose, verification, browser, os, device, format"
+_VIEW = f"hash({{quarter}}::INTEGER, {_PROFILE}, status::VARCHAR, rule, referrer_host, utm_source)::HUGEINT"
+"""Fingerprint of a page view: the sum of those of several page views does not depend on their order."""
+_VIEWS = f"""
+SELECT project_id, day(date) AS day, path, {_VIEW.format(quarter=_QUARTER)} AS n FROM {{hits}}
+UNION ALL
+SELECT project_id, day, path, -{_VIEW.format(quarter="quarter")}
+FROM (SELECT * FROM {{path_views}} WHERE day IN {{valid}})
+LEFT JOIN {{ids}} USING (project_id, path_id) LEFT JOIN {{profile_ids}} USING (profile_id)
+"""
 _VALUES = f"""
 SELECT project_id, day(date) AS day, {{value}} AS value, {{counted_by}}, 1 AS n FROM {{hits}}
 UNION ALL
@@ -98,12 +109,14 @@ def _queries(part: Part, files: Sequence[File]) -> Iterator[tuple[str, str]]:
     """Yield the name of a file, and the query that returns the number of its differences and the first of them."""
     rollup = part.rollup
     covered = [file for file in files if file.partition in part.days and _name(file) in rollup.files[file.partition]]
-    paths = f"read_parquet({engine.path_literal(str(rollup.paths))}, hive_partitioning = false, file_row_number = true)"
+    paths = _read(rollup.paths, "file_row_number = true")
     names = {
         "paths": paths,
         "ids": _PATH_IDS.format(paths=paths),
         "days": _read(rollup.days),
         "agent_paths": _read(rollup.agent_paths),
+        "profile_ids": _NUMBERED_PROFILES.format(profiles=_read(rollup.profiles, "file_row_number = true")),
+        "path_views": _read(rollup.path_views),
         "dimensions": _read(rollup.dimensions),
         "hits": engine.rows(HITS_TABLE, covered),
         "valid": f"({', '.join(str(int(day[-2:])) for day in part.days)})",
@@ -112,6 +125,7 @@ def _queries(part: Part, files: Sequence[File]) -> Iterator[tuple[str, str]]:
     yield coverage.PATHS, _differences("project_id, path_id, name", _TOTALS.format(**names))
     yield coverage.DAYS, _differences("project_id, day, path, source, traffic", _CELLS.format(**names))
     yield coverage.AGENT_PATHS, _differences(_AGENT_KEY, _AGENT_CELLS.format(**names))
+    yield coverage.PATH_VIEWS, _differences("project_id, day, path", _VIEWS.format(**names))
     yield coverage.DIMENSIONS, _OTHER_DIMENSIONS.format(**names)
     for dimension, value in _DIMENSIONS.items():
         counted_by = _COUNTED_BY.get(dimension, _KEY)
@@ -123,8 +137,8 @@ def _differences(key: str, rows: str, prefix: str = "") -> str:
     return _DIFFERENCES.format(name=f"{prefix}{key}", key=key, rows=rows)
 
 
-def _read(path: Path) -> str:
-    return f"read_parquet({engine.path_literal(str(path))}, hive_partitioning = false)"
+def _read(path: Path, option: str = "file_row_number = false") -> str:
+    return f"read_parquet({engine.path_literal(str(path))}, hive_partitioning = false, {option})"
 
 
 def _name(file: File) -> str:

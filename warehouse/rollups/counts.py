@@ -19,11 +19,16 @@ from warehouse.rollups.schema import (
     DIMENSION_VALUES,
     DIMENSIONS_ORDER,
     HAS_AGENT,
+    PATH_VIEWS,
+    PATH_VIEWS_ORDER,
     PATHS,
     PATHS_ORDER,
+    PROFILE_VALUES,
+    QUARTER_NUMBER,
     READER_COLUMNS,
     SOURCES,
     TRAFFIC,
+    VIEW_VALUES,
     WITHOUT_AGENT,
 )
 
@@ -33,6 +38,8 @@ _SOURCE = f"enum_code(source::ENUM {SOURCES})::UTINYINT AS source"
 _TRAFFIC = f"enum_code(traffic::ENUM {TRAFFIC})::UTINYINT AS traffic"
 """Index of the traffic. DuckDB raises an error for another traffic."""
 _AGENT_COLUMNS = ", ".join(AGENT_COLUMNS)
+_PROFILE = ", ".join(PROFILE_VALUES)
+_OF_HITS = {name: f"hits.{value}" for name, value in PROFILE_VALUES.items()}
 _SUMS = ", ".join(f"sum({traffic})::UINTEGER AS {traffic}" for traffic in TRAFFIC)
 
 
@@ -90,6 +97,52 @@ def agent_paths(cells: Path) -> str:
     return f"SELECT {key}, sum(views)::UINTEGER AS views FROM {_parquet(cells)} GROUP BY {key} ORDER BY {key}"
 
 
+def count_profiles(files: Sequence[File]) -> str:
+    """Return the SELECT of the distinct profiles in files of `hits`."""
+    columns = ", ".join(f"{value} AS {name}" for name, value in PROFILE_VALUES.items())
+    return f"SELECT DISTINCT {columns} FROM {_hits(files)}"
+
+
+def copy_profiles(part: Part) -> str:
+    """Return the SELECT of the profiles of the valid days of a rollup."""
+    used = f"SELECT profile_id FROM {_parquet(part.rollup.path_views)} WHERE day IN {_days(part)}"
+    return f"SELECT {_PROFILE} FROM {_with_profile_ids(part.rollup.profiles)} WHERE profile_id IN ({used})"
+
+
+def list_profiles(counted: Sequence[Path]) -> str:
+    """Return the SELECT of `profiles.parquet`."""
+    return f"SELECT DISTINCT {_PROFILE} FROM {_parquet(*counted)} ORDER BY ALL"
+
+
+def count_path_views(profiles: Path, files: Sequence[File]) -> str:
+    """Return the SELECT of the page views in files of `hits`, with profile ids in place of the profiles."""
+    is_profile = " AND ".join(f"{value} IS NOT DISTINCT FROM profiles.{name}" for name, value in _OF_HITS.items())
+    values = ", ".join(f"hits.{name}" for name in VIEW_VALUES.values())
+    return (
+        f"SELECT project_id, path, {_DAY}, {QUARTER_NUMBER}::UTINYINT AS quarter, profile_id, {values} "
+        f"FROM {_hits(files)} AS hits JOIN {_with_profile_ids(profiles)} AS profiles ON {is_profile}"
+    )
+
+
+def copy_path_views(profiles: Path, part: Part) -> str:
+    """Return the SELECT of the page views of the valid days of a rollup, with the ids that profiles have now."""
+    is_profile = " AND ".join(f"old.{name} IS NOT DISTINCT FROM new.{name}" for name in PROFILE_VALUES)
+    new_ids = (
+        f"(SELECT old.profile_id AS old_id, new.profile_id FROM {_with_profile_ids(part.rollup.profiles)} AS old "
+        f"JOIN {_with_profile_ids(profiles)} AS new ON {is_profile})"
+    )
+    return (
+        f"SELECT project_id, path, day, quarter, new_ids.profile_id, {', '.join(VIEW_VALUES.values())} "
+        f"FROM {_parquet(part.rollup.path_views)} AS views JOIN {new_ids} AS new_ids ON views.profile_id = old_id "
+        f"JOIN {_with_path_ids(part.rollup.paths)} USING (project_id, path_id) WHERE day IN {_days(part)}"
+    )
+
+
+def path_views(cells: Path) -> str:
+    """Return the SELECT of `path_views.parquet`."""
+    return f"SELECT {', '.join(PATH_VIEWS.names)} FROM {_parquet(cells)} ORDER BY {', '.join(PATH_VIEWS_ORDER)}"
+
+
 def month_totals(days: Path, paths: Path) -> str:
     """Return the SELECT of `paths.parquet`, from `days.parquet` and the file of its paths."""
     totals = ", ".join(
@@ -135,6 +188,12 @@ def _with_path_ids(paths: Path) -> str:
         "(SELECT project_id, path, (file_row_number - first_row)::UINTEGER AS path_id "
         f"FROM {rows} JOIN {first} USING (project_id))"
     )
+
+
+def _with_profile_ids(profiles: Path) -> str:
+    """Return the subquery of a file of profiles with the column `profile_id`."""
+    rows = f"read_parquet({engine.path_literal(str(profiles))}, file_row_number = true)"
+    return f"(SELECT {_PROFILE}, file_row_number::UINTEGER AS profile_id FROM {rows})"
 
 
 def _hits(files: Sequence[File]) -> str:

@@ -20,10 +20,10 @@ from warehouse.lake.delta_table import File
 FOLDER = "rollups"
 """Name of the folder of rollups in the lake."""
 COVERAGE, PATHS, DAYS, DIMENSIONS = "coverage.json", "paths.parquet", "days.parquet", "dimensions.parquet"
-AGENT_PATHS = "agent_paths.parquet"
+AGENT_PATHS, PROFILES, PATH_VIEWS = "agent_paths.parquet", "profiles.parquet", "path_views.parquet"
 """Names of the files in the folder of a rollup. Columns: `warehouse.rollups.schema`."""
-PARQUET = (PATHS, DAYS, AGENT_PATHS, DIMENSIONS)
-VERSION = 4
+PARQUET = (PATHS, DAYS, AGENT_PATHS, PROFILES, PATH_VIEWS, DIMENSIONS)
+VERSION = 5
 """Version of the files' layout and dimensions. A rollup of another version is not read."""
 
 
@@ -47,6 +47,14 @@ class Rollup:
     @property
     def agent_paths(self) -> Path:
         return self.folder / AGENT_PATHS
+
+    @property
+    def profiles(self) -> Path:
+        return self.folder / PROFILES
+
+    @property
+    def path_views(self) -> Path:
+        return self.folder / PATH_VIEWS
 
     @property
     def dimensions(self) -> Path:

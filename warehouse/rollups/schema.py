@@ -1,4 +1,4 @@
-"""Columns of the four files of a rollup, and the dimensions that it counts.
+"""Columns of the six files of a rollup, and the dimensions that it counts.
 
 The path id of a row of `paths.parquet` is its index among the rows of its project, so that ids have the order of paths.
 """
@@ -11,7 +11,8 @@ SOURCES = ("beacon", "server", "log")
 """Values of `hits.source`. A rollup stores the index of a source."""
 QUARTER_S = 900
 """Length of a quarter of an hour, in seconds."""
-QUARTER = f"((epoch_us(ts) - epoch_us(date::TIMESTAMP)) // {QUARTER_S * 1_000_000})::INTEGER::VARCHAR"
+QUARTER_NUMBER = f"((epoch_us(ts) - epoch_us(date::TIMESTAMP)) // {QUARTER_S * 1_000_000})::INTEGER"
+QUARTER = f"{QUARTER_NUMBER}::VARCHAR"
 
 DIMENSION_VALUES = {
     "total": "NULL::VARCHAR",
@@ -63,6 +64,32 @@ DAYS = pa.schema(
 )
 """Page views by day, path and source. Sorted by DAYS_ORDER."""
 DAYS_ORDER = ("project_id", "day", "path_id", "source")
+
+PROFILE_VALUES = {
+    **{name: name for name in DIMENSION_KEY},
+    **{name: DIMENSION_VALUES[name] for name in ("browser", "os", "device", "format", "status", "rule")},
+}
+"""SQL expression of a column of a profile over the columns of `hits`, by the name of the column.
+
+A profile has the columns of a page view with few distinct combinations: 1,000 in a month of 8.4 million generated hits.
+"""
+PROFILES = pa.schema([(name, pa.string()) for name in PROFILE_VALUES])
+"""Distinct profiles of the month, of all projects. The id of a profile is the index of its row."""
+
+VIEW_VALUES = {"referrerHost": "referrer_host", "utmSource": "utm_source"}
+"""Columns of `hits` that a page view has beside its profile, by the name of their dimension."""
+PATH_VIEWS = pa.schema(
+    [
+        ("project_id", pa.string()),
+        ("path_id", pa.uint32()),
+        ("day", pa.uint8()),  # of the month
+        ("quarter", pa.uint8()),  # of an hour of the UTC day, 0 to 95
+        ("profile_id", pa.uint32()),
+        *((name, pa.string()) for name in VIEW_VALUES.values()),
+    ]
+)
+"""One row for each page view. Sorted by PATH_VIEWS_ORDER, so that the rows of a path are in few row groups."""
+PATH_VIEWS_ORDER = ("project_id", "path_id", "day", "quarter", "profile_id")
 
 HAS_AGENT = " OR ".join(f"{name} IS NOT NULL" for name in AGENT_COLUMNS)
 """SQL condition of the hits that AGENT_PATHS counts."""

@@ -7,6 +7,7 @@ rollup exists once its `coverage.json` does. Before, its folder is garbage: read
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,6 +28,7 @@ STEPS = (
     "before paths",
     "before days",
     "before agent paths",
+    "before path views",
     "before dimensions",
     "before sync",
     "before coverage",
@@ -92,9 +94,25 @@ def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Covera
         counted = _count(cursor, scratch / "agents", chosen, counts.count_agent_paths, counts.copy_agent_paths)
         _copy(cursor, counts.replace_paths(counted, sorted_paths), cells)
         _copy(cursor, counts.agent_paths(cells), folder / coverage.AGENT_PATHS, schema.AGENT_PATHS)
+        on_step("before path views")
+        _write_path_views(cursor, folder, scratch, chosen, sorted_paths)
     on_step("before dimensions")
     dimensions = counts.count_dimensions(chosen.uncovered, chosen.parts)
     _copy(cursor, dimensions, folder / coverage.DIMENSIONS, schema.DIMENSIONS)
+
+
+def _write_path_views(
+    cursor: duckdb.DuckDBPyConnection, folder: Path, scratch: Path, chosen: Coverage, paths: Path
+) -> None:
+    """Write the files of profiles and of page views by path. `paths` is the file of the month's paths."""
+    profiles = folder / coverage.PROFILES
+    counted = _count(cursor, scratch / "profiles", chosen, counts.count_profiles, counts.copy_profiles)
+    _copy(cursor, counts.list_profiles(counted), profiles, schema.PROFILES)
+    count, copy = partial(counts.count_path_views, profiles), partial(counts.copy_path_views, profiles)
+    counted = _count(cursor, scratch / "views", chosen, count, copy)
+    cells = scratch / "cells"
+    _copy(cursor, counts.replace_paths(counted, paths), cells)
+    _copy(cursor, counts.path_views(cells), folder / coverage.PATH_VIEWS, schema.PATH_VIEWS)
 
 
 def _count(

@@ -19,6 +19,7 @@ from tests.rounds import rounds
 from tests.warehouse.report import reference
 from tests.warehouse.report.reference import AGENTS, ROWS, SCOPES
 from tests.warehouse.site import DAY, NOON, Row, view
+from warehouse.blocks import project
 from warehouse.lake.delta_table import File
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
@@ -57,7 +58,8 @@ def counts(
 ) -> dict[str, list[int]]:
     """Return the counts of each value, which may be a dictionary, by its text."""
     result: dict[str, list[int]] = {}
-    for row in count_files(database, reference.UNCACHED, files, covered, scope, grouping).to_pylist():
+    block = project.read(covered.parts, scope.project)
+    for row in count_files(database, reference.UNCACHED, files, covered, scope, grouping, block).to_pylist():
         before = result.get(str(row["value"]), [0, 0, 0])
         result[str(row["value"])] = [a + row[name] for a, name in zip(before, ("human", "ai", "bot"), strict=True)]
     return result
@@ -107,17 +109,21 @@ def test_counts_with_rollups_are_those_of_the_hits(
         assert counts(database, files, covered, scope, grouping) == expected
 
 
+@pytest.mark.parametrize("path", [None, "/a", "/*"])
 @pytest.mark.parametrize("grouping", [each for each in GROUPINGS if each.dimension])
 def test_whole_valid_days_are_counted_without_reading_hits(
-    tmp_path: Path, database: duckdb.DuckDBPyConnection, grouping: Grouping
+    tmp_path: Path, database: duckdb.DuckDBPyConnection, path: str | None, grouping: Grouping
 ) -> None:
-    rows = [view(ts=NOON + number * DAY, source="log", status=200) for number in range(-20, 20)]
-    files = reference.write_hits(tmp_path / "hits", rows, "one")
-    expected = counts(database, files, Coverage((), tuple(files)), EVERYTHING, grouping)
+    rows = [
+        view(("/a", "/b")[number % 2], NOON + number * DAY, source="log", status=200, referrer_host=f"{number}.example")
+        for number in range(-20, 20)
+    ]
+    files, scope = reference.write_hits(tmp_path / "hits", rows, "one"), Scope("site", TimeRange(), Filters(path))
+    expected = counts(database, files, Coverage((), tuple(files)), scope, grouping)
     write_rollups(tmp_path, database, files)
     covered = coverage.choose(tmp_path, files)
     empty_files_of(tmp_path, covered)
-    assert counts(database, files, covered, EVERYTHING, grouping) == expected
+    assert counts(database, files, covered, scope, grouping) == expected
 
 
 @pytest.mark.parametrize(
@@ -144,9 +150,7 @@ def test_quarters_of_an_hour_are_counted_from_the_dimension_that_has_the_columns
     assert counts(database, files, covered, scope, QUARTERS) == expected
 
 
-def test_partial_days_and_filters_by_path_are_counted_from_hits(
-    tmp_path: Path, database: duckdb.DuckDBPyConnection
-) -> None:
+def test_partial_days_are_counted_from_hits(tmp_path: Path, database: duckdb.DuckDBPyConnection) -> None:
     files = reference.write_hits(tmp_path / "hits", [view(ts=NOON - DAY), view(ts=NOON), view(ts=NOON + DAY)], "one")
     write_rollups(tmp_path, database, files)
     covered = coverage.choose(tmp_path, files)
@@ -155,7 +159,6 @@ def test_partial_days_and_filters_by_path_are_counted_from_hits(
     assert counts(database, files, covered, Scope("site", middle, Filters()), BREAKDOWNS["agent"]) == {
         "None": [1, 0, 0]
     }
-    assert counts(database, files, covered, Scope("site", TimeRange(), Filters("/a")), BREAKDOWNS["agent"]) == {}
 
 
 @pytest.mark.parametrize("grouping", [each for each in GROUPINGS if each.dimension])
@@ -177,16 +180,18 @@ def test_cached_counts_of_a_month_are_those_of_one_project_grouping_and_filter(
 ) -> None:
     cached = ResultCache(1_000_000)
     rows = [
-        view(**agent, source=source, project_id=project)
+        view(**agent, source=source, project_id=project_id)
         for agent in AGENTS
         for source in SOURCES
-        for project in ("site", "site", "another")
+        for project_id in ("site", "site", "another")
     ]
     files = reference.write_hits(tmp_path / "hits", rows, "one")
     write_rollups(tmp_path, database, files)
     covered = coverage.choose(tmp_path, files)
-    for project, filters, by in product(("site", "another"), (*BY_SOURCE_AND_TRAFFIC, *BY_AGENT), ("agent", "source")):
-        scope = Scope(project, TimeRange(), filters)
+    for project_id, filters, by in product(
+        ("site", "another"), (*BY_SOURCE_AND_TRAFFIC, *BY_AGENT), ("agent", "source")
+    ):
+        scope = Scope(project_id, TimeRange(), filters)
         expected = counts(database, files, Coverage((), tuple(files)), scope, BREAKDOWNS[by])
         for _ in range(2):
             rows_of_value = count_files(database, cached, files, covered, scope, BREAKDOWNS[by]).to_pylist()

@@ -25,6 +25,11 @@ COLUMNS = {
     "rule": "rule",
 }
 
+PROFILE = (
+    *("source", "traffic", "agent", "operator", "purpose", "verification"),
+    *("browser", "os", "device", "format", "status", "rule"),
+)
+
 
 def cells(rows: Iterable[Row]) -> Counter[Cell]:
     return Counter((r["project_id"], utc(r).day, r["path"], r["source"], r["traffic"]) for r in rows)
@@ -85,6 +90,42 @@ def stored_agent_cells(rollup: Rollup) -> Counter[Value]:
             ): row["views"]
             for row in rows
         }
+    )
+
+
+def path_views(rows: Iterable[Row]) -> Counter[Value]:
+    """Return the views by project, path, day, quarter, profile, referrer host and campaign."""
+    return Counter(
+        (
+            *(row[name] for name in ("project_id", "path")),
+            *(utc(row).day, utc(row).hour * 4 + utc(row).minute // 15),
+            *(None if row[name] is None else str(row[name]) for name in PROFILE),
+            *(row[name] for name in ("referrer_host", "utm_source")),
+        )
+        for row in rows
+    )
+
+
+def stored_path_views(rollup: Rollup) -> Counter[Value]:
+    """Return the page views of a rollup, after a check of the order and the profiles of the files."""
+    names: dict[str, list[str]] = {}
+    for row in pq.read_table(rollup.paths).to_pylist():
+        names.setdefault(row["project_id"], []).append(row["path"])
+    profiles = [tuple(row[name] for name in PROFILE) for row in pq.read_table(rollup.profiles).to_pylist()]
+    rows = pq.read_table(rollup.path_views).to_pylist()
+    places = [tuple(row[name] for name in ("project_id", "path_id", "day", "quarter", "profile_id")) for row in rows]
+    assert places == sorted(places)
+    assert {row["profile_id"] for row in rows} == {*range(len(profiles))}
+    assert len({*profiles}) == len(profiles)
+    return Counter(
+        (
+            row["project_id"],
+            names[row["project_id"]][row["path_id"]],
+            *(row["day"], row["quarter"]),
+            *profiles[row["profile_id"]],
+            *(row["referrer_host"], row["utm_source"]),
+        )
+        for row in rows
     )
 
 

@@ -136,5 +136,17 @@ def test_wrong_row_of_an_agent_is_found(site: Site, values: dict[str, Any]) -> N
     assert ", the first: Site " in changed(site, "agent_paths.parquet", row, **values)
 
 
+@pytest.mark.parametrize("values", [{"quarter": 95}, {"day": 30}, {"path_id": 99}, {"utm_source": "other"}])
+def test_wrong_page_view_is_found(site: Site, values: dict[str, Any]) -> None:
+    assert ", the first: Site " in changed(site, "path_views.parquet", 0, **values)
+
+
+@pytest.mark.parametrize("column", ["source", "agent", "browser", "status", "rule"])
+def test_wrong_profile_is_found(site: Site, column: str) -> None:
+    checked = part(site)
+    change(checked.rollup.profiles, 0, {column: "other"})
+    assert "the first: " in found_in("path_views.parquet", site, checked)
+
+
 def test_unknown_dimension_is_found(site: Site) -> None:
     assert changed(site, "dimensions.parquet", 0, dimension="weather") == "1 time, the first: weather"

@@ -129,7 +129,7 @@ def test_rollup_with_a_truncated_file_is_damaged_and_not_used(tmp_path: Path, na
     [
         (b"", "cannot be read"),
         (b'{"version": 4}', "cannot be read"),
-        (b'{"version": 1, "month": "2026-09", "rows": 1, "files": {}, "sizes": {}}', "has version 1, not 4"),
+        (b'{"version": 1, "month": "2026-09", "rows": 1, "files": {}, "sizes": {}}', "has version 1, not 5"),
     ],
 )
 def test_rollup_with_another_coverage_is_damaged_and_not_used(tmp_path: Path, content: bytes, message: str) -> None:

@@ -17,9 +17,11 @@ from tests.warehouse.rollups.counted import (
     agent_cells,
     cells,
     dimensions,
+    path_views,
     stored_agent_cells,
     stored_cells,
     stored_dimensions,
+    stored_path_views,
 )
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, some_rows, view
 from warehouse.lake.delta_table import HITS_TABLE, ROW_GROUP_ROWS, File
@@ -49,6 +51,7 @@ def write(site: Site, on_step: Callable[[str], None] = lambda step: None) -> Rol
 def check(rollup: Rollup, rows: Sequence[Row]) -> None:
     assert stored_cells(rollup) == cells(rows)
     assert stored_agent_cells(rollup) == agent_cells(rows)
+    assert stored_path_views(rollup) == path_views(rows)
     assert stored_dimensions(rollup) == dimensions(rows)
 
 
@@ -93,6 +96,8 @@ def test_files_have_the_columns_of_the_schema_and_nothing_else_is_in_the_folder(
     assert pq.read_schema(rollup.paths) == schema.PATHS
     assert pq.read_schema(rollup.days) == schema.DAYS
     assert pq.read_schema(rollup.agent_paths) == schema.AGENT_PATHS
+    assert pq.read_schema(rollup.profiles) == schema.PROFILES
+    assert pq.read_schema(rollup.path_views) == schema.PATH_VIEWS
     assert pq.read_schema(rollup.dimensions) == schema.DIMENSIONS
     assert {path.name for path in rollup.folder.iterdir()} == {*coverage.PARQUET, coverage.COVERAGE}
 

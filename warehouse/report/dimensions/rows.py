@@ -64,7 +64,7 @@ class DimensionRows:
 
     def on(self, days: Sequence[str]) -> "DimensionRows":
         """Return the rows of some days (YYYY-MM-DD) in order, of rows that are in the order of days."""
-        numbers = np.array([_number(day) - self.first_day for day in days])
+        numbers = np.array([day_number(day) - self.first_day for day in days])
         first, end = np.searchsorted(self.days, [numbers[0], numbers[-1] + 1])
         rows: slice | Array = slice(first, end)
         if numbers[-1] - numbers[0] + 1 != numbers.size:
@@ -91,7 +91,7 @@ def read_dimensions(file: str, month: str, project: str, dimensions: Collection[
 
 
 def _of_month(rows: pa.Table, month: str) -> DimensionRows:
-    columns = {name: _column(encoded(rows[name])) for name in COLUMNS}
+    columns = {name: column_of(encoded(rows[name])) for name in COLUMNS}
     codes, radices = np.zeros(rows.num_rows, np.int64), [len(each.texts) + 1 for each in columns.values()]
     for column, radix in zip(columns.values(), radices, strict=True):
         codes = codes * radix + column.codes + 1
@@ -103,7 +103,7 @@ def _of_month(rows: pa.Table, month: str) -> DimensionRows:
     return DimensionRows(
         keys,
         _narrow(key_ids.indices.to_numpy()),
-        _number(f"{month}-01") - 1,
+        day_number(f"{month}-01") - 1,
         rows["day"].to_numpy().copy(),  # a slice would keep the days of the whole row group in memory
         _narrow(rows["views"].to_numpy()),
     )
@@ -112,15 +112,15 @@ def _of_month(rows: pa.Table, month: str) -> DimensionRows:
 def of_hits(hits: pa.Table, dimension: str) -> DimensionRows:
     """Return rows of `edge_rows.read` as rows of a dimension. Each of them is a view and has its own key."""
     time_us = hits["ts"].combine_chunks().cast(pa.int64()).to_numpy()
-    keys = {name: _column(encoded(hits[name])) for name in DIMENSION_KEY}
+    keys = {name: column_of(encoded(hits[name])) for name in DIMENSION_KEY}
     keys[VALUE] = _values(hits, dimension, time_us)
     days = time_us // DAY_US
     first = int(days.min(initial=days[0])) if days.size else 0
     ones = np.ones(hits.num_rows, np.uint8)
-    return DimensionRows(keys, np.arange(hits.num_rows), first + EPOCH_DAY, (days - first).astype(np.uint8), ones)
+    return DimensionRows(keys, np.arange(hits.num_rows), first + EPOCH_DAY, _narrow(days - first), ones)
 
 
-def _number(day: str) -> int:
+def day_number(day: str) -> int:
     """Return the number of days from the first day of the year 1."""
     return date.fromisoformat(day).toordinal() - 1
 
@@ -133,7 +133,7 @@ def _values(hits: pa.Table, dimension: str, time_us: Array) -> Column:
         texts = [str(number) for number in range(DAY_US // (QUARTER_S * 1_000_000))]
         return Column(time_us % DAY_US // (QUARTER_S * 1_000_000), pa.array(texts))
     column = encoded(hits[DIMENSION_VALUES[dimension].removesuffix("::VARCHAR")])
-    return _column(column if pa.types.is_dictionary(column.type) else column.cast(pa.string()).dictionary_encode())
+    return column_of(column if pa.types.is_dictionary(column.type) else column.cast(pa.string()).dictionary_encode())
 
 
 def _without_others(codes: Array, texts: pa.Array) -> Column:
@@ -147,5 +147,5 @@ def _narrow(numbers: Array) -> Array:
     return numbers.astype(np.min_scalar_type(numbers.max(initial=0)))
 
 
-def _column(column: pa.DictionaryArray) -> Column:
+def column_of(column: pa.DictionaryArray) -> Column:
     return Column(column.indices.fill_null(-1).to_numpy(), column.dictionary)
