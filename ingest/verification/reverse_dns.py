@@ -147,7 +147,7 @@ class ReverseDns:
         try:
             name = self._name_of(address).rstrip(".").lower()[: NAME_CHARACTERS_MAX + 1]
             is_confirmed = number_of(address) in map(number_of, self._addresses_of(name))
-        except (OSError, UnicodeError):  # UnicodeError: a label longer than 63 characters
+        except (OSError, ValueError):  # ValueError: a label longer than 63 characters, or a null character
             name, is_confirmed = "", False
         answer = name if is_confirmed and len(name) <= NAME_CHARACTERS_MAX else None
         with self._lock:

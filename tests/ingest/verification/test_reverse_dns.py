@@ -23,6 +23,8 @@ class Resolver:
 
     def name_of(self, address: str) -> str:
         self.asked.append(address)
+        if "\0" in self.name:
+            raise ValueError("embedded null character")
         if not self.name:
             raise socket.herror(1, "Unknown host")
         return self.name
@@ -68,6 +70,7 @@ def test_name_that_the_operator_documents_is_evidence(agent: str, name: str, exp
         Resolver(NAME, "203.0.113.7"),  # the name of another address: anybody may write any name into reverse DNS
         Resolver(NAME, "none"),
         Resolver(""),
+        Resolver("crawl\0.googlebot.com"),
         Resolver("a" * 260 + ".googlebot.com"),
     ],
 )
