@@ -5,6 +5,7 @@
 - `address_lists`: Address lists that operators publish, as dated files.
 - `refresh`: Download of the operators' address lists, which happens only when the owner asks for it.
 - `address_check`: Check of a client's address against the address lists of the agent that it claims to be.
+- `daemon_pool`: Pool of daemon threads, for calls that cannot be interrupted, such as those of the system's resolver.
 - `reverse_dns`: Forward-confirmed reverse DNS, which is off by default.
 - `signature_agents`: Table of the signing agents in `signature_agents.toml`.
 - `public_keys`: Public keys of key directories.

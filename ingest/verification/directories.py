@@ -9,7 +9,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future
 from threading import Lock
 
 import httpx
@@ -17,6 +17,7 @@ from cachetools import TLRUCache
 
 from ingest.errors import DirectoryUnavailable
 from ingest.verification.addresses import number_of
+from ingest.verification.daemon_pool import DaemonPool
 from ingest.verification.public_keys import PublicKey, parse_directory
 
 LOG = logging.getLogger("readership.verification")
@@ -55,7 +56,7 @@ class KeyDirectories:
         )
         self._fetches: dict[str, Future[Keys | None]] = {}
         self._lock = Lock()
-        self._pool = ThreadPoolExecutor(FETCHES_AT_ONCE, thread_name_prefix="key-directories")
+        self._pool = DaemonPool(self._load, FETCHES_AT_ONCE, "key-directories")
 
     def keys(self, host: str) -> Keys | None:
         """Return the keys of a host by thumbprint; None if they are not known, which is no evidence."""
@@ -66,7 +67,7 @@ class KeyDirectories:
                 return self._cache[host]
             fetch = self._fetches.get(host)
             if fetch is None:
-                fetch = self._fetches[host] = self._pool.submit(self._load, host)
+                fetch = self._fetches[host] = self._pool.submit(host)
         try:
             return fetch.result(self._wait_s)
         except (TimeoutError, CancelledError):
@@ -79,7 +80,7 @@ class KeyDirectories:
 
     def close(self) -> None:
         """Cancel the fetches that have not begun."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.cancel()
 
     def _load(self, host: str) -> Keys | None:
         """Fetch a directory into the cache. A failure is cached too, and logged."""

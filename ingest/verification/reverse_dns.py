@@ -9,7 +9,7 @@ import socket
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, wait
 from datetime import date
 from functools import cache
 from itertools import islice
@@ -20,6 +20,7 @@ import msgspec
 from cachetools import TLRUCache
 
 from ingest.verification.addresses import number_of
+from ingest.verification.daemon_pool import DaemonPool
 
 FOUND_S, FAILED_S = 86_400, 300
 """Time to live of a name in the cache, and of a failed lookup, in seconds."""
@@ -89,7 +90,7 @@ class ReverseDns:
         )
         self._lookups: dict[str, Future[str | None]] = {}
         self._lock = Lock()
-        self._pool = ThreadPoolExecutor(LOOKUPS_AT_ONCE, thread_name_prefix="reverse-dns")
+        self._pool = DaemonPool(self._look_up, LOOKUPS_AT_ONCE, "reverse-dns")
 
     def is_documented(self, agent: str) -> bool:
         """Return whether the operator of an agent documents the names of its addresses."""
@@ -122,7 +123,7 @@ class ReverseDns:
 
     def close(self) -> None:
         """Cancel the lookups that have not begun."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.cancel()
 
     def _confirmed(self, address: str) -> str | None:
         """Return the confirmed name of an address; None if there is none or no lookup has ended in time."""
@@ -139,7 +140,7 @@ class ReverseDns:
         """Return the lookup of an address, which may have begun before; None if too many wait. The lock is held."""
         lookup = self._lookups.get(address)
         if lookup is None and len(self._lookups) < WAITING_MAX:
-            lookup = self._lookups[address] = self._pool.submit(self._look_up, address)
+            lookup = self._lookups[address] = self._pool.submit(address)
         return lookup
 
     def _look_up(self, address: str) -> str | None:
