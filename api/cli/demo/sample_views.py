@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ingest.errors import InvalidLine
 from ingest.formats import clf
-from ingest.formats.page_filter import page_view
+from ingest.formats.page_filter import ERRORS, page_view
 from ingest.hits.evidence import NO_EVIDENCE
 from ingest.hits.hit import Hit, ServerHit, microseconds, server_hit
 from ingest.hits.row import TRAFFIC, row
@@ -103,7 +103,7 @@ def _beacon(line: bytes, project: str, moved: timedelta, now_us: int) -> Row | N
     if request is None or request.ts_us < microseconds(BEACONS_FROM):
         return None
     view = page_view(request)
-    if not isinstance(view, Hit):
+    if not isinstance(view, Hit) or view.status in ERRORS:
         return None
     moved_us = view.ts_us + moved // timedelta(microseconds=1)
     values = row(project, view._replace(ts_us=moved_us, status=None, evidence=NO_EVIDENCE), "beacon", now_us)

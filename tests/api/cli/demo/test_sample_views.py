@@ -11,7 +11,7 @@ from api.cli.demo import sample_views
 from api.cli.demo.sample_views import BEACONS_FROM, LAST_DAY
 from ingest.errors import InvalidLine
 from ingest.formats import clf
-from ingest.formats.page_filter import page_view
+from ingest.formats.page_filter import ERRORS, page_view
 from ingest.hits.evidence import NO_EVIDENCE
 from ingest.hits.hit import Hit, microseconds
 from ingest.hits.row import AGENT, TRAFFIC, row
@@ -93,4 +93,6 @@ def _row(line: bytes) -> Row | None:
     except InvalidLine:
         return None
     view = None if request is None else page_view(request)
-    return row("demo", view._replace(evidence=NO_EVIDENCE), "log", 0) if isinstance(view, Hit) else None
+    if not isinstance(view, Hit) or view.status in ERRORS:
+        return None
+    return row("demo", view._replace(evidence=NO_EVIDENCE), "log", 0)
