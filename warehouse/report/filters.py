@@ -55,6 +55,11 @@ class Filters:
         return self.verification is not None or bool(self.policy)
 
     @property
+    def needs_page_views(self) -> bool:
+        """Return whether rollups count page views with these filters from their rows, and not from dimensions."""
+        return self.path is not None or bool(self.policy)
+
+    @property
     def is_empty(self) -> bool:
         return not self.fields
 

@@ -100,9 +100,10 @@ class GroupedReports:
 
     def _count_stored(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
         coverage, files = self._coverage(snapshot), snapshot.files
-        if scope.filters.path is None:
+        has_dimension = grouping.dimension_for(scope.filters) is not None
+        if scope.filters.path is None and not (has_dimension and scope.filters.needs_page_views):
             return hit_counts.count_files(self._database, self._cached, files, coverage, scope, grouping)
-        if grouping.dimension_for(scope.filters) is None:
+        if not has_dimension:
             days = self._by_path.viewed_days(coverage, scope)
             return hit_counts.count_paths(self._database, self._cached, files, days, scope, grouping)
         block, _ = self._by_path.block(coverage, scope.project)

@@ -32,11 +32,8 @@ class Grouping:
         return any(name in self.hits for name in NOT_AT_EDGES)
 
     def dimension_for(self, filters: Filters) -> str | None:
-        """Return the dimension whose rows have the columns of the filters, or None if only `hits` has them.
-
-        No dimension has the columns of a source policy.
-        """
-        if self.dimension is None or filters.policy:
+        """Return the dimension whose rows have the columns of the filters, or None if only `hits` has them."""
+        if self.dimension is None:
             return None
         return (
             BY_AGENT.get(self.dimension, self.dimension) if filters.fields.keys() & READER_COLUMNS else self.dimension

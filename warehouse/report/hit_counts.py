@@ -1,8 +1,8 @@
 """Counts of page views, grouped by an expression: over rollups, files of `hits` and hot rows.
 
 Whole UTC days are counted from rollups, where these are valid. The edges of a range, and files that no rollup covers,
-are counted from `hits`. With a filter by path, the days are counted from the page views in rollups: see
-`dimensions.path_months`.
+are counted from `hits`. With a filter by path or a source policy, the days are counted from the page views in rollups:
+see `dimensions.path_months`.
 """
 
 from collections.abc import Collection, Sequence
@@ -81,8 +81,8 @@ def count_files(
     The columns are `value`, human, ai and bot. A value may have several rows, whose counts add up; a count may be
     negative.
 
-    `block` is the block of the project, which is required for a filter by path. The rows of rollups are cached, and the
-    counts of whole months.
+    `block` is the block of the project, which is required if the filters need page views. The rows of rollups are
+    cached, and the counts of whole months.
     """
     dimension = grouping.dimension_for(scope.filters)
     if dimension is None:
@@ -109,7 +109,7 @@ def _count_rollups(
     if not missing:
         return [known[each] for each in rollups]
     files = {each.month: each.file for each in missing}
-    if scope.filters.path_bounds is None:
+    if not scope.filters.needs_page_views:
         of_months = months.read(cached, files, scope.project, dimension)
     else:
         assert block is not None

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warehouse.blocks.cumulative import Array
+from warehouse.control import policy
+from warehouse.control.policy import Periods, Policy
 from warehouse.report.dimensions.rows import VALUE, Column, DimensionRows
 from warehouse.report.filters import Filters
 from warehouse.rollups.schema import TRAFFIC
@@ -31,6 +33,8 @@ def count(rows: DimensionRows, filters: Filters, columns: Sequence[str], sign: i
     group_of_key, codes = _groups(texts, len(rows.keys[VALUE].codes))
     kinds = _codes_of(rows.keys["traffic"], TRAFFIC)
     counters = np.where(_matches(rows.keys, filters), group_of_key * _KINDS + kinds, -1)[rows.key_ids]
+    if filters.policy:
+        counters = np.where(_is_counted(rows, filters.policy), counters, -1)
     times = _times(rows, columns[-1])
     first = int(times.min()) if times.size else 0
     sums = _add_up(counters, times - first, rows.views, codes.shape[1] * _KINDS)
@@ -91,6 +95,24 @@ def _matches(keys: Mapping[str, Column], filters: Filters) -> Array:
         column = _column(keys, name)
         matches &= column.codes == _code(column, text)
     return matches
+
+
+def _is_counted(rows: DimensionRows, periods: Periods) -> Array:
+    """Return whether the policy of the day of each row counts the row. Its key has KEY."""
+    is_beacon = rows.keys["source"].codes == _code(rows.keys["source"], "beacon")
+    is_human = rows.keys["traffic"].codes == _code(rows.keys["traffic"], "human")
+    formats = rows.keys["format"]
+    is_markdown = np.isin(formats.codes, [_code(formats, text) for text in policy.MARKDOWN])
+    counted: dict[Policy, Array] = {
+        "all": np.ones_like(is_beacon),
+        "beacon_only": is_beacon,
+        "log_only": ~is_beacon,
+        "beacon_people_log_machines": is_beacon == (is_human & ~is_markdown),
+    }
+    by_period = np.stack([counted[name] for name in (policy.DEFAULT, *(each.policy for each in periods))])
+    starts = [each.from_date.toordinal() - 1 for each in periods]
+    is_counted: Array = by_period[np.searchsorted(starts, rows.days + np.int64(rows.first_day), "right"), rows.key_ids]
+    return is_counted
 
 
 def _code(column: Column, text: str) -> int:

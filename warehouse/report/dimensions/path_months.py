@@ -4,7 +4,7 @@ The page views of a path are counted by profile and day once, for all dimensions
 counted from the page views. A month of a path with 160,000 views takes 4 ms.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,17 +20,24 @@ from warehouse.blocks.paths import Bounds
 from warehouse.blocks.project import READERS, ProjectBlock
 from warehouse.encoding import encoded
 from warehouse.query.result_cache import ResultCache
-from warehouse.report.dimensions.rows import DAY_US, QUARTERS, VALUE, Column, DimensionRows, column_of, day_number
+from warehouse.report.dimensions.rows import DAY_US, KEY, QUARTERS, VALUE, Column, DimensionRows, column_of, day_number
 from warehouse.rollups.coverage import Rollup
-from warehouse.rollups.schema import DIMENSION_KEY, PROFILES, QUARTER_S, VIEW_VALUES, WITHOUT_AGENT
+from warehouse.rollups.schema import PROFILES, QUARTER_S, VIEW_VALUES, WITHOUT_AGENT
 
 DENSE_COUNTERS = 1_000_000
 """Number of counters up to which page views are counted in an array with all combinations, and not in a hash table."""
+BATCH_GROUPS = 8
+"""Number of row groups that are counted at once, which limits the memory for many paths."""
 GROUP_BYTES = 1_000
 """Memory of the metadata of a row group."""
 _DAYS = 32
 """Number of days of a month, of which the first is 0 and has no views."""
 _TOTAL, _BY_PROFILE = "total", "profile"
+_KEY_WITHOUT_AGENT = ("source", "traffic", "format")
+_NONE = np.zeros(0, np.int64)
+_NO_VALUES = pa.schema(
+    [("day", pa.uint8()), ("value", pa.dictionary(pa.int32(), pa.string())), ("key", pa.int64()), ("views", pa.int64())]
+).empty_table()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +49,8 @@ class PathMonth:
     ids: range
 
 
-def of_block(block: ProjectBlock, bounds: Bounds, months: Collection[str]) -> list[PathMonth]:
-    """Return the paths within bounds in some months (YYYY-MM) of a block, in the order of the months."""
+def of_block(block: ProjectBlock, bounds: Bounds | None, months: Collection[str]) -> list[PathMonth]:
+    """Return the paths within bounds, or all paths, in some months (YYYY-MM) of a block, in the order of the months."""
     ids = block.paths.sorted_between(bounds)
     return [
         PathMonth(part.rollup, block.project, block.ids_between(index, ids))
@@ -104,7 +111,7 @@ def _read_month(cached: ResultCache, dimension: str, dense_counters: int, month:
     key = ("paths", month.rollup.folder, month.project, month.ids)
     if dimension == _TOTAL or dimension in PROFILES.names:
         by_profile = cached((*key, _BY_PROFILE), partial(_count_profiles, cached, month, profiles, dense_counters))
-        keys = {name: profiles.columns[name] for name in DIMENSION_KEY}
+        keys = {name: profiles.columns[name] for name in KEY}
         size = len(profiles.columns["source"].codes)
         unknown = Column(np.full(size, -1, np.int8), pa.array([], pa.string()))
         keys[VALUE] = unknown if dimension == _TOTAL else profiles.columns[dimension]
@@ -114,34 +121,49 @@ def _read_month(cached: ResultCache, dimension: str, dense_counters: int, month:
 
 
 def _count_profiles(cached: ResultCache, month: PathMonth, profiles: _Profiles, dense_counters: int) -> _Views:
-    rows = _read_views(cached, month, ("day", "profile_id"))
-    days, profile_ids = rows["day"].to_numpy(), rows["profile_id"].to_numpy()
     size = len(profiles.columns["source"].codes)
-    combined, views = _count(days.astype(np.int64) * size + profile_ids, _DAYS * size, dense_counters)
-    days, profile_ids = np.divmod(combined, max(size, 1))
-    return _Views(_narrow(profile_ids), days.astype(np.uint8), _narrow(views))
+    codes, views = [_NONE], [_NONE]
+    for rows in _read_views(cached, month, ("day", "profile_id")):
+        of_rows = rows["day"].to_numpy().astype(np.int64) * size + rows["profile_id"].to_numpy()
+        found, counts = _count(of_rows, _DAYS * size, dense_counters)
+        codes.append(found)
+        views.append(counts)
+    days, profile_ids = np.divmod(np.concatenate(codes), max(size, 1))
+    order = np.argsort(days, kind="stable")
+    return _Views(_narrow(profile_ids[order]), days[order].astype(np.uint8), _narrow(np.concatenate(views)[order]))
 
 
 def _count_values(
     cached: ResultCache, month: PathMonth, profiles: _Profiles, dimension: str, dense_counters: int
 ) -> DimensionRows:
-    """Return the views by day, value and the columns of DIMENSION_KEY that the dimension has."""
+    """Return the views by day, value and the columns of KEY that the dimension has."""
     name = "quarter" if dimension in QUARTERS else VIEW_VALUES[dimension]
-    rows = _read_views(cached, month, ("day", "profile_id", name))
-    values = _quarters(rows[name]) if dimension in QUARTERS else column_of(encoded(rows[name]))
-    key_of_profile, keys = _keys(profiles, ("source", "traffic") if dimension in WITHOUT_AGENT else DIMENSION_KEY)
-    width, size = len(keys["source"].codes), (len(values.texts) + 1)
-    combined = (rows["day"].to_numpy().astype(np.int64) * size + values.codes + 1) * width
-    combined += key_of_profile[rows["profile_id"].to_numpy()]
-    combined, views = _count(combined, _DAYS * size * width, dense_counters)
-    days, combined = np.divmod(combined, max(size * width, 1))
-    distinct = pa.array(combined).dictionary_encode()
-    codes, key_ids = np.divmod(distinct.dictionary.to_numpy(), max(width, 1))
-    keys = {each: Column(column.codes[key_ids], column.texts) for each, column in keys.items()}
-    keys[VALUE] = Column(codes - 1, values.texts)
-    first_day = day_number(f"{month.rollup.month}-01") - 1
-    ids = distinct.indices.to_numpy()
-    return DimensionRows(keys, _narrow(ids), first_day, days.astype(np.uint8), _narrow(views))
+    key_of_profile, keys = _keys(profiles, _KEY_WITHOUT_AGENT if dimension in WITHOUT_AGENT else KEY)
+    batches = _read_views(cached, month, ("day", "profile_id", name))
+    counted = pa.concat_tables([_NO_VALUES, *(_count_batch(rows, key_of_profile, dense_counters) for rows in batches)])
+    values, key_ids = column_of(encoded(counted["value"])), counted["key"].to_numpy()
+    combined = pa.array((values.codes + 1) * np.int64(max(len(keys["source"].codes), 1)) + key_ids).dictionary_encode()
+    codes, ids = np.divmod(combined.dictionary.to_numpy(), max(len(keys["source"].codes), 1))
+    columns = {each: Column(column.codes[ids], column.texts) for each, column in keys.items()}
+    columns[VALUE] = Column(codes - 1, values.texts)
+    days, first_day = counted["day"].to_numpy(), day_number(f"{month.rollup.month}-01") - 1
+    order = np.argsort(days, kind="stable")
+    views = counted["views"].to_numpy()[order]
+    return DimensionRows(columns, _narrow(combined.indices.to_numpy()[order]), first_day, days[order], _narrow(views))
+
+
+def _count_batch(rows: pa.Table, key_of_profile: Array, dense_counters: int) -> pa.Table:
+    """Return the views by day, key and the last column of the rows, in the columns of _NO_VALUES."""
+    values = rows[rows.column_names[-1]]
+    column = column_of(encoded(values)) if pa.types.is_dictionary(values.type) else _quarters(values)
+    width, size = int(key_of_profile.max(initial=0)) + 1, len(column.texts) + 1
+    codes = (rows["day"].to_numpy().astype(np.int64) * size + column.codes + 1) * width
+    codes += key_of_profile[rows["profile_id"].to_numpy()]
+    codes, views = _count(codes, _DAYS * size * width, dense_counters)
+    days, codes = np.divmod(codes, size * width)
+    codes, keys = np.divmod(codes, width)
+    texts = column.at(codes - 1).dictionary_encode()
+    return pa.table([days.astype(np.uint8), texts, keys, views], _NO_VALUES.schema)
 
 
 def _quarters(column: pa.ChunkedArray) -> Column:
@@ -150,7 +172,7 @@ def _quarters(column: pa.ChunkedArray) -> Column:
 
 
 def _keys(profiles: _Profiles, names: Sequence[str]) -> tuple[Array, dict[str, Column]]:
-    """Return the key of each profile, and the columns of DIMENSION_KEY of the keys. Those not in `names` are null."""
+    """Return the key of each profile, and the columns of KEY of the keys. Those not in `names` are null."""
     count = len(profiles.columns["source"].codes)
     combined, radices = np.zeros(count, np.int64), [len(profiles.columns[name].texts) + 1 for name in names]
     for name, radix in zip(names, radices, strict=True):
@@ -158,19 +180,17 @@ def _keys(profiles: _Profiles, names: Sequence[str]) -> tuple[Array, dict[str, C
     _, first, key_of_profile = np.unique(combined, return_index=True, return_inverse=True)
     unknown = Column(np.full(first.size, -1, np.int8), pa.array([], pa.string()))
     chosen = {name: replace(column, codes=column.codes[first]) for name, column in profiles.columns.items()}
-    return key_of_profile, {name: chosen[name] if name in names else unknown for name in DIMENSION_KEY}
+    return key_of_profile, {name: chosen[name] if name in names else unknown for name in KEY}
 
 
 def _count(codes: Array, size: int, dense_counters: int) -> tuple[Array, Array]:
-    """Return the distinct codes, which are below `size`, and how often each occurs, in the order of days."""
+    """Return the distinct codes, which are below `size`, and how often each occurs."""
     if size <= dense_counters:
         counts = np.bincount(codes, minlength=size)
         present = np.flatnonzero(counts)
         return present, counts[present]
     distinct = pa.array(codes).dictionary_encode()
-    found, counts = distinct.dictionary.to_numpy(), np.bincount(distinct.indices.to_numpy())
-    order = np.argsort((found // (size // _DAYS)).astype(np.uint8), kind="stable")
-    return found[order], counts[order]
+    return distinct.dictionary.to_numpy(), np.bincount(distinct.indices.to_numpy())
 
 
 def _profiles(cached: ResultCache, file: Path) -> _Profiles:
@@ -182,8 +202,8 @@ def _profiles(cached: ResultCache, file: Path) -> _Profiles:
     return profiles
 
 
-def _read_views(cached: ResultCache, month: PathMonth, columns: Sequence[str]) -> pa.Table:
-    """Return columns of the page views of the paths of a month."""
+def _read_views(cached: ResultCache, month: PathMonth, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield columns of the page views of the paths of a month, a few row groups at a time."""
     file, ids = month.rollup.path_views, month.ids
     groups: _Groups = cached(("groups", file), partial(_groups, file))
     whole: list[int] = []
@@ -195,10 +215,11 @@ def _read_views(cached: ResultCache, month: PathMonth, columns: Sequence[str]) -
     with pq.ParquetFile(
         file, metadata=groups.metadata, read_dictionary=["project_id", *VIEW_VALUES.values()]
     ) as source:
-        names = ["project_id", "path_id", *columns]
-        tables = [source.read_row_groups(whole, columns, use_threads=False)] if whole else []
-        tables += [_rows_of(source.read_row_group(number, names, use_threads=False), month, columns) for number in cut]
-        return pa.concat_tables(tables) if tables else source.schema_arrow.empty_table().select(columns)
+        for number in cut:
+            group = source.read_row_group(number, ["project_id", "path_id", *columns], use_threads=False)
+            yield _rows_of(group, month, columns)
+        for start in range(0, len(whole), BATCH_GROUPS):
+            yield source.read_row_groups(whole[start : start + BATCH_GROUPS], columns, use_threads=False)
 
 
 def _groups(file: Path) -> _Groups:

@@ -21,6 +21,8 @@ from warehouse.rollups.schema import DIMENSION_KEY, DIMENSION_VALUES, QUARTER_S
 VALUE = "value"
 COLUMNS = (VALUE, *DIMENSION_KEY)
 """Columns of a key: a value of the dimension, and what it is counted by."""
+KEY = (*DIMENSION_KEY, "format")
+"""Columns of the keys of page views and of hits: a source policy depends on the format."""
 _STORED = (*COLUMNS, "day", "views")
 DAY_US = 86_400_000_000
 OBJECTS_BYTES = 10_000
@@ -112,7 +114,7 @@ def _of_month(rows: pa.Table, month: str) -> DimensionRows:
 def of_hits(hits: pa.Table, dimension: str) -> DimensionRows:
     """Return rows of `edge_rows.read` as rows of a dimension. Each of them is a view and has its own key."""
     time_us = hits["ts"].combine_chunks().cast(pa.int64()).to_numpy()
-    keys = {name: column_of(encoded(hits[name])) for name in DIMENSION_KEY}
+    keys = {name: column_of(encoded(hits[name])) for name in KEY}
     keys[VALUE] = _values(hits, dimension, time_us)
     days = time_us // DAY_US
     first = int(days.min(initial=days[0])) if days.size else 0

@@ -1,6 +1,8 @@
 """Counts of the rows of a dimension are those of DuckDB over the same hits."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
 
 import duckdb
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from tests.warehouse.report import reference
 from tests.warehouse.report.reference import FILTERS, ROWS
 from tests.warehouse.site import NOON, Row, view
+from warehouse.control.policy import Period, Periods
 from warehouse.query.time_range import TimeRange
 from warehouse.report.audience.agents import AGENT_DAYS
 from warehouse.report.dimensions.count import count
@@ -20,6 +23,11 @@ from warehouse.report.hit_counts import Scope, count_rows
 
 GROUPINGS = [
     each for each in (*BREAKDOWNS.values(), *TIME_UNITS.values(), SOURCE_DAYS, AGENT_DAYS) if each.dimension is not None
+]
+POLICIES: list[Periods] = [
+    (Period(date.min, "beacon_people_log_machines"),),
+    (Period(date(2026, 9, 1), "beacon_only"), Period(date(2026, 9, 15), "log_only"), Period(date(2026, 9, 16), "all")),
+    (Period(date(2026, 9, 15), "beacon_people_log_machines"),),
 ]
 Counted = list[tuple[str, int, int, int]]
 """Text of each value, and its views by people, AI and bots."""
@@ -41,11 +49,13 @@ def texts(rows: Sequence[Row]) -> Counted:
 @given(
     st.lists(ROWS.filter(lambda row: abs(row["ts"] - NOON).days < 100), max_size=20),
     FILTERS.filter(lambda filters: filters.path is None),
+    st.sampled_from([(), *POLICIES]),
     st.sampled_from(GROUPINGS),
 )
 def test_counts_are_those_of_sql(
-    database: duckdb.DuckDBPyConnection, rows: list[Row], filters: Filters, grouping: Grouping
+    database: duckdb.DuckDBPyConnection, rows: list[Row], filters: Filters, policy: Periods, grouping: Grouping
 ) -> None:
+    filters = replace(filters, policy=policy)
     expected = count_rows(database, reference.hot(rows), Scope("site", TimeRange(), filters), grouping)
     assert counted(rows, filters, grouping) == texts(expected.to_pylist())
 
