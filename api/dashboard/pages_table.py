@@ -2,7 +2,7 @@
 
 from api.dashboard.pages.entry import account, sign_in, welcome
 from api.dashboard.pages.jobs import job_list, job_page
-from api.dashboard.pages.reading import export, overview, path_list, path_page, projects, why
+from api.dashboard.pages.reading import errors, export, overview, path_list, path_page, projects, why
 from api.dashboard.pages.reading.ai import agent, readers
 from api.dashboard.pages.settings import keys, robots, setup, share
 from api.dashboard.web.routes import Page
@@ -21,6 +21,7 @@ PAGES: tuple[Page, ...] = (
     *agent.PAGES,
     *path_list.PAGES,
     *path_page.PAGES,
+    *errors.PAGES,
     *why.PAGES,
     *job_list.PAGES,
     *job_page.PAGES,

@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 
 from warehouse import daily_count
-from warehouse.errors import DataIncomplete
 from warehouse.lake.delta_table import DAILY_ERRORS_TABLE
 from warehouse.query import engine
 from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
@@ -30,7 +29,16 @@ SELECT path, agent, traffic, status, sum(requests)::BIGINT AS requests, min(firs
 FROM chosen GROUP BY path, agent, traffic, status
 ORDER BY requests DESC, path NULLS LAST, agent NULLS LAST, status, traffic
 """
-_DAYS = "SELECT date, sum(requests)::BIGINT AS requests FROM chosen GROUP BY date ORDER BY date"
+_TRENDS = """
+SELECT path, agent, traffic, status, sum(requests)::BIGINT AS requests, min(first_seen) AS first_seen,
+       max(last_seen) AS last_seen, list(date) AS days, list(requests) AS requests_of_days
+FROM (SELECT path, agent, traffic, status, date, sum(requests)::BIGINT AS requests, min(first_seen) AS first_seen,
+             max(last_seen) AS last_seen
+      FROM chosen GROUP BY ALL)
+GROUP BY path, agent, traffic, status
+ORDER BY requests DESC, path NULLS LAST, agent NULLS LAST, status, traffic
+LIMIT $limit OFFSET $offset
+"""
 _FILTERS = {
     "path": "path = $path",
     "prefix": "starts_with(path, $prefix)",
@@ -87,31 +95,32 @@ class ErrorReports:
         """
         return self._run(_ROWS, query)
 
-    def days(self, query: ErrorQuery) -> dict[date, int]:
-        """Return the requests of each UTC day that has any. Raises DataIncomplete: see `HitsReader.take`."""
-        rows = self._run(_DAYS, query)
-        return dict(zip(rows["date"].to_pylist(), rows["requests"].to_pylist(), strict=True))
+    def trends(self, query: ErrorQuery, offset: int, limit: int) -> pa.Table:
+        """Return some of `rows` with two more columns: days, the UTC days with requests, and requests_of_days.
 
-    def fault(self) -> str | None:
-        """Return the reason why the reports cannot be computed; None if they can."""
-        try:
-            self._reader.take()
-        except DataIncomplete as error:
-            return str(error)
-        return None
+        Raises:
+            DataIncomplete: see `HitsReader.take`.
+        """
+        return self._run(_TRENDS, query, offset=offset, limit=limit)
 
     def close(self) -> None:
         self._database.close()
         self._reader.close()
 
-    def _run(self, sql: str, query: ErrorQuery) -> pa.Table:
+    def _run(self, sql: str, query: ErrorQuery, **more: int) -> pa.Table:
         snapshot = self._reader.take()
         conditions = "".join(f" AND {_FILTERS[name]}" for name in query.filters)
-        values: dict[str, Any] = {"project": query.project, "first": query.first, "end": query.end, **query.filters}
+        values: dict[str, Any] = {
+            "project": query.project,
+            "first": query.first,
+            "end": query.end,
+            **query.filters,
+            **more,
+        }
         with self._database.cursor() as cursor:
             cursor.register("hot", daily_count.count_errors(snapshot.hot))
             chosen = _CHOSEN.format(files=_files(snapshot, query), filters=conditions)
-            return cursor.execute(chosen + sql, values).to_arrow_table()
+            return cursor.sql(chosen + sql, params=values).to_arrow_table()
 
 
 def _files(snapshot: HitsSnapshot, query: ErrorQuery) -> str:

@@ -8,6 +8,7 @@
 - `export`: the tables of the overview as CSV and Parquet.
 - `path_list`: the paths of a project: people beside AI, and lists of paths that only one of them reads.
 - `path_page`: one path.
+- `errors`: the errors that AI agents and bots got.
 - `ai`: pages of AI readers.
 - `why`: why a user agent counts as a person, as AI or as another bot.
 """

@@ -117,7 +117,10 @@ def _post_views(running: Running) -> None:
         for day in range(DAYS)
         for place, reader in enumerate(READERS)
     ]
-    assert running.post(hits).status_code == 202
+    errors = [
+        {**hit, "path": f"{hit['path']}/gone", "status": 404} for hit in hits if hit["userAgent"] not in (PERSON, PHONE)
+    ]
+    assert running.post(hits + errors).status_code == 202
     beacon = httpx.post(running.hits, json={"url": "https://example.com/docs/install"}, headers={"User-Agent": PERSON})
     assert beacon.status_code == 202
 

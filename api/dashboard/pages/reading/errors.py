@@ -1,0 +1,138 @@
+"""The errors that AI agents and bots got: which missing pages they ask for. The days are of UTC."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from api.dashboard.charts import sparkline
+from api.dashboard.pages.reading import measured
+from api.dashboard.pages.reading.export import Report, table_file
+from api.dashboard.pages.reading.measured import SERVER_SOURCES, has_begun
+from api.dashboard.web import render
+from api.dashboard.web.routes import Access, Page
+from api.dashboard.web.view import View
+from api.dashboard.web.visit import Visit
+from api.http.report_parameters import ERROR_STATUSES
+from api.routes.reports import errors
+from api.routes.reports.responses import AS_OF
+from api.routes.reports.tables import CSV
+from warehouse.report.audience.errors import FIRST_DAY, ErrorQuery
+from warehouse.report.filters import Counts
+from warehouse.report.source_coverage import Source
+
+ROWS = 50
+"""Number of rows on a page of the table."""
+BARS_MAX = 60
+"""Maximum number of bars of a trend; each bar of a longer range is of several days."""
+STATUS = "status"
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRow:
+    """Requests of one path by one agent, answered with one status. The path and the agent may be unknown."""
+
+    path: str | None
+    agent: str | None
+    traffic: str
+    status: int
+    requests: int
+    first_seen: datetime
+    last_seen: datetime
+    trend: Markup
+
+
+def error_list(visit: Visit) -> Response:
+    """Respond to GET /projects/{project}/errors."""
+    view = _view(visit)
+    query, number = _query(view), view.page_number()
+    found = visit.state.errors.trends(query, (number - 1) * ROWS, ROWS + 1).to_pylist()
+    measured_now = measured.read(view)
+    return render.counts_page(
+        view,
+        "reading/errors.html",
+        title=f"Errors of {view.project.id}",
+        tab="Errors",
+        rows=_rows(view, found[:ROWS]),
+        has_more=len(found) > ROWS,
+        status_filter=None if query.status is None else str(query.status),
+        number_of_page=number,
+        first=(number - 1) * ROWS + 1,
+        sees_errors=(since := _since(measured_now.sources)) is not None,
+        since=since,
+        is_counted=has_begun(since, view.period.end),
+        has_logs=any(source.source == "log" for source in measured_now.sources),
+    )
+
+
+def export(visit: Visit) -> Response:
+    """Respond to GET /projects/{project}/errors.csv."""
+    view = _view(visit)
+    query = _query(view)
+    view.require_valid()
+    rows = visit.state.errors.rows(query).rename_columns(errors.SCHEMA.names).cast(errors.SCHEMA)
+    response = table_file(view, CSV, "errors", Report(errors.SCHEMA, rows.to_batches))
+    del response.headers[AS_OF]  # a moment of `hits`, which has no errors
+    return response
+
+
+def _view(visit: Visit) -> View:
+    """Return the view, without the filters that errors do not have."""
+    view = View(visit)
+    view.fix(operator=None, purpose=None, verification=None, source=None)
+    return view
+
+
+def _query(view: View) -> ErrorQuery:
+    filters, period = view.filters, view.period
+    first, end = period.first or FIRST_DAY, period.last + _DAY
+    return ErrorQuery(view.project.id, first, end, filters.path, filters.traffic, filters.agent, _status(view))
+
+
+def _status(view: View) -> int | None:
+    text = view.values.get(STATUS)
+    if text is None:
+        return None
+    number = int(text) if text.isascii() and text.isdigit() and len(text) == 3 else 0
+    if number not in ERROR_STATUSES:
+        view.faults.append(f"“{text[:40]}” is not the status of an error, such as 404; these are all of them.")
+        return None
+    return number
+
+
+def _since(sources: tuple[Source, ...]) -> datetime | None:
+    """Return the time of the first view of a source that also sees errors; None without one."""
+    return min((source.first_hit for source in sources if source.source in SERVER_SOURCES), default=None)
+
+
+def _rows(view: View, rows: list[dict[str, Any]]) -> list[ErrorRow]:
+    days = [day for row in rows for day in row["days"]]
+    first = view.period.first or min(days, default=view.period.last)
+    last = max(view.period.last, *days) if days else view.period.last
+    return [
+        ErrorRow(
+            **{name: value for name, value in row.items() if name not in {"days", "requests_of_days"}},
+            trend=_trend(dict(zip(row["days"], row["requests_of_days"], strict=True)), first, last),
+        )
+        for row in rows
+    ]
+
+
+def _trend(requests: dict[date, int], first: date, last: date) -> Markup:
+    """Return the requests from the first to the last UTC day as a sparkline."""
+    days = (last - first).days + 1
+    days_of_bar = -(-days // BARS_MAX)
+    bars = [0] * -(-days // days_of_bar)
+    for day, count in requests.items():
+        bars[(day - first).days // days_of_bar] += count
+    unit = "day" if days_of_bar == 1 else f"{days_of_bar} days"
+    return sparkline.svg([Counts(ai=count) for count in bars], f"Requests by {unit}, at most {max(bars):,}")
+
+
+PAGES = (
+    Page("GET", "/projects/{project}/errors", error_list, Access.PROJECT),
+    Page("GET", "/projects/{project}/errors.csv", export, Access.PROJECT),
+)

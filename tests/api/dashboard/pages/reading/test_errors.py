@@ -1,0 +1,112 @@
+"""The page of errors: the rows of the API, its filters and days, and what it shows without errors."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.api.dashboard.html import Html
+from tests.api.dashboard.pages.reading.ai_traffic import ATTACK, FIREFOX, TODAY, before, open_page
+from tests.api.dashboard.site import Dashboard, opened
+from tests.running import PROJECT
+
+GPTBOT, CLAUDEBOT, GOOGLEBOT = "GPTBot/1.3", "ClaudeBot/1.0", "Googlebot/2.1"
+# The agent and the word beside it, which have a space between them on the page.
+GONE, LATER, DOWN = (
+    ("/gone", "GPTBot", "404", "3"),
+    ("/gone", "Googlebotbot", "404", "1"),
+    ("/café", "ClaudeBot", "503", "1"),
+)
+UNNAMED = ("Not stored", "Unnamed bot", "404", "1")
+
+
+def hit(path: str, agent: str, days: int, status: int) -> dict[str, Any]:
+    return {"path": path, "userAgent": agent, "timestamp": f"{before(days)}T00:00:01Z", "status": status}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    with opened(tmp_path_factory.mktemp("errors") / "data") as dashboard:
+        dashboard.post_hits(
+            *(hit("/gone", GPTBOT, days, 404) for days in (1, 2, 3)),
+            hit("/gone", GOOGLEBOT, 2, 404),
+            hit("/caf%C3%A9", CLAUDEBOT, 40, 503),
+            hit("/random", "", 1, 404),
+            hit("/gone", FIREFOX, 1, 404),
+        )
+        yield dashboard
+
+
+@pytest.fixture(scope="module")
+def viewer(site: Dashboard) -> TestClient:
+    return site.visitor("viewer")
+
+
+def rows_of(page: Html) -> list[tuple[str, ...]]:
+    """Return page, agent, status and requests of each row."""
+    rows = page.rows("Errors by page and agent")
+    return [tuple(row[:4]) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({}, [GONE, LATER, UNNAMED]),
+        ({"period": "all"}, [GONE, DOWN, LATER, UNNAMED]),
+        ({"traffic": "ai"}, [GONE]),
+        ({"traffic": "bot"}, [LATER, UNNAMED]),
+        ({"agent": "Googlebot"}, [LATER]),
+        ({"status": "503", "period": "90d"}, [DOWN]),
+        ({"path": "/gone"}, [GONE, LATER]),
+        ({"from": before(3), "to": before(3)}, [("/gone", "GPTBot", "404", "1")]),
+    ],
+    ids=str,
+)
+def test_filters_and_days_choose_rows(
+    viewer: TestClient, parameters: dict[str, str], expected: list[tuple[str, ...]]
+) -> None:
+    assert rows_of(open_page(viewer, "/errors", **parameters)) == expected
+
+
+def test_trend_has_a_bar_for_each_day_with_requests(viewer: TestClient) -> None:
+    page = viewer.get(f"/projects/{PROJECT}/errors", params={"period": "7d", "traffic": "ai"}).text
+    assert "Requests by day, at most 1" in page
+    [bars] = [part.partition('"')[0] for part in page.split('<path class="ai" d="')[1:]]
+    assert [bar.partition(" ")[0] for bar in bars.split("M")[1:]] == ["3.1", "4.1", "5.1"]
+
+
+def test_each_chosen_value_is_a_chip_that_removes_it(viewer: TestClient) -> None:
+    page = open_page(viewer, "/errors", agent="GPTBot", status="404")
+    labels = [attributes.get("aria-label") for tag, attributes in page.tags if tag == "a"]
+    assert {"Remove the filter Agent: GPTBot", "Remove the filter Status: 404"} <= {*labels}
+    assert any(link.endswith("/errors?agent=GPTBot") for link in page.links())
+    assert any(link.endswith("/errors?status=404") for link in page.links())
+
+
+def test_file_has_the_rows_of_the_page(viewer: TestClient) -> None:
+    response = viewer.get(f"/projects/{PROJECT}/errors.csv", params={"agent": "Googlebot"})
+    time = f"{before(2)}T00:00:01+00:00"
+    assert response.text == (
+        f"path,agent,traffic,status,requests,firstSeen,lastSeen\r\n/gone,Googlebot,bot,404,1,{time},{time}\r\n"
+    )
+    assert "x-as-of" not in response.headers
+
+
+@pytest.mark.parametrize("status", ["200", "4x4", "٤٠٤", ATTACK])
+def test_invalid_status_is_named_and_left_out(viewer: TestClient, status: str) -> None:
+    page = open_page(viewer, "/errors", 400, status=status)
+    assert "is not the status of an error" in page.text
+    assert rows_of(page) == [GONE, LATER, UNNAMED]
+
+
+def test_no_error_is_not_a_zero(tmp_path: Path) -> None:
+    with opened(tmp_path / "data") as dashboard:
+        viewer = dashboard.visitor("viewer")
+        assert "Errors are not set up" in open_page(viewer, "/errors").text
+        dashboard.post_hits({"path": "/", "userAgent": FIREFOX, "timestamp": f"{TODAY}T00:00:00Z"})
+        assert "No errors in this period" in open_page(viewer, "/errors").text
+        assert "A server that does not send it has no errors here" in open_page(viewer, "/errors").text
+        early = open_page(viewer, "/errors", **{"from": before(9), "to": before(9)}).text
+        assert "Errors were not counted in this period" in early
