@@ -10,6 +10,7 @@ Numbers may be in quotes. The structs are not tracked by the garbage collector, 
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -232,14 +233,14 @@ def _decoder(of: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
 CADDY = Product(
     _decoder(_CaddyLine),
     _decoder(_CaddyRequest),
-    lambda line: line.logger,
+    attrgetter("logger"),
     _is_access_logger,
     _caddy_columns,
 )
 CLOUDFLARE = Product(
     _decoder(_CloudflareLine),
     _decoder(_CloudflareRequest),
-    lambda line: line.is_subrequest,
+    attrgetter("is_subrequest"),
     lambda is_subrequest: not is_subrequest,
     _cloudflare_columns,
 )
@@ -249,12 +250,12 @@ VERCEL = Product(
     _vercel_kind,
     lambda status: status != _NO_VISITOR,
     _vercel_columns,
-    lambda row: row.request_id,
+    attrgetter("request_id"),
 )
 NETLIFY = Product(
     _decoder(_NetlifyLine),
     _decoder(_NetlifyRequest),
-    lambda line: line.log_type,
+    attrgetter("log_type"),
     lambda log_type: log_type == "traffic",
     _netlify_columns,
 )

@@ -16,8 +16,10 @@ from ingest.imports.parser_process import OtherProcess
 from ingest.imports.request_cache import request_cache
 
 CHUNK_BLOCKS, JSON_CHUNK_BLOCKS = 6, 24
-"""Number of blocks of a chunk, which one transaction stores: some 72 MiB, and 288 MiB of a JSON log, whose lines are
-about five times as long. The files of a chunk take 0.1 s of processor time even for few rows."""
+"""Number of blocks of a chunk, which one transaction stores: some 72 MiB, and at most 288 MiB of a JSON log, whose
+lines are about five times as long. The files of a chunk take 0.1 s of processor time even for few rows."""
+CHUNK_VIEWS = 100_000
+"""Number of page views after which a chunk of a JSON log has no more than CHUNK_BLOCKS blocks."""
 THREADS = 2
 BLOCKS_AHEAD = 2
 """Maximum number of blocks that are in memory and not yet parsed."""
@@ -77,12 +79,14 @@ def _parse(format: Format, pages: Pages, other_process: OtherProcess | None, blo
 
 
 def _parse_chunk(blocks: Iterator[Block], parse: Callable[[Block], ParseResult], pool: ThreadPoolExecutor) -> _Chunk:
-    chunk = _Chunk()
+    chunk, views = _Chunk(), 0
     for block in blocks:
         result = pool.submit(parse, block)
         chunk.results.append(result)
         chunk.fingerprint.update(block.data[: result.result().bytes] if block.is_last else block.data)
         if len(chunk.results) > BLOCKS_AHEAD:
-            chunk.results[-1 - BLOCKS_AHEAD].result()
+            views += chunk.results[-1 - BLOCKS_AHEAD].result().views.num_rows
         del block  # before the next block is read
+        if views >= CHUNK_VIEWS and len(chunk.results) >= CHUNK_BLOCKS:
+            break
     return chunk
