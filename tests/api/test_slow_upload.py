@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
-import pytest
 
 from api.http.body import RECHECK_AFTER_S
 from tests.running import PROJECT, Running, new_job, new_key
@@ -49,25 +48,19 @@ PROMPT = json.dumps({"prompt": "late"}).encode()
 HITS, JOBS = f"/v1/analytics/{PROJECT}/hits", f"/v2/agent/{PROJECT}/job"
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "has_key", "refusal"),
-    [
-        (HITS, HIT, True, (401, "/docs#unauthenticated")),
-        (HITS, BEACON, False, (404, "/docs#not-found")),
-        (JOBS, PROMPT, True, (401, "/docs#unauthenticated")),
-    ],
-    ids=["server post", "beacon", "prompt"],
-)
-def test_slow_upload_does_not_reach_a_new_project_under_the_same_id(
-    start: Callable[..., Running], path: str, body: bytes, has_key: bool, refusal: tuple[int, str]
-) -> None:
+def test_slow_upload_does_not_reach_a_new_project_under_the_same_id(start: Callable[..., Running]) -> None:
     service = start(READERSHIP_JOBS_AT_ONCE="0")
     new_job(service.data)
-    slow = begin(service, path, body, **(service.auth if has_key else {}))
+    post, prompt = (begin(service, path, body, **service.auth) for path, body in ((HITS, HIT), (JOBS, PROMPT)))
+    beacon = begin(service, HITS, BEACON)
     replace_project(service)
     new_job(service.data)
-    status, problem = end(slow, body)
-    assert (status, problem["type"]) == refusal
+    answers = [end(*each) for each in ((post, HIT), (prompt, PROMPT), (beacon, BEACON))]
+    assert [(status, problem["type"]) for status, problem in answers] == [
+        (401, "/docs#unauthenticated"),
+        (401, "/docs#unauthenticated"),
+        (404, "/docs#not-found"),
+    ]
     answer = service.post(json.loads(HIT))
     assert answer.json() == {"accepted": 1, "duplicates": 0, "rejected": []}, "its event id is new"
     assert service.get()["totals"]["total"] == 1

@@ -1,5 +1,6 @@
 """Each wrong number in a rollup is found."""
 
+import itertools
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
@@ -107,10 +108,15 @@ def test_wrong_views_of_a_day_are_found_although_the_totals_fit(site: Site) -> N
 
 
 @pytest.mark.parametrize(
-    "dimension",
-    ["total", "referrerHost", "utmSource", "browser", "format", "status", "rule", "quarter", "agentQuarter"],
+    ("dimension", "values"),
+    [
+        *((each, {"views": 9}) for each in ("referrerHost", "utmSource", "browser", "format", "status", "rule")),
+        # The columns of all dimensions are compared by one query, which differs for the agents' quarters of an hour.
+        *itertools.product(
+            ("total", "quarter", "agentQuarter"), ({"views": 9}, {"value": "other"}, {"agent": "other"}, {"day": 30})
+        ),
+    ],
 )
-@pytest.mark.parametrize("values", [{"views": 9}, {"value": "other"}, {"agent": "other"}, {"day": 30}])
 def test_wrong_row_of_a_dimension_is_found(site: Site, dimension: str, values: dict[str, Any]) -> None:
     rows = pq.read_table(part(site).rollup.dimensions)["dimension"].to_pylist()
     found = changed(site, "dimensions.parquet", rows.index(dimension), **values)
