@@ -26,6 +26,7 @@ def test_error_page_under_a_project_has_its_tabs_for_users(dashboard: Dashboard)
         response = dashboard.visitor(role).get(path, headers=BROWSER)
         assert response.status_code == 404
         assert (f'href="/projects/{PROJECT}/jobs"' in response.text) is has_tabs, path
+        assert (f'href="/projects/{PROJECT}"' in response.text) is has_tabs, path
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/v1/nowhere", "/v1/analytics/site/views"])

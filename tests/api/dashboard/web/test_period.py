@@ -73,6 +73,13 @@ def test_closed_period_is_compared_with_the_whole_period_before() -> None:
     assert (before.start, before.end) == (datetime(2026, 8, 22, tzinfo=UTC), datetime(2026, 9, 1, tzinfo=UTC))
 
 
+def test_previous_period_ends_at_the_same_time_of_the_clock_in_summer() -> None:
+    now = datetime(2026, 10, 27, 23, 30, tzinfo=UTC)  # 00:30 in Berlin, where summer time ended on 25 October
+    before = period.parse({"period": "7d"}, BERLIN, now, []).previous(now)
+    assert before is not None
+    assert before.end == datetime(2026, 10, 20, 22, 30, tzinfo=UTC)
+
+
 def test_last_12_months_are_compared_with_the_same_days_a_year_before() -> None:
     before = parse(period="12mo")[0].previous(NOW)
     assert before is not None

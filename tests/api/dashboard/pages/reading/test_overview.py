@@ -160,6 +160,22 @@ def test_campaigns_are_those_of_the_api_without_the_views_that_have_none(
     assert "has the parameter utm_source" in page_of(viewer, path="/nowhere").text
 
 
+def test_referrers_are_as_many_as_without_the_links_of_the_site_itself(
+    dashboard: Dashboard, viewer: TestClient
+) -> None:
+    key = new_key(dashboard.data, "linked")
+    projects.set_origins(dashboard.engine, "linked", ("https://linked.example",))
+    hosts = ["linked.example", *(f"from{number}.example" for number in range(8))]
+    views = [{"path": "/", "userAgent": FIREFOX, "referrer": f"https://{host}/"} for host in (*hosts, hosts[0])]
+    dashboard.post_hits(*views, project="linked", key=key)
+    assert page_of(viewer, "linked").rows("Referrers") == [[host, "1"] for host in hosts[1:]]
+
+
+def test_only_an_interval_that_has_not_ended_is_partial(viewer: TestClient) -> None:
+    for period in ("today", "yesterday"):
+        assert ("partial" in viewer.get(f"/projects/{PROJECT}?period={period}").text) is (period == "today")
+
+
 @pytest.mark.parametrize(("sort", "key"), [("people", "human"), ("ai", "ai"), ("views", "total")])
 def test_pages_are_sorted_and_paged(dashboard: Dashboard, viewer: TestClient, sort: str, key: str) -> None:
     views = dashboard.get_report(f"views?dateFrom={before(29)}")["views"]

@@ -56,6 +56,10 @@ def test_ai_is_not_set_up_if_only_the_website_script_counts(own: Dashboard) -> N
     own.client.post(f"/v1/analytics/{PROJECT}/hits", json={"url": "https://a.example/"}, headers=headers)
     text = Html(own.visitor("viewer").get("/projects").text).text
     assert "1 by people AI: not set up" in text
+    own.client.post(
+        f"/v1/analytics/{PROJECT}/hits", json={"path": "/"}, headers={**headers, "User-Agent": "GPTBot/1.3"}
+    )
+    assert "1 by people 1 by AI" in Html(own.visitor("viewer").get("/projects").text).text
 
 
 def test_silent_source_is_a_warning_in_the_names_of_the_dashboard(own: Dashboard) -> None:

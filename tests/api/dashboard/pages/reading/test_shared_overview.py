@@ -23,7 +23,8 @@ def test_shared_overview_has_the_numbers_and_no_other_page(read_site: Dashboard,
         assert page.rows(heading)
     assert [link for link in page.links() if not link.startswith((f"/shared/{token}", "#"))] == ["/docs"]
     for link in {link for link in page.links() if link.startswith("/shared/")}:
-        assert stranger.get(link).status_code == 200, link
+        linked = stranger.get(link)
+        assert (linked.status_code, linked.headers["referrer-policy"]) == (200, "no-referrer"), link
     assert stranger.get(f"/shared/{token}/live").status_code == 200
     assert stranger.get(f"/projects/{PROJECT}").status_code == 303
 

@@ -113,6 +113,13 @@ def test_share_of_ai_is_that_since_ai_was_counted(partly: TestClient) -> None:
     assert "AI readers and other bots are counted since" in page.text
 
 
+def test_source_that_began_in_the_previous_period_has_no_change(partly: TestClient) -> None:
+    rows = page_of(partly, "partly", period="7d", compare="previous").rows("Sources")
+    assert [row[3] for row in rows[:2]] == [f"{UNKNOWN} from 0", UNKNOWN]
+    rows = page_of(partly, "partly", from_=before(2), to=before(1), compare="previous").rows("Sources")
+    assert [row[3] for row in rows[:2]] == [f"{UNKNOWN} from 0"] * 2
+
+
 def test_share_of_ai_is_that_since_people_were_counted(dashboard: Dashboard, viewer: TestClient) -> None:
     key = new_key(dashboard.data, "later-people")
     since = NOW.date() - timedelta(days=60)
