@@ -66,7 +66,7 @@ def _fault(content: str) -> str | None:
     if "\0" in content:
         return "The text has a NUL character: it is not a text file."
     if not rules.parse(content).has_groups:
-        return "The text has no line that begins with “User-agent:”, and so no rule. Is it the robots.txt?"
+        return "The text has no rule, because no line begins with “User-agent:”. Is it a robots.txt?"
     group, count = rules.largest_group(content)
     if count > rules.RULES_MAX:
         return f"The group “{group[:40]}” has {count:,} rules; at most {rules.RULES_MAX} in one group are supported."

@@ -41,7 +41,7 @@ def test_project_has_its_readers_of_30_days_and_its_last_view(own: Dashboard) ->
     text = Html(own.visitor("viewer").get("/projects").text).text
     assert "1 by people 2 by AI" in text
     assert re.search(r"Last view \d+ seconds? ago", text)
-    assert f"Last 30 days of {PROJECT}: 1 views by people and 2 by AI" in text
+    assert f"Views of {PROJECT} in the last 30 days: 1 by people and 2 by AI" in text
 
 
 def test_project_without_a_view_leads_to_its_set_up(own: Dashboard) -> None:

@@ -61,7 +61,7 @@ def test_removed_text_is_gone(dashboard: Dashboard, owner: TestClient) -> None:
     [
         ("", "Paste the text of your robots.txt."),
         (" \r\n ", "Paste the text of your robots.txt."),
-        ("<html>Not found</html>", "The text has no line that begins with “User-agent:”"),
+        ("<html>Not found</html>", "no line begins with “User-agent:”"),
         ("User-agent: *\0", "The text has a NUL character"),
         ("User-agent: *\n" + "#" * texts.BYTES_MAX, "The text has 512 KiB"),
         ("User-agent: *\n" + "Disallow: /*/a\n" * 501, "The group “*” has 501 rules; at most 500 in one group are"),

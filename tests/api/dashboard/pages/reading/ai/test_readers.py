@@ -199,8 +199,8 @@ def test_each_agent_has_its_state(reader: TestClient) -> None:
         "ClaudeBot": "Partly disallowed",
         "CCBot": "Allowed",
     }
-    assert "robots.txt disallows this too, and it read no page in this period: KimiBot ." in page.text
-    assert "disallows this too" not in open_page(reader, "/ai", operator="OpenAI").text
+    assert "robots.txt also disallows this agent, which read no page in this period: KimiBot ." in page.text
+    assert "also disallows this agent" not in open_page(reader, "/ai", operator="OpenAI").text
 
 
 @pytest.fixture
