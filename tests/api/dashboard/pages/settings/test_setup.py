@@ -63,11 +63,15 @@ def test_test_view_that_has_not_arrived_is_waited_for(dashboard: Dashboard) -> N
     assert 'hx-trigger="every 5s"' in text
 
 
-@pytest.mark.parametrize("value", ["", "x", "-1", "²", "9" * 15, "9" * 400, "1.5", "'"])
+AN_HOUR_AGO_MS = int((datetime.now(UTC) - timedelta(hours=1)).timestamp() * 1_000)
+
+
+@pytest.mark.parametrize("value", ["", "x", "-1", "²", "9" * 15, "9" * 400, "1.5", "'", "1", str(AN_HOUR_AGO_MS)])
 def test_other_time_of_a_test_view_is_ignored(dashboard: Dashboard, value: str) -> None:
     response = dashboard.visitor("owner").get(PATH, params={"test": value})
     assert response.status_code == 200
-    assert "test view of" not in response.text
+    assert "Waiting for the test view" not in response.text
+    assert "Your test view has arrived" not in response.text
 
 
 def test_source_that_never_sent_is_not_set_up_and_others_have_their_days(dashboard: Dashboard) -> None:
