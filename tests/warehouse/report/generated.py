@@ -71,9 +71,9 @@ COLUMNS: dict[str, list[str | int | None]] = {
     "referrer_host": [None, "example.com", "日本.example", "t.co"],
     "utm_source": [None, "newsletter", "", "=1+1"],
     "format": [None, "html", "markdown"],
-    "status": [None, 200, 304, 1000],
+    "status": [None, 99, 200, 304],
 }
-"""Values of the columns that depend on nothing else."""
+"""Values of the columns that depend on nothing else. No status is one of an error, which is not stored in `hits`."""
 BY_COLUMNS = ["path", "source", *(name for name in READERS[0]), *COLUMNS]
 """Columns of `hits` that reports read, beside the project and the time."""
 BY = [
