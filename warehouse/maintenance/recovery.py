@@ -135,6 +135,7 @@ def accept_hot_log(
     The order matters. The dirty days come first, because the registration ends the refusal of a new hot log. The batch
     ids come last, because they end the refusal of an older hot log.
     """
+    durability.create_tables(hot, root, is_locked=True)  # an older release may have left the lake
     node = batches.node_id(hot)
     dirty_days.mark_dirty(hot, _differing_days(root, database))
     if not is_another_node:
