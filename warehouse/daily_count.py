@@ -3,7 +3,7 @@
 `daily_views` is `hits`, grouped by project, day, path, traffic and agent. There is one definition in SQL, for rows in
 files, and one in Arrow, for rows in memory. `warehouse.doctor` has its own, with which it checks both.
 
-An error is a hot row of an AI agent or bot whose status is 400 or higher. Errors wait in the hot log in the same
+An error is a hot row of an AI agent or bot with a status from 400 to 599. Errors wait in the hot log in the same
 batches as page views. One commit stores both, and event ids and the ledger of imports apply to both. `split` divides
 them: `hits` and `daily_views` have the page views, and `daily_errors` has the errors. A person's row is a page view
 whatever its status is: the person saw a page, even if that page reports that another one is missing. Only servers send
@@ -27,8 +27,8 @@ from warehouse.schema import (
     DAILY_VIEWS_ORDER,
 )
 
-ERROR_STATUS_MIN = 400
-"""Lowest HTTP status of an error."""
+ERRORS = range(400, 600)
+"""HTTP statuses of errors."""
 SCANNERS = "^bot:(?:spoofed|http-library):"
 """Pattern of the rules of requests from outside of the addresses of the agent that they name, and of the libraries with
 which programs send requests."""
@@ -62,7 +62,8 @@ def add_up_errors_sql(daily_errors: str) -> str:
 
 def split(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Return the page views and the errors among hot rows, which have at least the columns `status` and `traffic`."""
-    is_failed = pc.greater_equal(rows["status"], ERROR_STATUS_MIN)
+    status = rows["status"]
+    is_failed = pc.and_(pc.greater_equal(status, ERRORS.start), pc.less(status, ERRORS.stop))
     if not pc.any(is_failed).as_py():
         return rows, rows.slice(0, 0)
     is_error = pc.fill_null(pc.and_(is_failed, pc.not_equal(rows["traffic"].cast(pa.string()), "human")), False)  # noqa: FBT003  # Arrow's argument

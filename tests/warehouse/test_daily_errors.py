@@ -70,13 +70,16 @@ def test_errors_of_a_batch_are_counted_once_after_a_loader_was_killed_at_any_ste
 def test_only_ai_agents_and_bots_have_errors(site: Site) -> None:
     person = view(status=404, event_id="person")
     last_success = error(0, status=399, event_id="last-success")
-    site.post(person, last_success, error(1, status=400), error(2, status=503, traffic="bot", agent="Googlebot"))
+    unknown = error(0, status=600, event_id="unknown-status")
+    site.post(
+        person, last_success, unknown, error(1, status=400), error(2, status=503, traffic="bot", agent="Googlebot")
+    )
     for _ in range(2):
         assert errors_of(site) == expected(
             [error(1, status=400), error(2, status=503, traffic="bot", agent="Googlebot")]
         )
         site.load()
-    assert site.event_ids() == ["last-success", "person"]
+    assert site.event_ids() == ["last-success", "person", "unknown-status"]
     site.close()
 
 
