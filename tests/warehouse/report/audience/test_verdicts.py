@@ -61,7 +61,7 @@ def test_project_without_agents_has_no_verdict(site: Site) -> None:
 @settings(max_examples=rounds(60), deadline=None, derandomize=True)
 @given(chance=generated.chances)
 def test_states_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
-    query = generated.query(chance)
+    query = lake.query(chance)
     found = lake.reports.verdicts(lake.reports.take(), query).states.to_pylist()
     counted = Counter(
         (*(row[name] for name in COLUMNS[:-1]), row["verification"] or "not_checked")
