@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 
 import duckdb
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.warehouse.report import reference
 from tests.warehouse.report.reference import FILTERS, ROWS
 from tests.warehouse.site import NOON, Row, view
-from warehouse.control.policy import Period, Periods
+from warehouse.control.policy import Period, Periods, Policy
 from warehouse.query.time_range import TimeRange
 from warehouse.report.audience.agents import AGENT_DAYS
 from warehouse.report.dimensions.count import count
@@ -68,3 +68,26 @@ def test_subtracted_hits_have_negative_counts() -> None:
 @pytest.mark.parametrize("grouping", GROUPINGS)
 def test_filter_by_a_value_that_no_hit_has_counts_nothing(grouping: Grouping) -> None:
     assert counted([view(), view(traffic="ai", agent="GPTBot")], Filters(agent="Another"), grouping) == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("all", [("ai", 0, 2, 0), ("bot", 0, 0, 1), ("human", 4, 0, 0)]),
+        ("beacon_only", [("ai", 0, 1, 0), ("human", 1, 0, 0)]),
+        ("log_only", [("ai", 0, 1, 0), ("bot", 0, 0, 1), ("human", 3, 0, 0)]),
+        ("beacon_people_log_machines", [("ai", 0, 1, 0), ("bot", 0, 0, 1), ("human", 2, 0, 0)]),
+    ],
+)
+def test_policy_of_a_day_counts_its_sources(policy: Policy, expected: Counted) -> None:
+    rows = [
+        view(source="beacon"),
+        view(source="log"),
+        view(source="server", format="html"),
+        view(source="log", format="text/markdown"),
+        view(source="beacon", traffic="ai"),
+        view(source="log", traffic="ai"),
+        view(source="log", traffic="bot"),
+    ]
+    filters = Filters(policy=(Period(NOON.date(), policy), Period(NOON.date() + timedelta(days=1), "all")))
+    assert counted(rows, filters, Grouping("traffic", "total", ("traffic",))) == expected
