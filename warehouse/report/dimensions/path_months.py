@@ -1,7 +1,7 @@
 """Rows of a dimension of the views of some paths in whole months, from the page views in rollups.
 
 The page views of a path are counted by profile and day once, for all dimensions of a profile. The other dimensions are
-counted from the page views. A month of a path with 160,000 views takes 4 ms.
+counted from the page views.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -162,7 +162,7 @@ def _count_batch(rows: pa.Table, key_of_profile: Array, dense_counters: int) -> 
     codes, views = _count(codes, _DAYS * size * width, dense_counters)
     days, codes = np.divmod(codes, size * width)
     codes, keys = np.divmod(codes, width)
-    texts = column.at(codes - 1).dictionary_encode()
+    texts = pa.DictionaryArray.from_arrays(pa.array((codes - 1).astype(np.int32), mask=codes == 0), column.texts)
     return pa.table([days.astype(np.uint8), texts, keys, views], _NO_VALUES.schema)
 
 
