@@ -138,15 +138,15 @@ def test_valid_days_are_copied_without_their_files_of_hits(site: Site) -> None:
 
 
 def test_day_that_was_replaced_is_counted_from_hits(site: Site) -> None:
-    """Also its paths: those without a view any more are not in the new rollup."""
-    site.post(view("/old", NOON), view("/b", NOON + DAY))
+    """None of its views is copied, and paths without a view any more are not in the new rollup."""
+    site.post(view("/old", NOON), view("/b", NOON), view("/b", NOON + DAY))
     site.load()
     write(site)
     site.table(HITS_TABLE).delete("path = '/old'")
     site.post(view("/new", NOON))
     site.load()
     rollup = write(site)
-    check(rollup, [view("/new", NOON), view("/b", NOON + DAY)])
+    check(rollup, [view("/new", NOON), view("/b", NOON), view("/b", NOON + DAY)])
     assert pq.read_table(rollup.paths)["path"].to_pylist() == ["/b", "/new"]
 
 
