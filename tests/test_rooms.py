@@ -20,7 +20,6 @@ TESTED_BY = {
     "api/dashboard/pages/reading/tables.py": "api/dashboard/pages/reading/test_overview.py",
     "api/dashboard/pages/reading/timeline.py": "api/dashboard/pages/reading/test_overview.py",
     "api/dashboard/web/routes.py": "api/dashboard/test_pages_table.py",
-    "api/http/operation.py": "api/reference/test_openapi.py",
     "ingest/formats/json_products.py": "ingest/formats/test_json_lines.py",
     "warehouse/blocks/rollup_rows.py": "warehouse/blocks/test_project.py",
     "warehouse/blocks/sums.py": "warehouse/blocks/test_project.py",
