@@ -96,6 +96,11 @@ class ReverseDns:
         """Return whether the operator of an agent documents the names of its addresses."""
         return agent in _patterns()
 
+    def is_looked_up(self, address: str) -> bool:
+        """Return whether the lookup of an address has ended, with or without a name, and is in the cache."""
+        with self._lock:
+            return address in self._names
+
     def pattern(self, agent: str, address: str) -> str | None:
         """Return the documented pattern that the confirmed name of an address matches, without its leading `*.`; None
         if there is no evidence."""

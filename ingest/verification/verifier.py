@@ -156,13 +156,19 @@ class Verifier:
         return Verdict("signed_known_key", f"{KNOWN_KEY}{signature.host}")
 
     def _by_name(self, agent: str | None, address: str | None, otherwise: Verdict) -> Verdict:
-        """Return the verdict of reverse DNS; `otherwise` if there is no evidence."""
+        """Return the verdict of reverse DNS; `otherwise` if there is no evidence.
+
+        Before the name of an address is known, the request is not spoofed: the name may be one of the operator's.
+        """
         if agent is None or self._reverse_dns is None or not self._reverse_dns.is_documented(agent):
             return otherwise
         if not address:
             return NOT_CHECKED
         pattern = self._reverse_dns.pattern(agent, address)
-        return otherwise if pattern is None else Verdict("verified", f"dns:{pattern}")
+        if pattern is not None:
+            return Verdict("verified", f"dns:{pattern}")
+        is_open = otherwise.state == "spoofed" and not self._reverse_dns.is_looked_up(address)
+        return CLAIMED if is_open else otherwise
 
     # Two threads may build either of these at the same time; each result is complete, and the last one stays.
 

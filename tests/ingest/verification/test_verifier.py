@@ -3,6 +3,7 @@
 from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
+from threading import Event
 
 import msgspec
 import pytest
@@ -16,7 +17,7 @@ from ingest.verification.reverse_dns import ReverseDns
 from ingest.verification.signature_agents import signed_agent
 from ingest.verification.signatures import SignatureCheck
 from ingest.verification.verdict import CLAIMED, NOT_CHECKED, Verdict
-from ingest.verification.verifier import Verifier
+from ingest.verification.verifier import Claim, Verifier
 from tests.ingest.verification.signing import CREATED_S, HOST, Signer
 from tests.ingest.verification.test_reverse_dns import Resolver
 from tests.ingest.verification.test_signatures import CHATGPT_KEY
@@ -176,6 +177,22 @@ def test_reverse_dns_is_evidence_where_it_is_on(agent: str, address: str | None,
     verifier = Verifier(reverse_dns=ReverseDns(10, resolver.name_of, resolver.addresses_of))
     assert verifier.verify(agent, "", Evidence(address=address), SEPTEMBER_US) == verdict
     assert verifier.is_verifiable("Baiduspider")
+    verifier.close()
+
+
+def test_request_is_not_spoofed_before_the_name_of_its_address_is_known() -> None:
+    resolver, is_answering = Resolver("crawl-1.example.com", "203.0.113.8"), Event()
+
+    def name_of(address: str) -> str:
+        is_answering.wait(60)
+        return resolver.name_of(address)
+
+    verifier = Verifier(reverse_dns=ReverseDns(0, name_of, resolver.addresses_of))
+    claim = Claim("Googlebot", "", "203.0.113.8", SEPTEMBER_US)
+    assert verifier.verify("Googlebot", "", Evidence(address="203.0.113.8"), SEPTEMBER_US) == CLAIMED
+    is_answering.set()
+    verifier.prepare([claim])
+    assert verifier.verify("Googlebot", "", Evidence(address="203.0.113.8"), SEPTEMBER_US).state == "spoofed"
     verifier.close()
 
 
