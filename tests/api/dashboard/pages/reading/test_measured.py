@@ -22,7 +22,7 @@ def period(first: int, end: int) -> Period:
 def measured(**first_days: int) -> Measured:
     """Return the sources with these days of their first views."""
     sources = tuple(Source(name, day(first), day(28), ()) for name, first in first_days.items())
-    return Measured(("human", "ai"), ("beacon", "log"), sources, (), has_views=bool(sources))
+    return Measured(("human", "ai"), ("beacon", "log"), sources, (), bool(sources), frozenset({"all"}))
 
 
 SCRIPT_THEN_LOG = measured(beacon=5, log=10)

@@ -63,11 +63,10 @@ def test_test_view_that_has_not_arrived_is_waited_for(dashboard: Dashboard) -> N
     assert 'hx-trigger="every 5s"' in text
 
 
-AN_HOUR_AGO_MS = int((datetime.now(UTC) - timedelta(hours=1)).timestamp() * 1_000)
-
-
-@pytest.mark.parametrize("value", ["", "x", "-1", "²", "9" * 15, "9" * 400, "1.5", "'", "1", str(AN_HOUR_AGO_MS)])
+@pytest.mark.parametrize("value", ["", "x", "-1", "²", "9" * 15, "9" * 400, "1.5", "'", "1", "an hour ago"])
 def test_other_time_of_a_test_view_is_ignored(dashboard: Dashboard, value: str) -> None:
+    if value == "an hour ago":
+        value = str(int((datetime.now(UTC) - timedelta(hours=1)).timestamp() * 1_000))
     response = dashboard.visitor("owner").get(PATH, params={"test": value})
     assert response.status_code == 200
     assert "Waiting for the test view" not in response.text
