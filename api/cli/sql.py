@@ -94,7 +94,7 @@ def _step_cells(step: Step) -> tuple[str, ...]:
 @output.rows_option("csv", "parquet")
 @click.pass_obj
 def sql_(settings: Settings, query: str, form: str | None) -> None:
-    """Query hits, daily_views and agents in DuckDB's SQL.
+    """Query hits, daily_views, errors and agents in DuckDB's SQL.
 
     The query is a single SELECT, DESCRIBE, SHOW or SUMMARIZE. Its result includes the hits that wait in the hot log.
     Sum the column views of daily_views instead of counting its rows: a day may have several rows for one path.
