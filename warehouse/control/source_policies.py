@@ -29,6 +29,8 @@ def periods(engine: sa.Engine, project: str) -> Periods:
 def put(engine: sa.Engine, project: str, policy: Policy, from_date: date) -> Periods:
     """Set the policy from a UTC day on, and return all periods. The policies from later days are removed.
 
+    The default policy is not stored for all days.
+
     Raises:
         ProjectNotFound: no project has the id.
     """
@@ -37,5 +39,6 @@ def put(engine: sa.Engine, project: str, policy: Policy, from_date: date) -> Per
     values = {"project_id": project, "from_date": from_date, "policy": policy}
     with engine.begin() as connection:
         connection.execute(SOURCE_POLICIES.delete().where(of_project, SOURCE_POLICIES.c.from_date >= from_date))
-        connection.execute(SOURCE_POLICIES.insert().values(values))
+        if (from_date, policy) != (date.min, DEFAULT):
+            connection.execute(SOURCE_POLICIES.insert().values(values))
     return periods(engine, project)
