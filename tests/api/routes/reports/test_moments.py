@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.api.routes.reports.client import CSV, FIREFOX, NDJSON, PARQUET, post, problem
-from tests.api.routes.reports.test_responses import EVERY_REPORT, REPORTS
+from tests.api.routes.reports.test_responses import EVERY_REPORT_OF_A_MOMENT, REPORTS
 from tests.running import Running
 
 
@@ -17,7 +17,7 @@ def filled(site: httpx.Client) -> httpx.Client:
     return site
 
 
-@EVERY_REPORT
+@EVERY_REPORT_OF_A_MOMENT
 @pytest.mark.parametrize("kind", ["application/json", CSV, PARQUET, NDJSON])
 def test_report_as_of_a_moment_does_not_change_when_hits_arrive(filled: httpx.Client, report: str, kind: str) -> None:
     headers = {"Accept": kind}
@@ -48,7 +48,7 @@ def test_pages_as_of_the_first_page_have_each_row_once(filled: httpx.Client, rep
     assert {page["totals"]["total"] for page in pages} == {3}
 
 
-@EVERY_REPORT
+@EVERY_REPORT_OF_A_MOMENT
 def test_moment_that_is_too_old_is_a_410_and_a_malformed_one_a_400(hits: httpx.Client, report: str) -> None:
     expired = problem(hits.get(f"{REPORTS[report]}&asOf=2025-03-01T00:00:00.000000Z_0_1"), 410)
     assert expired["type"].endswith("#moment-expired")

@@ -15,6 +15,7 @@ REPORTS = {
 }
 COUNTS = [name for name in REPORTS if name not in {"coverage", "errors"}]
 EVERY_REPORT = pytest.mark.parametrize("report", REPORTS)
+EVERY_REPORT_OF_A_MOMENT = pytest.mark.parametrize("report", [name for name in REPORTS if name != "errors"])
 EVERY_COUNT = pytest.mark.parametrize("report", COUNTS)
 
 
