@@ -52,7 +52,7 @@ def parser_process(logs: Sequence[str]) -> Iterator[OtherProcess | None]:
         try:
             yield _Client(shared, connection).parse
         finally:
-            process.terminate()
+            process.kill()
             process.join()
 
 
