@@ -26,7 +26,6 @@ TESTED_BY = {
     "warehouse/maintenance/catch_up.py": "warehouse/maintenance/test_load.py",
     "warehouse/maintenance/recovery.py": "test_recovery.py",
     "warehouse/report/audience/errors.py": "api/routes/reports/test_errors.py",
-    "warehouse/report/dimensions/rows.py": "warehouse/report/dimensions/test_count.py",
     "warehouse/rollups/counts.py": "warehouse/rollups/test_writer.py",
 }
 """Large modules without a test of the same name, each with the test module of its caller, below tests/."""

@@ -20,7 +20,17 @@ from warehouse.blocks.paths import Bounds
 from warehouse.blocks.project import READERS, ProjectBlock
 from warehouse.encoding import encoded
 from warehouse.query.result_cache import ResultCache
-from warehouse.report.dimensions.rows import DAY_US, KEY, QUARTERS, VALUE, Column, DimensionRows, column_of, day_number
+from warehouse.report.dimensions.rows import (
+    DAY_US,
+    KEY,
+    QUARTERS,
+    VALUE,
+    Column,
+    DimensionRows,
+    column_of,
+    day_number,
+    indices_of,
+)
 from warehouse.rollups.coverage import Rollup
 from warehouse.rollups.schema import PROFILES, QUARTER_S, VIEW_VALUES, WITHOUT_AGENT
 
@@ -162,7 +172,7 @@ def _count_batch(rows: pa.Table, key_of_profile: Array, dense_counters: int) -> 
     codes, views = _count(codes, _DAYS * size * width, dense_counters)
     days, codes = np.divmod(codes, size * width)
     codes, keys = np.divmod(codes, width)
-    texts = pa.DictionaryArray.from_arrays(pa.array((codes - 1).astype(np.int32), mask=codes == 0), column.texts)
+    texts = pa.DictionaryArray.from_arrays(indices_of(codes - 1), column.texts)
     return pa.table([days.astype(np.uint8), texts, keys, views], _NO_VALUES.schema)
 
 

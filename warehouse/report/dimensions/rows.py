@@ -42,7 +42,7 @@ class Column:
 
     def at(self, codes: Array) -> pa.Array:
         """Return the texts of other items by their codes."""
-        return self.texts.take(pa.array(codes, mask=codes < 0))
+        return self.texts.take(indices_of(codes))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,6 +147,15 @@ def _without_others(codes: Array, texts: pa.Array) -> Column:
 def _narrow(numbers: Array) -> Array:
     """Return numbers, which are not negative, in the narrowest type."""
     return numbers.astype(np.min_scalar_type(numbers.max(initial=0)))
+
+
+def indices_of(codes: Array) -> pa.Array:
+    """Return codes as indices, and null for those below 0.
+
+    A null index is stored as 0, because Arrow uses the stored numbers of null indices when it unifies dictionaries:
+    with -1 it would read memory before an array.
+    """
+    return pa.array(np.maximum(codes, 0).astype(np.int32), mask=codes < 0)
 
 
 def column_of(column: pa.DictionaryArray) -> Column:
