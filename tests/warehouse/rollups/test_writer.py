@@ -230,9 +230,9 @@ def test_writer_spills_what_exceeds_the_memory_limit(site: Site, tmp_path: Path)
     rows = 100_000
     site.stage([view(f"/{number}/{'x' * 300}") for number in range(rows)])
     site.load()
-    with closing(engine.connect(tmp_path / "spill", "64MB")) as database:
+    with closing(engine.connect(tmp_path / "spill", "80MB")) as database:
         assert pq.read_metadata(writer.write(site.root, database, MONTH, files(site)).paths).num_rows == rows
-    with closing(engine.connect(tmp_path / "spill", "64MB")) as database:
+    with closing(engine.connect(tmp_path / "spill", "80MB")) as database:
         database.execute("SET temp_directory = ''")
         with pytest.raises(duckdb.OutOfMemoryException):
             writer.write(tmp_path, database, MONTH, files(site))

@@ -315,12 +315,12 @@ def test_page_with_its_assets_and_a_month_of_hours_is_below_150_kb(viewer: TestC
 
 
 def test_visits_from_the_pages_of_the_site_are_no_referrers(dashboard: Dashboard) -> None:
-    key = new_key(dashboard.data, "linked")
-    projects.set_origins(dashboard.engine, "linked", ("https://own.example", "http://other.example:8000", "*"))
+    key = new_key(dashboard.data, "own-pages")
+    projects.set_origins(dashboard.engine, "own-pages", ("https://own.example", "http://other.example:8000", "*"))
     for host in ("own.example", "other.example", "www.own.example"):
         dashboard.post_hits(
-            {"path": "/", "userAgent": FIREFOX, "referrer": f"https://{host}/a"}, project="linked", key=key
+            {"path": "/", "userAgent": FIREFOX, "referrer": f"https://{host}/a"}, project="own-pages", key=key
         )
-    page = dashboard.visitor("viewer").get("/projects/linked").text
+    page = dashboard.visitor("viewer").get("/projects/own-pages").text
     assert re.findall(r"(?:www\.)?(?:own|other)\.example", page) == ["www.own.example"]
     assert "Visits from one page of the site to another are left out." in page
