@@ -48,6 +48,7 @@ lock: $(VENV)/.uv
 	cd .locks && echo 'uv' | ../$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header - -o uv.txt
 	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header pyproject.toml -o .locks/run.txt
 	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --extra test -c .locks/run.txt pyproject.toml -o .locks/test.txt
+	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --extra ray -c .locks/test.txt pyproject.toml -o .locks/ray.txt
 	cd .locks && echo 'pandas' | ../$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header - -o notebook.txt
 	cd .locks && echo 'chdb' | ../$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header - -o peers.txt
 
@@ -68,6 +69,11 @@ $(VENV)/.run: $(VENV)/.uv .locks/run.txt pyproject.toml
 $(VENV)/.test: $(VENV)/.run .locks/test.txt .locks/notebook.txt
 	$(UV) pip install --quiet --python $(VENV)/bin/python --compile-bytecode --require-hashes -r .locks/test.txt
 	$(UV) pip install --quiet --python $(VENV)/bin/python --target $(VENV)/notebook --require-hashes -r .locks/notebook.txt
+	@touch $@
+
+# Ray, for the tests of `--on ray`, which are skipped without it. It takes 220 MB.
+$(VENV)/.ray: $(VENV)/.test .locks/ray.txt
+	$(UV) pip install --quiet --python $(VENV)/bin/python --require-hashes -r .locks/ray.txt
 	@touch $@
 
 # The program that `benchmarks/peers/clickhouse.py` compares with. It has its own environment: it takes 900 MB and needs pandas.

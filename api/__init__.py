@@ -2,7 +2,8 @@
 
 - `cli`: the command line, one module for each group of commands.
 - `settings`: the settings of an operator, read once.
-- `data_folder`, `control_database`: the data folder and the control database that a command opens.
+- `environment`: the values of environment variables, checked.
+- `data_folder`: the data folder that a command opens.
 - `logs`: the log of a process, on standard error.
 - `server`: the processes of a running service.
 - `app`: the ASGI app: its routes and its lifespan.

@@ -5,6 +5,7 @@ import sqlalchemy as sa
 from agent.worker.threads import WorkerConfig
 from api import metrics
 from api.settings import Settings
+from warehouse.lake.roots import local_folder
 
 
 def config(settings: Settings, engine: sa.Engine) -> WorkerConfig:
@@ -16,7 +17,7 @@ def config(settings: Settings, engine: sa.Engine) -> WorkerConfig:
         settings.jobs_at_once,
         settings.job_lease_s,
         settings.job_retention_days,
-        settings.lake,
+        local_folder(settings.lake),
         metrics.count_turn,
         metrics.count_delivery,
     )

@@ -1,5 +1,6 @@
 """The ASGI app: its routes and its lifespan."""
 
+import hmac
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, closing
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from api.dashboard.web.visit import Visit
 from api.http import problems
 from api.http.middleware import RequestMiddleware
 from api.http.operation import Operation
-from api.http.rate_limit import RateLimit
+from api.http.rate_limit import WINDOW_US, RateLimit
 from api.keys import Keyring
 from api.maintenance import Maintenance
 from api.reference.reference import Reference
@@ -31,10 +32,14 @@ from api.routes import beacon, classify, health, hits, job_log, jobs, prompts, r
 from api.routes.reports import breakdown, coverage, errors, series, views
 from api.settings import Settings
 from api.state import State, state_of
+from ingest.hits import row
+from ingest.hotlog.beacon_shares import BeaconShares
 from ingest.hotlog.writer import HotLog
 from ingest.verification import verifier as verifiers
-from warehouse.control import database, source_policies
+from warehouse.control import database, source_policies, store_secret
 from warehouse.control.policy import Periods
+from warehouse.hotlog.connection import Server
+from warehouse.lake.roots import local_folder
 from warehouse.query.hits_snapshot import DAILY_ERRORS, HitsReader
 from warehouse.report.audience.errors import ErrorReports
 from warehouse.report.reports import Reports
@@ -74,7 +79,8 @@ ROUTES = (*_routes(), *pages.routes(pages_table.PAGES), assets.ROUTE)
 def create(settings: Settings, routes: tuple[Route, ...] = ROUTES) -> ASGIApp:
     """Return the app for a prepared data folder.
 
-    The app changes nothing of its process but the metrics: signals, the log and garbage collection belong to `server`.
+    The app changes nothing of its process but the metrics and the cache of user agents: signals, the log and garbage
+    collection belong to `server`.
     """
     app = Starlette(
         routes=list(routes),
@@ -106,11 +112,49 @@ def _policies(engine: sa.Engine) -> Callable[[str], Periods]:
     return read
 
 
+def _open_reports(stack: ExitStack, settings: Settings, engine: sa.Engine) -> tuple[Reports, ErrorReports]:
+    """Open the reports of page views and of errors; the stack closes both."""
+    spill = settings.run / "spill"
+    views = Reports(
+        HitsReader(settings.hot_log, settings.lake), settings.lake, spill, settings.cache_bytes, _policies(engine)
+    )
+    stack.enter_context(closing(views))
+    errors = ErrorReports(HitsReader(settings.hot_log, settings.lake, source=DAILY_ERRORS), spill)
+    return views, stack.enter_context(closing(errors))
+
+
+def _open_hot_log(settings: Settings) -> HotLog:
+    return HotLog(settings.hot_log, settings.backlog_rows_max, local_folder(settings.lake))
+
+
+def _limits_key(settings: Settings, engine: sa.Engine) -> bytes:
+    """Return the key of the hashes by which clients are counted. Nodes with one PostgreSQL database have the same.
+
+    A copy of the database has the secret but not the password, which may also come from PGPASSWORD or ~/.pgpass.
+    """
+    if engine.dialect.name == "sqlite":
+        return settings.run_secret
+    with engine.connect() as connection:
+        driver_connection: Any = connection.connection.dbapi_connection
+        password: str = driver_connection.info.password
+    return hmac.digest(store_secret.read(engine), f"limits:{password}".encode(), "sha256")
+
+
+def _open_rate_limit(stack: ExitStack, settings: Settings, key: bytes) -> RateLimit:
+    """Open the limit on beacons, over all nodes if the hot log is in PostgreSQL; the stack closes it."""
+    shares = None
+    if isinstance(settings.hot_log, Server):
+        shares = BeaconShares(settings.hot_log, settings.beacons_per_minute, WINDOW_US)
+        stack.enter_context(closing(shares))
+    return stack.enter_context(closing(RateLimit(settings.limits, settings.beacons_per_minute, key, shares)))
+
+
 def _lifespan(settings: Settings) -> Lifespan[Starlette]:
     """Return the lifespan: it starts the parts of the app, and closes them in reverse order, also if a start fails."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, State]]:
+        row.USER_AGENTS.resize(settings.user_agents_bytes)
         with ExitStack() as stack:
             engine = database.connect(settings.database_url, busy_timeout_s=LOCK_WAIT_S)
             stack.callback(engine.dispose)
@@ -118,20 +162,13 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
                 settings.ranges, is_reverse_dns=settings.reverse_dns, key_directories=settings.key_directories
             )
             stack.callback(verifier.close)
-            reader = HitsReader(settings.hot_log, settings.lake)
-            spill, cache_bytes = settings.run / "spill", settings.cache_bytes
-            reports = stack.enter_context(
-                closing(Reports(reader, settings.lake, spill, cache_bytes, _policies(engine)))
-            )
-            errors_reader = HitsReader(settings.hot_log, settings.lake, source=DAILY_ERRORS)
-            error_reports = stack.enter_context(closing(ErrorReports(errors_reader, spill)))
-            rate_limit = stack.enter_context(
-                closing(RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret))
-            )
+            reports, error_reports = _open_reports(stack, settings, engine)
+            limits_key = _limits_key(settings, engine)
+            rate_limit = _open_rate_limit(stack, settings, limits_key)
             # Opens the snapshot and loads the thread pool, which would take 40 ms of the first request.
             await run_in_threadpool(reports.fault)
             maintenance = stack.enter_context(closing(Maintenance(settings)))
-            hotlog = stack.enter_context(closing(HotLog(settings.hot_log, settings.backlog_rows_max)))
+            hotlog = stack.enter_context(closing(_open_hot_log(settings)))
             agents = stack.enter_context(closing(ChildProcess(agent_worker.config(settings, engine))))
             reports.start_read_ahead()
             maintenance.start()
@@ -149,6 +186,8 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
                     maintenance=maintenance,
                     agents=agents,
                     verifier=verifier,
+                    secret=store_secret.read(engine),
+                    limits_key=limits_key,
                 )
             }
 

@@ -9,19 +9,21 @@ from pathlib import Path
 from api.http.rate_limit import RateLimit
 from api.settings import Settings
 from ingest.classification import agents
-from ingest.hotlog import deduplication
+from ingest.hotlog import beacon_shares, deduplication
 from ingest.imports import ledger
 from warehouse import disk
 from warehouse.errors import NoData
-from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RANGES, RUN, sqlite_url
-from warehouse.hotlog import batches, schema_steps
+from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, MOVED, RANGES, RUN, sqlite_url
+from warehouse.hotlog import batches
+from warehouse.hotlog.connection import Server
 from warehouse.integrity import completeness, durability
 from warehouse.lake import agents_file, delta_table, readme
 from warehouse.lake.lock import write_lock
+from warehouse.lake.roots import local_folder, require_safe
 
 LOG = logging.getLogger("readership.data")
 OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
-OURS = frozenset((HOT_LOG, LAKE, RUN, JOBS, CONTROL, RANGES, ".lock", "lost+found"))
+OURS = frozenset((HOT_LOG, LAKE, RUN, JOBS, CONTROL, RANGES, MOVED, ".lock", "lost+found"))
 """Names of files in a data folder; `lost+found` is in the root of each new file system."""
 
 
@@ -46,7 +48,7 @@ def prepare(settings: Settings) -> None:
 def make(settings: Settings) -> None:
     """Create the folders that every command expects."""
     _make_private(settings.data)
-    for each in (settings.run, settings.lake):
+    for each in (settings.run, local_folder(settings.lake)):
         disk.make_folder(each)
 
 
@@ -56,15 +58,18 @@ def prepare_lake(settings: Settings) -> None:
     Raises:
         StoreTooNew: a newer release wrote a store; no store is changed.
         DataIncomplete: the hot log is missing or older than the lake, or the lake lacks commits that it had.
+        UnsafeStore, LakeUnreachable: see `roots.require_safe`.
     """
     completeness.require_identity(settings.hot_log, settings.lake)
     delta_table.refuse_newer(settings.lake)
-    schema_steps.refuse_newer(settings.hot_log)
+    batches.refuse_newer(settings.hot_log)
+    require_safe(settings.lake)
     make(settings)
     with _locked(settings):
         with closing(batches.connect(settings.hot_log)) as hot:
             deduplication.create(hot)
             ledger.create(hot)
+            beacon_shares.create(hot)
             durability.prepare(hot, settings.lake)
             completeness.require_newest(settings.hot_log, settings.lake)
             completeness.register_hot_log(hot, settings.lake)
@@ -112,15 +117,24 @@ def require_whole_control(settings: Settings) -> None:
 
 
 def require(settings: Settings) -> None:
-    """Raise NoData if the data folder has neither a hot log nor a lake nor a control database. Create nothing."""
-    if not any(path.exists() for path in (settings.hot_log, settings.lake, settings.control)):
+    """Raise NoData if the data folder has neither a hot log nor a lake nor a control database. Create nothing.
+
+    A hot log in PostgreSQL is not looked up.
+    """
+    if isinstance(settings.hot_log, Server):
+        return
+    if not any(path.exists() for path in (settings.hot_log, local_folder(settings.lake), settings.control)):
         raise NoData(f"there is no data in {settings.data}; name another folder with --data")
 
 
 def require_hot_log(settings: Settings) -> None:
-    """Raise NoData if there is no hot log. Create nothing."""
+    """Raise NoData if there is no hot log, or HotLogBehind if that in PostgreSQL is lost. Create nothing."""
     require(settings)
-    if not settings.hot_log.exists():
+    if isinstance(settings.hot_log, Server):
+        completeness.require_identity(settings.hot_log, settings.lake)  # a lost database has no tables, either
+        if completeness.read_identity(settings.hot_log).node is None:
+            raise NoData(f"{settings.hot_log} has no tables: start readership serve first")
+    elif not settings.hot_log.exists():
         raise NoData(f"there is no hot log at {settings.hot_log}; restore it from the backup that the lake is from")
 
 

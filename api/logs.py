@@ -58,7 +58,7 @@ class StandardError(logging.Handler):
 
 
 def configure(level: str = "info") -> None:
-    """Log to standard error: records of this program from `level` up, which is one of settings.LOG_LEVELS.
+    """Log to standard error: records of this program from `level` up, which is one of environment.LOG_LEVELS.
 
     Records of libraries are logged from `warning` up. Python's warnings and uncaught errors become records, too.
     """

@@ -4,9 +4,10 @@ import os
 from collections import Counter as Counted
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import REGISTRY, Collector
 
 from agent.jobs.job import Status
@@ -74,7 +75,7 @@ def count_delivery(outcome: Outcome) -> None:
 
 
 class _Waiting(Collector):
-    """Gauges of waiting hits and agent jobs, computed for one response.
+    """The release, and gauges of waiting hits and agent jobs, computed for one response.
 
     A Gauge of prometheus_client would have one value per process in the shared files, also after a process has died.
     """
@@ -83,10 +84,12 @@ class _Waiting(Collector):
         self._rows, self._stats = rows, stats
 
     def collect(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily(
-            "readership_waiting_hits", "Hits in the hot log that are not in the lake yet", self._rows
+        yield InfoMetricFamily("readership_build", "Release that this node runs", {"version": version("readership")})
+        waiting = "Hits in the hot log that are not in the lake yet, of all nodes with one database"
+        yield GaugeMetricFamily("readership_waiting_hits", waiting, self._rows)
+        jobs = GaugeMetricFamily(
+            "readership_jobs", "Agent jobs of all nodes with one database, by status", labels=["status"]
         )
-        jobs = GaugeMetricFamily("readership_jobs", "Agent jobs, by status", labels=["status"])
         for status in Status:
             jobs.add_metric([status], self._stats.jobs.get(status, 0))
         yield jobs

@@ -5,17 +5,18 @@ prometheus_client, and `metrics` reads.
 """
 
 import difflib
-import ipaddress
-import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 
+from api import environment
 from api.errors import InvalidSetting
 from ingest.hits.body import HITS_MAX
-from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RANGES, RUN, sqlite_url
+from warehouse.folder import CONTROL, HOT_LOG, JOBS, RANGES, RUN, read_moved, refuse_moved
+from warehouse.hotlog.connection import HotLogPlace, server_of
+from warehouse.lake.roots import Root
 
 DATA, DEMO_DATA = "data", "data-demo"
 """Default data folders, relative to the current folder: of all commands but `demo`, and of `demo`."""
@@ -25,14 +26,12 @@ parses `=` as a partition."""
 PREFIX = "READERSHIP_"
 TEST_PREFIX = f"{PREFIX}TEST_"
 """Prefix of the variables that only the tests read."""
-NUMBER_MAX = 1_000_000_000
-"""Maximum of each number that has no smaller maximum."""
+STALE_LOADS = 5
+"""Number of load intervals, of a minute or more, after which a hit that still waits in the hot log is a fault."""
 RETENTION_DAYS_MAX = 36_500
 JOBS_AT_ONCE_MAX = 256
 NO_VARIABLE = frozenset({"environ", "run_secret"})
 """Fields of Settings that have no environment variable."""
-LOG_LEVELS = ("debug", "info", "warning", "error")
-BASE_URL = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~-]+)*/?")
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,10 @@ class Settings:
 
     data: Path
     """Data folder."""
-    database_url: str
+    database_url: str = field(repr=False)
     """Control database, as a SQLAlchemy URL; by default a SQLite file in the data folder."""
+    lake: Root
+    """Root of the lake: a folder in the data folder, or a prefix in an object store."""
     load_every_s: int = 60
     """Maximum time from the acceptance of a hit to its load into the lake, in seconds."""
     load_rows: int = 100_000
@@ -50,7 +51,9 @@ class Settings:
     backlog_rows_max: int = 500_000
     """Maximum number of hits that wait to be loaded, at least HITS_MAX; further posts are answered 503."""
     cache_mib: int = 256
-    """Maximum size of the result cache of each server process, in MiB. The block of 1M paths takes 150 MiB or more."""
+    """Maximum size of the caches of each server process, in MiB. The block of 1M paths takes 150 MiB or more."""
+    lake_cache_mib: int = 4096
+    """Maximum size of the files of a lake in an object store that are cached in the data folder, in MiB."""
     beacons_per_minute: int = 600
     """Maximum number of beacons of one address in any 60 seconds; further ones are answered 429."""
     retention_days: int = 0
@@ -72,6 +75,8 @@ class Settings:
     """Whether crawlers are verified by forward-confirmed reverse DNS, which needs the network."""
     key_directories: tuple[str, ...] = ()
     """Hosts whose key directories are fetched, to verify the signatures of AI agents."""
+    ray: str = ""
+    """Address of the Ray cluster in which commands run their workers; empty for this machine."""
 
     run_secret: bytes = field(default_factory=partial(secrets.token_bytes, 32), repr=False)
     """Key of the hashes of client addresses, shared by the server processes of one service; never stored."""
@@ -79,8 +84,14 @@ class Settings:
     """Environment in which agent jobs look up their secrets."""
 
     @property
-    def hot_log(self) -> Path:
-        return self.data / HOT_LOG
+    def hot_log(self) -> HotLogPlace:
+        """Return the place of the hot log: the database if its driver is psycopg, unless the data folder has a file.
+
+        The file is not used any more if it was moved to the database.
+        """
+        file = self.data / HOT_LOG
+        is_here = file.exists() and ((moved := read_moved(self.data)) is None or moved.database is None)
+        return file if is_here else server_of(self.database_url) or file
 
     @property
     def control(self) -> Path:
@@ -88,16 +99,23 @@ class Settings:
         return self.data / CONTROL
 
     @property
-    def lake(self) -> Path:
-        return self.data / LAKE
-
-    @property
     def limits(self) -> Path:
         return self.run / "limits.sqlite"
 
     @property
     def cache_bytes(self) -> int:
-        return self.cache_mib * 1024 * 1024
+        """Return the maximum size of the cache of results."""
+        return self.cache_mib * 1024 * 1024 - self.user_agents_bytes
+
+    @property
+    def user_agents_bytes(self) -> int:
+        """Return the maximum size of the cache of user agents: an eighth of the setting."""
+        return self.cache_mib * 1024 * 1024 // 8
+
+    @property
+    def late_s(self) -> int:
+        """Return the age at which a hit that waits to be loaded is a fault, in seconds."""
+        return STALE_LOADS * max(self.load_every_s, 60)
 
     @property
     def jobs(self) -> Path:
@@ -115,11 +133,16 @@ class Settings:
         return self.data / RUN
 
 
-def read(environ: Mapping[str, str], data: Path | None = None, default: str = DATA) -> Settings:
+def read(
+    environ: Mapping[str, str], data: Path | None = None, default: str = DATA, *, is_moving: bool = False
+) -> Settings:
     """Return the settings of an environment. The data folder is `data`, else READERSHIP_DATA, else `default`.
+
+    `is_moving`: the settings are those of a move, which may name the places of the data before it.
 
     Raises:
         InvalidSetting: a variable is unknown or its value is not valid; the message names the variable.
+        DataMoved: a store of the data folder was moved, and the settings do not name its new place.
     """
     _refuse_unknown(environ)
     if environ.get("READERSHIP_DATA") == "":
@@ -129,24 +152,33 @@ def read(environ: Mapping[str, str], data: Path | None = None, default: str = DA
         raise InvalidSetting(
             f"the path of the data folder {folder} must not contain {' '.join(sorted(unreadable))}: choose another"
         )
+    lake_cache_mib = environment.number(environ, "LAKE_CACHE_MIB", Settings.lake_cache_mib)
+    url, lake = environment.database_url(environ, folder), environment.lake(environ, folder, lake_cache_mib)
+    if not is_moving:
+        refuse_moved(folder, has_database=server_of(url) is not None, has_lake=not isinstance(lake, Path))
     return Settings(
         data=folder,
-        database_url=_database_url(environ, folder),
-        load_every_s=_number(environ, "LOAD_EVERY_S", Settings.load_every_s),
-        load_rows=_number(environ, "LOAD_ROWS", Settings.load_rows),
-        backlog_rows_max=_number(environ, "BACKLOG_ROWS_MAX", Settings.backlog_rows_max, least=HITS_MAX),
-        cache_mib=_number(environ, "CACHE_MIB", Settings.cache_mib),
-        beacons_per_minute=_number(environ, "BEACONS_PER_MINUTE", Settings.beacons_per_minute),
-        retention_days=_number(environ, "RETENTION_DAYS", Settings.retention_days, 0, RETENTION_DAYS_MAX),
-        jobs_at_once=_number(environ, "JOBS_AT_ONCE", Settings.jobs_at_once, 0, JOBS_AT_ONCE_MAX),
-        job_lease_s=_number(environ, "JOB_LEASE_S", Settings.job_lease_s),
-        base_url=_base_url(environ),
-        log_level=_log_level(environ),
-        job_retention_days=_number(environ, "JOB_RETENTION_DAYS", Settings.job_retention_days, 0, RETENTION_DAYS_MAX),
+        database_url=url,
+        lake=lake,
+        load_every_s=environment.number(environ, "LOAD_EVERY_S", Settings.load_every_s),
+        load_rows=environment.number(environ, "LOAD_ROWS", Settings.load_rows),
+        backlog_rows_max=environment.number(environ, "BACKLOG_ROWS_MAX", Settings.backlog_rows_max, least=HITS_MAX),
+        cache_mib=environment.number(environ, "CACHE_MIB", Settings.cache_mib),
+        lake_cache_mib=lake_cache_mib,
+        beacons_per_minute=environment.number(environ, "BEACONS_PER_MINUTE", Settings.beacons_per_minute),
+        retention_days=environment.number(environ, "RETENTION_DAYS", Settings.retention_days, 0, RETENTION_DAYS_MAX),
+        jobs_at_once=environment.number(environ, "JOBS_AT_ONCE", Settings.jobs_at_once, 0, JOBS_AT_ONCE_MAX),
+        job_lease_s=environment.number(environ, "JOB_LEASE_S", Settings.job_lease_s),
+        base_url=environment.base_url(environ),
+        log_level=environment.log_level(environ, Settings.log_level),
+        job_retention_days=environment.number(
+            environ, "JOB_RETENTION_DAYS", Settings.job_retention_days, 0, RETENTION_DAYS_MAX
+        ),
         environ=dict(environ),  # `os.environ` cannot be sent to a server process
-        trusted_proxies=_trusted_proxies(environ),
-        reverse_dns=_switch(environ, "REVERSE_DNS"),
+        trusted_proxies=environment.trusted_proxies(environ, Settings.trusted_proxies),
+        reverse_dns=environment.switch(environ, "REVERSE_DNS"),
         key_directories=hosts_of(environ.get("READERSHIP_KEY_DIRECTORIES", ""), "READERSHIP_KEY_DIRECTORIES"),
+        ray=environment.ray(environ),
     )
 
 
@@ -181,75 +213,3 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
         raise InvalidSetting(
             f"there is no setting {name}: " + (f"did you mean {PREFIX}{nearest[0]}?" if nearest else names)
         )
-
-
-def _base_url(environ: Mapping[str, str]) -> str:
-    """Return the URL without a trailing slash; an empty string if it is not set."""
-    text = environ.get("READERSHIP_BASE_URL")
-    if text is None:
-        return Settings.base_url
-    if not BASE_URL.fullmatch(text):  # the message does not quote the URL, which may contain a password
-        raise InvalidSetting(
-            "READERSHIP_BASE_URL must be a URL such as https://example.com/stats, without user, query and fragment"
-        )
-    return text.rstrip("/")
-
-
-def _log_level(environ: Mapping[str, str]) -> str:
-    level = environ.get("READERSHIP_LOG_LEVEL", Settings.log_level)
-    if level not in LOG_LEVELS:
-        raise InvalidSetting(f"READERSHIP_LOG_LEVEL must be one of {', '.join(LOG_LEVELS)}, not {level!r}")
-    return level
-
-
-def _trusted_proxies(environ: Mapping[str, str]) -> str:
-    """Return the addresses and networks in uvicorn's form.
-
-    Any other word is refused: uvicorn would parse it as the name of a Unix socket, and trust no proxy.
-    """
-    text = environ.get("READERSHIP_TRUSTED_PROXIES", Settings.trusted_proxies)
-    for each in text.split(","):
-        try:
-            if each.strip() not in {"", "*"}:
-                ipaddress.ip_network(each.strip())
-        except ValueError as error:
-            raise InvalidSetting(
-                f"READERSHIP_TRUSTED_PROXIES must be IP addresses, networks such as 10.0.0.0/8, or *: {error}"
-            ) from None
-    return text
-
-
-def _database_url(environ: Mapping[str, str], data: Path) -> str:
-    url = environ.get("READERSHIP_DATABASE_URL")
-    if url is None:
-        return sqlite_url(data / CONTROL)
-    import sqlalchemy as sa  # noqa: PLC0415  # takes 0.2 s to import, and most commands use the default
-
-    try:
-        sa.make_url(url).get_dialect().import_dbapi()
-    except (
-        sa.exc.ArgumentError,
-        ImportError,
-    ) as error:  # the message does not quote the URL, which may contain a password
-        raise InvalidSetting(
-            f"READERSHIP_DATABASE_URL is not a SQLAlchemy URL with an installed driver: {error}"
-        ) from None
-    return url
-
-
-def _switch(environ: Mapping[str, str], name: str) -> bool:
-    text = environ.get(f"READERSHIP_{name}", "off")
-    if text not in {"on", "off"}:
-        raise InvalidSetting(f"READERSHIP_{name} must be on or off, not {text!r}")
-    return text == "on"
-
-
-def _number(environ: Mapping[str, str], name: str, default: int, least: int = 1, most: int = NUMBER_MAX) -> int:
-    text = environ.get(f"READERSHIP_{name}", str(default))
-    if not (text.isascii() and text.isdigit()):
-        raise InvalidSetting(f"READERSHIP_{name} must be a whole number of at least {least}, not {text!r}")
-    number = int(text) if len(text) <= len(str(most)) else most + 1
-    if not least <= number <= most:
-        limit = f"at least {least}" if number < least else f"at most {most}"
-        raise InvalidSetting(f"READERSHIP_{name} must be a whole number of {limit}, not {text!r}")
-    return number

@@ -23,7 +23,10 @@ from warehouse.report.reports import Reports
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The shared objects. The app's lifespan creates and closes them."""
+    """The shared objects. The app's lifespan creates and closes them. `secret` is that of the store.
+
+    `limits_key` is the key of the hashes by which the limits on beacons and on sign-ins count clients.
+    """
 
     settings: Settings
     reference: Reference
@@ -36,6 +39,8 @@ class State:
     maintenance: Maintenance
     agents: ChildProcess
     verifier: Verifier
+    secret: bytes = field(repr=False)
+    limits_key: bytes = field(repr=False)
     _projects: Cache[Project] = field(default_factory=Cache)
 
     async def project(self, id: str) -> Project:

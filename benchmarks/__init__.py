@@ -14,5 +14,6 @@
 - `export`: the reports over HTTP on a lake of any size, against the peers.
 - `pages`: the pages of the dashboard on a lake of any size.
 - `jobs`: time to the start and to the take-over of an agent job.
+- `cluster`: batch work in a Ray cluster, against processes of this machine.
 - `memory`: resident memory of the server while 10 million hits arrive, and while many projects are read.
 """

@@ -107,7 +107,7 @@ def measure(
     original: Lake, runs: int, requests: int, lead_s: float, cache_mib: int = Settings.cache_mib
 ) -> list[Measured]:
     """Return the figures of a lake: `runs` results each, each of which is the median of `requests` requests."""
-    figures, ranges = Figures(), _ranges(original.shape, Random(1))  # the same ranges in each process
+    figures, ranges = Figures(), draw_ranges(original.shape, Random(1))  # the same ranges in each process
     with tempfile.TemporaryDirectory(dir=original.folder, prefix="copy-") as scratch, _peers(original) as peers:
         copy = lake.clone(original, Path(scratch))
         for _ in range(runs):
@@ -216,7 +216,8 @@ def _measure_download(figures: Figures, running: server.Server, reader: Reader) 
     figures.add("growth of the server's memory during the CSV", running.peak_mib() - before_mib, "MiB")
 
 
-def _ranges(shape: Shape, random: Random) -> Ranges:
+def draw_ranges(shape: Shape, random: Random) -> Ranges:
+    """Return ranges of a lake in a random order."""
     first, edge = shape.end - timedelta(days=shape.days), min(EDGE_DAYS, shape.days // 3)
     starts = [first + timedelta(days=after) for after in range(edge)]
     closed = [Range(start, end) for start, end in product(starts, (shape.end - timedelta(days=n) for n in range(edge)))]

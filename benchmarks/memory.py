@@ -27,6 +27,8 @@ from warehouse.control import database, projects
 HITS = 10_000_000
 PART = 200_000
 STEPS = 10
+RELEASED_S = 12
+"""Time in seconds after which the server has released freed memory: more than `api.maintenance.RELEASE_EVERY_S`."""
 SHAPE = Shape(hits=20_000_000, days=365, paths=1_000_000, projects=1_001, end=datetime.now(UTC).date())
 CACHES_MIB = (32, 128, settings.Settings.cache_mib, 512)
 """Sizes of the cache setting with which the projects are read."""
@@ -41,14 +43,14 @@ def main(*folders: str) -> None:
         ]
         record("memory-projects", figures)
         return
-    record("memory", [_arriving()])
+    record("memory", _arriving())
     with tempfile.TemporaryDirectory(prefix="readership-bench-") as scratch:
         generated = lake.generate(Path(scratch) / "lake", SHAPE)
         lake.derive(generated)
         record("memory-projects", read_projects(generated, CACHES_MIB, RUNS))
 
 
-def _arriving() -> Measured:
+def _arriving() -> list[Measured]:
     resident: list[float] = []
     with server.running() as running, httpx.Client(headers=running.auth, timeout=60) as reader:
         headers = {**running.auth, "Content-Type": "application/x-ndjson"}
@@ -60,7 +62,14 @@ def _arriving() -> Measured:
             running.wait_until_loaded()
             if (part + 1) % (HITS // PART // STEPS) == 0:
                 resident.append(running.resident_mib())
-    return Measured(f"resident, after each of {STEPS} parts of {HITS:,} hits", "MiB", resident)
+        peak = running.peak_mib()
+        time.sleep(RELEASED_S)
+        later = running.resident_mib()
+    return [
+        Measured(f"resident, after each of {STEPS} parts of {HITS:,} hits", "MiB", resident),
+        Measured("the same: peak of all parts", "MiB", [peak]),
+        Measured(f"the same: {RELEASED_S} s after the last part", "MiB", [later]),
+    ]
 
 
 def read_projects(original: Lake, caches_mib: tuple[int, ...], rounds: int) -> list[Measured]:

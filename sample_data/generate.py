@@ -1,108 +1,50 @@
-"""Write `access.log`, a month of requests to example.com, and `expected_views.json`, what they add up to.
+"""Write `access.log`, a month of requests to example.com, and `expected_views.json`, its correct counts.
 
-Every line is written together with its meaning, and the expected answer is a tally of the meanings: the log is never
-read back. Only `Random.random` is drawn from, the one method whose sequence Python promises to keep:
-https://docs.python.org/3/library/random.html#notes-on-reproducibility
+Each line is generated together with its meaning, and the correct counts are counts of the meanings: the log is never
+read back.
 """
 
 import json
 import sys
-import tomllib
-from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
-from itertools import accumulate
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from random import Random
-from typing import Literal, TypeVar, get_args
+from typing import get_args
 
-Traffic = Literal["human", "ai", "bot"]
-Reason = Literal["method", "status", "not_a_page", "not_a_request", "malformed"]
-Group = Literal["people", "ai", "crawlers", "tools"]
-T = TypeVar("T")
-
-HERE = Path(__file__).parent
-SEED = 20260901
-FIRST_DAY = datetime(2026, 9, 1, tzinfo=UTC)
-DAYS = 30
-WEEKEND_SHARE = 0.6  # of a weekday's people
-
-ZONES = tuple(timezone(timedelta(minutes=minutes)) for minutes in (0, 120, -420, 330))
-ZONE_WEIGHTS = (82, 8, 8, 2)
-MONTHS = {8: "Aug", 9: "Sep", 10: "Oct"}
-TRAFFIC: dict[Group, Traffic] = {"people": "human", "ai": "ai", "crawlers": "bot", "tools": "bot"}
-
-
-@dataclass(frozen=True, slots=True)
-class Habit:
-    """How a group of readers behaves: visits a day at the start and end of the month, requests a visit."""
-
-    group: Group
-    visits_first: int
-    visits_last: int
-    pages_mean: float
-    skipped_mean: float
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    path: str
-    weights: dict[Group, int]
-    targets: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    group: Group
-    weight: int
-    user_agent: str
-    agent: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Referrer:
-    weight: int
-    url: str
-    query: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SkippedRequest:
-    group: Group
-    weight: int
-    request: str
-    status: int
-    reason: Reason | Literal["error"]
-
-
-@dataclass(frozen=True, slots=True)
-class OddRequest:
-    """A page view by a person if it has a `path`, otherwise an error of a bot, or skipped for its `reason`."""
-
-    request: str
-    status: int
-    user_agent: str = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
-    referrer: str = "-"
-    encoding: str = "utf-8"
-    path: str = ""
-    reason: Reason | Literal["error"] = "malformed"
-
-
-TABLES = tomllib.loads((HERE / "traffic.toml").read_text(encoding="utf-8"))
-HABITS = [Habit(**row) for row in TABLES["habits"]]
-PAGES = [Page(**row) for row in TABLES["pages"]]
-READERS = [Reader(**row) for row in TABLES["readers"]]
-REFERRERS = [Referrer(**row) for row in TABLES["referrers"]]
-SKIPPED = [SkippedRequest(**row) for row in TABLES["skipped"]]
-ODD = [OddRequest(**row) for row in TABLES["odd"]]
-DIRECT = Referrer(1, "-")
+from sample_data.draws import about, below, draw, one_of
+from sample_data.traffic import (
+    DAYS,
+    DIRECT,
+    FIRST_DAY,
+    HABITS,
+    HERE,
+    MONTHS,
+    ODD,
+    PAGES,
+    READERS,
+    REFERRERS,
+    SEED,
+    SKIPPED,
+    TRAFFIC,
+    WEEKEND_SHARE,
+    ZONE_WEIGHTS,
+    ZONES,
+    Group,
+    Habit,
+    Page,
+    Reader,
+    Reason,
+    Referrer,
+    Traffic,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A reader at an address, and the zone of the server that logs its requests."""
+    """A reader with an address, and the time zone of the server that logs the requests."""
 
     reader: Reader
     address: str
@@ -128,7 +70,7 @@ class Error:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the log without its newline, the UTC instant it stands for, and what it means."""
+    """One line of the log without its newline, with its UTC time and its meaning."""
 
     at: datetime
     raw: bytes
@@ -143,7 +85,7 @@ def main(folder: Path) -> None:
 
 
 def month(rng: Random) -> list[Line]:
-    """All lines, by time; the logs of the servers in several zones are merged."""
+    """Return all lines in the order of their times; the logs of the servers in several zones are merged."""
     lines = [
         line
         for day in range(DAYS)
@@ -162,7 +104,7 @@ def visits_on(day: int, habit: Habit) -> int:
 
 
 def visit(rng: Random, habit: Habit, at: datetime) -> Iterator[Line]:
-    """One reader's pages, the later ones reached from the site itself, then what else that reader asks for."""
+    """Yield the page views of one visit, then its other requests. Later pages have the page before as referrer."""
     group = habit.group
     client = Client(reader_of(rng, group), address(rng), draw(rng, ZONES, ZONE_WEIGHTS))
     source = draw(rng, REFERRERS, [row.weight for row in REFERRERS]) if group == "people" else DIRECT
@@ -192,7 +134,7 @@ def page_view(rng: Random, client: Client, at: datetime, page: Page, source: Ref
 
 
 def edges_of_days(rng: Random) -> Iterator[Line]:
-    """The first and last second of the month and of days within it, written in each zone."""
+    """Yield page views in the first and last second of the month and of days within it, in each zone."""
     groups: tuple[Group, ...] = ("people", "ai")
     for day, second in ((0, 0), (13, 86399), (14, 0), (29, 86399)):
         at = FIRST_DAY + timedelta(days=day, seconds=second)
@@ -213,7 +155,7 @@ def odd_requests(rng: Random) -> Iterator[Line]:
 
 
 def broken_lines(rng: Random) -> Iterator[Line]:
-    """What a full disk, a crash, a second writer or a wrong file leaves in a log; none of it is a combined line."""
+    """Yield lines that are no combined lines: remains of a full disk, a crash, a second writer or a wrong file."""
     at = FIRST_DAY + timedelta(days=9, hours=10, minutes=11, seconds=12)
     whole = page_view(rng, Client(READERS[0], "192.0.2.77", ZONES[0]), at, PAGES[0], DIRECT).raw
     time = b"10/Sep/2026:10:11:12 +0000"
@@ -233,7 +175,7 @@ def broken_lines(rng: Random) -> Iterator[Line]:
 
 
 def render(rng: Random, client: Client, at: datetime, request: str, status: int, referrer: str) -> str:
-    """A combined line: https://httpd.apache.org/docs/2.4/logs.html#combined"""
+    """Return a line in the combined format: https://httpd.apache.org/docs/2.4/logs.html#combined"""
     local = at.astimezone(client.zone)
     time = f"{local:%d}/{MONTHS[local.month]}/{local:%Y:%H:%M:%S %z}"
     user = "ana" if rng.random() < 0.01 else "-"
@@ -252,36 +194,19 @@ def page_for(rng: Random, group: Group) -> Page:
 
 
 def address(rng: Random) -> str:
-    """An address that documentation may use: RFC 5737 and RFC 3849."""
+    """Return a random address that is reserved for documentation: RFC 5737 and RFC 3849."""
     if rng.random() < 0.2:
         return f"2001:db8:{1 + below(rng, 0xFFFF):x}:{1 + below(rng, 0xFFFF):x}::{1 + below(rng, 0xFF):x}"
     return f"{one_of(rng, ('192.0.2', '198.51.100', '203.0.113'))}.{1 + below(rng, 254)}"
 
 
 def moment(rng: Random, day: int) -> datetime:
-    """An instant of that day, most often around noon, and early enough that a visit ends on the same day."""
+    """Return a random time of a day, most often near noon, and early enough for the visit to end on the same day."""
     return FIRST_DAY + timedelta(days=day, seconds=int((rng.random() + rng.random()) / 2 * 86_000))
 
 
-def draw(rng: Random, rows: Sequence[T], weights: Sequence[int]) -> T:
-    return rows[bisect(list(accumulate(weights)), below(rng, sum(weights)))]
-
-
-def one_of(rng: Random, rows: Sequence[T]) -> T:
-    return rows[below(rng, len(rows))]
-
-
-def below(rng: Random, bound: int) -> int:
-    return int(rng.random() * bound)
-
-
-def about(rng: Random, mean: float) -> int:
-    """A whole number next to `mean`, and `mean` on average."""
-    return int(mean + rng.random())
-
-
 def expected_views(lines: Sequence[Line]) -> dict[str, object]:
-    """The views export of the whole month, and the counts of an import."""
+    """Return the views export of the whole month, and the counts of an import."""
     views = [(f"{line.at:%Y-%m-%d}", line.means) for line in lines if isinstance(line.means, PageView)]
     read = [(day, view) for day, view in views if view.traffic != "bot"]
     by_path = counts((view.path, view.traffic) for _, view in read)
@@ -310,7 +235,7 @@ def expected_views(lines: Sequence[Line]) -> dict[str, object]:
 
 
 def counts(read: Iterator[tuple[str, Traffic]]) -> dict[str, dict[str, int]]:
-    """By key, how often people and AI read it."""
+    """Return the number of reads by people and by AI for each key."""
     rows: dict[str, dict[str, int]] = {}
     for key, traffic in read:
         rows.setdefault(key, {"human": 0, "ai": 0})[traffic] += 1

@@ -1,18 +1,25 @@
 """Write `posts.ndjson`: the views of `readership demo` that no access log has, from beacons and servers.
 
 Each line has the fields of a post to `/v1/analytics/{projectId}/hits`, with the project and the source. The numbers
-come from a fixed seed, and the readers from `traffic.toml`.
+come from a fixed seed, the readers from `traffic.toml`, and the key of the signatures is a published test key:
+https://www.rfc-editor.org/rfc/rfc9421#appendix-B.1.4
 """
 
+import base64
+import hashlib
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from random import Random
 
-from sample_data.generate import DAYS, HERE, READERS, Group, below, draw, moment, one_of, reader_of
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from sample_data.draws import below, draw, one_of
+from sample_data.generate import moment, reader_of
+from sample_data.traffic import DAYS, HERE, READERS, Group
 
 SEED = 20260911
 SERVER_FIRST_DAY, SERVER_MISSING_DAYS = 10, range(18, 21)
@@ -73,6 +80,18 @@ IMPOSTORS = ("GPTBot", "GPTBot", "PerplexityBot")
 CLAUDE_LAST_DAY = 18
 """Last day of such requests in the name of ClaudeBot, from 0: its list of 20 August is older on the later days."""
 FORUM_PATHS = ("/", "/t/raw-files", "/t/themes", "/t/albums-on-a-nas", "/u/ana")
+SIGNING_KEY = json.loads((HERE / "signing_key.json").read_text())
+"""JSON Web Key of the signatures, with its private part. It is a test key of RFC 9421, and proves nothing."""
+SIGNING_AGENT = "https://chatgpt.com"
+BROWSER_OF_SIGNER = (
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) "
+    "Chrome/149.0.0.0 Safari/537.36"
+)
+"""User agent of ChatGPT's agent, which is that of a browser: only its signature identifies the agent."""
+NAME_OF_SIGNER = "Mozilla/5.0 (compatible; ChatGPT Agent/1.0; +https://openai.com)"
+SITE, OTHER_SITE = "example.com", "shop.example.net"
+SIGNATURE_S = 300
+"""Time for which a signature is valid, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +100,20 @@ class Post:
 
     project: str
     source: str
-    path: str
+    path: str | None
     timestamp: datetime
     user_agent: str
     referrer: str | None = None
     status: int | None = None
     format: str | None = None
     address: str | None = None
+    url: str | None = None
+    headers: Mapping[str, str] | None = None
 
 
 def main(folder: Path) -> None:
     rng = Random(SEED)
-    posts = [*server_posts(rng), *beacons(rng), *forum_views(rng), *first_views(rng), *impostors(rng)]
+    posts = [*server_posts(rng), *beacons(rng), *forum_views(rng), *first_views(rng), *impostors(rng), *signed(rng)]
     lines = [as_json(post) for post in sorted(posts, key=lambda post: (post.project, post.timestamp))]
     (folder / "posts.ndjson").write_bytes("".join(f"{line}\n" for line in lines).encode())
 
@@ -152,6 +173,54 @@ def impostors(rng: Random) -> Iterator[Post]:
                 format="text/html",
                 address=address,
             )
+
+
+def signed(rng: Random) -> Iterator[Post]:
+    """Yield signed requests to the server of the reference: by ChatGPT's agent, or signed for another site."""
+    for day in range(SERVER_FIRST_DAY, DAYS):
+        if day in SERVER_MISSING_DAYS:
+            continue
+        for _ in range(2):
+            yield signed_post(rng, day, BROWSER_OF_SIGNER, SITE)
+        if day % 2:
+            yield signed_post(rng, day, NAME_OF_SIGNER, OTHER_SITE)
+
+
+def signed_post(rng: Random, day: int, user_agent: str, signed_site: str) -> Post:
+    """Return a request to SITE whose signature is valid for `signed_site`."""
+    path, at = one_of(rng, REFERENCE), moment(rng, day)
+    browser = {"accept-language": "en-US,en;q=0.9", "sec-fetch-mode": "navigate"}
+    return Post(
+        "demo",
+        "server",
+        None,
+        at,
+        user_agent,
+        status=200,
+        format="text/html",
+        url=f"https://{SITE}{path}",
+        headers={**browser, **signature(signed_site, at)},
+    )
+
+
+def signature(site: str, at: datetime) -> Mapping[str, str]:
+    """Return the headers of a request to a site that SIGNING_KEY signs (RFC 9421, section 3.1)."""
+    created_s = int(at.timestamp())
+    parameters = (
+        f'("@authority" "signature-agent");created={created_s};keyid="{thumbprint()}";alg="ed25519"'
+        f';expires={created_s + SIGNATURE_S};tag="web-bot-auth"'
+    )
+    agent = f'"{SIGNING_AGENT}"'
+    base = f'"@authority": {site}\n"signature-agent": {agent}\n"@signature-params": {parameters}'
+    private = Ed25519PrivateKey.from_private_bytes(base64.urlsafe_b64decode(SIGNING_KEY["d"] + "="))
+    proof = base64.b64encode(private.sign(base.encode())).decode()
+    return {"signature-agent": agent, "signature-input": f"sig1={parameters}", "signature": f"sig1=:{proof}:"}
+
+
+def thumbprint() -> str:
+    """Return the id of SIGNING_KEY (RFC 7638)."""
+    members = json.dumps({name: SIGNING_KEY[name] for name in ("crv", "kty", "x")}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(hashlib.sha256(members.encode()).digest()).rstrip(b"=").decode()
 
 
 def beacons(rng: Random) -> Iterator[Post]:

@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.running import PROJECT, SERVING, new_key, readership, readership_process
+from tests import forked
+from tests.running import PROJECT, READY_S, SERVING, new_key, readership
 from tests.warehouse.site import Site, some_rows
 
 LINE = '192.0.2.7 - - [15/Sep/2026:12:00:{:02} +0000] "GET /{} HTTP/1.1" 200 5 "-" "Mozilla/5.0 (X11) Firefox/155.0"\n'
@@ -16,16 +17,24 @@ COUNT = "SELECT count(*) AS hits, (SELECT sum(views) FROM daily_views) AS views 
 class Folder:
     """A data folder with a project, and commands over it."""
 
-    def __init__(self, parent: Path) -> None:
-        self.data, self.copies = parent / "data", parent / "copies"
-        self.copies.mkdir()
-        self.key = new_key(self.data)
-        self.log = parent / "access.log"
-        self.log.write_text("".join(LINE.format(number, number) for number in range(30)))
+    def __init__(self, parent: Path, key: str) -> None:
+        self.data, self.copies, self.log, self.key = parent / "data", parent / "copies", parent / "access.log", key
+
+    def copied(self, parent: Path) -> "Folder":
+        """Return a copy in another, empty folder."""
+        shutil.copytree(self.data.parent, parent, dirs_exist_ok=True)
+        return Folder(parent, self.key)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        run = readership_process if arguments[0] in SERVING else readership
-        return run("--data", str(self.data), *arguments)
+        arguments = ("--data", str(self.data), *arguments)
+        return self._serve(arguments) if arguments[2] in SERVING else readership(*arguments)
+
+    def _serve(self, arguments: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+        """Return the result of a command that serves unless the folder is refused."""
+        log = self.copies / "serve.log"
+        log.write_text("")
+        status = forked.start(forked.PROGRAM, arguments, log=log).wait(READY_S)
+        return subprocess.CompletedProcess(arguments, status, "", log.read_text())
 
     def json(self, *arguments: str) -> Any:
         ran = self.run(*arguments)
@@ -57,7 +66,9 @@ class Folder:
 
 def filled(parent: Path) -> Folder:
     """Return a folder with 33 hits in the lake, and copies of its stores from before 30 of them were imported."""
-    made = Folder(parent)
+    made = Folder(parent, new_key(parent / "data"))
+    made.copies.mkdir()
+    made.log.write_text("".join(LINE.format(number, number) for number in range(30)))
     site = Site(made.data)
     site.post(*some_rows(0, 3))
     site.close()

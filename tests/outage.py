@@ -1,4 +1,4 @@
-"""A proxy to the tests' PostgreSQL server that can close its connections or stop forwarding."""
+"""Proxies to the tests' PostgreSQL and S3 servers that can close their connections or stop forwarding."""
 
 import socket
 import tempfile
@@ -13,11 +13,15 @@ SOCKET = ".s.PGSQL.5432"
 PIECE_BYTES = 65_536
 
 
+Address = str | tuple[str, int]
+"""Path of a Unix socket, or host and port."""
+
+
 class Way:
     """A socket that forwards to the server's socket until `cut`. After `silence` it accepts and forwards nothing."""
 
-    def __init__(self, server: Path, folder: Path) -> None:
-        self._server, self._here = str(server / SOCKET), folder / SOCKET
+    def __init__(self, server: Address, here: Address) -> None:
+        self._server, self._here = server, here
         self._flowing = threading.Event()
         self._flowing.set()
         self._listener: socket.socket | None = None
@@ -28,7 +32,8 @@ class Way:
         """Close every connection and refuse new ones."""
         if self._listener is None:
             return
-        self._here.unlink()
+        if isinstance(self._here, str):
+            Path(self._here).unlink()
         _shut(self._listener)
         self._threads[0].join()  # after it no connection is added
         for each in self._ends:
@@ -44,10 +49,12 @@ class Way:
         """Undo `cut` or `silence`."""
         self._flowing.set()
         if self._listener is None:
-            self._listener = socket.socket(socket.AF_UNIX)
-            self._listener.bind(str(self._here))
+            self._listener = _new_socket(self._here)
+            self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._listener.bind(self._here)
             self._listener.listen()
-            self._here.chmod(0o777)
+            if isinstance(self._here, str):
+                Path(self._here).chmod(0o777)
             self._begin(self._accept, self._listener)
 
     def silence(self) -> None:
@@ -63,11 +70,19 @@ class Way:
         with suppress(OSError):
             while True:
                 here, _ = listener.accept()
-                there = socket.socket(socket.AF_UNIX)
+                there = _new_socket(self._server)
                 self._ends += [here, there]
                 there.connect(self._server)
-                self._begin(self._pass_on, here, there)
-                self._begin(self._pass_on, there, here)
+                self._begin(self._forward, here, there)
+
+    def _forward(self, here: socket.socket, there: socket.socket) -> None:
+        """Pass on both directions of a connection until it ends, and close both sockets."""
+        back = threading.Thread(target=self._pass_on, args=(there, here))
+        back.start()
+        self._pass_on(here, there)
+        back.join()
+        here.close()
+        there.close()
 
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
@@ -76,6 +91,10 @@ class Way:
                 target.sendall(piece)
         _shut(source)
         _shut(target)
+
+
+def _new_socket(address: Address) -> socket.socket:
+    return socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
 
 
 def _shut(each: socket.socket) -> None:
@@ -88,7 +107,7 @@ def way_to(server: str) -> Iterator[tuple[Way, str, str]]:
     """Yield a proxy to a new database, with the URL of that database through the proxy and its direct URL."""
     url = new_database(server)
     with tempfile.TemporaryDirectory(prefix="readership-way-") as folder:
-        way = Way(Path(server), Path(folder))
+        way = Way(str(Path(server) / SOCKET), str(Path(folder) / SOCKET))
         way.restore()
         try:
             yield way, url.replace(server, folder), url

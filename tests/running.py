@@ -18,6 +18,8 @@ from agent.jobs import configuration, store
 from agent.jobs.configuration import Configuration
 from api import data_folder, keys, settings
 from api.cli.main import main
+from tests import forked
+from tests.forked import Forked
 from warehouse.control import database, projects
 
 READY_S = 60
@@ -36,7 +38,7 @@ class Running:
     environ: dict[str, str] = field(default_factory=dict)
     key: str = ""
     url: str = ""
-    process: subprocess.Popen[bytes] | None = None
+    process: subprocess.Popen[bytes] | Forked | None = None
 
     @property
     def log(self) -> Path:
@@ -59,13 +61,13 @@ class Running:
         if not self.key:
             self.key = new_key(self.data, environ=self.environ)
         self.log.write_text("")
-        with self.log.open("a") as log:
-            self.process = subprocess.Popen(
-                [COMMAND, "--data", self.data, "serve", "--port", "0", "--workers", str(self.processes)],
-                stderr=log,
-                env={**os.environ, **self.environ},
-                start_new_session=True,
-            )
+        arguments = ["--data", self.data, "serve", "--port", "0", "--workers", str(self.processes)]
+        environ = {**os.environ, **self.environ}
+        if forked.can_fork(self.environ):
+            self.process = forked.start(forked.PROGRAM, arguments, environ, self.log)
+        else:
+            with self.log.open("a") as log:
+                self.process = subprocess.Popen([COMMAND, *arguments], stderr=log, env=environ, start_new_session=True)
         self._wait()
         return self
 
@@ -114,7 +116,8 @@ def new_key(
 ) -> str:
     """Create a key of a project. A missing project is created; it allows every origin."""
     chosen = settings.read(environ or {}, data)
-    data_folder.prepare(chosen)
+    if not chosen.control.exists():  # preparing again takes 20 ms of processor time
+        data_folder.prepare(chosen)
     engine = database.connect(chosen.database_url)
     if project not in [each.id for each in projects.list_all(engine)]:
         projects.create(engine, project, ("*",), int(time.time()))

@@ -18,7 +18,7 @@ from tests.reading import daily_views, hits
 from tests.rounds import rounds
 from tests.running import Running
 
-KILLS = rounds(30)
+KILLS = rounds(20)
 CLIENTS = 8
 TEST_S = 600
 """Timeout of the test with many kills, in seconds. On a busy machine it may exceed the 300 s of other tests."""
@@ -86,7 +86,7 @@ def test_kills_under_load_lose_and_repeat_no_acknowledged_hit(start: Callable[..
         with ThreadPoolExecutor(CLIENTS) as pool:
             sending = [pool.submit(senders.send, client % 2 == 0, stopping, again[client]) for client in range(CLIENTS)]
             try:
-                senders.wait_for(chance.randrange(1, 400))
+                senders.wait_for(chance.randrange(1, 200))
                 running.kill()
             finally:
                 stopping.set()  # without it the thread pool would wait for its senders for ever

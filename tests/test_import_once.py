@@ -17,15 +17,16 @@ from pathlib import Path
 import httpx
 
 from ingest.imports import ledger
+from tests import forked
 from tests.reading import daily_views, hits
 from tests.rounds import rounds
-from tests.running import COMMAND, PROJECT, Running, new_key, readership
+from tests.running import PROJECT, Running, new_key, readership
 from tests.waiting import until
 from warehouse.hotlog import batches
 
-KILLS = rounds(30)
+KILLS = rounds(20)
 KILLS_BESIDE_A_SERVICE = 8
-KILLED_HALFWAY_MIN = rounds(6)
+KILLED_HALFWAY_MIN = rounds(4)
 KILLED_HALFWAY_BESIDE_A_SERVICE_MIN = 3
 LINES = 190_000
 ROTATED = 16
@@ -80,14 +81,14 @@ def killed_until_done(data: Path, files: list[Path], chance: random.Random, kill
 
     Each kill is at a random moment after the import has made progress or, once all lines are read, has started.
     """
-    command = [COMMAND, "--data", str(data), "import", PROJECT, *map(str, files)]
+    command = ["--data", str(data), "import", PROJECT, *map(str, files)]
     whole = sum(len(content_of(file)) for file in files[:-1])
     halfway = 0
     with closing(batches.connect(data / "hot.sqlite")) as hot:
         ledger.create(hot)
         for _ in range(kills):
             before = known(hot)
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            process = forked.start(forked.PROGRAM, command)
             if before < whole:
                 until(lambda: known(hot) > before or process.poll() is not None, within_s=60)  # noqa: B023  # asked now
             try:
@@ -98,9 +99,9 @@ def killed_until_done(data: Path, files: list[Path], chance: random.Random, kill
                 halfway += before < known(hot) < whole
             else:
                 assert process.returncode == 0
-    ended = readership(*command[1:])
+    ended = readership(*command)
     assert ended.returncode == 0, ended.stderr
-    again = json.loads(readership(*command[1:]).stdout)
+    again = json.loads(readership(*command).stdout)
     assert (again["lines"], again["page_views"]) == (0, 0)
     return halfway
 

@@ -12,9 +12,14 @@ from tests.lost_stores import Folder, filled
 from tests.running import PROJECT, new_key
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    return filled(tmp_path_factory.mktemp("original"))
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return filled(tmp_path)
+def folder(original: Folder, tmp_path: Path) -> Folder:
+    return original.copied(tmp_path)
 
 
 def lose_control(folder: Folder) -> None:

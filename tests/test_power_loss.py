@@ -57,6 +57,14 @@ hot, database = batches.connect(folder / 'hot.sqlite'), engine.connect(folder / 
 LOAD = """
 load(hot, root, 60, step)
 """
+STAGE = """
+from tests.warehouse.site import Site, some_rows
+
+site = Site(folder, is_new=False)
+site.stage(some_rows(25, 30))
+step("named by a batch")
+load(site.hot, root, 60, step)
+"""
 UPKEEP = """
 step("compaction")
 compact.compact(hot, root, database, 1, 60)
@@ -129,6 +137,20 @@ def test_power_loss_after_a_loader_was_killed_before_its_syncs_loses_nothing(
     for empty in (False, True):
         found = after_power_loss(power, tmp_path / f"after the next load, {empty}", empty=empty)
         assert_has_once(found, [*STORED, *OTHERS])
+
+
+def test_staged_files_are_on_the_disk_before_a_batch_names_them_and_their_commits_before_the_mark(
+    site: Site, tmp_path: Path
+) -> None:
+    power, checked = PowerLoss(site.root.parent), Counter[str]()
+    for event in power.trace(BEGIN + STAGE):
+        if event.call == STEP and event.paths[0] in {"named by a batch", "before mark"}:
+            assert unsafe_files(power) == []
+            checked[event.paths[0]] += 1
+        power.follow(event)
+    assert checked == {"named by a batch": 1, "before mark": 2}
+    found = after_power_loss(power, tmp_path / "copy", empty=True)
+    assert_has_once(found, [*STORED, *OTHERS, *some_rows(25, 30)])
 
 
 def test_post_is_on_the_disk_with_all_its_folders_when_it_is_acknowledged(tmp_path: Path) -> None:

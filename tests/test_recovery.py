@@ -20,9 +20,14 @@ from warehouse.maintenance import recovery
 from warehouse.query import engine, sql
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    return filled(tmp_path_factory.mktemp("original"))
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return filled(tmp_path)
+def folder(original: Folder, tmp_path: Path) -> Folder:
+    return original.copied(tmp_path)
 
 
 def lose(folder: Folder) -> None:

@@ -12,20 +12,17 @@ PACKAGES = ("ingest", "warehouse", "api", "agent")
 MODULES_MAX = 12
 STATEMENTS_WITHOUT_A_TEST_MAX = 40
 TESTED_BY = {
-    "agent/worker/child_main.py": "agent/worker/test_child_process.py",
     "api/cli/log_import/reading.py": "api/cli/log_import/test_command.py",
+    "api/cli/recover.py": "test_recovery.py",
     "api/cli/serve.py": "api/test_logs.py",
+    "api/environment.py": "api/test_settings.py",
     "api/dashboard/pages/jobs/prompt_form.py": "api/dashboard/pages/jobs/test_job_list.py",
-    "api/dashboard/pages/reading/ai/operators.py": "api/dashboard/pages/reading/ai/test_readers.py",
-    "api/dashboard/pages/reading/tables.py": "api/dashboard/pages/reading/test_overview.py",
-    "api/dashboard/pages/reading/timeline.py": "api/dashboard/pages/reading/test_overview.py",
-    "api/dashboard/web/routes.py": "api/dashboard/test_pages_table.py",
     "ingest/formats/json_products.py": "ingest/formats/test_json_lines.py",
-    "warehouse/blocks/rollup_rows.py": "warehouse/blocks/test_project.py",
-    "warehouse/blocks/sums.py": "warehouse/blocks/test_project.py",
-    "warehouse/maintenance/catch_up.py": "warehouse/maintenance/test_load.py",
-    "warehouse/maintenance/recovery.py": "test_recovery.py",
+    "warehouse/batch/ray_workers.py": "test_ray.py",
+    "warehouse/errors.py": "warehouse/lake/remote/test_filesystem.py",
+    "warehouse/hotlog/schema_steps.py": "warehouse/test_migrations.py",
     "warehouse/report/audience/errors.py": "api/routes/reports/test_errors.py",
+    "warehouse/move/tables.py": "warehouse/move/test_databases.py",
     "warehouse/rollups/counts.py": "warehouse/rollups/test_writer.py",
 }
 """Large modules without a test of the same name, each with the test module of its caller, below tests/."""

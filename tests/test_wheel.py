@@ -35,7 +35,7 @@ def test_every_file_beside_the_code_is_in_the_wheel(installed: Path) -> None:
     files = [path for package in PACKAGES for path in (ROOT / package).rglob("*") if path.is_file()]
     names = [str(path.relative_to(ROOT)) for path in files if "__pycache__" not in path.parts]
     assert len(names) > 100
-    sample = ("sample_data/access.log", "sample_data/posts.ndjson", "sample_data/robots.txt")
+    sample = tuple(f"sample_data/{name}" for name in ("access.log", "posts.ndjson", "robots.txt", "signing_key.json"))
     assert [name for name in (*names, *sample) if not (installed / name).is_file()] == []
 
 

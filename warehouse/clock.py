@@ -7,11 +7,11 @@ time is trusted once the clock has advanced by a day since the jump, or once an 
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 
 from warehouse import disk
+from warehouse.lake.roots import Root, local_folder
 
 JUMP_S = 7 * 24 * 3600
 """Largest difference from the newest trusted time that is not a jump, in seconds, in either direction."""
@@ -20,7 +20,7 @@ CONFIRM_S = 24 * 3600
 STEP_S = 2 * 3600
 """Longest time between two observations that counts as running time, in seconds. Maintenance observes every hour."""
 FILE = ".clock"
-"""File in the lake's folder with the `Clock` as JSON."""
+"""File in the lake's local folder with the `Clock` as JSON: it is about the clock of one machine."""
 
 
 class Clock(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ def advanced(clock: Clock, now_s: float) -> Clock:
     return Clock(now_s) if passed_s >= CONFIRM_S else Clock(clock.trusted_s, now_s, passed_s)
 
 
-def observe(root: Path, now_s: float, first_trusted_s: Callable[[], float]) -> Clock:
+def observe(root: Root, now_s: float, first_trusted_s: Callable[[], float]) -> Clock:
     """Record an observation of the time in the lake's folder, and return the clock after it.
 
     `first_trusted_s` returns the newest trusted time of a folder without a record.
@@ -59,18 +59,18 @@ def observe(root: Path, now_s: float, first_trusted_s: Callable[[], float]) -> C
     return clock
 
 
-def is_trusted(root: Path, now_s: float) -> bool:
+def is_trusted(root: Root, now_s: float) -> bool:
     """Return whether data may be removed by its age now; False for a folder without a record. Records nothing."""
     clock = _read(root)
     return clock is not None and advanced(clock, now_s).is_trusted
 
 
-def record(root: Path, clock: Clock) -> None:
+def record(root: Root, clock: Clock) -> None:
     """Write the clock's record, and sync it."""
-    disk.write(root / FILE, msgspec.json.encode(clock))
+    disk.write(local_folder(root) / FILE, msgspec.json.encode(clock))
 
 
-def warning(root: Path) -> str | None:
+def warning(root: Root) -> str | None:
     """Return the reason why no data is removed by its age at present; None if the clock is trusted."""
     clock = _read(root)
     if clock is None or clock.looked_s is None:
@@ -83,9 +83,9 @@ def warning(root: Path) -> str | None:
     )
 
 
-def _read(root: Path) -> Clock | None:
+def _read(root: Root) -> Clock | None:
     try:
-        return msgspec.json.decode((root / FILE).read_bytes(), type=Clock)
+        return msgspec.json.decode((local_folder(root) / FILE).read_bytes(), type=Clock)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
 

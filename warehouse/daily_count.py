@@ -67,7 +67,9 @@ def split(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     if not pc.any(is_failed).as_py():
         return rows, rows.slice(0, 0)
     is_error = pc.fill_null(pc.and_(is_failed, pc.not_equal(rows["traffic"].cast(pa.string()), "human")), False)  # noqa: FBT003  # Arrow's argument
-    return rows.filter(pc.invert(is_error)), rows.filter(is_error)
+    views = rows.num_rows - pc.sum(is_error).as_py()
+    are_last = pc.all(is_error.slice(views)).as_py()  # as in the rows of an import
+    return rows.slice(0, views) if are_last else rows.filter(pc.invert(is_error)), rows.filter(is_error)
 
 
 def page_views(rows: pa.Table) -> pa.Table:

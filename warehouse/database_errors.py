@@ -1,8 +1,11 @@
-"""Causes of database errors of SQLite and PostgreSQL, and which of them are temporary."""
+"""Causes of database errors of SQLite and PostgreSQL, which of them are temporary, and outages of the stores."""
 
 import sqlite3
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from warehouse.database.postgresql import ServerError
+from warehouse.errors import is_unreachable
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -73,10 +76,12 @@ _STATUS = {
 def cause_of(error: BaseException) -> Cause:
     """Return the cause of an error of `sqlite3`, SQLAlchemy or any other library.
 
-    SQLAlchemy is only imported if the error is not of `sqlite3`: see `warehouse.control.project_check`.
+    SQLAlchemy is only imported if the error is not of a hot log: see `warehouse.control.project_check`.
     """
     if isinstance(error, sqlite3.Error):
         return _of_sqlite(error)
+    if isinstance(error, ServerError):
+        return Cause.UNAVAILABLE if error.is_lost or error.sqlstate is None else _of_sqlstate(error.sqlstate)
     import sqlalchemy as sa  # noqa: PLC0415  # see above
 
     if isinstance(error, sa.exc.TimeoutError):  # every connection of the pool is in use
@@ -94,6 +99,16 @@ def is_temporary(error: BaseException) -> bool:
     A full disk is temporary: nothing was stored, and space may become free.
     """
     return cause_of(error) in {Cause.UNAVAILABLE, Cause.DISK_FULL}
+
+
+def outage_of(error: BaseException) -> str | None:
+    """Return which store does not answer, for a log that reports each outage once; None for another error.
+
+    The messages of the errors of one outage differ, and their tracebacks name no fault of this program.
+    """
+    if is_unreachable(error):
+        return "the object store of the lake does not answer"
+    return "the database does not answer" if cause_of(error) is Cause.UNAVAILABLE else None
 
 
 def is_damage(error: BaseException) -> bool:
@@ -128,6 +143,10 @@ def _of_postgresql(error: "sa.exc.DBAPIError") -> Cause:
     state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
     if state is None:
         return _without_state(error)
+    return _of_sqlstate(state)
+
+
+def _of_sqlstate(state: str) -> Cause:
     if state.startswith(_POSTGRESQL_FULL):
         return Cause.DISK_FULL
     if state.startswith(_POSTGRESQL_UNAVAILABLE):

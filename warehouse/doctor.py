@@ -5,6 +5,7 @@ The SQL here is independent of `daily_count`, whose results it checks. `warehous
 
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -15,9 +16,13 @@ import duckdb
 from deltalake.exceptions import DeltaError
 
 from warehouse.database_errors import Cause, cause_of
-from warehouse.errors import DataIncomplete, HotLogBehind, RollupDamaged
-from warehouse.hotlog import batches, dirty_days, disk_space, loads, synced
+from warehouse.errors import DataIncomplete, HotLogBehind, LakeUnreachable, RollupDamaged, UnsafeStore
+from warehouse.hotlog import batches, dirty_days, disk_space, synced
+from warehouse.hotlog.connection import STATEMENTS, HotConnection, HotLogPlace
+from warehouse.integrity import server_check
 from warehouse.integrity.durability import create_tables, durable_writes
+from warehouse.lake import roots
+from warehouse.lake.roots import Root
 from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import catch_up
 from warehouse.plural import counted
@@ -58,6 +63,7 @@ commit in whole seconds, which is later than `received_at`."""
 
 MEMORY = Path("/dev/shm")  # noqa: S108  # a temporary folder is created in it
 NOT_AHEAD = "every batch in the tables was in the hot log"
+SAFE = "the object store refuses the second writer of an object"
 OPENED = "the logs of the tables can be read"
 REWRITE = "; readership rebuild writes the rollups again"
 COMPLETE = "the tables have all that was stored in them"
@@ -72,8 +78,12 @@ class Finding:
     warning: str | None = None
 
 
-def examine(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[Finding]:
+def examine(
+    hot: HotLogPlace, root: Root, spill: Path, wait_s: float, late_s: float = server_check.LATE_S
+) -> Iterator[Finding]:
     """Check each invariant in turn. The lake is locked only while the snapshot is taken.
+
+    `late_s` is the age of a hit in PostgreSQL at which it should be in the lake, in seconds.
 
     The check changes data only to complete the work of a killed process: commits are synced, or set aside if they are
     broken, and if a day is dirty, the hot log is loaded and the day recounted.
@@ -83,10 +93,13 @@ def examine(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[Findi
     Raises:
         LakeBusy: see `write_lock`.
     """
-    yield Finding("the disk has space for new hits", _full_disk(hot.parent, root))
+    folders = (hot.parent, roots.local_folder(root)) if isinstance(hot, Path) else (roots.local_folder(root),)
+    yield Finding("the disk has space for new hits", _full_disk(*folders))
+    if not isinstance(root, Path):
+        yield Finding(SAFE, _unsafe_store(root))
     with _readable(hot) as readable:
         is_readable = True
-        for finding in _check_hot_log(readable):
+        for finding in _check_hot_log(readable, late_s):
             is_readable = is_readable and finding.fault is None
             yield finding
         if is_readable:
@@ -101,13 +114,21 @@ def _full_disk(*folders: Path) -> str | None:
     return None
 
 
+def _unsafe_store(root: Root) -> str | None:
+    try:
+        roots.require_safe(root)
+    except (UnsafeStore, LakeUnreachable) as error:
+        return str(error)
+    return None
+
+
 @contextmanager
-def _readable(hot: Path) -> Iterator[Path]:
+def _readable(hot: HotLogPlace) -> Iterator[HotLogPlace]:
     """Yield the path of the hot log, or of a copy in memory if SQLite cannot open the file on a full disk.
 
     To read a file that no other process has open, SQLite needs 32 KiB of disk space beside the file.
     """
-    if hot.stat().st_size == 0:  # connecting would create tables in the file
+    if not isinstance(hot, Path) or hot.stat().st_size == 0:  # connecting would create tables in the file
         yield hot
         return
     try:
@@ -123,22 +144,25 @@ def _readable(hot: Path) -> Iterator[Path]:
     yield hot
 
 
-def _check_hot_log(hot: Path) -> Iterator[Finding]:
-    fault = _broken_file(hot)
-    yield Finding("the hot log is a whole SQLite file", fault)
+def _check_hot_log(hot: HotLogPlace, late_s: float) -> Iterator[Finding]:
+    fault = _broken_file(hot) if isinstance(hot, Path) else server_check.broken(hot)
+    yield Finding("the hot log is a whole SQLite file" if isinstance(hot, Path) else "the hot log can be read", fault)
     if fault is None:
         with closing(batches.connect(hot)) as connection:
             yield Finding("every waiting batch has its checksum", batches.find_damaged(connection))
             yield Finding("every waiting batch can be read and has its rows", _broken_batch(connection))
+            if not isinstance(connection, sqlite3.Connection):
+                for invariant, warning in server_check.warnings(connection, late_s, time.time()):
+                    yield Finding(invariant, None, warning)
 
 
-def _check_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterator[Finding]:
+def _check_snapshot(hot: HotLogPlace, root: Root, spill: Path, wait_s: float) -> Iterator[Finding]:
     try:
         opened = SnapshotReader(hot, root)
     except HotLogBehind as error:
         yield Finding(NOT_AHEAD, str(error))
         return
-    except (DeltaError, DataIncomplete) as error:
+    except (DeltaError, DataIncomplete, LakeUnreachable) as error:
         yield Finding(OPENED, str(error))
         return
     yield Finding(OPENED, None)
@@ -167,7 +191,7 @@ def _check_snapshot(hot: Path, root: Path, spill: Path, wait_s: float) -> Iterat
         yield Finding("every rollup equals hits", _wrong_rollup(database, root, snapshot))
 
 
-def _recount_fault(connection: sqlite3.Connection, root: Path) -> str | None:
+def _recount_fault(connection: HotConnection, root: Root) -> str | None:
     """Recount dirty days as the next load would, and return the error; None if the recount succeeded."""
     if not dirty_days.list_dirty(connection):
         return None
@@ -182,11 +206,12 @@ def _recount_fault(connection: sqlite3.Connection, root: Path) -> str | None:
 
 def _missing_file(snapshot: Snapshot) -> str | None:
     for file in (*snapshot.hits.files, *snapshot.daily_views.files, *snapshot.daily_errors.files):
-        path = Path(file.path)
-        if not path.exists():
-            return f"{path} is missing"
-        if path.stat().st_size != file.size:
-            return f"{path} has {path.stat().st_size} bytes, not {file.size}"
+        try:
+            size = roots.at(file.path).stat().st_size
+        except FileNotFoundError:
+            return f"{file.path} is missing"
+        if size != file.size:
+            return f"{file.path} has {size} bytes, not {file.size}"
     return None
 
 
@@ -201,15 +226,12 @@ def _broken_file(hot: Path) -> str | None:
 
 
 def _integrity(hot: Path) -> str:
-    with closing(batches.connect(hot)) as connection:
+    with closing(batches.connect_file(hot)) as connection:
         return str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
 
 
-def _broken_batch(connection: sqlite3.Connection) -> str | None:
-    in_messages = (
-        "SELECT id, rows, message, columns FROM batches WHERE id > ? AND id NOT IN (SELECT id FROM staged) ORDER BY id"
-    )
-    for id, rows, message, columns in connection.execute(in_messages, (loads.loaded_through(connection),)):
+def _broken_batch(connection: HotConnection) -> str | None:
+    for id, rows, message, columns in STATEMENTS.stream(connection, "WAITING_ROWS", {}):
         try:
             actual_rows = _validated_rows(message, columns)
         except (OSError, ValueError, EOFError) as error:
@@ -225,7 +247,7 @@ def _validated_rows(message: bytes, columns: int | None) -> int:
     return int(rows.num_rows)
 
 
-def _deleted_too_early(connection: sqlite3.Connection, snapshot: Snapshot) -> str | None:
+def _deleted_too_early(connection: HotConnection, snapshot: Snapshot) -> str | None:
     """Return the table that lacks batches deleted from the hot log, unless their loss was accepted."""
     deleted, recorded = batches.deleted_through(connection), synced.recorded(connection)
     states = {"hits": snapshot.hits, "daily_views": snapshot.daily_views, "daily_errors": snapshot.daily_errors}
@@ -246,7 +268,7 @@ def _counterexamples(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, sq
     return f"{counted(times, 'time')}, the first: {first}{advice}" if times else None
 
 
-def _damaged_rollup(root: Path) -> str | None:
+def _damaged_rollup(root: Root) -> str | None:
     for folder in (each for month in coverage.list_months(root) for each in coverage.list_folders(root, month)):
         try:
             coverage.read(folder)
@@ -257,7 +279,7 @@ def _damaged_rollup(root: Path) -> str | None:
     return None
 
 
-def _wrong_rollup(database: duckdb.DuckDBPyConnection, root: Path, snapshot: Snapshot) -> str | None:
+def _wrong_rollup(database: duckdb.DuckDBPyConnection, root: Root, snapshot: Snapshot) -> str | None:
     for part in coverage.choose(root, snapshot.hits.files).parts:
         try:
             difference = check.find_difference(database, part, snapshot.hits.files)

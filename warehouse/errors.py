@@ -1,6 +1,5 @@
 """Errors of the warehouse. Their messages are for the user of the command or the API."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,13 +17,21 @@ class DataIncomplete(WarehouseError):
 class TableIncomplete(DataIncomplete):
     """A table of the lake lacks files or commits that it had. `fault` is the reason without the advice."""
 
-    def __init__(self, table: Path, fault: str, advice: str) -> None:
+    def __init__(self, table: str, fault: str, advice: str) -> None:
         super().__init__(f"the table {table} is incomplete: {fault}{advice}")
         self.table, self.fault = table, fault
 
 
 class HotLogBehind(DataIncomplete):
     """The hot log is missing, new, or older than the lake."""
+
+
+class DataMoved(WarehouseError):
+    """The stores of a data folder were moved to another place."""
+
+
+class MoveRefused(WarehouseError):
+    """Stores cannot be moved: they are in use, or the new place is not empty. Nothing was moved."""
 
 
 class StoreTooNew(WarehouseError):
@@ -37,6 +44,30 @@ class BatchDamaged(WarehouseError):
 
 class RollupDamaged(WarehouseError):
     """A rollup cannot be read. Readers count from `hits` instead."""
+
+
+class LakeUnreachable(WarehouseError):
+    """The object store of the lake does not answer, or refuses a request."""
+
+
+class InvalidRoot(WarehouseError):
+    """The URI of a lake is malformed, or the packages that read it are not installed. The message is a predicate."""
+
+
+class UnsafeStore(WarehouseError):
+    """An object store lets two writers create the same object."""
+
+
+class ItemFailed(WarehouseError):
+    """A worker failed at an item of batch work, with an error that cannot be sent to this process."""
+
+
+class WorkerDied(WarehouseError):
+    """Several workers died with the same item of batch work."""
+
+
+class ClusterUnusable(WarehouseError):
+    """Ray is not installed, its cluster does not answer, or a machine of the cluster cannot use the lake."""
 
 
 class LakeBusy(WarehouseError):
@@ -90,6 +121,11 @@ class MomentExpired(WarehouseError):
 
 class StagedTooLong(WarehouseError):
     """Staged files are so old that a vacuum may have deleted them before a batch named them."""
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Return whether an object store that does not answer caused an error. One of DuckDB has only the text of it."""
+    return isinstance(error, LakeUnreachable) or f"{LakeUnreachable.__name__}: " in str(error)
 
 
 def control_errors() -> "tuple[type[exc.DBAPIError], type[exc.TimeoutError]]":

@@ -1,25 +1,32 @@
-"""Write transactions of SQLite, with one rollback policy.
+"""Write transactions of the hot log, with one rollback policy.
 
-A transaction begins with `BEGIN IMMEDIATE`, which waits for the write lock as long as the connection's `busy_timeout`.
-A deferred transaction that has read first fails at once on its first write if another process has written since.
+A transaction waits at its start for the lock of all write transactions: on SQLite by `BEGIN IMMEDIATE`, as long as the
+connection's `busy_timeout`, and on PostgreSQL by the lock of a row, as long as the connection's `lock_timeout`. A
+deferred transaction of SQLite that has read fails at once on its first write if another process has written since.
 
 Rollback policy: any exception rolls back, `KeyboardInterrupt` and a failed COMMIT included, and is raised unchanged.
 SQLite may roll back by itself after a full disk or an I/O error
-(https://sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction). A second ROLLBACK would then fail
-and hide the cause, and is therefore skipped.
+(https://sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction), and a lost connection has no
+transaction. A ROLLBACK would then fail and hide the cause, and is therefore skipped.
 """
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from warehouse.database.postgresql import PostgresqlConnection
 
 BUSY_TIMEOUT_S = 30
 """Time for which a connection waits for the lock of another process, in seconds, unless its opener sets another."""
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def transaction(connection: sqlite3.Connection | PostgresqlConnection) -> Iterator[None]:
     """Run the block as one write transaction. The connection must be in autocommit mode (`isolation_level=None`)."""
+    if not isinstance(connection, sqlite3.Connection):
+        with connection.transaction():
+            yield
+        return
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -28,3 +35,8 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def joined_transaction(connection: sqlite3.Connection | PostgresqlConnection) -> AbstractContextManager[None]:
+    """Run the block in the transaction of the caller, or in one of its own if the caller has none."""
+    return nullcontext() if connection.in_transaction else transaction(connection)

@@ -9,9 +9,10 @@
 - `agent`: The command `project agent`: the configuration of a project's agent jobs.
 - `lake`: The commands that work on the lake: `flush`, `compact`, `rebuild`, `reclassify`, `retention` and `doctor`.
 - `recover`: The command `recover`: a data folder that lost a store, or part of a table.
+- `move`: The command `move`: the stores of a data folder to PostgreSQL and an object store.
 - `sql`: The commands that answer questions: `sql`, `files` and `classify`.
 - `ranges`: The command `ranges`: the address lists with which agents are verified.
-- `network`: Options with which an operator allows the verification of agents to use the network.
+- `options`: Options that several commands have, and the database that they open.
 - `log_import`: The command `import`: imports access logs once, or follows them.
 - `output`: Output of the commands: tables on a terminal, JSON when piped.
 """

@@ -12,8 +12,8 @@ from agent.coding_agent.presets import COMMAND
 from agent.errors import InvalidConfiguration, NotConfigured
 from agent.jobs import configuration
 from agent.jobs.configuration import AGENTS, FORGE_NAMES, Changes, Configuration, changed
+from api.cli.options.control_database import opened
 from api.cli.output import show, table
-from api.control_database import opened
 from api.settings import Settings
 from warehouse.control import projects
 

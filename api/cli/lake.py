@@ -1,6 +1,5 @@
 """The commands that work on the lake: `flush`, `compact`, `rebuild`, `reclassify`, `retention` and `doctor`."""
 
-import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,8 +14,9 @@ from rich.table import Table
 from sqlalchemy.exc import DBAPIError
 
 from api import data_folder
+from api.cli.options.control_database import opened
+from api.cli.options.workers import is_chosen, on_option, open_workers, processes_option
 from api.cli.output import ERR, OUT, rows_format, show, show_rows, table
-from api.control_database import opened
 from api.settings import Settings
 from ingest.classification.classifier import RULESET
 from ingest.errors import InvalidAddressList
@@ -27,11 +27,14 @@ from warehouse.control import projects, source_policies
 from warehouse.doctor import Finding
 from warehouse.errors import WarehouseError
 from warehouse.hotlog import batches
+from warehouse.hotlog.connection import HotConnection
+from warehouse.integrity.lake_lock import rollups_lock
 from warehouse.maintenance import compact, double_counting, rollups
 from warehouse.maintenance.erase import erase_before, first_trusted_s
 from warehouse.maintenance.load import is_due, load
 from warehouse.maintenance.reclassify import Reclassified, Rules, preview, reclassify
 from warehouse.maintenance.reclassify_diff import Diff
+from warehouse.maintenance.reclassify_in_workers import reclassify_in_workers
 from warehouse.maintenance.recount import rebuild
 from warehouse.plural import counted
 from warehouse.query import engine
@@ -64,8 +67,13 @@ def flush(settings: Settings) -> None:
 
 
 @click.command("compact")
+@processes_option(
+    "Number of partitions (days, or months of counts) that are sorted at a time, each in a process with 256 MB for"
+    " DuckDB. [default: one in this process; with Ray, the cores of the cluster]"
+)
+@on_option
 @click.pass_obj
-def compact_(settings: Settings) -> None:
+def compact_(settings: Settings, count: int | None, place: str | None) -> None:
     """Merge small files of the lake, write its rollups, and delete unused files.
 
     Rows are sorted, and partial counts of daily_views are added up. The command may run beside a service.
@@ -73,14 +81,19 @@ def compact_(settings: Settings) -> None:
     _prepare(settings)
     with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
         between = partial(_load_due, hot, settings)
-        done = compact.compact(hot, settings.lake, database, 1, LOCK_WAIT_S, between=between)
+        if is_chosen(settings, place, count):
+            workers = open_workers(settings, place, count)
+            done = compact.compact_in_workers(hot, settings.lake, database, workers, LOCK_WAIT_S, between)
+        else:
+            done = compact.compact(hot, settings.lake, database, 1, LOCK_WAIT_S, between=between)
         today = datetime.fromtimestamp(time.time(), UTC).date()
-        with _progress("rollups") as on_month:
+        with _progress("rollups") as on_month, rollups_lock(hot, LOCK_WAIT_S):
             written = rollups.write_due(
                 settings.lake, database, today, LOCK_WAIT_S, 0, lambda step: between(), on_month
             )
         compact.vacuum(hot, settings.lake, LOCK_WAIT_S)
-        rollups.vacuum(settings.lake, LOCK_WAIT_S)
+        with rollups_lock(hot, LOCK_WAIT_S):
+            rollups.vacuum(settings.lake, LOCK_WAIT_S)
     files = f"{counted(done.files_before, 'file')} into {done.files_after}"
     show(
         {**msgspec.to_builtins(done), "rollups": written.rollups},
@@ -88,7 +101,7 @@ def compact_(settings: Settings) -> None:
     )
 
 
-def _load_due(hot: sqlite3.Connection, settings: Settings) -> None:
+def _load_due(hot: HotConnection, settings: Settings) -> None:
     """Load the hot log if that is due.
 
     The loader of a service does not wait for the lock of the lake, and rarely gets the lock during a compaction.
@@ -98,14 +111,20 @@ def _load_due(hot: sqlite3.Connection, settings: Settings) -> None:
 
 
 @click.command("rebuild")
+@processes_option(
+    "Number of months whose rollups are written at a time, each in a process with 256 MB for DuckDB."
+    " [default: 1; with Ray, the cores of the cluster]"
+)
+@on_option
 @click.pass_obj
-def rebuild_(settings: Settings) -> None:
+def rebuild_(settings: Settings, count: int | None, place: str | None) -> None:
     """Recompute daily_views and all rollups from hits.
 
     Run this command if doctor finds that they differ from hits. The command works month by month, and may run beside a
     service. After an interruption, run the command again.
     """
     _prepare(settings)
+    workers = open_workers(settings, place, count)
     start_s = time.monotonic()
     with (
         closing(batches.connect(settings.hot_log)) as hot,
@@ -113,8 +132,8 @@ def rebuild_(settings: Settings) -> None:
     ):
         with _progress("months") as on_month:
             done = rebuild(hot, settings.lake, database, LOCK_WAIT_S, on_month)
-        with _progress("rollups") as on_month:
-            written = rollups.rebuild(settings.lake, database, LOCK_WAIT_S, on_month)
+        with _progress("rollups") as on_month, rollups_lock(hot, LOCK_WAIT_S):
+            written = rollups.rebuild(settings.lake, settings.run / "spill", LOCK_WAIT_S, on_month, workers)
     seconds = time.monotonic() - start_s
     show(
         {**msgspec.to_builtins(done), "rollups": written.rollups, "seconds": round(seconds, 1)},
@@ -125,8 +144,13 @@ def rebuild_(settings: Settings) -> None:
 
 @click.command("reclassify")
 @click.option("--dry-run", is_flag=True, help="Show which hits would change; change nothing.")
+@processes_option(
+    "Number of days that are rewritten at a time, each in a process with 256 MB for DuckDB."
+    " [default: one in this process; with Ray, the cores of the cluster]"
+)
+@on_option
 @click.pass_obj
-def reclassify_(settings: Settings, dry_run: bool) -> None:
+def reclassify_(settings: Settings, dry_run: bool, count: int | None, place: str | None) -> None:
     """Apply the current classification rules to stored hits.
 
     The command loads the hot log, and then rewrites each day that has hits of another version of the rules. It may run
@@ -140,8 +164,12 @@ def reclassify_(settings: Settings, dry_run: bool) -> None:
         closing(batches.connect(settings.hot_log)) as hot,
         closing(engine.connect(settings.run / "spill")) as database,
     ):
-        run = preview if dry_run else reclassify
-        done = run(hot, settings.lake, database, RULES, LOCK_WAIT_S, on_day)
+        if is_chosen(settings, place, count) and not dry_run:
+            workers = open_workers(settings, place, count)
+            done = reclassify_in_workers(hot, settings.lake, database, RULES, LOCK_WAIT_S, workers, on_day)
+        else:
+            run = preview if dry_run else reclassify
+            done = run(hot, settings.lake, database, RULES, LOCK_WAIT_S, on_day)
     seconds = time.monotonic() - start_s
     if sys.stdout.isatty():
         for each in _diff_tables(done.moves):
@@ -192,7 +220,8 @@ def retention(settings: Settings, yes: bool) -> None:
             if not clock.observe(settings.lake, now.timestamp(), newest_s).is_trusted:
                 raise click.ClickException(str(clock.warning(settings.lake)))
         removed = erase_before(hot, settings.lake, now.date(), days, LOCK_WAIT_S) if days else 0
-        rollups.write_stale(settings.lake, database, LOCK_WAIT_S)
+        with rollups_lock(hot, LOCK_WAIT_S):
+            rollups.write_stale(settings.lake, database, LOCK_WAIT_S)
     show({"removed": removed}, f"{counted(removed, 'hit')} deleted")
 
 
@@ -206,7 +235,8 @@ def doctor_(settings: Settings, form: str | None) -> None:
     The command may run beside a service.
     """
     data_folder.require_hot_log(settings)
-    findings = list(doctor.examine(settings.hot_log, settings.lake, settings.run / "spill", LOCK_WAIT_S))
+    spill = settings.run / "spill"
+    findings = list(doctor.examine(settings.hot_log, settings.lake, spill, LOCK_WAIT_S, settings.late_s))
     if not any(finding.fault for finding in findings):
         findings += _double_counting(settings)
     findings.append(_address_lists(settings))

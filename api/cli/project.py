@@ -10,8 +10,8 @@ from agent.git import workspace
 from agent.jobs import configuration, store
 from api import cache, data_folder, keys
 from api.cli import agent
+from api.cli.options.control_database import created, opened
 from api.cli.output import ERR, rows_format, show, show_rows, table
-from api.control_database import created, opened
 from api.keys import Key, Scope
 from api.settings import Settings
 from ingest.hotlog import deduplication
@@ -20,6 +20,7 @@ from warehouse.control import projects, source_policies
 from warehouse.control.policy import DEFAULT, POLICIES, Period, Policy
 from warehouse.control.projects import Project
 from warehouse.hotlog import batches, refusals, wal
+from warehouse.integrity.lake_lock import rollups_lock
 from warehouse.maintenance import rollups
 from warehouse.maintenance.erase import erase_project
 from warehouse.plural import counted
@@ -147,7 +148,8 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
         # From now on no hit of the project is stored, not even of a request that is in progress.
         refusals.add(hot, internal_id)
         removed = erase_project(hot, settings.lake, database, id, LOCK_WAIT_S)
-        rollups.write_stale(settings.lake, database, LOCK_WAIT_S)
+        with rollups_lock(hot, LOCK_WAIT_S):
+            rollups.write_stale(settings.lake, database, LOCK_WAIT_S)
         deduplication.delete_project(hot, id)
         ledger.forget_project(hot, id)
         wal.empty(hot)

@@ -1,5 +1,6 @@
 """The command `recover`, for a data folder that lost a store or part of a table."""
 
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -9,20 +10,28 @@ from rich.table import Table
 
 from api import data_folder
 from api.cli.output import ERR, rows_format, show_rows, table
+from api.errors import FolderInUse
 from api.server import service_lock
 from api.settings import Settings
 from ingest.hotlog import deduplication
 from ingest.imports import ledger
 from warehouse.hotlog import batches
+from warehouse.hotlog.connection import Server
+from warehouse.hotlog.postgresql import count_other_clients
 from warehouse.integrity import durability
 from warehouse.lake import delta_table
 from warehouse.maintenance import recovery
 from warehouse.maintenance.load import load
 from warehouse.maintenance.recovery import Loss
+from warehouse.plural import counted
 from warehouse.query import engine
 
 LOCK_WAIT_S = 300.0
 """Timeout for the lock of the lake, in seconds."""
+CLIENTS_END_S = 2.0
+"""Time for which the command waits for other processes that are ending, in seconds."""
+POLL_S = 0.1
+"""Time between two counts of other processes, in seconds."""
 
 
 @click.command("recover")
@@ -34,8 +43,8 @@ def recover(settings: Settings, accept_loss: bool, another_node: bool, form: str
     """List lost data after a store was lost or damaged.
 
     A store is the hot log, the control database or a table of the lake. A store that is older than the others counts as
-    damaged. Without --accept-loss nothing is changed. Before --accept-loss, stop the service, restore the newest backup
-    of each store, and copy the data folder.
+    damaged. Without --accept-loss nothing is changed. Before --accept-loss, stop the service on all nodes, restore the
+    newest backup of each store, and copy the data folder.
     """
     data_folder.require(settings)
     losses = recovery.losses(settings.hot_log, settings.lake, settings.database_url)
@@ -50,9 +59,27 @@ def recover(settings: Settings, accept_loss: bool, another_node: bool, form: str
         return
     data_folder.make(settings)
     lock = service_lock.acquire(settings.data, settings.run, lambda text: ERR.print(text, soft_wrap=True))
+    click.get_current_context().call_on_close(lock.release)
+    _require_alone(settings)
     _accept(settings, losses, another_node)
-    lock.release()
     ERR.print("accepted; next: run readership recover again, then readership doctor", soft_wrap=True)
+
+
+def _require_alone(settings: Settings) -> None:
+    """Raise FolderInUse if a service, worker or command of any node is connected to the hot log in PostgreSQL.
+
+    The posts of a running node would get batch ids that the lake already has, and would never be loaded.
+    """
+    if not isinstance(settings.hot_log, Server):
+        return
+    deadline = time.monotonic() + CLIENTS_END_S
+    while (clients := count_other_clients(settings.hot_log)) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    if clients:
+        raise FolderInUse(
+            f"{counted(clients, 'connection')} of other processes to {settings.hot_log}: stop the services, workers and"
+            " imports of all nodes, then try again"
+        )
 
 
 def _accept(settings: Settings, losses: Sequence[Loss], another_node: bool) -> None:

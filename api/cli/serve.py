@@ -11,7 +11,7 @@ import click
 import sqlalchemy as sa
 
 from api import data_folder, logs
-from api.cli import network
+from api.cli.options import network
 from api.dashboard.accounts import one_time_links
 from api.server import serve, service_lock, service_url
 from api.server.service_lock import ServiceLock

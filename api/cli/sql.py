@@ -104,7 +104,7 @@ def sql_(settings: Settings, query: str, form: str | None) -> None:
         raise click.UsageError("Parquet is binary: send it to a file, as in > answer.parquet")
     data_folder.require(settings)
     try:
-        with sql.run_query(settings.data, query) as rows:
+        with sql.run_query(settings.data, query, settings.lake, settings.hot_log) as rows:
             output.write(rows, chosen)
     except pa.ArrowException as error:
         raise click.ClickException(

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 import click
 import sqlalchemy as sa
 
+from api.cli.options.control_database import created, opened
 from api.cli.output import ERR, rows_format, show, show_rows, table
-from api.control_database import created, opened
 from api.dashboard.accounts import one_time_links, passwords, users
 from api.dashboard.accounts.users import ROLES, Role, User
 from api.server import service_url

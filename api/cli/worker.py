@@ -9,7 +9,7 @@ from prometheus_client import start_http_server
 
 from agent.worker.threads import WorkerThreads
 from api import agent_worker, data_folder, logs
-from api.control_database import opened
+from api.cli.options.control_database import opened
 from api.errors import AddressInUse
 from api.maintenance import Maintenance
 from api.settings import Settings

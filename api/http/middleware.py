@@ -15,6 +15,7 @@ from api import metrics
 from api.http import access_log, problems
 from api.http.problems import Problem
 from api.logs import ERRORS
+from warehouse.errors import is_unreachable
 
 CLIENT_CLOSED = 499
 """Status in the log, as in nginx, for a client that disconnects before the response."""
@@ -60,7 +61,11 @@ class RequestMiddleware:
             if not status:
                 await self._fail(CUT_SHORT, scope, receive, send_with_id)
         except Exception as error:  # noqa: BLE001  # the outermost handler: the error is logged here, once
-            ERRORS.error("%r", type(error).__name__, exc_info=error, extra={"fields": {"requestId": request_id}})
+            fields = {"fields": {"requestId": request_id}}
+            if is_unreachable(error):  # an outage, which is no fault of the program, and was answered 503
+                ERRORS.error(problems.STORE_AWAY, extra=fields)
+            else:
+                ERRORS.error("%r", type(error).__name__, exc_info=error, extra=fields)
             if not status:
                 await self._fail(problems.INTERNAL, scope, receive, send_with_id)
         seconds = time.perf_counter() - began

@@ -18,11 +18,13 @@ from starlette.responses import Response
 from agent import errors as agent
 from ingest import errors as ingest
 from warehouse import errors as warehouse
+from warehouse.database.postgresql import ServerError
 from warehouse.database_errors import Cause, cause_of, is_temporary, reason_of
 
 RETRY_AFTER_S = 5
 MEDIA_TYPE = "application/problem+json"
 INTERNAL = "an error of the service"
+STORE_AWAY = "the object store of the lake does not answer"
 LOG = logging.getLogger("readership.error")
 
 
@@ -119,8 +121,8 @@ def _from_overload(error: ingest.Overloaded) -> Problem:
     return Problem("overloaded", str(error), headers={"Retry-After": str(error.retry_after_s)})
 
 
-def _from_database_error(error: sa.exc.SQLAlchemyError | sqlite3.Error) -> Problem:
-    database = "hot log" if isinstance(error, sqlite3.Error) else "control database"
+def _from_database_error(error: sa.exc.SQLAlchemyError | sqlite3.Error | ServerError) -> Problem:
+    database = "hot log" if isinstance(error, sqlite3.Error | ServerError) else "control database"
     details = {
         Cause.UNAVAILABLE: f"the {database} does not answer",
         Cause.DISK_FULL: f"the disk of the {database} is full",
@@ -128,6 +130,16 @@ def _from_database_error(error: sa.exc.SQLAlchemyError | sqlite3.Error) -> Probl
     detail = details.get(cause_of(error))
     if detail is None:
         return Problem("internal", INTERNAL)
+    return _unavailable(detail)
+
+
+def _from_other_error(error: Exception) -> Problem:
+    if warehouse.is_unreachable(error):
+        return _unavailable(STORE_AWAY)
+    return Problem("internal", INTERNAL)
+
+
+def _unavailable(detail: str) -> Problem:
     return Problem("overloaded", detail, headers={"Retry-After": str(RETRY_AFTER_S)})
 
 
@@ -152,7 +164,9 @@ TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
     sa.exc.DBAPIError: _from_database_error,
     sa.exc.TimeoutError: _from_database_error,  # no connection of the pool became free
     sqlite3.Error: _from_database_error,
+    ServerError: _from_database_error,  # of a hot log in PostgreSQL
     warehouse.DataIncomplete: lambda error: Problem("data-incomplete", str(error)),
+    warehouse.LakeUnreachable: _from_other_error,
     warehouse.InvalidMoment: _from_invalid_moment,
     warehouse.TooManyBuckets: _from_too_many_buckets,
     warehouse.MomentExpired: lambda error: Problem(
@@ -166,7 +180,7 @@ TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
     agent.JobNotActive: lambda error: Problem("job-not-active", str(error)),
     agent.IdempotencyMismatch: lambda error: Problem("idempotency-mismatch", str(error)),
     HTTPException: _from_http_exception,
-    Exception: lambda error: Problem("internal", INTERNAL),
+    Exception: _from_other_error,
 }
 
 

@@ -1,7 +1,12 @@
-"""The limit on beacons per address and minute, counted over all server processes.
+"""The limit on beacons per address and minute, counted over all server processes, and over nodes with one PostgreSQL.
 
 The counts are in a SQLite file that is not synced to disk and is deleted when the service ends. A row has a hash of the
-address instead of the address; only the processes of the service have the key of the hash.
+address instead of the address. Without PostgreSQL, only the processes of the service have the key of the hash.
+
+With PostgreSQL, a node accepts the first beacons of an address by itself, and then takes shares of the limit: see
+`ingest.hotlog.beacon_shares`. In any 60 seconds, n nodes accept at most 2 (n - 1) shares more than the limit: each
+other node may use its own first beacons and its last share just before that share expires. They may refuse a beacon
+when they have accepted n - 1 shares less, because a node has not used all of its last share.
 """
 
 import hashlib
@@ -9,9 +14,18 @@ import ipaddress
 import math
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from ingest.errors import RETRY_AFTER_S, Overloaded
+from warehouse.database.postgresql import ServerError
+from warehouse.database_errors import is_temporary, status_of
+
+if TYPE_CHECKING:
+    from ingest.hotlog.beacon_shares import BeaconShares
+
+Result = TypeVar("Result")
 
 WINDOW_S = 60
 WINDOW_US = WINDOW_S * 1_000_000
@@ -22,22 +36,45 @@ loop. SQLite's own busy timeout would block it, and a thread would add 0.1 ms to
 
 _CREATE = """
 CREATE TABLE IF NOT EXISTS uses (who BLOB, at_us INTEGER, n INTEGER, PRIMARY KEY (who, at_us)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS shares (who BLOB, at_us INTEGER, n INTEGER, PRIMARY KEY (who, at_us)) WITHOUT ROWID;
 """
-_USE = """
+_IN_WINDOW = "who = :who AND at_us > :now_us - :window_us AND at_us <= :now_us"
+_USE = f"""
 INSERT INTO uses SELECT :who, :now_us, 1
-WHERE (SELECT coalesce(sum(n), 0) FROM uses
-       WHERE who = :who AND at_us > :now_us - :window_us AND at_us <= :now_us) < :most
+WHERE (SELECT coalesce(sum(n), 0) FROM uses WHERE {_IN_WINDOW}) < :most
 ON CONFLICT (who, at_us) DO UPDATE SET n = n + 1
 """
-_OLDEST = "SELECT min(at_us) FROM uses WHERE who = :who AND at_us > :now_us - :window_us AND at_us <= :now_us"
+_USE_OF_SHARES = _USE.replace(":most", f":most + (SELECT coalesce(sum(n), 0) FROM shares WHERE {_IN_WINDOW})")
+_OLDEST = f"SELECT min(at_us) FROM uses WHERE {_IN_WINDOW}"
+_ADD_SHARE = "INSERT INTO shares VALUES (?, ?, ?) ON CONFLICT (who, at_us) DO UPDATE SET n = n + excluded.n"
 
 
 class RateLimit:
     """A limit of `uses_max` uses per address in any 60 seconds."""
 
-    def __init__(self, path: Path, uses_max: int, secret: bytes) -> None:
-        self._uses_max = uses_max
+    def __init__(
+        self,
+        path: Path,
+        uses_max: int,
+        secret: bytes,
+        shares: "BeaconShares | None" = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Open the counts of this node. With `shares` of the limit, other nodes count, too.
+
+        `now` returns the time in seconds since 1970.
+        """
+        self._now = now
+        self._uses_max = shares.size if shares else uses_max
+        self._use = _USE_OF_SHARES if shares else _USE
         self._secret = secret
+        self._shares = shares
+        self._exhausted_until_us: dict[bytes, int] = {}
+        """Time until which no share of an address is free, in microseconds since 1970, by the hash of the address."""
+        if shares:
+            import asyncio  # noqa: PLC0415  # as in `_retried`
+
+            self._taking = asyncio.Lock()
         self._connection = sqlite3.connect(path, timeout=OPEN_TIMEOUT_S, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=OFF")
@@ -46,22 +83,20 @@ class RateLimit:
         self._swept_us = 0
 
     async def count(self, address: str) -> int | None:
-        """Count one use now, as `use` does, and retry while another process counts.
+        """Count one use now, as `use` does, and retry while another process counts. Take shares if they are needed.
 
         Raises:
-            Overloaded: other processes or a full disk prevent the count.
+            Overloaded: other processes or a full disk prevent the count, or PostgreSQL does not answer.
         """
-        import asyncio  # noqa: PLC0415  # 0.03 s of each command's start, which needs only the file's schema from here
-
-        error: sqlite3.OperationalError | None = None
-        for delay_s in RETRY_DELAYS_S:
-            if delay_s:
-                await asyncio.sleep(delay_s)
-            try:
-                return self.use(address, time.time())
-            except sqlite3.OperationalError as busy:
-                error = busy
-        raise Overloaded(f"beacons cannot be counted: {error}", RETRY_AFTER_S)
+        retry_after_s = await _retried(lambda: self.use(address, self._now()))
+        if retry_after_s is None or self._shares is None or self._is_exhausted(address):
+            return retry_after_s
+        async with self._taking:  # the beacons that wait here use the same share
+            while (retry_after_s := await _retried(lambda: self.use(address, self._now()))) is not None:
+                if self._is_exhausted(address):
+                    break
+                await self._take_share(self._shares, address)
+        return retry_after_s
 
     def use(self, address: str, now_s: float) -> int | None:
         """Count one use and return None, or return the seconds until the next use is within the limit.
@@ -72,10 +107,10 @@ class RateLimit:
             sqlite3.OperationalError: another process counts at this moment, or the disk is full.
         """
         client = hashed_address(address, self._secret)
-        now_us = int(now_s * 1_000_000)
+        now_us = _us(now_s)
         values = {"who": client, "now_us": now_us, "most": self._uses_max, "window_us": WINDOW_US}
         self._sweep(now_us)
-        if self._connection.execute(_USE, values).rowcount == 1:
+        if self._connection.execute(self._use, values).rowcount == 1:
             return None
         oldest_us: int = self._connection.execute(_OLDEST, values).fetchone()[0]
         return max(1, math.ceil((oldest_us + WINDOW_US - now_us) / 1_000_000))
@@ -83,13 +118,59 @@ class RateLimit:
     def close(self) -> None:
         self._connection.close()
 
+    async def _take_share(self, shares: "BeaconShares", address: str) -> None:
+        """Take a share of the limit for an address, or record that no share is free."""
+        from starlette.concurrency import run_in_threadpool  # noqa: PLC0415  # as asyncio in `_retried`
+
+        client, now_us = hashed_address(address, self._secret), _us(self._now())
+        try:
+            share = await run_in_threadpool(shares.take, client, now_us)
+        except ServerError as error:
+            if not is_temporary(error):
+                raise
+            raise Overloaded(f"beacons cannot be counted: {status_of(error)}", RETRY_AFTER_S) from error
+        if share.beacons:
+            await _retried(lambda: self._connection.execute(_ADD_SHARE, (client, now_us, share.beacons)))
+        else:
+            self._exhausted_until_us[client] = share.more_from_us
+
+    def _is_exhausted(self, address: str) -> bool:
+        """Return whether no share of an address is free, as far as this process knows."""
+        until_us = self._exhausted_until_us.get(hashed_address(address, self._secret), 0)
+        return 0 < until_us - _us(self._now()) <= WINDOW_US  # a longer time means that the clock was set back
+
     def _sweep(self, now_us: int) -> None:
-        """Delete the uses outside the window, once per window."""
+        """Delete the uses and shares outside the window, once per window."""
         if abs(now_us - self._swept_us) >= WINDOW_US:
-            self._connection.execute(
-                "DELETE FROM uses WHERE at_us <= ? OR at_us > ?", (now_us - WINDOW_US, now_us + WINDOW_US)
-            )
+            for table in ("uses", "shares"):
+                self._connection.execute(
+                    f"DELETE FROM {table} WHERE at_us <= ? OR at_us > ?", (now_us - WINDOW_US, now_us + WINDOW_US)
+                )
+            self._exhausted_until_us.clear()
             self._swept_us = now_us
+
+
+def _us(seconds: float) -> int:
+    return int(seconds * 1_000_000)
+
+
+async def _retried(count: Callable[[], Result]) -> Result:
+    """Call `count`, again while another process counts, and return its result.
+
+    Raises:
+        Overloaded: other processes or a full disk prevent the count.
+    """
+    import asyncio  # noqa: PLC0415  # 0.03 s of each command's start, which needs only the file's schema from here
+
+    error: sqlite3.OperationalError | None = None
+    for delay_s in RETRY_DELAYS_S:
+        if delay_s:
+            await asyncio.sleep(delay_s)
+        try:
+            return count()
+        except sqlite3.OperationalError as busy:
+            error = busy
+    raise Overloaded(f"beacons cannot be counted: {error}", RETRY_AFTER_S)
 
 
 def hashed_address(address: str, secret: bytes) -> bytes:

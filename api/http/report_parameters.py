@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from starlette.requests import Request
 
 from api.http.parameters import LIMIT_DEFAULT, LIMIT_MAX, Values, shown
+from ingest.classification import agents
 from ingest.errors import InvalidField
 from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, normalize_path, normalize_prefix
 from warehouse.errors import InvalidMoment
@@ -27,6 +28,8 @@ CHOICES = {"traffic": TRAFFIC, "purpose": PURPOSES, "verification": VERIFICATION
 ERROR_TRAFFIC = ("ai", "bot")
 ERROR_STATUSES = range(400, 600)
 """Values of `traffic` and `status` in the list of errors."""
+ERROR_FILTERS = ("path", "traffic", "agent", "operator", "purpose")
+"""Filters of the list of errors beside `status`. The table of errors has no source and no verification."""
 NAME_CHARACTERS_MAX = 200
 """Maximum length of the name of an agent or operator, in characters."""
 DIMENSIONS = tuple(BREAKDOWNS)
@@ -130,16 +133,26 @@ def series_query(request: Request) -> SeriesQuery:
 
 def errors_page(request: Request, project: str) -> ErrorsPage:
     """Return the parameters of the list of errors."""
-    values = Values(request, (*_RANGE, *_PAGE, "path", "traffic", "agent", "status"))
+    values = Values(request, (*_RANGE, *_PAGE, *ERROR_FILTERS, "status"))
     first, end = _day(values, "dateFrom") or FIRST_DAY, _day(values, "dateTo") or LAST_DAY
     if first > end:
         values.add_fault("dateFrom", "is after dateTo")
     status = values.integer("status", 0, ERROR_STATUSES[0], ERROR_STATUSES[-1]) if "status" in values.texts else None
     traffic = values.choice("traffic", ERROR_TRAFFIC)
-    query = ErrorQuery(project, first, end, _path(values), traffic, _name(values, "agent"), status)
+    query = ErrorQuery(project, first, end, _path(values), traffic, _name(values, "agent"), status, _agents(values))
     page = ErrorsPage(query, *_page(values))
     values.require_valid()
     return page
+
+
+def _agents(values: Values) -> tuple[str, ...] | None:
+    """Return the agents of the filters by operator and purpose; None without these filters."""
+    return agents_of(_name(values, "operator"), values.choice("purpose", PURPOSES))
+
+
+def agents_of(operator: str | None, purpose: str | None) -> tuple[str, ...] | None:
+    """Return the names of the AI agents of an operator and purpose; None for all, if both are None."""
+    return None if operator is None and purpose is None else agents.names(operator, purpose)
 
 
 def _day(values: Values, name: str) -> date | None:

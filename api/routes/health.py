@@ -1,7 +1,6 @@
 """Liveness, readiness and metrics of the service."""
 
 import logging
-import sqlite3
 import time
 from typing import Annotated, Literal
 
@@ -19,10 +18,9 @@ from api.state import State, state_of
 from warehouse import clock
 from warehouse.control import database
 from warehouse.database_errors import reason_of, status_of
+from warehouse.hotlog.connection import HOT_LOG_ERRORS
 
 LOG = logging.getLogger("readership.health")
-STALE_LOADS = 5
-"""Number of load intervals after which a batch that still waits in the hot log is a fault."""
 
 
 class Readiness(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -91,11 +89,11 @@ def _hot_log_fault(state: State) -> str | None:
         return f"the last posts could not be stored: {state.hotlog.fault}"
     try:
         backlog = state.maintenance.backlog()
-    except sqlite3.DatabaseError as error:
+    except HOT_LOG_ERRORS as error:
         return status_of(error)
     if backlog.rows >= state.settings.backlog_rows_max:
         return f"{backlog.rows} hits wait to be loaded, and no more are accepted"
-    if backlog.age_s(time.time()) > STALE_LOADS * max(state.settings.load_every_s, 60):
+    if backlog.age_s(time.time()) > state.settings.late_s:
         return "hits have waited too long to be loaded"
     return state.reports.fault()
 
@@ -103,7 +101,7 @@ def _hot_log_fault(state: State) -> str | None:
 def _lake_fault(state: State) -> str | None:
     try:
         return state.maintenance.lake_fault()
-    except sqlite3.DatabaseError:
+    except HOT_LOG_ERRORS:
         return "cannot be compared with the hot log, which cannot be read"
 
 

@@ -5,6 +5,7 @@ A response with the status 202 is sent once the hits are on disk.
 
 import hashlib
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -26,9 +27,8 @@ from api.state import State, state_of
 from ingest.hits import body as post
 from ingest.hits.body import Rejection
 from ingest.hits.hit import DEDUPLICATION_DAYS, BeaconHit, ServerHit, microseconds
-from ingest.hits.row import row
+from ingest.hits.row import rows
 from ingest.hotlog.deduplication import Post, Receipt
-from ingest.verification.verifier import Verifier
 
 ON_LOOP_BYTES_MAX, ON_LOOP_HITS_MAX = 64 * 1024, 50
 """Maximum size and number of hits of a body that is parsed on the event loop. A larger body is parsed in a thread. The
@@ -66,9 +66,9 @@ async def _server_post(request: Request, state: State) -> Response:
         bearer = await auth.key_for(request, state.keyring, bearer.project, "ingest")
     now = datetime.now(UTC)
     if _is_large(content, is_ndjson):
-        parsed = await run_in_threadpool(_parse, state.verifier, bearer, content, is_ndjson, key, now)
+        parsed = await run_in_threadpool(_parse, state, bearer, content, is_ndjson, key, now)
     else:
-        parsed = _parse(state.verifier, bearer, content, is_ndjson, key, now)
+        parsed = _parse(state, bearer, content, is_ndjson, key, now)
     metrics.count_rejected(parsed.rejected)
     if not parsed.rows:
         raise _all_rejected(parsed.rejected, is_ndjson or content.lstrip().startswith(b"["))
@@ -82,15 +82,23 @@ def _is_large(content: bytes, is_ndjson: bool) -> bool:
     return len(content) > ON_LOOP_BYTES_MAX or content.count(b"\n" if is_ndjson else b"{") > ON_LOOP_HITS_MAX
 
 
-def _parse(
-    verifier: Verifier, bearer: BearerKey, content: bytes, is_ndjson: bool, key: str | None, now: datetime
-) -> Post:
+def _parse(state: State, bearer: BearerKey, content: bytes, is_ndjson: bool, key: str | None, now: datetime) -> Post:
     """Parse a server's post, and classify and verify its hits."""
     parsed = post.parse_post(content, is_ndjson, now)
-    received_us = microseconds(now)
-    rows = [row(bearer.project, view, "server", received_us, verifier) for view in parsed.hits]
-    fingerprint = hashlib.blake2b(content, digest_size=16).digest() if key else b""
-    return Post(bearer.project, rows, parsed.rejected, key, fingerprint, bearer.internal_id)
+    stored = rows(bearer.project, parsed.hits, microseconds(now), state.verifier)
+    sent = Post(bearer.project, stored, parsed.rejected, key, internal_id=bearer.internal_id)
+    if key is None:
+        return sent
+    unkeyed = hashlib.blake2b(content, digest_size=16).digest()
+    return replace(sent, fingerprint=_fingerprint(unkeyed, state.secret), earlier_fingerprint=unkeyed)
+
+
+def _fingerprint(unkeyed: bytes, secret: bytes) -> bytes:
+    """Return the fingerprint of a body that is stored. `unkeyed` is the hash of the body.
+
+    The visitor's address in a body of one hit could be found from `unkeyed`, by trying all addresses.
+    """
+    return hashlib.blake2b(unkeyed, digest_size=16, key=secret).digest()
 
 
 def _all_rejected(rejected: list[Rejection], is_list: bool) -> Problem:
@@ -135,6 +143,10 @@ also after decompression with `Content-Encoding: gzip`.
   the same `rejected`.
 - `userAgent` is classified: send the user agent of the visitor, not that of your own client. A hit without one counts
   as a bot.
+- `address`, `accept` and `headers` verify AI agents and bots, and are not stored. Without an address, a hit in the name
+  of an agent that could be verified is `not_checked`. A signature is checked for the host of `url`: send `url`, and all
+  headers that the signature covers. A request from outside of the published addresses of its agent is a bot
+  (`bot:spoofed:NAME`) only while the address lists are fresh: `readership ranges refresh`.
 - An `eventId` is counted once per project within {DEDUPLICATION_DAYS} days. A repeated one is a duplicate, which is not
   an error.
 - An `Idempotency-Key` does the same for a whole post: if it is sent again with the same body within
@@ -153,6 +165,13 @@ minute, unless the operator has set another limit.
     {{"path": "/docs/hello", "userAgent": "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)"}},
     {{"path": "/docs/hello", "userAgent": "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Firefox/145.0"}}
   ]'""",
+        "A server sends what verifies an AI agent": f"""\
+{_SAMPLE} {KEY_OPTION} \\
+  -H "Content-Type: application/json" -d '{{
+    "url": "https://example.com/docs/hello",
+    "userAgent": "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)",
+    "address": "20.171.206.5", "accept": "*/*", "headers": {{"accept-language": "en"}}
+  }}'""",
         "A server sends NDJSON that it can safely send again": f"""\
 printf '%s\\n' '{{"path": "/blog", "userAgent": "GPTBot/1.3"}}' '{{"path": "/blog", "userAgent": "curl/8.5"}}' |
   {_SAMPLE} {KEY_OPTION} \\

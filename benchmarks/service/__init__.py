@@ -4,4 +4,6 @@
 - `client`: an HTTP client that is faster than the server.
 - `arrivals`: hits that arrive while something else is measured.
 - `reader`: timed requests of reports.
+- `nodes`: posts to one, two and three nodes with one PostgreSQL database, against a node with SQLite.
+- `object_store`: reports over a lake in an object store, against the same lake in a local folder.
 """

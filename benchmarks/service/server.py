@@ -7,10 +7,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import httpx
 from starlette.requests import Request
@@ -27,6 +28,7 @@ EMPTY = "/empty"
 HITS = f"/v1/analytics/{PROJECT}/hits"
 VIEWS = f"/v1/analytics/{PROJECT}/views"
 READY_S = 60
+NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +92,21 @@ def main(data: str, fileno: str) -> None:
 def with_empty() -> ASGIApp:
     config = settings.read(os.environ)
     serve.settle(config.log_level)
-    return app.create(config, (*app.ROUTES, Route(EMPTY, empty, methods=["POST"])))
+    return app.create(config, (Route(EMPTY, empty, methods=["POST"]), *app.ROUTES))
 
 
 @contextmanager
-def running(data: Path | None = None, cache_mib: int = settings.Settings.cache_mib) -> Iterator[Server]:
-    """Yield a service with the folder `data`, or with a temporary folder."""
+def running(
+    data: Path | None = None, cache_mib: int = settings.Settings.cache_mib, variables: Mapping[str, str] = NO_VARIABLES
+) -> Iterator[Server]:
+    """Yield a service with the folder `data`, or with a temporary folder. `variables` are those of its environment."""
     with tempfile.TemporaryDirectory(prefix="readership-bench-") as scratch:
         folder = data or Path(scratch) / "data"
-        key = create_key(folder)
+        key = create_key(folder, variables)
         listener = serve.listen("127.0.0.1", 0)
         host, port = listener.getsockname()
         command = [sys.executable, "-m", "benchmarks.service.server", str(folder), str(listener.fileno())]
-        environ = {**os.environ, memory.POOL: "jemalloc", "READERSHIP_CACHE_MIB": str(cache_mib)}
+        environ = {**os.environ, **memory.CHOICES, "READERSHIP_CACHE_MIB": str(cache_mib), **variables}
         with subprocess.Popen(command, env=environ, pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL) as process:
             listener.close()
             server = Server(host, port, key, process.pid, folder)
@@ -114,8 +118,8 @@ def running(data: Path | None = None, cache_mib: int = settings.Settings.cache_m
                 process.wait(READY_S)
 
 
-def create_key(data: Path) -> str:
-    config = settings.read({}, data)
+def create_key(data: Path, variables: Mapping[str, str] = NO_VARIABLES) -> str:
+    config = settings.read(variables, data)
     data_folder.prepare(config)
     engine = database.connect(config.database_url)
     if not projects.list_all(engine):

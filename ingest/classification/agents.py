@@ -112,6 +112,13 @@ FIRST_WORDS = "(?i)" + "|".join(map(re2.escape, _BY_FIRST_WORD))
 """Pattern of the first words of all tokens, which most user agents do not match."""
 
 
+def names(operator: str | None, purpose: str | None) -> tuple[str, ...]:
+    """Return the names of the agents of an operator and purpose. None matches all."""
+    return tuple(
+        agent.name for agent in AGENTS if operator in (None, agent.operator) and purpose in (None, agent.purpose)
+    )
+
+
 def rows() -> list[dict[str, str]]:
     """Return the rows of the lake's table of agents: one for each token."""
     return [

@@ -1,14 +1,13 @@
 """Classification of user agents in child processes. Threads would not run in parallel: the parsers are Python code."""
 
 import multiprocessing
-import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.synchronize import Semaphore
-from threading import Thread
+
+from warehouse.batch.parent import follow_parent
 
 Attributes = tuple[str | None, ...]
 """The columns of `warehouse.schema.CLASSIFICATION` without the user agent, in the order of the schema."""
@@ -70,20 +69,3 @@ def _prepare(started: Semaphore) -> None:
     """Wait until the parent process needs this process."""
     follow_parent()
     started.acquire()
-
-
-def follow_parent() -> None:
-    """Leave Ctrl-C to the parent process, and end when it does. Call this function first in a child process.
-
-    A handler of the parent for SIGTERM would run here, too, and the parent could not end this process by the signal.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)

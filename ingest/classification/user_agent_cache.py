@@ -29,6 +29,12 @@ class UserAgentCache:
         self._lock = Lock()
         self._cached: LRUCache[str, Columns] = LRUCache(bytes_max, _size_bytes)
 
+    def resize(self, bytes_max: int) -> None:
+        """Change the maximum size, in bytes. The cached columns are removed."""
+        with self._lock:
+            self._bytes_max = bytes_max
+            self._cached = LRUCache(bytes_max, _size_bytes)
+
     def columns(self, user_agent: str) -> Columns:
         """Return the columns of one user agent."""
         with self._lock:

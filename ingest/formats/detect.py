@@ -24,7 +24,7 @@ _PARSERS: Mapping[str, Callable[[Sequence[bytes]], Parse]] = {
 }
 """Functions that take the first lines of a log and return its parser, by format. If several formats match equally
 many lines, the first of them is detected."""
-_HEADERS = {"cloudfront": FIELDS}
+HEADERS = {"cloudfront": FIELDS}
 """Prefixes of header lines, which describe the lines below them, by format."""
 
 NAMES = tuple(_PARSERS)
@@ -47,7 +47,7 @@ class LastHeader:
     """The last header line of a log, searched in the pieces of the log as they are read."""
 
     def __init__(self, format: Format) -> None:
-        self._prefix = _HEADERS.get(format.name)
+        self._prefix = HEADERS.get(format.name)
         self._line: bytes | None = None
         self._unfinished = b""
 

@@ -121,7 +121,10 @@ def _cases(
     begins, ends = (np.array([bound(span) if span else 0 for span in spans], np.int64) for bound in _BOUNDS)
     is_evidence = (at_us >= begins[claimed]) & (at_us < ends[claimed])
     keys = (claimed * len(sent_from) + sender) * 2 + is_evidence
-    _, first, case = np.unique(keys, return_index=True, return_inverse=True)
+    encoded = pa.array(keys).dictionary_encode()
+    case = encoded.indices.to_numpy()
+    first = np.zeros(len(encoded.dictionary), np.int64)
+    first[case[::-1]] = np.arange(len(case) - 1, -1, -1)  # of equal indices, NumPy assigns the last one
     cases = [
         _Case(number, str(agents[number]), texts[number], sent_from[place], us)
         for number, place, us in zip(
@@ -140,8 +143,11 @@ def _senders(
     """
     texts = [*address.dictionary.to_pylist(), None]
     logged = address.indices.fill_null(len(texts) - 1).to_numpy().astype(np.int64)[views]
+    is_sender = np.zeros(len(texts), bool)
+    is_sender[logged[is_looked_at]] = True
+    senders = np.flatnonzero(is_sender)
+    addresses = [public(texts[number]) for number in senders.tolist()]
+    places = {each: place for place, each in enumerate(dict.fromkeys([None, *addresses]))}
     of_text = np.zeros(len(texts), np.int64)
-    places: dict[str | None, int] = {None: 0}
-    for number in np.unique(logged[is_looked_at]).tolist():
-        of_text[number] = places.setdefault(public(texts[number]), len(places))
+    of_text[senders] = [places[each] for each in addresses]
     return [*places], np.where(is_looked_at, of_text[logged], 0)

@@ -108,9 +108,10 @@ def _accept(text: str) -> str:
 
 
 def _headers(sent: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the headers with lower-case names.
+    """Return the headers with lower-case names, without those that have an empty value.
 
-    A value has no line end, because a signature covers headers line by line: one value could pass for two headers.
+    nginx logs an empty text for a header that the request lacks. A value has no line end, because
+    a signature covers headers line by line: one value could pass for two headers.
     """
     if len(sent) > HEADERS_MAX:
         raise InvalidField("headers", f"has {len(sent)} headers; at most {HEADERS_MAX} are accepted")
@@ -126,4 +127,4 @@ def _headers(sent: Mapping[str, str]) -> Mapping[str, str]:
         if name.lower() in headers:
             raise InvalidField("headers", "has one name twice, in different case")
         headers[name.lower()] = value
-    return MappingProxyType(headers)
+    return MappingProxyType({name: value for name, value in headers.items() if value})

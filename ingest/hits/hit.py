@@ -107,7 +107,8 @@ class ServerHit(BeaconHit, frozen=True, forbid_unknown_fields=True, rename="came
         msgspec.Meta(
             description="Headers of the visitor's request, by name in any case: `signature`, `signature-input` and"
             " `signature-agent` for signed agents, and `accept-language` and `sec-fetch-mode` for hints. At most"
-            f" {HEADERS_MAX} headers with {HEADERS_CHARACTERS_MAX:,} characters in all. They are never stored.",
+            f" {HEADERS_MAX} headers with {HEADERS_CHARACTERS_MAX:,} characters in all. A header with an empty"
+            " value counts as absent. They are never stored.",
             extra_json_schema={"maxProperties": HEADERS_MAX},
         ),
     ] = None
@@ -153,16 +154,17 @@ def _hit(
     if (sent.url is None) == (sent.path is None):
         raise InvalidField("path", "give one of `url` and `path`" + ("" if sent.url is None else ", not both"))
     path, target = _path(sent)
+    # Names of the arguments would take 0.3 µs more, of the 4 µs that a hit of a batch takes until it is in the hot log.
     return Hit(
-        path=path,
-        ts_us=ts_us,
-        user_agent=_text("userAgent", user_agent, USER_AGENT_CHARACTERS_MAX),
-        referrer=_text("referrer", sent.referrer, URL_CHARACTERS_MAX) if sent.referrer else None,
-        utm_source=utm_source(target) if "?" in target else None,
-        format=format,
-        status=status,
-        event_id=_text("eventId", sent.event_id, EVENT_ID_CHARACTERS_MAX) if sent.event_id else None,
-        evidence=evidence,
+        path,
+        ts_us,
+        _text("userAgent", user_agent, USER_AGENT_CHARACTERS_MAX),
+        _text("referrer", sent.referrer, URL_CHARACTERS_MAX) if sent.referrer else None,
+        utm_source(target) if "?" in target else None,
+        format,
+        status,
+        _text("eventId", sent.event_id, EVENT_ID_CHARACTERS_MAX) if sent.event_id else None,
+        evidence,
     )
 
 

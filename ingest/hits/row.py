@@ -1,5 +1,7 @@
 """Rows of the lake (`warehouse.schema.HOT`): a hit, with the columns derived from its user agent and referrer."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from ingest.classification.user_agent_cache import Columns, UserAgentCache
@@ -16,7 +18,8 @@ from warehouse.schema import CLASSIFICATION, HOT, Row
 
 TRAFFIC, AGENT = (HOT.names.index(name) for name in ("traffic", "agent"))
 """Indexes of the columns `traffic` and `agent` in a row."""
-_USER_AGENTS = UserAgentCache()
+USER_AGENTS = UserAgentCache()
+"""Cache of the user agents of posted hits."""
 _SHIPPED_LISTS = Verifier()
 
 
@@ -25,7 +28,16 @@ def row(project: str, hit: Hit, source: str, received_us: int, verifier: Verifie
 
     A beacon has neither an Accept header nor a format of its page: it is a request of a script on an HTML page.
     """
-    columns = _USER_AGENTS.columns(hit.user_agent)
+    return _row(project, hit, USER_AGENTS.columns(hit.user_agent), source, received_us, verifier)
+
+
+def rows(project: str, hits: Sequence[Hit], received_us: int, verifier: Verifier) -> list[Row]:
+    """Return the rows of the hits of a server's post, each as `row` does. Each user agent is looked up once."""
+    columns = {user_agent: USER_AGENTS.columns(user_agent) for user_agent in {hit.user_agent for hit in hits}}
+    return [_row(project, hit, columns[hit.user_agent], "server", received_us, verifier) for hit in hits]
+
+
+def _row(project: str, hit: Hit, columns: Columns, source: str, received_us: int, verifier: Verifier) -> Row:
     if hit.evidence.accept is not None and source != "beacon" and (rule := rule_of_accept(hit.evidence.accept)):
         columns = by_accept(columns, rule)
     verdict = _verdict(agent_of(columns), hit, verifier)
@@ -69,5 +81,5 @@ def _by_verdict(columns: Columns, verdict: Verdict) -> Columns:
 
 def classify_user_agents(user_agents: list[str]) -> pa.Table:
     """Return the classification of each user agent by the current rules, as a table of schema `CLASSIFICATION`."""
-    rows = [dict(zip(CLASSIFICATION.names, each, strict=True)) for each in _USER_AGENTS.columns_of_all(user_agents)]
+    rows = [dict(zip(CLASSIFICATION.names, each, strict=True)) for each in USER_AGENTS.columns_of_all(user_agents)]
     return pa.Table.from_pylist(rows, CLASSIFICATION)

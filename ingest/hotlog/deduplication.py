@@ -4,10 +4,10 @@ They are written in the transaction that stores the rows: after a crash either b
 """
 
 import hashlib
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -15,6 +15,9 @@ import msgspec
 from ingest.errors import IdempotencyMismatch
 from ingest.hits.body import Rejection
 from ingest.hits.hit import DEDUPLICATION_DAYS
+from warehouse.database.statements import Statements, Values
+from warehouse.hotlog.connection import HotConnection
+from warehouse.hotlog.schema_steps import add_tables
 from warehouse.schema import EVENT_ID, Row
 from warehouse.transaction import transaction
 
@@ -23,18 +26,10 @@ REMEMBERED_S = DEDUPLICATION_DAYS * 24 * 3600
 DELETED_AT_ONCE = 10_000
 """Number of rows that one statement deletes."""
 
-_CREATE = """
-CREATE TABLE IF NOT EXISTS event_ids (id BLOB PRIMARY KEY, seen_s INTEGER NOT NULL) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS event_ids_seen ON event_ids (seen_s);
-CREATE TABLE IF NOT EXISTS answers (
-    project_id TEXT NOT NULL, key TEXT NOT NULL, fingerprint BLOB NOT NULL, receipt BLOB NOT NULL,
-    seen_s INTEGER NOT NULL, PRIMARY KEY (project_id, key)
-) WITHOUT ROWID;
-"""
-_ADD_EVENT_ID = f"""
-INSERT INTO event_ids VALUES (?, ?)
-ON CONFLICT (id) DO UPDATE SET seen_s = excluded.seen_s WHERE seen_s <= excluded.seen_s - {REMEMBERED_S}
-"""
+STATEMENTS = Statements("ingest.hotlog.tables", Path(__file__).with_name("tables.sqlite.sql"))
+"""Statements on the tables of `ingest.hotlog.tables`."""
+MANY = 100
+"""Number of event ids that the statement ADD_MANY_EVENT_IDS adds."""
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -49,6 +44,7 @@ class Receipt(msgspec.Struct, frozen=True):
 class Post:
     """Rows of one request, all of one project, with its Idempotency-Key and the fingerprint of its body.
 
+    `earlier_fingerprint` is the fingerprint of the body that an earlier release stored for the same key.
     `internal_id` is that of the project when the request began: see `warehouse.hotlog.refusals`.
     """
 
@@ -58,14 +54,16 @@ class Post:
     idempotency_key: str | None = None
     fingerprint: bytes = b""
     internal_id: str = ""
+    earlier_fingerprint: bytes = b""
 
 
+_NAMES = [f"id{number}" for number in range(MANY)]
 _RECEIPT = msgspec.json.Decoder(Receipt)
 
 
-def create(connection: sqlite3.Connection) -> None:
+def create(connection: HotConnection) -> None:
     """Create the tables unless they exist."""
-    connection.executescript(_CREATE)
+    add_tables(connection, STATEMENTS, "event_ids")
 
 
 def is_identifiable(post: Post) -> bool:
@@ -74,7 +72,7 @@ def is_identifiable(post: Post) -> bool:
 
 
 def deduplicate(
-    connection: sqlite3.Connection, post: Post, new_rows: list[Row], now_s: int
+    connection: HotConnection, post: Post, new_rows: list[Row], now_s: int
 ) -> Receipt | IdempotencyMismatch:
     """Append the rows of the post that are not duplicates to `new_rows`, and return its receipt.
 
@@ -83,42 +81,82 @@ def deduplicate(
     """
     if (earlier := _earlier_answer(connection, post, now_s)) is not None:
         return earlier
-    new = [row for row in post.rows if row[EVENT_ID] is None or _add_event_id(connection, row, now_s)]
+    new = _new_rows(connection, post.rows, now_s)
     new_rows += new
     receipt = Receipt(len(new), len(post.rows) - len(new), post.rejected)
     if post.idempotency_key is not None:
-        connection.execute(
-            "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?)",
-            (post.project, post.idempotency_key, post.fingerprint, msgspec.json.encode(receipt), now_s),
-        )
+        values = {
+            "project": post.project,
+            "key": post.idempotency_key,
+            "fingerprint": post.fingerprint,
+            "receipt": msgspec.json.encode(receipt),
+            "now_s": now_s,
+        }
+        STATEMENTS.run(connection, "ADD_ANSWER", values)
     return receipt
 
 
-def add_event_ids(connection: sqlite3.Connection, event_ids: Iterable[tuple[str, str, int]]) -> None:
+def add_event_ids(connection: HotConnection, event_ids: Iterable[tuple[str, str, int]]) -> None:
     """Add the event ids of hits in the lake: tuples of project, event id and time of the hit in seconds since 1970."""
-    rows = [(_key(project, event_id), seen_s) for project, event_id, seen_s in event_ids]
+    rows = [{"id": _key(project, event_id), "now_s": seen_s} for project, event_id, seen_s in event_ids]
     with transaction(connection):
-        connection.executemany("INSERT OR IGNORE INTO event_ids VALUES (?, ?)", rows)
+        STATEMENTS.run_many(connection, "ADD_KNOWN_EVENT_ID", rows)
 
 
-def _earlier_answer(connection: sqlite3.Connection, post: Post, now_s: int) -> Receipt | IdempotencyMismatch | None:
+def _earlier_answer(connection: HotConnection, post: Post, now_s: int) -> Receipt | IdempotencyMismatch | None:
     if post.idempotency_key is None:
         return None
-    answer = connection.execute(
-        "SELECT fingerprint, receipt FROM answers WHERE project_id = ? AND key = ? AND seen_s > ?",
-        (post.project, post.idempotency_key, now_s - REMEMBERED_S),
-    ).fetchone()
+    values = {"project": post.project, "key": post.idempotency_key, "since_s": now_s - REMEMBERED_S}
+    answer = STATEMENTS.run(connection, "EARLIER_ANSWER", values).fetchone()
     if answer is None:
         return None
     fingerprint, receipt = answer
-    if fingerprint != post.fingerprint:
+    if fingerprint not in (post.fingerprint, post.earlier_fingerprint):
         return IdempotencyMismatch("this Idempotency-Key was used for another body; send a new key with a new body")
     return _RECEIPT.decode(receipt)
 
 
-def _add_event_id(connection: sqlite3.Connection, row: Row, now_s: int) -> bool:
-    """Add the event id of a row, and return whether it is new."""
-    return connection.execute(_ADD_EVENT_ID, (_key(str(row[0]), str(row[EVENT_ID])), now_s)).rowcount == 1
+def _new_rows(connection: HotConnection, rows: Sequence[Row], now_s: int) -> list[Row]:
+    """Add the event ids of the rows, and return the rows without one and the first row of each that is new."""
+    keys = [None if row[EVENT_ID] is None else _key(str(row[0]), str(row[EVENT_ID])) for row in rows]
+    distinct = {key for key in keys if key is not None}
+    if not distinct:
+        return [*rows]
+    new = _add_new(connection, sorted(distinct), now_s)
+    chosen = []
+    for row, key in zip(rows, keys, strict=True):
+        if key is None or key in new:
+            new.discard(key)
+            chosen.append(row)
+    return chosen
+
+
+def _add_new(connection: HotConnection, keys: list[bytes], now_s: int) -> set[bytes | None]:
+    """Add distinct event ids in ascending order, and return those that are new or have expired."""
+    whole = len(keys) - len(keys) % MANY
+    new = _add_many(connection, keys[:whole], now_s) if whole else set()
+    rest = keys[whole:]
+    values = [{"id0": key, "now_s": now_s} for key in rest]
+    for key, changed in zip(rest, STATEMENTS.changes_of_each(connection, "ADD_EVENT_ID", values), strict=True):
+        if changed:
+            new.add(key)
+    return new
+
+
+def _add_many(connection: HotConnection, keys: list[bytes], now_s: int) -> set[bytes | None]:
+    """Add a multiple of MANY event ids, and return the new ones.
+
+    They are looked up before they are added: a statement that adds several does not return which are new.
+    """
+    parts = [
+        {**dict(zip(_NAMES, keys[start : start + MANY], strict=True)), "now_s": now_s, "since_s": now_s - REMEMBERED_S}
+        for start in range(0, len(keys), MANY)
+    ]
+    new: set[bytes | None] = set(keys)
+    new.difference_update(id for (id,) in STATEMENTS.rows_of_each(connection, "KNOWN_EVENT_IDS", parts))
+    added = [part for part in parts if not new.isdisjoint(part.values())]
+    STATEMENTS.run_many(connection, "ADD_MANY_EVENT_IDS", added)
+    return new
 
 
 def _key(project: str, event_id: str) -> bytes:
@@ -131,23 +169,26 @@ def _project_prefix(project: str) -> bytes:
     return hashlib.blake2b(project.encode(), digest_size=8).digest()
 
 
-def delete_expired(connection: sqlite3.Connection, now_s: float) -> None:
+def delete_expired(connection: HotConnection, now_s: float) -> None:
     """Delete the event ids and Idempotency-Keys that are older than seven days."""
     until_s = int(now_s) - REMEMBERED_S
-    _delete(connection, "event_ids", "id", "seen_s <= ?", (until_s,))
-    _delete(connection, "answers", "(project_id, key)", "seen_s <= ?", (until_s,))
+    _delete(connection, "DELETE_EXPIRED_EVENT_IDS", {"until_s": until_s})
+    _delete(connection, "DELETE_EXPIRED_ANSWERS", {"until_s": until_s})
 
 
-def delete_project(connection: sqlite3.Connection, project: str) -> None:
+def delete_project(connection: HotConnection, project: str) -> None:
     """Delete all event ids and Idempotency-Keys of a project, because a later project may have the same id."""
     first = _project_prefix(project)
-    _delete(connection, "event_ids", "id", "id BETWEEN ? AND ?", (first, first + 17 * b"\xff"))
-    _delete(connection, "answers", "(project_id, key)", "project_id = ?", (project,))
+    _delete(connection, "DELETE_EVENT_IDS_OF_PROJECT", {"first": first, "last": first + 17 * b"\xff"})
+    _delete(connection, "DELETE_ANSWERS_OF_PROJECT", {"project": project})
 
 
-def _delete(connection: sqlite3.Connection, table: str, key: str, where: str, values: tuple[object, ...]) -> None:
+def _delete(connection: HotConnection, name: str, values: Values) -> None:
     """Delete the rows in parts: to delete a million rows at once would block all posts for seconds."""
-    columns = key.strip("()")
-    part = f"DELETE FROM {table} WHERE {key} IN (SELECT {columns} FROM {table} WHERE {where} LIMIT {DELETED_AT_ONCE})"
-    while connection.execute(part, values).rowcount == DELETED_AT_ONCE:
+    while _delete_part(connection, name, values) == DELETED_AT_ONCE:
         pass
+
+
+def _delete_part(connection: HotConnection, name: str, values: Values) -> int:
+    with transaction(connection):
+        return STATEMENTS.run(connection, name, {**values, "limit": DELETED_AT_ONCE}).rowcount

@@ -1,12 +1,12 @@
 """Writer of the hot log: rows of many posts in one durable commit, with the receipts sent after the commit.
 
 A thread writes the rows of all waiting posts as one Arrow batch, with their event ids and Idempotency-Keys, and
-commits. Several processes may write one hot log; SQLite serialises their commits."""
+commits. Several processes, or machines with one PostgreSQL database, may write one hot log; the database serialises
+their commits."""
 
 import asyncio
 import logging
 import queue
-import sqlite3
 import threading
 import time
 from contextlib import suppress
@@ -17,8 +17,11 @@ import pyarrow as pa
 from ingest.errors import RETRY_AFTER_S, Overloaded
 from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import Post, Receipt
+from warehouse.database.postgresql import ServerError
+from warehouse.database_errors import Cause, cause_of, status_of
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches, disk_space, refusals, wal
+from warehouse.hotlog.connection import HOT_LOG_ERRORS, HotConnection, HotLogPlace
 from warehouse.schema import HOT, Row
 from warehouse.transaction import transaction
 
@@ -49,8 +52,9 @@ class HotLog:
     commit and not once per post.
     """
 
-    def __init__(self, path: Path, backlog_rows_max: int) -> None:
-        self._connection = batches.connect(path, LOCK_WAIT_S)
+    def __init__(self, place: HotLogPlace, backlog_rows_max: int, lake: Path | None = None) -> None:
+        """Open the hot log. `lake` is a local folder on whose disk a hot log in PostgreSQL needs space to be loaded."""
+        self._connection = batches.connect(place, LOCK_WAIT_S)
         deduplication.create(self._connection)
         self._read_refusals()
         self._backlog_rows_max = backlog_rows_max
@@ -58,7 +62,7 @@ class HotLog:
         self._waiting_rows = 0
         self.fault: str | None = None
         """Reason why the last commit failed; None if it succeeded."""
-        self._folder = path.parent
+        self._folder = place.parent if isinstance(place, Path) else lake
         self._unchecked_rows = 0
         self.shortage = self._find_shortage()
         """Reason why posts are refused when disk space is short; None if there is enough."""
@@ -73,7 +77,8 @@ class HotLog:
     def post(self, post: Post) -> "asyncio.Future[Receipt]":
         """Store the rows, and return a future that is done when they are on disk and survive a loss of power.
 
-        No row is stored if an error is raised, by this method or by the future.
+        No row is stored if an error is raised, by this method or by the future. The exception is Overloaded after the
+        connection to PostgreSQL was lost during the COMMIT: the rows may be stored.
 
         Raises:
             Overloaded: too many rows wait in this process or for the loader, or the disk is nearly full.
@@ -130,7 +135,7 @@ class HotLog:
         Commits alone would not clear the fault: a load balancer sends no posts to a service that is not ready. If the
         hot log cannot be read, the last values remain, and the next posts report the fault.
         """
-        with suppress(sqlite3.DatabaseError, OSError):
+        with suppress(*HOT_LOG_ERRORS, OSError):
             self._stored_rows = batches.backlog(self._connection).rows
             self._set_shortage(self._find_shortage())
             if self.shortage is not None:
@@ -142,15 +147,16 @@ class HotLog:
     def _find_shortage(self, more: int = 0) -> str | None:
         """Return the reason why a batch of `more` bytes may not be stored; None if the disk has enough space."""
         self._unchecked_rows = 0
+        if self._folder is None:
+            return None
         return disk_space.shortage(self._connection, disk_space.free_bytes(self._folder), more)
 
     def _commit(self, posts: list[Post]) -> list[Receipt | Exception]:
         """Store the posts in one transaction. Return one answer per post, or the same error for all of them."""
         try:
             answers = self._store(posts)
-        except sqlite3.DatabaseError as error:
-            is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
-            reason = f"disk full: {error}" if is_full else str(error)
+        except HOT_LOG_ERRORS as error:
+            reason = _reason(error)
             self._set_fault(reason)
             return [Overloaded(f"the hot log cannot be written: {reason}", RETRY_AFTER_S)] * len(posts)
         except Exception as error:  # noqa: BLE001  # a bug fails these posts; the thread continues
@@ -236,12 +242,19 @@ class HotLog:
                 future.set_result(answer)
 
 
+def _reason(error: Exception) -> str:
+    """Return the reason of a fault for the senders of posts, without the address of a server."""
+    if isinstance(error, ServerError):
+        return status_of(error)
+    return f"disk full: {error}" if cause_of(error) is Cause.DISK_FULL else str(error)
+
+
 def _record_batch(rows: list[Row]) -> pa.RecordBatch:
     """Return the rows as a batch. For a few rows, one call for all columns takes half the time of a call per column."""
     return pa.RecordBatch.from_struct_array(pa.array(rows, _ROW))
 
 
-def store(connection: sqlite3.Connection, rows: list[Row], now_s: float) -> None:
+def store(connection: HotConnection, rows: list[Row], now_s: float) -> None:
     """Commit rows that do not come from a post, such as those of an imported log."""
     with transaction(connection):
         batches.append(connection, _record_batch(rows), now_s)

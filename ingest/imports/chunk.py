@@ -15,8 +15,10 @@ from ingest.imports.columns import combined, json_lines
 from ingest.imports.columns.page_views import Columns
 from ingest.imports.request_cache import RequestCache
 from ingest.imports.rows import ViewCounts, views_table
-from ingest.imports.source import Source
+from ingest.imports.source import BLOCK_BYTES, Source
 
+END_BYTES = 2 * BLOCK_BYTES
+"""Size of the end of a log that is a chunk by itself: nothing else runs while the last chunk is prepared."""
 MALFORMED_SHOWN = 10
 """Number of malformed lines that a result describes."""
 MalformedLine = tuple[str, int, str]
@@ -31,13 +33,15 @@ class Block:
     """A part of a log that is parsed as a whole.
 
     `starts_mid_line`: it starts inside a line that was counted before. `is_last`: the log ends with this block, for
-    now. `is_growing`: a last line without a line end is left for the next block, even if it can be parsed.
+    now. `is_before_end`: it is the first block after which the log is known to have at most END_BYTES. `is_growing`: a
+    last line without a line end is left for the next block, even if it can be parsed.
     """
 
     data: bytes
     starts_mid_line: bool
     is_last: bool
     is_growing: bool = False
+    is_before_end: bool = False
 
 
 @dataclass(slots=True)
@@ -105,7 +109,8 @@ def split(source: Source, starts_mid_line: bool, is_growing: bool = False) -> It
     """Yield the rest of a log as blocks. The generator releases each block before it reads the next one."""
     while data := source.take_lines():
         starts_here, starts_mid_line = starts_mid_line, not data.endswith(b"\n")
-        block = Block(data, starts_here, is_last=not source.peek(1), is_growing=is_growing)
+        left = source.size - source.taken
+        block = Block(data, starts_here, not source.peek(1), is_growing, 0 < left <= END_BYTES < left + len(data))
         del data
         yield block
         del block

@@ -122,8 +122,10 @@ class _CountedFile:
         return data
 
     @property
-    def is_regular(self) -> bool:
-        return isinstance(self._file, FileIO) and S_ISREG(os.fstat(self._file.fileno()).st_mode)
+    def size(self) -> int:
+        """Return the size of a regular file in bytes; 0 for any other file."""
+        status = os.fstat(self._file.fileno()) if isinstance(self._file, FileIO) else None
+        return status.st_size if status is not None and S_ISREG(status.st_mode) else 0
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return bytes of a regular file without moving its position, and without reporting them."""

@@ -4,50 +4,38 @@ One transaction stores the rows of a chunk and its row of the ledger, so that a 
 nor counts a line twice when the import runs again.
 """
 
-import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+import pickle
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from ingest.classification.pool import Classifier, classify_many
 from ingest.classification.user_agent_cache import UserAgentCache
-from ingest.errors import IngestError, InvalidLog, LedgerIncomplete
+from ingest.errors import IngestError, InvalidLog
 from ingest.formats import detect
 from ingest.formats.detect import Format, LastHeader
 from ingest.formats.page_filter import DEFAULT_PAGES, Pages
 from ingest.formats.request import LINE_BYTES_MAX
 from ingest.imports import files, ledger, prefetch
-from ingest.imports.chunk import (
-    MALFORMED_SHOWN,
-    Block,
-    MalformedLine,
-    ParseResult,
-    Summary,
-    parse,
-    split,
-)
+from ingest.imports.chunk import MALFORMED_SHOWN, Block, MalformedLine, ParseResult, Summary, parse, split
 from ingest.imports.fingerprint import Fingerprint, fingerprint
 from ingest.imports.parser_process import OtherProcess
+from ingest.imports.prepared import in_workers, preparation
+from ingest.imports.prepared.preparation import Prepared, Target
 from ingest.imports.request_cache import request_cache
-from ingest.imports.rows import ViewCounts, lake_rows
 from ingest.imports.source import Source
 from ingest.verification.verifier import Verifier
+from warehouse.batch.items import Worker
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches, refusals
-from warehouse.lake.staging import Staged, require_fresh, stage, sync
+from warehouse.hotlog.connection import HotConnection
+from warehouse.lake.roots import Root
+from warehouse.lake.staging import Staged, require_fresh, sync
 from warehouse.maintenance.load import load
 from warehouse.plural import counted
 from warehouse.schema import HOT
 from warehouse.transaction import transaction
 
-STAGED_ROWS_MIN, STAGED_BYTES_MIN = 5_000, 4 * 1024 * 1024
-"""Sizes from which the rows of a chunk are written as Parquet files. Smaller chunks go through the hot log, like posted
-hits."""
 LOAD_CHUNKS = 8
 """Number of chunks after which the lake is loaded during an import."""
 LOAD_WAIT_S = 300.0
@@ -81,8 +69,8 @@ class Import:
     stored. It returns the project's internal id, and raises an error if nothing may be stored into the project.
     """
 
-    hot: sqlite3.Connection
-    root: Path
+    hot: HotConnection
+    root: Root
     project: str
     now: Callable[[], float]
     options: Options = DEFAULTS
@@ -91,20 +79,28 @@ class Import:
     other_process: OtherProcess | None = None
     summary: Summary = field(default_factory=Summary)
     check: Callable[[], str] = lambda: ""
+    workers: Sequence[Worker] = ()
+    """Workers that parse and prepare the chunks; without any, the threads of this process do."""
+
+    @property
+    def target(self) -> Target:
+        return Target(self.root, self.project, self.options.is_dry_run, self.options.ledger_from_us)
+
+    def now_us(self) -> int:
+        """Return the time in microseconds since 1970."""
+        return int(self.now() * 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A parsed chunk that is ready to be stored; its rows are in memory or in staged files.
+    """A parsed chunk that is ready to be stored.
 
     `data` are its bytes if the ledger extends the chunk before it, as the chunks of a followed log do.
     """
 
     result: ParseResult
     fingerprint: Fingerprint
-    views: ViewCounts
-    errors: int
-    rows: pa.Table | Staged
+    prepared: Prepared
     data: bytes | None = None
 
 
@@ -144,7 +140,7 @@ class LogReader:
                 self.position = self._store(chunk)
             if number % LOAD_CHUNKS == 0 and not run.options.is_dry_run:
                 load(run.hot, run.root, LOAD_WAIT_S)
-            run.summary.add(chunk.result, chunk.views, chunk.errors)
+            run.summary.add(chunk.result, chunk.prepared.views, chunk.prepared.errors)
             room = MALFORMED_SHOWN - len(run.summary.malformed)
             run.summary.malformed += self._malformed_lines(chunk.result)[:room]
             self.offset += chunk.result.bytes
@@ -160,14 +156,19 @@ class LogReader:
     def prepare(self, result: ParseResult, fingerprint: Fingerprint, data: bytes | None = None) -> Chunk:
         """Classify the hits of a chunk. Write a large chunk to files, which no transaction names yet."""
         run = self._run
-        hits = lake_rows(run.project, result.views, int(run.now() * 1_000_000), run.user_agents, run.verifier)
-        rows = hits.rows
-        if hits.skipped:
-            result.skipped["status"] += hits.skipped
-        _require_covered(rows, run.options.ledger_from_us)
-        is_large = rows.num_rows >= STAGED_ROWS_MIN or rows.nbytes >= STAGED_BYTES_MIN
-        is_staged = is_large and not run.options.is_dry_run
-        return Chunk(result, fingerprint, hits.views, hits.errors, stage(run.root, rows) if is_staged else rows, data)
+        prepared = preparation.prepare(run.target, result, run.now_us(), run.user_agents, run.verifier)
+        return Chunk(result, fingerprint, prepared, data)
+
+    def chunks_of_workers(self, blocks: Iterator[Block]) -> Generator[Chunk, None, None]:
+        """Yield the chunks of blocks, parsed and prepared by the workers."""
+        run = self._run
+        verifier = pickle.dumps(run.verifier)
+
+        def new_task(blocks: tuple[Block, ...]) -> in_workers.Task:
+            return in_workers.Task(run.target, blocks, self.format.name, run.options.pages, run.now_us(), verifier)
+
+        for chunk in in_workers.chunks(run.workers, blocks, new_task):
+            yield Chunk(*chunk)
 
     def _judge(self, result: ParseResult, judged_lines_min: float) -> None:
         self._malformed += result.skipped["malformed"]
@@ -178,9 +179,9 @@ class LogReader:
 
     def _store(self, chunk: Chunk) -> ledger.Position:
         """Store the rows of a chunk and its row of the ledger in one transaction; return the position after it."""
-        run = self._run
-        if isinstance(chunk.rows, Staged):
-            sync(run.root, chunk.rows)
+        run, rows = self._run, chunk.prepared.rows
+        if isinstance(rows, Staged):
+            sync(run.root, rows)
         internal_id = run.check()
         if run.options.is_dry_run:
             return self._record(chunk)
@@ -188,11 +189,11 @@ class LogReader:
             if refusals.has(run.hot, internal_id):  # the project was deleted since the check
                 raise ProjectNotFound(run.project)
             position = self._record(chunk)
-            if isinstance(chunk.rows, Staged):
-                require_fresh(run.root, chunk.rows)
-                batches.append_staged(run.hot, chunk.rows, run.now())
-            elif chunk.rows.num_rows:
-                batches.append(run.hot, chunk.rows.cast(HOT).combine_chunks().to_batches()[0], run.now())
+            if isinstance(rows, Staged):
+                require_fresh(run.root, rows)
+                batches.append_staged(run.hot, rows, run.now())
+            elif rows.num_rows:
+                batches.append(run.hot, rows.cast(HOT).combine_chunks().to_batches()[0], run.now())
         return position
 
     def _record(self, chunk: Chunk) -> ledger.Position:
@@ -206,8 +207,8 @@ class LogReader:
 
 
 def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
-    hot: sqlite3.Connection,
-    root: Path,
+    hot: HotConnection,
+    root: Root,
     project: str,
     names: Sequence[str],
     now: Callable[[], float],
@@ -217,12 +218,14 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     check: Callable[[], str] = lambda: "",
     verifier: Verifier | None = None,
     other_process: OtherProcess | None = None,
+    workers: Sequence[Worker] = (),
 ) -> Summary:
     """Read files (`-` is standard input), store the page views that are new, and load the lake.
 
     An import that was interrupted can be run again. `on_read` is called with the number of bytes of each read, before
     decompression, and with the number of lines of each chunk. `check`: see `Import`. Without a `verifier`,
-    agents are verified by the lists of the release. With `other_process`, it parses blocks of JSON logs, too.
+    agents are verified by the lists of the release. With `other_process`, it parses blocks of JSON logs, too. With
+    `workers`, they parse the chunks of logs whose lines can be parsed in any order: see `prepared.in_workers`.
 
     Raises:
         OSError: a file cannot be opened; then nothing is read.
@@ -235,7 +238,8 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     """
     ledger.create(hot)
     cache = UserAgentCache(classifier)
-    run = Import(hot, root, project, now, options, cache, verifier or Verifier(), other_process, check=check)
+    verifier = verifier or Verifier()
+    run = Import(hot, root, project, now, options, cache, verifier, other_process, check=check, workers=workers)
     paths = files.expand(names)
     files.require_readable(paths)
     with ledger.temporary(hot) if options.is_dry_run else nullcontext():
@@ -271,7 +275,10 @@ def import_source(
     reader = LogReader(run, source, format)
     blocks = split(source, reader.position.ends_mid_line, run.options.is_growing)
     is_stream = files.is_stream(source.name)
-    parsed = prefetch.chunks(blocks, format, run.options.pages, reader.prepare, is_stream, run.other_process)
+    if run.workers and not is_stream and in_workers.is_possible(format):
+        parsed = reader.chunks_of_workers(blocks)
+    else:
+        parsed = prefetch.chunks(blocks, format, run.options.pages, reader.prepare, is_stream, run.other_process)
     with closing(parsed) as chunks:
         reader.store(chunks, max(judged_lines_min, JUDGED_LINES_MIN if reader.known else 1), on_lines)
     return reader
@@ -282,17 +289,6 @@ def _stored_before(run: Import, path: str, number: int, files: int) -> str:
     views = f"{stored} from the files before it: {counted(run.summary.page_views, 'page view')}"
     rest = "; the files after it are not read" if number < files else ""
     return f"{path} is file {number} of {files}; {views}{rest}"
-
-
-def _require_covered(rows: pa.Table, ledger_from_us: int) -> None:
-    """Raise LedgerIncomplete if a page view is older than the ledger."""
-    if ledger_from_us and rows.num_rows and pc.min(rows["ts"]).cast(pa.int64()).as_py() < ledger_from_us:
-        since = datetime.fromtimestamp(ledger_from_us / 1_000_000, UTC).isoformat(" ", "seconds")
-        raise LedgerIncomplete(
-            f"the record of logs imported before {since} is lost, and these lines are older: if they were imported "
-            "before, they would be counted twice. Import the lines since then, or add --despite-loss if you know "
-            "that these were never imported"
-        )
 
 
 def _wrong_format(format: Format, name: str, malformed: Sequence[MalformedLine]) -> InvalidLog:

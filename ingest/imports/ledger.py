@@ -2,7 +2,7 @@
 
 Each row is a chunk that was read: its parent (the chunk before it in the log; 0 at the log's start), its size in bytes
 and its fingerprint. An import follows these rows along the content of a log. A copy, renamed or compressed, leads to
-the end of what was read, and a log that has grown leads to its new lines. The ledger is a table of the hot log's file,
+the end of what was read, and a log that has grown leads to its new lines. The ledger is a table of the hot log,
 because one transaction stores the rows of a chunk and the ledger's row for the chunk.
 """
 
@@ -10,10 +10,15 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+from ingest import hotlog
 from ingest.errors import LogReadElsewhere
 from ingest.imports.fingerprint import CHECKPOINT_BYTES, Fingerprint, digest, digest_of_first_line, fingerprint
 from ingest.imports.source import Source
+from warehouse.database.statements import Statements
+from warehouse.hotlog.connection import HotConnection
+from warehouse.hotlog.schema_steps import add_tables
 
 EXTENDED_BYTES_MAX = 1024 * 1024
 """Maximum size, in bytes, of a chunk that is extended line by line, as the chunks of a followed log are."""
@@ -23,21 +28,20 @@ the same request may come again within a second."""
 JOINED_BYTES_MAX = 1024 * 1024
 """Number of bytes in which JOINED_LINES_MIN distinct lines are searched for."""
 
-_TABLE = """read_logs (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, project_id TEXT NOT NULL, parent INTEGER NOT NULL, first BLOB NOT NULL,
-    bytes INTEGER NOT NULL, digest BLOB NOT NULL, marks BLOB NOT NULL, is_cut INTEGER NOT NULL
-)"""
-"""`first` is the digest of the first line, `marks` are the checkpoints, and `is_cut` is 1 if the chunk ends inside a
-line."""
-_CREATE = f"""
-CREATE TABLE IF NOT EXISTS {_TABLE};
-CREATE INDEX IF NOT EXISTS read_logs_after ON read_logs (project_id, parent, first);
-"""
-_CREATE_TEMPORARY = f"""
-CREATE TEMP TABLE {_TABLE};
-CREATE INDEX temp.read_logs_after ON read_logs (project_id, parent, first);
-INSERT INTO temp.read_logs SELECT * FROM main.read_logs;
-"""
+STATEMENTS = Statements("ingest.hotlog.ledger_tables", Path(hotlog.__path__[0]) / "ledger_tables.sqlite.sql")
+"""Statements on the table of `ingest.hotlog.ledger_tables`."""
+_SQLITE_TEMPORARY = (
+    "CREATE TEMP TABLE read_logs (id INTEGER PRIMARY KEY, project_id, parent, first, bytes, digest, marks, is_cut)",
+    "CREATE INDEX temp.read_logs_after ON read_logs (project_id, parent, first)",
+    "INSERT INTO temp.read_logs SELECT * FROM main.read_logs",
+)
+_POSTGRESQL_TEMPORARY = (
+    "CREATE TEMP TABLE read_logs (LIKE read_logs INCLUDING INDEXES)",
+    "INSERT INTO pg_temp.read_logs SELECT * FROM hot_log.read_logs",
+    "CREATE TEMP SEQUENCE read_logs_id",
+    "SELECT setval('pg_temp.read_logs_id', coalesce(max(id), 0) + 1) FROM pg_temp.read_logs",
+    "ALTER TABLE pg_temp.read_logs ALTER COLUMN id SET DEFAULT nextval('pg_temp.read_logs_id')",
+)
 _READ_ELSEWHERE = "another import reads the same log: when it has ended, run this again to read the rest"
 
 
@@ -72,15 +76,25 @@ class _KnownChunk:
     is_copy_end: bool
 
 
-def create(connection: sqlite3.Connection) -> None:
+def create(connection: HotConnection) -> None:
     """Create the table if it does not exist."""
-    connection.executescript(_CREATE)
+    add_tables(connection, STATEMENTS, "read_logs")
 
 
 @contextmanager
-def temporary(connection: sqlite3.Connection) -> Iterator[None]:
+def temporary(connection: HotConnection) -> Iterator[None]:
     """Shadow the table by a temporary copy, which a dry run writes to."""
-    connection.executescript(_CREATE_TEMPORARY)
+    if not isinstance(connection, sqlite3.Connection):
+        with connection.pinned():
+            for statement in _POSTGRESQL_TEMPORARY:
+                connection.execute(statement)
+            try:
+                yield
+            finally:
+                connection.execute("DISCARD TEMP")
+        return
+    for statement in _SQLITE_TEMPORARY:
+        connection.execute(statement)
     try:
         yield
     finally:
@@ -88,7 +102,7 @@ def temporary(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def find(
-    connection: sqlite3.Connection,
+    connection: HotConnection,
     project: str,
     source: Source,
     on_known: Callable[[bytes], None] = lambda data: None,
@@ -97,7 +111,7 @@ def find(
 
     `on_known` is called with each chunk that is taken.
     """
-    newest = connection.execute("SELECT coalesce(max(id), 0) FROM read_logs").fetchone()[0]
+    newest = STATEMENTS.run(connection, "NEWEST_ID").fetchone()[0]
     position, lines = Position(0, Fingerprint(), ends_mid_line=False, newest_id=int(newest)), 0
     while source.peek(1) and (chunk := _known_after(connection, project, position, source)) is not None:
         data = source.take(len(chunk.data))
@@ -107,9 +121,7 @@ def find(
     return position, lines + position.ends_mid_line
 
 
-def _known_after(
-    connection: sqlite3.Connection, project: str, position: Position, source: Source
-) -> _KnownChunk | None:
+def _known_after(connection: HotConnection, project: str, position: Position, source: Source) -> _KnownChunk | None:
     """Return the known chunk that the source continues with, or the beginning of another known log."""
     known = _child(connection, project, position.id, source, 0)
     if known is None and position.id and not position.ends_mid_line:
@@ -117,7 +129,7 @@ def _known_after(
     return known
 
 
-def _joined(connection: sqlite3.Connection, project: str, source: Source) -> _KnownChunk | None:
+def _joined(connection: HotConnection, project: str, source: Source) -> _KnownChunk | None:
     """Return the first chunk of a known log if the source continues with JOINED_LINES_MIN distinct lines of it."""
     first = chunk = _child(connection, project, 0, source, 0)
     lines: set[bytes] = set()
@@ -133,9 +145,7 @@ def _joined(connection: sqlite3.Connection, project: str, source: Source) -> _Kn
     return None
 
 
-def _child(
-    connection: sqlite3.Connection, project: str, parent: int, source: Source, offset: int
-) -> _KnownChunk | None:
+def _child(connection: HotConnection, project: str, parent: int, source: Source, offset: int) -> _KnownChunk | None:
     """Return the chunk after `parent` that the source continues with at an offset, complete or truncated."""
 
     def ahead(size: int) -> bytes:
@@ -145,11 +155,8 @@ def _child(
     if not head:
         return None
     first = digest_of_first_line(head) or digest_of_first_line(head + b"\n")  # a copy may lack the last line end
-    rows = connection.execute(
-        "SELECT id, bytes, digest, marks, is_cut FROM read_logs"
-        " WHERE project_id = ? AND parent = ? AND first IN (?, x'') ORDER BY bytes DESC",
-        (project, parent, first),
-    ).fetchall()
+    values = {"project": project, "parent": parent, "first": first, "no_line": b""}
+    rows = STATEMENTS.run(connection, "CHILDREN", values).fetchall()
     for id, size, known_digest, _, is_cut in rows:
         data = ahead(size)
         if digest(data, len(known_digest)) == known_digest:
@@ -170,33 +177,31 @@ def _is_prefix(data: bytes, checkpoints: bytes, digest_bytes: int) -> bool:
 
 
 def record(
-    connection: sqlite3.Connection, project: str, position: Position, chunk: Fingerprint, ends_mid_line: bool
+    connection: HotConnection, project: str, position: Position, chunk: Fingerprint, ends_mid_line: bool
 ) -> Position:
     """Add a chunk that follows a position, in the caller's transaction, which also stores the chunk's rows.
 
     Raises:
         LogReadElsewhere: another import has read on in the same log since the position was looked up.
     """
-    rivals = "SELECT 1 FROM read_logs WHERE project_id = ? AND parent IN (?, ?) AND id > ?"
-    values: tuple[object, ...] = (project, *position.parents, position.newest_id)
-    if chunk.first_line:
-        rivals, values = f"{rivals} AND first IN (?, x'')", (*values, chunk.first_line)
-    has_rival = connection.execute(rivals, values).fetchone() is not None
-    parent = "SELECT 1 FROM read_logs WHERE id = ? AND bytes = ?"
-    has_parent = position.id == 0 or connection.execute(parent, (position.id, position.fingerprint.bytes)).fetchone()
+    first, (parent, other_parent) = chunk.first_line, position.parents
+    values = {"project": project, "parent": parent, "other_parent": other_parent, "newest_id": position.newest_id}
+    if first:
+        rivals = STATEMENTS.run(connection, "RIVALS_WITH_FIRST_LINE", {**values, "first": first, "no_line": b""})
+    else:
+        rivals = STATEMENTS.run(connection, "RIVALS", values)
+    has_rival = rivals.fetchone() is not None
+    unchanged = {"id": position.id, "bytes": position.fingerprint.bytes}
+    has_parent = position.id == 0 or STATEMENTS.run(connection, "UNCHANGED", unchanged).fetchone()
     if has_rival or not has_parent:
         raise LogReadElsewhere(_READ_ELSEWHERE)
-    added = connection.execute(
-        "INSERT INTO read_logs (project_id, parent, first, bytes, digest, marks, is_cut) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (project, position.id, chunk.first_line, chunk.bytes, chunk.digest, chunk.checkpoints, ends_mid_line),
-    )
-    id = int(added.lastrowid or 0)
+    ((id,),) = STATEMENTS.run(
+        connection, "ADD", {"project": project, "parent": position.id, **_columns(chunk, ends_mid_line)}
+    ).fetchall()
     return Position(id, chunk, ends_mid_line, newest_id=id)
 
 
-def extend(
-    connection: sqlite3.Connection, project: str, position: Position, data: bytes, ends_mid_line: bool
-) -> Position:
+def extend(connection: HotConnection, project: str, position: Position, data: bytes, ends_mid_line: bool) -> Position:
     """Add data to the chunk at a position if the chunk stays within EXTENDED_BYTES_MAX, else add a chunk.
 
     Raises:
@@ -206,24 +211,23 @@ def extend(
         return record(connection, project, position, fingerprint(data), ends_mid_line)
     extended = position.fingerprint.copy()
     extended.update(data)
-    changed = connection.execute(
-        "UPDATE read_logs SET bytes = ?, digest = ?, marks = ?, first = ?, is_cut = ? WHERE id = ? AND bytes = ?"
-        " AND NOT EXISTS (SELECT 1 FROM read_logs AS later WHERE later.parent = read_logs.id)",
-        (
-            extended.bytes,
-            extended.digest,
-            extended.checkpoints,
-            extended.first_line,
-            ends_mid_line,
-            position.id,
-            position.fingerprint.bytes,
-        ),
-    )
+    same = {"id": position.id, "bytes_before": position.fingerprint.bytes}
+    changed = STATEMENTS.run(connection, "EXTEND", {**same, **_columns(extended, ends_mid_line)})
     if changed.rowcount == 0:
         raise LogReadElsewhere(_READ_ELSEWHERE)
     return Position(position.id, extended, ends_mid_line, newest_id=position.newest_id)
 
 
-def forget_project(connection: sqlite3.Connection, project: str) -> None:
+def _columns(chunk: Fingerprint, ends_mid_line: bool) -> dict[str, object]:
+    return {
+        "first": chunk.first_line,
+        "bytes": chunk.bytes,
+        "digest": chunk.digest,
+        "marks": chunk.checkpoints,
+        "is_cut": int(ends_mid_line),
+    }
+
+
+def forget_project(connection: HotConnection, project: str) -> None:
     """Delete the ledger of a project, so that a new project with its id can import the same logs."""
-    connection.execute("DELETE FROM read_logs WHERE project_id = ?", (project,))
+    STATEMENTS.run(connection, "DELETE_OF_PROJECT", {"project": project})

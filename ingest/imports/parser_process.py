@@ -16,9 +16,9 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from ingest.classification.pool import follow_parent
 from ingest.formats import detect
 from ingest.imports import source
+from warehouse.batch.parent import follow_parent
 
 if TYPE_CHECKING:  # these modules load Arrow
     from ingest.formats.detect import Format

@@ -4,7 +4,7 @@ A hit is a page view, or a request for a page that was answered with an error. T
 stored (see `warehouse.daily_count`), those of people are not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -64,8 +64,16 @@ def views_table(hits: list[Hit]) -> pa.Table:
     )
 
 
+class Counts(NamedTuple):
+    """Numbers of page views by traffic and agent, of stored errors, and of the skipped errors of people."""
+
+    views: ViewCounts
+    errors: int = 0
+    skipped: int = 0
+
+
 class LakeRows(NamedTuple):
-    """Unsorted rows of `warehouse.schema.HOT`, page views and errors, with the numbers of both.
+    """Unsorted rows of `warehouse.schema.HOT`, page views and then errors, with the numbers of both.
 
     `skipped` is the number of people's requests that were answered with an error. They are not among the rows.
     """
@@ -83,36 +91,51 @@ def lake_rows(
 
     The claims of agents are checked by the addresses of the hits. `ingest.hits.row.row` gives the same rows.
     """
-    path, user_agent, referrer, utm_source = (
-        compact(views[name]) for name in ("path", "user_agent", "referrer", "utm_source")
-    )
+    hits = {name: compact(views[name]) for name in ("path", "user_agent", "referrer", "utm_source")}
+    hits |= {name: views[name].combine_chunks() for name in ("ts_us", "status")}
+    user_agent = hits["user_agent"]
     classified = user_agents.columns_of_all(user_agent.dictionary.to_pylist())
-    checked = check(user_agent, classified, compact(views["address"]), views["ts_us"].combine_chunks(), verifier)
-    classes, indices = _by_accept(checked.classes, checked.indices, views["accept"])
+    checked = check(user_agent, classified, compact(views["address"]), hits["ts_us"], verifier)
+    classes, hits["class"] = _by_accept(checked.classes, checked.indices, views["accept"])
+    hits["verdict"] = checked.verdict
+    stored, counts = _without_people(hits["status"], hits["class"], classes)
+    if stored is not None:  # before the columns of the lake are made, which are three times as many
+        hits = {name: column.take(stored) for name, column in hits.items()}
+    return LakeRows(_rows(project, hits, classes, checked.verdicts, received_us), *counts)
+
+
+def _rows(
+    project: str,
+    hits: Mapping[str, pa.Array],
+    classes: Sequence[Columns],
+    verdicts: Sequence[tuple[str | None, str | None]],
+    received_us: int,
+) -> pa.Table:
+    """Return rows of the lake. `hits` has columns of VIEWS and the indices `class` and `verdict`."""
+    path, user_agent, referrer, count = hits["path"], hits["user_agent"], hits["referrer"], len(hits["class"])
     hosts = [host(text) for text in referrer.dictionary.to_pylist()]
     columns = {
-        "project_id": _constant(project, views.num_rows),
-        "ts": views["ts_us"].combine_chunks().cast(HOT.field("ts").type),
+        "project_id": _constant(project, count),
+        "ts": hits["ts_us"].cast(HOT.field("ts").type),
         "path": path,
         **{
-            name: _take([each[place] for each in classes], indices)
+            name: _take([each[place] for each in classes], hits["class"])
             for place, name in enumerate(CLASSIFICATION.names)
             if name != "user_agent"
         },
         "user_agent": user_agent,
         "referrer": referrer,
         "referrer_host": _take(hosts, referrer.indices),
-        "utm_source": utm_source,
+        "utm_source": hits["utm_source"],
         "format": path_formats(path),
-        "status": views["status"].combine_chunks(),
-        "source": _constant("log", views.num_rows),
-        "received_at": pa.repeat(pa.scalar(received_us, HOT.field("received_at").type), views.num_rows),
-        "verification": _take([state for state, _ in checked.verdicts], checked.verdict),
-        "verified_by": _take([verified_by for _, verified_by in checked.verdicts], checked.verdict),
+        "status": hits["status"],
+        "source": _constant("log", count),
+        "received_at": pa.repeat(pa.scalar(received_us, HOT.field("received_at").type), count),
+        "verification": _take([state for state, _ in verdicts], hits["verdict"]),
+        "verified_by": _take([verified_by for _, verified_by in verdicts], hits["verdict"]),
     }
-    nulls = {name: pa.nulls(views.num_rows, HOT.field(name).type) for name in HOT.names if name not in columns}
-    rows = pa.table({name: {**columns, **nulls}[name] for name in HOT.names})
-    return _without_people(rows, indices, classes)
+    nulls = {name: pa.nulls(count, HOT.field(name).type) for name in HOT.names if name not in columns}
+    return pa.table({name: {**columns, **nulls}[name] for name in HOT.names})
 
 
 def _by_accept(
@@ -133,18 +156,21 @@ def _by_accept(
     return classes, pa.array(new)
 
 
-def _without_people(rows: pa.Table, classes: pa.Array, classified: Sequence[Columns]) -> LakeRows:
-    """Return the rows without the errors of people. `classes` are the indices of the rows' classes in `classified`."""
-    is_failed = pc.fill_null(pc.greater_equal(rows["status"].combine_chunks(), ERRORS.start), fill_value=False)
+def _without_people(
+    status: pa.Array, classes: pa.Array, classified: Sequence[Columns]
+) -> tuple[pa.Array | None, Counts]:
+    """Return the places of page views and then of errors that are not of people; None if all hits are page views.
+
+    `classes` are the indices of the hits' classes in `classified`.
+    """
+    is_failed = pc.fill_null(pc.greater_equal(status, ERRORS.start), fill_value=False)
     if not pc.any(is_failed).as_py():
-        return LakeRows(rows, _count(classes, classified), 0, 0)
-    is_view, failed = pc.invert(is_failed), pc.value_counts(classes.filter(is_failed)).to_pylist()
+        return None, Counts(_count(classes, classified))
+    places, failed = pc.indices_nonzero(pc.invert(is_failed)), pc.indices_nonzero(is_failed)
     people = [place for place, columns in enumerate(classified) if columns[_TRAFFIC] == "human"]
-    skipped = sum(group["counts"] for group in failed if group["values"] in people)
-    is_person = pc.is_in(classes, value_set=pa.array(people, classes.type))
-    stored = rows.filter(pc.or_(is_view, pc.invert(is_person))) if skipped else rows
-    errors = sum(group["counts"] for group in failed) - skipped
-    return LakeRows(stored, _count(classes.filter(is_view), classified), errors, skipped)
+    errors = failed.filter(pc.invert(pc.is_in(classes.take(failed), value_set=pa.array(people, classes.type))))
+    counts = Counts(_count(classes.take(places), classified), len(errors), len(failed) - len(errors))
+    return pa.concat_arrays([places, errors]), counts
 
 
 def _count(user_agents: pa.Array, classified: Sequence[Columns]) -> ViewCounts:

@@ -44,6 +44,11 @@ class Source:
         self._ahead = b""
         self._is_ended = False
 
+    @property
+    def size(self) -> int:
+        """Return the current size of a plain file, in bytes; 0 for any other log."""
+        return 0 if self.packing else int(self._file.size)
+
     def peek(self, size: int) -> bytes:
         """Return the next `size` bytes without taking them; fewer only at the end."""
         if len(self._ahead) < size:
@@ -74,7 +79,7 @@ class Source:
         of processor time instead of 0.34 s. Return nothing near the end of the file, or if the file changes meanwhile;
         the bytes are then read in the general way.
         """
-        if self.packing or self._is_ended or len(self._ahead) >= BLOCK_BYTES or not self._file.is_regular:
+        if self.packing or self._is_ended or len(self._ahead) >= BLOCK_BYTES or not self._file.size:
             return b""
         searched = min(LAST_LINE_BYTES, BLOCK_BYTES)
         last = self._file.read_at(self.taken + BLOCK_BYTES - searched, searched)

@@ -15,6 +15,7 @@ _MAPPED = 0xFFFF << 32
 _IPV4 = range(_MAPPED, _MAPPED + (1 << 32))
 _GLOBAL_IPV6 = range(0x2000 << 112, 0x4000 << 112)
 """Numbers of 2000::/3, the only IPv6 prefix of which global unicast addresses are assigned."""
+_LENGTHS = {str(bits): bits for bits in range(129)}
 _HOST_BITS = (1 << 64) - 1
 """Mask of the part of an IPv6 address that names a host of a network."""
 
@@ -53,9 +54,16 @@ def interval(prefix: str) -> tuple[int, int]:
 
     Raises: ValueError for a text that is not a prefix.
     """
-    network = ip_network(prefix)
-    first, last = int(network.network_address), int(network.broadcast_address)
-    return (first, last) if network.version == 6 else (_MAPPED + first, _MAPPED + last)
+    address, _, length = prefix.partition("/")
+    bits, family, offset = (128, socket.AF_INET6, 0) if ":" in address else (32, socket.AF_INET, _MAPPED)
+    try:  # takes an eighth of the time of `ip_network`; the lists of a release have 5,600 prefixes
+        first, size = int.from_bytes(socket.inet_pton(family, address)), 1 << (bits - _LENGTHS[length])
+    except (OSError, ValueError, KeyError):
+        size = 0
+    if not size or first % size:  # a single address, a netmask, or no prefix at all
+        network = ip_network(prefix)
+        first, size = int(network.network_address), network.num_addresses
+    return offset + first, offset + first + size - 1
 
 
 def number_of(address: str) -> int | None:

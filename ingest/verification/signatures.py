@@ -6,7 +6,7 @@ https://datatracker.ietf.org/doc/draft-ietf-webbotauth-httpsig-protocol/
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import http_sf
 import msgspec
@@ -64,6 +64,10 @@ class _Claim(NamedTuple):
     def covers(self, *names: str) -> bool:
         return any(name in names for name, _ in self.components)
 
+    def lacks(self, headers: Mapping[str, str]) -> bool:
+        """Return whether the signature covers a header that is not in `headers`: a server may send only some."""
+        return any(not str(name).startswith("@") and name not in headers for name, _ in self.components)
+
 
 class _Message(NamedTuple):
     """Request as http-message-signatures reads it."""
@@ -112,12 +116,12 @@ class SignatureCheck:
         if "signature" not in headers or not self._is_allowed(claim, headers, time_s):
             return Signature("invalid")
         host = _agent_host(claim, headers.get("signature-agent"))
-        if request.url is None or ("signature-agent" in headers and host is None):
+        if request.url is None or claim.lacks(headers) or ("signature-agent" in headers and host is None):
             return Signature("unverified")
         outcome, host, key = self._find_key(host, claim.parameters["keyid"], time_s)
         if key is None:
             return Signature("unverified", host)
-        message = _Message(request.method.upper(), request.url, headers)
+        message = _Message(request.method.upper(), quote(request.url, safe=_SENT), headers)
         return Signature(outcome if _is_signed_by(key, claim, message) else "invalid", host)
 
     def _is_allowed(self, claim: _Claim, headers: Mapping[str, str], time_s: float) -> bool:
@@ -145,6 +149,8 @@ class SignatureCheck:
 
 
 _FIELDS = ("signature", "signature-input", "signature-agent")
+_SENT = "".join(map(chr, range(0x21, 0x7F)))
+"""Characters of a URL that a request line can have. A server may send the URL of a request with decoded letters."""
 _RANK = {outcome: rank for rank, outcome in enumerate(_ORDER)}
 
 

@@ -15,6 +15,7 @@ from ingest.verification.verdict import CLAIMED, NOT_CHECKED, Verdict
 
 if TYPE_CHECKING:  # these modules and their libraries take 0.1 s to import, and most hits need neither
     from ingest.verification.directories import KeyDirectories
+    from ingest.verification.public_keys import PublicKey
     from ingest.verification.reverse_dns import ReverseDns
     from ingest.verification.signatures import SignatureCheck
 
@@ -51,6 +52,7 @@ class Verifier:
     `folder` has the owner's address lists; of two copies of a list the newer one is used. They are read at once, so
     that a damaged file is an error at the start and not at the first hit. The lists of the release are read at the
     first hit. With `lists`, only those are used. Without `reverse_dns` and `directories` nothing uses the network.
+    `known_keys`: see `SignatureCheck`.
 
     Raises: InvalidAddressList
     """
@@ -62,11 +64,13 @@ class Verifier:
         lists: Iterable[AddressList] | None = None,
         reverse_dns: ReverseDns | None = None,
         directories: KeyDirectories | None = None,
+        known_keys: Mapping[str, tuple[str, PublicKey]] | None = None,
     ) -> None:
         self._of_owner = address_lists.read_owners(folder) if folder else {}
         self._only = None if lists is None else tuple(lists)
         self._reverse_dns = reverse_dns
         self._directories = directories
+        self._known_keys = known_keys
 
     def by_address(self, agent: str, user_agent: str, address: str | None, ts_us: int) -> Verdict:
         """Return the verdict of the address lists on a request. `agent` is the value of the column `agent`, `ts_us` the
@@ -182,7 +186,7 @@ class Verifier:
     def _signature_check(self) -> SignatureCheck:
         from ingest.verification.signatures import SignatureCheck  # noqa: PLC0415  # takes 0.1 s to import
 
-        return SignatureCheck(self._directories)
+        return SignatureCheck(self._directories, self._known_keys)
 
 
 def create(folder: Path, *, is_reverse_dns: bool = False, key_directories: Collection[str] = ()) -> Verifier:

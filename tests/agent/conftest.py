@@ -11,11 +11,13 @@ import sqlalchemy as sa
 
 from agent.jobs import configuration
 from agent.jobs.configuration import Configuration
+from tests import postgresql
 from tests.agent.clock import Clock
 from tests.agent.job_folder import Job
 from tests.agent.tools import require_sandbox
 from tests.programs import skip
 from warehouse.control import database, projects
+from warehouse.folder import sqlite_url
 
 PROJECT = "site"
 
@@ -32,9 +34,18 @@ def clock() -> Clock:
     return Clock()
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def control_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the URL of a control database without content, on SQLite and on PostgreSQL in turn."""
+    if request.param == "sqlite":
+        return sqlite_url(tmp_path_factory.mktemp("control") / "control.sqlite")
+    folder = request.getfixturevalue("postgresql")
+    return postgresql.new_database(folder, postgresql.control_template(folder))
+
+
 @pytest.fixture
-def engine(database_url: str) -> Iterator[sa.Engine]:
-    engine = database.connect(database_url)
+def engine(control_url: str) -> Iterator[sa.Engine]:
+    engine = database.connect(control_url)
     projects.create(engine, PROJECT, (), 0)
     settings = {"repository": "https://git.example/docs", "ref": "main", "model": "a-model"}
     configuration.store(engine, PROJECT, configuration.changed(Configuration(repository=""), settings))

@@ -3,7 +3,6 @@
 import os
 import random
 import signal
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,15 +12,17 @@ import pytest
 
 from agent.jobs import journal, store
 from agent.jobs.queue import TOO_MANY_ATTEMPTS
+from tests import forked
 from tests.agent.site import END_S, SECRETS, Site, command, make_site, store_configuration
 from tests.agent.tools import require_sandbox
+from tests.forked import Forked
 from tests.postgresql import new_database
 from tests.rounds import rounds
-from tests.running import COMMAND, PROJECT, Running
+from tests.running import PROJECT, Running
 from tests.waiting import until
 from warehouse.control import database
 
-KILLS = rounds(20)
+KILLS = rounds(12)
 AT_ONCE = 3
 LEASE_S = 2
 ALONE = 'flock -n /home/agent/lock sh -c "sleep 0.7; cat > page.md" || touch /home/agent/twice'
@@ -30,30 +31,23 @@ WRITE_PAGE = "cat > page.md"
 
 
 @contextmanager
-def worker(running: Running) -> Iterator[subprocess.Popen[bytes]]:
+def worker(running: Running) -> Iterator[Forked]:
     """Run `readership worker` beside the service."""
-    with (
-        running.log.open("ab") as log,
-        subprocess.Popen(
-            [COMMAND, "--data", running.data, "worker"],
-            stderr=log,
-            env={**os.environ, **running.environ},
-            start_new_session=True,
-        ) as process,
-    ):
-        try:
-            yield process
-        finally:
-            _kill(process)
+    environ = {**os.environ, **running.environ}
+    process = forked.start(forked.PROGRAM, ["--data", running.data, "worker"], environ, running.log)
+    try:
+        yield process
+    finally:
+        _kill(process)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: Forked) -> None:
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
-def _is_at_work(process: subprocess.Popen[bytes]) -> bool:
+def _is_at_work(process: Forked) -> bool:
     """Return whether the process has a child, which is a program of a turn."""
     tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
     return any(task.read_text() for task in tasks)
@@ -114,6 +108,8 @@ def test_job_continues_on_another_machine_and_has_one_pull_request(postgresql: s
         until(lambda: "at work" in log(id), END_S)
         program.write_text(WRITE_PAGE)
         _kill(killed)
+        second.data.mkdir()
+        (second.data / "lake").symlink_to(first.data / "lake")
         killed = stack.enter_context(worker(second))
         assert completed(id) == site.forge.link(site.pulls(id)[0])
         assert "begins again, attempt 2" in log(id)

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,7 +10,9 @@ import pytest
 import schemathesis
 import sqlalchemy as sa
 from hypothesis import assume
-from schemathesis.checks import not_a_server_error
+from schemathesis.checks import load_all_checks, not_a_server_error
+from schemathesis.generation.feedback import FeedbackSources
+from schemathesis.pytest._test_builder import build_operation_test
 from schemathesis.specs.openapi import checks
 
 from agent.jobs import tables
@@ -38,12 +40,13 @@ CHECKS = [
 Case = schemathesis.Case[Any]
 Seen = dict[str, Counter[int]]
 NUMBERS = itertools.count()
+EACH_OPERATION = pytest.mark.parametrize("label", [f"{each.method} {each.path}" for each in OPERATIONS])
 
 
 def schema(generates_keys: bool) -> Any:
     generation = {
         "deterministic": True,
-        "max-examples": 50,
+        "max-examples": 20,
         "with-security-parameters": generates_keys,
         "exclude-header-characters": CONTROL_CHARACTERS,
     }
@@ -86,10 +89,31 @@ def seen() -> Iterator[Seen]:
         assert any(status in success for status in statuses), (operation, statuses)
 
 
-@schema(generates_keys=False).parametrize()  # type: ignore[untyped-decorator]  # ships no types for it
+def run(document: Any, label: str, check: Callable[[Case], None]) -> None:
+    """Call `check` with the generated requests of an operation.
+
+    Schemathesis would generate one test for each operation when tests are collected. That takes 10 s in each process of
+    pytest-xdist, and since pytest 9 all of these tests have one id, of which pytest-xdist runs one.
+    """
+    load_all_checks()
+    (operation,) = [result.ok() for result in document.get_all_operations() if result.ok().label == label]
+    test = build_operation_test(
+        config=document.config, operation=operation, test_func=check, given_kwargs={}, feedback=FeedbackSources()
+    )
+    test()
+
+
+@EACH_OPERATION
 def test_with_a_key_each_response_matches_the_document_and_invalid_data_is_rejected(
-    case: Case, service: Running, key: str, job: str, engine: sa.Engine, seen: Seen
+    label: str, service: Running, key: str, job: str, engine: sa.Engine, seen: Seen
 ) -> None:
+    def check(case: Case) -> None:
+        respond_with_a_key(case, service, key, job, engine, seen)
+
+    run(schema(generates_keys=False), label, check)
+
+
+def respond_with_a_key(case: Case, service: Running, key: str, job: str, engine: sa.Engine, seen: Seen) -> None:
     status = {"cancel": Status.ACTIVE, "archive": Status.FAILED, "message": Status.COMPLETED}.get(
         case.operation.path.rpartition("/")[2]
     )
@@ -104,9 +128,12 @@ def test_with_a_key_each_response_matches_the_document_and_invalid_data_is_rejec
     case.validate_response(response, checks=[*CHECKS, *rejects])
 
 
-@schema(generates_keys=True).parametrize()  # type: ignore[untyped-decorator]  # the same
-def test_without_a_key_each_response_matches_the_document(case: Case, service: Running, key: str) -> None:
-    case.validate_response(call(case, service, {}), checks=CHECKS)
+@EACH_OPERATION
+def test_without_a_key_each_response_matches_the_document(label: str, service: Running, key: str) -> None:
+    def check(case: Case) -> None:
+        case.validate_response(call(case, service, {}), checks=CHECKS)
+
+    run(schema(generates_keys=True), label, check)
 
 
 def call(case: Case, service: Running, headers: dict[str, str]) -> schemathesis.Response:

@@ -1,13 +1,15 @@
 """Settings: a wrong variable is an error that names it, its limit or the nearest name."""
 
+import pickle
 from pathlib import Path
 
 import pytest
 
 from api import settings
-from api.cli.network import with_options
+from api.cli.options.network import with_options
 from api.errors import InvalidSetting
 from ingest.verification.signature_agents import signature_agents
+from warehouse.hotlog.connection import Server
 
 ROOT = Path(__file__).parents[2]
 
@@ -63,12 +65,21 @@ def test_unknown_setting_that_is_near_to_none_gets_the_list(name: str) -> None:
             "some of chatgpt.com, agent.bot.goog, not example.com",
         ),
         ("READERSHIP_KEY_DIRECTORIES", "chatgpt.com,*", "not *"),
+        ("READERSHIP_RAY", "local", "ray://HOST:PORT"),
+        ("READERSHIP_RAY", "http://ray.internal:10001", "ray://HOST:PORT"),
+        ("READERSHIP_LAKE", "s3:bucket", "such as s3://bucket/prefix"),
+        ("READERSHIP_LAKE_CACHE_MIB", "0", "at least 1,"),
         ("READERSHIP_LOG_LEVEL", "INFO", "one of debug, info, warning, error"),
     ],
 )
 def test_wrong_value_is_an_error_that_names_the_variable_and_the_limit(name: str, value: str, limit: str) -> None:
     assert name in complaint(**{name: value})
     assert limit in complaint(**{name: value})
+
+
+@pytest.mark.parametrize("address", ["", "auto", "10.0.0.1:6379", "ray://ray.internal:10001", "ray://[::1]:10001"])
+def test_address_of_a_ray_cluster(address: str) -> None:
+    assert settings.read({"READERSHIP_RAY": address}).ray == address
 
 
 def test_variables_of_others_and_of_the_tests_are_ignored() -> None:
@@ -80,6 +91,28 @@ def test_every_setting_is_documented() -> None:
     text = (ROOT / "docs" / "running.md").read_text()
     names = [each.name.upper() for each in settings.fields(settings.Settings) if each.name not in settings.NO_VARIABLE]
     assert [name for name in names if f"`READERSHIP_{name}`" not in text] == []
+
+
+def test_lake_is_a_folder_or_a_prefix_in_an_object_store(tmp_path: Path) -> None:
+    assert settings.read({}, tmp_path).lake == tmp_path / "lake"
+    read = settings.read({"READERSHIP_LAKE": "s3://bucket/prefix/", "READERSHIP_LAKE_CACHE_MIB": "2"}, tmp_path)
+    assert (str(read.lake), read.lake.lake.cache_bytes) == ("s3://bucket/prefix", 2 << 20)
+    assert read.lake.local == tmp_path / "lake"
+    assert pickle.loads(pickle.dumps(read)).lake == read.lake  # as sent to a server process
+
+
+def test_password_of_the_database_is_in_no_text(tmp_path: Path) -> None:
+    url = "postgresql+psycopg://user:pass-word@database.test/readership"
+    read = settings.read({"READERSHIP_DATABASE_URL": url}, tmp_path)
+    assert "pass-word" in read.hot_log.url
+    assert "pass-word" not in f"{read!r} {read.hot_log!r} {read.hot_log}"
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
+def test_database_url_without_a_driver_means_psycopg_which_the_hot_log_needs(scheme: str, tmp_path: Path) -> None:
+    read = settings.read({"READERSHIP_DATABASE_URL": f"{scheme}://user@database.test/readership"}, tmp_path)
+    assert read.database_url == "postgresql+psycopg://user@database.test/readership"
+    assert isinstance(read.hot_log, Server)
 
 
 def test_network_is_used_only_if_a_setting_allows_it() -> None:
@@ -99,3 +132,9 @@ def test_options_take_precedence_over_the_variables() -> None:
     assert with_options(settings.read({}), is_reverse_dns=True, key_directories="chatgpt.com").reverse_dns
     with pytest.raises(InvalidSetting, match="--key-directories must be"):
         with_options(chosen, is_reverse_dns=False, key_directories="example.com")
+
+
+def test_caches_share_their_maximum_size() -> None:
+    config = settings.read({"READERSHIP_CACHE_MIB": "100"})
+    assert config.cache_bytes + config.user_agents_bytes == 100 * 1024 * 1024
+    assert config.user_agents_bytes == pytest.approx(100 * 1024 * 1024 / 8)

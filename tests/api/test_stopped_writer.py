@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import httpx
@@ -57,7 +58,9 @@ def test_post_is_answered_503_and_the_export_answers_while_a_stopped_writer_hold
     service = start()
     assert post(service, "/before").status_code == 202
     with stopped_writer(service):
-        for refused in (post(service, "/refused"), post(service, "/refused", eventId="e")):
+        with ThreadPoolExecutor(2) as pool:  # both wait for the lock at the same time
+            posts = [pool.submit(post, service, "/refused", **fields) for fields in ({}, {"eventId": "e"})]
+        for refused in (each.result() for each in posts):
             assert refused.status_code == 503
             assert int(refused.headers["retry-after"]) > 0
             assert "database is locked" in refused.json()["detail"]

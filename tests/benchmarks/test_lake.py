@@ -1,7 +1,6 @@
 """Generated lakes: `doctor` accepts them, and they have the shape that was asked for."""
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from benchmarks import lake
 from benchmarks.lake import Lake
+from tests import running
 from tests.benchmarks.conftest import SHAPE
 from warehouse.lake import delta_table
 from warehouse.schema import HITS_ORDER
@@ -17,8 +17,9 @@ from warehouse.schema import HITS_ORDER
 
 def readership(target: Lake, *arguments: str) -> list[dict[str, Any]]:
     """Return the rows that a command of `readership` prints."""
-    command = [lake.COMMAND, "--data", str(target.data), *arguments]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    done = running.readership("--data", str(target.data), *arguments)
+    assert done.returncode == 0, done.stderr
+    output = done.stdout
     return json.loads(output) if output.startswith("[") else [json.loads(line) for line in output.splitlines()]
 
 

@@ -86,3 +86,17 @@ def test_partial_counts_of_one_key_add_up() -> None:
     part = daily_count.count(pa.Table.from_pylist([view()], HOT))
     added = run(daily_count.add_up_sql("counts"), counts=pa.concat_tables([whole, part]))
     assert by_key(added) == {key(view()): 3, key(view("/b", agent="x")): 1}
+
+
+ROWS = [("human", 200), ("bot", 404), ("ai", 599), ("human", 404), ("ai", None), ("bot", 399)]
+
+
+@pytest.mark.parametrize(
+    "order", [(0, 1, 2, 3, 4, 5), (3, 0, 4, 5, 2, 1), (1, 2, 0, 3, 4, 5), (0, 3, 4, 5), (2, 1), ()]
+)
+def test_page_views_and_errors_are_divided_in_any_order_of_the_rows(order: tuple[int, ...]) -> None:
+    rows = [{"traffic": ROWS[place][0], "status": ROWS[place][1]} for place in order]
+    table = pa.Table.from_pylist(rows, pa.schema({"traffic": pa.string(), "status": pa.int16()}))
+    views, errors = daily_count.split(table)
+    assert views.to_pylist() == [rows[number] for number, place in enumerate(order) if place not in {1, 2}]
+    assert errors.to_pylist() == [rows[number] for number, place in enumerate(order) if place in {1, 2}]

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from warehouse import disk
 
 
@@ -12,6 +14,19 @@ def test_written_file_and_its_folder_are_synced(tmp_path: Path, synced: set[Path
     assert file.read_bytes() == b"new"
     assert {tmp_path / "record.json.new", tmp_path} <= synced
     assert [path.name for path in tmp_path.iterdir()] == ["record.json"]
+
+
+def test_all_files_are_synced(tmp_path: Path, synced: set[Path]) -> None:
+    files = [tmp_path / str(number) for number in range(2 * disk.SYNC_THREADS)]
+    for file in files:
+        file.touch()
+    disk.sync_all(files)
+    assert synced == set(files)
+
+
+def test_missing_file_among_all_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        disk.sync_all([tmp_path, tmp_path / "missing"])
 
 
 def test_write_replaces_the_file_for_readers_that_have_the_old_one_open(tmp_path: Path) -> None:

@@ -63,18 +63,26 @@ ALL = {
 }
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    """Yield a site with rows in compacted files, in loaded files, and in the hot log."""
-    site = Site(tmp_path / "data")
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the data folder of a site with rows in compacted files, in loaded files, and in the hot log."""
+    folder = tmp_path_factory.mktemp("original") / "data"
+    site = Site(folder)
     for first in (0, 10):
         site.post(*some_rows(first, 10), view(traffic="ai", agent="GPTBot", status=404))
         site.load()
     site.compact()
-    rollups.rebuild(site.root, site.database, 0)
+    rollups.rebuild(site.root, site.spill, 0)
     site.post(*some_rows(20, 5))
     site.load()
     site.post(*some_rows(25, 5))
+    site.close()
+    return folder
+
+
+@pytest.fixture
+def site(original: Path, tmp_path: Path) -> Iterable[Site]:
+    site = Site.copied(original, tmp_path / "data")
     yield site
     site.close()
 
@@ -127,7 +135,7 @@ def test_changed_number_in_a_rollup_is_found_and_rebuilt(site: Site) -> None:
     fault = faults(site).pop(ROLLUP)
     assert fault.startswith(f"{rollup.paths} is wrong ")
     assert fault.endswith(REWRITE)
-    rollups.rebuild(site.root, site.database, 0)
+    rollups.rebuild(site.root, site.spill, 0)
     assert findings(site) == dict.fromkeys(ALL)
 
 

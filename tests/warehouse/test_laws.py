@@ -1,7 +1,6 @@
 """After any sequence of posts, loads and maintenance, each report equals that of a dictionary."""
 
 import itertools
-import tempfile
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
@@ -14,6 +13,7 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.site import Ranking, Row, Site, key, rank, view
 from warehouse import doctor
@@ -76,7 +76,7 @@ class Warehouse(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory(prefix="readership-laws-")
+        self.folder = temporary.folder()
         self.site = Site(Path(self.folder.name) / "data")
         self.reports = self.site.reports()
         self.posted: list[Row] = []

@@ -183,22 +183,22 @@ def test_hot_log_takes_every_step_once_and_loses_no_hit(tmp_path: Path) -> None:
     site.hot.execute("PRAGMA user_version=0")  # as 0.1.0 left it
     site.close()
     for steps in ((), HOT_STEPS[:1], HOT_STEPS, HOT_STEPS):
-        with closing(batches.connect(site.hot_log, steps=steps)) as hot:
+        with closing(batches.connect_file(site.hot_log, steps=steps)) as hot:
             assert batches.backlog(hot).rows == 3
         assert version_of(site.hot_log) == 1 + len(steps)
         assert ("size" in batch_columns(site.hot_log)) == (len(steps) > 0)
 
 
 def test_new_hot_log_is_created_at_the_newest_version(tmp_path: Path) -> None:
-    batches.connect(tmp_path / "hot.sqlite", steps=HOT_STEPS).close()
+    batches.connect_file(tmp_path / "hot.sqlite", steps=HOT_STEPS).close()
     assert version_of(tmp_path / "hot.sqlite") == 3
     assert "size" not in batch_columns(tmp_path / "hot.sqlite")  # the definition of today, and not the steps
 
 
 def test_hot_log_step_that_fails_changes_nothing(tmp_path: Path) -> None:
-    batches.connect(tmp_path / "hot.sqlite", steps=()).close()
+    batches.connect_file(tmp_path / "hot.sqlite", steps=()).close()
     with pytest.raises(ZeroDivisionError):
-        batches.connect(tmp_path / "hot.sqlite", steps=(HOT_STEPS[0], Step(3, fail)))
+        batches.connect_file(tmp_path / "hot.sqlite", steps=(HOT_STEPS[0], Step(3, fail)))
     assert version_of(tmp_path / "hot.sqlite") == 1
     assert "size" not in batch_columns(tmp_path / "hot.sqlite")
 

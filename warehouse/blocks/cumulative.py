@@ -2,7 +2,7 @@
 
 Most paths have few views, and some have millions. The cumulated counts are stored modulo 2^8, 2^16 or 2^32: the
 difference of two of them is exact if it is smaller than that. The few columns whose sum is larger are stored a second
-time, in 64 bits.
+time, in 32 or 64 bits.
 """
 
 from dataclasses import dataclass
@@ -33,9 +33,9 @@ class CumulativeCounts:
         width = min(_WIDTHS, key=lambda each: _size(each, sums, len(rows)))
         small = np.zeros((len(rows) + 1, rows.shape[1]), width)
         np.cumsum(rows, axis=0, dtype=width, out=small[1:])
-        large = np.flatnonzero(sums > np.iinfo(width).max)
-        exact = np.zeros((len(rows) + 1, len(large)), np.int64)
-        np.cumsum(rows[:, large], axis=0, dtype=np.int64, out=exact[1:])
+        large = np.flatnonzero(sums > np.iinfo(width).max).astype(np.uint32)
+        exact = np.zeros((len(rows) + 1, large.size), _exact(sums))
+        np.cumsum(rows[:, large], axis=0, dtype=exact.dtype, out=exact[1:])
         return cls(small, large, exact)
 
     @property
@@ -64,4 +64,9 @@ class CumulativeCounts:
 def _size(width: type[np.unsignedinteger[Any]], sums: Array, rows: int) -> int:
     """Return the number of bytes of the counts, if those that fit have this width."""
     large = np.count_nonzero(sums > np.iinfo(width).max)
-    return rows * int(sums.size * np.dtype(width).itemsize + large * 8)
+    return rows * int(sums.size * np.dtype(width).itemsize + large * _exact(sums).itemsize)
+
+
+def _exact(sums: Array) -> np.dtype[Any]:
+    """Return a type of integers that can represent the largest sum."""
+    return np.dtype(np.uint32 if sums.max(initial=0) <= np.iinfo(np.uint32).max else np.int64)

@@ -47,17 +47,16 @@ def count(
     files: Sequence[File],
     project: str,
     paths: PathIds,
-    agents: Mapping[str, str],
+    condition: tuple[str, Mapping[str, object]] = ("true", {}),
     time_range: TimeRange = ALWAYS,
 ) -> dict[str, Rows]:
     """Return the views in each file, by the path of the file. Paths of pages that have no id are added to `paths`.
 
-    `agents` are the values of AGENT_COLUMNS, by column, that a hit must have to be counted.
+    `condition` is an SQL condition of the hits that are counted, and the values that the condition binds.
     """
     times = {"start": time_range.start, "end": time_range.end}
-    condition = " AND ".join(["true", *(f"{name} = ${name}" for name in agents)])
-    values = {"project": project, **times, **agents}
-    counted = _run(database, _COUNT.replace("{condition}", condition), files, values)
+    sql, values = condition
+    counted = _run(database, _COUNT.replace("{condition}", sql), files, {"project": project, **times, **values})
     path_ids = ids(counted["path"], paths)
     sources = pc.index_in(counted["source"], value_set=pa.array(SOURCES)).to_numpy().astype(np.uint8)
     human, ai, bot = (counted[traffic].to_numpy().astype(np.uint32) for traffic in TRAFFIC)
@@ -67,13 +66,8 @@ def count(
     }
 
 
-def convert(hits: pa.Table, paths: PathIds, agents: Mapping[str, str]) -> Rows:
-    """Return the views of rows of `hits` in memory that have the values `agents` of AGENT_COLUMNS, by column.
-
-    Paths that have no id are added to `paths`.
-    """
-    for name, value in agents.items():
-        hits = hits.filter(pc.equal(decoded(encoded(hits[name])), value))
+def convert(hits: pa.Table, paths: PathIds) -> Rows:
+    """Return the views of rows of `hits` in memory. Paths that have no id are added to `paths`."""
     sources, traffic = (decoded(encoded(hits[name])) for name in ("source", "traffic"))
     kinds = pc.index_in(traffic, value_set=pa.array(TRAFFIC)).to_numpy()
     human, ai, bot = ((kinds == kind).astype(np.uint32) for kind in range(len(TRAFFIC)))

@@ -1,6 +1,6 @@
 """Hot rows of a project as arrays. Only the rows of new batches are converted."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 
@@ -19,6 +19,8 @@ OLD_ROWS_MAX = 10_000
 """Number of rows of loaded batches that are always retained, because a report of an earlier moment may count them."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+Choose = Callable[[pa.Table], pa.Table]
+"""Function that returns some of the rows of `hits`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,14 +45,9 @@ class HotColumns:
         return HotColumns(*(each[chosen] for each in self.arrays))
 
 
-def convert(hot: pa.Table, project: str, paths: PathIds, agents: Mapping[str, str]) -> HotColumns:
-    """Return the rows of a project that have the values `agents` of AGENT_COLUMNS, by column.
-
-    Paths that have no id are added to `paths`.
-    """
-    rows = hot.filter(pc.field("project_id") == project)
-    for name, value in agents.items():
-        rows = rows.filter(pc.field(name) == value)
+def convert(hot: pa.Table, project: str, paths: PathIds, choose: Choose) -> HotColumns:
+    """Return the rows of a project that `choose` returns. Paths that have no id are added to `paths`."""
+    rows = choose(hot.filter(pc.field("project_id") == project))
     encoded = rows["path"].combine_chunks().dictionary_encode()
     return HotColumns(
         rows["batch_id"].to_numpy(),
@@ -78,18 +75,18 @@ class HotViews:
     def nbytes(self) -> int:
         return self.rows.nbytes
 
-    def read(self, hot: pa.Table, project: str, paths: PathIds, agents: Mapping[str, str]) -> "HotViews":
+    def read(self, hot: pa.Table, project: str, paths: PathIds, choose: Choose) -> "HotViews":
         """Return the hot rows of a snapshot, which must have some, and perhaps those of earlier and later batches.
 
-        All rows have the values `agents` of AGENT_COLUMNS, by column.
+        `choose` returns those of the rows that are counted, and is the same for all calls.
         """
         ids = hot["batch_id"].to_numpy()
         first_id, last_id = int(ids[0]), int(ids[-1])
         if not self.first_id <= first_id <= self.last_id + 1:
-            return HotViews(first_id, last_id, convert(hot, project, paths, agents))
+            return HotViews(first_id, last_id, convert(hot, project, paths, choose))
         if last_id <= self.last_id:
             return self
-        new = convert(hot.slice(np.searchsorted(ids, self.last_id, "right")), project, paths, agents)
+        new = convert(hot.slice(np.searchsorted(ids, self.last_id, "right")), project, paths, choose)
         old_rows = int(np.searchsorted(self.rows.batch_ids, first_id))
         is_trimmed = old_rows > max(OLD_ROWS_MAX, self.rows.batch_ids.size // 2)
         known = self.rows[old_rows:] if is_trimmed else self.rows

@@ -103,9 +103,15 @@ def _daily_views(days: Array, ids: Array, views: Array, paths: int) -> DailyView
     cumulated, empty = CumulativeCounts.of(rows), np.zeros(0, np.uint8)
     if spacing == 1:
         return DailyViews(spacing, cumulated, empty, empty, empty)
+    cells, parts = split_views(views)
+    starts = np.searchsorted(days[cells], np.arange(1, DAYS + 2))
+    return DailyViews(spacing, cumulated, ids[cells].astype(np.uint32), parts, starts)
+
+
+def split_views(views: Array) -> tuple[Array, Array]:
+    """Return cells that add up to the views, none of which is 0: the index in `views` of each cell, and its number."""
     repeats = -(-views.astype(np.int64) // CELL_VIEWS_MAX)
     cells = np.repeat(np.arange(views.size), repeats)
     parts = np.full(cells.size, CELL_VIEWS_MAX, np.uint8)
     parts[np.cumsum(repeats) - 1] = views - (repeats - 1) * CELL_VIEWS_MAX
-    starts = np.searchsorted(days[cells], np.arange(1, DAYS + 2))
-    return DailyViews(spacing, cumulated, ids[cells].astype(np.uint32), parts, starts)
+    return cells, parts

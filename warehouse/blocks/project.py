@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warehouse.blocks import agents, months, rollup_rows
-from warehouse.blocks.agents import AgentViews
+from warehouse.blocks.agents import ReaderViews
 from warehouse.blocks.cumulative import Array, CumulativeCounts
 from warehouse.blocks.months import DAYS, Key, MonthBlock
 from warehouse.blocks.paths import PathIds, encode, pack, pack_in_order
@@ -60,14 +60,15 @@ class ProjectBlock:
         days, path_ids, sources, views = _read_days(self.parts[index], self.project)
         return months.build(days, self.path_ids(index)[path_ids], sources, views, self.paths.sorted_count)
 
-    def agent_month(self, index: int, values: Mapping[str, str]) -> AgentViews:
+    def agent_month(self, index: int, values: Mapping[str, str]) -> ReaderViews:
         """Read the daily views of a month by the hits that have these values of AGENT_COLUMNS, at least one."""
         part = self.parts[index]
         rows = _on_valid_days(
             rollup_rows.read_where(part.rollup.agent_paths, self.project, values, agents.COLUMNS), part
         )
         days, path_ids, sources, traffic, views = (rows[name].to_numpy() for name in agents.COLUMNS)
-        return AgentViews(days, self.path_ids(index).astype(np.uint32)[path_ids], sources, traffic, views)
+        ids = self.path_ids(index).astype(np.min_scalar_type(self.paths.sorted_count))
+        return agents.group(days, ids[path_ids], sources, traffic, views)
 
     def is_member(self, index: int) -> Array:
         """Return, for each sorted path, whether the rollup of a month has a row of the path."""
@@ -76,12 +77,6 @@ class ProjectBlock:
     def path_ids(self, index: int) -> Array:
         """Return the ids of the paths that the rollup of a month has, in its order."""
         return np.flatnonzero(self.is_member(index))
-
-    def ids_between(self, index: int, ids: slice) -> range:
-        """Return the path ids that the rollup of a month has for those of some sorted path ids that are in it."""
-        is_member = self.is_member(index)
-        first = int(np.count_nonzero(is_member[: ids.start]))
-        return range(first, first + int(np.count_nonzero(is_member[ids])))
 
     def first_months(self, ids: Array, traffic: int) -> Array:
         """Return the index of the first month in which each of the sorted path ids has views; -1 without any.

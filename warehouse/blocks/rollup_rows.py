@@ -7,7 +7,6 @@ paths and 12 months that takes 30 ms of processor time, and the same query in Du
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warehouse.blocks.cumulative import Array
+from warehouse.lake import roots
+from warehouse.lake.roots import Root
+from warehouse.rollups import sorted_rows
 
 _PROJECT = "project_id"
 
@@ -23,7 +25,7 @@ _PROJECT = "project_id"
 class ProjectRows:
     """Place of the rows of a project in a file: its row groups, the first row in these, and the number of rows."""
 
-    path: Path
+    path: Root
     metadata: pq.FileMetaData
     groups: tuple[int, ...]
     first: int
@@ -34,35 +36,51 @@ class ProjectRows:
 
         Columns in which all numbers are 0 may be left out.
         """
-        with pq.ParquetFile(self.path, metadata=self.metadata) as file:
+        with pq.ParquetFile(roots.open_parquet(self.path), metadata=self.metadata) as file:
             if self.count == 0:
                 return file.schema_arrow.empty_table().select(columns or file.schema_arrow.names)
             filled = _columns(self.metadata.row_group(group) for group in self.groups)
             chosen = [name for name in filled if not columns or name in columns]
-            rows = file.read_row_groups(self.groups, chosen, use_threads=False)
+            # One by one: Arrow needs three times the memory of the rows of a row group.
+            rows = pa.concat_tables(file.read_row_group(group, chosen, use_threads=False) for group in self.groups)
             return rows.slice(self.first, self.count)
 
 
-def find(path: Path, project: str) -> ProjectRows:
-    """Return the place of the rows of a project, which is read from the column of projects."""
-    with pq.ParquetFile(path, read_dictionary=[_PROJECT]) as file:
+def find(path: Root, project: str) -> ProjectRows:
+    """Return the place of the rows of a project, by the statistics and the column of projects.
+
+    Only the row groups in which the project begins or ends are read: a row group of 65,536 rows takes 1 ms.
+    """
+    with pq.ParquetFile(roots.open_parquet(path), read_dictionary=[_PROJECT]) as file:
         groups = [group for group in range(file.num_row_groups) if _may_have(file.metadata.row_group(group), project)]
-        projects = file.read_row_groups(groups, [_PROJECT], use_threads=False)[_PROJECT]
-        is_wanted = pc.equal(projects, project)
-        count = pc.sum(is_wanted).as_py() or 0
-        first = pc.index(is_wanted, True).as_py() if count else 0
+        first = count = before = 0
+        for group in groups:
+            start, rows = _find_in(file, group, project)
+            first = before + start if rows and not count else first
+            count += rows
+            before += file.metadata.row_group(group).num_rows
         return ProjectRows(path, file.metadata, tuple(groups), first, count)
 
 
-def read(path: Path, project: str) -> pa.Table:
+def _find_in(file: pq.ParquetFile, group: int, project: str) -> tuple[int, int]:
+    """Return the first row of a project in a row group, and the number of its rows."""
+    metadata = file.metadata.row_group(group)
+    if sorted_rows.has_only(metadata.column(0).statistics, project):
+        return 0, metadata.num_rows
+    is_wanted = pc.equal(file.read_row_group(group, [_PROJECT], use_threads=False)[_PROJECT], project)
+    count = pc.sum(is_wanted).as_py() or 0
+    return (pc.index(is_wanted, True).as_py() if count else 0), count
+
+
+def read(path: Root, project: str) -> pa.Table:
     """Return the rows of a project, in the order of the file. Columns in which all numbers are 0 may be left out."""
     return find(path, project).read()
 
 
-def read_where(path: Path, project: str, values: Mapping[str, str], columns: Sequence[str]) -> pa.Table:
+def read_where(path: Root, project: str, values: Mapping[str, str], columns: Sequence[str]) -> pa.Table:
     """Return columns of the rows of a project that have these values, by column, in the order of the file."""
     wanted = {_PROJECT: project, **values}
-    with pq.ParquetFile(path, read_dictionary=list(wanted)) as file:
+    with pq.ParquetFile(roots.open_parquet(path), read_dictionary=list(wanted)) as file:
         places = {name: file.schema_arrow.get_field_index(name) for name in wanted}
         groups = [
             group

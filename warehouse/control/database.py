@@ -19,8 +19,10 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from warehouse import migrations
 from warehouse.control import schema_steps
 from warehouse.control.schema_steps import STEPS, Steps
+from warehouse.database.postgresql import SYNCHRONOUS_COMMIT
 from warehouse.database_errors import Cause, cause_of, is_damage, reason_of
 from warehouse.errors import ControlUnreadable
+from warehouse.folder import refuse_moved
 from warehouse.transaction import BUSY_TIMEOUT_S
 
 SERVER_TIMEOUT_S = 10
@@ -53,11 +55,14 @@ def connect(url: str, steps: Steps = STEPS, busy_timeout_s: int = BUSY_TIMEOUT_S
     Raises:
         StoreTooNew: a newer release wrote the database; nothing is changed.
         ControlUnreadable: the database is damaged, or its table of the schema version is empty.
+        DataMoved: the database of the folder was moved to a server.
     """
     engine = _engine(url, busy_timeout_s)
     try:
         with _named(url):
             _upgrade(engine, steps)
+        if url.startswith("sqlite"):  # after the file was opened, which waits for the end of a move
+            refuse_moved(Path(_name(url)).parent, has_database=False, has_lake=True)
     except BaseException:
         engine.dispose()
         raise
@@ -122,6 +127,8 @@ def _engine(url: str, busy_timeout_s: int = BUSY_TIMEOUT_S) -> sa.Engine:
     engine = sa.create_engine(url, pool_pre_ping=not is_file, hide_parameters=True, connect_args=timeouts)
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", partial(_prepare_sqlite, busy_timeout_s))
+    elif engine.dialect.name == "postgresql":
+        sa.event.listen(engine, "connect", _prepare_postgresql)
     return engine
 
 
@@ -206,6 +213,9 @@ def _changing(engine: sa.Engine) -> Iterator[sa.Connection]:
 def transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Run the block as one write transaction, with the rollback policy of `warehouse.transaction`.
 
+    The two helpers have only `BEGIN IMMEDIATE` in common, and are therefore not one. This one yields a connection of
+    the pool, SQLAlchemy begins and rolls back the transaction, and PostgreSQL needs no lock of all write transactions.
+
     On SQLite the transaction has the write lock from its start. On PostgreSQL the caller locks the rows that its
     decision depends on. SQLAlchemy rolls back when the connection returns to its pool; a rollback that fails there is
     logged, and does not hide the exception that ended the block. Errors are SQLAlchemy's.
@@ -263,3 +273,11 @@ def _prepare_sqlite(busy_timeout_s: int, connection: Any, record: Any) -> None:
         "foreign_keys=ON",
     ):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _prepare_postgresql(connection: Any, record: Any) -> None:
+    """Configure a new connection."""
+    cursor = connection.cursor()
+    cursor.execute(SYNCHRONOUS_COMMIT)
+    cursor.close()
+    connection.commit()

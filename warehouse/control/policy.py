@@ -6,6 +6,7 @@ The rows of `hits` never depend on a policy: reports apply it, also to hits that
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
+from itertools import pairwise
 from typing import Literal, get_args
 
 Policy = Literal["all", "beacon_only", "log_only", "beacon_people_log_machines"]
@@ -23,6 +24,9 @@ CONDITIONS: dict[Policy, str] = {
 }
 """SQL condition of the hits that a policy counts. Logs are those of files and of server posts: `log` and `server`."""
 
+BY_FORMAT: Policy = "beacon_people_log_machines"
+"""Policy that depends on the format of a hit. All others depend on the source only."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Period:
@@ -36,9 +40,41 @@ Periods = tuple[Period, ...]
 """Periods of a project in the order of their days. `()` counts every source."""
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """UTC days with start <= day < end, and their policy."""
+
+    start: date
+    end: date
+    policy: Policy
+
+
 def on(periods: Periods, day: date) -> Policy:
     """Return the policy of a UTC day."""
     return next((each.policy for each in reversed(periods) if each.from_date <= day), DEFAULT)
+
+
+def spans(periods: Periods, start: date, end: date) -> list[Span]:
+    """Return the days with start <= day < end, in order, divided where a policy begins."""
+    bounds = [start, *(each.from_date for each in periods if start < each.from_date < end), end]
+    return [Span(first, after, on(periods, first)) for first, after in pairwise(bounds) if first < after]
+
+
+def counts(policy: Policy, source: str, traffic: str) -> bool:
+    """Return whether a policy counts the hits of a source and a kind of traffic.
+
+    With the policy BY_FORMAT, the reverse is true for Markdown that people read.
+    """
+    is_beacon = source == "beacon"
+    match policy:
+        case "all":
+            return True
+        case "beacon_only":
+            return is_beacon
+        case "log_only":
+            return not is_beacon
+        case "beacon_people_log_machines":
+            return is_beacon == (traffic == "human")
 
 
 def condition(periods: Sequence[Period]) -> tuple[str, dict[str, object]]:

@@ -1,6 +1,9 @@
 """The hot log: accepted hits that wait for the lake, and hits that were loaded in the last ten minutes.
 
-- `schema_steps`: Tables of the hot log, and the steps that bring an older file to the newest schema version.
+- `connection`: Connections to the hot log, and the statements on its tables.
+- `tables`: Tables of the hot log, and the statements on them.
+- `schema_steps`: Schema versions of the hot log: its tables in a new file, and the steps that upgrade an older file.
+- `postgresql`: The hot log in PostgreSQL: the schema of its tables, and the lock of all its write transactions.
 - `batches`: Batches of the hot log: accepted hits that wait for the lake, and hits that were loaded in the last ten
   minutes.
 - `loads`: Loads: which batches of the hot log are in all tables of the lake, and since when.

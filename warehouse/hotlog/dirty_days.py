@@ -5,12 +5,11 @@ days dirty first, and clears them after its commit to `daily_views`. The next lo
 process left dirty (`warehouse.maintenance.recount`). Until then, readers count those days from `hits`.
 """
 
-import json
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-TABLE = "CREATE TABLE IF NOT EXISTS recounts (id INTEGER PRIMARY KEY AUTOINCREMENT, date TEXT NOT NULL UNIQUE)"
+from warehouse.hotlog.connection import STATEMENTS, HotConnection
+from warehouse.transaction import joined_transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,25 +23,24 @@ class DirtyDays:
     last_mark: int
 
 
-def mark_dirty(hot: sqlite3.Connection, days: Sequence[str]) -> None:
+def mark_dirty(hot: HotConnection, days: Sequence[str]) -> None:
     """Mark days (YYYY-MM-DD) dirty, durably. A day that is dirty already stays as it is."""
-    hot.execute("INSERT OR IGNORE INTO recounts (date) SELECT value FROM json_each(?)", (json.dumps(days),))
+    with joined_transaction(hot):
+        STATEMENTS.run_many(hot, "MARK_DIRTY", [{"day": day} for day in days])
 
 
-def clear_dirty(hot: sqlite3.Connection, days: Sequence[str]) -> None:
+def clear_dirty(hot: HotConnection, days: Sequence[str]) -> None:
     """Clear days on which `daily_views` equals `hits` again."""
-    hot.execute("DELETE FROM recounts WHERE date IN (SELECT value FROM json_each(?))", (json.dumps(days),))
+    with joined_transaction(hot):
+        STATEMENTS.run_many(hot, "CLEAR_DIRTY", [{"day": day} for day in days])
 
 
-def list_dirty(hot: sqlite3.Connection) -> list[str]:
+def list_dirty(hot: HotConnection) -> list[str]:
     """Return the dirty days in ascending order."""
-    return [str(date) for (date,) in hot.execute("SELECT date FROM recounts ORDER BY date")]
+    return [str(date) for (date,) in STATEMENTS.run(hot, "DIRTY")]
 
 
-def read_dirty(hot: sqlite3.Connection) -> DirtyDays:
+def read_dirty(hot: HotConnection) -> DirtyDays:
     """Return the dirty days and the newest mark, both read in one statement and thus in one transaction."""
-    days, last_mark = hot.execute(
-        "SELECT (SELECT json_group_array(date) FROM recounts),"
-        " (SELECT seq FROM sqlite_sequence WHERE name = 'recounts')"
-    ).fetchone()
-    return DirtyDays(frozenset(json.loads(days)), last_mark or 0)
+    rows = STATEMENTS.run(hot, "DIRTY_AND_LAST_MARK").fetchall()
+    return DirtyDays(frozenset(date for _, date in rows if date is not None), rows[0][0] if rows else 0)

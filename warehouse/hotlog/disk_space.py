@@ -11,6 +11,7 @@ from pathlib import Path
 
 from warehouse.database_errors import Cause, cause_of
 from warehouse.hotlog import batches
+from warehouse.hotlog.connection import HOT_LOG_ERRORS, HotConnection
 
 MARGIN_BYTES = 8 * 1024 * 1024
 """Space for the hot log's WAL (about 5 MB while batches are deleted), the tables' logs and small files, in bytes."""
@@ -33,12 +34,12 @@ def is_full(error: BaseException) -> bool:
     """
     if isinstance(error, OSError):
         return error.errno in _FULL
-    if isinstance(error, sqlite3.Error):
+    if isinstance(error, HOT_LOG_ERRORS):
         return cause_of(error) is Cause.DISK_FULL
     return any(os.strerror(number) in str(error) for number in _FULL)
 
 
-def shortage(connection: sqlite3.Connection, free: int, more: int = 0) -> str | None:
+def shortage(connection: HotConnection, free: int, more: int = 0) -> str | None:
     """Return the reason why a batch of `more` bytes must be refused with `free` bytes of space; None if that is enough.
 
     The exact size of the waiting batches needs a scan of the table. The size of the file is a cheap upper bound: the
@@ -59,7 +60,10 @@ def _needed(waiting: int, more: int) -> int:
     return MARGIN_BYTES + COPIES * (waiting + more) + more
 
 
-def _used_bytes(connection: sqlite3.Connection) -> int:
+def _used_bytes(connection: HotConnection) -> int:
+    """Return an upper bound of the size of the waiting batches, in bytes."""
+    if not isinstance(connection, sqlite3.Connection):
+        return batches.waiting_bytes(connection)
     pages, free_pages, page_bytes = (
         int(connection.execute(f"PRAGMA {name}").fetchone()[0])
         for name in ("page_count", "freelist_count", "page_size")

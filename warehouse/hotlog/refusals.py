@@ -5,32 +5,24 @@ the internal id to this table before it erases rows, and each writer reads the t
 rows. A request that began before a deletion therefore stores nothing after it, however long the request takes.
 """
 
-import sqlite3
-
-TABLE = "CREATE TABLE IF NOT EXISTS refusals (id INTEGER PRIMARY KEY AUTOINCREMENT, internal_id TEXT NOT NULL UNIQUE)"
+from warehouse.hotlog.connection import STATEMENTS, HotConnection
 
 
-def create(connection: sqlite3.Connection) -> None:
-    """Create the table, as a step of the hot log's schema."""
-    connection.execute(TABLE)
-
-
-def add(connection: sqlite3.Connection, internal_id: str) -> None:
+def add(connection: HotConnection, internal_id: str) -> None:
     """Refuse the rows of a project in every transaction that begins after this call. Idempotent."""
-    connection.execute("INSERT OR IGNORE INTO refusals (internal_id) VALUES (?)", (internal_id,))
+    STATEMENTS.run_alone(connection, "ADD_REFUSAL", {"internal_id": internal_id})
 
 
-def last(connection: sqlite3.Connection) -> int:
+def last(connection: HotConnection) -> int:
     """Return the id of the newest refusal; 0 without refusals."""
-    return int(connection.execute("SELECT coalesce(max(id), 0) FROM refusals").fetchone()[0])
+    return int(STATEMENTS.run(connection, "LAST_REFUSAL").fetchone()[0])
 
 
-def internal_ids(connection: sqlite3.Connection) -> frozenset[str]:
+def internal_ids(connection: HotConnection) -> frozenset[str]:
     """Return the internal ids of all deleted projects."""
-    return frozenset(internal_id for (internal_id,) in connection.execute("SELECT internal_id FROM refusals"))
+    return frozenset(internal_id for (internal_id,) in STATEMENTS.run(connection, "REFUSED"))
 
 
-def has(connection: sqlite3.Connection, internal_id: str) -> bool:
+def has(connection: HotConnection, internal_id: str) -> bool:
     """Return whether the rows of a project are refused."""
-    query = "SELECT 1 FROM refusals WHERE internal_id = ?"
-    return connection.execute(query, (internal_id,)).fetchone() is not None
+    return STATEMENTS.run(connection, "IS_REFUSED", {"internal_id": internal_id}).fetchone() is not None

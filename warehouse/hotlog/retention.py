@@ -4,10 +4,10 @@ A moment of a report consists of a version of `hits` and the batches that this v
 the batches are deleted, however often the lake is loaded and compacted meanwhile.
 """
 
-import sqlite3
 from collections.abc import Mapping
 
 from warehouse.hotlog import batches, loads, synced
+from warehouse.hotlog.connection import HotConnection
 from warehouse.hotlog.synced import Synced
 from warehouse.transaction import transaction
 
@@ -24,7 +24,7 @@ def bytes_max(free_bytes: int) -> int:
     return min(RETAINED_BYTES_MAX, free_bytes // FREE_SHARE)
 
 
-def mark_loaded(connection: sqlite3.Connection, through: int, tables: Mapping[str, Synced], now_s: float) -> None:
+def mark_loaded(connection: HotConnection, through: int, tables: Mapping[str, Synced], now_s: float) -> None:
     """Mark the batches up to `through` loaded: all tables have them. Record how far the tables are synced."""
     before = loads.loaded_through(connection)
     size = loads.size_bytes(connection, before, through)  # before the transaction, because posts wait for it
@@ -34,12 +34,12 @@ def mark_loaded(connection: sqlite3.Connection, through: int, tables: Mapping[st
             loads.add(connection, through, now_s, size)
 
 
-def delete_due(connection: sqlite3.Connection, now_s: float, bytes_max: int) -> None:
+def delete_due(connection: HotConnection, now_s: float, bytes_max: int) -> None:
     """Delete the batches whose load was AS_OF_S ago, and the oldest loaded ones beyond `bytes_max`."""
     _delete_through(connection, loads.last_due(connection, now_s, AS_OF_S, bytes_max))
 
 
-def delete_loaded(connection: sqlite3.Connection, version: int) -> None:
+def delete_loaded(connection: HotConnection, version: int) -> None:
     """Delete all loaded batches, and revoke all moments, because some of their rows are erased.
 
     `version` is a version of `hits` without the rows. A client can change the text of a moment, and name an older one.
@@ -48,7 +48,7 @@ def delete_loaded(connection: sqlite3.Connection, version: int) -> None:
     _delete_through(connection, loads.loaded_through(connection))
 
 
-def _delete_through(connection: sqlite3.Connection, id: int) -> None:
+def _delete_through(connection: HotConnection, id: int) -> None:
     if id > 0:
         batches.delete_through(connection, id)
         with transaction(connection):

@@ -1,4 +1,4 @@
-"""Tables of the hot log, and the steps that bring an older file to the newest schema version."""
+"""Schema versions of the hot log: its tables in a new file, and the steps that upgrade an older file."""
 
 import sqlite3
 import uuid
@@ -7,31 +7,35 @@ from contextlib import closing
 from pathlib import Path
 
 from warehouse import migrations
-from warehouse.hotlog import dirty_days, loads, refusals, synced
+from warehouse.database.statements import Statements
+from warehouse.hotlog.connection import STATEMENTS, HotConnection
 from warehouse.migrations import Step
 from warehouse.transaction import BUSY_TIMEOUT_S, transaction
 
 STORE = "the hot log"
 """Name of the store in messages."""
-_CREATE = f"""
-CREATE TABLE IF NOT EXISTS node (id TEXT NOT NULL, {loads.GENERATION}, {loads.FIRST_VERSION});
-CREATE TABLE IF NOT EXISTS batches (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    rows INTEGER NOT NULL,
-    committed_s REAL NOT NULL,
-    message BLOB NOT NULL,
-    checksum BLOB,
-    columns INTEGER
-);
-{loads.INDEX};
-CREATE TABLE IF NOT EXISTS staged (id INTEGER PRIMARY KEY, files BLOB NOT NULL);
-{dirty_days.TABLE};
-{synced.TABLE};
-{refusals.TABLE};
-{loads.TABLE};
-"""
+_SYNCED = "CREATE TABLE synced_tables (name TEXT PRIMARY KEY, version INTEGER NOT NULL, last_batch INTEGER NOT NULL)"
+_REFUSALS = (
+    "CREATE TABLE IF NOT EXISTS refusals (id INTEGER PRIMARY KEY AUTOINCREMENT, internal_id TEXT NOT NULL UNIQUE)"
+)
+_LOADS = (
+    "CREATE TABLE loads (through_id INTEGER PRIMARY KEY, loaded_s REAL NOT NULL, bytes INTEGER NOT NULL)",
+    "ALTER TABLE node ADD COLUMN generation INTEGER NOT NULL DEFAULT 0",
+    "DROP INDEX IF EXISTS batches_rows",
+    "CREATE INDEX batches_id_rows ON batches (id, rows)",
+)
 
 Steps = Sequence[Step[sqlite3.Connection]]
+
+
+def run(*statements: str) -> Callable[[sqlite3.Connection], None]:
+    """Return a step that runs statements."""
+
+    def apply(connection: sqlite3.Connection) -> None:
+        for statement in statements:
+            connection.execute(statement)
+
+    return apply
 
 
 def add_column(table: str, definition: str) -> Callable[[sqlite3.Connection], None]:
@@ -47,18 +51,20 @@ def add_column(table: str, definition: str) -> Callable[[sqlite3.Connection], No
     return apply
 
 
-def has_table(connection: sqlite3.Connection, name: str) -> bool:
+def has_table(connection: HotConnection, name: str) -> bool:
     """Return whether the hot log has a table."""
+    if not isinstance(connection, sqlite3.Connection):
+        return connection.execute("SELECT to_regclass(%s)", (name,)).fetchone()[0] is not None
     query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
     return connection.execute(query, (name,)).fetchone() is not None
 
 
 STEPS: Steps = (
-    Step(2, synced.create),
-    Step(3, refusals.create),
+    Step(2, run(_SYNCED)),
+    Step(3, run(_REFUSALS)),
     Step(4, add_column("batches", "checksum BLOB")),
-    Step(5, loads.create),
-    Step(6, add_column("node", loads.FIRST_VERSION)),
+    Step(5, run(*_LOADS)),
+    Step(6, add_column("node", "first_version INTEGER NOT NULL DEFAULT 0")),
     Step(7, add_column("batches", "columns INTEGER")),  # null for a batch of an older release
 )
 
@@ -73,7 +79,7 @@ def pending(connection: sqlite3.Connection, steps: Steps = STEPS) -> Steps:
 
 
 def refuse_newer(path: Path) -> None:
-    """Raise StoreTooNew if a newer release wrote the hot log. Creates and changes nothing."""
+    """Raise StoreTooNew if a newer release wrote the file. Creates and changes nothing."""
     if path.exists():
         with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)) as connection:
             pending(connection)
@@ -91,14 +97,23 @@ def upgrade(connection: sqlite3.Connection, steps: Steps = STEPS) -> None:
             for step in pending(connection, steps):
                 step.apply(connection)
         else:
-            _create_tables(connection)
+            create_tables(connection)
         connection.execute(f"PRAGMA user_version={migrations.newest(steps)}")
 
 
-def _create_tables(connection: sqlite3.Connection) -> None:
-    for statement in _CREATE.split(";"):
-        connection.execute(statement)
-    connection.execute("INSERT INTO node (id) VALUES (?)", (uuid.uuid4().hex,))
+def create_tables(connection: HotConnection) -> None:
+    """Create the tables at the newest schema version, and the id of the node."""
+    STATEMENTS.create(connection)
+    STATEMENTS.run(connection, "ADD_NODE", {"id": uuid.uuid4().hex})
+
+
+def add_tables(connection: HotConnection, statements: Statements, table: str) -> None:
+    """Create the tables of another room, one of which is `table`, unless they exist."""
+    if isinstance(connection, sqlite3.Connection):
+        statements.create(connection)
+    elif not has_table(connection, table):  # in PostgreSQL, creating an index locks its table even if the index exists
+        with connection.changing_tables():
+            statements.create(connection)
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -1,26 +1,38 @@
-"""Write-ahead log of the hot log's SQLite file: empty it, and probe that it can be written."""
+"""Removal of deleted rows from the disk of the hot log, and a probe that it can be written."""
 
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from warehouse.hotlog.connection import STATEMENTS, HotConnection
+
 EMPTY_WAIT_S = 1
 """Time for which `empty` waits for a reader, in seconds. Posts wait meanwhile."""
 
 
-def empty(connection: sqlite3.Connection) -> None:
+def empty(connection: HotConnection) -> None:
     """Checkpoint and truncate the WAL, so that deleted rows leave the disk: their old pages stay in it until reused.
 
-    If a reader uses the WAL for longer than EMPTY_WAIT_S, the WAL stays as it is until the next maintenance run.
+    If a reader uses the WAL for longer than EMPTY_WAIT_S, the WAL stays as it is until the next maintenance run. In
+    PostgreSQL, the space of deleted rows is freed for reuse, and the server's WAL is not changed.
     """
+    if not isinstance(connection, sqlite3.Connection):
+        connection.execute("VACUUM batches, staged")
+        return
     with _busy_timeout(connection, EMPTY_WAIT_S):
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def try_write(connection: sqlite3.Connection) -> None:
-    """Commit one page without a change. Raises sqlite3.OperationalError at once if another process has the lock."""
+def try_write(connection: HotConnection) -> None:
+    """Commit one page without a change. Raises an error of HOT_LOG_ERRORS at once if another process has the lock.
+
+    In PostgreSQL, the statement needs no lock of another process.
+    """
+    if not isinstance(connection, sqlite3.Connection):
+        STATEMENTS.run(connection, "TOUCH_NODE")
+        return
     with _busy_timeout(connection, 0):
-        connection.execute("UPDATE node SET id = id")
+        STATEMENTS.run(connection, "TOUCH_NODE")
 
 
 @contextmanager

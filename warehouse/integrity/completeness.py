@@ -15,9 +15,12 @@ from deltalake import DeltaTable
 
 from warehouse.database_errors import is_damage
 from warehouse.errors import DataIncomplete, HotLogBehind
-from warehouse.hotlog import batches
-from warehouse.lake import delta_table, registry
+from warehouse.hotlog import batches, postgresql, synced
+from warehouse.hotlog.connection import HotConnection, HotLogPlace, Server
+from warehouse.hotlog.schema_steps import has_table
+from warehouse.lake import delta_log, delta_table, registry
 from warehouse.lake.registry import ControlRecord, HotLogRecord
+from warehouse.lake.roots import Root
 from warehouse.transaction import BUSY_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
 
 ADVICE = (
     "restore the copy that is as new as the lake; without one, readership recover lists what is lost and how to go on"
+)
+_OTHER_LAKE = (
+    "belongs to another lake: all nodes with one database must have the same READERSHIP_LAKE or the same folder; if "
+    "it is the same, the lake is lost: restore it from a backup"
 )
 _OLDER = "is older than the lake, which has its batches up to {}; its own end at {}"
 
@@ -35,14 +42,18 @@ class HotLogIdentity:
 
     node: str | None
     last_id: int = 0
+    has_lake: bool = False
+    """Whether a hot log in PostgreSQL has recorded the tables of a lake."""
 
 
-def read_identity(hot_log: Path) -> HotLogIdentity:
+def read_identity(hot_log: HotLogPlace) -> HotLogIdentity:
     """Return the identity of the hot log. Creates nothing, not even the tables of an empty file.
 
     Raises:
         DataIncomplete: the file is damaged.
     """
+    if isinstance(hot_log, Server):
+        return _read_server(hot_log)
     if not hot_log.is_file() or hot_log.stat().st_size == 0:
         return HotLogIdentity(None)
     try:
@@ -53,9 +64,12 @@ def read_identity(hot_log: Path) -> HotLogIdentity:
         raise _damaged(hot_log, str(error)) from None
 
 
-def require_whole(hot_log: Path) -> None:
-    """Raise DataIncomplete if a page of the hot log is damaged. Reads the whole file; a missing file is not damaged."""
-    if read_identity(hot_log).node is None:
+def require_whole(hot_log: HotLogPlace) -> None:
+    """Raise DataIncomplete if a page of the hot log is damaged. Reads the whole file; a missing file is not damaged.
+
+    PostgreSQL checks its pages by itself.
+    """
+    if isinstance(hot_log, Server) or read_identity(hot_log).node is None:
         return
     with closing(sqlite3.connect(hot_log, timeout=BUSY_TIMEOUT_S)) as connection:
         try:
@@ -75,6 +89,14 @@ def _damaged(hot_log: Path, reason: str) -> DataIncomplete:
     )
 
 
+def _read_server(server: Server) -> HotLogIdentity:
+    with closing(postgresql.open_only(server)) as connection:
+        if not has_table(connection, "node"):
+            return HotLogIdentity(None)
+        has_lake = bool(synced.recorded(connection))
+        return HotLogIdentity(batches.node_id(connection), batches.last_id(connection), has_lake)
+
+
 def _read_identity(hot_log: Path) -> HotLogIdentity:
     with closing(sqlite3.connect(hot_log, timeout=BUSY_TIMEOUT_S)) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -82,34 +104,42 @@ def _read_identity(hot_log: Path) -> HotLogIdentity:
         return HotLogIdentity(row[0], batches.last_id(connection)) if row else HotLogIdentity(None)
 
 
-def open_tables(root: Path) -> list[DeltaTable]:
+def open_tables(root: Root) -> list[DeltaTable]:
     """Open those tables of the lake that exist."""
-    specs = [spec for spec in delta_table.TABLES if DeltaTable.is_deltatable(str(root / spec.name))]
+    specs = [spec for spec in delta_table.TABLES if delta_table.is_table(root / spec.name)]
     return [delta_table.open_table(root, spec) for spec in specs]
 
 
-def has_files(root: Path) -> bool:
+def has_files(root: Root) -> bool:
     """Return whether a table has a Parquet file. Opens no table, because its log may need repair after a power loss."""
     return any(next((root / spec.name).glob("*/*.parquet"), None) for spec in delta_table.TABLES)
 
 
-def require_identity(hot_log: Path, root: Path) -> None:
+def has_log(root: Root) -> bool:
+    """Return whether the lake has the table `hits`."""
+    return delta_log.read(root / delta_table.HITS_TABLE.name).newest >= 0
+
+
+def require_identity(hot_log: HotLogPlace, root: Root) -> None:
     """Raise HotLogBehind if the hot log is missing, or is not registered in a lake that has hits.
 
     The lake is read first. In the other order, another process could create the hot log and fill the lake in between,
     and the hot log would seem to be missing.
     """
-    has_hits, records = has_files(root), registry.hot_logs(root)
-    _raise_for(hot_log, identity_fault(read_identity(hot_log), records, has_hits))
+    has_hits, records, has_tables = has_files(root), registry.hot_logs(root), has_log(root)
+    identity = read_identity(hot_log)
+    if identity.has_lake and not has_tables:
+        raise HotLogBehind(f"{hot_log} {_OTHER_LAKE}")
+    _raise_for(hot_log, identity_fault(identity, records, has_hits))
 
 
-def require_newest(hot_log: Path, root: Path, tables: list[DeltaTable] | None = None) -> None:
+def require_newest(hot_log: HotLogPlace, root: Root, tables: list[DeltaTable] | None = None) -> None:
     """Raise HotLogBehind if the hot log is older than the lake. `tables` are the lake's tables, if they are open."""
     opened = open_tables(root) if tables is None else tables
     _raise_for(hot_log, older_fault(read_identity(hot_log), opened))
 
 
-def _raise_for(hot_log: Path, fault: str | None) -> None:
+def _raise_for(hot_log: HotLogPlace, fault: str | None) -> None:
     if fault is not None:
         raise HotLogBehind(f"{hot_log} {fault}: {ADVICE}")
 
@@ -142,20 +172,20 @@ def older_message(offset: int, last_id: int) -> str:
     return f"the hot log {_OLDER.format(offset, last_id)}: {ADVICE}"
 
 
-def register_hot_log(connection: sqlite3.Connection, root: Path) -> None:
+def register_hot_log(connection: HotConnection, root: Root) -> None:
     """Register the hot log in the lake, and sync the record, unless it is registered."""
     node = batches.node_id(connection)
     if node not in registry.hot_logs(root):
         registry.record_hot_log(root, HotLogRecord(node))
 
 
-def ledger_from_s(hot_log: Path, root: Path) -> float:
+def ledger_from_s(hot_log: HotLogPlace, root: Root) -> float:
     """Return the time (seconds since 1970) since which the record of imported logs is complete; 0 if never lost."""
     record = registry.hot_logs(root).get(read_identity(hot_log).node or "")
     return record.ledger_from_s if record else 0.0
 
 
-def require_control(read_control: Callable[[], "ControlIdentity"], hot_log: Path, root: Path) -> None:
+def require_control(read_control: Callable[[], "ControlIdentity"], hot_log: HotLogPlace, root: Root) -> None:
     """Raise DataIncomplete if the control database is not the one that the lake was used with.
 
     `read_control` is called after the lake is read: see `require_identity`.
@@ -182,7 +212,7 @@ def control_fault(identity: "ControlIdentity", record: ControlRecord | None, has
     return None
 
 
-def register_control(identity: "ControlIdentity", root: Path) -> None:
+def register_control(identity: "ControlIdentity", root: Root) -> None:
     """Register the control database in the lake, and sync the record, unless it is registered."""
     assert identity.database_id is not None, "the database was opened before, which gave it an id"
     record = ControlRecord(identity.database_id)

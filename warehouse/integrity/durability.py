@@ -5,39 +5,47 @@ The hot log records how far each Delta table is synced: its version, and the las
 compares: a table below its record is an error, and never a smaller count.
 """
 
-import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
 
 from warehouse.errors import LakeBusy, TableIncomplete
 from warehouse.hotlog import batches, loads, synced
+from warehouse.hotlog.connection import HotConnection
 from warehouse.hotlog.schema_steps import has_table
 from warehouse.hotlog.synced import Synced
-from warehouse.lake import delta_log, delta_table, log_repair, registry
-from warehouse.lake.lock import write_lock
+from warehouse.integrity.lake_lock import lake_lock
+from warehouse.lake import delta_log, delta_table, log_repair, registry, roots
+from warehouse.lake.delta_log import Log
+from warehouse.lake.roots import Root
 from warehouse.transaction import transaction
 
 _NAMES = {spec.name for spec in delta_table.TABLES}
 
 
 @contextmanager
-def durable_writes(hot: sqlite3.Connection, root: Path, wait_s: float) -> Iterator[None]:
+def durable_writes(hot: HotConnection, root: Root, wait_s: float) -> Iterator[None]:
     """Lock the lake for writing, and record the synced versions of its tables when the block ends.
 
     Raises:
-        LakeBusy: see `write_lock`.
+        LakeBusy: see `lake_lock.lake_lock`; or a commit of the block was refused, because another node has written to
+            the same table since this node, which was paused, lost the lake's lock.
         TableIncomplete: see `require_commits`.
     """
-    with write_lock(root, wait_s):
+    with lake_lock(hot, root, wait_s):
         _complete(hot, root)
-        yield
-        _record_versions(hot, root)
+        try:
+            yield
+        except CommitFailedError as error:
+            raise LakeBusy(
+                "another node wrote to the same table: the rest of the work is left for the next run"
+            ) from error
+        _record_versions(hot, {spec.name: delta_log.read(root / spec.name) for spec in delta_table.TABLES})
 
 
-def prepare(hot: sqlite3.Connection, root: Path) -> None:
+def prepare(hot: HotConnection, root: Root) -> None:
     """Sync or set aside the commits that a killed process left unsynced, and create missing tables.
 
     Call this before a table is read: after a power loss a table may have a commit that was never acknowledged.
@@ -46,12 +54,12 @@ def prepare(hot: sqlite3.Connection, root: Path) -> None:
         TableIncomplete: see `require_commits` and `delta_table.open_table`.
     """
     require_commits(hot, root)
-    with suppress(LakeBusy), write_lock(root, wait_s=0):  # the process that has the lock has done the same
+    with suppress(LakeBusy), lake_lock(hot, root, wait_s=0):  # the process that has the lock has done the same
         _complete(hot, root)
     create_tables(hot, root)
 
 
-def create_tables(hot: sqlite3.Connection, root: Path, *, is_locked: bool = False) -> None:
+def create_tables(hot: HotConnection, root: Root, *, is_locked: bool = False) -> None:
     """Create missing tables, and upgrade the others.
 
     A table that no release created before begins after the batches that `hits` has: it has no rows of them. A lost one
@@ -61,18 +69,23 @@ def create_tables(hot: sqlite3.Connection, root: Path, *, is_locked: bool = Fals
     delta_table.create(root, is_locked=is_locked, nodes=nodes)
 
 
-def require_commits(hot: sqlite3.Connection, root: Path) -> None:
+def require_commits(hot: HotConnection, root: Root) -> None:
     """Check that each table's log has all commits up to the recorded version. Opens no table.
 
     Raises:
         TableIncomplete: a commit is missing or empty.
     """
-    for name, known in synced.recorded(hot).items():
-        if fault := _log_fault(root / name, known):
-            raise log_repair.incomplete(root / name, fault)
+    recorded = synced.recorded(hot)  # before the logs, whose versions only rise
+    _require_commits(recorded, {name: delta_log.read(root / name) for name in recorded})
 
 
-def require_synced(table: Path, actual: Synced, known: Synced | None) -> None:
+def _require_commits(recorded: Mapping[str, Synced], logs: Mapping[str, Log]) -> None:
+    for name, known in recorded.items():
+        if fault := _log_fault(logs[name], known):
+            raise log_repair.incomplete(logs[name].folder, fault)
+
+
+def require_synced(table: Root, actual: Synced, known: Synced | None) -> None:
     """Check that the state of a table, opened after `known` was read, is not below the record `known`.
 
     Raises:
@@ -82,7 +95,7 @@ def require_synced(table: Path, actual: Synced, known: Synced | None) -> None:
         raise log_repair.incomplete(table, fault)
 
 
-def find_losses(hot: sqlite3.Connection, root: Path) -> dict[str, str]:
+def find_losses(hot: HotConnection, root: Root) -> dict[str, str]:
     """Return the fault of each table that lacks stored data, by the table's name. Empty if nothing is missing.
 
     The hot log may have the schema of an older release.
@@ -95,13 +108,15 @@ def find_losses(hot: sqlite3.Connection, root: Path) -> dict[str, str]:
         if spec.name not in recorded and spec not in delta_table.specs(root):
             continue
         known = recorded.get(spec.name, unrecorded)
-        faults[spec.name] = _log_fault(root / spec.name, known) or log_repair.diagnosis(root / spec.name)
+        faults[spec.name] = _log_fault(delta_log.read(root / spec.name), known) or log_repair.diagnosis(
+            root / spec.name
+        )
         if faults[spec.name] is None:
             faults[spec.name] = _opened_fault(root, spec, node, known)
     return {name: fault for name, fault in faults.items() if fault is not None}
 
 
-def _opened_fault(root: Path, spec: delta_table.Spec, node: str, known: Synced) -> str | None:
+def _opened_fault(root: Root, spec: delta_table.Spec, node: str, known: Synced) -> str | None:
     """Return why a table with a complete log cannot be opened, or that it is below its record; None without a fault."""
     try:
         table = delta_table.open_table(root, spec)
@@ -110,23 +125,23 @@ def _opened_fault(root: Path, spec: delta_table.Spec, node: str, known: Synced) 
     return _below(Synced(table.version(), delta_table.offset(table, node)), known)
 
 
-def find_broken_logs(root: Path) -> dict[str, str]:
+def find_broken_logs(root: Root) -> dict[str, str]:
     """Return the fault of each table whose log has a missing or broken file, by the table's name."""
     faults = {spec.name: log_repair.diagnosis(root / spec.name) for spec in delta_table.specs(root)}
     return {name: fault for name, fault in faults.items() if fault is not None}
 
 
-def accept_losses(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
+def accept_losses(hot: HotConnection, root: Root, wait_s: float) -> None:
     """Accept the tables as they are: create missing ones, and record the versions of the others.
 
     The first broken commit of a table and all later ones are set aside; rows that only they added are lost, except
     those in loaded batches that the hot log still has. These batches wait to be loaded again.
 
     Raises:
-        LakeBusy: see `write_lock`.
+        LakeBusy: see `lake_lock.lake_lock`.
         TableIncomplete: no commit or checkpoint of a table's log can be used.
     """
-    with write_lock(root, wait_s):
+    with lake_lock(hot, root, wait_s):
         try:
             for spec in delta_table.TABLES:
                 log_repair.set_aside_broken(root / spec.name)
@@ -146,7 +161,7 @@ def accept_losses(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
             loads.revoke_moments(hot)  # versions that were set aside are used again
 
 
-def _last_without_files(hot: sqlite3.Connection, root: Path, offset: int) -> int:
+def _last_without_files(hot: HotConnection, root: Root, offset: int) -> int:
     """Return the last loaded batch above `offset` whose staged files are missing; 0 without one."""
     loaded = loads.loaded_through(hot)
     return max(
@@ -155,14 +170,14 @@ def _last_without_files(hot: sqlite3.Connection, root: Path, offset: int) -> int
             for id, staged in batches.staged_above(hot, offset)
             if id <= loaded
             and not all(
-                Path(file.path).exists() for spec in delta_table.TABLES for file in staged.files(spec, root / spec.name)
+                roots.exists(file.path) for spec in delta_table.TABLES for file in staged.files(spec, root / spec.name)
             )
         ),
         default=0,
     )
 
 
-def _unusable(table: Path, fault: str) -> TableIncomplete:
+def _unusable(table: str, fault: str) -> TableIncomplete:
     """Return the error for a table whose loss cannot be accepted, because no commit of its log can be used."""
     return TableIncomplete(
         table,
@@ -172,41 +187,40 @@ def _unusable(table: Path, fault: str) -> TableIncomplete:
     )
 
 
-def _complete(hot: sqlite3.Connection, root: Path) -> None:
+def _complete(hot: HotConnection, root: Root) -> None:
     """Sync and record the commits after the recorded versions, or all files of a table without a record."""
-    require_commits(hot, root)
     recorded, node = synced.recorded(hot), batches.node_id(hot)
+    logs = {spec.name: delta_log.read(root / spec.name) for spec in delta_table.TABLES}
+    _require_commits(recorded, logs)
     for spec in delta_table.TABLES:
-        known, newest = recorded.get(spec.name), delta_log.read(root / spec.name).newest
+        known, newest = recorded.get(spec.name), logs[spec.name].newest
         if known is None and newest >= 0:
             state = _sync_all(delta_table.open_table(root, spec), spec, node)
             require_synced(root / spec.name, state, Synced(0, batches.deleted_through(hot)))
             synced.record(hot, {spec.name: state})
         elif known is not None and newest > known.version:
             log_repair.sync_after(root / spec.name, known.version)
-    _record_versions(hot, root)
+    _record_versions(hot, logs)
 
 
-def _record_versions(hot: sqlite3.Connection, root: Path) -> None:
+def _record_versions(hot: HotConnection, logs: Mapping[str, Log]) -> None:
     """Record the newest versions, all of whose commits are synced. `catch_up` records the hot batches."""
-    versions = {spec.name: Synced(delta_log.read(root / spec.name).newest, 0) for spec in delta_table.TABLES}
     with transaction(hot):
-        synced.record(hot, {name: table for name, table in versions.items() if table.version >= 0})
+        synced.record(hot, {name: Synced(log.newest, 0) for name, log in logs.items() if log.newest >= 0})
 
 
 def _sync_all(table: DeltaTable, spec: delta_table.Spec, node: str) -> Synced:
     """Sync all files of a table, and return its state."""
     state = delta_table.state(table, spec, node)
-    delta_log.sync_all(delta_log.folder(table), [Path(file.path) for file in state.files])
+    delta_log.sync_all(delta_log.folder(table), [roots.at(file.path) for file in state.files])
     return Synced(state.version, state.offset)
 
 
-def _log_fault(table: Path, known: Synced) -> str | None:
+def _log_fault(log: Log, known: Synced) -> str | None:
     """Return the fault of a log that lacks a commit up to the recorded version; None if it is complete."""
-    log = delta_log.read(table)
     if log.newest >= known.version:
         return log.fault(known.version)
-    newest = f"is at version {log.newest}" if log.newest >= 0 else f"has no log in {table / delta_log.FOLDER}"
+    newest = f"is at version {log.newest}" if log.newest >= 0 else f"has no log in {log.folder / delta_log.FOLDER}"
     return f"it {newest}, and was stored up to version {known.version}"
 
 

@@ -1,17 +1,16 @@
 """Parquet file of the known AI agents, in the lake's folder beside the tables."""
 
-from pathlib import Path
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from warehouse import disk
+from warehouse.lake import roots
+from warehouse.lake.roots import Root
 from warehouse.schema import AGENTS
 
 AGENTS_FILE = "agents.parquet"
 
 
-def write_agents(root: Path, rows: list[dict[str, str]]) -> None:
+def write_agents(root: Root, rows: list[dict[str, str]]) -> None:
     """Write the AI agents if they differ from the file. A reader sees the old file or the new one, never a part.
 
     The caller has the lake's `write_lock`.
@@ -21,4 +20,4 @@ def write_agents(root: Path, rows: list[dict[str, str]]) -> None:
     content = buffer.getvalue().to_pybytes()
     file = root / AGENTS_FILE
     if not file.exists() or file.read_bytes() != content:
-        disk.write(file, content)
+        roots.write(file, content)

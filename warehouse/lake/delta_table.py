@@ -1,29 +1,26 @@
 """Delta tables of the lake: create, open, list files, append, replace a partition, delete, vacuum.
 
-Each function that commits syncs the commit before it returns.
-
-Each table records in its own log, by node, the id of the last hot batch that it has. This id, the table's offset, is in
-the commit that adds the rows (https://github.com/delta-io/delta/blob/master/PROTOCOL.md#transaction-identifiers).
+Each function that commits syncs the commit before it returns. Each table records in its own log, by node, the id of the
+last hot batch that it has. This id, the table's offset, is in the commit that adds the rows:
+https://github.com/delta-io/delta/blob/master/PROTOCOL.md#transaction-identifiers
 """
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
-from deltalake.exceptions import DeltaError
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake.transaction import AddAction
 
-from warehouse import disk
 from warehouse.errors import DataIncomplete
-from warehouse.lake import delta_log, log_repair, table_schema
+from warehouse.lake import delta_log, log_repair, roots, table_schema
 from warehouse.lake.lock import write_lock
+from warehouse.lake.roots import Root
 from warehouse.lake.table_schema import STEPS, Steps
 from warehouse.schema import DAILY_ERRORS, DAILY_ERRORS_ORDER, DAILY_VIEWS, DAILY_VIEWS_ORDER, HITS, HITS_ORDER
 
@@ -32,7 +29,7 @@ GRACE_H = 1
 MIGRATION_WAIT_S = 60.0
 """Time for which a schema upgrade waits for the lake's lock, in seconds."""
 LAST_VACUUM = ".tidied"
-"""File in the lake's folder whose modification time is the time of the last vacuum."""
+"""File in the lake's local folder whose modification time is the time of the last vacuum by this machine."""
 TARGET_FILE_BYTES = 128 * 1024 * 1024
 """Size at which a rewritten partition begins another file, in bytes."""
 ROW_GROUP_ROWS = 64 * 1024
@@ -43,8 +40,6 @@ _CONFIGURATION = {
     "delta.logRetentionDuration": f"interval {GRACE_H} hours",
     "delta.deletedFileRetentionDuration": f"interval {GRACE_H} hours",
 }
-Result = TypeVar("Result")
-
 _WRITER = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=ROW_GROUP_ROWS)
 
 
@@ -67,7 +62,7 @@ TABLES = (HITS_TABLE, DAILY_VIEWS_TABLE, DAILY_ERRORS_TABLE)
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A live Parquet file: local path, value of the partition column, size in bytes, number of rows."""
+    """A live Parquet file: local path or URI, value of the partition column, size in bytes, number of rows."""
 
     path: str
     partition: str
@@ -94,7 +89,7 @@ class State:
 
 
 def create(
-    lake: Path, steps: Mapping[str, Steps] = STEPS, *, is_locked: bool = False, nodes: Collection[str] = ()
+    lake: Root, steps: Mapping[str, Steps] = STEPS, *, is_locked: bool = False, nodes: Collection[str] = ()
 ) -> None:
     """Create missing tables, and upgrade the others to the newest schema version.
 
@@ -107,10 +102,10 @@ def create(
     """
     for spec in TABLES:
         folder = lake / spec.name
-        if DeltaTable.is_deltatable(str(folder)):
+        if is_table(folder):
             _upgrade(lake, spec, steps, is_locked)
             continue
-        disk.make_folder(folder)
+        roots.make_folder(folder)
         hits = open_table(lake, HITS_TABLE, steps) if nodes and spec is DAILY_ERRORS_TABLE else None
         first = None if hits is None else [Transaction(app_id=node, version=offset(hits, node)) for node in nodes]
         table = DeltaTable.create(
@@ -118,14 +113,15 @@ def create(
             spec.schema,
             partition_by=[spec.partition],
             configuration={**_CONFIGURATION, **table_schema.properties(steps[spec.name])},
+            storage_options=roots.storage_options(folder),
             raise_if_key_not_exists=False,  # delta-rs does not know the property of the schema version
             commit_properties=CommitProperties(app_transactions=first),
         )
         delta_log.persist(table, since=-1)
-        disk.sync(lake)
+        roots.sync(lake)
 
 
-def _upgrade(lake: Path, spec: Spec, steps: Mapping[str, Steps], is_locked: bool) -> None:
+def _upgrade(lake: Root, spec: Spec, steps: Mapping[str, Steps], is_locked: bool) -> None:
     if table_schema.pending(open_table(lake, spec, steps), spec.name, steps[spec.name]):
         with nullcontext() if is_locked else write_lock(lake, MIGRATION_WAIT_S):
             table = open_table(lake, spec, steps)
@@ -134,38 +130,46 @@ def _upgrade(lake: Path, spec: Spec, steps: Mapping[str, Steps], is_locked: bool
             delta_log.persist(table, since)
 
 
-def specs(lake: Path) -> tuple[Spec, ...]:
+def is_table(folder: Root) -> bool:
+    """Return whether a folder has the log of a table."""
+    if isinstance(folder, Path):
+        return DeltaTable.is_deltatable(str(folder))  # holds the GIL, which would be long for an object store
+    return delta_log.read(folder).newest >= 0
+
+
+def specs(lake: Root) -> tuple[Spec, ...]:
     """Return the tables that a lake must have: all, or those of an older release if it did not create the others."""
-    return TABLES if (lake / DAILY_ERRORS_TABLE.name).exists() else TABLES[:-1]
+    return TABLES if (lake / DAILY_ERRORS_TABLE.name).is_dir() else TABLES[:-1]
 
 
-def refuse_newer(lake: Path) -> None:
+def refuse_newer(lake: Root) -> None:
     """Raise StoreTooNew if a newer release wrote a table. Creates and changes nothing."""
     for spec in TABLES:
-        if DeltaTable.is_deltatable(str(lake / spec.name)):
+        if is_table(lake / spec.name):
             with suppress(DataIncomplete):  # a table that cannot be opened is refused when it is used
                 open_table(lake, spec)
 
 
-def open_table(lake: Path, spec: Spec, steps: Mapping[str, Steps] = STEPS) -> DeltaTable:
+def open_table(lake: Root, spec: Spec, steps: Mapping[str, Steps] = STEPS) -> DeltaTable:
     """Open a table at its newest version. A broken checkpoint is set aside if the commits contain all of its changes.
 
     Raises:
         TableIncomplete: the table cannot be opened; the message names the table and the file at fault.
         StoreTooNew: a newer release wrote the table.
     """
-    table = _past_broken_checkpoints(lake / spec.name, lambda: DeltaTable(str(lake / spec.name)))
+    table = log_repair.past_broken_checkpoints(lake / spec.name, lambda: open_version(lake, spec))
     table_schema.pending(table, spec.name, steps[spec.name])
     return table
 
 
-def open_version(lake: Path, spec: Spec, version: int) -> DeltaTable:
-    """Open a table at an older version. Its files may be missing.
+def open_version(lake: Root, spec: Spec, version: int | None = None) -> DeltaTable:
+    """Open a table at an older version, whose files may be missing, or at the newest one.
 
     Raises:
         deltalake.exceptions.DeltaError: the version is not in the table's log any more.
     """
-    return DeltaTable(str(lake / spec.name), version=version)
+    with delta_log.reaching_store(lake / spec.name):
+        return DeltaTable(str(lake / spec.name), version, storage_options=roots.storage_options(lake))
 
 
 def refresh(table: DeltaTable) -> None:
@@ -174,21 +178,10 @@ def refresh(table: DeltaTable) -> None:
     Raises:
         TableIncomplete: a commit is broken, or commits of the open version are missing.
     """
-    _past_broken_checkpoints(delta_log.folder(table), table.update_incremental)
+    log_repair.past_broken_checkpoints(delta_log.folder(table), table.update_incremental)
 
 
-def _past_broken_checkpoints(root: Path, read: Callable[[], Result]) -> Result:
-    """Return the result of `read`, which is called again after its first error, without the broken checkpoints."""
-    try:
-        return read()
-    except DeltaError:
-        log_repair.set_aside_checkpoints(root)
-    try:
-        return read()
-    except DeltaError as error:
-        raise log_repair.unreadable(root, error) from None
-
-
+@delta_log.reaching
 def offset(table: DeltaTable, node: str) -> int:
     """Return the id of the last hot batch of a node that the table has; 0 before the first."""
     return table.transaction_version(node) or 0
@@ -212,6 +205,7 @@ def state(table: DeltaTable, spec: Spec, node: str) -> State:
     return State(table.version(), offset(table, node), list_files(table, spec))
 
 
+@delta_log.reaching
 def append(table: DeltaTable, rows: pa.Table, node: str, offset: int) -> None:
     """Add rows and raise the node's offset, in one commit."""
     since = table.version()
@@ -226,22 +220,15 @@ def append(table: DeltaTable, rows: pa.Table, node: str, offset: int) -> None:
     delta_log.persist(table, since)
 
 
-def add_files(table: DeltaTable, spec: Spec, files: Iterable[File], node: str, offset: int) -> None:
-    """Add files that are in the table's folder already, and raise the node's offset, in one commit."""
+@delta_log.reaching
+def add_files(table: DeltaTable, spec: Spec, files: Sequence[File], node: str, offset: int) -> None:
+    """Add files that are in the table's folder already, and raise the node's offset, in one commit.
+
+    The files and folders are synced already, by `staging.sync`: an fsync of a synced file takes up to 1 ms.
+    """
     root, since = delta_log.folder(table), table.version()
-    actions: list[AddAction | RemoveAction] = [
-        AddAction(
-            path=str(Path(file.path).relative_to(root)),
-            size=file.size,
-            partition_values={spec.partition: file.partition},
-            modification_time=int(time.time() * 1000),
-            data_change=True,
-            stats=json.dumps({"numRecords": file.rows}),
-        )
-        for file in files
-    ]
     table.create_write_transaction(
-        actions,
+        [add_action(root, spec, file) for file in files],
         mode="append",
         schema=table.schema(),
         partition_by=[spec.partition],
@@ -249,9 +236,22 @@ def add_files(table: DeltaTable, spec: Spec, files: Iterable[File], node: str, o
         post_commithook_properties=delta_log.NO_HOOKS,
     )
     table.update_incremental()  # a write transaction does not update the handle, unlike an append
-    delta_log.persist(table, since)
+    delta_log.persist(table, since, synced={Path(file.path) for file in files})
 
 
+def add_action(root: Root, spec: Spec, file: File) -> AddAction:
+    """Return the entry by which a commit to the table in the folder `root` adds a file."""
+    return AddAction(
+        path=file.path.removeprefix(f"{root}/"),
+        size=file.size,
+        partition_values={spec.partition: file.partition},
+        modification_time=int(time.time() * 1000),
+        data_change=True,
+        stats=json.dumps({"numRecords": file.rows}),
+    )
+
+
+@delta_log.reaching
 def replace_partition(table: DeltaTable, spec: Spec, partition: str, rows: pa.RecordBatchReader) -> None:
     """Replace the rows of a partition, in one commit.
 
@@ -271,6 +271,7 @@ def replace_partition(table: DeltaTable, spec: Spec, partition: str, rows: pa.Re
     delta_log.persist(table, since)
 
 
+@delta_log.reaching
 def delete(table: DeltaTable, where: str) -> int:
     """Delete the rows that match the SQL condition `where`, in one commit, and return their number.
 
@@ -285,6 +286,7 @@ def delete(table: DeltaTable, where: str) -> int:
     return removed
 
 
+@delta_log.reaching
 def vacuum(table: DeltaTable) -> None:
     """Write a checkpoint, delete the log files that it replaces, and delete files that no reader needs any more.
 

@@ -5,29 +5,34 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake.exceptions import DeltaError
 
-from warehouse import disk
 from warehouse.errors import TableIncomplete
-from warehouse.lake import delta_log
+from warehouse.lake import delta_log, roots
+from warehouse.lake.roots import Root
 
 LOG = logging.getLogger("readership.lake")
 
+Result = TypeVar("Result")
 
-def sync_after(table: Path, since: int) -> None:
+
+def sync_after(table: Root, since: int) -> None:
     """Sync the commits after version `since`, which a killed process may have left unsynced.
 
     If a power loss broke one of these commits, it and the later ones are set aside. No row of these commits is
     lost: the hot log still has all rows that they added.
     """
+    if not isinstance(table, Path):  # a killed process leaves no part of an object
+        return
     log = delta_log.read(table)
     if log.checkpoint > since:  # another node wrote the checkpoint, and removed the commits up to it
         delta_log.sync_checkpoint(table)
@@ -37,7 +42,7 @@ def sync_after(table: Path, since: int) -> None:
     delta_log.sync_commits(table, versions)
 
 
-def set_aside_commits(table: Path, versions: Iterable[int], fault: str) -> None:
+def set_aside_commits(table: Root, versions: Iterable[int], fault: str) -> None:
     """Rename commits, and write a commit without changes in the place of each, so that no version is reused.
 
     If a version were reused, a reader that has this version open would not read the second commit of the version.
@@ -47,12 +52,12 @@ def set_aside_commits(table: Path, versions: Iterable[int], fault: str) -> None:
         aside = _free_name(file)
         LOG.warning("%s is set aside as %s and replaced by a commit without changes: %s", file, aside.name, fault)
         if file.exists():
-            aside.hardlink_to(file)
+            roots.link(file, aside)
         action = {"commitInfo": {"timestamp": time.time_ns() // 1_000_000, "operation": "SET ASIDE", "reason": fault}}
-        disk.write(file, json.dumps(action).encode())
+        roots.write(file, json.dumps(action).encode())
 
 
-def set_aside_broken(table: Path) -> None:
+def set_aside_broken(table: Root) -> None:
     """Set aside the first unusable commit and all later ones, so that the table opens at the version before.
 
     Raises:
@@ -69,7 +74,7 @@ def set_aside_broken(table: Path) -> None:
     set_aside_commits(table, range(fault[0], log.newest + 1), fault[1])
 
 
-def set_aside_checkpoints(table: Path) -> None:
+def set_aside_checkpoints(table: Root) -> None:
     """Rename unreadable checkpoints, and a hint that names one, if the commits contain all of their changes."""
     if not (table / delta_log.FOLDER).is_dir():
         return
@@ -86,11 +91,11 @@ def set_aside_checkpoints(table: Path) -> None:
         for file in (*broken, *([hint] if _is_stale(hint, usable) else [])):
             aside = _free_name(file)
             LOG.warning("%s is broken and is set aside as %s: its commits exist and are used instead", file, aside.name)
-            file.rename(aside)
-        disk.sync(table / delta_log.FOLDER)
+            roots.rename(file, aside)
+        roots.sync(table / delta_log.FOLDER)
 
 
-def diagnosis(table: Path) -> str | None:
+def diagnosis(table: Root) -> str | None:
     """Return which file of the log prevents the table from being opened; None if no such file is found."""
     log, usable = delta_log.read(table), _usable(table)
     if log.newest < 0:
@@ -104,25 +109,44 @@ def diagnosis(table: Path) -> str | None:
     return None if first is None else first[1]
 
 
-def incomplete(table: Path, fault: str) -> TableIncomplete:
+def incomplete(table: Root, fault: str) -> TableIncomplete:
     """Return the error for a table that lacks files or commits that it had."""
     return TableIncomplete(
-        table,
+        str(table),
         fault,
         ". Restore the whole data folder from one backup. Without a backup, or if you restored an older lake on"
         " purpose, `readership recover` lists what is lost and how to go on without it",
     )
 
 
-def unreadable(table: Path, error: Exception) -> TableIncomplete:
+def unreadable(table: Root, error: Exception) -> TableIncomplete:
     """Return the error for a table that delta-rs cannot open: the file at fault, or delta-rs's message."""
     return incomplete(table, diagnosis(table) or str(error).partition("\n")[0])
 
 
+def past_broken_checkpoints(table: Root, read: Callable[[], Result]) -> Result:
+    """Return the result of `read`, which is called again after its first error, without the broken checkpoints.
+
+    Raises:
+        TableIncomplete: `read` fails also without them.
+        LakeUnreachable: the table is in an object store that does not answer.
+    """
+    with delta_log.reaching_store(table):
+        try:
+            return read()
+        except DeltaError:
+            set_aside_checkpoints(table)
+        try:
+            return read()
+        except DeltaError as error:
+            raise unreadable(table, error) from None
+
+
 @contextmanager
-def _folder_lock(folder: Path) -> Iterator[None]:
+def _folder_lock(folder: Root) -> Iterator[None]:
     """Lock a folder against other processes that set files aside in it."""
-    handle = os.open(folder, os.O_RDONLY)
+    roots.make_folder(folder)
+    handle = os.open(roots.local_folder(folder), os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -130,7 +154,7 @@ def _folder_lock(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _usable(table: Path) -> delta_log.Log:
+def _usable(table: Root) -> delta_log.Log:
     """Return the log without unreadable checkpoints."""
     log = delta_log.read(table)
     sizes = {
@@ -141,7 +165,7 @@ def _usable(table: Path) -> delta_log.Log:
     return delta_log.Log(table, log.commits, sizes)
 
 
-def _first_fault(table: Path, versions: Iterable[int]) -> tuple[int, str] | None:
+def _first_fault(table: Root, versions: Iterable[int]) -> tuple[int, str] | None:
     """Return the first version whose commit or an added file is unusable, and its fault; None without one.
 
     A file that a later commit removes is not checked, because a vacuum may have deleted it.
@@ -159,7 +183,7 @@ def _first_fault(table: Path, versions: Iterable[int]) -> tuple[int, str] | None
     return fault
 
 
-def _first_commit_fault(table: Path, versions: Iterable[int]) -> tuple[int, str] | None:
+def _first_commit_fault(table: Root, versions: Iterable[int]) -> tuple[int, str] | None:
     """Return the first version whose commit is unusable, and its fault; None without one."""
     for version in versions:
         if fault := _commit_fault(delta_log.commit_file(table, version)):
@@ -167,7 +191,7 @@ def _first_commit_fault(table: Path, versions: Iterable[int]) -> tuple[int, str]
     return None
 
 
-def _commit_fault(file: Path) -> str | None:
+def _commit_fault(file: Root) -> str | None:
     """Return the fault of a commit: missing, empty or not JSON."""
     try:
         actions = delta_log.actions(file)
@@ -178,27 +202,27 @@ def _commit_fault(file: Path) -> str | None:
     return None if actions else f"{file} is empty"
 
 
-def _file_fault(table: Path, add: dict[str, Any]) -> str | None:
+def _file_fault(table: Root, add: dict[str, Any]) -> str | None:
     """Return the fault of a Parquet file that a commit adds: missing, of another size or without a footer."""
     file = table / unquote(add["path"])
     try:
         if file.stat().st_size == add["size"]:
-            pq.ParquetFile(file).close()
+            pq.ParquetFile(roots.open_parquet(file)).close()
             return None
     except (OSError, pa.ArrowException):
         pass
     return f"{file} is missing or broken"
 
 
-def _is_readable(checkpoint: Path) -> bool:
+def _is_readable(checkpoint: Root) -> bool:
     try:
-        pq.read_table(checkpoint)
+        pq.read_table(roots.open_parquet(checkpoint))
     except (OSError, pa.ArrowException):
         return False
     return True
 
 
-def _is_stale(hint: Path, log: delta_log.Log) -> bool:
+def _is_stale(hint: Root, log: delta_log.Log) -> bool:
     """Return whether the hint exists, but names no checkpoint of the log."""
     try:
         return json.loads(hint.read_bytes())["version"] not in log.checkpoints
@@ -208,7 +232,7 @@ def _is_stale(hint: Path, log: delta_log.Log) -> bool:
         return True
 
 
-def _free_name(file: Path) -> Path:
+def _free_name(file: Root) -> Root:
     """Return an unused name that Delta readers ignore: `NAME.broken`, `NAME.broken-2` and so on."""
     names = (file.with_name(f"{file.name}.broken{'' if number == 1 else f'-{number}'}") for number in count(1))
     return next(name for name in names if not name.exists())

@@ -1,8 +1,7 @@
 """README in the lake's folder, for people who find the Parquet files before the documentation."""
 
-from pathlib import Path
-
-from warehouse import disk
+from warehouse.lake import roots
+from warehouse.lake.roots import Root
 
 README_FILE = "README.md"
 """Name of the file in the lake's folder."""
@@ -21,19 +20,19 @@ Readership overwrites changes of this file. `rollups` has counts of `hits` by mo
   `read_parquet([...])` for DuckDB. The list is valid for an hour.
 - Tools that read Delta Lake (`deltalake`, Polars, Spark, DuckDB's extension `delta`) leave replaced files out by
   themselves.
-- The hits of the last minute are not here but in `../hot.sqlite`. `readership flush` loads them; `readership sql` reads
-  both.
+- The hits of the last minute are not here but in `hot.sqlite` in the data folder. `readership flush` loads them;
+  `readership sql` reads both.
 
 ## Never
 
 - Never change, add, move or delete a file below this folder, and never let another program optimize, vacuum or write
   the tables. `readership compact`, `reclassify`, `rebuild` and `project delete` do what is needed.
-- Never restore this folder without `../hot.sqlite` of the same moment: hits would be lost or count twice.
+- Never restore this folder without `hot.sqlite` of the same moment: hits would be lost or count twice.
 """
 
 
-def write_readme(root: Path) -> None:
+def write_readme(root: Root) -> None:
     """Write the README if it differs from the file. The caller has the lake's `write_lock`."""
     file = root / README_FILE
-    if not file.exists() or file.read_text(encoding="utf-8") != TEXT:
-        disk.write(file, TEXT.encode())
+    if not file.exists() or file.read_bytes() != TEXT.encode():
+        roots.write(file, TEXT.encode())

@@ -5,13 +5,13 @@ lists them, so that a missing hot log is detected. It is a folder of the lake wi
 and a hot log is registered and synced before its first hit is acknowledged.
 """
 
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from warehouse import disk
 from warehouse.errors import DataIncomplete
+from warehouse.lake import roots
+from warehouse.lake.roots import Root
 
 FOLDER = "_stores"
 _CONTROL = "control.json"
@@ -38,35 +38,35 @@ class ControlRecord(msgspec.Struct, frozen=True):
     database_id: str
 
 
-def hot_logs(root: Path) -> dict[str, HotLogRecord]:
+def hot_logs(root: Root) -> dict[str, HotLogRecord]:
     """Return all hot logs that were ever registered, by node id."""
     records = (_read(file, HotLogRecord) for file in (root / FOLDER).glob("hot-*.json"))
     return {record.node: record for record in records}
 
 
-def record_hot_log(root: Path, record: HotLogRecord) -> None:
+def record_hot_log(root: Root, record: HotLogRecord) -> None:
     """Add or replace the record of a hot log, and sync it."""
     _write(root, f"hot-{record.node}.json", record)
 
 
-def control(root: Path) -> ControlRecord | None:
+def control(root: Root) -> ControlRecord | None:
     """Return the control database that the lake was last used with; None before the first record."""
     file = root / FOLDER / _CONTROL
     return _read(file, ControlRecord) if file.exists() else None
 
 
-def record_control(root: Path, record: ControlRecord) -> None:
+def record_control(root: Root, record: ControlRecord) -> None:
     """Add or replace the record of the control database, and sync it."""
     _write(root, _CONTROL, record)
 
 
-def _read(file: Path, kind: type[Record]) -> Record:
+def _read(file: Root, kind: type[Record]) -> Record:
     try:
         return msgspec.json.decode(file.read_bytes(), type=kind)
     except msgspec.DecodeError as error:
         raise DataIncomplete(f"{file} is damaged ({error}): restore it from a backup of the lake") from None
 
 
-def _write(root: Path, name: str, record: msgspec.Struct) -> None:
-    disk.make_folder(root / FOLDER)
-    disk.write(root / FOLDER / name, msgspec.json.encode(record))
+def _write(root: Root, name: str, record: msgspec.Struct) -> None:
+    roots.make_folder(root / FOLDER)
+    roots.write(root / FOLDER / name, msgspec.json.encode(record))

@@ -10,15 +10,19 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warehouse import daily_count, disk, encoding
 from warehouse.errors import StagedTooLong
-from warehouse.lake import delta_table
+from warehouse.lake import delta_table, roots
+from warehouse.lake.roots import Root
 
 _STATISTICS = {
     "hits": ["project_id", "path", "ts"],
@@ -54,7 +58,7 @@ class Staged(msgspec.Struct, frozen=True):
     daily_views: tuple[StagedFile, ...]
     daily_errors: tuple[StagedFile, ...] = ()
 
-    def files(self, spec: delta_table.Spec, folder: Path) -> tuple[delta_table.File, ...]:
+    def files(self, spec: delta_table.Spec, folder: Root) -> tuple[delta_table.File, ...]:
         """Return the files of a table, with their paths in its folder."""
         staged = {"hits": self.hits, "daily_views": self.daily_views, "daily_errors": self.daily_errors}[spec.name]
         return tuple(
@@ -62,7 +66,7 @@ class Staged(msgspec.Struct, frozen=True):
         )
 
 
-def stage(root: Path, rows: pa.Table) -> Staged:
+def stage(root: Root, rows: pa.Table) -> Staged:
     """Write rows with the columns of `schema.HOT` to sorted files; texts may be dictionary-encoded.
 
     Call `sync` before a transaction names the files.
@@ -79,18 +83,20 @@ def stage(root: Path, rows: pa.Table) -> Staged:
         return Staged(tuple(hits), tuple(daily_views), tuple(daily_errors))
 
 
-def sync(root: Path, staged: Staged) -> None:
+def sync(root: Root, staged: Staged) -> None:
     """Wait until staged files are on the disk.
 
     The call is separate from `stage`, so that a thread can write the next files meanwhile.
     """
-    for spec in delta_table.TABLES:
-        files = [Path(file.path) for file in staged.files(spec, root / spec.name)]
-        for path in (*files, *{file.parent for file in files}, root / spec.name):  # each folder after its entries
-            disk.sync(path)
+    if not isinstance(root, Path):
+        return  # an object is durable once it is written
+    files = [Path(file.path) for spec in delta_table.TABLES for file in staged.files(spec, root / spec.name)]
+    tables = [root / spec.name for spec in delta_table.TABLES]
+    for paths in (files, {file.parent for file in files}, tables):  # each folder after its entries
+        disk.sync_all(paths)
 
 
-def require_fresh(root: Path, staged: Staged) -> None:
+def require_fresh(root: Root, staged: Staged) -> None:
     """Require, in the transaction that names staged files, that no vacuum has removed them or is about to.
 
     Raises:
@@ -99,8 +105,7 @@ def require_fresh(root: Path, staged: Staged) -> None:
     oldest_s = time.time() - delta_table.GRACE_H * 3600 / 2
     for spec in delta_table.TABLES:
         for file in staged.files(spec, root / spec.name):
-            path = Path(file.path)
-            if not path.exists() or path.stat().st_mtime < oldest_s:
+            if roots.modified_s(file.path) < oldest_s:
                 raise StagedTooLong(
                     "the process was suspended for so long that a vacuum may have removed its files: run the command "
                     "again, which continues after the stored rows"
@@ -118,9 +123,21 @@ def _encoded(rows: pa.Table) -> pa.Table:
 
 
 def _sorted(encoded: pa.Table) -> pa.Table:
-    keys = ["date", "project_id", "path", "ts"]
-    order = pc.sort_indices(encoding.indices(encoded, keys), [(key, "ascending") for key in keys])
+    keys = encoding.indices(encoded, ["ts", "path", "project_id", "date"])
+    order = pa.array(np.lexsort([_narrow(column.to_numpy()) for column in keys.columns]))
     return pa.table({name: _take(encoded[name].chunk(0), order) for name in encoded.column_names})
+
+
+def _narrow(keys: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return integers, or dates as integers, in 16 bits if their range allows it: NumPy sorts these by their bytes.
+
+    The rows of 350,000 lines are sorted and copied in 19 ms of processor time, and in 33 ms if Arrow sorts them.
+    """
+    numbers = keys.view(np.int64) if keys.dtype.kind == "M" else keys
+    if not len(numbers) or np.ptp(numbers) >= 1 << 16:
+        return numbers
+    narrow: npt.NDArray[Any] = (numbers - numbers.min()).astype(np.uint16)
+    return narrow
 
 
 def _take(column: pa.Array, order: pa.Array) -> pa.Array:
@@ -141,26 +158,26 @@ def _parts(rows: pa.Table, column: str) -> Iterator[tuple[str, pa.Table]]:
         start = end
 
 
-def _write(root: Path, spec: delta_table.Spec, part: tuple[str, pa.Table]) -> StagedFile:
+def _write(root: Root, spec: delta_table.Spec, part: tuple[str, pa.Table]) -> StagedFile:
     value, rows = part
     relative = f"{spec.partition}={value}/staged-{uuid.uuid4()}.parquet"
     file = root / spec.name / relative
-    file.parent.mkdir(exist_ok=True)
     schema = pa.schema([field for field in spec.schema if field.name != spec.partition])
     columns = _compact(rows, schema)
     encoded = [field.name for field in columns.schema if field.name not in _ENCODINGS and field.type != pa.string()]
-    pq.write_table(
-        columns,
-        file,
-        compression="lz4",  # until compaction; zstd is a sixth smaller and takes a sixth longer
-        write_batch_size=_WRITE_BATCH_VALUES,
-        row_group_size=delta_table.ROW_GROUP_ROWS,
-        write_statistics=_STATISTICS[spec.name],
-        use_dictionary=encoded,
-        column_encoding={name: _ENCODINGS[name] for name in schema.names if name in _ENCODINGS},
-        store_schema=False,  # or readers would get dictionaries in place of texts
-    )
-    return StagedFile(relative, value, file.stat().st_size, rows.num_rows)
+    with roots.new_file(file) as local:
+        pq.write_table(
+            columns,
+            local,
+            compression="lz4",  # until compaction; zstd is a sixth smaller and takes a sixth longer
+            write_batch_size=_WRITE_BATCH_VALUES,
+            row_group_size=delta_table.ROW_GROUP_ROWS,
+            write_statistics=_STATISTICS[spec.name],
+            use_dictionary=encoded,
+            column_encoding={name: _ENCODINGS[name] for name in schema.names if name in _ENCODINGS},
+            store_schema=False,  # or readers would get dictionaries in place of texts
+        )
+        return StagedFile(relative, value, local.stat().st_size, rows.num_rows)
 
 
 def _compact(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -9,6 +9,7 @@
 - `verdicts`: Columns of stored hits under the current rules, without losing the verdict on their agent.
 - `reclassify_diff`: Differences between stored classifications and those of the current rules.
 - `reclassify`: Apply the current rules to stored hits.
+- `reclassify_in_workers`: Apply the current rules in workers, a day each.
 - `recovery`: Find what a data folder has lost, and go on without it.
 - `double_counting`: Warnings for projects whose views are counted twice, because pages and logs both send them.
 """

@@ -4,11 +4,9 @@ Each table is an independent consumer of the hot log. It takes the batches above
 the rows and the new offset. After a crash at any point, the next call continues without a lost or repeated hit.
 """
 
-import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,10 +15,12 @@ from deltalake import DeltaTable
 from warehouse import daily_count
 from warehouse.errors import HotLogBehind
 from warehouse.hotlog import batches, disk_space, retention, synced
+from warehouse.hotlog.connection import HotConnection
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness
 from warehouse.integrity.durability import require_synced
 from warehouse.lake import delta_log, delta_table
+from warehouse.lake.roots import Root, local_folder
 from warehouse.lake.staging import Staged
 from warehouse.schema import HITS, HOT
 
@@ -48,8 +48,8 @@ class Loaded:
 
 
 def catch_up(
-    hot: sqlite3.Connection,
-    root: Path,
+    hot: HotConnection,
+    root: Root,
     on_step: OnStep = lambda step: None,
     now: Callable[[], float] = time.time,
 ) -> Loaded:
@@ -70,8 +70,10 @@ def catch_up(
         require_synced(root / spec.name, Synced(table.version(), offsets[spec]), recorded.get(spec.name))
     while True:
         before = offsets.copy()
+        # After a crash the tables may have different offsets, otherwise all of them take the same chunk.
+        chunks = {offset: _chunk(hot, offset, end) for offset in set(before.values())}
         for spec, table in tables.items():
-            chunk = _chunk(hot, offsets[spec], end)
+            chunk = chunks[before[spec]]
             if chunk.last_id > offsets[spec]:
                 on_step(f"before commit of {spec.name}")
                 _commit(table, spec, chunk, node)
@@ -81,7 +83,7 @@ def catch_up(
         reached = {spec.name: Synced(table.version(), offsets[spec]) for spec, table in tables.items()}
         retention.mark_loaded(hot, min(offsets.values()), reached, now())
         on_step("after mark")
-        retention.delete_due(hot, now(), retention.bytes_max(disk_space.free_bytes(root)))
+        retention.delete_due(hot, now(), retention.bytes_max(disk_space.free_bytes(local_folder(root))))
         # A lake restored from an older copy may never reach `end`: its batches are already deleted from the hot log.
         if min(offsets.values()) >= end or offsets == before:
             return loaded
@@ -96,19 +98,19 @@ def _offset(table: DeltaTable, node: str, end: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Content of one commit: either rows or staged files."""
+    """Content of one commit to each table: either rows or staged files."""
 
-    rows: pa.Table
+    views: pa.Table
+    errors: pa.Table
     staged: list[Staged]
     last_id: int
 
     @property
     def hits(self) -> int:
-        views = daily_count.page_views(self.rows).num_rows
-        return int(views) + sum(file.rows for staged in self.staged for file in staged.hits)
+        return int(self.views.num_rows) + sum(file.rows for staged in self.staged for file in staged.hits)
 
 
-def _chunk(hot: sqlite3.Connection, offset: int, end: int) -> _Chunk:
+def _chunk(hot: HotConnection, offset: int, end: int) -> _Chunk:
     """Return the next batches above `offset` and up to `end`: all rows or all staged, about COMMIT_ROWS_MAX rows.
 
     Without `end`, the later tables would also get the hits posted during the commit to the first, and the offsets would
@@ -127,7 +129,7 @@ def _chunk(hot: sqlite3.Connection, offset: int, end: int) -> _Chunk:
         if rows >= COMMIT_ROWS_MAX or size >= COMMIT_BYTES_MAX or len(chosen) >= COMMIT_BATCHES_MAX:
             break
     return _Chunk(
-        pa.Table.from_batches([batch.rows for batch in chosen], HOT),
+        *daily_count.split(pa.Table.from_batches([batch.rows for batch in chosen], HOT)),
         [batch.staged for batch in chosen if batch.staged],
         chosen[-1].id if chosen else offset,
     )
@@ -138,7 +140,7 @@ def _commit(table: DeltaTable, spec: delta_table.Spec, chunk: _Chunk, node: str)
         files = [file for staged in chunk.staged for file in staged.files(spec, delta_log.folder(table))]
         delta_table.add_files(table, spec, files, node, chunk.last_id)
     else:
-        delta_table.append(table, _ROWS_FOR[spec.name](chunk.rows), node, chunk.last_id)
+        delta_table.append(table, _ROWS_FOR[spec.name](chunk), node, chunk.last_id)
 
 
 def hits_of(hot_rows: pa.Table) -> pa.Table:
@@ -147,8 +149,8 @@ def hits_of(hot_rows: pa.Table) -> pa.Table:
     return dated.sort_by([(column, "ascending") for column in delta_table.HITS_TABLE.order])
 
 
-_ROWS_FOR: dict[str, Callable[[pa.Table], pa.Table]] = {
-    "hits": lambda rows: hits_of(daily_count.page_views(rows)),
-    "daily_views": lambda rows: daily_count.count(daily_count.page_views(rows)),
-    "daily_errors": lambda rows: daily_count.count_errors(daily_count.errors(rows)),
+_ROWS_FOR: dict[str, Callable[[_Chunk], pa.Table]] = {
+    "hits": lambda chunk: hits_of(chunk.views),
+    "daily_views": lambda chunk: daily_count.count(chunk.views),
+    "daily_errors": lambda chunk: daily_count.count_errors(chunk.errors),
 }

@@ -3,20 +3,25 @@
 No query result changes. A reader that opened the old files can read them for another `delta_table.GRACE_H` hours.
 """
 
-import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 
-from warehouse import daily_count
+from warehouse import daily_count, disk
+from warehouse.batch import items
+from warehouse.batch.items import OpenWorkers
 from warehouse.hotlog import wal
+from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
-from warehouse.lake import delta_table
+from warehouse.lake import delta_table, rewriting, roots
 from warehouse.lake.lock import pause_for_waiters
+from warehouse.lake.roots import Root
 from warehouse.maintenance.load import load
 from warehouse.query import engine
 
@@ -36,8 +41,8 @@ class Compacted:
 
 
 def compact(
-    hot: sqlite3.Connection,
-    root: Path,
+    hot: HotConnection,
+    root: Root,
     database: duckdb.DuckDBPyConnection,
     small_files_max: int,
     wait_s: float,
@@ -66,8 +71,106 @@ def compact(
     return done
 
 
-def vacuum(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
+def compact_in_workers(
+    hot: HotConnection,
+    root: Root,
+    database: duckdb.DuckDBPyConnection,
+    open_workers: OpenWorkers,
+    wait_s: float,
+    between: Callable[[], object] = lambda: None,
+) -> Compacted:
+    """Rewrite and sort each partition that has more than one small file, in workers: see `compact`.
+
+    A worker writes the new files, without the lock. This process commits them if the partition still has the files that
+    the worker read; otherwise it rewrites the partition itself. The workers spill into the folder of `database`.
+
+    Raises:
+        LakeBusy, DataIncomplete: see `durability.durable_writes`.
+        WorkerDied: workers died with the same partition again and again.
+    """
+    done = Compacted(0, 0, 0)
+    chosen = _choose(root)
+    parts: dict[str, Part] = {}
+    tasks = _tasks(root, chosen, spill_folder(database), parts)
+    with open_workers(len(chosen)) as workers:
+        for name, new in items.run(workers, sort_part, tasks):
+            with durable_writes(hot, root, wait_s):
+                before, after = _replace(root, database, parts.pop(name), new)
+            pause_for_waiters()
+            between()
+            done = Compacted(done.partitions + 1, done.files_before + before, done.files_after + after)
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A partition for a worker, with its files. The worker makes a folder in `spill` for larger sorts."""
+
+    root: Root
+    spec: delta_table.Spec
+    partition: str
+    files: tuple[delta_table.File, ...]
+    spill: Path
+
+
+def _choose(root: Root) -> list[tuple[delta_table.Spec, str]]:
+    """Return the partitions that have more than one small file."""
+    return [
+        (spec, partition)
+        for spec in delta_table.TABLES
+        for partition in _crowded(delta_table.list_files(delta_table.open_table(root, spec), spec), 1)
+    ]
+
+
+def _tasks(
+    root: Root, chosen: Iterable[tuple[delta_table.Spec, str]], spill: Path, parts: dict[str, Part]
+) -> Iterator[tuple[str, Part]]:
+    """Yield the partitions that still have more than one small file, and add each to `parts`.
+
+    The files of a partition are listed when it is taken: another process may compact it while it waits for a worker,
+    and delete its old files `delta_table.GRACE_H` hours later.
+    """
+    for spec, partition in chosen:
+        files = delta_table.list_files(delta_table.open_table(root, spec), spec, partition)
+        if _crowded(files, 1):
+            name = f"{spec.name} of {partition}"
+            parts[name] = Part(root, spec, partition, files, spill)
+            yield name, parts[name]
+
+
+def spill_folder(database: duckdb.DuckDBPyConnection) -> Path:
+    """Return the folder into which a database spills."""
+    return Path(database.execute("SELECT current_setting('temp_directory')").fetchall()[0][0])
+
+
+def sort_part(part: Part) -> tuple[delta_table.File, ...]:
+    """Write the sorted rows of a partition to new files, which no commit names yet, and return the files."""
+    disk.make_folder(part.spill)
+    with (
+        TemporaryDirectory(dir=part.spill) as spill,
+        closing(engine.connect(Path(spill))) as database,
+    ):
+        rows = database.sql(_SORTED[part.spec.name].format(files=engine.rows(part.spec, part.files)))
+        reader = rows.to_arrow_reader(engine.STREAM_ROWS)
+        return rewriting.write_partition(part.root, part.spec, part.partition, reader)
+
+
+def _replace(
+    root: Root, database: duckdb.DuckDBPyConnection, part: Part, new: tuple[delta_table.File, ...]
+) -> tuple[int, int]:
+    """Commit the new files of a partition, and return the number of its files before and after."""
+    table = delta_table.open_table(root, part.spec)
+    current = delta_table.list_files(table, part.spec, part.partition)
+    if set(current) != set(part.files) or not rewriting.is_fresh(new):
+        return _rewrite(root, database, part.spec, part.partition)
+    rewriting.replace_files(table, part.spec, current, new)
+    return len(current), len(new)
+
+
+def vacuum(hot: HotConnection, root: Root, wait_s: float) -> None:
     """Truncate the tables' logs, remove files that no reader needs any more, and empty the hot log's WAL.
+
+    This machine's copies of removed files are deleted too, whichever machine has removed the files.
 
     The hot log is loaded first, because staged files that wait for the loader are in no table's log.
     """
@@ -75,6 +178,7 @@ def vacuum(hot: sqlite3.Connection, root: Path, wait_s: float) -> None:
     for spec in delta_table.TABLES:
         with durable_writes(hot, root, wait_s):
             delta_table.vacuum(delta_table.open_table(root, spec))
+    roots.evict_deleted(root)
     wal.empty(hot)
 
 
@@ -84,14 +188,16 @@ def _crowded(files: Iterable[delta_table.File], small_files_max: int) -> list[st
 
 
 def _rewrite(
-    root: Path, database: duckdb.DuckDBPyConnection, spec: delta_table.Spec, partition: str
+    root: Root, database: duckdb.DuckDBPyConnection, spec: delta_table.Spec, partition: str
 ) -> tuple[int, int]:
     """Rewrite a partition, and return the number of its files before and after."""
     table = delta_table.open_table(root, spec)
     files = delta_table.list_files(table, spec, partition)
     if files:
         with database.cursor() as cursor:
-            rows = cursor.sql(_SORTED[spec.name].format(files=engine.rows(spec, files))).to_arrow_reader()
+            rows = cursor.sql(_SORTED[spec.name].format(files=engine.rows(spec, files))).to_arrow_reader(
+                engine.STREAM_ROWS
+            )
             delta_table.replace_partition(table, spec, partition, rows.cast(spec.schema))
     return len(files), len(delta_table.list_files(table, spec, partition))
 

@@ -9,15 +9,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warehouse.control.policy import Periods
-from warehouse.lake import delta_table
+from warehouse.hotlog.connection import HotLogPlace
+from warehouse.lake import delta_table, roots
 from warehouse.lake.delta_table import HITS_TABLE
+from warehouse.lake.roots import Root
 
 SEARCHED_DAYS = 7
 """Number of the newest days with hits in which `has_beacons` searches: a beacon that is in use sent hits on them."""
 CACHE_BYTES = 64 * 1024 * 1024
 
 
-def has_beacons(root: Path, project: str) -> bool:
+def has_beacons(root: Root, project: str) -> bool:
     """Return whether pages of a project have sent hits on the newest days of the lake.
 
     An import calls this function before `find`, because most projects with a log have no beacon, and the libraries of
@@ -30,7 +32,7 @@ def has_beacons(root: Path, project: str) -> bool:
 
 def _has_beacon(file: str, project: str) -> bool:
     names = ["project_id", "source"]
-    rows = pq.ParquetFile(file, read_dictionary=names).read(names)
+    rows = pq.ParquetFile(roots.open_parquet(file), read_dictionary=names).read(names)
     if not _has_text(rows["source"], "beacon"):
         return False
     is_beacon = pc.and_(pc.equal(rows["source"], "beacon"), pc.equal(rows["project_id"], project))
@@ -41,7 +43,7 @@ def _has_text(column: pa.ChunkedArray, text: str) -> bool:
     return any(text in piece.dictionary.to_pylist() for piece in column.chunks)
 
 
-def find(hot: Path, root: Path, spill: Path, policies: Mapping[str, Periods]) -> dict[str, tuple[str, ...]]:
+def find(hot: HotLogPlace, root: Root, spill: Path, policies: Mapping[str, Periods]) -> dict[str, tuple[str, ...]]:
     """Return the warnings of each project that has one, in the order of `policies`, which has each project's policy.
 
     The text is that of the coverage: see `source_coverage.SourceCoverage.counted_twice`.

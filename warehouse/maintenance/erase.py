@@ -5,22 +5,22 @@ All tables lose the rows one month at a time, and loads run in between. `compact
 before can no longer be read.
 """
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from functools import partial
 from itertools import groupby
-from pathlib import Path
 
 import duckdb
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warehouse.hotlog import dirty_days, retention, wal
+from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
-from warehouse.lake import delta_table
+from warehouse.lake import delta_table, roots
 from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, DAILY_VIEWS_TABLE, HITS_TABLE, File
 from warehouse.lake.lock import pause_for_waiters
+from warehouse.lake.roots import Root
 from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import OnStep, catch_up
 from warehouse.maintenance.load import load
@@ -36,8 +36,8 @@ STEPS = (
 
 
 def erase_project(
-    hot: sqlite3.Connection,
-    root: Path,
+    hot: HotConnection,
+    root: Root,
     database: duckdb.DuckDBPyConnection,
     project: str,
     wait_s: float,
@@ -60,8 +60,8 @@ def erase_project(
 
 
 def erase_before(
-    hot: sqlite3.Connection,
-    root: Path,
+    hot: HotConnection,
+    root: Root,
     today: date,
     days: int,
     wait_s: float,
@@ -85,12 +85,12 @@ def erase_before(
     return _erase(hot, root, old, f"date < '{first_retained}'", wait_s, on_step)
 
 
-def first_trusted_s(root: Path, database: duckdb.DuckDBPyConnection, now_s: float) -> float:
+def first_trusted_s(root: Root, database: duckdb.DuckDBPyConnection, now_s: float) -> float:
     """Return the newest trusted time of a folder that has no `clock` record yet, in seconds since 1970.
 
     It is the time of the last vacuum; without one, the time of the newest hit; without a hit, `now_s`.
     """
-    last_vacuum = root / delta_table.LAST_VACUUM
+    last_vacuum = roots.local_folder(root) / delta_table.LAST_VACUUM
     if last_vacuum.exists():
         return last_vacuum.stat().st_mtime
     files = delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
@@ -109,18 +109,18 @@ def _days(database: duckdb.DuckDBPyConnection, files: Sequence[File], project: s
         return [day for (day,) in cursor.execute(sql, {"project": project}).fetchall()]
 
 
-def _days_of_errors(root: Path, last_month: str) -> set[str]:
+def _days_of_errors(root: Root, last_month: str) -> set[str]:
     """Return the days of `daily_errors` up to a month. A day may have errors and no page view."""
     files = delta_table.list_files(delta_table.open_table(root, DAILY_ERRORS_TABLE), DAILY_ERRORS_TABLE)
     return {
         day.isoformat()
         for file in files
         if file.partition <= last_month
-        for day in pc.unique(pq.ParquetFile(file.path).read(["date"])["date"]).to_pylist()
+        for day in pc.unique(pq.ParquetFile(roots.open_parquet(file.path)).read(["date"])["date"]).to_pylist()
     }
 
 
-def _erase(hot: sqlite3.Connection, root: Path, days: Iterable[str], where: str, wait_s: float, on_step: OnStep) -> int:
+def _erase(hot: HotConnection, root: Root, days: Iterable[str], where: str, wait_s: float, on_step: OnStep) -> int:
     removed = 0
     for _, days_of_month in groupby(sorted(days), key=lambda day: day[:7]):
         with durable_writes(hot, root, wait_s):
@@ -133,7 +133,7 @@ def _erase(hot: sqlite3.Connection, root: Path, days: Iterable[str], where: str,
     return removed
 
 
-def _erase_month(hot: sqlite3.Connection, root: Path, days: Sequence[str], where: str, on_step: OnStep) -> int:
+def _erase_month(hot: HotConnection, root: Root, days: Sequence[str], where: str, on_step: OnStep) -> int:
     dirty_days.mark_dirty(hot, days)
     within = f"{where} AND date >= '{days[0]}' AND date <= '{days[-1]}'"
     on_step("before delete from hits")
@@ -147,5 +147,5 @@ def _erase_month(hot: sqlite3.Connection, root: Path, days: Sequence[str], where
     return removed
 
 
-def _delete(root: Path, spec: delta_table.Spec, where: str) -> int:
+def _delete(root: Root, spec: delta_table.Spec, where: str) -> int:
     return delta_table.delete(delta_table.open_table(root, spec), where)

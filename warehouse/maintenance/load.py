@@ -1,17 +1,17 @@
 """Load the hot log into the lake: catch up, then recount dirty days."""
 
-import sqlite3
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from warehouse.hotlog import batches, dirty_days
+from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
+from warehouse.lake.roots import Root
 from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import Loaded, OnStep, catch_up
 
 
-def is_due(hot: sqlite3.Connection, rows: int, age_s: float, now_s: float) -> bool:
+def is_due(hot: HotConnection, rows: int, age_s: float, now_s: float) -> bool:
     """Return whether a load is due.
 
     It is due when `rows` hits wait in the hot log, when the oldest has waited for `age_s` seconds, or when a day is
@@ -22,8 +22,8 @@ def is_due(hot: sqlite3.Connection, rows: int, age_s: float, now_s: float) -> bo
 
 
 def load(
-    hot: sqlite3.Connection,
-    root: Path,
+    hot: HotConnection,
+    root: Root,
     wait_s: float,
     on_step: OnStep = lambda step: None,
     now: Callable[[], float] = time.time,

@@ -4,20 +4,20 @@ Only days that have a hit of another ruleset are rewritten. Each distinct user a
 in DuckDB, which spills what exceeds its memory limit.
 """
 
-import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
 from warehouse.hotlog import dirty_days
+from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.lock import pause_for_waiters
+from warehouse.lake.roots import Root
 from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import OnStep, catch_up
 from warehouse.maintenance.load import load
@@ -71,8 +71,8 @@ class Reclassified:
 
 
 def preview(
-    hot: sqlite3.Connection,
-    root: Path,
+    hot: HotConnection,
+    root: Root,
     database: duckdb.DuckDBPyConnection,
     rules: Rules,
     wait_s: float,
@@ -85,12 +85,12 @@ def preview(
     """
     load(hot, root, wait_s)
     with database.cursor() as cursor:
-        return _Run(cursor, root, rules).for_each_day(partial(_list_day, root), on_day)
+        return Run(cursor, root, rules).for_each_day(partial(list_day, root), on_day)
 
 
 def reclassify(
-    hot: sqlite3.Connection,
-    root: Path,
+    hot: HotConnection,
+    root: Root,
     database: duckdb.DuckDBPyConnection,
     rules: Rules,
     wait_s: float,
@@ -110,24 +110,24 @@ def reclassify(
     """
     load(hot, root, wait_s)
     with database.cursor() as cursor:
-        run = _Run(cursor, root, rules)
+        run = Run(cursor, root, rules)
 
         def rewrite(day: str) -> Sequence[File]:
             with durable_writes(hot, root, wait_s):
                 catch_up(hot, root)
                 recount.recount_dirty(hot, root)
-                files = recount.retry_commit(partial(_rewrite, hot, root, database, run, day, on_step))
+                files = recount.retry_commit(partial(rewrite_day, hot, root, database, run, day, on_step))
             pause_for_waiters()
             return files
 
         return run.for_each_day(rewrite, on_day)
 
 
-def _rewrite(
-    hot: sqlite3.Connection,
-    root: Path,
+def rewrite_day(
+    hot: HotConnection,
+    root: Root,
     database: duckdb.DuckDBPyConnection,
-    run: "_Run",
+    run: "Run",
     day: str,
     on_step: OnStep,
 ) -> Sequence[File]:
@@ -140,21 +140,21 @@ def _rewrite(
     dirty_days.mark_dirty(hot, [day])
     on_step("before commit of hits")
     delta_table.replace_partition(table, HITS_TABLE, day, run.reclassified(files))
-    recount.recount_days(root, database, [day], on_step)
+    recount.recount_days(hot, root, database, [day], on_step)
     on_step("before clear")
     dirty_days.clear_dirty(hot, [day])
     on_step("after clear")
     return files
 
 
-def _list_day(root: Path, day: str) -> Sequence[File]:
+def list_day(root: Root, day: str) -> Sequence[File]:
     return delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE, day)
 
 
-class _Run:
+class Run:
     """State of one run: classified user agents and the diff, both in temporary tables of its cursor."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, root: Path, rules: Rules) -> None:
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, root: Root, rules: Rules) -> None:
         self._cursor, self._root, self._rules = cursor, root, rules
         self._user_agents = 0
         cursor.execute(_CREATE)
@@ -163,10 +163,10 @@ class _Run:
     def for_each_day(self, replace: Callable[[str], Sequence[File]], on_day: OnDay) -> Reclassified:
         """Call `replace` for each outdated day, and compare the files that it returns with the current rules."""
         days = hits = 0
-        outdated_days = self._outdated_days()
+        outdated_days = self.outdated_days()
         for done, day in enumerate(outdated_days, start=1):
             self._limit_cache()
-            self.classify(_list_day(self._root, day))  # without the lake's lock: a large day takes a while
+            self.classify(list_day(self._root, day))  # without the lake's lock: a large day takes a while
             files = replace(day)
             if files:
                 days, hits = days + 1, hits + self.count_outdated(files)
@@ -196,9 +196,30 @@ class _Run:
 
     def reclassified(self, files: Sequence[File]) -> pa.RecordBatchReader:
         """Return the rows of the files under the current rules, in the order of the table."""
-        return self._cursor.sql(_RECLASSIFIED.format(files=engine.rows(HITS_TABLE, files))).to_arrow_reader().cast(HITS)
+        rows = self._cursor.sql(_RECLASSIFIED.format(files=engine.rows(HITS_TABLE, files)))
+        return rows.to_arrow_reader(engine.STREAM_ROWS).cast(HITS)
 
-    def _outdated_days(self) -> list[str]:
+    def hashes(self) -> list[int]:
+        """Return a hash of each user agent in the cache."""
+        return [number for (number,) in self._cursor.execute("SELECT hash(user_agent) FROM classified").fetchall()]
+
+    def add(self, files: Sequence[File]) -> None:
+        """Add the differences of replaced files to the diff."""
+        if files:
+            self._diff.add(files)
+
+    def changed(self, files: Sequence[File]) -> pa.Table:
+        """Return the differences of files: see `DiffTable.take_changed`."""
+        self.add(files)
+        return self._diff.take_changed()
+
+    def add_changed(self, changed: pa.Table) -> None:
+        self._diff.add_changed(changed)
+
+    def diff(self) -> Diff:
+        return self._diff.read()
+
+    def outdated_days(self) -> list[str]:
         files = delta_table.list_files(delta_table.open_table(self._root, HITS_TABLE), HITS_TABLE)
         if not files:
             return []

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
+import pyarrow as pa
 
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.maintenance.verdicts import new_value
@@ -96,8 +97,18 @@ class DiffTable:
     def add(self, files: Sequence[File]) -> None:
         """Add the differences between the rows of files and the table `classified`."""
         self._cursor.execute(_ADD_FILES.format(files=engine.rows(HITS_TABLE, files)))
-        if self._number("SELECT count(*) FROM changed") > ROWS_MAX:
-            self._cursor.execute(_ADD_UP)
+        self._limit()
+
+    def take_changed(self) -> pa.Table:
+        """Return the differences of all files added so far, for `add_changed` of another table."""
+        return self._cursor.sql("FROM changed").to_arrow_table()
+
+    def add_changed(self, changed: pa.Table) -> None:
+        """Add the differences that `take_changed` returned in another process."""
+        self._cursor.register("added", changed)
+        self._cursor.execute("INSERT INTO changed FROM added")
+        self._cursor.unregister("added")
+        self._limit()
 
     def read(self) -> Diff:
         """Return the diff of all files added so far."""
@@ -109,6 +120,10 @@ class DiffTable:
             tuple(CountChange(*row) for row in self._cursor.execute(_BY_TRAFFIC).fetchall()),
             tuple(CountChange(*row) for row in self._cursor.execute(_BY_AGENT).fetchall()),
         )
+
+    def _limit(self) -> None:
+        if self._number("SELECT count(*) FROM changed") > ROWS_MAX:
+            self._cursor.execute(_ADD_UP)
 
     def _number(self, sql: str) -> int:
         return int(self._cursor.execute(sql).fetchall()[0][0])

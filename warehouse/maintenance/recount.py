@@ -5,24 +5,25 @@ Otherwise a batch that only one of these two tables has would be counted twice o
 """
 
 import shutil
-import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from warehouse import daily_count
 from warehouse.errors import LakeBusy
-from warehouse.hotlog import dirty_days
+from warehouse.hotlog import batches, dirty_days
+from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE
 from warehouse.lake.lock import pause_for_waiters
+from warehouse.lake.roots import Root, local_folder
 from warehouse.maintenance.catch_up import OnStep, catch_up
 from warehouse.schema import DAILY_VIEWS
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 ATTEMPTS = 5
 """Attempts at a commit that conflicts with appends of other nodes."""
 SPILL = ".spill"
-"""Name of the folder in the lake into which a recount spills; used under the lake's lock."""
+"""Name of the folder in the local folder of the lake into which a recount spills; used under the lake's lock."""
 STEPS = ("before commit of daily_views", "before clear", "after clear")
 
 Result = TypeVar("Result")
@@ -49,8 +50,8 @@ class Rebuilt:
 
 
 def rebuild(
-    hot: sqlite3.Connection,
-    root: Path,
+    hot: HotConnection,
+    root: Root,
     database: "duckdb.DuckDBPyConnection",
     wait_s: float,
     on_month: Callable[[int, int], None] = lambda done, total: None,
@@ -70,7 +71,7 @@ def rebuild(
     for done, month in enumerate(months, start=1):
         with durable_writes(hot, root, wait_s):
             catch_up(hot, root)
-            retry_commit(partial(_replace_month, root, database, month, None, on_step))
+            retry_commit(partial(_replace_month, hot, root, database, month, None, on_step))
             on_step("before clear")
             dirty_days.clear_dirty(hot, [day for day in dirty_days.list_dirty(hot) if day[:7] == month])
             on_step("after clear")
@@ -80,7 +81,7 @@ def rebuild(
     return Rebuilt(len(months), sum(rows for partition, rows in hits.items() if partition[:7] in months))
 
 
-def recount_dirty(hot: sqlite3.Connection, root: Path) -> None:
+def recount_dirty(hot: HotConnection, root: Root) -> None:
     """Recount the dirty days and clear them. Without a dirty day there is no commit.
 
     Raises:
@@ -90,22 +91,27 @@ def recount_dirty(hot: sqlite3.Connection, root: Path) -> None:
     if days:
         from warehouse.query import engine  # noqa: PLC0415  # DuckDB takes 0.1 s to import, and few loads have a dirty day
 
-        shutil.rmtree(root / SPILL, ignore_errors=True)  # left by a process that was killed
-        with closing(engine.connect(root / SPILL)) as database:
-            recount_days(root, database, days)
+        spill = local_folder(root) / SPILL
+        shutil.rmtree(spill, ignore_errors=True)  # left by a process that was killed
+        with closing(engine.connect(spill)) as database:
+            recount_days(hot, root, database, days)
         dirty_days.clear_dirty(hot, days)
 
 
 def recount_days(
-    root: Path, database: "duckdb.DuckDBPyConnection", days: Sequence[str], on_step: OnStep = lambda step: None
+    hot: HotConnection,
+    root: Root,
+    database: "duckdb.DuckDBPyConnection",
+    days: Sequence[str],
+    on_step: OnStep = lambda step: None,
 ) -> None:
     """Recount days (YYYY-MM-DD), one commit a month. The counts of the other days are copied unchanged.
 
     Raises:
-        LakeBusy: see `retry_commit`.
+        LakeBusy: see `retry_commit`; or another node loads, because this one has lost the lake's lock.
     """
     for month, days_of_month in groupby(sorted(days), key=lambda day: day[:7]):
-        retry_commit(partial(_replace_month, root, database, month, frozenset(days_of_month), on_step))
+        retry_commit(partial(_replace_month, hot, root, database, month, frozenset(days_of_month), on_step))
 
 
 def retry_commit(commit: Callable[[], Result]) -> Result:
@@ -123,16 +129,23 @@ def retry_commit(commit: Callable[[], Result]) -> Result:
 
 
 def _replace_month(
-    root: Path, database: "duckdb.DuckDBPyConnection", month: str, days: frozenset[str] | None, on_step: OnStep
+    hot: HotConnection,
+    root: Root,
+    database: "duckdb.DuckDBPyConnection",
+    month: str,
+    days: frozenset[str] | None,
+    on_step: OnStep,
 ) -> None:
     """Replace a month of `daily_views`: recount `days`, all of them if None, and copy the counts of the other days."""
     from warehouse.query import engine  # noqa: PLC0415  # DuckDB takes 0.1 s to import, and few loads have a dirty day
 
     daily_views = delta_table.open_table(root, DAILY_VIEWS_TABLE)
+    hits = delta_table.open_table(root, HITS_TABLE)
+    _require_same_offset(batches.node_id(hot), hits, daily_views)
     copied = () if days is None else delta_table.list_files(daily_views, DAILY_VIEWS_TABLE, month)
     recounted = [
         file
-        for file in delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
+        for file in delta_table.list_files(hits, HITS_TABLE)
         if (file.partition[:7] == month if days is None else file.partition in days)
     ]
     selects = []
@@ -145,12 +158,24 @@ def _replace_month(
         rows = cursor.sql(
             f"FROM ({union}) ORDER BY {', '.join(DAILY_VIEWS_TABLE.order)}",
             params={"days": sorted(days or ())} if copied else {},
-        ).to_arrow_reader()
+        ).to_arrow_reader(engine.STREAM_ROWS)
         on_step("before commit of daily_views")
         delta_table.replace_partition(daily_views, DAILY_VIEWS_TABLE, month, rows.cast(DAILY_VIEWS))
 
 
-def _rows_by_partition(root: Path, spec: delta_table.Spec) -> dict[str, int]:
+def _require_same_offset(node: str, hits: DeltaTable, daily_views: DeltaTable) -> None:
+    """Require that `hits` has no batch that `daily_views` lacks: it would be counted here, and again by its load.
+
+    Both are open. After a later load, the commit of this recount is refused, because the load changed the same month.
+
+    Raises:
+        LakeBusy: another node loads, because this one was paused and has lost the lake's lock.
+    """
+    if delta_table.offset(hits, node) != delta_table.offset(daily_views, node):
+        raise LakeBusy("another node loads hits: the rest of the work is left for the next run")
+
+
+def _rows_by_partition(root: Root, spec: delta_table.Spec) -> dict[str, int]:
     rows: dict[str, int] = {}
     for file in delta_table.list_files(delta_table.open_table(root, spec), spec):
         rows[file.partition] = rows.get(file.partition, 0) + file.rows

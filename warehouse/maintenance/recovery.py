@@ -4,26 +4,26 @@ A service refuses to start in such a folder. Each step of the recovery can be re
 refusal: after an interruption the folder is still refused.
 """
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
 from warehouse import daily_count
 from warehouse.control import database as control
-from warehouse.hotlog import batches, dirty_days, loads, schema_steps
+from warehouse.hotlog import batches, dirty_days, loads
+from warehouse.hotlog.connection import HotConnection, HotLogPlace
 from warehouse.integrity import completeness, durability
 from warehouse.lake import delta_table, registry
 from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, DAILY_VIEWS_TABLE, HITS_TABLE
 from warehouse.lake.registry import HotLogRecord
+from warehouse.lake.roots import Root
 from warehouse.query import engine
 from warehouse.schema import DAILY_VIEWS_KEY, HOT
-from warehouse.transaction import BUSY_TIMEOUT_S, transaction
+from warehouse.transaction import transaction
 
 _DIFFERING = f"""
 WITH counted AS ({daily_count.count_sql("{hits}")}), stored AS ({daily_count.add_up_sql("{daily_views}")})
@@ -78,7 +78,7 @@ class Loss:
     accepting: str
 
 
-def losses(hot_log: Path, root: Path, database_url: str) -> list[Loss]:
+def losses(hot_log: HotLogPlace, root: Root, database_url: str) -> list[Loss]:
     """Return what is lost in a data folder. Nothing is changed.
 
     If tables lack data, only their losses are returned: the other stores are compared with complete tables.
@@ -107,7 +107,7 @@ def losses(hot_log: Path, root: Path, database_url: str) -> list[Loss]:
     return result
 
 
-def table_losses(hot_log: Path, root: Path) -> list[Loss]:
+def table_losses(hot_log: HotLogPlace, root: Root) -> list[Loss]:
     """Return the losses of the tables: what is missing according to the hot log, or, without a hot log, broken commits.
 
     The hot log is not changed.
@@ -119,14 +119,13 @@ def table_losses(hot_log: Path, root: Path) -> list[Loss]:
         is_used = completeness.has_files(root) or registry.hot_logs(root)
         faults = durability.find_broken_logs(root) if is_used else {}
     else:
-        schema_steps.refuse_newer(hot_log)
-        with closing(sqlite3.connect(hot_log, timeout=BUSY_TIMEOUT_S)) as hot:
+        with closing(batches.open_only(hot_log)) as hot:
             faults = durability.find_losses(hot, root)
     return [Loss(str(root / name), fault, _LOST_TABLE, _ACCEPTING_TABLE) for name, fault in faults.items()]
 
 
 def accept_hot_log(
-    hot: sqlite3.Connection, root: Path, database: duckdb.DuckDBPyConnection, now: datetime, is_another_node: bool
+    hot: HotConnection, root: Root, database: duckdb.DuckDBPyConnection, now: datetime, is_another_node: bool
 ) -> None:
     """Register a hot log, which may be new, with the lake. The caller has restored its event ids (see `event_ids`).
 
@@ -154,7 +153,7 @@ def accept_hot_log(
             batches.append(hot, unloaded, now.timestamp())
 
 
-def _unloaded(hot: sqlite3.Connection, root: Path, database: duckdb.DuckDBPyConnection, offset: int) -> pa.RecordBatch:
+def _unloaded(hot: HotConnection, root: Root, database: duckdb.DuckDBPyConnection, offset: int) -> pa.RecordBatch:
     """Return the waiting hits that are not in the lake although the lake already has their batch ids.
 
     They were accepted after an older copy of the hot log had been restored. Rows in staged files are left out, and
@@ -167,19 +166,19 @@ def _unloaded(hot: sqlite3.Connection, root: Path, database: duckdb.DuckDBPyConn
     return pa.RecordBatch.from_pylist(unloaded.to_pylist(), HOT)
 
 
-def accept_control(database_url: str, root: Path) -> None:
+def accept_control(database_url: str, root: Root) -> None:
     """Register the control database as it is, or a new one, with the lake."""
     control.connect(database_url).dispose()
     completeness.register_control(control.read_identity(database_url), root)
 
 
-def _abandon_others(root: Path, node: str) -> None:
+def _abandon_others(root: Root, node: str) -> None:
     for record in registry.hot_logs(root).values():
         if record.node != node and not record.is_given_up:
             registry.record_hot_log(root, HotLogRecord(record.node, record.ledger_from_s, is_given_up=True))
 
 
-def event_ids(root: Path, database: duckdb.DuckDBPyConnection, since: datetime) -> EventIds:
+def event_ids(root: Root, database: duckdb.DuckDBPyConnection, since: datetime) -> EventIds:
     """Yield the event ids of hits in the lake that were received after `since`."""
     files = delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
     if not files:
@@ -190,7 +189,7 @@ def event_ids(root: Path, database: duckdb.DuckDBPyConnection, since: datetime) 
             yield chunk
 
 
-def _differing_days(root: Path, database: duckdb.DuckDBPyConnection) -> list[str]:
+def _differing_days(root: Root, database: duckdb.DuckDBPyConnection) -> list[str]:
     """Return the days on which the tables' files differ: the lost hot log had hits of those days, or dirty days."""
     hits, daily_views = (_source(root, spec) for spec in (HITS_TABLE, DAILY_VIEWS_TABLE))
     with database.cursor() as cursor:
@@ -198,6 +197,6 @@ def _differing_days(root: Path, database: duckdb.DuckDBPyConnection) -> list[str
     return [str(day) for (day,) in rows]
 
 
-def _source(root: Path, spec: delta_table.Spec) -> str:
+def _source(root: Root, spec: delta_table.Spec) -> str:
     files = delta_table.list_files(delta_table.open_table(root, spec), spec)
     return engine.parquet(files) if files else engine.no_rows(spec)

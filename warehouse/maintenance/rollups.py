@@ -4,26 +4,32 @@ The files of a version of `hits` never change, so a rollup is written without th
 of their own: one process at a time writes them.
 """
 
-import shutil
+import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 
 from warehouse import disk
+from warehouse.batch import items
+from warehouse.batch.items import OpenWorkers
+from warehouse.batch.processes import this_process
 from warehouse.hotlog import disk_space
-from warehouse.lake import delta_table
+from warehouse.lake import delta_table, roots
 from warehouse.lake.delta_table import GRACE_H, HITS_TABLE, File
 from warehouse.lake.lock import write_lock
+from warehouse.lake.roots import Root
+from warehouse.query import engine
 from warehouse.rollups import coverage, writer
 from warehouse.rollups.coverage import Coverage
-from warehouse.rollups.writer import OnStep
+from warehouse.rollups.writer import OnStep, Prepared
 
 UNCOVERED_ROWS_MIN, UNCOVERED_SHARE = 100_000, 0.1
 """Number of rows of a month that no rollup counts, and their share of the month's rows: with both, a rollup is due."""
@@ -47,7 +53,7 @@ class Written:
 
 
 def write_due(
-    root: Path,
+    root: Root,
     database: duckdb.DuckDBPyConnection,
     today: date,
     wait_s: float,
@@ -66,7 +72,7 @@ def write_due(
     return _write(root, database, wait_s, is_chosen, on_step, on_month)
 
 
-def write_stale(root: Path, database: duckdb.DuckDBPyConnection, wait_s: float) -> Written:
+def write_stale(root: Root, database: duckdb.DuckDBPyConnection, wait_s: float) -> Written:
     """Write a rollup for each month whose rollup counts files that are not in `hits` any more, after a deletion.
 
     The old rollup still counts deleted rows. `vacuum` removes it GRACE_H hours later, like the files of `hits`.
@@ -83,29 +89,67 @@ def write_stale(root: Path, database: duckdb.DuckDBPyConnection, wait_s: float) 
 
 
 def rebuild(
-    root: Path,
-    database: duckdb.DuckDBPyConnection,
+    root: Root,
+    spill: Path,
     wait_s: float,
     on_month: OnMonth = lambda done, total: None,
+    open_workers: OpenWorkers = this_process,
 ) -> Written:
     """Write a rollup for each month from `hits` alone, and take all others out of use.
 
+    Under one lock, each worker prepares a month, and this process commits these months in order. `spill` is the folder
+    in which the databases of the workers make folders for larger sorts.
+
     Raises:
         LakeBusy: another process wrote rollups for `wait_s` seconds.
+        WorkerDied: workers died with the same month again and again.
     """
     done = Written(0, 0)
     months = sorted({*_files_by_month(root), *coverage.list_months(root)})
-    for number, month in enumerate(months, start=1):
-        with _lock(root, wait_s):
-            files = _files_by_month(root).get(month, ())
-            new = writer.write(root, database, month, files, is_copied=False) if files else None
-            for folder in coverage.list_folders(root, month):
-                if new is None or folder != new.folder:
-                    _take_out_of_use(folder)
-            coverage.change_written_key(root)
-        done = Written(done.rollups + (new is not None), done.rows + (new.rows if new else 0))
-        on_month(number, len(months))
+    with open_workers(len(months)) as workers:
+        for start in range(0, len(months), len(workers)):
+            batch = {month: Month(root, month, spill, len(workers)) for month in months[start : start + len(workers)]}
+            with _lock(root, wait_s):
+                for number, (month, prepared) in enumerate(items.run(workers, prepare, batch.items()), start=start + 1):
+                    rows = _replace(root, month, prepared)
+                    done = Written(done.rollups + (prepared is not None), done.rows + rows)
+                    on_month(number, len(months))
     return done
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    """A month (YYYY-MM) whose rollup a worker prepares, one of `workers` that share the machine's cores."""
+
+    root: Root
+    month: str
+    spill: Path
+    workers: int
+
+
+def prepare(task: Month) -> Prepared | None:
+    """Write the files of a rollup of a month from the newest version of `hits`; return None if it has no hits."""
+    files = _files_by_month(task.root).get(task.month, ())
+    if not files:
+        return None
+    disk.make_folder(task.spill)
+    with (
+        TemporaryDirectory(dir=task.spill) as spill,
+        closing(engine.connect(Path(spill))) as database,
+    ):
+        threads = max(1, len(os.sched_getaffinity(0)) // task.workers)
+        database.execute(f"SET threads = {threads}")
+        return writer.prepare(task.root, database, task.month, files, is_copied=False)
+
+
+def _replace(root: Root, month: str, prepared: Prepared | None) -> int:
+    """Commit a rollup, take all others of its month out of use, and return the number of rows that it counts."""
+    new = writer.commit(root, prepared) if prepared else None
+    for folder in coverage.list_folders(root, month):
+        if new is None or folder != new.folder:
+            _take_out_of_use(folder)
+    coverage.change_written_key(root)
+    return new.rows if new else 0
 
 
 def is_due(chosen: Coverage, files: Sequence[File], *, current_month: str, settled_s: float) -> bool:
@@ -125,7 +169,7 @@ def is_due(chosen: Coverage, files: Sequence[File], *, current_month: str, settl
     )
 
 
-def vacuum(root: Path, wait_s: float) -> None:
+def vacuum(root: Root, wait_s: float) -> None:
     """Remove rollups that no reader uses any more.
 
     These are rollups that a newer one replaced more than GRACE_H hours ago, folders without `coverage.json` of the same
@@ -143,13 +187,13 @@ def vacuum(root: Path, wait_s: float) -> None:
             chosen = coverage.choose(root, by_month.get(month, ()))
             in_use = {part.rollup.folder for part in chosen.parts}
             for folder in _unused(root, month) - in_use:
-                shutil.rmtree(folder)
-            with suppress(OSError):  # not empty
-                coverage.month_folder(root, month).rmdir()
+                roots.remove_folder(folder)
+            with suppress(OSError):  # not empty, or in an object store
+                roots.local_folder(coverage.month_folder(root, month)).rmdir()
 
 
 def _write(
-    root: Path,
+    root: Root,
     database: duckdb.DuckDBPyConnection,
     wait_s: float,
     is_chosen: Callable[[Coverage, Sequence[File]], bool],
@@ -173,19 +217,21 @@ def _write(
     return done
 
 
-def _has_space(root: Path, files: Sequence[File]) -> bool:
+def _has_space(root: Root, files: Sequence[File]) -> bool:
     """Return whether the disk has space for a rollup and its intermediate results, beside new hits."""
-    return disk_space.free_bytes(root) >= disk_space.MARGIN_BYTES + SPACE_SHARE * sum(file.size for file in files)
+    return disk_space.free_bytes(roots.local_folder(root)) >= disk_space.MARGIN_BYTES + SPACE_SHARE * sum(
+        file.size for file in files
+    )
 
 
 @contextmanager
-def _lock(root: Path, wait_s: float) -> Iterator[None]:
-    disk.make_folder(root / coverage.FOLDER)
+def _lock(root: Root, wait_s: float) -> Iterator[None]:
+    roots.make_folder(root / coverage.FOLDER)
     with write_lock(root / coverage.FOLDER, wait_s):
         yield
 
 
-def _files_by_month(root: Path) -> Mapping[str, Sequence[File]]:
+def _files_by_month(root: Root) -> Mapping[str, Sequence[File]]:
     """Return the files of the newest version of `hits`."""
     by_month: defaultdict[str, list[File]] = defaultdict(list)
     for file in delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE):
@@ -195,26 +241,25 @@ def _files_by_month(root: Path) -> Mapping[str, Sequence[File]]:
 
 def _written_s(file: File) -> float:
     """Return the time at which a file was written, in seconds since 1970; 0 if the file is missing."""
-    path = Path(file.path)
-    return path.stat().st_mtime if path.exists() else 0
+    return roots.modified_s(file.path)
 
 
-def _take_out_of_use(folder: Path) -> None:
+def _take_out_of_use(folder: Root) -> None:
     """Make a rollup garbage, so that no reader chooses it from now on."""
     (folder / coverage.COVERAGE).unlink(missing_ok=True)
-    disk.sync(folder)
+    roots.sync(folder)
 
 
-def _unused(root: Path, month: str) -> set[Path]:
+def _unused(root: Root, month: str) -> set[Root]:
     """Return the folders of a month that may be removed unless the rollup is in use now."""
     old_s = time.time() - GRACE_H * 3600
     readable = {rollup.folder: rollup for rollup in coverage.list_rollups(root, month)}
-    committed_s = {folder: (folder / coverage.COVERAGE).stat().st_mtime for folder in readable}
+    committed_s = {folder: roots.modified_s(folder / coverage.COVERAGE) for folder in readable}
     newest_old_s = max((seconds for seconds in committed_s.values() if seconds <= old_s), default=0)
     unused = set()
     for folder in coverage.list_folders(root, month):
         if folder not in readable:
-            is_unused = folder.stat().st_mtime <= old_s
+            is_unused = roots.folder_modified_s(folder) <= old_s
         else:
             is_unused = committed_s[folder] < newest_old_s or not _has_files(root, readable[folder])
         if is_unused:
@@ -222,7 +267,7 @@ def _unused(root: Path, month: str) -> set[Path]:
     return unused
 
 
-def _has_files(root: Path, rollup: coverage.Rollup) -> bool:
+def _has_files(root: Root, rollup: coverage.Rollup) -> bool:
     """Return whether the disk has all files of at least one day that the rollup counts."""
     table = root / HITS_TABLE.name
     return any(

@@ -3,11 +3,11 @@
 - `engine`: DuckDB over the lake's files: one in-process database, and a cursor for each query.
 - `hot_rows`: Hot rows in the memory of a reader.
 - `moment`: Moments: which commit of `hits` and which hot batches a report was computed from.
+- `result_cache`: Cache of results, limited by the memory that they use.
 - `past_hits`: Older versions of `hits` and the hot rows that they lacked.
 - `hits_snapshot`: Snapshots of `hits` for reports, the newest or those of a moment.
 - `snapshot`: Consistent snapshots of all tables and the hot rows.
 - `time_range`: Time ranges, and the whole UTC days in them or near them.
-- `result_cache`: Cache of results, limited by the memory that they use.
 - `edge_rows`: Rows of `hits` at the edge of a range that begins or ends within a UTC day, shared by all reports.
 - `sql_views`: The SQL views `hits`, `daily_views`, `errors` and `agents` over a snapshot.
 - `sql`: Queries of the site's owner in DuckDB's SQL.

@@ -12,21 +12,29 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from warehouse.lake import roots
 from warehouse.lake.delta_table import File, Spec
 from warehouse.lake.table_schema import STEPS, Steps
 
 MEMORY_LIMIT = "256MB"
 """Default memory limit of a database."""
+STREAM_ROWS = 16_384
+"""Number of rows that DuckDB passes to a writer of a file at a time. With DuckDB's default of 131,072 rows, the
+compaction of a day of 1 million hits used 580 MiB instead of 380."""
 CHANGEABLE = ("TimeZone", "enable_progress_bar", "memory_limit", "threads")
 """Settings that can be changed in a locked database. None of them gives access to a file."""
 _PATTERN = re.compile(r"([*?\[])")
 
 
-def connect(spill: Path, memory_limit: str = MEMORY_LIMIT) -> duckdb.DuckDBPyConnection:
-    """Create a database in memory. Larger sorts spill into the folder `spill`, which is created when needed."""
+def connect(spill: Path, memory_limit: str = MEMORY_LIMIT, threads: int | None = None) -> duckdb.DuckDBPyConnection:
+    """Create a database in memory. Larger sorts spill into the folder `spill`, which is created when needed.
+
+    `threads` is the number of threads of its queries, by default one for each core.
+    """
     database = duckdb.connect(
         config={
             "memory_limit": memory_limit,
+            **({} if threads is None else {"threads": threads}),
             "temp_directory": str(spill),
             # Freed memory returns to the operating system. With the defaults a server used 13 MiB more, and 40 MiB more
             # at its peak, after the pages of 100M hits.
@@ -36,6 +44,7 @@ def connect(spill: Path, memory_limit: str = MEMORY_LIMIT) -> duckdb.DuckDBPyCon
             "autoload_known_extensions": False,
         }
     )
+    roots.register(database)
     database.execute("SET GLOBAL TimeZone = 'UTC'")  # without GLOBAL, cursors use the time zone of the machine
     return database
 
@@ -99,7 +108,7 @@ def _has_columns(path: str, names: tuple[str, ...]) -> bool:
     A file never changes. A missing or damaged one is left to DuckDB, which names it in its error.
     """
     try:
-        return len(set(names) - set(pq.read_schema(path).names)) <= 1
+        return len(set(names) - set(pq.read_schema(roots.open_parquet(path)).names)) <= 1
     except (OSError, pa.ArrowInvalid):
         return True
 

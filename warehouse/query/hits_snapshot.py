@@ -19,13 +19,16 @@ import pyarrow as pa
 from warehouse import daily_count
 from warehouse.errors import HotLogBehind
 from warehouse.hotlog import batches, loads, synced
+from warehouse.hotlog.connection import HotLogPlace
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness, durability
 from warehouse.lake import delta_log, delta_table
 from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE, State
+from warehouse.lake.roots import Root
 from warehouse.query.hot_rows import Choose, HotRows
 from warehouse.query.moment import Moment
 from warehouse.query.past_hits import PastHits, PastReader, require_files
+from warehouse.query.result_cache import ResultCache
 
 HOT_COLUMNS = (
     "project_id",
@@ -96,7 +99,9 @@ class HitsReader:
     All threads of a process may share it.
     """
 
-    def __init__(self, hot: Path, root: Path, now: Callable[[], float] = time.time, source: HotSource = HITS) -> None:
+    def __init__(
+        self, hot: HotLogPlace, root: Root, now: Callable[[], float] = time.time, source: HotSource = HITS
+    ) -> None:
         """Open the hot log and the table. `now` returns the time in seconds since 1970.
 
         With another `source` than `HITS`, the snapshots are of its table, and only the newest can be taken.
@@ -134,6 +139,10 @@ class HitsReader:
         require_files(as_of, snapshot.files, state.files)
         return snapshot
 
+    def cache_in(self, cached: ResultCache) -> None:
+        """Cache older versions of the table, which are read for moments, in `cached`. By default none is cached."""
+        self._past.cached = cached
+
     def close(self) -> None:
         self._past.close()
         self._hot.close()
@@ -162,6 +171,8 @@ class HitsReader:
         )
 
     def _refresh(self, known: Synced | None) -> State:
+        if self._state is not None and self._is_newest(self._state):
+            return self._state
         if self._is_broken:  # delta-rs reads a broken commit as one without changes, and never reads it again
             self._table = delta_table.open_table(self._root, self._spec)
         self._is_broken = True
@@ -173,6 +184,16 @@ class HitsReader:
         durability.require_synced(self._root / self._spec.name, actual, known)
         self._is_broken = False
         return self._state
+
+    def _is_newest(self, state: State) -> bool:
+        """Return whether a table in an object store needs no request: the hot log records no load after its version.
+
+        The record and the hot batches that a load moves change in one transaction, and the hot rows were read before.
+        """
+        if isinstance(self._root, Path) or self._is_broken:
+            return False
+        recorded = synced.recorded(self._hot).get(self._spec.name)
+        return recorded is not None and recorded.version <= state.version
 
     def _require_newest(self, offset: int) -> None:
         if offset > self._hot_rows.last_id and offset > (last_id := batches.last_id(self._hot)):

@@ -4,9 +4,7 @@ Rows are copied out of the messages of their batches, because a slice of a messa
 memory: a batch of a single row uses 18 kB until its row is copied.
 """
 
-import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +12,14 @@ import pyarrow.compute as pc
 
 from warehouse import daily_count
 from warehouse.hotlog import batches
+from warehouse.hotlog.connection import HotConnection
 from warehouse.lake.delta_table import File, Spec
+from warehouse.lake.roots import Root
 from warehouse.schema import HOT
 
-PIECES_MAX = 4_096
-"""Number of batches whose rows are copied at a time."""
-
+PIECES_MAX, PIECES_ROWS_MAX = 4_096, 16_384
+"""Number of batches whose rows are copied at a time, and the number of rows after which no more batches are added. The
+messages of these batches are in memory at the same time."""
 
 Choose = Callable[[pa.Table], pa.Table]
 """Function that returns some of the rows of a table."""
@@ -44,11 +44,11 @@ class HotRows:
         self._staged: tuple[batches.Batch, ...] = ()
         self.complete_above = self.last_id = offset
 
-    def read_waiting(self, hot: sqlite3.Connection) -> None:
+    def read_waiting(self, hot: HotConnection) -> None:
         """Add the batches above `last_id` that wait to be loaded."""
         self._add(batches.waiting(hot, self.last_id))
 
-    def read_through(self, hot: sqlite3.Connection, last_id: int) -> None:
+    def read_through(self, hot: HotConnection, last_id: int) -> None:
         """Add all batches above `self.last_id` and up to `last_id`, whether they wait or are loaded."""
         self._add(batches.above(hot, self.last_id, last_id))
 
@@ -58,6 +58,7 @@ class HotRows:
         The batches are read by one statement, and thus in one read transaction.
         """
         pieces: list[batches.Batch] = []
+        rows = 0
         chunks, staged = self._chunks, self._staged
         complete_above, newest = self.complete_above, self.last_id
         for batch in added:
@@ -68,9 +69,10 @@ class HotRows:
                 staged = (*staged, batch)
                 continue
             pieces.append(batch)
-            if len(pieces) == PIECES_MAX:
+            rows += batch.rows.num_rows
+            if len(pieces) == PIECES_MAX or rows >= PIECES_ROWS_MAX:
                 chunks = _appended(chunks, self._joined(pieces))
-                pieces = []
+                pieces, rows = [], 0
         self._chunks = _appended(chunks, self._joined(pieces)) if pieces else chunks
         self._staged, self.complete_above, self.last_id = staged, complete_above, newest
 
@@ -83,9 +85,9 @@ class HotRows:
         return pa.RecordBatch.from_arrays([*columns], schema=self._schema)
 
     @property
-    def row_count(self) -> int:
-        """Return the number of rows in memory."""
-        return sum(chunk.num_rows for chunk in self._chunks)
+    def nbytes(self) -> int:
+        """Return the memory of the rows, in bytes."""
+        return sum(chunk.get_total_buffer_size() for chunk in self._chunks)
 
     def drop_through(self, offset: int) -> None:
         """Remove the batches up to `offset` from memory, and do not read them any more."""
@@ -103,7 +105,7 @@ class HotRows:
         return pa.Table.from_batches([rows for rows in slices if rows.num_rows], self._schema)
 
     def staged_files(
-        self, spec: Spec, folder: Path, offset: int, last_id: int = batches.ID_MAX
+        self, spec: Spec, folder: Root, offset: int, last_id: int = batches.ID_MAX
     ) -> tuple[tuple[File, ...], int]:
         """Return a table's staged files of the batches above `offset` and up to `last_id`, and the last such batch.
 

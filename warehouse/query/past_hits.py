@@ -4,26 +4,27 @@ Loaded batches stay in the hot log for `retention.AS_OF_S`. The rows of a moment
 """
 
 import copy
-import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from cachetools import LRUCache
 from deltalake.exceptions import DeltaError
 
 from warehouse.errors import BatchDamaged, MomentExpired
 from warehouse.hotlog import batches
-from warehouse.lake import delta_table
+from warehouse.hotlog.connection import HotLogPlace
+from warehouse.lake import delta_table, roots
 from warehouse.lake.delta_table import HITS_TABLE, File, State
+from warehouse.lake.roots import Root
 from warehouse.query.hot_rows import HotRows
 from warehouse.query.moment import Moment
+from warehouse.query.result_cache import ResultCache
 
-ROWS_MAX = 500_000
-"""Maximum number of hot rows in the cache of older versions. A row uses about 200 bytes."""
-VERSION_ROWS = 10_000
-"""Size of the file list of a version in the cache, as a number of rows."""
+PAST_SHARE = 0.25
+"""Size of the cache of older versions, as a share of the size of the cache of results, which is beside it. In the cache
+of results, the versions of a service that is loaded every few seconds took all space that was free."""
+FILE_BYTES = 350
+"""Memory of an item in the list of files of a version, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +38,28 @@ class PastHits:
         """Return whether every batch up to `last_id` is in the version or in the hot rows."""
         return self.hot_rows.complete_above <= self.state.offset and self.hot_rows.last_id >= last_id
 
+    @property
+    def nbytes(self) -> int:
+        return self.hot_rows.nbytes + FILE_BYTES * len(self.state.files)
+
 
 class PastReader:
-    """Reader of older versions. All threads of a process may share it; they read one at a time."""
+    """Reader of older versions, with their cache. All threads of a process may share it; they read one at a time."""
 
-    def __init__(self, hot: Path, root: Path, columns: Sequence[str]) -> None:
+    def __init__(self, hot: HotLogPlace, root: Root, columns: Sequence[str]) -> None:
         self._root, self._columns = root, columns
         self._hot = batches.connect(hot)  # its own connection: a long read must not delay the newest snapshot
         self._node = batches.node_id(self._hot)
-        self._reading, self._caching = threading.Lock(), threading.Lock()
-        self._cache: LRUCache[tuple[int, int], PastHits] = LRUCache(ROWS_MAX, _size_rows)
+        self._reading = threading.Lock()
+        self.cached = ResultCache(0)
 
     def remember(self, generation: int, past: PastHits) -> None:
         """Cache a version and its hot rows, so that a load does not make readers of its moments wait.
 
         Reading a batch from the hot log again takes about 30 µs.
         """
-        with self._caching:
-            if past.has(past.state.offset) and _size_rows(past) <= ROWS_MAX:
-                self._cache[generation, past.state.version] = past
+        if past.has(past.state.offset):
+            self.cached.put(_key(generation, past.state.version), past, evict_first=True)
 
     def read(self, moment: Moment) -> PastHits:
         """Return the version of a moment, and its hot rows up to the moment or later.
@@ -64,9 +68,8 @@ class PastReader:
             MomentExpired: the version or a batch can no longer be read.
         """
         with self._reading:
-            with self._caching:
-                past = self._cache.get((moment.generation, moment.version))
-            past = self._with_batches(past or self._open(moment), moment)
+            known: PastHits | None = self.cached.get(_key(moment.generation, moment.version))
+            past = self._with_batches(known or self._open(moment), moment)
             if not past.has(moment.last_id):
                 raise _gone(moment)
             self.remember(moment.generation, past)
@@ -98,7 +101,7 @@ class PastReader:
 def require_files(moment: Moment, files: Sequence[File], newest: Sequence[File]) -> None:
     """Raise MomentExpired if a file of a moment is missing. Files of the newest version exist and are not looked up."""
     present = {file.path for file in newest}
-    if not all(file.path in present or os.path.exists(file.path) for file in files):  # noqa: PTH110  # five times as fast
+    if not all(file.path in present or roots.exists(file.path) for file in files):
         raise _gone(moment)
 
 
@@ -106,5 +109,5 @@ def _gone(moment: Moment) -> MomentExpired:
     return MomentExpired(f"rows of the moment {moment} were removed")
 
 
-def _size_rows(past: PastHits) -> int:
-    return VERSION_ROWS + past.hot_rows.row_count
+def _key(generation: int, version: int) -> Hashable:
+    return "past hits", generation, version

@@ -2,16 +2,19 @@
 
 import ctypes
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
-from cachetools import LRUCache
+from cachetools import Cache
 
 EMPTY_TABLE_BYTES = 10_000
 """Memory of a table without rows, and of its key."""
 ENTRY_BYTES = 2_000
 """Memory of another result without the bytes of its arrays, and of its key."""
+FIRST_SHARE = 0.25
+"""Share of the cache, from 0 to 1, up to which the results stored with `evict_first` displace others."""
 
 LARGE_BYTES = 8 * 1024 * 1024
 """Size of a result above which freed memory is returned to the operating system, in bytes."""
@@ -50,8 +53,12 @@ def release_memory() -> None:
 class ResultCache:
     """A cache of Arrow tables and other results. Safe to call from several threads.
 
-    The least recently used results are evicted first. A result that is larger than the whole cache is not stored,
-    unless it is costly: the last one of these is stored beside the others, and the memory used is that much more.
+    The least recently used results are evicted. While those that were stored with `evict_first` use more than
+    FIRST_SHARE of the cache, one of them is evicted, otherwise one of the others. Without this share, the results of
+    ever new time ranges would displace the months from which every time range is counted.
+
+    A result that is larger than the whole cache is not stored, unless it is costly: the last one of these is stored
+    beside the others, and the memory used is that much more.
 
     The `owner` of a result is the key of another one to which the result or its key has a reference. The result is in
     the cache only as long as its owner: otherwise it would keep the memory of an evicted owner in use.
@@ -63,7 +70,13 @@ class ResultCache:
         self._computing: dict[Hashable, threading.Lock] = {}
 
     def __call__(
-        self, key: Hashable, compute: Callable[[], Result], owner: Hashable = None, *, is_costly: bool = False
+        self,
+        key: Hashable,
+        compute: Callable[[], Result],
+        owner: Hashable = None,
+        *,
+        is_costly: bool = False,
+        evict_first: bool = False,
     ) -> Result:
         """Return the result of a key, which is computed if it is not in the cache.
 
@@ -79,7 +92,7 @@ class ResultCache:
                 result = self.get(key)
                 if result is None:
                     result = compute()
-                    self.put(key, result, owner, is_costly=is_costly)
+                    self.put(key, result, owner, is_costly=is_costly, evict_first=evict_first)
                 return result
         finally:
             with self._lock:
@@ -97,7 +110,15 @@ class ResultCache:
             results = self._results.large if key in self._results.large else self._results
             return results.get(key)
 
-    def put(self, key: Hashable, result: Measured, owner: Hashable = None, *, is_costly: bool = False) -> None:
+    def put(
+        self,
+        key: Hashable,
+        result: Measured,
+        owner: Hashable = None,
+        *,
+        is_costly: bool = False,
+        evict_first: bool = False,
+    ) -> None:
         """Add a result, or replace that of the key. A result that has grown is measured again by another `put`."""
         with self._lock:
             if self._results.getsizeof(result) > self._results.maxsize:
@@ -107,19 +128,48 @@ class ResultCache:
                     self._results.pop(key, None)
             else:
                 self._results.large.pop(key, None)
-                self._results[key] = result
+                self._results.add(key, result, evict_first)
                 if owner is not None:
                     self._results.set_owner(key, owner)
 
 
-class _OwnedResults(LRUCache[Hashable, Measured]):
+class _OwnedResults(Cache[Hashable, Measured]):
     """Results by key, some of which have an owner. `large` has at most one result, which is larger than the cache."""
 
     def __init__(self, max_bytes: int, getsizeof: Callable[[Measured], int]) -> None:
         super().__init__(max_bytes, getsizeof)
+        self._first: OrderedDict[Hashable, float] = OrderedDict()
+        self._others: OrderedDict[Hashable, float] = OrderedDict()
+        self._first_bytes = self._adding_first = 0.0
         self._owners: dict[Hashable, Hashable] = {}
         self._owned: dict[Hashable, set[Hashable]] = {}
         self.large: dict[Hashable, Measured] = {}
+
+    def add(self, key: Hashable, result: Measured, evict_first: bool) -> None:
+        """Add a result that is not larger than the cache, or replace that of the key."""
+        size = self.getsizeof(result)
+        self._adding_first = size if evict_first else 0.0
+        self[key] = result
+        self._forget(key)
+        (self._first if evict_first else self._others)[key] = size
+        self._first_bytes += self._adding_first
+
+    def __getitem__(self, key: Hashable) -> Measured:
+        result: Measured = super().__getitem__(key)
+        (self._first if key in self._first else self._others).move_to_end(key)
+        return result
+
+    def popitem(self) -> tuple[Hashable, Measured]:
+        """Remove the result that is evicted next, and return it. `add` calls this function until there is space."""
+        is_over = self._first_bytes + self._adding_first > self.maxsize * FIRST_SHARE
+        key = next(iter(self._first if self._first and (is_over or not self._others) else self._others))
+        result = self[key]
+        del self[key]
+        return key, result
+
+    def _forget(self, key: Hashable) -> None:
+        self._first_bytes -= self._first.pop(key, 0)
+        self._others.pop(key, None)
 
     def set_large(self, key: Hashable, result: Measured) -> None:
         """Replace the large result. Remove the results of the one before it."""
@@ -138,6 +188,7 @@ class _OwnedResults(LRUCache[Hashable, Measured]):
 
     def __delitem__(self, key: Hashable) -> None:
         super().__delitem__(key)
+        self._forget(key)
         self._owned.get(self._owners.pop(key, None), set()).discard(key)
         self._remove_owned(key)
 

@@ -12,16 +12,17 @@ when they were read. Dirty days of other nodes are in their own hot logs and are
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pyarrow as pa
 
 from warehouse import daily_count
 from warehouse.errors import HotLogBehind
 from warehouse.hotlog import batches, dirty_days, synced
+from warehouse.hotlog.connection import HotLogPlace
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness, durability
 from warehouse.lake import delta_table
+from warehouse.lake.roots import Root
 from warehouse.query.hot_rows import HotRows
 from warehouse.schema import HOT
 
@@ -59,7 +60,7 @@ class SnapshotReader:
     All threads of a process may share it; they take snapshots one at a time.
     """
 
-    def __init__(self, hot: Path, root: Path, columns: Sequence[str] = tuple(HOT.names)) -> None:
+    def __init__(self, hot: HotLogPlace, root: Root, columns: Sequence[str] = tuple(HOT.names)) -> None:
         """Open the hot log and the tables. `columns` are those of the hot rows, which stay in memory.
 
         The columns `status` and `traffic` are required. All columns take about 0.8 kB a row, those of a report 0.2 kB.

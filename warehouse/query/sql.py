@@ -11,8 +11,10 @@ import pyarrow.parquet as pq
 
 from warehouse.errors import InvalidSql, NoData
 from warehouse.folder import HOT_LOG, LAKE, RUN
+from warehouse.hotlog.connection import HotLogPlace
 from warehouse.integrity import completeness
 from warehouse.lake.agents_file import AGENTS_FILE
+from warehouse.lake.roots import Root
 from warehouse.query import engine, sql_views
 from warehouse.query.snapshot import SnapshotReader
 
@@ -29,23 +31,28 @@ READ_ONLY = "SQL cannot change the data"
 VIEWS = ("hits", "daily_views", "errors", "agents")
 
 
-def connect(data: str | PathLike[str]) -> duckdb.DuckDBPyConnection:
+def connect(
+    data: str | PathLike[str], root: Root | None = None, hot_log: HotLogPlace | None = None
+) -> duckdb.DuckDBPyConnection:
     """Return a database with the four views of a data folder, in a snapshot taken now. It opens only their files.
+
+    `root` is the root of the lake, and `hot_log` the place of the hot log, if they are not in the data folder.
 
     Raises:
         NoData: the folder has no data of Readership. Nothing is created there.
         DataIncomplete: the hot log is missing or older than the lake.
     """
     folder = Path(data).absolute()
-    hot_log, lake, agents = folder / HOT_LOG, folder / LAKE, folder / LAKE / AGENTS_FILE
+    hot_log, lake = hot_log or folder / HOT_LOG, root or folder / LAKE
+    agents = lake / AGENTS_FILE
     completeness.require_identity(hot_log, lake)
-    if not hot_log.is_file() or not agents.is_file():
+    if (isinstance(hot_log, Path) and not hot_log.is_file()) or not agents.exists():
         raise NoData(f"there is no data in {folder}: name the data folder of `readership serve`")
     with closing(SnapshotReader(hot_log, lake)) as reader:
         snapshot = reader.take()
     database = engine.connect(folder / RUN / "spill", MEMORY_LIMIT)
     try:
-        sql_views.create(database, snapshot, pq.read_table(agents))
+        sql_views.create(database, snapshot, pq.read_table(pa.BufferReader(agents.read_bytes())))
         engine.lock(database, (*snapshot.hits.files, *snapshot.daily_views.files, *snapshot.daily_errors.files))
     except BaseException:
         database.close()
@@ -54,7 +61,9 @@ def connect(data: str | PathLike[str]) -> duckdb.DuckDBPyConnection:
 
 
 @contextmanager
-def run_query(data: str | PathLike[str], sql: str) -> Iterator[pa.RecordBatchReader]:
+def run_query(
+    data: str | PathLike[str], sql: str, root: Root | None = None, hot_log: HotLogPlace | None = None
+) -> Iterator[pa.RecordBatchReader]:
     """Yield the result of one SELECT, DESCRIBE, SHOW or SUMMARIZE, streamed in batches.
 
     Raises:
@@ -62,7 +71,7 @@ def run_query(data: str | PathLike[str], sql: str) -> Iterator[pa.RecordBatchRea
         InvalidSql: `sql` is another statement, or DuckDB refuses it; the message is DuckDB's. A value that cannot be
             computed raises it when the reader comes to its row.
     """
-    with closing(connect(data)) as database:
+    with closing(connect(data, root, hot_log)) as database:
         with _invalid_sql():
             statements = database.extract_statements(sql)
             types = [statement.type for statement in statements]

@@ -2,9 +2,10 @@
 
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
+from warehouse.hotlog.connection import HotLogPlace
 from warehouse.lake.delta_table import File
+from warehouse.lake.roots import Root
 from warehouse.query.snapshot import SnapshotReader
 
 HOT_COLUMNS = ("status", "traffic")
@@ -24,7 +25,7 @@ class TableFiles:
     stale_days: tuple[str, ...]
 
 
-def read(hot: Path, root: Path, table: str) -> TableFiles:
+def read(hot: HotLogPlace, root: Root, table: str) -> TableFiles:
     """Return the files of the table `hits`, `daily_views` or `daily_errors`.
 
     Raises:

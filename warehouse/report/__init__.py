@@ -10,6 +10,7 @@
 - `source_coverage`: Coverage of a project by its sources: from when to when each source sent hits, and the days on
   which it sent none.
 - `open_end`: End of a time range that a request leaves open.
+- `by_path`: Views of the paths of a project on whole UTC days.
 - `path_reports`: Views by path, from the blocks of `warehouse.blocks`.
 - `read_ahead`: Results that are read before a request needs them.
 - `grouped`: Reports that count by any grouping: breakdowns, series and the coverage of the sources.

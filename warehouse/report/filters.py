@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from warehouse.control import policy
 from warehouse.control.policy import Periods
@@ -50,14 +51,19 @@ class Filters:
         return self.path is not None and self.path.endswith("*")
 
     @property
-    def needs_hits(self) -> bool:
-        """Return whether only `hits` has the columns of the filters by path: rollups do not have them."""
-        return self.verification is not None or bool(self.policy)
+    def by_hit(self) -> "Filters":
+        """Return the filters by columns that blocks do not have: all but those by path, traffic and source."""
+        return dataclasses.replace(self, path=None, traffic=None, source=None)
+
+    @property
+    def is_by_format(self) -> bool:
+        """Return whether the source policy depends on the format of a hit."""
+        return any(each.policy == policy.BY_FORMAT for each in self.policy)
 
     @property
     def needs_page_views(self) -> bool:
-        """Return whether rollups count page views with these filters from their rows, and not from dimensions."""
-        return self.path is not None or bool(self.policy)
+        """Return whether the rows of dimensions lack a column of these filters."""
+        return self.path is not None or self.is_by_format
 
     @property
     def is_empty(self) -> bool:
@@ -131,6 +137,11 @@ class Counts:
     ai: int = 0
     bot: int = 0
 
+    @classmethod
+    def of(cls, rows: pa.Table) -> "Counts":
+        """Return the sums of the columns human, ai and bot."""
+        return cls(*(pc.sum(rows[name]).as_py() or 0 for name in ("human", "ai", "bot")))
+
     @property
     def total(self) -> int:
         return self.human + self.ai
@@ -146,6 +157,12 @@ class Page:
     totals: Counts
     rows: pa.Table
     has_more: bool
+
+    @classmethod
+    def of(cls, totals: Counts, rows: pa.Table, offset: int, limit: int) -> "Page":
+        """Return a page of all rows of a report."""
+        shown = rows.slice(offset, limit) if offset < rows.num_rows else rows.slice(0, 0)
+        return cls(totals, shown, offset + limit < rows.num_rows)
 
 
 def _after_prefix(prefix: str) -> str | None:

@@ -19,9 +19,9 @@ from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.query import edge_rows, engine
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import Edge, TimeRange, round_to_days, split
-from warehouse.report.dimensions import months, path_months
+from warehouse.report.dimensions import month_rows
 from warehouse.report.dimensions.count import count
-from warehouse.report.dimensions.rows import of_hits
+from warehouse.report.dimensions.rows import of_hits, without_value
 from warehouse.report.filters import Filters
 from warehouse.report.grouping import Grouping
 from warehouse.rollups.coverage import Coverage
@@ -109,14 +109,11 @@ def _count_rollups(
     if not missing:
         return [known[each] for each in rollups]
     files = {each.month: each.file for each in missing}
-    if not scope.filters.needs_page_views:
-        of_months = months.read(cached, files, scope.project, dimension)
-    else:
-        assert block is not None
-        of_paths = path_months.of_block(block, scope.filters.path_bounds, files.keys())
-        of_months = path_months.read(cached, of_paths, dimension)
-    for each, rows in zip(missing, of_months, strict=True):
-        known[each] = count(rows if each.is_whole else rows.on(each.days), filters, grouping.columns)
+    of_months = month_rows.read(cached, files, scope.project, dimension, scope.filters, block)
+    for each, signed in zip(missing, of_months, strict=True):
+        known[each] = pa.concat_tables(
+            count(part.rows.on(each.days), filters, grouping.columns, part.sign) for part in signed
+        )
         if each.is_whole:
             cached.put(keys[each], known[each])
     return [known[each] for each in rollups]
@@ -168,6 +165,8 @@ def _count_uncovered(
     grouping: Grouping,
 ) -> list[pa.Table]:
     parts = round_to_days(scope.time_range)
+    if not grouping.needs_files:
+        edge_rows.read_together(database, cached, files, scope.project, (edge.time_range for edge in parts.edges))
     tables = [_count_edge(database, cached, files, edge, scope, grouping) for edge in parts.edges]
     tables += [
         _count_days(database, cached, uncovered, replace(scope, time_range=days), grouping)
@@ -202,7 +201,9 @@ def _count_edge(
     rows = None if grouping.needs_files else read()
     dimension = grouping.dimension_for(scope.filters)
     if rows is not None and dimension is not None:
-        return count(of_hits(rows, dimension), replace(scope.filters, path=None), grouping.columns, edge.sign)
+        key = "without value", *edge_rows.key_of(files, scope.project, edge.time_range, bounds)
+        shared = cached(key, lambda: without_value(rows), evict_first=True)
+        return count(of_hits(rows, dimension, shared), replace(scope.filters, path=None), grouping.columns, edge.sign)
     counts = (
         _count_hits_in(database, files, scope, grouping)
         if rows is None

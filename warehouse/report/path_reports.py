@@ -4,13 +4,10 @@ Whole UTC days are counted from rollups, and from the counts of files that no ro
 counted from `hits`. Hot rows are added last: only the rows of batches that came since the last report are converted.
 """
 
-import itertools
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from typing import TypeVar
 from weakref import WeakValueDictionary
 
 import duckdb
@@ -18,20 +15,22 @@ import numpy as np
 import pyarrow as pa
 
 from warehouse.blocks import hits_files, hot, project, selection, sums
-from warehouse.blocks.agents import AgentViews
 from warehouse.blocks.cumulative import Array
 from warehouse.blocks.hits_files import ALWAYS
 from warehouse.blocks.hot import NO_HOT_VIEWS, HotViews
 from warehouse.blocks.listing import Listing, Views
-from warehouse.blocks.months import DAYS, MonthBlock
-from warehouse.blocks.project import READERS, ProjectBlock
+from warehouse.blocks.months import DAYS
+from warehouse.blocks.project import ProjectBlock
 from warehouse.blocks.selection import Selection
 from warehouse.blocks.sums import NO_ADDITIONS, Additions, PathSums, Rows
+from warehouse.control import policy
 from warehouse.lake.delta_table import File
 from warehouse.query import edge_rows
 from warehouse.query.hits_snapshot import HitsSnapshot
 from warehouse.query.result_cache import ResultCache, compute_released
 from warehouse.query.time_range import RoundedRange, TimeRange, round_to_days
+from warehouse.report.by_path.block_months import BlockMonths
+from warehouse.report.dimensions.count import choose
 from warehouse.report.filters import Counts, Filters, Page
 from warehouse.report.hit_counts import Scope
 from warehouse.rollups.coverage import Coverage
@@ -41,7 +40,6 @@ UNCOVERED_ROWS_MAX = 2_000_000
 DAILY_PATHS_MAX = 100_000
 """Maximum number of paths of a project whose views are added up by day. With more, a count of `hits` is faster."""
 ALL_ROWS = 1 << 62
-Result = TypeVar("Result")
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -59,8 +57,8 @@ class _Inputs:
     key: Hashable
 
     def key_of(self, kind: str, *rest: Hashable) -> Hashable:
-        """Return the key of a result that depends on the block and on the filters by agent."""
-        return kind, self.block, *rest, *self.scope.filters.agents.items()
+        """Return the key of a result that depends on the block and on the filters by columns that the block lacks."""
+        return kind, self.block, *rest, self.scope.filters.by_hit
 
 
 class PathReports:
@@ -81,8 +79,7 @@ class PathReports:
     def page(self, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, listing: Listing) -> Page | None:
         """Return a page of the paths; None if the blocks cannot answer.
 
-        They do not have the column `verification`, and apply no source policy. If more than UNCOVERED_ROWS_MAX rows
-        would be added to the blocks, a count of the files alone is faster.
+        If more than UNCOVERED_ROWS_MAX rows would be added to the blocks, a count of the files alone is faster.
         """
         inputs = self._inputs(snapshot, scope)
         if inputs is None:
@@ -104,6 +101,14 @@ class PathReports:
         tables = (_table(inputs.block, part, sums.views_of(counted, added, part)) for part in parts)
         return _totals(counted, added), (batch for table in tables for batch in table.to_batches())
 
+    def some(self, snapshot: HitsSnapshot, scope: Scope, paths: Collection[str]) -> pa.Table | None:
+        """Return the views of paths that match the filters by path; None if the blocks cannot answer: see `page`."""
+        inputs = self._inputs(snapshot, scope)
+        if inputs is None:
+            return None
+        ids = inputs.block.paths.add(pa.array(paths, pa.string()))
+        return _table(inputs.block, ids, sums.views_of(*self._count(inputs), ids))
+
     def read_block(self, snapshot: HitsSnapshot, name: str) -> None:
         """Read the block of a project into the cache."""
         self.block(self._coverage(snapshot), name)
@@ -116,7 +121,7 @@ class PathReports:
         key = _key(self._coverage(snapshot), name)
         block: ProjectBlock | None = self._cached.get(key)
         if block is not None:
-            self.month(block, key, index)
+            BlockMonths(self._cached, block, key).month(index)
 
     def block(self, coverage: Coverage, name: str) -> tuple[ProjectBlock, Hashable]:
         """Return the block of a project, and its key in the cache."""
@@ -126,6 +131,10 @@ class PathReports:
         self._newest[name] = block
         return block, key
 
+    def months(self, coverage: Coverage, name: str) -> BlockMonths:
+        """Return the months of the block of a project."""
+        return BlockMonths(self._cached, *self.block(coverage, name))
+
     def viewed_days(self, coverage: Coverage, scope: Scope) -> frozenset[str]:
         """Return UTC days (YYYY-MM-DD), among which are the whole days of a scope with a view of its paths.
 
@@ -134,25 +143,23 @@ class PathReports:
         block, key = self.block(coverage, scope.project)
         whole, bounds = round_to_days(scope.time_range).whole_days, scope.filters.path_bounds
         read = partial(self._viewed_days, block, key, block.paths.sorted_between(bounds), whole)
-        days: pa.Array = self._cached(("viewed days", block, bounds, *whole), read, key)
+        days: pa.Array = self._cached(("viewed days", block, bounds, *whole), read, key, evict_first=True)
         return frozenset(days.to_pylist()) | {file.partition for file in coverage.uncovered}
 
     def _viewed_days(self, block: ProjectBlock, key: Hashable, ids: slice, whole: Sequence[TimeRange]) -> pa.Array:
         """Return the days of rollups with views of sorted path ids; all days of a month if there are many paths."""
         indices = {index for days in whole for index in block.days_by_month((days.start.date(), days.end.date()))}
-        viewed: list[str] = []
+        viewed, months = list[str](), BlockMonths(self._cached, block, key)
         for index in sorted(index for index in indices if block.is_member(index)[ids].any()):
             days = sorted(block.parts[index].days)
             if block.paths.sorted_count <= DAILY_PATHS_MAX:
-                views = self.month(block, key, index).views.values()
+                views = months.month(index).views.values()
                 counts = sum((each.by_day(ids) for each in views), np.zeros(DAYS, np.int64))
                 days = [day for day in days if counts[int(day[-2:]) - 1]]
             viewed += days
         return pa.array(viewed, pa.string())
 
     def _inputs(self, snapshot: HitsSnapshot, scope: Scope) -> _Inputs | None:
-        if scope.filters.needs_hits:
-            return None
         coverage = self._coverage(snapshot)
         block, key = self.block(coverage, scope.project)
         inputs = _Inputs(snapshot, scope, coverage, block, key)
@@ -171,19 +178,22 @@ class PathReports:
         whole = _within(inputs.coverage.uncovered, parts.whole_days)
         of_edges = _within(inputs.snapshot.files, [edge.time_range for edge in parts.edges])
         key = ("sums", inputs.scope, inputs.block, *(file.path for file in (*whole, *of_edges)))
-        return self._cached(key, lambda: self._add_up(inputs, parts, whole), inputs.key)
+        return self._cached(key, lambda: self._add_up(inputs, parts, whole), inputs.key, evict_first=True)
 
     def _add_up(self, inputs: _Inputs, parts: RoundedRange, whole: Sequence[File]) -> PathSums:
         scope, block = inputs.scope, inputs.block
+        edges = [edge.time_range for edge in parts.edges]
+        edge_rows.read_together(self._database, self._cached, inputs.snapshot.files, scope.project, edges)
         rows = self._rows(inputs, whole)
         for edge in parts.edges:
             rows += (each.signed(edge.sign) for each in self._edge(inputs, edge.time_range))
         chosen = _selection(block, scope.filters)  # after the paths of the rows have their ids
         size = chosen.width + block.paths.later_count
         human, ai, bot = views = tuple(np.zeros(size, block.dtype) for _ in range(3))
+        months = BlockMonths(self._cached, block, inputs.key)
         for days in parts.whole_days:
-            add = self._add_agent_days if scope.filters.agents else self._add_days
-            add(views, inputs, chosen, (days.start.date(), days.end.date()))
+            for span in policy.spans(scope.filters.policy, days.start.date(), days.end.date()):
+                months.add(views, chosen, scope.filters.by_hit, span)
         for each in rows:
             each.add((human, ai, bot), chosen)
         return PathSums(chosen, (human, ai, bot))
@@ -196,32 +206,7 @@ class PathReports:
         hits = edge_rows.read(self._database, self._cached, files, scope.project, edge)
         if hits is None:
             return [*self._count_files(inputs, files, edge).values()]
-        return [hits_files.convert(hits, inputs.block.paths, scope.filters.agents)]
-
-    def _add_days(self, views: Sequence[Array], inputs: _Inputs, chosen: Selection, dates: tuple[date, date]) -> None:
-        """Add the views on the days with dates[0] <= date < dates[1]."""
-        block = inputs.block
-        months = read_months(partial(self.month, block, inputs.key), block.cut_months(dates))
-        for key in itertools.product(chosen.sources, chosen.traffic):
-            sorted_paths = views[key[1]][: chosen.width]
-            block.add(sorted_paths, key, chosen.sorted_ids, dates, months.__getitem__)
-
-    def _add_agent_days(
-        self, views: Sequence[Array], inputs: _Inputs, chosen: Selection, dates: tuple[date, date]
-    ) -> None:
-        """Add the views by the agents of the filters on the days with dates[0] <= date < dates[1]."""
-        days, agents = inputs.block.days_by_month(dates), inputs.scope.filters.agents
-        for index, month in read_months(partial(self.agent_month, inputs.block, inputs.key, agents), [*days]).items():
-            month.add(views, chosen, days[index])
-
-    def month(self, block: ProjectBlock, key: Hashable, index: int) -> MonthBlock:
-        """Return the daily views of a month. `key` is the key of the block in the cache."""
-        read = partial(block.month, index)
-        return self._cached(("month", block, index), lambda: compute_released(read), key)
-
-    def agent_month(self, block: ProjectBlock, key: Hashable, agents: Mapping[str, str], index: int) -> AgentViews:
-        """Return the daily views of a month by hits with the values `agents` of AGENT_COLUMNS, by column."""
-        return self._cached(("agents", block, index, *agents.items()), lambda: block.agent_month(index, agents), key)
+        return [hits_files.convert(choose(hits, scope.filters.by_hit), inputs.block.paths)]
 
     def _rows(self, inputs: _Inputs, files: Sequence[File]) -> list[Rows]:
         """Return the counts of files, of which those that are not in the cache are counted by one query."""
@@ -239,27 +224,21 @@ class PathReports:
     def _count_files(self, inputs: _Inputs, files: Sequence[File], time_range: TimeRange = ALWAYS) -> dict[str, Rows]:
         """Return the views in each file, by the path of the file."""
         scope, paths = inputs.scope, inputs.block.paths
-        return hits_files.count(self._database, files, scope.project, paths, scope.filters.agents, time_range)
+        return hits_files.count(
+            self._database, files, scope.project, paths, scope.filters.by_hit.condition(), time_range
+        )
 
     def _added(self, inputs: _Inputs) -> Additions:
         """Return the views of the hot rows."""
-        rows, block = inputs.snapshot.hot, inputs.block
+        rows, block, filters = inputs.snapshot.hot, inputs.block, inputs.scope.filters
         if rows.num_rows == 0:
             return NO_ADDITIONS
         key = inputs.key_of("hot")
         known: HotViews = self._cached.get(key) or NO_HOT_VIEWS
-        read = known.read(rows, block.project, block.paths, inputs.scope.filters.agents)
+        read = known.read(rows, block.project, block.paths, lambda hot: choose(hot, filters.by_hit))
         if read is not known:
             self._cached.put(key, read, inputs.key)
-        return hot.select(read, rows, _selection(block, inputs.scope.filters), inputs.scope.time_range)
-
-
-def read_months(read: Callable[[int], Result], indices: Sequence[int]) -> dict[int, Result]:
-    """Return what `read` returns for months, by index. Several months are read in parallel."""
-    if len(indices) < 2:
-        return {index: read(index) for index in indices}
-    with ThreadPoolExecutor(READERS, "blocks") as pool:
-        return dict(zip(indices, pool.map(read, indices), strict=True))
+        return hot.select(read, rows, _selection(block, filters), inputs.scope.time_range)
 
 
 def _key(coverage: Coverage, name: str) -> Hashable:

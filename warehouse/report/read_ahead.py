@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import duckdb
 
+from warehouse.database_errors import outage_of, reason_of
 from warehouse.errors import DataIncomplete
 from warehouse.query import engine
 from warehouse.query.hits_snapshot import HitsSnapshot
@@ -128,9 +129,12 @@ class ReadAheadThread:
                             return
                 fault = ""
             except Exception as error:  # the next round retries, and requests read what they need
-                if str(error) != fault:
+                outage = outage_of(error)
+                if outage and outage != fault:
+                    LOG.error("reading ahead failed and is retried: %s", reason_of(error))  # noqa: TRY400  # no traceback
+                elif not outage and str(error) != fault:
                     LOG.exception("reading ahead failed and is retried")
-                fault = str(error)
+                fault = outage or str(error)
             if self._stopping.wait(POLL_S):
                 return
 

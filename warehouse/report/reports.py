@@ -1,7 +1,6 @@
 """Reports of one process. `api` calls only this module of the room."""
 
-import threading
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
@@ -10,14 +9,15 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from cachetools import LRUCache
 
 from warehouse.blocks.listing import Listing, Order, Readers
 from warehouse.control.policy import Periods
 from warehouse.errors import DataIncomplete
+from warehouse.lake.roots import Root
 from warehouse.query import engine
 from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
 from warehouse.query.moment import Moment
+from warehouse.query.past_hits import PAST_SHARE
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
 from warehouse.report import open_end
@@ -45,8 +45,6 @@ BATCH_ROWS = 10_000
 """Maximum number of rows in a batch of a complete report."""
 BY_TOTAL = Listing(with_bots=True)
 """Listing of a breakdown by path: all paths, most views first."""
-COVERAGES_MAX = 16
-"""Number of snapshots whose coverage by rollups is cached."""
 
 
 class Reports:
@@ -55,7 +53,7 @@ class Reports:
     def __init__(
         self,
         reader: HitsReader,
-        root: Path,
+        root: Root,
         spill: Path,
         cache_bytes: int,
         policy_of: Callable[[str], Periods] = lambda project: (),
@@ -67,8 +65,7 @@ class Reports:
         self._reader, self._root, self._policy_of = reader, root, policy_of
         self._database = engine.connect(spill)
         self._cached = ResultCache(cache_bytes)
-        self._lock = threading.Lock()
-        self._coverages: LRUCache[Hashable, Coverage] = LRUCache(COVERAGES_MAX)
+        reader.cache_in(ResultCache(int(cache_bytes * PAST_SHARE)))
         self._by_path = PathReports(self._database, self._cached, self._coverage)
         self._grouped = GroupedReports(self._database, self._cached, self._coverage, self._by_path)
         self._first_days = FirstDays(self._database, self._cached, self._coverage, self._by_path.block)
@@ -96,6 +93,14 @@ class Reports:
         """
         return self._page_of_paths(snapshot, query, offset, limit, Listing(order, readers))
 
+    def views_of(self, snapshot: HitsSnapshot, query: Query, paths: Collection[str]) -> dict[str, Counts]:
+        """Return the counts of some paths that match the filter by path. Paths without views may be absent."""
+        scope = self._scope(snapshot, query)
+        rows = self._by_path.some(snapshot, scope, paths)
+        if rows is None:
+            rows = self._ranked_paths(snapshot, scope, BY_TOTAL)[1].filter(pc.field(PATH).isin([*paths]))
+        return {row[PATH]: Counts(row["human"], row["ai"], row["bot"]) for row in rows.to_pylist()}
+
     def all_views(
         self, snapshot: HitsSnapshot, query: Query, order: Order = "total", readers: Readers = "all"
     ) -> tuple[Counts, Iterator[pa.RecordBatch]]:
@@ -114,7 +119,7 @@ class Reports:
             page = self._page_of_paths(snapshot, query, offset, limit, listing)
             return replace(page, rows=page.rows.rename_columns({"path": "value"}))
         rows = self._grouped.breakdown(snapshot, self._scope(snapshot, query), by)
-        return _page(_totals(rows), rows, offset, limit)
+        return Page.of(Counts.of(rows), rows, offset, limit)
 
     def all_breakdown(self, snapshot: HitsSnapshot, query: Query, by: str) -> tuple[Counts, Iterator[pa.RecordBatch]]:
         """Return all values in the order of `breakdown`, in batches of BATCH_ROWS rows."""
@@ -122,7 +127,7 @@ class Reports:
             totals, batches = self._all_paths(snapshot, query, BY_TOTAL)
             return totals, (batch.rename_columns(["value", *_NUMBERS]) for batch in batches)
         rows = self._grouped.breakdown(snapshot, self._scope(snapshot, query), by)
-        return _all(_totals(rows), rows)
+        return Counts.of(rows), iter(rows.to_batches(BATCH_ROWS))
 
     def series(self, snapshot: HitsSnapshot, query: Query, interval: str, zone: ZoneInfo) -> tuple[Counts, pa.Table]:
         """Return the views of each time bucket: start, human, ai, bot and total, with zeros for empty buckets.
@@ -131,7 +136,15 @@ class Reports:
             TooManyBuckets: see `time_buckets.buckets`.
         """
         rows = self._grouped.series(snapshot, query, self._scope(snapshot, query), interval, zone)
-        return _totals(rows), rows
+        return Counts.of(rows), rows
+
+    def read_edges(self, snapshot: HitsSnapshot, *queries: Query) -> None:
+        """Read the hits at the edges of the queries of a project: see `GroupedReports.read_edges`."""
+        self._grouped.read_edges(snapshot, [self._scope(snapshot, query) for query in queries])
+
+    def series_by_purpose(self, snapshot: HitsSnapshot, query: Query, interval: str) -> dict[str, pa.Table]:
+        """Return the series of each purpose of AI agents that has a view: see `GroupedReports.series_by_purpose`."""
+        return self._grouped.series_by_purpose(snapshot, query, self._scope(snapshot, query), interval)
 
     def agents(self, snapshot: HitsSnapshot, query: Query) -> pa.Table:
         """Return the AI agents and other bots: agent, operator, purpose, traffic, views and last_day.
@@ -141,7 +154,8 @@ class Reports:
         scope = self._scope(snapshot, query)
         return self._cached(
             ("agents", scope, snapshot.rows_key),
-            lambda: agents.list_agents(self._database, self._grouped.counts(snapshot, scope, AGENT_DAYS)),
+            lambda: agents.list_agents(self._grouped.counts(snapshot, scope, AGENT_DAYS)),
+            evict_first=True,
         )
 
     def user_agents(self, snapshot: HitsSnapshot, query: Query, traffic: str | None, limit: int) -> pa.Table:
@@ -155,6 +169,7 @@ class Reports:
             lambda: user_agents.rank(
                 self._database, self._grouped.counts(snapshot, scope, USER_AGENTS), traffic, limit
             ),
+            evict_first=True,
         )
 
     def verdicts(self, snapshot: HitsSnapshot, query: Query) -> Verdicts:
@@ -163,7 +178,8 @@ class Reports:
         counts = partial(self._grouped.counts, snapshot)
         return self._cached(
             ("verdicts", scope, last, snapshot.rows_key),
-            lambda: verdicts.read(self._database, counts(scope, STATES), counts(last, EVIDENCE)),
+            lambda: verdicts.read(counts(scope, STATES), counts(last, EVIDENCE)),
+            evict_first=True,
         )
 
     def agent_pages(self, snapshot: HitsSnapshot, query: Query, by: By = "agent") -> dict[str, int]:
@@ -232,20 +248,23 @@ class Reports:
     def _page_of_paths(self, snapshot: HitsSnapshot, query: Query, offset: int, limit: int, listing: Listing) -> Page:
         scope = self._scope(snapshot, query)
         page = self._by_path.page(snapshot, scope, offset, limit, listing)
-        return page or _page(*self._ranked_paths(snapshot, scope, listing), offset, limit)
+        return page or Page.of(*self._ranked_paths(snapshot, scope, listing), offset, limit)
 
     def _all_paths(
         self, snapshot: HitsSnapshot, query: Query, listing: Listing
     ) -> tuple[Counts, Iterator[pa.RecordBatch]]:
         scope = self._scope(snapshot, query)
         report = self._by_path.all(snapshot, scope, BATCH_ROWS, listing)
-        return report or _all(*self._ranked_paths(snapshot, scope, listing))
+        if report is not None:
+            return report
+        totals, rows = self._ranked_paths(snapshot, scope, listing)
+        return totals, iter(rows.to_batches(BATCH_ROWS))
 
     def _ranked_paths(self, snapshot: HitsSnapshot, scope: Scope, listing: Listing) -> tuple[Counts, pa.Table]:
         """Return all paths of a listing, counted from `hits` alone."""
         rows = self._grouped.breakdown(snapshot, scope, PATH).rename_columns(["path", *_NUMBERS])
         human, ai, bot = (rows[name].to_numpy() for name in _NUMBERS[:3])
-        return _totals(rows), _sorted(rows.filter(listing.weigh((human, ai, bot)) > 0), listing.order)
+        return Counts.of(rows), _sorted(rows.filter(listing.weigh((human, ai, bot)) > 0), listing.order)
 
     def _scope(self, snapshot: HitsSnapshot, query: Query) -> Scope:
         end = query.end or open_end.find(self._database, self._cached, snapshot, query.project, query.now)
@@ -267,12 +286,8 @@ class Reports:
 
     def _coverage(self, snapshot: HitsSnapshot) -> Coverage:
         """Return the rollups that cover the files of a snapshot, from the cache if no rollup was written since."""
-        key = snapshot.files_key, coverage.written_key(self._root)
-        with self._lock:
-            chosen = self._coverages.get(key)
-            if chosen is None:
-                chosen = self._coverages[key] = coverage.choose(self._root, snapshot.files)
-            return chosen
+        key = "coverage", snapshot.files_key, coverage.written_key(self._root)
+        return self._cached(key, lambda: coverage.choose(self._root, snapshot.files), evict_first=True)
 
 
 _NUMBERS = ("human", "ai", "bot", "total")
@@ -283,16 +298,3 @@ def _sorted(rows: pa.Table, order: Order) -> pa.Table:
     if order == "total":
         return rows
     return rows.sort_by([(order, "descending"), (PATH, "ascending")] if order != PATH else PATH)
-
-
-def _page(totals: Counts, rows: pa.Table, offset: int, limit: int) -> Page:
-    shown = rows.slice(offset, limit) if offset < rows.num_rows else rows.slice(0, 0)
-    return Page(totals, shown, offset + limit < rows.num_rows)
-
-
-def _all(totals: Counts, rows: pa.Table) -> tuple[Counts, Iterator[pa.RecordBatch]]:
-    return totals, iter(rows.to_batches(BATCH_ROWS))
-
-
-def _totals(rows: pa.Table) -> Counts:
-    return Counts(*(pc.sum(rows[name]).as_py() or 0 for name in _NUMBERS[:3]))

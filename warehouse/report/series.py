@@ -1,19 +1,20 @@
 """Series: page views by time buckets, with a row of zeros for each bucket without a view."""
 
-import itertools
 from collections.abc import Sequence
 from datetime import date
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from warehouse.blocks import selection
-from warehouse.blocks.cumulative import Array
 from warehouse.blocks.months import DAYS
+from warehouse.control import policy
 from warehouse.query.time_range import round_to_days
+from warehouse.report.by_path.block_months import read_months
 from warehouse.report.grouping import ORIGIN_S, TIME_UNITS
 from warehouse.report.hit_counts import Scope
-from warehouse.report.path_reports import DAILY_PATHS_MAX, PathReports, read_months
+from warehouse.report.path_reports import DAILY_PATHS_MAX, PathReports
 from warehouse.report.time_buckets import Bucket
 from warehouse.rollups.coverage import Coverage
 
@@ -39,39 +40,28 @@ def series(buckets: Sequence[Bucket], counts: pa.Table) -> pa.Table:
 
 
 def count_days(by_path: PathReports, coverage: Coverage, scope: Scope) -> pa.Table | None:
-    """Return the views by day on the whole UTC days that rollups count; None if `hits` must be counted or is faster.
+    """Return the views by day on the whole UTC days that rollups count; None if another count is faster.
 
     The columns are those of `hit_counts.count_files`. `value` is the number of days since the year 1.
     """
-    if scope.filters.needs_hits:
+    filters = scope.filters
+    if filters.verification is not None:  # of which only the page views of the paths are read elsewhere
         return None
-    block, key = by_path.block(coverage, scope.project)
-    filters, agents = scope.filters, scope.filters.agents
-    if block.paths.sorted_count > DAILY_PATHS_MAX and not agents:
+    months = by_path.months(coverage, scope.project)
+    block = months.block
+    if block.paths.sorted_count > DAILY_PATHS_MAX and not filters.agents:
         return None
     chosen = selection.select(block.paths, filters.path_bounds, filters.source, filters.kinds)
-
-    def by_day(index: int) -> Array:
-        """Return the views on each day of a month, one row for each kind of traffic."""
-        sums = np.zeros((len(_COUNTS), DAYS), np.int64)
-        if agents:
-            by_agents = by_path.agent_month(block, key, agents, index)
-            for traffic in chosen.traffic:
-                sums[traffic] = by_agents.by_day(chosen, traffic)
-            return sums
-        views = by_path.month(block, key, index).views
-        for each in views.keys() & set(itertools.product(chosen.sources, chosen.traffic)):
-            sums[each[1]] += views[each].by_day(chosen.sorted_ids)
-        return sums
-
     numbers, views = [np.zeros(0, np.int64)], [np.zeros((len(_COUNTS), 0), np.int64)]
     for days in round_to_days(scope.time_range).whole_days:
-        by_month = block.days_by_month((days.start.date(), days.end.date()))
-        for index, counted in read_months(by_day, [*by_month]).items():
-            within = slice(by_month[index].start - 1, by_month[index].stop - 1)
-            first = date.fromisoformat(f"{block.parts[index].rollup.month}-01").toordinal() - 1
-            numbers.append(first + np.arange(DAYS)[within])
-            views.append(counted[:, within])
+        for span in policy.spans(filters.policy, days.start.date(), days.end.date()):
+            by_month = block.days_by_month((span.start, span.end))
+            by_day = partial(months.by_day, chosen, filters.by_hit, span.policy)
+            for index, counted in read_months(by_day, [*by_month]).items():
+                within = slice(by_month[index].start - 1, by_month[index].stop - 1)
+                first = date.fromisoformat(f"{block.parts[index].rollup.month}-01").toordinal() - 1
+                numbers.append(first + np.arange(DAYS)[within])
+                views.append(counted[:, within])
     counts = dict(zip(_COUNTS, np.concatenate(views, axis=1), strict=True))
     return pa.table({"value": np.concatenate(numbers), **counts}).filter(pa.array(sum(counts.values()) > 0))
 

@@ -5,11 +5,11 @@ of the other: a group whose sum is not 0 is a difference.
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import duckdb
 
 from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.roots import Root
 from warehouse.plural import counted
 from warehouse.query import engine
 from warehouse.rollups import coverage
@@ -137,9 +137,9 @@ def _differences(key: str, rows: str, prefix: str = "") -> str:
     return _DIFFERENCES.format(name=f"{prefix}{key}", key=key, rows=rows)
 
 
-def _read(path: Path, option: str = "file_row_number = false") -> str:
+def _read(path: Root, option: str = "file_row_number = false") -> str:
     return f"read_parquet({engine.path_literal(str(path))}, hive_partitioning = false, {option})"
 
 
 def _name(file: File) -> str:
-    return Path(file.path).name
+    return file.path.rpartition("/")[2]

@@ -6,6 +6,7 @@ each snapshot that has these files. No lock is needed to read a rollup.
 """
 
 import os
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +16,9 @@ from pathlib import Path
 import msgspec
 
 from warehouse.errors import RollupDamaged
+from warehouse.lake import roots
 from warehouse.lake.delta_table import File
+from warehouse.lake.roots import Root
 
 FOLDER = "rollups"
 """Name of the folder of rollups in the lake."""
@@ -23,6 +26,10 @@ COVERAGE, PATHS, DAYS, DIMENSIONS = "coverage.json", "paths.parquet", "days.parq
 AGENT_PATHS, PROFILES, PATH_VIEWS = "agent_paths.parquet", "profiles.parquet", "path_views.parquet"
 """Names of the files in the folder of a rollup. Columns: `warehouse.rollups.schema`."""
 PARQUET = (PATHS, DAYS, AGENT_PATHS, PROFILES, PATH_VIEWS, DIMENSIONS)
+REREAD_S = 600
+"""Time after which the rollups in an object store are listed again, in seconds: less than GRACE_H."""
+DAY_BYTES = 600
+"""Memory of a day of a rollup that has one file of `hits`, in bytes."""
 VERSION = 5
 """Version of the files' layout and dimensions. A rollup of another version is not read."""
 
@@ -32,32 +39,32 @@ class Rollup:
     """A rollup of a month (YYYY-MM): its folder, the names of the files of `hits` by day, and the rows in them."""
 
     month: str
-    folder: Path
+    folder: Root
     files: Mapping[str, frozenset[str]]
     rows: int
 
     @property
-    def paths(self) -> Path:
+    def paths(self) -> Root:
         return self.folder / PATHS
 
     @property
-    def days(self) -> Path:
+    def days(self) -> Root:
         return self.folder / DAYS
 
     @property
-    def agent_paths(self) -> Path:
+    def agent_paths(self) -> Root:
         return self.folder / AGENT_PATHS
 
     @property
-    def profiles(self) -> Path:
+    def profiles(self) -> Root:
         return self.folder / PROFILES
 
     @property
-    def path_views(self) -> Path:
+    def path_views(self) -> Root:
         return self.folder / PATH_VIEWS
 
     @property
-    def dimensions(self) -> Path:
+    def dimensions(self) -> Root:
         return self.folder / DIMENSIONS
 
 
@@ -81,6 +88,11 @@ class Coverage:
     parts: tuple[Part, ...]
     uncovered: tuple[File, ...]
 
+    @property
+    def nbytes(self) -> int:
+        """Return the memory of the names of files, in bytes. The files themselves belong to the snapshot."""
+        return DAY_BYTES * sum(len(part.rollup.files) for part in self.parts)
+
 
 class Record(msgspec.Struct, frozen=True):
     """Content of `coverage.json`. `sizes` are the sizes of the Parquet files in bytes."""
@@ -92,7 +104,7 @@ class Record(msgspec.Struct, frozen=True):
     sizes: dict[str, int]
 
 
-def choose(root: Path, files: Sequence[File]) -> Coverage:
+def choose(root: Root, files: Sequence[File]) -> Coverage:
     """Return the rollups to use for a snapshot with these files of `hits`: for each month that with most rows.
 
     A day of a rollup is valid if the snapshot has all files that the rollup counts for the day. Rollups that cannot be
@@ -116,45 +128,48 @@ def choose(root: Path, files: Sequence[File]) -> Coverage:
     return Coverage(tuple(parts), tuple(sorted(uncovered, key=lambda file: (file.partition, file.path))))
 
 
-def written_key(root: Path) -> int:
-    """Return a number that changes after each change of the usable rollups; 0 before the first rollup."""
+def written_key(root: Root) -> int:
+    """Return a number that changes after each change of the usable rollups; 0 before the first rollup.
+
+    For a lake in an object store it is the time of a local folder, and changes every REREAD_S seconds, because another
+    machine may have written or removed rollups.
+    """
+    ticks = 0 if isinstance(root, Path) else int(time.time() // REREAD_S)
     try:
-        return (root / FOLDER).stat().st_mtime_ns
+        return (roots.local_folder(root) / FOLDER).stat().st_mtime_ns + ticks
     except FileNotFoundError:
-        return 0
+        return ticks
 
 
-def change_written_key(root: Path) -> None:
+def change_written_key(root: Root) -> None:
     """Change `written_key`, so that readers call `choose` again."""
-    os.utime(root / FOLDER)
+    os.utime(roots.local_folder(root) / FOLDER)
 
 
-def list_rollups(root: Path, month: str) -> Iterator[Rollup]:
+def list_rollups(root: Root, month: str) -> Iterator[Rollup]:
     """Yield the rollups of a month (YYYY-MM) that can be read, in no particular order."""
     for folder in list_folders(root, month):
         with suppress(RollupDamaged, FileNotFoundError):
             yield read(folder)
 
 
-def list_folders(root: Path, month: str) -> list[Path]:
+def list_folders(root: Root, month: str) -> list[Root]:
     """Return the folders of a month, including those without a `coverage.json`."""
-    with suppress(FileNotFoundError), os.scandir(month_folder(root, month)) as entries:
-        return [Path(entry.path) for entry in entries if entry.is_dir()]
-    return []
+    folder = month_folder(root, month)
+    return [folder / name for name in roots.list_folders(folder)]
 
 
-def list_months(root: Path) -> list[str]:
+def list_months(root: Root) -> list[str]:
     """Return the months (YYYY-MM) that have a folder, in order."""
-    with suppress(FileNotFoundError), os.scandir(root / FOLDER) as entries:
-        return sorted(entry.name.removeprefix("month=") for entry in entries if entry.name.startswith("month="))
-    return []
+    names = roots.list_folders(root / FOLDER)
+    return sorted(name.removeprefix("month=") for name in names if name.startswith("month="))
 
 
-def month_folder(root: Path, month: str) -> Path:
+def month_folder(root: Root, month: str) -> Root:
     return root / FOLDER / f"month={month}"
 
 
-def read(folder: Path) -> Rollup:
+def read(folder: Root) -> Rollup:
     """Return the rollup in a folder.
 
     Raises:
@@ -162,14 +177,17 @@ def read(folder: Path) -> Rollup:
         RollupDamaged: `coverage.json` is malformed or of another version; or a Parquet file is missing or has another
             size.
     """
+    sizes = dict(roots.list_sizes(folder))
+    if COVERAGE not in sizes:
+        raise FileNotFoundError(f"{folder / COVERAGE} is missing")
     try:
-        record = msgspec.json.decode((folder / COVERAGE).read_bytes(), type=Record)
+        record = msgspec.json.decode(roots.read_immutable(folder / COVERAGE), type=Record)
     except msgspec.DecodeError as error:
         raise RollupDamaged(f"{folder / COVERAGE} cannot be read: {error}") from None
     if record.version != VERSION:
         raise RollupDamaged(f"{folder / COVERAGE} has version {record.version}, not {VERSION}")
     for name in PARQUET:
-        if fault := _fault(folder / name, record.sizes.get(name)):
+        if fault := _fault(folder / name, sizes.get(name), record.sizes.get(name)):
             raise RollupDamaged(fault)
     return Rollup(record.month, folder, {day: frozenset(names) for day, names in record.files.items()}, record.rows)
 
@@ -184,10 +202,8 @@ def record_of(month: str, files: Iterable[File], folder: Path) -> Record:
     return Record(VERSION, month, rows, dict(names), {name: (folder / name).stat().st_size for name in PARQUET})
 
 
-def _fault(path: Path, size: int | None) -> str | None:
-    try:
-        actual = path.stat().st_size
-    except FileNotFoundError:
+def _fault(path: Root, actual: int | None, size: int | None) -> str | None:
+    if actual is None:
         return f"{path} is missing"
     return None if actual == size else f"{path} has {actual} bytes, not {size}"
 

@@ -4,9 +4,10 @@ Each statement of DuckDB spills what exceeds the memory limit, and its rows pass
 rollup exists once its `coverage.json` does. Before, its folder is garbage: readers ignore it, and a vacuum removes it.
 """
 
-import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,10 +17,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from warehouse import disk
+from warehouse.errors import LakeUnreachable
+from warehouse.lake import roots
 from warehouse.lake.delta_table import ROW_GROUP_ROWS, File
+from warehouse.lake.roots import Root
 from warehouse.rollups import counts, coverage, schema
-from warehouse.rollups.coverage import Coverage, Part, Rollup
+from warehouse.rollups.coverage import Coverage, Part, Record, Rollup
 
 OnStep = Callable[[str], None]
 """Function that is called with the name of each point (see STEPS) at which a crash would leave a different state."""
@@ -45,8 +48,16 @@ _PLAIN = ("path", "path_id")
 """Columns without a dictionary."""
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The Parquet files of a rollup, which no reader uses before `commit`: their folder, and what they count."""
+
+    folder: Root
+    record: Record
+
+
 def write(
-    root: Path,
+    root: Root,
     database: duckdb.DuckDBPyConnection,
     month: str,
     files: Sequence[File],
@@ -58,24 +69,58 @@ def write(
 
     If `is_copied`, the valid days of the rollup that a reader would use are copied, and only other files are counted.
     """
+    return commit(root, prepare(root, database, month, files, on_step, is_copied=is_copied), on_step)
+
+
+def prepare(
+    root: Root,
+    database: duckdb.DuckDBPyConnection,
+    month: str,
+    files: Sequence[File],
+    on_step: OnStep = lambda step: None,
+    *,
+    is_copied: bool = True,
+) -> Prepared:
+    """Write the Parquet files of a rollup into a new folder, and return them. Parameters: see `write`.
+
+    Each call has a folder of its own: a repeated call does not meet the files of the first one.
+    """
     chosen = coverage.choose(root, files) if is_copied else Coverage((), tuple(files))
     folder = coverage.month_folder(root, month) / str(uuid.uuid4())
-    disk.make_folder(folder)
+    work = roots.new_folder(folder)
     try:
         on_step("before count")
         with database.cursor() as cursor:
-            _write_files(cursor, folder, chosen, on_step)
+            _write_files(cursor, work, chosen, on_step)
+        record = coverage.record_of(month, files, work)
         on_step("before sync")
         for name in coverage.PARQUET:
-            disk.sync(folder / name)
-        on_step("before coverage")
-        disk.write(folder / coverage.COVERAGE, msgspec.json.encode(coverage.record_of(month, files, folder)))
+            roots.publish(work / name, folder / name)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        _discard(folder)
+        raise
+    finally:
+        roots.remove_local(folder)
+    return Prepared(folder, record)
+
+
+def commit(root: Root, prepared: Prepared, on_step: OnStep = lambda step: None) -> Rollup:
+    """Write the `coverage.json` of a rollup, so that readers use it, and return the rollup."""
+    try:
+        on_step("before coverage")
+        roots.write(prepared.folder / coverage.COVERAGE, msgspec.json.encode(prepared.record))
+    except BaseException:
+        _discard(prepared.folder)
         raise
     on_step("after coverage")
     coverage.change_written_key(root)
-    return coverage.read(folder)
+    return coverage.read(prepared.folder)
+
+
+def _discard(folder: Root) -> None:
+    with suppress(OSError, LakeUnreachable):  # a vacuum removes the files that remain
+        (folder / coverage.COVERAGE).unlink(missing_ok=True)  # first: with this file, readers use the others
+        roots.remove_folder(folder)
 
 
 def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Coverage, on_step: OnStep) -> None:

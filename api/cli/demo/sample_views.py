@@ -5,7 +5,6 @@ lines are not imported: the demo counts no view twice.
 """
 
 import re
-import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
@@ -22,12 +21,17 @@ from ingest.hits.hit import Hit, ServerHit, microseconds, server_hit
 from ingest.hits.row import TRAFFIC, row
 from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import Post
+from ingest.verification.public_keys import JsonWebKey, usable_keys
+from ingest.verification.verifier import Verifier
 from warehouse.hotlog import batches
+from warehouse.hotlog.connection import HotConnection
 from warehouse.schema import HOT, Row
 from warehouse.transaction import transaction
 
 FOLDER = Path(__file__).parents[3] / "sample_data"
-LOG, POSTS = FOLDER / "access.log", FOLDER / "posts.ndjson"
+LOG, POSTS, SIGNING_KEY = FOLDER / "access.log", FOLDER / "posts.ndjson", FOLDER / "signing_key.json"
+SIGNING_HOST = "chatgpt.com"
+"""Host in whose name SIGNING_KEY signs requests of POSTS. Only the demo accepts this key, because everybody has it."""
 LAST_DAY = date(2026, 9, 30)
 """Last whole day of the sample, in UTC."""
 BEACONS_FROM = datetime(2026, 9, 16, tzinfo=UTC)
@@ -68,17 +72,25 @@ def write_log(target: Path, project: str, moved: timedelta, now_us: int) -> list
 def posted(moved: timedelta, now_us: int) -> Iterator[Row]:
     """Yield the rows of the posts of all projects, moved.
 
-    Agents are verified at the times of the sample: only then are the address lists of the release fresh.
+    Agents are verified at the times of the sample: only then are the address lists of the release fresh, and the
+    signatures valid.
     """
-    decoder, moved_us = msgspec.json.Decoder(SampleHit), moved // timedelta(microseconds=1)
+    decoder, verifier = msgspec.json.Decoder(SampleHit), _verifier()
+    moved_us = moved // timedelta(microseconds=1)
     for sent in decoder.decode_lines(POSTS.read_bytes()):
         assert sent.timestamp is not None
         hit = server_hit(msgspec.structs.replace(sent, timestamp=sent.timestamp + moved), now_us)
-        values = row(sent.project, hit._replace(ts_us=hit.ts_us - moved_us), sent.source, now_us)
+        values = row(sent.project, hit._replace(ts_us=hit.ts_us - moved_us), sent.source, now_us, verifier)
         yield (*values[:TIME], hit.ts_us, *values[TIME + 1 :])
 
 
-def store(hot: sqlite3.Connection, rows: list[Row], now_s: int) -> None:
+def _verifier() -> Verifier:
+    """Return a verifier with the address lists of the release that knows SIGNING_KEY."""
+    key = msgspec.json.decode(SIGNING_KEY.read_bytes(), type=JsonWebKey)
+    return Verifier(known_keys={id: (SIGNING_HOST, public) for id, public in usable_keys([key]).items()})
+
+
+def store(hot: HotConnection, rows: list[Row], now_s: int) -> None:
     """Store rows in the hot log, once: rows of a project that were stored within the last week are not stored again."""
     new: list[Row] = []
     with transaction(hot):

@@ -6,18 +6,17 @@ from contextlib import nullcontext
 
 import click
 
-from api.cli import network
+from api.cli.options import network
+from api.cli.options.workers import is_chosen, on_option, open_workers, processes_option
 from api.settings import Settings
 from ingest.classification.pool import classifier_processes, classify_many
 from ingest.formats.detect import NAMES
 from ingest.formats.page_filter import Pages
 from ingest.imports.files import STDIN
 from ingest.imports.parser_process import parser_process
+from warehouse.batch.items import OpenWorkers
 
 AUTO = "auto"
-PURGE_DELAY_MS = 1_000
-"""Time after which Arrow's allocator returns free memory to the system, in milliseconds. With its default of 10 ms each
-block needs new memory from the system, which takes a tenth of the time of an import."""
 
 
 @click.command("import")
@@ -40,6 +39,11 @@ block needs new memory from the system, which takes a tenth of the time of an im
 @click.option(
     "--despite-loss", is_flag=True, help="Also import lines that may have been imported before a hot log was lost."
 )
+@processes_option(
+    "Parse the chunks of each log in N processes. [default: threads of this process, with two for user agents;"
+    " with Ray, the cores of the cluster]"
+)
+@on_option
 @network.reverse_dns_option
 @click.pass_obj
 def import_(  # noqa: PLR0913, PLR0917  # an option each
@@ -52,6 +56,8 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
     dry_run: bool,
     is_followed: bool,
     despite_loss: bool,
+    count: int | None,
+    place: str | None,
     is_reverse_dns: bool,
 ) -> None:
     """Import access logs.
@@ -65,12 +71,15 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
     """
     if is_followed and (dry_run or STDIN in files):
         raise click.UsageError("--follow reads files that grow: it takes neither --dry-run nor standard input")
+    settings = network.with_options(settings, is_reverse_dns)
+    workers = None if is_followed else _workers(settings, place, count)
+    if is_followed and (place or count):
+        raise click.UsageError("--follow reads small pieces: it takes neither --on nor --processes")
     if not is_followed:
-        os.environ.setdefault("MIMALLOC_PURGE_DELAY", str(PURGE_DELAY_MS))
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's idle thread takes 20 ms of processor time
     with (
-        nullcontext() if is_followed else parser_process(files) as other_process,
-        nullcontext(classify_many) if is_followed else classifier_processes() as classifier,
+        nullcontext() if is_followed or workers else parser_process(files) as other_process,
+        nullcontext(classify_many) if is_followed or workers else classifier_processes() as classifier,
     ):
         gc.disable()  # modules contain no garbage: searching them takes a sixth of their import time
         from api.cli.log_import import reading  # noqa: PLC0415  # Arrow, which has threads, loads after the forks
@@ -79,5 +88,14 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
         gc.freeze()
         gc.enable()
         options = Options(None if form == AUTO else form, Pages(include, exclude), dry_run, is_followed)
-        settings = network.with_options(settings, is_reverse_dns)
-        reading.run(settings, project_id, files, options, classifier, despite_loss, other_process)
+        parsers = reading.Parsers(classifier, other_process, workers)
+        reading.run(settings, project_id, files, options, parsers, despite_loss)
+
+
+def _workers(settings: Settings, place: str | None, count: int | None) -> OpenWorkers | None:
+    """Return the function that starts the workers; None if the threads of this process parse."""
+    if not is_chosen(settings, place, count):
+        return None
+    if settings.reverse_dns:
+        raise click.UsageError("reverse DNS is only looked up by this process: it takes neither Ray nor --processes")
+    return open_workers(settings, place, count)

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from api import data_folder, logs
+from api.cli.log_import import overlap
 from api.settings import Settings
 from ingest.classification.pool import Classifier
 from ingest.imports import files
@@ -23,13 +24,24 @@ from ingest.imports.parser_process import OtherProcess
 from ingest.imports.tail import follow
 from ingest.verification import verifier as verifiers
 from warehouse import folder
+from warehouse.batch.items import OpenWorkers
 from warehouse.control import project_check
 from warehouse.control.project_check import Check
 from warehouse.hotlog import batches
 from warehouse.integrity import completeness
-from warehouse.maintenance import double_counting
 
+ITEMS_MAX = 1_000
+"""Number of chunks for which workers are started: more than there are workers."""
 LOG = logging.getLogger("readership.import")
+
+
+@dataclass(frozen=True, slots=True)
+class Parsers:
+    """Processes beside this one: for user agents, for JSON logs, and workers that do the whole work of a chunk."""
+
+    classifier: Classifier
+    other_process: OtherProcess | None
+    workers: OpenWorkers | None
 
 
 def run(
@@ -37,9 +49,8 @@ def run(
     project_id: str,
     names: Sequence[str],
     options: Options,
-    classifier: Classifier,
+    parsers: Parsers,
     despite_loss: bool,
-    other_process: OtherProcess | None = None,
 ) -> None:
     """Import or follow the logs, and print the summary.
 
@@ -59,7 +70,7 @@ def run(
         if options.is_growing:
             summary = _follow(settings, project_id, names, options, check)
         else:
-            summary = _import(settings, project_id, names, options, classifier, check, other_process)
+            summary = _import(settings, project_id, names, options, parsers, check)
     seconds = time.monotonic() - began
     if sys.stdout.isatty():
         from api.cli.log_import import progress  # noqa: PLC0415  # it loads Rich
@@ -67,20 +78,9 @@ def run(
         progress.show(summary, seconds, options.is_dry_run)
     else:
         click.echo(msgspec.json.encode(_summary_json(summary, seconds, options.is_dry_run)))
-    if summary.human and not options.is_dry_run and double_counting.has_beacons(settings.lake, project_id):
-        _warn_of_double_counting(settings, project_id)
-
-
-def _warn_of_double_counting(settings: Settings, project_id: str) -> None:
-    """Print a warning if the project's policy counts the people of its log and of its pages."""
-    from warehouse.control import database, source_policies  # noqa: PLC0415  # SQLAlchemy takes 0.2 s to import
-
-    engine = database.connect(settings.database_url)
-    policies = {project_id: source_policies.periods(engine, project_id)}
-    engine.dispose()
-    found = double_counting.find(settings.hot_log, settings.lake, settings.run / "spill", policies)
-    for text in found.get(project_id, ()):
-        click.echo(f"Warning: {double_counting.advice(project_id, text)}", err=True)
+    if summary.human and not (options.is_dry_run or options.is_growing):
+        for text in overlap.warnings(settings, project_id):
+            click.echo(f"Warning: {text}", err=True)
 
 
 def _checked(settings: Settings, project_id: str) -> AbstractContextManager[Check]:
@@ -103,9 +103,8 @@ def _import(  # what to read, where to, and how
     project_id: str,
     names: Sequence[str],
     options: Options,
-    classifier: Classifier,
+    parsers: Parsers,
     check: Check,
-    other_process: OtherProcess | None,
 ) -> Summary:
     sizes = [files.size(file) for file in files.expand(names)]
     size = None if None in sizes else sum(size or 0 for size in sizes)
@@ -113,6 +112,7 @@ def _import(  # what to read, where to, and how
         _progress(size) as on_read,
         closing(batches.connect(settings.hot_log)) as hot,
         closing(verifiers.create(settings.ranges, is_reverse_dns=settings.reverse_dns)) as verifier,
+        parsers.workers(ITEMS_MAX) if parsers.workers else nullcontext(()) as workers,
     ):
         return import_logs(
             hot,
@@ -122,10 +122,11 @@ def _import(  # what to read, where to, and how
             time.time,
             options,
             on_read,
-            classifier,
+            parsers.classifier,
             check,
             verifier,
-            other_process,
+            parsers.other_process,
+            workers,
         )
 
 
@@ -145,6 +146,13 @@ def _follow(settings: Settings, project_id: str, names: Sequence[str], options: 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: stop_signals.append(received))
     files.require_readable([file for file in files.expand(names) if Path(file).exists()])
+    check_people = overlap.FollowedCheck(settings, project_id)
+
+    def wait(seconds: float) -> bool:
+        for text in check_people.warnings(following.summary.human, time.monotonic()):
+            LOG.warning("%s", text)
+        return _wait(stop_signals, seconds)
+
     maintenance = Maintenance(settings)
     maintenance.start()
     try:
@@ -152,15 +160,10 @@ def _follow(settings: Settings, project_id: str, names: Sequence[str], options: 
             closing(batches.connect(settings.hot_log)) as hot,
             closing(verifiers.create(settings.ranges, is_reverse_dns=settings.reverse_dns)) as verifier,
         ):
-            run = Import(hot, settings.lake, project_id, time.time, options, verifier=verifier, check=check)
+            following = Import(hot, settings.lake, project_id, time.time, options, verifier=verifier, check=check)
             LOG.info("Following %s; Ctrl-C ends it", ", ".join(names))
-            follow(
-                run,
-                names,
-                lambda seconds: _wait(stop_signals, seconds),
-                LOG.info,
-            )
-            return run.summary
+            follow(following, names, wait, LOG.info)
+            return following.summary
     finally:
         maintenance.close()
 

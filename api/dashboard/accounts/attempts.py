@@ -10,8 +10,9 @@ A refused attempt is not counted, and is refused even with the right password. A
 password is checked, because attempts may run in parallel; a right password deletes the failures of its account and
 address.
 
-A row has keyed hashes of the account's name and of the address. The key is the secret of the running service: each
-start begins with new counts, and several machines count separately.
+A row has keyed hashes of the account's name and of the address. On SQLite the key is the secret of the running service:
+each start begins with new counts. On PostgreSQL it is derived from the secret of the control database: all nodes count
+together, and a start changes nothing.
 """
 
 import hashlib

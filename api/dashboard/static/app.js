@@ -19,6 +19,14 @@
   if (tab) tab.parentElement.scrollLeft = tab.offsetLeft - (tab.parentElement.clientWidth - tab.offsetWidth) / 2;
   document.addEventListener("htmx:after:swap", () => prepare(document));
 
+  // htmx leaves the page as it is if the service refuses a part of it, or cannot be reached: then the link opens a page, which has the message.
+  for (const name of ["htmx:response:error", "htmx:error"]) {
+    document.addEventListener(name, (event) => {
+      const link = event.target.closest("a[href]");
+      if (link) location.assign(link.href);
+    });
+  }
+
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");
     if (!button) return;

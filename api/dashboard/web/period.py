@@ -59,13 +59,19 @@ class Period:
         """Return the period before this one, or one year before the last 12 months; None for all time.
 
         Both have the same length. If this period ends now, the previous one ends at the same time of its last day.
+
+        In a chart by week, both periods begin on the same weekday, so that each week is compared with a week of as many
+        days: up to six days lie between the periods. The last 12 months are compared with the days 52 weeks before.
         """
-        if self.first is None or self.days is None:
+        length = self.days
+        if self.first is None or length is None:
             return None
         # The months of two years are beside each other in a chart, which the last days before the first month are not.
-        days = self.days if self.name != YEAR else (self.first - self.first.replace(year=self.first.year - 1)).days
+        days = length if self.name != YEAR else (self.first - self.first.replace(year=self.first.year - 1)).days
+        if self.interval == "week":
+            days = max(days - days % 7, length + -length % 7)
         first, last = self.first - days * _DAY, self.last - days * _DAY
-        end = self.start if self.end is not None else _shifted(now, days, self.zone)
+        end = _midnight(last + _DAY, self.zone) if self.end is not None else _shifted(now, days, self.zone)
         return replace(self, first=first, last=last, start=_midnight(first, self.zone), end=min(end, self.start))
 
 

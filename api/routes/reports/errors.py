@@ -22,7 +22,7 @@ from api.http.operation import (
     Success,
     paging,
 )
-from api.http.report_parameters import ERROR_TRAFFIC, ErrorsPage
+from api.http.report_parameters import ERROR_FILTERS, ERROR_TRAFFIC, ErrorsPage
 from api.routes.reports import reference, responses
 from api.state import state_of
 
@@ -117,8 +117,12 @@ key with the scope `read` or `write`.
 - Rows are sorted by `requests`, descending, then by path and agent in byte order; null comes last.
 - The paths of unnamed bots, of HTTP libraries and of spoofed agents are null, because scanners ask for any number of
   random paths.
-- While `hasMore` is true, add `limit` to `offset` for the next page. A table has all rows and no pages. Requests that
-  arrive between two pages are in the later page.
+- A row has the agent by the rules at the time of its requests: new rules do not change it.
+- The filters `operator` and `purpose` are those of the agents' names in this release. There is no filter by `source` or
+  `verification`: the counts have neither. If a log and server posts of the same requests are both stored, their errors
+  count twice, under every source policy.
+- While `hasMore` is true, add `limit` to `offset` for the next page. There is no `asOf`: requests that arrive between
+  two pages are in the later page. A table has all rows, of one moment, and no pages.
 {reference.TABLES_TEXT.format(columns=", ".join(f"`{name}`" for name in SCHEMA.names[:-1]) + " and `lastSeen`")}\
 - Send the `ETag` of a response as `If-None-Match`: if nothing has changed, the response is an empty `304`.
 """,
@@ -131,7 +135,7 @@ curl "{ADDRESS}/v1/analytics/demo/errors?agent=GPTBot&path=/docs/*" {KEY_OPTION}
         parameters=(
             Parameter("dateFrom", "First UTC day of the range.", _DAY, example="2026-09-01"),
             Parameter("dateTo", "UTC day before which the range ends.", _DAY, example="2026-10-01"),
-            *(each for each in reference.FILTERS if each.name in {"path", "agent"}),
+            *(each for each in reference.FILTERS if each.name in ERROR_FILTERS and each.name != "traffic"),
             Parameter("traffic", "Only AI agents or other bots.", {"enum": list(ERROR_TRAFFIC)}),
             Parameter("status", "Only this HTTP status.", {"type": "integer", "minimum": 400, "maximum": 599}),
             *paging("Errors"),

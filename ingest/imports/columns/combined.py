@@ -1,23 +1,22 @@
 """Parser of whole blocks by columns, for the formats of the combined family.
 
-Arrow's CSV reader splits the lines into columns, with `"` as the delimiter, and each distinct value is parsed once. The
+Lines are split into columns at their quotes, whose positions NumPy finds, and each distinct value is parsed once. The
 parser of the format (`ingest.formats.clf`) is the reference. This module parses plain lines, nearly all lines of a
 log, and leaves any other line to that parser: lines with an escape, a byte that is not UTF-8, an unusual time, or a
 different number of quotes.
 """
 
 import re
-from bisect import bisect_right
-from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv
 
 from ingest.formats.fields import clf_us
+from ingest.formats.request import LINE_BYTES_MAX
 from ingest.hits.evidence import ADDRESS_CHARACTERS_MAX
 from ingest.imports.columns.page_views import (
     CHARACTERS_MAX,
@@ -29,14 +28,14 @@ from ingest.imports.columns.page_views import (
     views_of,
     within_limit,
 )
-from ingest.imports.dictionary import TEXTS, map_values, one_array, replace
+from ingest.imports.columns.separators import Array, positions
+from ingest.imports.dictionary import map_values, one_array, replace
 from ingest.imports.request_cache import PAGE, RequestCache
-from ingest.imports.rows import VIEWS
 
-PIECE_BYTES = 8_192
-"""Size in bytes of the pieces of a block that must each have a line end. If a piece has no line end, all lines of the
-block are left to the parser of the format. A line shorter than two pieces may go unnoticed."""
+PIECE_BYTES = 1024 * 1024
+"""Size of the pieces in which a block is split, in bytes: their separators and texts fit into the caches of a core."""
 NOT_LOGGED = "-"
+_NEWLINE, _RETURN, _SPACE = b"\n\r "
 
 _WORD = r"[!#-Z\\-~]+"  # printable ASCII except a quote and an opening bracket
 _ADDRESS = r"[!#-Z\]-~]+"  # a word without a backslash, which may begin an escape
@@ -56,6 +55,10 @@ _STATUS_BYTES = 5
 _END = 1 << 30
 """Offset beyond the end of any field, in bytes. Arrow's own default is so large that it overflows for many rows."""
 _ODD = r"[\\\x{FFFD}\x00-\x1f\x7f]"  # with url.UNSTORABLE, except surrogates, which UTF-8 cannot encode
+_FIELDS_TO_SIZE = {"head": 0, "request": 1, "tail": 2}
+_FIELDS = _FIELDS_TO_SIZE | {"referrer": 3, "user_agent": 5}
+_ENCODED = {"request", "referrer", "user_agent"}
+"""Fields that have fewer different texts than lines."""
 _VIEWED = ("head", "request", "ts_us", "user_agent", "referrer", "status")
 
 
@@ -70,27 +73,27 @@ class Shape:
     address: int = 0
 
     @property
-    def fields(self) -> dict[str, pa.DataType]:
-        """Return the columns between the quotes, in order."""
-        before = {"head": pa.binary(), "request": TEXTS, "tail": pa.binary()}
-        after = {"referrer": TEXTS, "gap": pa.binary(), "user_agent": TEXTS, "rest": pa.binary()}
-        return before | after if self.has_user_agent else before
+    def quotes(self) -> int:
+        """Return the number of quotes of a line."""
+        return 6 if self.has_user_agent else 2
+
+    @property
+    def fields(self) -> dict[str, int]:
+        """Return the number of quotes before each field."""
+        return _FIELDS if self.has_user_agent else _FIELDS_TO_SIZE
 
 
 SHAPES: Mapping[str, Shape] = {
     "combined": Shape(_FRONT, r"^(?:[0-9]+|-) $", has_user_agent=True),
     "vhost-combined": Shape(_VHOST_FRONT, r"^(?:[0-9]+|-) $", has_user_agent=True, address=1),
-    "common": Shape(_FRONT, r"^(?:[0-9]+|-)(?: .*)?$", has_user_agent=False),
+    "common": Shape(_FRONT, r"^(?:[0-9]+|-)(?: .*)?\r?$", has_user_agent=False),
 }
 """Shapes by the name of the format. Logs of other formats are parsed line by line."""
 
 
 def parse(block: bytes, shape: Shape, requests: RequestCache) -> Columns:
     """Parse a block of whole lines. Arrow releases the GIL for most of the time, so threads can parse in parallel."""
-    split = _split(block, shape)
-    if split is None:
-        return Columns(count := block.count(b"\n"), VIEWS.empty_table(), {}, list(range(count)))
-    fields, unsplit = split
+    fields, is_split = _split(block, shape)
     parsed, request = requests.parse(fields["request"].dictionary), fields["request"].indices
     status = pc.binary_slice(fields["tail"], 0, _STATUS_BYTES).dictionary_encode()
     fields |= {"ts_us": _times(fields["head"]), "status": map_values(status, _status, pa.int16())}
@@ -103,60 +106,72 @@ def parse(block: bytes, shape: Shape, requests: RequestCache) -> Columns:
         unparsed += pc.indices_nonzero(pc.and_(is_view, is_text_odd)).to_pylist()
         is_view = pc.and_not(is_view, is_text_odd)
     views = _views({name: fields[name].filter(is_view) for name in _VIEWED if name in fields}, parsed, shape)
-    return Columns(len(outcome) + len(unsplit), views, skipped, sorted([*_places(unparsed, unsplit), *unsplit]))
+    left = np.concatenate([np.flatnonzero(~is_split), np.flatnonzero(is_split)[unparsed]])
+    return Columns(len(is_split), views, skipped, sorted(left.tolist()))
 
 
-def _split(block: bytes, shape: Shape) -> tuple[dict[str, pa.Array], list[int]] | None:
-    """Return the fields of the lines, without the lines that have a different number of quotes, and the places of
-    those lines. Return None if Arrow may split the block at other places than at its line ends."""
-    if _has_long_line(block):
-        return None
-    lines = block.replace(b"\r\n", b"\n") if b"\r" in block else block
-    if b"\r" in lines:  # a line end to Arrow, but not to any server
-        return None
-    if lines.startswith(BOM_UTF8):  # Arrow drops it; with more quotes the line is left to the parser of the format
-        lines = b'"' * len(shape.fields) + lines
-    return _fields(lines if _is_utf8(lines) else lines.decode("utf-8", "replace").encode(), shape)
+def _split(block: bytes, shape: Shape) -> tuple[dict[str, pa.Array], Array]:
+    """Return the fields of the lines that can be split, and whether each line can be split.
 
-
-def _has_long_line(block: bytes) -> bool:
-    """Return whether a piece of the block has no line end, as is certain if a line is as long as two pieces."""
-    pieces = range(0, len(block) - PIECE_BYTES, PIECE_BYTES)
-    return any(block.find(b"\n", start, start + PIECE_BYTES) < 0 for start in pieces)
-
-
-def _is_utf8(block: bytes) -> bool:
-    if block.isascii():
-        return True
-    try:
-        pa.array([block], pa.binary()).cast(pa.string())  # bytes.decode makes a copy of up to 4 times the size
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _fields(block: bytes, shape: Shape) -> tuple[dict[str, pa.Array], list[int]]:
-    """Return the fields of a block in UTF-8, and the places of the lines that have another number of fields.
-
-    The block must be UTF-8, because Arrow decodes a line that it cannot split, and does not report a failure to decode.
+    The other lines have another number of quotes, are too long, or have an unusual text around the user agent.
     """
-    unsplit = list[int]()
+    pieces = [_split_piece(piece, shape) for piece in _pieces(block)]
+    texts = {name: pa.chunked_array([fields[name] for fields, _ in pieces], pa.binary()) for name in shape.fields}
+    fields = {name: _encoded(text) if name in _ENCODED else one_array(text) for name, text in texts.items()}
+    return fields, np.concatenate([is_split for _, is_split in pieces])
 
-    def skip(line: csv.InvalidRow) -> str:
-        unsplit.append(line.number - 1)
-        return "skip"
 
-    if not block:
-        return {name: pa.array([], type) for name, type in shape.fields.items()}, []
-    lines = csv.read_csv(
-        pa.BufferReader(block),
-        read_options=csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=[*shape.fields]),
-        parse_options=csv.ParseOptions(
-            delimiter='"', quote_char=False, ignore_empty_lines=False, invalid_row_handler=skip
-        ),
-        convert_options=csv.ConvertOptions(column_types=shape.fields, check_utf8=False),
-    )
-    return {name: one_array(lines[name]) for name in shape.fields}, unsplit
+def _pieces(block: bytes) -> Iterator[memoryview]:
+    """Yield the lines of a block in pieces of PIECE_BYTES, of which one may be longer by a line."""
+    start, end = 0, -1
+    while end < len(block):
+        end = block.find(b"\n", start + PIECE_BYTES) + 1 or len(block)
+        yield memoryview(block)[start:end]
+        start = end
+
+
+def _split_piece(block: memoryview, shape: Shape) -> tuple[dict[str, pa.Array], Array]:
+    characters, separators = np.frombuffer(block, np.uint8), positions(block, b'"\n')
+    ends = np.flatnonzero(characters[separators] == _NEWLINE)
+    is_split = np.diff(ends, prepend=-1) == shape.quotes + 1
+    is_split &= np.diff(separators[ends], prepend=-1) <= LINE_BYTES_MAX
+    first = ends[is_split] - shape.quotes
+    if shape.has_user_agent:
+        is_split[is_split] = is_plain = _is_user_agent_plain(characters, separators, first)
+        first = first[is_plain]
+    return _fields(block, separators, first, shape), is_split
+
+
+def _is_user_agent_plain(characters: Array, separators: Array, first: Array) -> Array:
+    """Return whether a space is before the quoted user agent of each line, and after it the line end or a space.
+
+    `first` are the places of the lines' first quotes among the separators.
+    """
+    before, begin, end, line_end = (separators[first + place] for place in range(3, 7))
+    is_gap = (begin - before == 2) & (characters[before + 1] == _SPACE)
+    after = characters[end + 1]
+    is_end = (after == _NEWLINE) | (after == _SPACE) | ((after == _RETURN) & (line_end - end == 2))
+    plain: Array = is_gap & is_end
+    return plain
+
+
+def _fields(block: memoryview, separators: Array, first: Array, shape: Shape) -> dict[str, pa.Array]:
+    """Return the texts between the separators as columns. `first`: see `_is_user_agent_plain`."""
+    bounds = np.zeros(2 * len(separators) + 1, np.int32)
+    bounds[1::2], bounds[2::2] = separators, separators + 1
+    texts = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(block)])
+    return {name: texts.take(pa.array(2 * (first + place))) for name, place in shape.fields.items()}
+
+
+def _encoded(texts: pa.ChunkedArray) -> pa.DictionaryArray:
+    """Return the texts with U+FFFD in place of bytes that are not UTF-8."""
+    encoded = one_array(texts.dictionary_encode())
+    try:
+        dictionary = encoded.dictionary.cast(pa.string())
+    except pa.ArrowInvalid:
+        decoded = [text.decode("utf-8", "replace") for text in encoded.dictionary.to_pylist()]
+        dictionary = pa.array(decoded, pa.string())
+    return pa.DictionaryArray.from_arrays(encoded.indices, dictionary)
 
 
 def _times(heads: pa.Array) -> pa.Array:
@@ -199,9 +214,6 @@ def _plain(fields: Mapping[str, pa.Array], shape: Shape) -> Iterator[pa.Array]:
     yield pc.match_substring_regex(front, shape.front)
     end = pc.binary_slice(fields["tail"], _STATUS_BYTES, _END)
     yield pc.match_substring_regex(end, shape.end)
-    if shape.has_user_agent:
-        yield pc.equal(fields["gap"], b" ")
-        yield pc.or_(pc.equal(fields["rest"], b""), pc.starts_with(fields["rest"], " "))
     for name in CHARACTERS_MAX.keys() & fields.keys():  # a quote after a backslash may belong to the text
         yield pc.invert(pc.ends_with(fields[name].dictionary, "\\")).take(fields[name].indices)
 
@@ -229,9 +241,3 @@ def _addresses(heads: pa.Array, shape: Shape) -> pa.DictionaryArray:
     words = pc.split_pattern(fronts.dictionary.cast(pa.string()), " ", max_splits=shape.address + 1)
     addresses = pa.DictionaryArray.from_arrays(fronts.indices, pc.list_element(words, shape.address))
     return within_limit(replace(addresses, ["", NOT_LOGGED], None), ADDRESS_CHARACTERS_MAX)
-
-
-def _places(rows: Sequence[int], unsplit: Sequence[int]) -> list[int]:
-    """Return the places of rows among all lines, where `unsplit` are the places of the lines that are not rows."""
-    before = [place - number for number, place in enumerate(unsplit)]
-    return [row + bisect_right(before, row) for row in rows]

@@ -30,25 +30,21 @@ from ingest.imports.columns.page_views import (
     views_of,
     within_limit,
 )
+from ingest.imports.columns.separators import Array, positions
 from ingest.imports.dictionary import replace
 from ingest.imports.request_cache import PAGE, RequestCache
 
 PIECE_LINES = 128
 """Number of lines that are decoded in one call. If one of them is not plain, all of them are decoded one by one.
 Fewer lines are faster than all lines of a block, because their decoded fields remain in the caches of the core."""
-SEARCHED_BYTES = 256 * 1024
-"""Number of bytes that are searched for line ends in one call: as many as the caches of a core can contain."""
 _ODD = r"[\x00-\x1f\x7f]"  # with url.UNSTORABLE, except surrogates, which Arrow refuses
-_OPEN, _CLOSE, _RETURN, _NEWLINE = b"{}\r\n"
+_OPEN, _CLOSE, _RETURN = b"{}\r"
 _NOT_A_REQUEST: Skip = "not_a_request"
-
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def parse(block: bytes, parser: JsonParser, requests: RequestCache) -> Columns:
     """Parse a block of whole lines. Decoding holds the GIL, most of the other work does not."""
-    ends = _line_ends(block)
+    ends = positions(block, b"\n")
     is_request, refused = np.ones(len(ends), bool), list[int]()
     asked = RequestColumns([], [], [], [], [], [], [], [])
     for first, piece, is_plain in _pieces(block, ends):
@@ -62,13 +58,6 @@ def parse(block: bytes, parser: JsonParser, requests: RequestCache) -> Columns:
     skipped[_NOT_A_REQUEST] = len(ends) - len(asked.times) - len(refused)
     unparsed = sorted([*refused, *np.flatnonzero(is_request)[unparsed].tolist()])
     return Columns(len(ends), views, {reason: count for reason, count in skipped.items() if count}, unparsed)
-
-
-def _line_ends(block: bytes) -> Array:
-    characters = np.frombuffer(block, np.uint8)
-    starts = range(0, len(block), SEARCHED_BYTES)
-    ends = [np.flatnonzero(characters[start : start + SEARCHED_BYTES] == _NEWLINE) + start for start in starts]
-    return np.concatenate(ends) if ends else np.array([], np.int64)
 
 
 def _pieces(block: bytes, ends: Array) -> Iterator[tuple[int, bytes, bool]]:

@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from api import data_folder, settings
 from tests.running import new_key, readership
 from tests.warehouse.site import NOON, ROOT, view
 from warehouse.hotlog import batches
@@ -105,5 +106,5 @@ def test_outdated_readme_of_the_lake_is_replaced(tmp_path: Path) -> None:
     readme = tmp_path / "data" / "lake" / "README.md"
     text = readme.read_text()
     readme.write_text("older")
-    new_key(tmp_path / "data")
+    data_folder.prepare(settings.read({}, tmp_path / "data"))
     assert readme.read_text() == text

@@ -1,6 +1,7 @@
 """`flush`, `compact` and `doctor`, and commands over a damaged lake."""
 
 import json
+import subprocess
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -11,9 +12,11 @@ from deltalake import DeltaTable
 
 from ingest.verification.address_lists import age_warning, shipped
 from tests.api.cli.console import FIREFOX, Imported, call, complaint, result
-from tests.running import PROJECT, Running
+from tests.running import COMMAND, PROJECT, Running
 from tests.waiting import until
 from tests.warehouse.site import Site, view
+
+LINE = f'192.0.2.1 - - [15/Sep/2026:12:00:00 +0000] "GET {{}} HTTP/1.1" 200 5 "-" "{FIREFOX}"\n'
 
 
 def test_flush_and_compact_print_counts_and_change_no_export(start: Callable[..., Running]) -> None:
@@ -41,7 +44,7 @@ def test_compact_writes_rollups_and_rebuild_replaces_them(imported: Imported, tm
     assert faults(data) == [
         f"{truncated} has 0 bytes, not {imported_size(truncated)}; readership rebuild writes the rollups again"
     ]
-    done = result(call(data, "rebuild"))
+    done = result(call(data, "rebuild", "--processes", "2"))
     assert done["rollups"] == done["months"]
     assert len(written & set((data / "lake" / "rollups").rglob("coverage.json"))) == 0
     assert all(finding["fault"] is None for finding in result(call(data, "doctor")))
@@ -66,10 +69,22 @@ def test_beacon_beside_a_log_is_a_warning_of_import_and_doctor_until_a_policy_is
     def imported(path: str) -> str:
         file = tmp_path / "access.log"
         with file.open("a") as log:
-            log.write(f'192.0.2.1 - - [15/Sep/2026:12:00:00 +0000] "GET {path} HTTP/1.1" 200 5 "-" "{FIREFOX}"\n')
+            log.write(LINE.format(path))
         done = call(data, "import", PROJECT, str(file))
         assert done.status == 0
         return done.err
+
+    def followed(path: str) -> str:
+        """Return the messages of a command that follows a new log until it has logged a warning."""
+        file, log = tmp_path / "followed.log", tmp_path / "stderr"
+        file.write_text(LINE.format(path))
+        with log.open("wb") as stderr:
+            command = [COMMAND, "--data", data, "import", PROJECT, file, "--follow"]
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
+            until(lambda: b"counted twice" in log.read_bytes())
+            process.terminate()
+            assert process.wait(60) == 0
+        return log.read_text()
 
     def warnings() -> list[str]:
         findings = result(call(data, "doctor"))
@@ -83,6 +98,9 @@ def test_beacon_beside_a_log_is_a_warning_of_import_and_doctor_until_a_policy_is
     assert err.endswith(f"; readership project policy {PROJECT} shows and sets which sources count\n")
     assert warnings() == [err.removeprefix("Warning: ").rstrip()]
     assert "warning: site: beacon" in call(data, "doctor", "--format", "table").out.replace("\n", " ")
+    log = followed("/d")
+    assert "beacon and log both have views of people on 1 day" in log
+    assert log.count("counted twice") == 1
     call(data, "project", "policy", PROJECT, "beacon_people_log_machines")
     assert imported("/c") == ""
 
@@ -139,6 +157,19 @@ def test_command_names_a_truncated_parquet_file_in_one_line(imported: Imported, 
     cut = Path(DeltaTable(str(data / "lake" / "hits")).file_uris()[0])
     cut.write_bytes(cut.read_bytes()[:100])
     assert cut.name in complaint(call(data, "rebuild"))
+
+
+def test_compaction_in_workers_names_the_partition_of_a_truncated_parquet_file(tmp_path: Path) -> None:
+    data, log = tmp_path / "data", tmp_path / "a.log"
+    call(data, "project", "create", PROJECT)
+    for path in ("/a", "/b"):
+        log.write_text(LINE.format(path))
+        call(data, "import", PROJECT, str(log))
+    cut = Path(DeltaTable(str(data / "lake" / "hits")).file_uris()[0])
+    cut.write_bytes(cut.read_bytes()[:100])
+    message = complaint(call(data, "compact", "--processes", "1"))
+    assert cut.name in message
+    assert "; in hits of 2026-09-15; " in message
 
 
 def test_doctor_finds_a_changed_count(imported: Imported, tmp_path: Path) -> None:

@@ -4,14 +4,26 @@ from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
+from argon2 import PasswordHasher
 from playwright.sync_api import Browser, sync_playwright
 
 from api import settings
+from api.dashboard.accounts import passwords
 from tests.api.dashboard.browsing import ARGS
 from tests.api.dashboard.site import Dashboard, opened
 from tests.programs import find, require
 from tests.running import Running
 from warehouse.control import database
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick_hashes() -> Iterator[None]:
+    """Hash passwords with little memory. `test_passwords` uses the hashes of the service, which take 0.1 s each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "_HASHER", PasswordHasher(time_cost=1, memory_cost=64))
+        passwords._dummy_hash.cache_clear()
+        yield
+    passwords._dummy_hash.cache_clear()
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from api.http import problems
 from tests.running import Running
 from tests.waiting import until
-from warehouse.errors import DataIncomplete, InvalidMoment, MomentExpired
+from warehouse.errors import DataIncomplete, InvalidMoment, LakeUnreachable, MomentExpired
 
 
 def test_incomplete_data_is_503_without_retry_after() -> None:
@@ -21,6 +21,18 @@ def test_incomplete_data_is_503_without_retry_after() -> None:
     assert (response.status_code, body["type"]) == (503, "/docs#data-incomplete")
     assert body["detail"] == "lake/hits is at version 3, not 4"
     assert "retry-after" not in response.headers
+
+
+def test_unreachable_object_store_is_503_also_in_the_text_of_another_error() -> None:
+    request = Request({"type": "http", "headers": [], "state": {"request_id": "1"}})
+    unreachable = LakeUnreachable("s3://bucket does not answer")
+    for error, status in (
+        (unreachable, 503),
+        (OSError(f"LakeUnreachable: {unreachable}"), 503),
+        (OSError("other"), 500),
+    ):
+        response = asyncio.run(problems.handle(request, error))
+        assert (response.status_code, response.headers.get("retry-after")) == (status, "5" if status == 503 else None)
 
 
 def test_moment_that_cannot_be_read_any_more_is_410_and_one_that_never_was_is_an_invalid_parameter() -> None:

@@ -1,17 +1,28 @@
 """The limit on beacons per address: a sliding window over all processes, without stored addresses."""
 
+import asyncio
+import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.http.rate_limit import WINDOW_S, RateLimit
+from api.http.rate_limit import WINDOW_S, WINDOW_US, RateLimit, hashed_address
+from ingest.errors import Overloaded
+from ingest.hotlog import beacon_shares
+from ingest.hotlog.beacon_shares import BeaconShares, Share
+from tests.outage import way_to
+from tests.postgresql import new_database
+from tests.waiting import until
+from warehouse.hotlog import batches
+from warehouse.hotlog.connection import Server, server_of
 
 SECRET = 32 * b"s"
 NOW_S = 1_790_000_000.0
@@ -126,6 +137,153 @@ def test_file_does_not_grow_over_time(file: Path, limit: RateLimit) -> None:
         if minute == 1:
             early = file.stat().st_size + file.with_name(file.name + "-wal").stat().st_size
     assert file.stat().st_size + file.with_name(file.name + "-wal").stat().st_size < 2 * early
+
+
+@pytest.fixture(scope="module")
+def server(postgresql: str) -> Server:
+    """Return a hot log in PostgreSQL. Each test counts an address of its own."""
+    server = server_of(new_database(postgresql))
+    assert server is not None
+    with closing(batches.connect(server)) as hot:
+        beacon_shares.create(hot)
+        beacon_shares.create(hot)
+    return server
+
+
+class Nodes:
+    """Limits of several nodes with one database, each with a file of its own, and a clock."""
+
+    def __init__(self, server: Server, uses_max: int, number: int, stack: ExitStack) -> None:
+        self.now_s = NOW_S
+        shares = [stack.enter_context(closing(BeaconShares(server, uses_max, WINDOW_US))) for _ in range(number)]
+        limits = [RateLimit(Path(":memory:"), uses_max, SECRET, each, lambda: self.now_s) for each in shares]
+        self.limits = [stack.enter_context(closing(each)) for each in limits]
+
+    def count(self, uses: Iterable[int], address: str) -> list[int | None]:
+        """Count uses of an address, one after the other, each on the node with the number."""
+
+        async def work() -> list[int | None]:
+            return [await self.limits[node].count(address) for node in uses]
+
+        return asyncio.run(work())
+
+
+@contextmanager
+def nodes(server: Server, uses_max: int, number: int = 2) -> Iterator[Nodes]:
+    with ExitStack() as stack:
+        yield Nodes(server, uses_max, number, stack)
+
+
+def test_nodes_share_the_limit_within_a_share(server: Server) -> None:
+    with nodes(server, 100) as both:
+        answers = both.count([0, 1] * 100, "192.0.2.1")
+        assert 98 <= answers.count(None) <= 102, "two nodes, and a share has two beacons"
+        assert both.count([1], "192.0.2.2") == [None]
+
+
+def test_one_node_with_postgresql_accepts_exactly_the_limit(server: Server) -> None:
+    for uses_max in (1, 3, 120):
+        with nodes(server, uses_max, number=1) as one:
+            answers = one.count([0] * (uses_max + 5), f"198.51.100.{uses_max}")
+        assert [each is None for each in answers] == [True] * uses_max + [False] * 5
+
+
+def test_share_that_is_used_just_before_it_expires_is_free_for_another_node(server: Server) -> None:
+    address = "192.0.2.6"
+    with nodes(server, 100) as both:
+        assert both.count([0, 0], address) == [None, None]
+        both.now_s += 0.1
+        assert both.count([0], address) == [None], "the first of a share of two beacons"
+        both.now_s += WINDOW_S - 0.05
+        of_first = both.count([0] * 3, address)
+        both.now_s += 0.1
+        of_second = both.count([1] * 105, address)
+    assert (of_first.count(None), of_second.count(None)) == (3, 100)
+
+
+def test_shares_are_free_again_after_a_minute(server: Server) -> None:
+    with nodes(server, 10) as both:
+        for _ in range(3):
+            assert both.count([0] * 10, "192.0.2.3") == [None] * 10
+            own_share, retry_after_s = both.count([1, 1], "192.0.2.3")
+            assert own_share is None
+            assert retry_after_s is not None
+            both.now_s += retry_after_s + 1
+
+
+def test_exhausted_address_is_refused_without_postgresql(postgresql: str) -> None:
+    with way_to(postgresql) as (way, url, direct_url):
+        server, direct = server_of(url), server_of(direct_url)
+        assert server is not None
+        assert direct is not None
+        with closing(batches.connect(direct)) as hot:
+            beacon_shares.create(hot)
+        with nodes(server, 2, number=1) as one:
+            assert [each is None for each in one.count([0] * 3, ADDRESS)] == [True, True, False]
+            way.cut()
+            assert one.count([0], ADDRESS) != [None]
+            assert one.count([0], "192.0.2.9") == [None]
+            with pytest.raises(Overloaded, match="cannot be counted"):
+                one.count([0], "192.0.2.9")
+
+
+def test_concurrent_beacons_of_a_node_use_the_same_share(server: Server) -> None:
+    async def work(limit: RateLimit) -> list[int | None]:
+        return await asyncio.gather(*(limit.count("192.0.2.4") for _ in range(12)))
+
+    with nodes(server, 100, number=1) as one, closing(batches.connect(server)) as hot:
+        assert asyncio.run(work(one.limits[0])) == [None] * 12
+        client = hashed_address("192.0.2.4", SECRET)
+        rows = hot.execute("SELECT beacons FROM beacon_shares WHERE client = %s", (client,)).fetchall()
+    assert rows == [(10,)], "the first two are the node's own"
+
+
+def test_share_that_another_node_is_taking_is_not_free(server: Server) -> None:
+    client = hashed_address("192.0.2.5", SECRET)
+    with (
+        closing(BeaconShares(server, 100, WINDOW_US)) as shares,
+        closing(batches.connect(server)) as other,
+        ThreadPoolExecutor() as pool,
+    ):
+        other.execute("SELECT pg_advisory_lock(%s)", (beacon_shares.LOCK_KEY,))
+        taken = pool.submit(shares.take, client, 1)
+        until(lambda: other.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone() is not None)
+        other.execute("INSERT INTO beacon_shares VALUES (%s, 0, 98)", (client,))
+        other.execute("SELECT pg_advisory_unlock(%s)", (beacon_shares.LOCK_KEY,))
+        assert taken.result() == Share(0, WINDOW_US)
+
+
+def test_database_has_no_address_and_forgets_the_hashes(server: Server) -> None:
+    with nodes(server, 100) as both, closing(batches.connect(server)) as hot:
+        both.count([0] * 30, "203.0.113.77")
+        rows = hot.execute("SELECT client FROM beacon_shares").fetchall()
+        assert (hashed_address("203.0.113.77", SECRET),) in rows
+        both.now_s += 10 * WINDOW_S
+        both.count([1] * 3, "203.0.113.78")
+        assert hot.execute("SELECT client FROM beacon_shares").fetchall() == [(hashed_address("203.0.113.78", SECRET),)]
+
+
+bursts = st.lists(
+    st.tuples(st.floats(0, 20, allow_nan=False), st.integers(0, 2), st.integers(1, 9)), min_size=1, max_size=25
+)
+
+
+@settings(deadline=None, derandomize=True, max_examples=20)
+@given(bursts, st.integers(1, 60) | st.just(100))
+def test_no_window_has_more_than_the_limit_and_two_shares_of_each_other_node(
+    server: Server, bursts: list[tuple[float, int, int]], most: int
+) -> None:
+    passed: list[float] = []
+    address, share = secrets.token_hex(8), max(1, most // 50)
+    with nodes(server, most, number=3) as three:
+        for wait_s, node, uses in bursts:
+            three.now_s += wait_s
+            answers = three.count([node] * uses, address)
+            passed += [three.now_s] * answers.count(None)
+            if answers.count(None) < uses:
+                assert sum(three.now_s - each < WINDOW_S for each in passed) >= most - 2 * share
+    later = passed[most + 4 * share :]
+    assert all(last - first >= WINDOW_S for first, last in zip(passed, later, strict=False))
 
 
 steps = st.lists(st.floats(0, 40, allow_nan=False), min_size=1, max_size=40)

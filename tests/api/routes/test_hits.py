@@ -1,11 +1,14 @@
 """Posts of servers: formats, limits, rejections, de-duplication, and hostile bodies."""
 
 import gzip
+import hashlib
 import json
 import secrets
+import sqlite3
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -594,6 +597,25 @@ def test_idempotency_key_with_another_body_is_rejected(site: httpx.Client) -> No
     site.post("hits", json=view("/a"), headers=key)
     problem(site.post("hits", json=view("/b"), headers=key), 422)
     assert site.post("hits", json=view("/a"), headers=key).json() == receipt(1)
+    assert counts(site) == {"/a": (1, 0)}
+
+
+def test_fingerprint_of_a_body_is_keyed_and_that_of_an_earlier_release_is_recognised(
+    service: Running, site: httpx.Client
+) -> None:
+    content, key = json.dumps(view("/a", address="20.171.206.5")).encode(), {**JSON, "Idempotency-Key": "k1"}
+    unkeyed = hashlib.blake2b(content, digest_size=16).digest()
+    project = str(site.base_url).rstrip("/").rpartition("/")[2]
+    assert site.post("hits", content=content, headers=key).json() == receipt(1)
+    with closing(sqlite3.connect(service.data / "hot.sqlite", timeout=30, isolation_level=None)) as hot:
+        query = "SELECT fingerprint FROM answers WHERE project_id = ?"
+        [(stored,)] = hot.execute(query, (project,)).fetchall()
+        with closing(sqlite3.connect(service.data / "control.sqlite", timeout=30)) as control:
+            [(secret,)] = control.execute("SELECT secret FROM store_secrets").fetchall()
+        assert stored == hashlib.blake2b(unkeyed, digest_size=16, key=secret).digest()
+        hot.execute("UPDATE answers SET fingerprint = ? WHERE project_id = ?", (unkeyed, project))
+    assert site.post("hits", content=content, headers=key).json() == receipt(1)
+    problem(site.post("hits", json=view("/b"), headers=key), 422)
     assert counts(site) == {"/a": (1, 0)}
 
 

@@ -1,4 +1,4 @@
-"""Allocators of a server process."""
+"""Allocators of a server process and of an import."""
 
 import os
 import subprocess
@@ -10,11 +10,17 @@ from api.server import memory
 
 POOL = """
 from api.cli.main import Commands
-Commands().get_command(None, "serve")
+Commands().get_command(None, {command!r})
 import pyarrow
 print(pyarrow.default_memory_pool().backend_name)
 """
-MAPPED = """
+DELTA = """
+from api.server import memory
+memory.CHOICES[memory.DELTA] += ",stats_print:true"
+{call}
+import deltalake
+"""
+LIBC = """
 import ctypes
 from api.server import memory
 class Info(ctypes.Structure):
@@ -22,33 +28,58 @@ class Info(ctypes.Structure):
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.mallinfo2.restype = ctypes.c_void_p, Info
 libc.malloc.argtypes, libc.free.argtypes = [ctypes.c_size_t], [ctypes.c_void_p]
-{call}
+"""
+MAPPED = f"""{LIBC}
+{{call}}
 libc.free(libc.malloc(16 << 20))
 before = libc.mallinfo2().hblks
 libc.malloc(memory.MAPPED_BYTES)
 print(libc.mallinfo2().hblks - before)
 """
+FREED = f"""{LIBC}
+memory.limit_heaps()
+{{call}}
+blocks = [libc.malloc(200_000) for _ in range(20)]
+size = libc.mallinfo2().arena
+for block in blocks:
+    libc.free(block)
+print((size - libc.mallinfo2().arena) > 1_000_000)
+"""
 
 
-def run(code: str) -> str:
-    environ = {name: value for name, value in os.environ.items() if name != memory.POOL}
-    return subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True).stdout
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    environ = {name: value for name, value in os.environ.items() if name not in memory.CHOICES}
+    return subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other builds of Arrow have no jemalloc")
-def test_arrow_of_a_server_uses_jemalloc() -> None:
-    assert run(POOL) == "jemalloc\n"
+@pytest.mark.parametrize("command", ["serve", "import"])
+def test_arrow_of_a_server_and_of_an_import_uses_jemalloc(command: str) -> None:
+    assert run(POOL.format(command=command)).stdout == "jemalloc\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other builds of Arrow have no jemalloc")
 def test_allocator_of_the_environment_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(memory.POOL, "system")
-    memory.choose_pool()
+    memory.choose_allocators()
     assert os.environ[memory.POOL] == "system"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other builds of delta-rs have no jemalloc")
+@pytest.mark.parametrize(("call", "is_printed"), [("memory.choose_allocators()", True), ("", False)])
+def test_delta_returns_freed_memory_at_once(call: str, is_printed: bool) -> None:
+    """Read the options that jemalloc prints at the end of the process, because the same variable asks for it."""
+    assert ("opt.dirty_decay_ms: 0 " in run(DELTA.format(call=call)).stderr) == is_printed
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs glibc")
 @pytest.mark.parametrize(("call", "mapped"), [("memory.limit_heaps()", 1), ("", 0)])
 def test_memory_is_mapped_after_larger_memory_was_freed(call: str, mapped: int) -> None:
     """Check the size from which memory is mapped. By default glibc raises the size to that of freed memory."""
-    assert run(MAPPED.format(call=call)) == f"{mapped}\n"
+    assert run(MAPPED.format(call=call)).stdout == f"{mapped}\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs glibc")
+@pytest.mark.parametrize(("call", "is_returned"), [("", False), ("libc.mallopt(-1, 128 << 10)", True)])
+def test_heap_retains_the_memory_of_a_large_post(call: str, is_returned: bool) -> None:
+    assert run(FREED.format(call=call)).stdout == f"{is_returned}\n"

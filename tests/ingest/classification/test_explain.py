@@ -63,7 +63,7 @@ def test_agent_has_its_row_of_the_table() -> None:
         reference="https://developers.openai.com/api/docs/bots",
         operator="OpenAI",
         purpose="training",
-        checked=date(2026, 11, 20),
+        checked=date(2026, 11, 23),
     )
 
 

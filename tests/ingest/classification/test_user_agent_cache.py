@@ -94,6 +94,16 @@ def test_least_recently_used_user_agent_is_evicted() -> None:
     assert recorder.user_agents == ["curl/1", "curl/2", "curl/3", "curl/2"]
 
 
+def test_smaller_cache_has_fewer_user_agents() -> None:
+    cache = UserAgentCache()
+    some = [f"curl/{number}" for number in range(100)]
+    cache.columns_of_all(some)
+    before = cache.nbytes
+    cache.resize(before // 2)
+    assert cache.columns_of_all(some) == uncached(some)
+    assert 0 < cache.nbytes <= before // 2
+
+
 @pytest.mark.parametrize("bytes_max", [0, 1_000])
 def test_user_agents_larger_than_the_cache_get_their_columns(bytes_max: int) -> None:
     cache = UserAgentCache(bytes_max=bytes_max)

@@ -93,6 +93,13 @@ def test_hints_name_the_headers_that_the_request_lacked(headers: dict[str, str] 
     assert hints(Evidence(headers=headers)) == expected
 
 
+def test_header_with_an_empty_value_is_one_that_the_request_lacked() -> None:
+    headers = {"Accept-Language": "", "sec-fetch-mode": "cors", "signature-input": ""}
+    evidence = server_evidence(None, None, headers, None)
+    assert evidence.headers == {"sec-fetch-mode": "cors"}
+    assert hints(evidence) == "no-accept-language"
+
+
 def test_signed_request_has_its_first_headers_by_name() -> None:
     url = "https://example.com/pixel.gif"
     headers = [(b"host", b"example.com"), (b"signature", b"g=:YQ==:"), (b"signature", b"h=:Yg==:"), (b"x", b"\xe9")]

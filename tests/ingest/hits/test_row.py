@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from ingest.classification.classifier import RULESET, classify
 from ingest.hits.evidence import Evidence
 from ingest.hits.hit import Hit
-from ingest.hits.row import AGENT, TRAFFIC, classify_user_agents, row
+from ingest.hits.row import AGENT, TRAFFIC, classify_user_agents, row, rows
+from ingest.verification.verifier import Verifier
 from warehouse.schema import CLASSIFICATION, EVENT_ID, HOT
 
 TS = datetime(2026, 9, 15, 12, 34, 56, 789_012, tzinfo=UTC)
@@ -74,6 +75,14 @@ def test_row_of_a_person_has_the_browser_and_the_device() -> None:
     read = columns(IPHONE)
     assert [read[name] for name in ("traffic", "agent", "operator", "purpose")] == ["human", None, None, None]
     assert [read[name] for name in ("browser", "os", "device")] == ["Mobile Safari", "iOS", "mobile"]
+
+
+def test_rows_of_a_post_are_those_of_its_hits_in_their_order() -> None:
+    hits = [
+        Hit(f"/{number}", TS_US + number, agent, None, None, None, None, None)
+        for number, agent in enumerate([IPHONE, GPTBOT, IPHONE, "", GPTBOT])
+    ]
+    assert rows("site", hits, RECEIVED_US, Verifier()) == [row("site", hit, "server", RECEIVED_US) for hit in hits]
 
 
 def test_hit_without_a_user_agent_is_classified_as_a_bot() -> None:

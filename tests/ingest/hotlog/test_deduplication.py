@@ -1,9 +1,7 @@
 """Event ids count once and an Idempotency-Key is answered once, for seven days, for each project by itself."""
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
+from contextlib import closing, suppress
 
 import pytest
 
@@ -14,6 +12,7 @@ from ingest.hits.row import row
 from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import DELETED_AT_ONCE, Post, Receipt
 from warehouse.hotlog import batches
+from warehouse.hotlog.connection import HotConnection, HotLogPlace
 from warehouse.schema import EVENT_ID, Row
 
 NOW_S = 1_789_473_600
@@ -22,8 +21,8 @@ REJECTED = [Rejection(1, "path", "must not be empty")]
 
 
 @pytest.fixture
-def hot(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    with closing(batches.connect(tmp_path / "hot.sqlite")) as connection:
+def hot(hot_log: HotLogPlace) -> Iterator[HotConnection]:
+    with closing(batches.connect(hot_log)) as connection:
         deduplication.create(connection)
         yield connection
 
@@ -36,7 +35,7 @@ def post(*event_ids: str | None, project: str = "site", key: str | None = None, 
     return Post(project, [view(each, project) for each in event_ids], REJECTED, key, body)
 
 
-def deduplicated(hot: sqlite3.Connection, sent: Post, now_s: int = NOW_S) -> tuple[list[object], object]:
+def deduplicated(hot: HotConnection, sent: Post, now_s: int = NOW_S) -> tuple[list[object], object]:
     """Return the event ids of the rows that are new, and the answer."""
     rows: list[Row] = []
     with batches.transaction(hot):
@@ -44,30 +43,40 @@ def deduplicated(hot: sqlite3.Connection, sent: Post, now_s: int = NOW_S) -> tup
     return [each[EVENT_ID] for each in rows], answer
 
 
-def test_row_with_a_repeated_event_id_is_a_duplicate_in_a_post_and_between_posts(hot: sqlite3.Connection) -> None:
+def test_row_with_a_repeated_event_id_is_a_duplicate_in_a_post_and_between_posts(hot: HotConnection) -> None:
     assert deduplicated(hot, post("a", "b", "a", None, None)) == (["a", "b", None, None], Receipt(4, 1, REJECTED))
     assert deduplicated(hot, post("b", "c", None)) == (["c", None], Receipt(2, 1, REJECTED))
 
 
-def test_event_id_counts_once_in_each_project(hot: sqlite3.Connection) -> None:
+def test_many_event_ids_of_a_post_count_once_each_until_they_expire(hot: HotConnection) -> None:
+    known, many = [f"{number}" for number in range(0, 350, 2)], [f"{number}" for number in range(350)]
+    for start in range(0, len(known), 50):  # fewer than one statement adds
+        deduplicated(hot, post(*known[start : start + 50]))
+    sent = post(*many, None, *many)
+    new = [each for each in many if each not in known]
+    assert deduplicated(hot, sent, NOW_S + 1) == ([*new[:175], None], Receipt(176, 525, REJECTED))
+    assert deduplicated(hot, sent, NOW_S + SEVEN_DAYS_S)[0] == [*known, None]
+
+
+def test_event_id_counts_once_in_each_project(hot: HotConnection) -> None:
     assert deduplicated(hot, post("a"))[0] == ["a"]
     assert deduplicated(hot, post("a", project="other"))[0] == ["a"]
 
 
-def test_event_id_counts_again_after_seven_days(hot: sqlite3.Connection) -> None:
+def test_event_id_counts_again_after_seven_days(hot: HotConnection) -> None:
     deduplicated(hot, post("a"))
     assert deduplicated(hot, post("a"), NOW_S + SEVEN_DAYS_S - 1)[0] == []
     assert deduplicated(hot, post("a"), NOW_S + SEVEN_DAYS_S)[0] == ["a"]
     assert deduplicated(hot, post("a"), NOW_S + 2 * SEVEN_DAYS_S - 1)[0] == []
 
 
-def test_repeated_key_gets_the_first_receipt_and_no_rows(hot: sqlite3.Connection) -> None:
+def test_repeated_key_gets_the_first_receipt_and_no_rows(hot: HotConnection) -> None:
     first = deduplicated(hot, post("a", "a", None, key="key"))
     assert first == (["a", None], Receipt(2, 1, REJECTED))
     assert deduplicated(hot, post("a", "a", None, key="key")) == ([], first[1])
 
 
-def test_repeated_key_with_another_body_is_a_mismatch_and_adds_no_event_id(hot: sqlite3.Connection) -> None:
+def test_repeated_key_with_another_body_is_a_mismatch_and_adds_no_event_id(hot: HotConnection) -> None:
     deduplicated(hot, post("a", key="key"))
     rows, answer = deduplicated(hot, post("b", key="key", body=b"other"))
     assert rows == []
@@ -75,22 +84,22 @@ def test_repeated_key_with_another_body_is_a_mismatch_and_adds_no_event_id(hot: 
     assert deduplicated(hot, post("b"))[0] == ["b"]
 
 
-def test_key_of_another_project_is_independent(hot: sqlite3.Connection) -> None:
+def test_key_of_another_project_is_independent(hot: HotConnection) -> None:
     assert deduplicated(hot, post("a", key="key"))[0] == ["a"]
     assert deduplicated(hot, post("b", project="other", key="key", body=b"other"))[0] == ["b"]
 
 
-def test_key_may_be_used_for_another_body_after_seven_days(hot: sqlite3.Connection) -> None:
+def test_key_may_be_used_for_another_body_after_seven_days(hot: HotConnection) -> None:
     deduplicated(hot, post("a", key="key"))
     other = post("b", key="key", body=b"other")
     assert isinstance(deduplicated(hot, other, NOW_S + SEVEN_DAYS_S - 1)[1], IdempotencyMismatch)
     assert deduplicated(hot, other, NOW_S + SEVEN_DAYS_S)[0] == ["b"]
 
 
-def test_nothing_is_remembered_of_a_transaction_that_is_rolled_back(hot: sqlite3.Connection) -> None:
-    hot.execute("BEGIN IMMEDIATE")
-    deduplication.deduplicate(hot, post("a", key="key"), [], NOW_S)
-    hot.execute("ROLLBACK")
+def test_nothing_is_remembered_of_a_transaction_that_is_rolled_back(hot: HotConnection) -> None:
+    with suppress(InterruptedError), batches.transaction(hot):
+        deduplication.deduplicate(hot, post("a", key="key"), [], NOW_S)
+        raise InterruptedError
     assert deduplicated(hot, post("a", key="key", body=b"other")) == (["a"], Receipt(1, 0, REJECTED))
 
 
@@ -101,7 +110,7 @@ def test_post_is_identifiable_by_a_key_or_an_event_id(sent: Post, expected: bool
     assert deduplication.is_identifiable(sent) == expected
 
 
-def test_event_ids_of_the_lake_are_duplicates_until_seven_days_after_their_hits(hot: sqlite3.Connection) -> None:
+def test_event_ids_of_the_lake_are_duplicates_until_seven_days_after_their_hits(hot: HotConnection) -> None:
     deduplicated(hot, post("known"))
     deduplication.add_event_ids(hot, [("site", "known", NOW_S - 100), ("site", "lake", NOW_S - 100)])
     at_s = NOW_S - 100 + SEVEN_DAYS_S
@@ -109,7 +118,7 @@ def test_event_ids_of_the_lake_are_duplicates_until_seven_days_after_their_hits(
     assert deduplicated(hot, post("known", "lake"), at_s)[0] == ["lake"]  # the later time of `known` counts
 
 
-def test_expired_event_ids_and_keys_are_deleted_and_no_others(hot: sqlite3.Connection) -> None:
+def test_expired_event_ids_and_keys_are_deleted_and_no_others(hot: HotConnection) -> None:
     deduplicated(hot, post("old", key="old"), NOW_S - SEVEN_DAYS_S)
     deduplicated(hot, post("new", key="new"), NOW_S - SEVEN_DAYS_S + 1)
     deduplication.delete_expired(hot, NOW_S + 0.9)
@@ -117,7 +126,7 @@ def test_expired_event_ids_and_keys_are_deleted_and_no_others(hot: sqlite3.Conne
     assert hot.execute("SELECT key FROM answers").fetchall() == [("new",)]
 
 
-def test_event_ids_and_keys_of_a_project_are_deleted_and_no_others(hot: sqlite3.Connection) -> None:
+def test_event_ids_and_keys_of_a_project_are_deleted_and_no_others(hot: HotConnection) -> None:
     event_ids = [f"event-{number}" for number in range(DELETED_AT_ONCE + 1)]  # more than one statement deletes
     deduplication.add_event_ids(hot, [(project, each, NOW_S) for project in ("site", "other") for each in event_ids])
     deduplicated(hot, post(key="key"))

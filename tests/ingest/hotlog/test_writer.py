@@ -22,6 +22,7 @@ from ingest.hotlog.deduplication import REMEMBERED_S, Post, Receipt
 from ingest.hotlog.writer import LOOK_EVERY_S, WAITING_ROWS_MAX, HotLog, store
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches, refusals
+from warehouse.hotlog.connection import HotLogPlace
 from warehouse.schema import Row
 
 NOW_US = 1_789_473_600_000_000
@@ -52,7 +53,7 @@ def accepted(rows: int, duplicates: int = 0) -> Receipt:
     return Receipt(rows, duplicates, [])
 
 
-def on_a_loop(file: Path, body: Callable[[HotLog], Awaitable[Any]], backlog_rows_max: int = 1_000_000) -> Any:
+def on_a_loop(file: HotLogPlace, body: Callable[[HotLog], Awaitable[Any]], backlog_rows_max: int = 1_000_000) -> Any:
     """Run `body` with a writer on a new event loop."""
 
     async def run() -> Any:
@@ -65,7 +66,7 @@ def on_a_loop(file: Path, body: Callable[[HotLog], Awaitable[Any]], backlog_rows
     return asyncio.run(run())
 
 
-def posted(file: Path, *posts: Post) -> list[Receipt]:
+def posted(file: HotLogPlace, *posts: Post) -> list[Receipt]:
     """Return the receipts of posts that are sent at the same time."""
 
     async def body(log: HotLog) -> list[Receipt]:
@@ -75,14 +76,14 @@ def posted(file: Path, *posts: Post) -> list[Receipt]:
     return receipts
 
 
-def stored(file: Path) -> list[tuple[str, str | None]]:
+def stored(file: HotLogPlace) -> list[tuple[str, str | None]]:
     """Return the path and the event id of each row in the file, in order."""
     with closing(batches.connect(file)) as connection:
         rows = [each for batch in batches.above(connection, 0) for each in batch.rows.to_pylist()]
     return [(each["path"], each["event_id"]) for each in rows]
 
 
-def batch_ids(file: Path) -> list[int]:
+def batch_ids(file: HotLogPlace) -> list[int]:
     with closing(batches.connect(file)) as connection:
         return [batch.id for batch in batches.above(connection, 0)]
 
@@ -104,26 +105,40 @@ def make_older(file: Path, seconds: int) -> None:
 
 
 @pytest.mark.parametrize("event_id", [None, "a"], ids=["plain", "with event ids"])
-def test_post_of_a_project_deleted_since_the_request_began_stores_nothing(file: Path, event_id: str | None) -> None:
+def test_post_of_a_project_deleted_since_the_request_began_stores_nothing(
+    hot_log: HotLogPlace, event_id: str | None
+) -> None:
     gone = keyed("key", b"1", page_view("/gone", event_id), internal_id="gone")
     plain = post(page_view("/gone", event_id), internal_id="gone")
     new = post(page_view("/new", event_id), internal_id="new")
 
     async def body(log: HotLog) -> list[Receipt | BaseException]:
         await log.post(plain if event_id is None else post(page_view("/gone", "b"), internal_id="gone"))
-        with changing(file) as connection:
+        with closing(batches.connect(hot_log)) as connection:
             refusals.add(connection, "gone")
         sent = (plain, new) if event_id is None else (gone, plain, new)
         return await asyncio.gather(*map(log.post, sent), return_exceptions=True)
 
-    *refused, receipt = on_a_loop(file, body)
+    *refused, receipt = on_a_loop(hot_log, body)
     assert [type(each) for each in refused] == [ProjectNotFound] * len(refused)
     assert receipt == accepted(1)
-    assert [path for path, _ in stored(file)] == ["/gone", "/new"], "the first was stored before the deletion"
+    assert [path for path, _ in stored(hot_log)] == ["/gone", "/new"], "the first was stored before the deletion"
     again = keyed("key", b"2", page_view("/new"), internal_id="new")
-    assert posted(file, again) == [accepted(1)], "the answer of the refused post is not remembered"
+    assert posted(hot_log, again) == [accepted(1)], "the answer of the refused post is not remembered"
     with pytest.raises(ProjectNotFound):  # by a writer that begins later
-        posted(file, plain)
+        posted(hot_log, plain)
+
+
+def test_post_of_a_deleted_project_that_has_only_known_event_ids_is_refused(hot_log: HotLogPlace) -> None:
+    known = page_view("/gone", "known")
+
+    async def body(log: HotLog) -> list[Receipt | BaseException]:
+        await log.post(post(known, internal_id="gone"))
+        with closing(batches.connect(hot_log)) as connection:
+            refusals.add(connection, "gone")
+        return await asyncio.gather(log.post(keyed("key", b"1", known, internal_id="gone")), return_exceptions=True)
+
+    assert [type(each) for each in on_a_loop(hot_log, body)] == [ProjectNotFound]
 
 
 def test_refusal_may_be_repeated_and_concerns_one_project(file: Path) -> None:
@@ -138,10 +153,10 @@ def test_refusal_may_be_repeated_and_concerns_one_project(file: Path) -> None:
 # Answers
 
 
-def test_each_of_many_simultaneous_posts_is_answered_and_stored_once(file: Path) -> None:
+def test_each_of_many_simultaneous_posts_is_answered_and_stored_once(hot_log: HotLogPlace) -> None:
     posts = [post(*(page_view(f"/{number}/{i}") for i in range(number % 4 + 1))) for number in range(400)]
-    assert posted(file, *posts) == [accepted(len(each.rows)) for each in posts]
-    assert stored(file) == [(each[2], None) for sent in posts for each in sent.rows]
+    assert posted(hot_log, *posts) == [accepted(len(each.rows)) for each in posts]
+    assert stored(hot_log) == [(each[2], None) for sent in posts for each in sent.rows]
 
 
 def test_simultaneous_posts_share_a_commit(file: Path) -> None:
@@ -175,7 +190,7 @@ def test_receipt_has_the_rejections(file: Path) -> None:
     assert posted(file, post(page_view(), rejected=rejected)) == [Receipt(1, 0, rejected)]
 
 
-def test_close_stores_and_answers_the_waiting_posts(file: Path) -> None:
+def test_close_stores_and_answers_the_waiting_posts(hot_log: HotLogPlace) -> None:
     async def body(log: HotLog) -> list[Receipt]:
         answered = await log.post(post(page_view("/before")))
         waiting = [log.post(post(page_view(f"/{number}"))) for number in range(50)]
@@ -183,10 +198,10 @@ def test_close_stores_and_answers_the_waiting_posts(file: Path) -> None:
         return [answered, *await asyncio.wait_for(asyncio.gather(*waiting), WITHIN_S)]
 
     async def run() -> list[Receipt]:
-        return await body(HotLog(file, 1_000))
+        return await body(HotLog(hot_log, 1_000))
 
     assert asyncio.run(run()) == [accepted(1)] * 51
-    assert stored(file) == [("/before", None), *((f"/{number}", None) for number in range(50))]
+    assert stored(hot_log) == [("/before", None), *((f"/{number}", None) for number in range(50))]
 
 
 def test_cancelled_post_does_not_delay_the_others(file: Path) -> None:
@@ -199,13 +214,13 @@ def test_cancelled_post_does_not_delay_the_others(file: Path) -> None:
     assert stored(file) == [("/gone", None), ("/here", None)]
 
 
-def test_batch_ids_rise_across_deletions_and_reopening(file: Path) -> None:
+def test_batch_ids_rise_across_deletions_and_reopening(hot_log: HotLogPlace) -> None:
     for _ in range(3):
-        posted(file, post(page_view()))
-        with closing(batches.connect(file)) as connection:
+        posted(hot_log, post(page_view()))
+        with closing(batches.connect(hot_log)) as connection:
             batches.delete_through(connection, batches.last_id(connection))
-    posted(file, post(page_view()))
-    assert batch_ids(file) == [4]
+    posted(hot_log, post(page_view()))
+    assert batch_ids(hot_log) == [4]
 
 
 def test_rows_without_a_post_are_stored_with_the_others(file: Path) -> None:
@@ -238,11 +253,11 @@ def test_stored_columns_are_those_of_the_post(file: Path) -> None:
 # Event ids
 
 
-def test_event_id_counts_once_in_a_post_between_posts_and_after_reopening(file: Path) -> None:
+def test_event_id_counts_once_in_a_post_between_posts_and_after_reopening(hot_log: HotLogPlace) -> None:
     first = post(page_view("/1", "e"), page_view("/2", "e"), page_view("/3", "f"), page_view("/4"), page_view("/5"))
-    assert posted(file, first, post(page_view("/6", "e"))) == [accepted(4, 1), accepted(0, 1)]
-    assert posted(file, post(page_view("/7", "f"), page_view("/8", "g"))) == [accepted(1, 1)]
-    assert stored(file) == [("/1", "e"), ("/3", "f"), ("/4", None), ("/5", None), ("/8", "g")]
+    assert posted(hot_log, first, post(page_view("/6", "e"))) == [accepted(4, 1), accepted(0, 1)]
+    assert posted(hot_log, post(page_view("/7", "f"), page_view("/8", "g"))) == [accepted(1, 1)]
+    assert stored(hot_log) == [("/1", "e"), ("/3", "f"), ("/4", None), ("/5", None), ("/8", "g")]
 
 
 def test_event_id_counts_once_for_each_project(file: Path) -> None:
@@ -251,9 +266,9 @@ def test_event_id_counts_once_for_each_project(file: Path) -> None:
     )
 
 
-def test_event_id_sent_to_two_writers_at_once_counts_once(file: Path) -> None:
+def test_event_id_sent_to_two_writers_at_once_counts_once(hot_log: HotLogPlace) -> None:
     async def run() -> list[Receipt]:
-        logs = [HotLog(file, 1_000_000) for _ in range(2)]
+        logs = [HotLog(hot_log, 1_000_000) for _ in range(2)]
         sent = [log.post(post(page_view(event_id=f"{number}"))) for number in range(200) for log in logs]
         receipts = await asyncio.wait_for(asyncio.gather(*sent), WITHIN_S)
         for log in logs:
@@ -263,7 +278,7 @@ def test_event_id_sent_to_two_writers_at_once_counts_once(file: Path) -> None:
     receipts = asyncio.run(run())
     for one, other in zip(receipts[::2], receipts[1::2], strict=True):
         assert (one.accepted + other.accepted, one.duplicates + other.duplicates) == (1, 1)
-    assert sorted(event_id or "" for _, event_id in stored(file)) == sorted(map(str, range(200)))
+    assert sorted(event_id or "" for _, event_id in stored(hot_log)) == sorted(map(str, range(200)))
 
 
 def test_event_id_counts_again_after_seven_days_and_not_before(file: Path) -> None:
@@ -308,18 +323,18 @@ def test_repeated_key_gets_the_first_answer_and_stores_nothing(file: Path) -> No
     assert stored(file) == [("/1", "e"), ("/3", None)]
 
 
-def test_repeated_key_with_another_body_is_refused_and_other_posts_are_stored(file: Path) -> None:
-    posted(file, keyed("key", b"body", page_view("/first")))
+def test_repeated_key_with_another_body_is_refused_and_other_posts_are_stored(hot_log: HotLogPlace) -> None:
+    posted(hot_log, keyed("key", b"body", page_view("/first")))
 
     async def body(log: HotLog) -> list[Any]:
         sent = [keyed("key", b"other body", page_view("/other", "e")), post(page_view("/beside"))]
         return await asyncio.gather(*map(log.post, sent), return_exceptions=True)
 
-    refused, beside = on_a_loop(file, body)
+    refused, beside = on_a_loop(hot_log, body)
     assert isinstance(refused, IdempotencyMismatch)
     assert beside == accepted(1)
-    assert posted(file, post(page_view("/later", "e"))) == [accepted(1)]
-    assert stored(file) == [("/first", None), ("/beside", None), ("/later", "e")]
+    assert posted(hot_log, post(page_view("/later", "e"))) == [accepted(1)]
+    assert stored(hot_log) == [("/first", None), ("/beside", None), ("/later", "e")]
 
 
 def test_key_of_another_project_is_independent(file: Path) -> None:
@@ -328,9 +343,9 @@ def test_key_of_another_project_is_independent(file: Path) -> None:
     assert len(stored(file)) == 2
 
 
-def test_key_sent_to_two_writers_at_once_is_stored_once(file: Path) -> None:
+def test_key_sent_to_two_writers_at_once_is_stored_once(hot_log: HotLogPlace) -> None:
     async def run() -> list[Receipt]:
-        logs = [HotLog(file, 1_000_000) for _ in range(2)]
+        logs = [HotLog(hot_log, 1_000_000) for _ in range(2)]
         sent = [log.post(keyed(f"{number}", b"body", page_view())) for number in range(50) for log in logs]
         receipts = await asyncio.wait_for(asyncio.gather(*sent), WITHIN_S)
         for log in logs:
@@ -338,7 +353,7 @@ def test_key_sent_to_two_writers_at_once_is_stored_once(file: Path) -> None:
         return receipts
 
     assert asyncio.run(run()) == [accepted(1)] * 100
-    assert len(stored(file)) == 50
+    assert len(stored(hot_log)) == 50
 
 
 def test_key_may_be_reused_after_seven_days_and_not_before(file: Path) -> None:
@@ -534,7 +549,7 @@ def test_writer_survives_a_long_fault(file: Path) -> None:
     assert stored(file) == [("/after", None)]
 
 
-def test_row_that_cannot_be_stored_fails_its_post_and_not_the_next_one(file: Path) -> None:
+def test_row_that_cannot_be_stored_fails_its_post_and_not_the_next_one(hot_log: HotLogPlace) -> None:
     broken: Row = ("site", "no time", *page_view()[2:])
 
     async def body(log: HotLog) -> Receipt:
@@ -542,5 +557,5 @@ def test_row_that_cannot_be_stored_fails_its_post_and_not_the_next_one(file: Pat
         assert not isinstance(await fails(log, post((*broken[:-2], "e", NOW_US))), Overloaded)
         return await log.post(post(page_view(event_id="e")))
 
-    assert on_a_loop(file, body) == accepted(1)
-    assert stored(file) == [("/a", "e")]
+    assert on_a_loop(hot_log, body) == accepted(1)
+    assert stored(hot_log) == [("/a", "e")]

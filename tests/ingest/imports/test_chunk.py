@@ -2,6 +2,7 @@
 
 import io
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from ingest.formats import detect
 from ingest.formats.detect import Format
 from ingest.formats.page_filter import DEFAULT_PAGES
 from ingest.formats.request import LINE_BYTES_MAX
-from ingest.imports import chunk
+from ingest.imports import chunk, source
 from ingest.imports.chunk import Block, ParseResult, join, parse, split
 from ingest.imports.files import unpack
 from ingest.imports.request_cache import RequestCache
@@ -157,3 +158,15 @@ def test_only_the_first_malformed_lines_are_described() -> None:
     result = parsed(Block(content, starts_mid_line=False, is_last=True), format)
     assert result.skipped == {"malformed": 50}
     assert [number for number, _ in result.malformed] == list(range(2, 2 + chunk.MALFORMED_SHOWN))
+
+
+def test_one_block_of_a_plain_file_is_before_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(source, "LAST_LINE_BYTES", 100)
+    monkeypatch.setattr(chunk, "END_BYTES", 200)
+    file = tmp_path / "log"
+    file.write_bytes(b"123456789\n" * 95)
+    with file.open("rb", buffering=0) as opened:
+        plain = [block.is_before_end for block in split(unpack("log", opened), False)]
+    stream = [block.is_before_end for block in split(unpack("log", io.BytesIO(file.read_bytes())), False)]
+    assert (plain, stream) == ([False] * 7 + [True, False, False], [False] * 10)

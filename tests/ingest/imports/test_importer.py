@@ -25,6 +25,7 @@ from ingest.formats.request import LINE_BYTES_MAX
 from ingest.imports import importer, prefetch, request_cache, source
 from ingest.imports.chunk import MALFORMED_SHOWN, Summary
 from ingest.imports.importer import DEFAULTS, Options, import_logs
+from ingest.imports.prepared import preparation
 from tests.ingest.formats.test_clf import line
 from tests.ingest.formats.test_json_lines import line as json_line
 from tests.warehouse.site import ROOT, Site, rank
@@ -117,7 +118,7 @@ def test_addresses_and_accept_headers_of_a_log_are_in_no_file(site: Site, tmp_pa
     changed = {"request.client_ip": address.decode(), "request.headers.Accept": [accept.decode()]}
     caddy = json_line("caddy", **changed, **{"request.headers.User-Agent": [GPTBOT.decode()]})
     run_import(site, write_lines(tmp_path / "few.log", *few))
-    run_import(site, write_lines(tmp_path / "many.log", *[caddy] * (importer.STAGED_ROWS_MIN + 1)))
+    run_import(site, write_lines(tmp_path / "many.log", *[caddy] * (preparation.STAGED_ROWS_MIN + 1)))
     texts = [text_of(file) for file in site.root.rglob("*") if file.is_file()]
     assert any(GPTBOT in text for text in texts)
     assert not [text for text in texts if address in text or accept in text]
@@ -412,7 +413,7 @@ def test_truncated_or_damaged_compressed_log_is_refused(site: Site, tmp_path: Pa
 def test_files_and_their_folders_are_synced_before_a_batch_names_the_files(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: set[Path]
 ) -> None:
-    monkeypatch.setattr(importer, "STAGED_ROWS_MIN", 1)
+    monkeypatch.setattr(preparation, "STAGED_ROWS_MIN", 1)
     are_synced: list[bool] = []
 
     def observe(statement: str) -> None:
@@ -432,7 +433,7 @@ def test_project_is_checked_between_the_sync_and_the_transaction(
 ) -> None:
     # A sync may take seconds. A project that is deleted during the sync gets no rows, and its deletion waits only for a
     # transaction.
-    monkeypatch.setattr(importer, "STAGED_ROWS_MIN", 1)
+    monkeypatch.setattr(preparation, "STAGED_ROWS_MIN", 1)
     events: list[str] = []
     fsync = os.fsync
 
@@ -474,7 +475,7 @@ def test_project_deleted_between_the_check_and_the_transaction_gets_no_rows(site
 def test_failed_import_leaves_no_thread(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "BLOCK_BYTES", 2_000)
     monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", 1)
-    monkeypatch.setattr(importer, "STAGED_ROWS_MIN", 1)
+    monkeypatch.setattr(preparation, "STAGED_ROWS_MIN", 1)
     checks = iter([None, None])
 
     def check() -> str:
@@ -513,7 +514,7 @@ def test_long_log_is_stored_and_reported_chunk_by_chunk(
 ) -> None:
     monkeypatch.setattr(source, "BLOCK_BYTES", 4_000)
     monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", 2)
-    monkeypatch.setattr(importer, "STAGED_ROWS_MIN", 10)
+    monkeypatch.setattr(preparation, "STAGED_ROWS_MIN", 10)
     monkeypatch.setattr(importer, "LOAD_CHUNKS", 3)
     lines = [line(b"GET /%d HTTP/1.1" % (number % 7)) for number in range(500)]
     reads: list[tuple[int, int]] = []

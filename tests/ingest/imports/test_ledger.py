@@ -5,14 +5,12 @@ import bz2
 import gzip
 import itertools
 import lzma
-import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from tempfile import mkdtemp
 
 import pyarrow as pa
 import pytest
@@ -21,9 +19,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from ingest.errors import LogReadElsewhere
-from ingest.imports import fingerprint, importer, ledger, prefetch, source
+from ingest.imports import fingerprint, ledger, prefetch, source
 from ingest.imports.chunk import Summary
 from ingest.imports.importer import Options, import_logs
+from ingest.imports.prepared import preparation
+from tests import temporary
 from tests.ingest.formats.test_clf import line
 from tests.rounds import rounds
 from tests.warehouse.site import NOON, Site
@@ -53,7 +53,7 @@ def _boundaries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     block_bytes, chunk_blocks, staged_rows_min = SIZES[request.param]
     monkeypatch.setattr(source, "BLOCK_BYTES", block_bytes)
     monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", chunk_blocks)
-    monkeypatch.setattr(importer, "STAGED_ROWS_MIN", staged_rows_min)
+    monkeypatch.setattr(preparation, "STAGED_ROWS_MIN", staged_rows_min)
 
 
 def log_line(number: int) -> bytes:
@@ -392,7 +392,8 @@ class LogLifecycle(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(mkdtemp())
+        self.temporary = temporary.folder()
+        self.folder = Path(self.temporary.name)
         self.site = Site(self.folder / "data")
         self.log = self.folder / "access.log"
         self.log.write_bytes(b"")
@@ -408,7 +409,7 @@ class LogLifecycle(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.site.close()
-        shutil.rmtree(self.folder)
+        self.temporary.cleanup()
 
     def write(self, data: bytes) -> None:
         with self.log.open("ab") as log:

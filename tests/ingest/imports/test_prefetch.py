@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -73,6 +74,18 @@ def test_chunk_of_a_json_log_ends_after_enough_page_views(monkeypatch: pytest.Mo
     with closing(prefetch.chunks(read, netlify, DEFAULT_PAGES, prepare, False)) as chunks:
         # At most six blocks; fewer once the blocks before the last two have five page views.
         assert [len(paths) for paths, _ in chunks] == [sum(views[:6]), sum(views[6:10]), sum(views[10:])]
+
+
+@pytest.mark.parametrize(
+    ("before_end", "sizes"), [(None, [4, 4, 2]), (3, [4, 4, 2]), (4, [4, 4, 2]), (5, [4, 2, 4]), (6, [4, 3, 3])]
+)
+def test_end_of_a_log_is_a_chunk_by_itself_unless_the_chunk_before_it_is_short(
+    before_end: int | None, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", 4)
+    read = (replace(each, is_before_end=number == before_end) for number, each in enumerate(blocks(10, [])))
+    with closing(prefetch.chunks(read, COMBINED, DEFAULT_PAGES, prepare, False)) as chunks:
+        assert [len(paths) for paths, _ in chunks] == sizes
 
 
 def test_error_of_a_thread_is_raised_where_its_chunk_is_due() -> None:

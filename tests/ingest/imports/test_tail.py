@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import shutil
-import signal
 import subprocess
 import threading
 from collections import Counter
@@ -21,8 +20,9 @@ from ingest.errors import InvalidLog, LogReadElsewhere, UnknownFormat
 from ingest.imports import ledger, source
 from ingest.imports import tail as tails
 from ingest.imports.importer import Import, Options, import_logs
+from tests import forked
 from tests.ingest.imports.test_ledger import each_once, log_line, log_lines
-from tests.running import COMMAND, PROJECT, Running, new_key
+from tests.running import COMMAND, PROJECT, Running, new_key, readership
 from tests.waiting import until
 from tests.warehouse.site import NOON, Site
 from warehouse.hotlog import batches
@@ -460,24 +460,21 @@ def test_deleted_project_gets_no_rows_and_ends_following(site: Site, tmp_path: P
 @contextmanager
 def follow_command(data: Path, *arguments: str | Path) -> Iterator[Callable[[], Any]]:
     """Run `readership import --follow`. Yield a function that ends the command by SIGTERM and returns its summary."""
-    process = subprocess.Popen(
-        [COMMAND, "--data", data, "import", PROJECT, "--follow", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
+    output = data.parent / f"{data.name}.json"
+    output.write_text("")
+    whole = ["--data", data, "import", PROJECT, "--follow", *arguments]
+    process = forked.start(forked.PROGRAM, whole, output=output)
 
     def ended() -> Any:
-        process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=60)
-        assert process.returncode == 0
-        return json.loads(out)
+        process.terminate()
+        assert process.wait(60) == 0
+        return json.loads(output.read_text())
 
     try:
         yield ended
     finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
+        process.kill()
+        process.wait()
 
 
 def test_command_beside_a_service_counts_each_line_once_through_rotation_and_restart(
@@ -511,7 +508,7 @@ def test_command_ends_when_its_project_is_deleted_and_leaves_no_rows(tmp_path: P
     process = subprocess.Popen([COMMAND, "--data", data, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         until(lambda: (data / "hot.sqlite").exists() and _rows(data / "hot.sqlite") == 4, within_s=30)
-        subprocess.run([COMMAND, "--data", data, "project", "delete", PROJECT, "--yes"], check=True)
+        assert readership("--data", str(data), "project", "delete", PROJECT, "--yes").returncode == 0
         append(log, log_lines(4, 6))
         _, errors = process.communicate(timeout=30)
     finally:
@@ -521,8 +518,8 @@ def test_command_ends_when_its_project_is_deleted_and_leaves_no_rows(tmp_path: P
     assert process.returncode == 1
     assert errors.decode().splitlines()[-1] == f"Error: there is no project '{PROJECT}'"
     assert _rows(data / "hot.sqlite") == 0
-    query = [COMMAND, "--data", data, "sql", "SELECT count(*) AS n FROM hits", "--format", "json"]
-    assert json.loads(subprocess.run(query, check=True, capture_output=True).stdout) == [{"n": 0}]
+    query = ["--data", str(data), "sql", "SELECT count(*) AS n FROM hits", "--format", "json"]
+    assert json.loads(readership(*query).stdout) == [{"n": 0}]
 
 
 def test_command_without_a_service_loads_the_lines_that_it_reads(tmp_path: Path) -> None:

@@ -46,9 +46,10 @@ class Signer:
         tag: str | None = "web-bot-auth",
         key_id: str | None = None,
         label: str = "g",
+        more: Mapping[str, str] | None = None,
     ) -> Mapping[str, str]:
-        """Return the headers of a signed GET request."""
-        message = Message(url, {"Signature-Agent": agent} if agent is not None else {})
+        """Return the headers of a signed GET request. `more` are headers beside those of the signature."""
+        message = Message(url, {**(more or {}), **({"Signature-Agent": agent} if agent is not None else {})})
         signer = HTTPMessageSigner(signature_algorithm=algorithms.ED25519, key_resolver=PrivateKeys(self.private))
         signer.sign(
             message,

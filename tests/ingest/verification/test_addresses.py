@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.verification.addresses import RangeTable, is_truncated, number_of
+from ingest.verification.addresses import RangeTable, interval, is_truncated, number_of
 
 PREFIXES = ("20.42.10.176/28", "20.42.10.192/28", "52.230.152.0/24", "2a00:1450:4864::/48", "9.9.9.9/32")
 TABLE = RangeTable(PREFIXES)
@@ -107,3 +107,22 @@ def test_table_agrees_with_the_standard_library(networks: list[Network], others:
         number = number_of(str(address))
         if number is not None:
             assert (number in table) is any(address in network for network in networks)
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["20.42.0.0/16", "9.9.9.9", "9.9.9.9/32", "0.0.0.0/0", "20.0.0.0/255.0.0.0", "2a00::/32", "2a00::1", "::/0"],
+)
+def test_interval_has_the_first_and_the_last_address_of_a_prefix(prefix: str) -> None:
+    network = ip_network(prefix)
+    mapped = (0xFFFF << 32) if network.version == 4 else 0
+    assert interval(prefix) == (mapped + int(network[0]), mapped + int(network[-1]))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "/", "/8", "a/8", "20.42.0.1/16", "20.42.0.0/33", "0.0.0.0/-1", "0.0.0.0/ 8", "0.0.0.0/٨",
+             "2a00::1/32", "::/129", "20.42/16", "0.0.0.0/8/8"]
+)  # fmt: skip
+def test_interval_of_a_text_that_is_no_prefix_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        interval(text)

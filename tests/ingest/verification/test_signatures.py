@@ -17,6 +17,9 @@ TS_US = (CREATED_S + 60) * 1_000_000
 VALID, INVALID = Signature("valid", HOST), Signature("invalid")
 VECTORS = json.loads(Path(__file__).with_name("web_bot_auth_vectors.json").read_text())
 """Vectors of Cloudflare, from 2025 to 2124."""
+MORE = SIGNER.sign(covered=("@authority", "signature-agent", "priority"), more={"Priority": "u=1"})
+COVERS_MORE = Evidence(headers=MORE, url=URL)
+"""Request whose signature covers a header beside Signature-Agent."""
 VECTOR_TS_US = 1_735_689_700 * 1_000_000
 A_CENTURY_S = 101 * 366 * 86_400
 
@@ -39,6 +42,13 @@ def test_signature_by_a_key_of_the_directory_is_valid(form: str) -> None:
 )
 def test_other_covered_components_are_accepted(covered: tuple[str, ...]) -> None:
     assert CHECK.check(SIGNER.request(covered=covered), TS_US) == VALID
+
+
+@pytest.mark.parametrize("covered", [COVERED["dictionary"], ("@target-uri", "signature-agent")])
+def test_url_with_decoded_letters_is_that_of_the_request(covered: tuple[str, ...]) -> None:
+    signed = SIGNER.request(url="https://example.com/r%C3%A9sum%C3%A9%20a?q=%2F", covered=covered)
+    assert CHECK.check(signed._replace(url="https://example.com/résumé a?q=%2F"), TS_US) == VALID
+    assert CHECK.check(signed._replace(url="https://example.org/résumé a?q=%2F"), TS_US) == Signature("invalid", HOST)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +82,9 @@ def test_published_vectors_of_cloudflare(vector: dict[str, Any]) -> None:
         (SIGNER.request(lifetime_s=LIFETIME_S_MAX + 1), "invalid"),
         (SIGNER.request(lifetime_s=0), "invalid"),
         (SIGNER.request()._replace(url=None), "unverified"),
+        (COVERS_MORE, "valid"),
+        (COVERS_MORE._replace(headers={name: text for name, text in MORE.items() if name != "priority"}), "unverified"),
+        (COVERS_MORE._replace(headers={**MORE, "priority": "u=2"}), "invalid"),
         (SIGNER.request()._replace(method="get"), "valid"),
         (SIGNER.request(agent='g="https://signer.example"'), "unverified"),  # a host that is not in the allow-list
         (SIGNER.request(agent='g="http://agent.bot.goog"'), "unverified"),

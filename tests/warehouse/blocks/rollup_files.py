@@ -1,15 +1,16 @@
 """Rollups for tests, written row by row."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.warehouse.site import Row
 from warehouse.rollups.coverage import Rollup
-from warehouse.rollups.schema import AGENT_PATHS, DAYS, PATHS, SOURCES, TRAFFIC
+from warehouse.rollups.schema import AGENT_PATHS, DAYS, PATH_VIEWS, PATHS, PROFILES, SOURCES, TRAFFIC
 
 Key = tuple[str, date, str, int, int]
 """Project, day, path, source and traffic; the last two as indices in SOURCES and TRAFFIC."""
@@ -59,6 +60,27 @@ def write(folder: Path, month: str, counted: Counted, by_agent: CountedByAgent |
     pq.write_table(pa.Table.from_pylist(day_rows, DAYS), rollup.days, row_group_size=3)
     pq.write_table(pa.Table.from_pylist(agent_rows, AGENT_PATHS), rollup.agent_paths, row_group_size=3)
     return rollup
+
+
+def write_views(rollup: Rollup, rows: Sequence[Row]) -> None:
+    """Write the profiles and the page views of a rollup, whose paths are those of the rows."""
+    profiles = sorted({_profile(row) for row in rows}, key=str)
+    views = []
+    for name in sorted({row["project_id"] for row in rows}):
+        of_project = [row for row in rows if row["project_id"] == name]
+        paths = sorted({row["path"] for row in of_project}, key=str.encode)
+        views += sorted(
+            (name, paths.index(row["path"]), row["ts"].day, row["ts"].hour * 4, profiles.index(_profile(row)))
+            for row in of_project
+        )
+    columns = [dict(zip(PROFILES.names, profile, strict=True)) for profile in profiles]
+    pq.write_table(pa.Table.from_pylist(columns, PROFILES), rollup.profiles)
+    listed = [dict(zip(PATH_VIEWS.names, (*view, None, None), strict=True)) for view in views]
+    pq.write_table(pa.Table.from_pylist(listed, PATH_VIEWS), rollup.path_views, row_group_size=3)
+
+
+def _profile(row: Row) -> tuple[str | None, ...]:
+    return tuple(None if row[name] is None else str(row[name]) for name in PROFILES.names)
 
 
 def _month(day: date) -> str:

@@ -1,6 +1,5 @@
 """Views of any range of days, read from rollups, are those of a plain count."""
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterable
 from datetime import date, timedelta
@@ -10,6 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.blocks.rollup_files import Counted, write
 from warehouse.blocks import project
@@ -55,7 +55,7 @@ def expected(counted: Counted, start: date, end: date, invalid: Iterable[date]) 
 @settings(max_examples=rounds(150), deadline=None, derandomize=True)
 @given(counted_views, st.sets(days, max_size=2), st.lists(st.tuples(bounds, bounds), min_size=1, max_size=8))
 def test_range_adds_up(counted: Counted, invalid: set[date], ranges: list[tuple[date, date]]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary.folder() as folder:
         rollups = [write(Path(folder) / month, month, counted) for month in MONTHS]
         parts = []
         for rollup in rollups:
@@ -90,7 +90,7 @@ def test_block_that_reuses_months_equals_one_that_reads_all(
     first: Counted, second: Counted, invalid: set[date], choice: list[str]
 ) -> None:
     """Replace or remove some months of a block, and compare the next block with one that is read without it."""
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary.folder() as folder:
         before = parts_of(Path(folder) / "first", first, set())
         by_month = {"first": before, "second": parts_of(Path(folder) / "second", second, invalid), "none": []}
         chosen = [

@@ -156,3 +156,16 @@ def test_connection_to_a_silent_server_has_timeouts(postgresql: str, query: str,
     assert parameters["connect_timeout"] == str(connect_timeout_s)
     assert parameters["tcp_user_timeout"] == str(1000 * database.SERVER_TIMEOUT_S)
     assert parameters["keepalives_idle"] == str(database.SERVER_TIMEOUT_S // 2)
+
+
+def test_commit_is_synchronous_on_a_server_that_has_turned_it_off(postgresql: str) -> None:
+    url = new_database(postgresql)
+    server = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    with server.connect() as connection:
+        connection.exec_driver_sql(f"ALTER DATABASE {server.url.database} SET synchronous_commit = off")
+    server.dispose()
+    engine = database.connect(url)
+    with engine.connect() as connection:
+        connection.rollback()
+        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == "on"
+    engine.dispose()

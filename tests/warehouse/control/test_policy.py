@@ -6,7 +6,7 @@ from itertools import product
 import duckdb
 import pyarrow as pa
 
-from warehouse.control.policy import MARKDOWN, POLICIES, Period, condition, on
+from warehouse.control.policy import BY_FORMAT, MARKDOWN, POLICIES, Period, Span, condition, counts, on, spans
 
 BEFORE, SINCE = datetime(2026, 9, 9, 23, 59, 59, 999_999, tzinfo=UTC), datetime(2026, 9, 10, tzinfo=UTC)
 ROWS = [
@@ -44,3 +44,24 @@ def test_policy_of_a_day_is_the_last_one_that_began() -> None:
     days = {date(2026, 9, 9): "all", date(2026, 9, 10): "beacon_only", date(2026, 9, 20): "log_only"}
     assert {day: on(periods, day) for day in days} == days
     assert on((), date(2026, 9, 9)) == "all"
+
+
+def test_spans_divide_the_days_where_a_policy_begins() -> None:
+    periods = (Period(date(2026, 9, 10), "beacon_only"), Period(date(2026, 9, 20), "log_only"))
+    first = Span(date(2026, 9, 1), date(2026, 9, 10), "all")
+    second = Span(date(2026, 9, 10), date(2026, 9, 20), "beacon_only")
+    assert spans(periods, date(2026, 9, 1), date(2026, 9, 21)) == [
+        first,
+        second,
+        Span(date(2026, 9, 20), date(2026, 9, 21), "log_only"),
+    ]
+    assert spans(periods, date(2026, 9, 1), date(2026, 9, 10)) == [first]
+    assert spans(periods, date(2026, 9, 10), date(2026, 9, 20)) == [second]
+    assert spans((), date(2026, 9, 1), date(2026, 9, 1)) == []
+
+
+def test_policy_counts_a_source_and_kind_of_traffic_as_it_counts_a_hit_without_markdown() -> None:
+    for policy, row in product(POLICIES, ROWS):
+        is_reversed = policy == BY_FORMAT and row["traffic"] == "human" and row["format"] in MARKDOWN
+        counted = counts(policy, str(row["source"]), str(row["traffic"]))
+        assert counted == (is_counted(row, policy) != is_reversed)

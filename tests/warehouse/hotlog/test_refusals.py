@@ -1,35 +1,34 @@
 """A deleted project is refused by its internal id, for good, and writers can see that the list has grown."""
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from warehouse.hotlog import batches, refusals
+from warehouse.hotlog.connection import HotConnection, HotLogPlace
 
 
 @pytest.fixture
-def hot(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    with closing(batches.connect(tmp_path / "hot.sqlite")) as connection:
+def hot(hot_log: HotLogPlace) -> Iterator[HotConnection]:
+    with closing(batches.connect(hot_log)) as connection:
         yield connection
 
 
-def test_new_hot_log_refuses_no_project(hot: sqlite3.Connection) -> None:
+def test_new_hot_log_refuses_no_project(hot: HotConnection) -> None:
     assert (refusals.last(hot), refusals.internal_ids(hot)) == (0, frozenset())
     assert not refusals.has(hot, "")
 
 
-def test_refused_project_is_refused_by_all_connections(hot: sqlite3.Connection, tmp_path: Path) -> None:
+def test_refused_project_is_refused_by_all_connections(hot: HotConnection, hot_log: HotLogPlace) -> None:
     refusals.add(hot, "first")
-    with closing(batches.connect(tmp_path / "hot.sqlite")) as other:
+    with closing(batches.connect(hot_log)) as other:
         assert refusals.has(other, "first")
         assert not refusals.has(other, "firs")
         assert refusals.internal_ids(other) == {"first"}
 
 
-def test_each_refusal_has_a_higher_id_and_a_repeated_one_adds_nothing(hot: sqlite3.Connection) -> None:
+def test_each_refusal_has_a_higher_id_and_a_repeated_one_adds_nothing(hot: HotConnection) -> None:
     refusals.add(hot, "first")
     first = refusals.last(hot)
     refusals.add(hot, "first")

@@ -3,21 +3,21 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from warehouse.hotlog import batches, synced
+from warehouse.hotlog.connection import HotConnection, HotLogPlace
 from warehouse.hotlog.synced import Synced
 
 
 @pytest.fixture
-def hot(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    with closing(batches.connect(tmp_path / "hot.sqlite")) as connection:
+def hot(hot_log: HotLogPlace) -> Iterator[HotConnection]:
+    with closing(batches.connect(hot_log)) as connection:
         yield connection
 
 
-def test_new_hot_log_has_no_record(hot: sqlite3.Connection) -> None:
+def test_new_hot_log_has_no_record(hot: HotConnection) -> None:
     assert synced.recorded(hot) == {}
 
 
@@ -31,22 +31,22 @@ def test_new_hot_log_has_no_record(hot: sqlite3.Connection) -> None:
     ],
     ids=["both higher", "only the version", "only the batch", "both lower"],
 )
-def test_version_and_batch_rise_separately_and_never_fall(
-    hot: sqlite3.Connection, later: Synced, recorded: Synced
-) -> None:
+def test_version_and_batch_rise_separately_and_never_fall(hot: HotConnection, later: Synced, recorded: Synced) -> None:
     synced.record(hot, {"hits": Synced(7, 4), "daily_views": Synced(2, 4)})
     synced.record(hot, {"hits": later})
     assert synced.recorded(hot) == {"hits": recorded, "daily_views": Synced(2, 4)}
 
 
-def test_record_that_is_as_high_already_is_not_written(hot: sqlite3.Connection) -> None:
+@pytest.mark.parametrize("hot_log", ["sqlite"], indirect=True)
+def test_record_that_is_as_high_already_is_not_written(hot: HotConnection) -> None:
+    assert isinstance(hot, sqlite3.Connection)
     synced.record(hot, {"hits": Synced(7, 4)})
     changes = hot.total_changes
     synced.record(hot, {"hits": Synced(7, 4)})
     assert hot.total_changes == changes
 
 
-def test_lower_record_is_accepted_after_forget(hot: sqlite3.Connection) -> None:
+def test_lower_record_is_accepted_after_forget(hot: HotConnection) -> None:
     synced.record(hot, {"hits": Synced(7, 4), "daily_views": Synced(2, 4)})
     synced.forget(hot)
     synced.record(hot, {"hits": Synced(3, 1)})

@@ -5,9 +5,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from tests.warehouse.site import view
 from warehouse.hotlog import batches, wal
+from warehouse.hotlog.connection import HotLogPlace
+from warehouse.schema import HOT
 from warehouse.transaction import BUSY_TIMEOUT_S, transaction
 
 SECRET = b"an-event-id-to-be-erased"
@@ -55,3 +59,15 @@ def test_probe_fails_while_another_process_writes(hot: sqlite3.Connection, tmp_p
             wal.try_write(hot)
         assert busy_timeout_ms(hot) == BUSY_TIMEOUT_S * 1_000
     wal.try_write(hot)
+
+
+@pytest.mark.parametrize("hot_log", ["postgresql"], indirect=True)
+def test_space_of_deleted_rows_in_postgresql_is_freed(hot_log: HotLogPlace) -> None:
+    with closing(batches.connect(hot_log)) as hot:
+        batches.append(hot, pa.RecordBatch.from_pylist([view("/" + "a" * 100_000)], HOT), 0)
+        used = "SELECT pg_total_relation_size('batches')"
+        before = hot.execute(used).fetchone()[0]
+        batches.delete_through(hot, 1)
+        wal.empty(hot)
+        assert hot.execute(used).fetchone()[0] < before
+        wal.try_write(hot)

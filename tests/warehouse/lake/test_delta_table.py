@@ -34,9 +34,11 @@ def site(tmp_path: Path) -> Iterable[Site]:
 
 
 def staged(table: DeltaTable) -> tuple[delta_table.File, ...]:
-    """Return files in the table's folder that no commit names, with the rows of the table."""
+    """Return synced files in the table's folder that no commit names, with the rows of the table."""
     root = delta_log.folder(table).parent
-    return staging.stage(root, hot_rows(table)).files(HITS_TABLE, root / HITS_TABLE.name)
+    files = staging.stage(root, hot_rows(table))
+    staging.sync(root, files)
+    return files.files(HITS_TABLE, root / HITS_TABLE.name)
 
 
 def hot_rows(table: DeltaTable) -> pa.Table:

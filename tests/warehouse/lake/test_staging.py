@@ -173,6 +173,14 @@ def test_files_are_sorted_for_rows_in_any_order(site: Site, seconds: tuple[int, 
     assert len(daily_views) == len(views)
 
 
+@pytest.mark.parametrize("range_us", [65_535, 65_536, 70_000])
+def test_files_are_sorted_for_times_in_a_range_of_about_16_bits(site: Site, range_us: int) -> None:
+    times = [NOON + timedelta(microseconds=us) for us in (range_us, 40_000, 0)]
+    staged = staging.stage(site.root, pa.Table.from_pylist([view(ts=ts) for ts in times], HOT))
+    (hits,) = (pq.read_table(site.root / "hits" / file.path) for file in staged.hits)
+    assert hits["ts"].to_pylist() == times[::-1]
+
+
 def test_many_paths_and_agents_are_sorted_and_counted(site: Site) -> None:
     generator = random.Random(1)
     rows = [

@@ -1,16 +1,22 @@
 """Compaction and vacuum reduce the number of files and change no answer."""
 
 from collections import Counter
+from collections.abc import Callable
+from contextlib import closing, nullcontext
 from datetime import date, timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from deltalake.exceptions import CommitFailedError
 
+from tests.warehouse.batch.tasks import DyingProcess
 from tests.warehouse.site import DAY, NOON, Site, key, some_rows, view
+from warehouse.batch.items import OpenWorkers
+from warehouse.batch.processes import ChildProcess, this_process
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches
-from warehouse.lake import delta_table
+from warehouse.lake import delta_table, rewriting
 from warehouse.lake.lock import write_lock
 from warehouse.maintenance import compact
 from warehouse.maintenance.compact import Compacted
@@ -226,3 +232,84 @@ def test_compaction_and_vacuum_time_out_on_the_lock(site: Site) -> None:
         with pytest.raises(LakeBusy):
             compact.vacuum(site.hot, site.root, 0)
     assert site.compact().partitions == 2
+
+
+def compact_in_workers(
+    site: Site, open_workers: OpenWorkers = this_process, between: Callable[[], object] = lambda: None
+) -> Compacted:
+    return compact.compact_in_workers(site.hot, site.root, site.database, open_workers, 0, between)
+
+
+def test_compaction_in_workers_writes_what_one_in_this_process_writes(site: Site, tmp_path: Path) -> None:
+    rows = [*reversed(some_rows(0, 9)), view(status=404, traffic="ai", agent="GPTBot")]
+    with closing(Site(tmp_path / "reference")) as reference:
+        for row in rows:
+            for each in (site, reference):
+                each.post(row)
+                each.load()
+        assert compact_in_workers(site) == reference.compact()
+        assert files(site, delta_table.HITS_TABLE) == files(reference, delta_table.HITS_TABLE)
+        for spec in delta_table.TABLES:
+            assert sorted(map(repr, site.stored(spec))) == sorted(map(repr, reference.stored(spec)))
+            schemas = [pq.read_schema(each.state(spec).files[0].path) for each in (site, reference)]
+            assert schemas[0].remove_metadata() == schemas[1].remove_metadata()
+        for file in site.state(delta_table.HITS_TABLE).files:
+            times = pq.ParquetFile(file.path).read()["ts"].to_pylist()
+            assert times == sorted(times)
+    assert site.faults() == []
+    assert compact_in_workers(site) == Compacted(partitions=0, files_before=0, files_after=0)
+
+
+def test_compaction_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site: Site, tmp_path: Path) -> None:
+    load_each(site, 9)
+    workers = [DyingProcess(tmp_path / "died"), ChildProcess()]
+    try:
+        assert compact_in_workers(site, lambda count: nullcontext(workers)).files_after == 4
+    finally:
+        for worker in workers:
+            worker.close()
+    assert (tmp_path / "died").exists()
+    assert site.event_ids() == [f"event-{number:06d}" for number in range(9)]
+    assert site.daily_views() == Counter(map(key, some_rows(0, 9)))
+    assert site.faults() == []
+    site.age()
+    compact.vacuum(site.hot, site.root, 0)
+    assert len(list((site.root / "hits").glob("date=*/*.parquet"))) == 3
+
+
+def test_partition_that_changed_while_a_worker_sorted_it_is_rewritten_with_its_new_rows(site: Site) -> None:
+    load_each(site, 9)
+    done = compact_in_workers(site, between=lambda: load_each(site, 3, first=9 + len(site.event_ids())))
+    assert done.partitions == 4
+    assert len(site.event_ids()) == len(set(site.event_ids())) == 21
+    assert site.daily_views().total() == 21
+    assert site.faults() == []
+
+
+def test_files_that_another_process_compacted_and_deleted_before_they_were_sorted_are_not_read(site: Site) -> None:
+    load_each(site, 9)
+
+    def compact_and_vacuum() -> None:
+        site.compact()
+        site.age()
+        compact.vacuum(site.hot, site.root, 0)
+
+    done = compact_in_workers(site, between=compact_and_vacuum)
+    assert done.partitions < 4
+    assert site.event_ids() == [f"event-{number:06d}" for number in range(9)]
+    assert site.faults() == []
+
+
+def test_files_that_another_node_replaced_are_not_replaced_again(site: Site) -> None:
+    load_each(site, 9)
+    spec = delta_table.HITS_TABLE
+    stale, day = site.table(spec), "2026-09-15"
+    [(_, part)] = compact._tasks(site.root, [(spec, day)], site.spill, {})
+    new = compact.sort_part(part)
+    load_each(site, 3, first=9)
+    rewriting.replace_files(stale, spec, part.files, new)
+    assert len(site.event_ids()) == 12
+    old = delta_table.open_version(site.root, spec, stale.version() - 1)
+    with pytest.raises(CommitFailedError):
+        rewriting.replace_files(old, spec, part.files, compact.sort_part(part))
+    assert len(site.event_ids()) == len(set(site.event_ids())) == 12

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, key, rank, some_rows, view
+from tests import forked
+from tests.warehouse.site import DAY, DIE_S, NOON, ROOT, Row, Site, key, rank, some_rows, view
 from warehouse.errors import DataIncomplete, HotLogBehind, LakeBusy
 from warehouse.hotlog import batches
 from warehouse.integrity import durability
@@ -37,9 +39,11 @@ LOAD_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
 from warehouse.hotlog import batches
+from warehouse.maintenance import catch_up
 from warehouse.maintenance.load import load
 
 folder, fatal, passes = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+catch_up.COMMIT_BATCHES_MAX = int(sys.argv[4])
 
 def on_step(step):
     global passes
@@ -54,8 +58,8 @@ load(batches.connect(folder / "hot.sqlite"), folder / "lake", 10, on_step)
 
 def die_at(site: Site, step: str, passes: int = 0) -> None:
     """Load in another process, which kills itself at the step after it has passed the step `passes` times."""
-    command = [sys.executable, "-c", LOAD_AND_DIE, site.root.parent, step, str(passes)]
-    assert subprocess.run(command, cwd=ROOT, check=False).returncode == -signal.SIGKILL
+    process = forked.start(LOAD_AND_DIE, [site.root.parent, step, passes, catch_up.COMMIT_BATCHES_MAX])
+    assert process.wait(DIE_S) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("step", catch_up.STEPS)
@@ -72,6 +76,13 @@ def test_every_hit_is_counted_once_after_a_loader_was_killed_at_any_step(site: S
     assert_stored_once(site, before + between)
 
 
+@pytest.fixture
+def small_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a commit have few batches: a load of 20,001 batches takes 10 s of processor time."""
+    monkeypatch.setattr(catch_up, "COMMIT_BATCHES_MAX", 3)
+
+
+@pytest.mark.usefixtures("small_commits")
 def test_load_after_a_kill_between_two_commits_continues_after_the_first(site: Site) -> None:
     rows = post_more_than_a_commit_takes(site)
     die_at(site, "before commit of hits", passes=1)
@@ -81,6 +92,7 @@ def test_load_after_a_kill_between_two_commits_continues_after_the_first(site: S
     assert_stored_once(site, rows)
 
 
+@pytest.mark.usefixtures("small_commits")
 def test_batch_stays_in_the_hot_log_until_both_tables_have_it(site: Site) -> None:
     rows = post_more_than_a_commit_takes(site)
     die_at(site, "before commit of daily_views")
@@ -296,3 +308,20 @@ def test_rows_have_their_utc_day(rows: list[Row]) -> None:
     dated = catch_up.hits_of(table).to_pylist()
     assert [row["date"] for row in dated] == [row["ts"].date() for row in dated]
     assert Counter(map(key, dated)) == Counter(map(key, rows))
+
+
+@pytest.mark.parametrize("table", ["hits", "daily_views"])
+def test_load_is_lake_busy_if_another_node_has_loaded_the_same_batches_meanwhile(tmp_path: Path, table: str) -> None:
+    """A node that is paused before a commit loses the lake's lock, and its commit is refused."""
+    rows = some_rows(0, 3)
+
+    def load_elsewhere(step: str) -> None:
+        if step == f"before commit of {table}":
+            with closing(batches.connect(site.hot_log)) as other:
+                catch_up.catch_up(other, site.root)
+
+    with closing(Site(tmp_path / "data")) as site:
+        site.post(*rows)
+        with pytest.raises(LakeBusy, match="another node wrote to the same table"):
+            site.load(load_elsewhere)
+        assert_stored_once(site, rows)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -28,10 +29,11 @@ ROWS = [
 ]
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    """Yield a site with hits of three months in compacted files, in loaded files, and in the hot log."""
-    site = Site(tmp_path / "data")
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the data folder of a site with hits of three months: compacted, loaded, and in the hot log."""
+    folder = tmp_path_factory.mktemp("original") / "data"
+    site = Site(folder)
     site.post(*ROWS[:5])
     site.load()
     site.compact()
@@ -39,6 +41,13 @@ def site(tmp_path: Path) -> Iterable[Site]:
         site.post(row)
         site.load()
     site.post(*ROWS)
+    site.close()
+    return folder
+
+
+@pytest.fixture
+def site(original: Path, tmp_path: Path) -> Iterable[Site]:
+    site = Site.copied(original, tmp_path / "data")
     yield site
     site.close()
 
@@ -121,7 +130,7 @@ def test_tables_have_the_same_offset_after_hits_were_posted_during_the_commit_to
     with write_lock(site.root, 0):
         catch_up.catch_up(site.hot, site.root, post)
         assert len({site.state(spec).offset for spec in delta_table.TABLES}) == 1
-        recount.recount_days(site.root, site.database, ["2026-09-15"])
+        recount.recount_days(site.hot, site.root, site.database, ["2026-09-15"])
     site.load()
     assert site.daily_views() == Counter(map(key, [*2 * ROWS, view("/meanwhile")]))
 
@@ -203,7 +212,7 @@ def test_recount_is_repeated_after_another_node_appended_to_the_month(site: Site
             catch_up.catch_up(other, site.root)
 
     site.load()
-    recount.recount_days(site.root, site.database, ["2026-09-15"], write_once)
+    recount.recount_days(site.hot, site.root, site.database, ["2026-09-15"], write_once)
     assert site.daily_views() == Counter(map(key, 2 * ROWS + wrote))
     other.close()
 
@@ -217,8 +226,28 @@ def test_recount_that_conflicts_with_each_commit_of_another_node_is_lake_busy(si
 
     site.load()
     with pytest.raises(LakeBusy, match="other nodes wrote into the same days"):
-        recount.recount_days(site.root, site.database, ["2026-09-15"], write)
+        recount.recount_days(site.hot, site.root, site.database, ["2026-09-15"], write)
     other.close()
+
+
+def test_recount_after_another_node_has_loaded_hits_alone_is_lake_busy_and_counts_nothing_twice(site: Site) -> None:
+    """A node that was paused in its recount has lost the lock, and another one is between its two commits."""
+
+    class Paused(Exception):
+        pass
+
+    def pause(step: str) -> None:
+        if step == "before commit of daily_views":
+            raise Paused
+
+    site.load()
+    site.post(view("/other"))
+    with closing(batches.connect(site.hot_log)) as other, pytest.raises(Paused):
+        catch_up.catch_up(other, site.root, pause)
+    with pytest.raises(LakeBusy, match="another node loads hits"):
+        recount.recount_days(site.hot, site.root, site.database, ["2026-09-15"])
+    site.load()
+    assert site.daily_views() == Counter(map(key, [*2 * ROWS, view("/other")]))
 
 
 def test_rebuild_times_out_on_the_lock(site: Site) -> None:

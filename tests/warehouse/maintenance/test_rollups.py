@@ -1,10 +1,10 @@
 """Rollups are written when they are due, count exactly what their files of `hits` have, and leave the disk in time."""
 
 import os
-import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -12,9 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import temporary
 from tests.rounds import rounds
+from tests.warehouse.batch.tasks import DyingProcess
 from tests.warehouse.rollups.counted import cells, dimensions, stored_cells, stored_dimensions
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, some_rows, view
+from warehouse.batch.processes import ChildProcess
 from warehouse.errors import LakeBusy
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import HITS_TABLE, File
@@ -237,12 +240,32 @@ def test_rebuild_replaces_a_wrong_rollup_and_ignores_it(site: Site) -> None:
     write_due(site, date(2026, 11, 1))
     wrong, key = {each.rollup.folder for each in chosen(site).parts}, coverage.written_key(site.root)
     progress: list[tuple[int, int]] = []
-    done = rollups.rebuild(site.root, site.database, 0, lambda done, total: progress.append((done, total)))
+    done = rollups.rebuild(site.root, site.spill, 0, lambda done, total: progress.append((done, total)))
     assert done == Written(rollups=2, rows=21)
     assert progress == [(1, 2), (2, 2)]
     assert not wrong & {each.rollup.folder for each in chosen(site).parts}
     assert all(coverage.COVERAGE not in {path.name for path in folder.iterdir()} for folder in wrong)
     assert coverage.written_key(site.root) != key
+
+
+def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site: Site, tmp_path: Path) -> None:
+    rows = [*some_rows(0, 20), view(ts=NOON + 30 * DAY), view(ts=NOON + 60 * DAY)]
+    add(site, *rows)
+    workers = [DyingProcess(tmp_path / "died"), ChildProcess()]
+    try:
+        done = rollups.rebuild(site.root, site.spill, 0, open_workers=lambda count: nullcontext(workers))
+    finally:
+        for worker in workers:
+            worker.close()
+    assert (tmp_path / "died").exists()
+    assert done == Written(rollups=3, rows=22)
+    assert chosen(site).uncovered == ()
+    assert sum((stored_cells(each.rollup) for each in chosen(site).parts), Counter()) == cells(rows)
+    assert site.faults() == []
+    assert len(folders(site)) == 4
+    site.age()
+    rollups.vacuum(site.root, 0)
+    assert folders(site) == {each.rollup.folder for each in chosen(site).parts}
 
 
 def test_one_process_writes_at_a_time(site: Site) -> None:
@@ -280,7 +303,7 @@ actions = st.sampled_from(["add", "add", "add", "write", "write", "compact", "de
 @given(st.lists(st.tuples(actions, st.integers(0, 100)), max_size=10))
 @settings(max_examples=rounds(10), deadline=None)
 def test_valid_days_equal_hits_after_any_maintenance(steps: list[tuple[str, int]]) -> None:
-    with tempfile.TemporaryDirectory() as folder, closing(Site(Path(folder) / "data")) as site:
+    with temporary.folder() as folder, closing(Site(Path(folder) / "data")) as site:
         for action, number in [("add", 3), *steps]:
             if action == "add":
                 rows = [view(f"/{n % 3}", NOON + n % 3 * DAY, project_id=("a", "b")[n % 2]) for n in range(number % 7)]

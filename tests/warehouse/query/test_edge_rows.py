@@ -4,6 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
+import pytest
+
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query import edge_rows
@@ -34,6 +37,39 @@ def test_rows_of_the_edge_and_the_project_are_read_once(site: Site) -> None:
     for file in files:
         Path(file.path).unlink()
     assert edge_rows.read(site.database, cached, files, "site", EDGE) is rows
+
+
+def test_rows_of_several_edges_are_those_that_are_read_one_by_one(site: Site) -> None:
+    site.post(*(view(f"/{hour}", NOON + hour * HOUR) for hour in range(40)), view("/", NOON, project_id="another"))
+    site.load()
+    files, together, one_by_one = site.state(HITS_TABLE).files, ResultCache(10_000_000), ResultCache(10_000_000)
+    edges = [EDGE, TimeRange(NOON + HOUR, NOON + 3 * HOUR), TimeRange(NOON + 30 * HOUR, NOON + 31 * HOUR)]
+    of_edges = [edge_rows.files_of(files, edge) for edge in edges]
+    expected = [
+        edge_rows.read(site.database, one_by_one, of_edge, "site", edge)
+        for of_edge, edge in zip(of_edges, edges, strict=True)
+    ]
+    edge_rows.read_together(site.database, together, files, "site", edges)
+    for file in files:
+        Path(file.path).unlink()
+    for of_edge, edge, rows in zip(of_edges, edges, expected, strict=True):
+        read = edge_rows.read(site.database, together, of_edge, "site", edge)
+        assert read is not None
+        assert rows is not None
+        assert read.sort_by("ts").to_pylist() == rows.sort_by("ts").to_pylist()
+        assert read.num_rows == (edge.end - edge.start) / HOUR
+
+
+@pytest.mark.parametrize(("paths", "index"), [(127, pa.int8()), (128, pa.int16()), (129, pa.int16())])
+def test_texts_have_the_narrowest_indices_that_suffice(site: Site, paths: int, index: pa.DataType) -> None:
+    expected = [f"/{number:03}" for number in range(paths)]
+    site.post(*(view(path, NOON) for path in [*expected, *expected]))
+    site.load()
+    files = edge_rows.files_of(site.state(HITS_TABLE).files, EDGE)
+    rows = edge_rows.read(site.database, ResultCache(0), files, "site", EDGE)
+    assert rows is not None
+    assert rows["path"].type.index_type == index
+    assert sorted(rows["path"].to_pylist()) == sorted([*expected, *expected])
 
 
 def test_edge_of_days_without_files_has_no_rows(site: Site) -> None:

@@ -4,13 +4,13 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import temporary
 from tests.warehouse.site import view
 from warehouse.hotlog import batches, retention
 from warehouse.query import hot_rows
@@ -35,7 +35,7 @@ SIZES = st.lists(st.integers(0, 9), max_size=6)
 @given(st.lists(st.tuples(SIZES, st.integers(0, 40), st.integers(0, 40)), max_size=6))
 def test_rows_are_those_of_the_batches_between_two_ids(rounds: list[tuple[list[int], int, int]]) -> None:
     """Post batches, read them, and drop some, in each round; the model is a list of batch ids."""
-    with TemporaryDirectory() as folder, closing(batches.connect(Path(folder) / "hot.sqlite")) as hot:
+    with temporary.folder() as folder, closing(batches.connect(Path(folder) / "hot.sqlite")) as hot:
         rows, model, dropped = HotRows(["path"]), list[int](), 0
         for sizes, drop, last_id in rounds:
             first = batches.last_id(hot) + 1
@@ -85,11 +85,12 @@ def test_rows_are_copied_out_of_their_messages(hot: sqlite3.Connection) -> None:
     assert 0 < pa.total_allocated_bytes() - before < 20_000  # a message of 1,000 rows has 130 kB
 
 
+@pytest.mark.parametrize("limit", ["PIECES_MAX", "PIECES_ROWS_MAX"])
 @pytest.mark.parametrize("pieces_max", [1, 2, 1000])
 def test_rows_of_many_small_batches_are_in_few_chunks(
-    hot: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, pieces_max: int
+    hot: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, limit: str, pieces_max: int
 ) -> None:
-    monkeypatch.setattr(hot_rows, "PIECES_MAX", pieces_max)
+    monkeypatch.setattr(hot_rows, limit, pieces_max)
     rows = HotRows(["path"])
     for number in range(100):
         post(hot, 1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -12,10 +13,13 @@ from tests.warehouse.site import NOON, Site, view
 from warehouse.errors import DataIncomplete, InvalidMoment, MomentExpired
 from warehouse.hotlog import retention
 from warehouse.integrity import durability
+from warehouse.lake.delta_table import File, State
 from warehouse.maintenance import compact, erase
-from warehouse.query.hits_snapshot import HitsReader
+from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsReader
+from warehouse.query.hot_rows import HotRows
 from warehouse.query.moment import Moment
-from warehouse.query.past_hits import ROWS_MAX
+from warehouse.query.past_hits import FILE_BYTES, PastHits
+from warehouse.query.result_cache import ResultCache
 
 
 @pytest.fixture
@@ -39,6 +43,7 @@ def clock() -> Clock:
 @pytest.fixture
 def reader(site: Site, clock: Clock) -> Iterable[HitsReader]:
     reader = HitsReader(site.hot_log, site.root, clock)
+    reader.cache_in(ResultCache(10_000_000))
     yield reader
     reader.close()
 
@@ -291,12 +296,55 @@ def test_rows_are_deleted_while_a_moment_is_read(site: Site, reader: HitsReader,
             other.take(moment)
 
 
+@pytest.mark.parametrize(("cache_bytes", "is_read"), [(0, True), (10_000_000, False)])
+def test_rows_of_a_moment_in_the_cache_are_not_read_again(
+    site: Site, clock: Clock, cache_bytes: int, is_read: bool
+) -> None:
+    with new_process(site, clock) as reader:
+        reader.cache_in(ResultCache(cache_bytes))
+        moment = reader.take().moment
+        site.load()
+        reader.take()
+        statements: list[str] = []
+        reader._past._hot.set_trace_callback(statements.append)
+        assert hits(site, reader.take(moment)) == FIVE
+        assert bool(statements) == is_read
+
+
 def test_moment_of_more_rows_than_the_cache_has_is_read(site: Site, reader: HitsReader, clock: Clock) -> None:
-    site.post(*[view("/many")] * (ROWS_MAX // 50))
+    site.post(*[view("/many")] * 1_000)
     batch = site.hot.execute("SELECT rows, committed_s, message, checksum FROM batches WHERE id = 5").fetchone()
     site.hot.executemany("INSERT INTO batches (rows, committed_s, message, checksum) VALUES (?, ?, ?, ?)", [batch] * 50)
+    reader.cache_in(ResultCache(1_000_000))
     moment = reader.take().moment
     site.load()
     with new_process(site, clock) as other:
         for _ in range(2):
-            assert reader.take(moment).hot.num_rows == other.take(moment).hot.num_rows == 2 + ROWS_MAX // 50 * 51
+            assert reader.take(moment).hot.num_rows == other.take(moment).hot.num_rows == 2 + 1_000 * 51
+    assert reader._past.cached.used_share == 0
+
+
+def test_version_without_hot_rows_has_the_size_of_its_list_of_files() -> None:
+    files = tuple(File(f"/{number}", "2026-09-01", 1, 1) for number in range(10))
+    assert PastHits(State(0, 0, files), HotRows(HOT_COLUMNS, 0)).nbytes == 10 * FILE_BYTES
+
+
+@dataclass
+class Month:
+    """Result of this size, in bytes."""
+
+    nbytes: int
+
+
+def test_versions_displace_no_month_in_the_cache(site: Site, clock: Clock) -> None:
+    cached, month = ResultCache(400_000), Month(280_000)
+    cached.put("month", month)
+    with new_process(site, clock) as reader:
+        reader.cache_in(cached)
+        for _ in range(4):
+            site.post(*[view("/many")] * 500)
+            reader.take()
+            site.load()
+            reader.take()
+    assert cached.get("month") is month
+    assert cached.used_share > 0.8, "no version is in the cache"

@@ -4,10 +4,11 @@ import weakref
 from collections.abc import Callable
 
 import pyarrow as pa
+import pytest
 
 from tests import freed_memory
 from warehouse.query import result_cache
-from warehouse.query.result_cache import EMPTY_TABLE_BYTES, ResultCache
+from warehouse.query.result_cache import EMPTY_TABLE_BYTES, FIRST_SHARE, ResultCache
 
 MB = 1_000_000
 PATH = "/" + "x" * 2_047
@@ -47,6 +48,47 @@ def test_table_that_was_read_last_is_evicted_last() -> None:
     get(4, lambda: long_paths(1_000))
     compute, calls = counting(lambda: long_paths(1_000))
     get(0, never)
+    get(1, compute)
+    assert len(calls) == 1
+
+
+def test_results_of_many_ranges_displace_no_month() -> None:
+    get = ResultCache(10 * MB)
+    for number in range(3):
+        get(("month", number), lambda: long_paths(1_000))
+    ranges = [weakref.ref(get(number, lambda: long_paths(500), evict_first=True)) for number in range(30)]
+    for number in range(3):
+        get(("month", number), never)
+    assert [number for number, table in enumerate(ranges) if table() is not None] == [27, 28, 29]
+
+
+def test_range_that_exceeds_the_share_of_the_ranges_displaces_a_range() -> None:
+    get = ResultCache(10 * MB)
+    for number in range(4):
+        get(("month", number), lambda: long_paths(1_000))
+    for number in range(2):  # 1.4 MB each; each alone is within the share
+        get(number, lambda: long_paths(700), evict_first=True)
+    assert get.get(0) is None
+    for key in (*(("month", number) for number in range(4)), 1):
+        get(key, never)
+
+
+def test_months_displace_ranges_down_to_their_share() -> None:
+    get = ResultCache(10 * MB)
+    ranges = [weakref.ref(get(number, lambda: long_paths(100), evict_first=True)) for number in range(40)]
+    months = [weakref.ref(get(("month", number), lambda: long_paths(1_000))) for number in range(10)]
+    assert sum(table() is not None for table in ranges) * 0.2 == pytest.approx(FIRST_SHARE * 10, abs=0.5)
+    assert [number for number, table in enumerate(months) if table() is not None] == [7, 8, 9]
+
+
+def test_range_that_was_read_last_is_evicted_last() -> None:
+    get = ResultCache(10 * MB)
+    for number in range(4):
+        get(number, lambda: long_paths(1_000), evict_first=True)
+    get(0, never)
+    get("month", lambda: long_paths(1_000))
+    get(0, never)
+    compute, calls = counting(lambda: long_paths(1_000))
     get(1, compute)
     assert len(calls) == 1
 

@@ -46,10 +46,10 @@ def _matches(row: Row, filters: Filters) -> bool:
                 return False
         elif value != wanted:
             return False
-    return _counts_under(row, filters.policy)
+    return counts_under(row, filters.policy)
 
 
-def _counts_under(row: Row, periods: Periods) -> bool:
+def counts_under(row: Row, periods: Periods) -> bool:
     """Return whether a row counts under the policy of its day."""
     policy, is_beacon = "all", row["source"] == "beacon"
     for period in periods:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
+from tests.warehouse.report.model import counts_under
 from tests.warehouse.site import NOON, Row, view
 from warehouse.blocks.listing import Listing
+from warehouse.control.policy import Period, Periods
 from warehouse.lake.delta_table import File
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import FIRST, LAST, TimeRange
@@ -56,6 +58,12 @@ ROWS = st.builds(
     status=st.sampled_from([None, 200, 404]),
     verification=st.sampled_from([None, "verified", "not_checked"]),
 )
+POLICIES: list[Periods] = [
+    (Period(date.min, "beacon_only"),),
+    (Period(date.min, "beacon_people_log_machines"),),
+    (Period(date(2026, 9, 1), "beacon_only"), Period(date(2026, 9, 15), "log_only"), Period(date(2026, 9, 16), "all")),
+    (Period(date(2026, 9, 15), "beacon_people_log_machines"), Period(date(2026, 10, 1), "log_only")),
+]
 FILTERS = st.builds(
     Filters,
     path=st.sampled_from([None, None, None, "/a", "/a*", "*", "/nothing"]),
@@ -65,6 +73,7 @@ FILTERS = st.builds(
     purpose=st.sampled_from([None, None, None, "training"]),
     verification=st.sampled_from([None, None, None, "not_checked", "verified"]),
     source=st.sampled_from([None, None, "beacon", "log"]),
+    policy=st.sampled_from([(), (), *POLICIES]),
 )
 RANGES = st.builds(
     lambda first, second: TimeRange(min(first, second), max(first, second)),
@@ -96,7 +105,7 @@ def is_counted(row: Row, scope: Scope) -> bool:
         return False
     return all(
         value(row, name) == wanted if name != "traffic" else row[name] == wanted for name, wanted in fields.items()
-    )
+    ) and counts_under(row, scope.filters.policy)
 
 
 def counts(rows: Iterable[Row], scope: Scope, key: Callable[[Row], Any]) -> dict[Any, list[int]]:

@@ -142,6 +142,24 @@ def test_series_of_paths_by_day_reads_no_hits_on_whole_days(
     assert reports.series(snapshot, query, chosen, "day", UTC_ZONE)["total"].to_pylist() == totals
 
 
+@pytest.mark.parametrize("interval", ["day", "week", "month"])
+def test_series_by_purpose_are_those_with_a_filter_by_the_purpose(
+    site: Site, reader: HitsReader, reports: GroupedReports, interval: str
+) -> None:
+    purposes = ("training", "search", None)
+    site.post(*(view(ts=NOON - number * 7 * DAY / 2, **AI, purpose=purposes[number % 3]) for number in range(12)))
+    site.load()
+    site.post(view(ts=NOON, **AI, purpose="search"), view(ts=NOON))
+    query = Query("site", NOON - 30 * DAY, NOON + DAY, Filters(), NOON)
+    time_range = TimeRange(query.start, NOON + DAY)
+    by_purpose = reports.series_by_purpose(reader.take(), query, Scope("site", time_range, Filters()), interval)
+    assert by_purpose.keys() == {"training", "search"}
+    for purpose, rows in by_purpose.items():
+        filtered = Scope("site", time_range, Filters(purpose=purpose))
+        assert rows.equals(reports.series(reader.take(), query, filtered, interval, UTC_ZONE))
+        assert sum(rows["ai"].to_pylist()) == {"training": 3, "search": 4}[purpose]
+
+
 def test_series_with_too_many_buckets_is_refused(reader: HitsReader, reports: GroupedReports) -> None:
     with pytest.raises(TooManyBuckets):
         series(reports, reader, NOON - 10_001 * DAY, NOON)

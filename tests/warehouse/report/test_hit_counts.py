@@ -1,6 +1,5 @@
 """Page views are counted once each, from rollups, files and hot rows alike, in any range and with any filter."""
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.report import reference
 from tests.warehouse.report.reference import ROWS, SCOPES
@@ -58,7 +58,7 @@ def count(
 def test_edges_with_too_many_rows_to_cache_are_counted_from_their_files(
     database: duckdb.DuckDBPyConnection, rows: list[Row], scope: Scope, by: str
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary.folder() as folder:
         files = [replace(file, rows=10**12) for file in reference.write_hits(Path(folder), rows, "one")]
         counts = count_all(database, files, scope, BREAKDOWNS[by])
     assert added_up(counts) == reference.counts(rows, scope, lambda row: reference.value(row, by))
@@ -73,7 +73,7 @@ def seconds_since_year_1(row: Row) -> int:
 def test_each_value_has_the_counts_of_the_reference(
     database: duckdb.DuckDBPyConnection, rows: list[Row], scope: Scope, by: str, unit_s: int
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary.folder() as folder:
         by_value = count(database, Path(folder), rows, scope, BREAKDOWNS[by])
         by_time = count(database, Path(folder), rows, scope, TIME_UNITS[unit_s])
     assert by_value == reference.counts(rows, scope, lambda row: reference.value(row, by))

@@ -1,6 +1,5 @@
 """Views by path from blocks are those of a plain count, whichever files have a rollup."""
 
-import tempfile
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
@@ -13,12 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.blocks import rollup_files
 from tests.warehouse.report import reference
-from tests.warehouse.report.reference import ROWS
+from tests.warehouse.report.reference import ROWS, SCOPES
 from tests.warehouse.site import DAY, NOON, Row, Site, view
 from warehouse.blocks.listing import Listing
+from warehouse.control.policy import Period, Periods, Policy
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import File
 from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsSnapshot
@@ -32,8 +33,6 @@ from warehouse.rollups.coverage import Coverage, Part
 from warehouse.rollups.schema import SOURCES, TRAFFIC
 from warehouse.schema import HOT
 
-SCOPES = reference.SCOPES.map(lambda scope: replace(scope, filters=replace(scope.filters, verification=None)))
-"""Scopes without a filter by `verification`, for which the blocks have no page."""
 LISTINGS = st.builds(
     Listing,
     st.sampled_from(["total", "human", "ai", "bot", "path"]),
@@ -61,18 +60,21 @@ def coverage(folder: Path, files: list[File], stored: list[Row], covered: set[in
     parts = []
     is_covered = {file.partition: int(file.partition[-2:]) in covered for file in files}
     for month in sorted({file.partition[:7] for file in files}):
+        counted_rows: list[Row] = []
         counted, by_agent = Counter[rollup_files.Key](), Counter[tuple[*rollup_files.Key, rollup_files.Agent]]()
         days = {file.partition for file in files if file.partition[:7] == month and is_covered[file.partition]}
         for row in stored:
             day = row["ts"].date()
             if day.isoformat() in days:
                 wrong = "/wrong" if day.day in invalid else ""
+                counted_rows.append({**row, "path": row["path"] + wrong})
                 key = row["project_id"], day, row["path"] + wrong, *_codes(row)
                 counted[key] += 1
                 agent = row["purpose"], row["operator"], row["agent"]
                 by_agent[*key, agent] += agent != (None, None, None)
         if counted:
             rollup = rollup_files.write(folder / month, month, counted, +by_agent)
+            rollup_files.write_views(rollup, counted_rows)
             valid = frozenset(day for day in rollup.files if int(day[-2:]) not in invalid)
             parts.append(Part(rollup, valid, len(valid) == len(rollup.files)))
     valid_days = {day for part in parts for day in part.days}
@@ -107,7 +109,7 @@ def test_pages_are_those_of_a_plain_count(
     limit: int,
 ) -> None:
     """Check pages, and all paths, before and after each hot batch, and after a load of `more` rows."""
-    with tempfile.TemporaryDirectory() as name:
+    with temporary.folder() as name:
         folder = Path(name)
         files = reference.write_hits(folder / "hits", stored, "first")
         covering = coverage(folder / "rollups", files, stored, *days)
@@ -170,7 +172,41 @@ def test_page_of_an_agent_reads_no_hits_on_whole_days(site: Site, filters: dict[
         assert page.rows["path"].to_pylist() == paths
 
 
-def test_pages_of_a_verification_are_counted_from_hits(site: Site) -> None:
+def test_pages_of_a_policy_and_of_a_verification_read_no_hits_on_whole_days(site: Site) -> None:
+    site.post(view("/page", source="beacon"), view("/page"), view("/log"))
+    site.post(view("/doc", format="md", source="beacon"), view("/doc", format="md", source="server"))
+    site.post(view("/ai", traffic="ai", source="beacon"), view("/ai", traffic="ai", verification="verified"))
+    site.load()
+    files = delta_table.list_files(site.table(delta_table.HITS_TABLE), delta_table.HITS_TABLE)
+    writer.write(site.root, site.database, f"{NOON:%Y-%m}", files)
+    midnight = NOON - timedelta(hours=12)
+    policies: dict[str, Periods] = {}
+    with closing(site.reports(policies.__getitem__)) as reports:
+        taken = reports.take()
+        for file in files:
+            Path(file.path).unlink()
+
+        def counts(policy: Policy, **filters: str) -> dict[str, tuple[int, int]]:
+            policies["site"] = (Period(midnight.date(), policy),)
+            query = Query("site", midnight, midnight + DAY, Filters(**filters), NOON)
+            rows = reports.views(taken, query, 0, 9).rows.to_pylist()
+            assert [row["value"] for row in reports.breakdown(taken, query, "path", 0, 9).rows.to_pylist()] == [
+                row["path"] for row in rows
+            ]
+            return {row["path"]: (row["human"], row["ai"]) for row in rows}
+
+        assert counts("all") == {"/page": (2, 0), "/log": (1, 0), "/doc": (2, 0), "/ai": (0, 2)}
+        assert counts("beacon_only") == {"/page": (1, 0), "/doc": (1, 0), "/ai": (0, 1)}
+        assert counts("log_only") == {"/page": (1, 0), "/log": (1, 0), "/doc": (1, 0), "/ai": (0, 1)}
+        assert counts("beacon_people_log_machines") == {"/page": (1, 0), "/doc": (1, 0), "/ai": (0, 1)}
+        assert counts("beacon_people_log_machines", source="server") == {"/doc": (1, 0)}
+        assert counts("beacon_people_log_machines", traffic="ai") == {"/ai": (0, 1)}
+        assert counts("all", verification="verified") == {"/ai": (0, 1)}
+        assert counts("beacon_only", verification="verified") == {}
+        assert counts("beacon_only", verification="not_checked") == {"/ai": (0, 1)}
+
+
+def test_verification_is_counted_in_rollups_and_in_hot_rows(site: Site) -> None:
     site.post(view("/a", traffic="ai", verification="verified"), view("/b", traffic="ai"), view("/c"))
     site.load()
     files = delta_table.list_files(site.table(delta_table.HITS_TABLE), delta_table.HITS_TABLE)
@@ -186,12 +222,23 @@ def test_pages_of_a_verification_are_counted_from_hits(site: Site) -> None:
         assert values == [("verified", 0, 2, 1, 2), ("not_checked", 0, 1, 0, 1), (None, 1, 0, 0, 1)]
 
 
+def test_counts_of_some_paths_are_those_of_their_pages(site: Site) -> None:
+    site.post(view("/a"), view("/a", traffic="ai"), view("/b", traffic="bot"), view("/c", NOON - DAY), view("/é"))
+    site.load()
+    site.post(view("/a"), view("/hot", traffic="ai"))
+    with closing(site.reports()) as reports:
+        query = Query("site", NOON, NOON + DAY, Filters(), NOON)
+        counts = reports.views_of(reports.take(), query, ["/a", "/b", "/c", "/hot", "/nothing"])
+        expected = {"/a": Counts(2, 1, 0), "/b": Counts(0, 0, 1), "/hot": Counts(0, 1, 0)}
+        assert {path: each for path, each in counts.items() if each != Counts()} == expected
+
+
 @settings(max_examples=rounds(40), deadline=None, derandomize=True)
 @given(stored=rows, scope=SCOPES, listing=LISTINGS)
 def test_edges_with_too_many_rows_to_cache_are_counted_from_their_files(
     database: duckdb.DuckDBPyConnection, stored: list[Row], scope: Scope, listing: Listing
 ) -> None:
-    with tempfile.TemporaryDirectory() as name:
+    with temporary.folder() as name:
         folder = Path(name)
         files = [replace(file, rows=10**12) for file in reference.write_hits(folder / "hits", stored, "first")]
         covering = coverage(folder / "rollups", files, stored, set(range(1, 32)), set())

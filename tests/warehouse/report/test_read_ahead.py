@@ -1,5 +1,7 @@
 """Reports of projects that were read ahead need no file of a rollup."""
 
+import logging
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -8,9 +10,11 @@ import pytest
 
 from tests.waiting import until
 from tests.warehouse.site import DAY, NOON, Site, rank, view
+from warehouse.database.postgresql import ServerError
+from warehouse.errors import LakeUnreachable
 from warehouse.lake import delta_table
 from warehouse.query.hits_snapshot import HitsReader
-from warehouse.report.dimensions.months import DIMENSIONS
+from warehouse.report.read_ahead import ReadAheadThread
 from warehouse.report.reports import Reports
 from warehouse.rollups import coverage, writer
 
@@ -106,7 +110,8 @@ def test_cache_without_space_ends_the_reads(site: Site, cache_bytes: int) -> Non
 def test_thread_reads_ahead(site: Site) -> None:
     with closing(site.reports()) as reports:
         reports.start_read_ahead()
-        until(lambda: len(reports._cached._results) == 8 + 2 * len(DIMENSIONS))
+        # The coverage by rollups, and of each project a block and four results of a month.
+        until(lambda: len(reports._cached._results) == 1 + 2 * (1 + 4))
         remove_files_of_rollups(site)
         assert ranked(reports, "small", MIDNIGHT, MIDNIGHT + DAY) == [("/c", 1)]
 
@@ -116,3 +121,35 @@ def test_thread_logs_an_error_and_ends(site: Site, caplog: pytest.LogCaptureFixt
         reports._database.close()
         reports.start_read_ahead()
         until(lambda: "reading ahead failed and is retried" in caplog.messages)
+
+
+@pytest.mark.parametrize(
+    "errors",
+    [
+        [
+            ServerError("connection to 127.0.0.1 failed", None, is_lost=True),
+            ServerError("is starting", "57P03", is_lost=False),
+        ],
+        [LakeUnreachable("s3://lake does not answer: error 1"), LakeUnreachable("s3://lake does not answer: error 2")],
+    ],
+    ids=["PostgreSQL", "object store"],
+)
+def test_outage_is_logged_once_and_without_a_traceback(
+    errors: list[Exception], caplog: pytest.LogCaptureFixture
+) -> None:
+    remaining, has_ended = [*errors], threading.Event()
+
+    def read_ahead() -> Iterator[None]:
+        error = remaining.pop(0)
+        if not remaining:
+            has_ended.set()
+        raise error
+        yield
+
+    with closing(ReadAheadThread(read_ahead)) as thread:
+        thread.start()
+        assert has_ended.wait(30)
+    assert caplog.record_tuples == [
+        ("readership.reports", logging.ERROR, f"reading ahead failed and is retried: {errors[0]}")
+    ]
+    assert caplog.records[0].exc_info is None

@@ -2,12 +2,11 @@
 
 import itertools
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from random import Random
 
@@ -16,13 +15,14 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.report import generated, model
 from tests.warehouse.report.generated import NOW, Breakdown, Form, Series, Views
 from tests.warehouse.report.model import Counted
 from tests.warehouse.rules import RULES, reclassified
 from tests.warehouse.site import Row, Site
-from warehouse.control.policy import Periods
+from warehouse.control.policy import POLICIES, Period, Periods
 from warehouse.errors import MomentExpired, TooManyBuckets
 from warehouse.hotlog.retention import AS_OF_S
 from warehouse.lake import delta_table
@@ -114,7 +114,7 @@ class Lake(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory(prefix="readership-reading-")
+        self.folder = temporary.folder()
         self.site = Site(Path(self.folder.name) / "data")
         self.now_s = NOW.timestamp()
         self.caches_bytes = [CACHE_BYTES, 0]
@@ -176,6 +176,13 @@ class Lake(RuleBasedStateMachine):
         with suppress(Died):
             load.load(self.site.hot, self.site.root, 0, on_step, lambda: self.now_s)
 
+    def load_by_own_clock(self) -> None:
+        """Load the hits that the next command would load by the clock of the machine, which is far from `now_s`.
+
+        After a change of the clock by more than AS_OF_S, the batches of such a load are deleted.
+        """
+        load.load(self.site.hot, self.site.root, 0, now=lambda: self.now_s)
+
     @rule(small_files_max=st.integers(0, 1))
     def compact(self, small_files_max: int) -> None:
         self.site.compact(small_files_max)
@@ -187,9 +194,10 @@ class Lake(RuleBasedStateMachine):
                 compact.vacuum(self.site.hot, self.site.root, 0)
                 rollups.vacuum(self.site.root, 0)
             case "rebuild daily_views":
+                self.load_by_own_clock()
                 recount.rebuild(self.site.hot, self.site.root, self.site.database, 0)
             case "rebuild rollups":
-                rollups.rebuild(self.site.root, self.site.database, 0)
+                rollups.rebuild(self.site.root, self.site.spill, 0)
 
     @rule(month=st.none() | st.sampled_from(generated.MONTHS))
     def write_rollups(self, month: str | None) -> None:
@@ -223,6 +231,7 @@ class Lake(RuleBasedStateMachine):
     def reclassify(self) -> None:
         """Apply other rules, once in each sequence: it takes 0.2 s for each day that has a hit."""
         self.is_reclassified = True
+        self.load_by_own_clock()
         reclassify.reclassify(self.site.hot, self.site.root, self.site.database, RULES, 0)
         self.posted = [reclassified(row) for row in self.posted]
 
@@ -327,6 +336,21 @@ class Lake(RuleBasedStateMachine):
         assert totals == added_up(parts)
         for value, views in parts[:8]:
             assert value is None or value.endswith("*") or totals_of(value) == views
+
+    @rule(chance=generated.chances)
+    def apply_each_policy(self, chance: Random) -> None:
+        """Compare all paths under each source policy with the model, and the sum of two of them with all hits."""
+        reports, query = chance.choice(self.readers), generated.query(chance)
+        snapshot, policy, totals = reports.take(), self.policies[query.project], {}
+        start = chance.choice(generated.DAYS).date()
+        for name in POLICIES:
+            self.policies[query.project] = (Period(date.min, name),)
+            totals[name] = _some(answered(reports, snapshot, query, Views(0, 1)))[0]
+            self.policies[query.project] = (Period(start, name),)
+            for form in (Views(0, ALL), Breakdown("path", 0, ALL)):
+                self.check(reports, snapshot, self.posted, self.under_policy(query), form)
+        self.policies[query.project] = policy
+        assert totals["all"] == added_up([(name, totals[name]) for name in ("beacon_only", "log_only")])
 
     @rule(chance=generated.chances)
     def add_up_series(self, chance: Random) -> None:

@@ -179,3 +179,11 @@ def test_coverage_with_a_rollup_has_the_exact_times_of_hits(site: Site, reports:
     (source,) = reports.source_coverage(reports.take(), "site").sources
     assert (source.first_hit, source.last_hit) == (first, last)
     assert [day.isoformat() for day in source.missing_days] == ["2026-09-03"]
+
+
+def test_older_versions_take_no_space_of_the_results(site: Site, reports: Reports) -> None:
+    site.post(*[view("/many")] * 500)
+    reports.take()
+    site.load()
+    reports.take()
+    assert (reports._reader._past.cached.used_share > 0, reports._cached.used_share) == (True, 0)

@@ -1,25 +1,27 @@
 """Counts from rollups are those of the hits that they count, whatever happened to the files since."""
 
-import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from itertools import product
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.report import reference
 from tests.warehouse.report.reference import AGENTS, ROWS, SCOPES
 from tests.warehouse.site import DAY, NOON, Row, view
 from warehouse.blocks import project
+from warehouse.control.policy import BY_FORMAT, DEFAULT, Period, Policy
 from warehouse.lake.delta_table import File
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
@@ -56,13 +58,13 @@ def write_rollups(root: Path, database: duckdb.DuckDBPyConnection, files: Sequen
 def counts(
     database: duckdb.DuckDBPyConnection, files: Sequence[File], covered: Coverage, scope: Scope, grouping: Grouping
 ) -> dict[str, list[int]]:
-    """Return the counts of each value, which may be a dictionary, by its text."""
+    """Return the counts of each value that has any, by the text of the value, which may be a dictionary."""
     result: dict[str, list[int]] = {}
     block = project.read(covered.parts, scope.project)
     for row in count_files(database, reference.UNCACHED, files, covered, scope, grouping, block).to_pylist():
         before = result.get(str(row["value"]), [0, 0, 0])
         result[str(row["value"])] = [a + row[name] for a, name in zip(before, ("human", "ai", "bot"), strict=True)]
-    return result
+    return {value: counted for value, counted in result.items() if any(counted)}
 
 
 def empty_files_of(root: Path, covered: Coverage) -> None:
@@ -98,7 +100,7 @@ def test_counts_with_rollups_are_those_of_the_hits(
     grouping: Grouping,
 ) -> None:
     """Check files after some of them were removed, which invalidates their days, and others were added."""
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary.folder() as folder:
         root = Path(folder)
         first = reference.write_hits(root / "hits", rolled_up, "first")
         write_rollups(root, database, first)
@@ -214,3 +216,39 @@ def test_rollups_of_earlier_months_are_read_once(tmp_path: Path, database: duckd
     files, covered = [*august, *september, *later], replace(covered, uncovered=tuple(later))
     counts = count_files(database, cached, files, covered, EVERYTHING, BREAKDOWNS["agent"])
     assert sum(counts["human"].to_pylist()) == 3
+
+
+def remove_page_views(covered: Coverage, paths: set[str], formats: set[str | None]) -> None:
+    """Take page views of these paths and formats out of the rollups, to recognise counts that read them."""
+    for part in covered.parts:
+        views = pq.read_table(part.rollup.path_views, partitioning=None)
+        listed = pq.read_table(part.rollup.paths, partitioning=None)["path"].to_pylist()
+        format = pq.read_table(part.rollup.profiles, partitioning=None)["format"].to_pylist()
+        ids = zip(views["path_id"].to_pylist(), views["profile_id"].to_pylist(), strict=True)
+        is_left = [not (listed[path] in paths and format[profile] in formats) for path, profile in ids]
+        pq.write_table(views.filter(pa.array(is_left)), part.rollup.path_views)
+
+
+@pytest.mark.parametrize("path", [None, "/a*", "/*"])
+@pytest.mark.parametrize("policy", [DEFAULT, BY_FORMAT])
+def test_views_of_most_paths_are_counted_without_their_page_views(
+    tmp_path: Path, database: duckdb.DuckDBPyConnection, path: str | None, policy: Policy
+) -> None:
+    """Check that only the page views of other paths are read, and people's Markdown for a policy that depends on it."""
+    scope = Scope("site", TimeRange(), Filters(path, policy=(Period(date.min, policy),)))
+    agents = [{"traffic": "human"}, {"traffic": "ai", "agent": "GPTBot"}]
+    formats = [None, "md"]
+    rows = [
+        view(path, NOON - days * DAY, source=source, format=format, referrer_host=source, **agent)
+        for path, times in (("/", 1), ("/a", 2), ("/ab", 1), ("/z", 1))
+        for days, source, agent, format in product(range(times), SOURCES, agents, formats)
+    ]
+    files = reference.write_hits(tmp_path / "hits", rows, "one")
+    groupings = [BREAKDOWNS["agent"], BREAKDOWNS["browser"], BREAKDOWNS["referrerHost"], QUARTERS, SOURCE_DAYS]
+    expected = [counts(database, files, Coverage((), tuple(files)), scope, each) for each in groupings]
+    write_rollups(tmp_path, database, files)
+    covered = coverage.choose(tmp_path, files)
+    remove_page_views(covered, {"/a", "/ab"}, {None})
+    if path != "/a*":
+        remove_page_views(covered, {"/", "/z"}, {None})
+    assert [counts(database, files, covered, scope, each) for each in groupings] == expected

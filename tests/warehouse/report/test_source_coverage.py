@@ -1,6 +1,5 @@
 """The coverage of a project names what each of its sources sent, and what its owner should know about the counts."""
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.report import reference
 from tests.warehouse.report.reference import ROWS
@@ -128,7 +128,7 @@ def test_source_that_is_silent_for_seven_days_is_a_warning(database: duckdb.Duck
 @settings(deadline=None, derandomize=True, max_examples=rounds(100))
 @given(st.lists(ROWS, max_size=20))
 def test_coverage_of_files_is_that_of_the_rows_in_them(database: duckdb.DuckDBPyConnection, rows: list[Row]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary.folder() as folder:
         files = reference.write_hits(Path(folder), rows, "one")
         days = count_files(database, reference.UNCACHED, files, Coverage((), tuple(files)), SITE, SOURCE_DAYS)
         first_and_last = first_and_last_in_files(database, files, "site", days)

@@ -19,13 +19,20 @@ LAST_PATH = "/\U0010ffff"
 """Path after all others in the order of bytes."""
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    """Yield a site with a rollup of 60 hits on 18 days."""
-    with closing(Site(tmp_path)) as site:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the data folder of a site with a rollup of 60 hits on 18 days."""
+    folder = tmp_path_factory.mktemp("original")
+    with closing(Site(folder)) as site:
         site.post(*(varied(number) for number in range(60)))
         site.load()
         write(site)
+    return folder
+
+
+@pytest.fixture
+def site(original: Path, tmp_path: Path) -> Iterable[Site]:
+    with closing(Site.copied(original, tmp_path)) as site:
         yield site
 
 

@@ -1,6 +1,5 @@
 """The rollup of a month equals a count of its rows in plain Python, whatever it was made from."""
 
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.rollups.counted import (
     agent_cells,
@@ -160,6 +160,14 @@ def test_deleted_project_is_not_in_the_next_rollup(site: Site) -> None:
     assert b"deleted" not in b"".join(path.read_bytes() for path in rollup.folder.iterdir())
 
 
+def test_profile_of_deleted_views_is_not_in_the_next_rollup(site: Site) -> None:
+    site.post(view(browser="Secret"), view("/a", NOON + DAY, browser="Firefox"))
+    site.load()
+    assert pq.read_table(write(site).profiles).num_rows == 2
+    site.table(HITS_TABLE).delete("browser = 'Secret'")
+    assert pq.read_table(write(site).profiles)["browser"].to_pylist() == ["Firefox"]
+
+
 def test_row_groups_are_small_and_their_statistics_separate_projects(site: Site) -> None:
     count = ROW_GROUP_ROWS + 1
     site.stage([view(f"/{number}", project_id=("a", "b")[number == 0]) for number in range(count)])
@@ -257,7 +265,7 @@ varied_rows = st.builds(
 @given(st.lists(st.lists(varied_rows, min_size=1, max_size=8), min_size=1, max_size=4), st.data())
 @settings(max_examples=rounds(10), deadline=None)
 def test_rollups_of_any_rows_equal_a_count_in_python(posts: list[list[Row]], data: st.DataObject) -> None:
-    with tempfile.TemporaryDirectory() as folder, closing(Site(Path(folder))) as site:
+    with temporary.folder() as folder, closing(Site(Path(folder))) as site:
         posted: list[Row] = []
         for rows in posts:
             site.post(*rows)

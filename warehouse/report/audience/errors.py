@@ -44,6 +44,7 @@ _FILTERS = {
     "prefix": "starts_with(path, $prefix)",
     "traffic": "traffic = $traffic",
     "agent": "agent = $agent",
+    "agents": "traffic = 'ai' AND list_contains($agents::VARCHAR[], agent)",
     "status": "status = $status",
 }
 
@@ -52,7 +53,8 @@ _FILTERS = {
 class ErrorQuery:
     """Errors of a project from the UTC day `first` to the day before `end`. A filter that is None matches all.
 
-    `path` is a path, or a prefix with a `*` at its end.
+    `path` is a path, or a prefix with a `*` at its end. `agents` are names of AI agents: those of an operator
+    or purpose, which the table does not have.
     """
 
     project: str
@@ -62,9 +64,10 @@ class ErrorQuery:
     traffic: str | None = None
     agent: str | None = None
     status: int | None = None
+    agents: tuple[str, ...] | None = None
 
     @property
-    def filters(self) -> Mapping[str, str | int]:
+    def filters(self) -> Mapping[str, str | int | list[str]]:
         """Return the filters that apply, with their values."""
         is_prefix = self.path is not None and self.path.endswith("*")
         values = {
@@ -72,6 +75,7 @@ class ErrorQuery:
             "prefix": self.path[:-1] if self.path is not None and is_prefix else None,
             "traffic": self.traffic,
             "agent": self.agent,
+            "agents": None if self.agents is None else [*self.agents],
             "status": self.status,
         }
         return {name: value for name, value in values.items() if value is not None}

@@ -59,7 +59,9 @@ class FirstDays:
         assert len(paths) <= PATHS_MAX
         listed = tuple(sorted(set(paths)))
         in_files = self._cached(
-            ("first days", project, listed, snapshot.files_key), lambda: self._in_files(snapshot, project, listed)
+            ("first days", project, listed, snapshot.files_key),
+            lambda: self._in_files(snapshot, project, listed),
+            evict_first=True,
         )
         first: dict[str, date] = {}
         for rows in (in_files, self._in_hits("hot", project, listed, snapshot.hot)):

@@ -5,9 +5,9 @@ A request in the name of an agent that is not from this agent is `spoofed`: its 
 
 from dataclasses import dataclass
 
-import duckdb
 import pyarrow as pa
 
+from warehouse.report.audience.agents import add_up, most_viewed_first
 from warehouse.report.dimensions import count
 from warehouse.report.filters import VERIFICATION
 from warehouse.report.grouping import Grouping
@@ -20,13 +20,6 @@ STATES = Grouping(f"{{{_VALUES}}}", "total", (*_COLUMNS, count.VERIFICATION))
 """Grouping by agent and state."""
 EVIDENCE = Grouping(f"{{{_VALUES}, 'verified_by': verified_by}}", condition="verified_by IS NOT NULL")
 """Grouping by agent, state and evidence of the hits that have evidence."""
-_LIST = """
-SELECT {columns}, sum(ai + bot)::BIGINT AS views
-FROM counts
-GROUP BY ALL
-HAVING views > 0
-ORDER BY views DESC, {columns}
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +38,11 @@ class Verdicts:
         return int(self.states.get_total_buffer_size() + self.evidence.get_total_buffer_size())
 
 
-def read(database: duckdb.DuckDBPyConnection, states: pa.Table, evidence: pa.Table) -> Verdicts:
+def read(states: pa.Table, evidence: pa.Table) -> Verdicts:
     """Return the verdicts. `states` are counts by STATES, and `evidence` counts by EVIDENCE of the last days."""
     columns = (*_COLUMNS, "verification")
-    return Verdicts(_list(database, states, columns), _list(database, evidence, (*columns, "verified_by")))
+    return Verdicts(_list(states, columns), _list(evidence, (*columns, "verified_by")))
 
 
-def _list(database: duckdb.DuckDBPyConnection, counts: pa.Table, columns: tuple[str, ...]) -> pa.Table:
-    listed = ", ".join(f"value.{name}" for name in columns)
-    with database.cursor() as cursor:
-        cursor.register("counts", counts)
-        return cursor.sql(_LIST.format(columns=listed)).to_arrow_table()
+def _list(counts: pa.Table, columns: tuple[str, ...]) -> pa.Table:
+    return most_viewed_first(add_up(counts, columns), columns)

@@ -11,13 +11,15 @@ import pyarrow.compute as pc
 
 from warehouse.blocks.cumulative import Array
 from warehouse.control import policy
-from warehouse.control.policy import Periods, Policy
-from warehouse.report.dimensions.rows import VALUE, Column, DimensionRows
+from warehouse.control.policy import Periods
+from warehouse.report.dimensions.rows import VALUE, Column, DimensionRows, of_hits
 from warehouse.report.filters import Filters
-from warehouse.rollups.schema import TRAFFIC
+from warehouse.rollups.schema import SOURCES, TRAFFIC
 
 DAY, QUARTER, VERIFICATION = "day", "quarter", "verification"
 """Columns of a grouping that are not those of a key. DAY and QUARTER are numbers, and the last of several columns."""
+TOTAL = "total"
+"""Dimension whose rows have no value."""
 NOT_CHECKED = "not_checked"
 """Verification of an AI agent or bot whose column is null, as in `filters.VERIFICATION`."""
 QUARTERS_OF_A_DAY = 96
@@ -31,8 +33,8 @@ def count(rows: DimensionRows, filters: Filters, columns: Sequence[str], sign: i
     """
     texts = [_column(rows.keys, name) for name in columns if name not in (DAY, QUARTER)]
     group_of_key, codes = _groups(texts, len(rows.keys[VALUE].codes))
-    kinds = _codes_of(rows.keys["traffic"], TRAFFIC)
-    counters = np.where(_matches(rows.keys, filters), group_of_key * _KINDS + kinds, -1)[rows.key_ids]
+    kinds = codes_of(rows.keys["traffic"], TRAFFIC)
+    counters = np.where(matches(rows.keys, filters), group_of_key * _KINDS + kinds, -1)[rows.key_ids]
     if filters.policy:
         counters = np.where(_is_counted(rows, filters.policy), counters, -1)
     times = _times(rows, columns[-1])
@@ -75,43 +77,60 @@ def _groups(columns: Sequence[Column], size: int) -> tuple[Array, Array]:
 def _column(keys: Mapping[str, Column], name: str) -> Column:
     if name != VERIFICATION:
         return keys[name]
-    stored, is_human = keys[name], _codes_of(keys["traffic"], TRAFFIC) == TRAFFIC.index("human")
+    stored, is_human = keys[name], codes_of(keys["traffic"], TRAFFIC) == TRAFFIC.index("human")
     texts = stored.texts.to_pylist()
     texts += [] if NOT_CHECKED in texts else [NOT_CHECKED]
     is_unchecked = (stored.codes < 0) & ~is_human
     return Column(np.where(is_unchecked, texts.index(NOT_CHECKED), stored.codes), pa.array(texts, pa.string()))
 
 
-def _codes_of(column: Column, texts: Sequence[str]) -> Array:
-    """Return the index in `texts` of each item, which has one."""
+def codes_of(column: Column, texts: Sequence[str]) -> Array:
+    """Return the index of each item in `texts`, which have all items."""
     index = np.array([texts.index(text) for text in column.texts.to_pylist()], np.int64)
     return index[column.codes] if index.size else np.zeros(len(column.codes), np.int64)
 
 
-def _matches(keys: Mapping[str, Column], filters: Filters) -> Array:
-    """Return whether each key matches the filters."""
-    matches = np.ones(len(keys[VALUE].codes), bool)
+def matches(keys: Mapping[str, Column], filters: Filters) -> Array:
+    """Return whether each key matches the filters, which have no path. The source policy is ignored."""
+    matches = np.ones(len(keys["traffic"].codes), bool)
     for name, text in filters.fields.items():
         column = _column(keys, name)
         matches &= column.codes == _code(column, text)
     return matches
 
 
+def is_peoples_markdown(keys: Mapping[str, Column]) -> Array:
+    """Return whether each key is of Markdown that people read. Keys without the column `format` are of no Markdown."""
+    if "format" not in keys:
+        return np.zeros(len(keys["traffic"].codes), bool)
+    formats = keys["format"]
+    is_markdown = np.isin(formats.codes, [_code(formats, text) for text in policy.MARKDOWN])
+    is_counted: Array = is_markdown & (codes_of(keys["traffic"], TRAFFIC) == TRAFFIC.index("human"))
+    return is_counted
+
+
+def choose(hits: pa.Table, filters: Filters) -> pa.Table:
+    """Return the rows of `hits` in memory that match the filters, which have no path."""
+    if filters.is_empty and not filters.policy:
+        return hits
+    rows = of_hits(hits, TOTAL)
+    is_chosen = matches(rows.keys, filters)
+    if filters.policy:
+        is_chosen &= _is_counted(rows, filters.policy)
+    return hits.filter(pa.array(is_chosen))
+
+
 def _is_counted(rows: DimensionRows, periods: Periods) -> Array:
     """Return whether the policy of the day of each row counts the row. Its key has KEY."""
-    is_beacon = rows.keys["source"].codes == _code(rows.keys["source"], "beacon")
-    is_human = rows.keys["traffic"].codes == _code(rows.keys["traffic"], "human")
-    formats = rows.keys["format"]
-    is_markdown = np.isin(formats.codes, [_code(formats, text) for text in policy.MARKDOWN])
-    counted: dict[Policy, Array] = {
-        "all": np.ones_like(is_beacon),
-        "beacon_only": is_beacon,
-        "log_only": ~is_beacon,
-        "beacon_people_log_machines": is_beacon == (is_human & ~is_markdown),
-    }
-    by_period = np.stack([counted[name] for name in (policy.DEFAULT, *(each.policy for each in periods))])
+    sources, kinds = codes_of(rows.keys["source"], SOURCES), codes_of(rows.keys["traffic"], TRAFFIC)
+    is_markdown = is_peoples_markdown(rows.keys)
+    by_period = []
+    for name in (policy.DEFAULT, *(each.policy for each in periods)):
+        counts = np.array([[policy.counts(name, source, kind) for kind in TRAFFIC] for source in SOURCES])
+        by_period.append(counts[sources, kinds] ^ (is_markdown & (name == policy.BY_FORMAT)))
     starts = [each.from_date.toordinal() - 1 for each in periods]
-    is_counted: Array = by_period[np.searchsorted(starts, rows.days + np.int64(rows.first_day), "right"), rows.key_ids]
+    period_of_row = np.searchsorted(starts, rows.days + np.int64(rows.first_day), "right")
+    is_counted: Array = np.stack(by_period)[period_of_row, rows.key_ids]
     return is_counted
 
 

@@ -4,22 +4,21 @@ The page views of a path are counted by profile and day once, for all dimensions
 counted from the page views.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from warehouse.blocks.cumulative import Array
-from warehouse.blocks.paths import Bounds
-from warehouse.blocks.project import READERS, ProjectBlock
+from warehouse.blocks.project import READERS
 from warehouse.encoding import encoded
 from warehouse.query.result_cache import ResultCache
+from warehouse.report.dimensions import page_views
+from warehouse.report.dimensions.count import is_peoples_markdown
+from warehouse.report.dimensions.page_views import PathMonth, Profiles
 from warehouse.report.dimensions.rows import (
     DAY_US,
     KEY,
@@ -30,16 +29,12 @@ from warehouse.report.dimensions.rows import (
     column_of,
     day_number,
     indices_of,
+    narrow,
 )
-from warehouse.rollups.coverage import Rollup
 from warehouse.rollups.schema import PROFILES, QUARTER_S, VIEW_VALUES, WITHOUT_AGENT
 
 DENSE_COUNTERS = 1_000_000
 """Number of counters up to which page views are counted in an array with all combinations, and not in a hash table."""
-BATCH_GROUPS = 8
-"""Number of row groups that are counted at once, which limits the memory for many paths."""
-GROUP_BYTES = 1_000
-"""Memory of the metadata of a row group."""
 _DAYS = 32
 """Number of days of a month, of which the first is 0 and has no views."""
 _TOTAL, _BY_PROFILE = "total", "profile"
@@ -48,48 +43,6 @@ _NONE = np.zeros(0, np.int64)
 _NO_VALUES = pa.schema(
     [("day", pa.uint8()), ("value", pa.dictionary(pa.int32(), pa.string())), ("key", pa.int64()), ("views", pa.int64())]
 ).empty_table()
-
-
-@dataclass(frozen=True, slots=True)
-class PathMonth:
-    """Paths of a project in the rollup of a month, by the ids that the rollup has for them."""
-
-    rollup: Rollup
-    project: str
-    ids: range
-
-
-def of_block(block: ProjectBlock, bounds: Bounds | None, months: Collection[str]) -> list[PathMonth]:
-    """Return the paths within bounds, or all paths, in some months (YYYY-MM) of a block, in the order of the months."""
-    ids = block.paths.sorted_between(bounds)
-    return [
-        PathMonth(part.rollup, block.project, block.ids_between(index, ids))
-        for index, part in enumerate(block.parts)
-        if part.rollup.month in months
-    ]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Groups:
-    """Row groups of `path_views.parquet`: for each the first and last project, and the first and last path id."""
-
-    metadata: pq.FileMetaData
-    bounds: Sequence[tuple[str, str, int, int]]
-
-    @property
-    def nbytes(self) -> int:
-        return GROUP_BYTES * len(self.bounds)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Profiles:
-    """Profiles of a month: the columns of PROFILES, with an item for each profile."""
-
-    columns: Mapping[str, Column]
-
-    @property
-    def nbytes(self) -> int:
-        return sum(each.codes.nbytes + int(each.texts.nbytes) for each in self.columns.values())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,12 +70,12 @@ def read(
 
 
 def _read_month(cached: ResultCache, dimension: str, dense_counters: int, month: PathMonth) -> DimensionRows:
-    profiles = _profiles(cached, month.rollup.profiles)
-    key = ("paths", month.rollup.folder, month.project, month.ids)
+    profiles = page_views.profiles(cached, month.rollup)
+    key = ("paths", month.rollup.folder, month.project, month.ids, month.is_markdown)
     if dimension == _TOTAL or dimension in PROFILES.names:
         by_profile = cached((*key, _BY_PROFILE), partial(_count_profiles, cached, month, profiles, dense_counters))
         keys = {name: profiles.columns[name] for name in KEY}
-        size = len(profiles.columns["source"].codes)
+        size = profiles.count
         unknown = Column(np.full(size, -1, np.int8), pa.array([], pa.string()))
         keys[VALUE] = unknown if dimension == _TOTAL else profiles.columns[dimension]
         first_day = day_number(f"{month.rollup.month}-01") - 1
@@ -130,26 +83,30 @@ def _read_month(cached: ResultCache, dimension: str, dense_counters: int, month:
     return cached((*key, dimension), partial(_count_values, cached, month, profiles, dimension, dense_counters))
 
 
-def _count_profiles(cached: ResultCache, month: PathMonth, profiles: _Profiles, dense_counters: int) -> _Views:
-    size = len(profiles.columns["source"].codes)
+def _is_wanted(month: PathMonth, profiles: Profiles) -> Array | None:
+    return is_peoples_markdown(profiles.columns) if month.is_markdown else None
+
+
+def _count_profiles(cached: ResultCache, month: PathMonth, profiles: Profiles, dense_counters: int) -> _Views:
+    size = profiles.count
     codes, views = [_NONE], [_NONE]
-    for rows in _read_views(cached, month, ("day", "profile_id")):
+    for rows in page_views.read(cached, month, ("day", "profile_id"), _is_wanted(month, profiles)):
         of_rows = rows["day"].to_numpy().astype(np.int64) * size + rows["profile_id"].to_numpy()
-        found, counts = _count(of_rows, _DAYS * size, dense_counters)
+        found, counts = count_codes(of_rows, _DAYS * size, dense_counters)
         codes.append(found)
         views.append(counts)
     days, profile_ids = np.divmod(np.concatenate(codes), max(size, 1))
     order = np.argsort(days, kind="stable")
-    return _Views(_narrow(profile_ids[order]), days[order].astype(np.uint8), _narrow(np.concatenate(views)[order]))
+    return _Views(narrow(profile_ids[order]), days[order].astype(np.uint8), narrow(np.concatenate(views)[order]))
 
 
 def _count_values(
-    cached: ResultCache, month: PathMonth, profiles: _Profiles, dimension: str, dense_counters: int
+    cached: ResultCache, month: PathMonth, profiles: Profiles, dimension: str, dense_counters: int
 ) -> DimensionRows:
     """Return the views by day, value and the columns of KEY that the dimension has."""
     name = "quarter" if dimension in QUARTERS else VIEW_VALUES[dimension]
-    key_of_profile, keys = _keys(profiles, _KEY_WITHOUT_AGENT if dimension in WITHOUT_AGENT else KEY)
-    batches = _read_views(cached, month, ("day", "profile_id", name))
+    key_of_profile, keys = keys_of(profiles, _KEY_WITHOUT_AGENT if dimension in WITHOUT_AGENT else KEY)
+    batches = page_views.read(cached, month, ("day", "profile_id", name), _is_wanted(month, profiles))
     counted = pa.concat_tables([_NO_VALUES, *(_count_batch(rows, key_of_profile, dense_counters) for rows in batches)])
     values, key_ids = column_of(encoded(counted["value"])), counted["key"].to_numpy()
     combined = pa.array((values.codes + 1) * np.int64(max(len(keys["source"].codes), 1)) + key_ids).dictionary_encode()
@@ -159,7 +116,7 @@ def _count_values(
     days, first_day = counted["day"].to_numpy(), day_number(f"{month.rollup.month}-01") - 1
     order = np.argsort(days, kind="stable")
     views = counted["views"].to_numpy()[order]
-    return DimensionRows(columns, _narrow(combined.indices.to_numpy()[order]), first_day, days[order], _narrow(views))
+    return DimensionRows(columns, narrow(combined.indices.to_numpy()[order]), first_day, days[order], narrow(views))
 
 
 def _count_batch(rows: pa.Table, key_of_profile: Array, dense_counters: int) -> pa.Table:
@@ -169,7 +126,7 @@ def _count_batch(rows: pa.Table, key_of_profile: Array, dense_counters: int) -> 
     width, size = int(key_of_profile.max(initial=0)) + 1, len(column.texts) + 1
     codes = (rows["day"].to_numpy().astype(np.int64) * size + column.codes + 1) * width
     codes += key_of_profile[rows["profile_id"].to_numpy()]
-    codes, views = _count(codes, _DAYS * size * width, dense_counters)
+    codes, views = count_codes(codes, _DAYS * size * width, dense_counters)
     days, codes = np.divmod(codes, size * width)
     codes, keys = np.divmod(codes, width)
     texts = pa.DictionaryArray.from_arrays(indices_of(codes - 1), column.texts)
@@ -181,9 +138,9 @@ def _quarters(column: pa.ChunkedArray) -> Column:
     return Column(column.to_numpy().astype(np.int64), pa.array(texts))
 
 
-def _keys(profiles: _Profiles, names: Sequence[str]) -> tuple[Array, dict[str, Column]]:
+def keys_of(profiles: Profiles, names: Sequence[str]) -> tuple[Array, dict[str, Column]]:
     """Return the key of each profile, and the columns of KEY of the keys. Those not in `names` are null."""
-    count = len(profiles.columns["source"].codes)
+    count = profiles.count
     combined, radices = np.zeros(count, np.int64), [len(profiles.columns[name].texts) + 1 for name in names]
     for name, radix in zip(names, radices, strict=True):
         combined = combined * radix + profiles.columns[name].codes + 1
@@ -193,7 +150,7 @@ def _keys(profiles: _Profiles, names: Sequence[str]) -> tuple[Array, dict[str, C
     return key_of_profile, {name: chosen[name] if name in names else unknown for name in KEY}
 
 
-def _count(codes: Array, size: int, dense_counters: int) -> tuple[Array, Array]:
+def count_codes(codes: Array, size: int, dense_counters: int) -> tuple[Array, Array]:
     """Return the distinct codes, which are below `size`, and how often each occurs."""
     if size <= dense_counters:
         counts = np.bincount(codes, minlength=size)
@@ -201,54 +158,3 @@ def _count(codes: Array, size: int, dense_counters: int) -> tuple[Array, Array]:
         return present, counts[present]
     distinct = pa.array(codes).dictionary_encode()
     return distinct.dictionary.to_numpy(), np.bincount(distinct.indices.to_numpy())
-
-
-def _profiles(cached: ResultCache, file: Path) -> _Profiles:
-    def read() -> _Profiles:
-        rows = pq.read_table(file, read_dictionary=PROFILES.names, use_threads=False)
-        return _Profiles({name: column_of(encoded(rows[name])) for name in PROFILES.names})
-
-    profiles: _Profiles = cached(("profiles", file), read)
-    return profiles
-
-
-def _read_views(cached: ResultCache, month: PathMonth, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield columns of the page views of the paths of a month, a few row groups at a time."""
-    file, ids = month.rollup.path_views, month.ids
-    groups: _Groups = cached(("groups", file), partial(_groups, file))
-    whole: list[int] = []
-    cut: list[int] = []
-    for number, (first_project, last_project, first, last) in enumerate(groups.bounds):
-        if first_project <= month.project <= last_project and first < ids.stop and last >= ids.start:
-            is_whole = first_project == last_project and first >= ids.start and last < ids.stop
-            (whole if is_whole else cut).append(number)
-    with pq.ParquetFile(
-        file, metadata=groups.metadata, read_dictionary=["project_id", *VIEW_VALUES.values()]
-    ) as source:
-        for number in cut:
-            group = source.read_row_group(number, ["project_id", "path_id", *columns], use_threads=False)
-            yield _rows_of(group, month, columns)
-        for start in range(0, len(whole), BATCH_GROUPS):
-            yield source.read_row_groups(whole[start : start + BATCH_GROUPS], columns, use_threads=False)
-
-
-def _groups(file: Path) -> _Groups:
-    metadata = pq.read_metadata(file)
-    bounds = []
-    for number in range(metadata.num_row_groups):
-        project, path_id = (metadata.row_group(number).column(index).statistics for index in (0, 1))
-        bounds.append((project.min, project.max, path_id.min, path_id.max))
-    return _Groups(metadata, bounds)
-
-
-def _rows_of(group: pa.Table, month: PathMonth, columns: Sequence[str]) -> pa.Table:
-    """Return the rows of the paths in a row group, which are adjacent."""
-    ids = group["path_id"].to_numpy()
-    is_wanted = (ids >= month.ids.start) & (ids < month.ids.stop)
-    is_wanted &= pc.equal(group["project_id"], month.project).to_numpy()
-    return group.select(columns).slice(int(np.argmax(is_wanted)), int(np.count_nonzero(is_wanted)))
-
-
-def _narrow(numbers: Array) -> Array:
-    """Return numbers, which are not negative, in the narrowest type."""
-    return numbers.astype(np.min_scalar_type(numbers.max(initial=0)))

@@ -43,7 +43,7 @@ def authenticate(visit: Visit, name: str, password: str) -> User | None:
     """
     control, now_s = visit.state.control, int(visit.now.timestamp())
     client = visit.request.client
-    origin = attempts.origin(visit.state.settings.run_secret, client.host if client else "", name)
+    origin = attempts.origin(visit.state.limits_key, client.host if client else "", name)
     attempt = attempts.begin(control, origin, now_s)
     if attempt.wait_s:
         raise TooManyAttempts(attempt.wait_s)

@@ -15,7 +15,7 @@ from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
-from api.http.report_parameters import ERROR_STATUSES
+from api.http.report_parameters import ERROR_STATUSES, agents_of
 from api.routes.reports import errors
 from api.routes.reports.responses import AS_OF
 from api.routes.reports.tables import CSV
@@ -65,6 +65,7 @@ def error_list(visit: Visit) -> Response:
         since=since,
         is_counted=has_begun(since, view.period.end),
         has_logs=any(source.source == "log" for source in measured_now.sources),
+        may_count_twice={*SERVER_SOURCES} <= {source.source for source in measured_now.sources},
     )
 
 
@@ -82,14 +83,15 @@ def export(visit: Visit) -> Response:
 def _view(visit: Visit) -> View:
     """Return the view, without the filters that errors do not have."""
     view = View(visit)
-    view.fix(operator=None, purpose=None, verification=None, source=None)
+    view.fix(verification=None, source=None)
     return view
 
 
 def _query(view: View) -> ErrorQuery:
     filters, period = view.filters, view.period
     first, end = period.first or FIRST_DAY, period.last + _DAY
-    return ErrorQuery(view.project.id, first, end, filters.path, filters.traffic, filters.agent, _status(view))
+    agents = agents_of(filters.operator, filters.purpose)
+    return ErrorQuery(view.project.id, first, end, filters.path, filters.traffic, filters.agent, _status(view), agents)
 
 
 def _status(view: View) -> int | None:

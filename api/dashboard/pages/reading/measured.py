@@ -3,10 +3,13 @@
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby
 from typing import NamedTuple
 
+from babel import Locale
+
+from api.dashboard.web import locale
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View
 from warehouse.control import policy, source_policies
@@ -20,6 +23,7 @@ FILTERED, NOT_SET_UP, NOT_COUNTED = "not part of this filter", "not set up", "no
 LEFT_OUT = "left out by the source policy"
 """Reasons why a kind of readers has no number."""
 _NAMES = re.compile(rf"^({'|'.join(SOURCES)})(?: and ({'|'.join(SOURCES)}))?")
+_DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 SERVER_SOURCES = ("server", "log")
 """Sources that see AI readers and other bots. The website script does not: few of them run it."""
 _NOON = time(12, tzinfo=UTC)
@@ -55,7 +59,8 @@ class Measured:
     """The sources of a project that the page's filters select, those of them that have sent views, and warnings.
 
     `kinds` are the kinds of readers that the filters can select. `has_views` is whether the project has a view of any
-    source. `policies` are the source policies of the days of the period.
+    source. `policies` are the source policies of the days of the period, and `policies_before` those of the previous
+    period.
     """
 
     kinds: tuple[str, ...]
@@ -64,6 +69,7 @@ class Measured:
     warnings: tuple[str, ...]
     has_views: bool
     policies: frozenset[Policy]
+    policies_before: frozenset[Policy] = frozenset()
 
     @property
     def since(self) -> datetime | None:
@@ -111,10 +117,20 @@ class Measured:
         return has_begun(self.ai_since, period.end)
 
     def counted_since(self, start: datetime, kinds: Collection[str]) -> bool:
-        """Return whether the kinds of readers that are counted now, of some kinds, were counted from `start` on."""
-        begins = [self.since_of(kind) for kind in kinds if kind in self.kinds]
-        known = [begin for begin in begins if begin is not None]
-        return bool(known) and max(known) <= start
+        """Return whether each of `kinds` that is counted now was counted since `start`, and from the same sources.
+
+        `start` is in the previous period. If a later source policy counts a kind from other sources, the numbers of the
+        two periods cannot be compared.
+        """
+        begins = {kind: self.since_of(kind) for kind in kinds if kind in self.kinds}
+        known = {kind: begin for kind, begin in begins.items() if begin is not None}
+        return bool(known) and max(known.values()) <= start and all(map(self.is_counted_alike, known))
+
+    def is_counted_alike(self, kind: str) -> bool:
+        """Return whether all policies of the period and of the previous one count a kind from the same sources."""
+        present = {source.source for source in self.sources}.intersection(_SEEING[kind])
+        policies = self.policies | self.policies_before
+        return len({frozenset(present.intersection(_COUNTED[policy][kind])) for policy in policies}) == 1
 
     def ai_began_within(self, period: Period) -> datetime | None:
         """Return the time from which AI readers were counted, if that is after people were counted in the period."""
@@ -191,27 +207,31 @@ def read(view: View) -> Measured:
     """Return what the project of a view measures, in the sources that the filters of the view select."""
     coverage = view.reports.source_coverage(view.snapshot, view.project.id)
     selected = (view.filters.source,) if view.filters.source else tuple(SOURCES)
+    previous = view.period.previous(view.visit.now)
     return Measured(
         selectable(view.filters),
         selected,
         tuple(source for source in coverage.sources if source.source in selected),
-        tuple(readable(coverage.warnings)),
+        tuple(readable(coverage.warnings, view.visit.locale)),
         has_views=bool(coverage.sources),
-        policies=_policies(view),
+        policies=_policies(view, view.period),
+        policies_before=_policies(view, previous) if previous else frozenset(),
     )
 
 
-def _policies(view: View) -> frozenset[Policy]:
+def _policies(view: View, period: Period) -> frozenset[Policy]:
+    """Return the source policies of the UTC days of a period."""
     periods = source_policies.periods(view.visit.state.control, view.project.id)
-    first, last = view.period.start.date(), (view.period.end or view.now).date()
+    first, last = period.start.date(), (period.end - timedelta.resolution if period.end else view.now).date()
     later = (each.policy for each in periods if first < each.from_date <= last)
     return frozenset([policy.on(periods, first), *later])
 
 
-def readable(warnings: Sequence[str]) -> Iterator[str]:
-    """Yield the warnings of the coverage with the names of the sources as the pages show them."""
+def readable(warnings: Sequence[str], viewer: Locale) -> Iterator[str]:
+    """Yield the warnings of the coverage with the names of sources and the days as the viewer's pages show them."""
     for warning in warnings:
         named = _NAMES.sub(
             lambda match: " and ".join(f"“{SOURCES[name]}”" for name in match.groups() if name), warning, count=1
         )
-        yield named.replace(" hit ", " view ") + "."
+        dated = _DAY.sub(lambda match: locale.day(date.fromisoformat(match[0]), viewer), named)
+        yield dated.replace(" hit ", " view ") + "."

@@ -98,6 +98,8 @@ def base(visit: Visit) -> str:
 
 def _numbers(view: View, found: Measured) -> dict[str, Any]:
     """Return the values of the template that are counts. All of them are of one moment."""
+    if view.previous:
+        view.reports.read_edges(view.snapshot, view.query(), view.query(view.previous))
     chart = timeline(view, found)
     counts = chart.totals if chart else _totals(view, view.query())
     shown = found.shown(counts, view.period.end)

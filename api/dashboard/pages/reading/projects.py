@@ -98,7 +98,7 @@ def _card(visit: Visit, project: Project, line: Sparkline, last_hit: datetime | 
     has_ai = ai > 0 or any(source.source in measured.SERVER_SOURCES for source in coverage.sources)
     by_ai = f" and {locale.number(ai, visit.locale)} by AI" if has_ai else ""
     title = f"Views of {project.id} in the last 30 days: {locale.number(people, visit.locale)} by people{by_ai}"
-    warnings = tuple(measured.readable(coverage.warnings))
+    warnings = tuple(measured.readable(coverage.warnings, visit.locale))
     return Card(project, sparkline.svg(days, title), people, ai if has_ai else None, last_hit, warnings)
 
 

@@ -136,14 +136,11 @@ def paths(view: View, found: Measured) -> PathTable:
     sort, number = order(view), view.page_number()
     page = view.reports.views(view.snapshot, view.query(), (number - 1) * PAGE_ROWS, PAGE_ROWS, SORTS[sort])
     rows = _rows(view, page, "path", None, None)
-    if view.previous and found.counted_since(view.previous.start, BOTH):
-        rows = [replace(row, before=_views_before(view, row.value)) for row in rows]
+    if rows and view.previous and found.counted_since(view.previous.start, BOTH):
+        listed = [row.value for row in rows if row.value is not None]
+        before = view.reports.views_of(view.snapshot, view.query(view.previous), listed)
+        rows = [replace(row, before=before.get(row.value or "", Counts()).total) for row in rows]
     return PathTable(rows, sort, number, page.has_more)
-
-
-def _views_before(view: View, path: str | None) -> int:
-    """Return the views of a path by people and AI in the previous period."""
-    return view.reports.views(view.snapshot, view.query(view.previous, path=path), 0, 1).totals.total
 
 
 def order(view: View) -> str:

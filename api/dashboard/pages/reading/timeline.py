@@ -49,9 +49,9 @@ class Timeline:
     def body(self, kinds: Sequence[str]) -> Markup:
         """Return the rows as HTML, with a column for each kind of readers.
 
-        The rows have no end tags, which HTML does not need: a chart can have 800 rows.
+        The rows have neither end tags nor line breaks, which HTML does not need: a chart can have 800 rows.
         """
-        return Markup("\n").join(
+        return Markup().join(
             Markup("<td>").join([Markup("<tr><th scope=row>{}").format(label), *self._cells(shown, before, kinds)])
             for label, shown, before in self.rows
         )
@@ -113,10 +113,11 @@ def _previous(view: View, measured: Measured) -> tuple[list[int | None], Shown]:
     begins = [_instant(start, view.zone) for start in starts]
     drawn = [kind for kind in measured.kinds if kind != "bot"] or list(measured.kinds)
     kinds = [kind for kind in drawn if measured.since_of(kind)]
+    is_comparable = bool(kinds) and all(map(measured.is_counted_alike, kinds))
     ends = [*begins[1:], view.previous.end]
     by_interval = [
         sum(getattr(each, kind) for kind in drawn)
-        if kinds and all(has_begun(measured.since_of(kind), end) for kind in kinds)
+        if is_comparable and all(has_begun(measured.since_of(kind), end) for kind in kinds)
         else None
         for each, end in zip(counts, ends, strict=True)
     ]

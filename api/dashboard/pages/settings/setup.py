@@ -171,7 +171,7 @@ def _arrivals(visit: Visit, coverage: SourceCoverage) -> dict[str, Any]:
     is_pending = test is not None and test.rule is None
     return {
         "connections": connections,
-        "warnings": list(readable(coverage.warnings)),
+        "warnings": list(readable(coverage.warnings, visit.locale)),
         "test": test,
         "user_agent": header(visit.request, b"user-agent") or "",
         "waits": is_pending or len(coverage.sources) < len(SOURCES),

@@ -28,7 +28,7 @@ TEXTS: Mapping[Policy, str] = {
     "beacon_people_log_machines": "Counts people from the website script, and AI, other bots and all Markdown from "
     "your server and access logs. A script with the user agent of a browser is in the logs only, and is not counted.",
 }
-"""What each policy counts."""
+"""Descriptions of the policies as the pages show them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 // readership.js: a Worker in front of the site. It sends each page view after the response; visitors do not wait.
 const HITS = "{{ address }}/v1/analytics/{{ project }}/hits";
 const NOT_PAGES = /\.({{ extensions }})$/i;
+const SENT = ["accept-language", "sec-fetch-mode", "signature", "signature-agent", "signature-input"];
 
 export default {
   async fetch(request, env, ctx) {
@@ -22,8 +23,10 @@ async function send(request, response, key) {
     url: request.url,
     userAgent: request.headers.get("user-agent") || "",
     referrer: request.headers.get("referer") || undefined,
-    address: request.headers.get("cf-connecting-ip") || undefined, // verifies AI agents; not stored
+    // These three verify AI agents. The address and the headers are not stored.
+    address: request.headers.get("cf-connecting-ip") || undefined,
     accept: request.headers.get("accept") || undefined,
+    headers: Object.fromEntries([...request.headers].filter(([name]) => SENT.includes(name))),
     status: response.status,
     format: type.trim().toLowerCase() || undefined,
     eventId: crypto.randomUUID(),

@@ -1,5 +1,6 @@
 import os
 import uuid
+from collections.abc import Mapping
 
 import httpx
 
@@ -8,21 +9,30 @@ READERSHIP = httpx.Client(
     headers={"Authorization": f"Bearer {os.environ['READERSHIP_KEY']}"},
     timeout=5,
 )
+SENT = ("accept-language", "sec-fetch-mode", "signature", "signature-agent", "signature-input")
 
 
-def count_view(
-    path: str, user_agent: str, address: str | None = None, referrer: str | None = None, status: int = 200
-) -> None:
+def count_view(url: str, address: str, headers: Mapping[str, str], status: int = 200) -> None:
     """Count a page view. Call it after the response, in the background; a repeated post counts once.
 
-    The visitor's IP address verifies AI agents. It is not stored.
+    `url` is the one that the visitor requested, `address` the visitor's IP address, and `headers` are those of the
+    request, with lower-case names. They verify AI agents; the address and the headers of SENT are not stored.
     """
-    view = {"path": path, "userAgent": user_agent, "status": status, "eventId": str(uuid.uuid4())}
-    if address:
-        view["address"] = address
-    if referrer:
-        view["referrer"] = referrer
+    view = {
+        "url": url,
+        "userAgent": headers.get("user-agent", ""),
+        "referrer": headers.get("referer"),
+        "address": address,
+        "accept": headers.get("accept"),
+        "headers": {name: headers[name] for name in SENT if name in headers},
+        "status": status,
+        "eventId": str(uuid.uuid4()),
+    }
     READERSHIP.post("hits", json=view).raise_for_status()
 
 
-count_view("/readership-test", "Mozilla/5.0 (compatible; ClaudeBot/1.0; +claudebot@anthropic.com)")
+count_view(
+    "https://example.com/readership-test",
+    "20.64.57.211",
+    {"user-agent": "Mozilla/5.0 (compatible; ClaudeBot/1.0; +claudebot@anthropic.com)", "accept": "*/*"},
+)

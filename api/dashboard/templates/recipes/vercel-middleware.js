@@ -1,6 +1,7 @@
 // middleware.js, beside package.json. With Next.js 16 or later the file is proxy.js.
 const HITS = "{{ address }}/v1/analytics/{{ project }}/hits";
 const NOT_PAGES = /\.({{ extensions }})$/i;
+const SENT = ["accept-language", "sec-fetch-mode", "signature", "signature-agent", "signature-input"];
 
 export const config = { matcher: "/((?!api/|_next/|_vercel/).*)" };
 
@@ -13,8 +14,10 @@ async function send(request) {
     url: request.url,
     userAgent: request.headers.get("user-agent") || "",
     referrer: request.headers.get("referer") || undefined,
-    address: request.headers.get("x-real-ip") || undefined, // verifies AI agents; not stored
+    // These three verify AI agents. The address and the headers are not stored.
+    address: request.headers.get("x-real-ip") || undefined,
     accept: request.headers.get("accept") || undefined,
+    headers: Object.fromEntries([...request.headers].filter(([name]) => SENT.includes(name))),
     eventId: crypto.randomUUID(),
   };
   const answer = await fetch(HITS, {

@@ -16,8 +16,8 @@ from api.cli.demo import sample_views
 from api.cli.demo.command import show_demo
 from api.cli.main import main
 from api.dashboard.accounts import one_time_links
-from sample_data.generate import READERS
 from sample_data.generate_posts import OTHER_ADDRESSES
+from sample_data.traffic import READERS
 from tests.api.cli.console import EXPECTED, KEY, in_background
 from tests.running import COMMAND
 from tests.waiting import until

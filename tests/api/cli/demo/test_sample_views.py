@@ -9,6 +9,7 @@ import pytest
 
 from api.cli.demo import sample_views
 from api.cli.demo.sample_views import BEACONS_FROM, LAST_DAY
+from api.dashboard.web.view import STATES
 from ingest.errors import InvalidLine
 from ingest.formats import clf
 from ingest.formats.page_filter import ERRORS, page_view
@@ -19,7 +20,9 @@ from tests.api.cli.console import EXPECTED
 from warehouse.schema import HOT, Row
 
 DAY = re.compile(rb"\[(\d\d/\w{3}/\d{4}):")
-SOURCE, TIME, PATH, VERIFICATION = (HOT.names.index(name) for name in ("source", "ts", "path", "verification"))
+SOURCE, TIME, PATH, VERIFICATION, VERIFIED_BY = (
+    HOT.names.index(name) for name in ("source", "ts", "path", "verification", "verified_by")
+)
 UNMOVED = sample_views.days_moved(date(2026, 10, 1))
 
 
@@ -80,7 +83,11 @@ def test_agents_are_verified_at_the_times_of_the_sample(today: date) -> None:
         if view[0] == "demo" and view[TRAFFIC] != "human"
     ]
     states = Counter((view[AGENT], view[VERIFICATION]) for view in posted)
-    assert {state for _, state in states} == {"verified", "claimed", "not_checked", "spoofed"}
+    assert {state for _, state in states} == {*STATES}
+    of_signer = {state: count for (agent, state), count in states.items() if agent == "ChatGPT Agent"}
+    assert {*of_signer} == {"signed_known_key", "invalid_signature"}
+    evidence = {view[VERIFIED_BY] for view in posted if view[AGENT] == "ChatGPT Agent"}
+    assert evidence == {"key:chatgpt.com", "signature:chatgpt.com"}
     assert {agent for agent, state in states if state == "spoofed"} == {"GPTBot", "PerplexityBot", "ClaudeBot"}
     assert states["GPTBot", "verified"] > states["GPTBot", "spoofed"] > 10
     assert {view[TRAFFIC] for view in posted if view[VERIFICATION] == "spoofed"} == {"bot"}

@@ -78,19 +78,6 @@ def test_dry_run_prints_the_result_of_an_import_and_stores_nothing(data: Path) -
     assert (again["lines"], again["page_views"], again["known"]) == (0, 0, EXPECTED["lines"])
 
 
-def test_import_sets_the_purge_delay_of_arrows_allocator_unless_it_is_set(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = tmp_path / "log"
-    log.touch()
-    for before, after in (("5", "5"), (None, "1000")):
-        monkeypatch.delenv("MIMALLOC_PURGE_DELAY", raising=False)
-        if before:
-            monkeypatch.setenv("MIMALLOC_PURGE_DELAY", before)
-        call(data, "import", PROJECT, str(log), "--format", "combined")
-        assert os.environ["MIMALLOC_PURGE_DELAY"] == after
-
-
 def test_options_include_and_exclude_paths(data: Path, tmp_path: Path) -> None:
     line = f'192.0.2.1 - - [01/Mar/1999:12:00:00 +0000] "GET {{}} HTTP/1.1" 200 5 "-" "{FIREFOX}"\n'
     log = tmp_path / "access.log"

@@ -7,12 +7,17 @@ from playwright.sync_api import Page
 
 VENDOR = Path(__file__).parent / "vendor"
 AXE = VENDOR / "axe-4.14.1.min.js"
-_VIOLATIONS = """async () => (await axe.run()).violations.map(each => [
+EVERY_RULE: dict[str, Any] = {}
+"""Options of axe-core for its default rules."""
+COLOR_RULES = {"runOnly": ["color-contrast", "link-in-text-block"]}
+"""Options of axe-core for those of its rules whose result depends on the colours of the page."""
+_VIOLATIONS = """async options => (await axe.run(options)).violations.map(each => [
     each.id, each.help, each.nodes.map(node => node.html.slice(0, 200) + ' ' + (node.any[0]?.message ?? ''))])"""
 
 
-def violations(page: Page) -> list[Any]:
+def violations(page: Page, options: dict[str, Any] = EVERY_RULE) -> list[Any]:
     """Return the id, the description and the elements of each violation on the page."""
-    page.evaluate(AXE.read_text(encoding="utf-8") + "; 0")
-    found: list[Any] = page.evaluate(_VIOLATIONS)
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text(encoding="utf-8") + "; 0")
+    found: list[Any] = page.evaluate(_VIOLATIONS, options)
     return found

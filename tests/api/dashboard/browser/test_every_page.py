@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, ViewportSize
 
 from api.dashboard.pages_table import PAGES
-from tests.api.dashboard.browser.axe import AXE, VENDOR, violations
+from tests.api.dashboard.browser.axe import AXE, COLOR_RULES, VENDOR, violations
 from tests.api.dashboard.browser.sample import Sample
 from tests.api.dashboard.browser.visiting import Visit, visiting
 
@@ -45,19 +45,6 @@ def shown(browser: Browser, filled: Sample) -> Iterator[Visit]:
         yield visit
 
 
-@pytest.fixture(scope="module", params=SHOWN, ids=lambda page: page.path)
-def opened(request: pytest.FixtureRequest, shown: Visit, filled: Sample) -> Iterator[Visit]:
-    """Yield each page with JavaScript and open details, and fail at the end if it logged an error.
-
-    The tests of a page share it, because opening it takes longer than most of them. Each restores the size of the
-    window and the colour scheme. Updates are answered with 204, which changes nothing.
-    """
-    shown.become(filled.session_for(request.param))
-    shown.open(filled.address(request.param))
-    yield shown
-    assert (shown.errors, shown.foreign) == ([], [])
-
-
 @pytest.fixture(scope="module")
 def plain(browser: Browser, filled: Sample) -> Iterator[Visit]:
     """Yield a page without JavaScript, which the tests of this module share."""
@@ -72,10 +59,19 @@ def scripted(browser: Browser, filled: Sample) -> Iterator[Visit]:
         yield visit
 
 
-def test_page_has_no_error_asks_no_other_host_and_is_small(opened: Visit) -> None:
-    opened.page.wait_for_load_state("networkidle")
-    assert_is_complete(opened)
-    ids = opened.page.evaluate("[...document.querySelectorAll('[id]')].map(element => element.id)")
+@EACH_PAGE
+def test_page_is_accessible_fits_each_window_works_by_keyboard_and_has_no_error(
+    shown: Visit, filled: Sample, page: Any
+) -> None:
+    """Make all checks after one load of the page. Updates are answered with 204, which changes nothing."""
+    shown.become(filled.session_for(page))
+    shown.open(filled.address(page))
+    assert_is_accessible_in_light_and_dark(shown)
+    assert_is_not_wider_than_the_window(shown)
+    assert_tab_reaches_every_control_and_its_focus_is_visible(shown)
+    shown.page.wait_for_load_state("networkidle")  # last, because by now the network has been idle for long enough
+    assert_is_complete(shown)
+    ids = shown.page.evaluate("[...document.querySelectorAll('[id]')].map(element => element.id)")
     assert sorted(ids) == sorted(set(ids))
 
 
@@ -96,11 +92,11 @@ def assert_is_complete(visit: Visit) -> None:
     assert 1_000 < visit.size_bytes() < PAGE_BYTES_MAX
 
 
-def test_axe_finds_no_violation_in_light_and_dark(opened: Visit) -> None:
-    assert violations(opened.page) == []
-    opened.page.emulate_media(color_scheme="dark")
-    assert violations(opened.page) == []
-    opened.page.emulate_media(color_scheme="light")
+def assert_is_accessible_in_light_and_dark(visit: Visit) -> None:
+    assert violations(visit.page) == []
+    visit.page.emulate_media(color_scheme="dark")
+    assert violations(visit.page, COLOR_RULES) == []
+    visit.page.emulate_media(color_scheme="light")
 
 
 @pytest.mark.parametrize(
@@ -121,6 +117,7 @@ def test_axe_finds_violations(scripted: Visit) -> None:
     scripted.page.evaluate("document.querySelector('label').remove()")
     scripted.page.evaluate("document.querySelector('h1').style.color = '#eee'")
     assert {"label", "color-contrast"} <= {id for id, _, _ in violations(scripted.page)}
+    assert {id for id, _, _ in violations(scripted.page, COLOR_RULES)} == {"color-contrast"}
 
 
 def test_blocked_style_is_an_error(scripted: Visit) -> None:
@@ -131,20 +128,20 @@ def test_blocked_style_is_an_error(scripted: Visit) -> None:
     assert "Content Security Policy" in " ".join(scripted.errors)
 
 
-def test_page_is_not_wider_than_the_window(opened: Visit) -> None:
+def assert_is_not_wider_than_the_window(visit: Visit) -> None:
     for width in (320, 360, 768, 1_400, 3_840):
-        opened.page.set_viewport_size({"width": width, "height": 800})
-        assert opened.page.evaluate("document.scrollingElement.scrollWidth") <= width
-    opened.page.set_viewport_size(WINDOW)
+        visit.page.set_viewport_size({"width": width, "height": 800})
+        assert visit.page.evaluate("document.scrollingElement.scrollWidth") <= width
+    visit.page.set_viewport_size(WINDOW)
 
 
-def test_tab_reaches_every_control_and_its_focus_is_visible(opened: Visit) -> None:
-    opened.page.evaluate("document.activeElement.blur()")  # some pages focus their first field
-    controls = opened.page.evaluate(FOCUSABLE)
+def assert_tab_reaches_every_control_and_its_focus_is_visible(visit: Visit) -> None:
+    visit.page.evaluate("document.activeElement.blur()")  # some pages focus their first field
+    controls = visit.page.evaluate(FOCUSABLE)
     reached, unmarked = set(), set()
     for _ in range(TABS_MAX):
-        opened.page.keyboard.press("Tab")
-        place, is_marked = opened.page.evaluate(FOCUSED)
+        visit.page.keyboard.press("Tab")
+        place, is_marked = visit.page.evaluate(FOCUSED)
         if place < 0 and len(reached) >= len(set(controls)):
             break
         if place >= 0:

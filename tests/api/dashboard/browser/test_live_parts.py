@@ -32,3 +32,20 @@ def test_failed_update_leaves_the_page_as_it_is(browser: Browser, filled: Sample
         with page.expect_response(address) as updated:
             page.clock.fast_forward(UPDATE_MS)
         assert updated.value.status == 200
+
+
+def test_link_whose_part_is_refused_opens_the_page_with_the_message(browser: Browser, filled: Sample) -> None:
+    """Answer htmx and the browser as an overloaded service does: the message of the page is shown."""
+    with visiting(browser, filled.url, filled.session) as visit:
+        page = visit.page
+        page.goto(f"{filled.url}/projects/{PROJECT}?period=all")
+        requests: list[str | None] = []
+
+        def refuse(route: Route) -> None:
+            requests.append(route.request.headers.get("hx-request"))
+            route.fulfill(status=503, content_type="text/html", body="<h1>Overloaded</h1>")
+
+        page.route(re.compile(r"[?&]sort="), refuse)
+        page.locator("a[hx-get*='sort=']").first.click()
+        expect(page.get_by_role("heading", name="Overloaded")).to_be_visible()
+        assert requests == ["true", None]

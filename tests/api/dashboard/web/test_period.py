@@ -81,12 +81,39 @@ def test_previous_period_ends_at_the_same_time_of_the_clock_in_summer() -> None:
 
 
 def test_last_12_months_are_compared_with_the_same_days_a_year_before() -> None:
-    before = parse(period="12mo")[0].previous(NOW)
+    before = parse(period="12mo", interval="month")[0].previous(NOW)
     assert before is not None
     assert (before.start, before.end) == (
         datetime(2024, 12, 1, tzinfo=UTC),
         datetime(2025, 11, 22, 23, 30, tzinfo=UTC),
     )
+
+
+@pytest.mark.parametrize(
+    ("values", "first", "last"),
+    [
+        ({"period": "12mo"}, date(2024, 12, 2), date(2025, 11, 23)),  # 364 days before
+        ({"from_": "2026-04-20", "to": "2026-11-15"}, date(2025, 9, 22), date(2026, 4, 19)),  # 210 days
+        ({"from_": "2026-04-22", "to": "2026-11-15"}, date(2025, 9, 24), date(2026, 4, 19)),  # 208 days
+        ({"period": "30d", "interval": "week"}, date(2026, 9, 19), date(2026, 10, 18)),
+    ],
+)
+def test_previous_period_of_a_chart_by_week_begins_on_the_same_weekday(
+    values: dict[str, str], first: date, last: date
+) -> None:
+    chosen = parse(**values)[0]
+    before = chosen.previous(NOW)
+    assert before is not None
+    assert (chosen.interval, before.first, before.last) == ("week", first, last)
+    assert chosen.first is not None
+    assert (chosen.first - first).days % 7 == 0
+    assert last < chosen.first
+
+
+def test_previous_period_of_a_closed_chart_by_week_ends_with_its_last_day() -> None:
+    before = parse(BERLIN, from_="2026-04-22", to="2026-11-15")[0].previous(NOW)
+    assert before is not None
+    assert (before.last, before.end) == (date(2026, 4, 19), datetime(2026, 4, 19, 22, tzinfo=UTC))
 
 
 def test_last_day_in_the_future_is_today() -> None:

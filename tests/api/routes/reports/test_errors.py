@@ -71,6 +71,13 @@ def test_filters_and_days_choose_rows(errors: httpx.Client) -> None:
         "traffic=ai": [OLD, OLDER, DOWN],
         "traffic=bot": [GONE, RANDOM],
         "agent=Googlebot": [GONE],
+        "operator=OpenAI": [OLD, OLDER, DOWN],
+        "operator=OpenAI&status=503": [DOWN],
+        "operator=Anthropic": [],
+        "operator=Google": [],
+        "purpose=training&path=/old": [OLD],
+        "operator=OpenAI&purpose=search": [],
+        "operator=OpenAI&traffic=bot": [],
         "status=404": [OLD, OLDER, RANDOM],
         "status=404&agent=GPTBot&path=/older": [OLDER],
         "dateFrom=2026-09-03&dateTo=2026-09-04": [("/old", "GPTBot", 404, 1), OLDER, DOWN],
@@ -79,6 +86,13 @@ def test_filters_and_days_choose_rows(errors: httpx.Client) -> None:
         "dateTo=2026-09-03": [("/old", "GPTBot", 404, 1)],
     }
     assert {query: listed(errors, query) for query in expected} == expected
+
+
+def test_spoofed_request_is_none_of_the_operator_of_its_name(errors: httpx.Client) -> None:
+    spoofed = {**sent("/old", GPTBOT, "05T10:00:00", 404), "address": "192.31.196.1"}
+    assert errors.post("hits", json=spoofed).json()["accepted"] == 1
+    assert (None, "GPTBot", 404, 1) in listed(errors, "agent=GPTBot")
+    assert listed(errors, "operator=OpenAI") == [OLD, OLDER, DOWN]
 
 
 def test_pages_have_each_row_once(errors: httpx.Client) -> None:
@@ -101,7 +115,19 @@ def test_tables_have_all_rows(errors: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["dateFrom=2026-09-01T12:00:00Z", "traffic=human", "status=200", "status=x", "asOf=now", "dateTo=x"]
+    "query",
+    [
+        "dateFrom=2026-09-01T12:00:00Z",
+        "traffic=human",
+        "status=200",
+        "status=x",
+        "asOf=now",
+        "dateTo=x",
+        "purpose=x",
+        "operator=",
+        "source=log",
+        "verification=verified",
+    ],
 )
 def test_invalid_parameter_is_named(site: httpx.Client, query: str) -> None:
     (error,) = problem(site.get(f"errors?{query}"), 400)["errors"]

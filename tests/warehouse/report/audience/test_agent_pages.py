@@ -13,9 +13,11 @@ from tests.warehouse.report import generated, model
 from tests.warehouse.report.audience.conftest import Lake
 from tests.warehouse.report.generated import NOW
 from tests.warehouse.site import DAY, NOON, Site, view
+from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.time_range import FIRST
 from warehouse.report.audience.agent_pages import DAYS
 from warehouse.report.filters import Filters, Query
+from warehouse.rollups import writer
 
 GPT = {"traffic": "ai", "agent": "GPTBot", "operator": "OpenAI", "purpose": "training"}
 USER = {"traffic": "ai", "agent": "ChatGPT-User", "operator": "OpenAI", "purpose": "assistant"}
@@ -50,6 +52,20 @@ def test_path_that_two_agents_of_an_operator_read_is_one_page_of_the_operator(si
     assert reports.agent_pages(snapshot, WITHOUT_FILTER, "purpose") == {"training": 3, "assistant": 1}
     of_assistants = replace(WITHOUT_FILTER, filters=Filters(purpose="assistant"))
     assert reports.agent_pages(snapshot, of_assistants, "operator") == {"OpenAI": 1}
+    reports.close()
+
+
+def test_path_with_many_reads_in_the_edge_that_is_subtracted_is_left_out(site: Site) -> None:
+    end = NOON - timedelta(minutes=30) + DAY / 2
+    for path, before in (("/within", 1), ("/after", 0)):
+        site.stage([view(path, end, **GPT)] * 300 + [view(path, end - 2 * MICROSECOND, **GPT)] * before)
+    site.load()
+    files = site.state(HITS_TABLE).files
+    writer.write(site.root, site.database, f"{NOON:%Y-%m}", files)
+    reports = site.reports()
+    query = Query("site", MIDNIGHT, end, Filters(), NOON + DAY)
+    assert reports.agent_pages(reports.take(), query) == {"GPTBot": 1}
+    assert reports.agent_pages(reports.take(), replace(query, end=end + MICROSECOND)) == {"GPTBot": 2}
     reports.close()
 
 

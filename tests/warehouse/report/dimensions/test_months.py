@@ -28,8 +28,8 @@ def file(tmp_path: Path, database: duckdb.DuckDBPyConnection) -> str:
 
 def test_month_has_the_rows_of_one_project_and_dimension(file: str) -> None:
     (rows,) = months.read(ResultCache(0), {"2026-09": file}, "site", "browser")
-    assert rows.keys["value"].texts.to_pylist() == ["Firefox"]
-    assert rows.views.tolist() == [1, 2, 3]
+    assert rows.on(DAYS).keys["value"].texts.to_pylist() == ["Firefox"]
+    assert rows.on(DAYS).views.tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_rows_of_some_days(file: str, days: list[str], views: list[int]) -> None
 def test_project_without_views_has_no_rows(file: str) -> None:
     for project in ("", "another", "zz"):
         (rows,) = months.read(ResultCache(0), {"2026-09": file}, project, "browser")
-        assert rows.views.tolist() == rows.keys["value"].texts.to_pylist() == []
+        assert rows.on(DAYS).views.tolist() == rows.on(DAYS).keys["value"].texts.to_pylist() == []
 
 
 def test_months_in_the_cache_are_not_read_again(file: str) -> None:
@@ -59,8 +59,9 @@ def test_dimensions_that_were_read_ahead_are_those_of_single_reads(file: str) ->
     months.read_ahead(cached, "2026-09", file, "site", ["browser", "quarter"])
     alone = [months.read(ResultCache(0), {"2026-09": file}, "site", each)[0] for each in ("browser", "quarter")]
     Path(file).unlink()
-    for dimension, expected in zip(("browser", "quarter"), alone, strict=True):
-        (rows,) = months.read(cached, {"2026-09": file}, "site", dimension)
+    for dimension, single in zip(("browser", "quarter"), alone, strict=True):
+        (month,) = months.read(cached, {"2026-09": file}, "site", dimension)
+        rows, expected = month.on(DAYS), single.on(DAYS)
         assert rows.keys["value"].texts == expected.keys["value"].texts
         assert (rows.views.tolist(), rows.days.tolist()) == (expected.views.tolist(), expected.days.tolist())
 
@@ -70,4 +71,4 @@ def test_dimensions_of_a_small_project_are_read_at_once(file: str) -> None:
     months.read(cached, {"2026-09": file}, "site", "browser")
     Path(file).unlink()
     (rows,) = months.read(cached, {"2026-09": file}, "site", "total")
-    assert rows.views.tolist() == [1, 2, 3]
+    assert rows.on(DAYS).views.tolist() == [1, 2, 3]

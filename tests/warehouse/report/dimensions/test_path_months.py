@@ -12,7 +12,8 @@ from tests.warehouse.rollups.test_writer import varied, write
 from tests.warehouse.site import Row, Site
 from warehouse.query.result_cache import ResultCache
 from warehouse.report.dimensions import path_months
-from warehouse.report.dimensions.path_months import DENSE_COUNTERS, PathMonth
+from warehouse.report.dimensions.page_views import PathMonth
+from warehouse.report.dimensions.path_months import DENSE_COUNTERS
 from warehouse.report.dimensions.rows import VALUE, DimensionRows
 from warehouse.rollups.coverage import Rollup
 from warehouse.rollups.schema import DIMENSION_KEY, QUARTER_S, VIEW_VALUES

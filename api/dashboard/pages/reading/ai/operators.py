@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from api.dashboard.pages.reading.ai.verdicts import NOT_CHECKED, Agent, Verification
+from api.dashboard.pages.reading.ai.verdicts import KNOWN_KEY, NOT_CHECKED, Agent, Verification
 from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.robots.rules import RobotsRules, State
 from api.dashboard.web.view import PURPOSES, STATES, View
@@ -42,7 +42,10 @@ class Reads:
 
     @property
     def verified(self) -> int | None:
-        """Return the number of verified reads; None if nothing is known about any read."""
+        """Return the number of verified reads; None if nothing is known about any read, or if no read is verified and
+        known keys signed some: 0 would deny that these are from the agent."""
+        if "verified" not in self.states and KNOWN_KEY in self.states:
+            return None
         return self.states.get("verified", 0) if self.states.keys() - {NOT_CHECKED, "claimed"} else None
 
     @property

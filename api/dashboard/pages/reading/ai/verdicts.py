@@ -14,7 +14,7 @@ from ingest.verification.verdict import State
 
 Agent = tuple[str | None, str | None, str | None]
 """Agent, operator and purpose of a hit."""
-SPOOFED, NOT_CHECKED = "spoofed", "not_checked"
+SPOOFED, NOT_CHECKED, KNOWN_KEY = "spoofed", "not_checked", "signed_known_key"
 KINDS = {"dns": "Reverse DNS", "signature": "Signature of", "key": "Known key of"}
 """Kinds of evidence other than address lists as pages show them, by the beginning of `hits.verified_by`."""
 _COPY = re.compile(r"list:(?P<id>.+) (?P<day>\d{4}-\d\d-\d\d)")

@@ -1,12 +1,16 @@
 """The comparison of the overview with the period before it."""
 
 from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from tests.api.dashboard.pages.reading.overview_page import HITS, before, hit, numbers, page_of
 from tests.api.dashboard.site import Dashboard, opened
+from tests.running import PROJECT
+from warehouse.control import source_policies
 
 UNKNOWN, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 
@@ -87,3 +91,17 @@ def test_previous_period_without_a_count_is_named_instead_of_its_line(viewer: Te
         text = page_of(viewer, period=period, compare="previous").text
         assert ("Previous period, people and AI" in text) is is_counted, period
         assert ("there is nothing to compare with" in text) is not is_counted, period
+
+
+def test_periods_under_policies_that_count_other_sources_are_not_compared(tmp_path: Path) -> None:
+    with opened(tmp_path / "data") as own:
+        own.post_hits(*map(hit, range(HITS)))
+        days = {"from_": before(10), "to": before(1), "compare": "previous"}
+        assert "Previous period, people and AI" in page_of(own.visitor("viewer"), **days).text
+        source_policies.put(own.engine, PROJECT, "beacon_only", date.fromisoformat(before(0)))  # after the period
+        assert "Previous period, people and AI" in page_of(own.visitor("viewer"), **days).text
+        source_policies.put(own.engine, PROJECT, "beacon_only", date.min)
+        source_policies.put(own.engine, PROJECT, "all", date.fromisoformat(before(10)))
+        page = page_of(own.visitor("viewer"), **days)
+        assert "counted from other sources: there is nothing to compare with" in page.text
+        assert {row[4] for row in page.rows("Top pages")} == {UNKNOWN}

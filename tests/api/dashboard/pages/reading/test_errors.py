@@ -1,6 +1,7 @@
 """The page of errors: the rows of the API, its filters and days, and what it shows without errors."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.ai_traffic import ATTACK, FIREFOX, TODAY, before, open_page
 from tests.api.dashboard.site import Dashboard, opened
 from tests.running import PROJECT
+from tests.warehouse.site import Site, view
 
 GPTBOT, CLAUDEBOT, GOOGLEBOT = "GPTBot/1.3", "ClaudeBot/1.0", "Googlebot/2.1"
 # The agent and the word beside it, which have a space between them on the page.
@@ -58,6 +60,8 @@ def rows_of(page: Html) -> list[tuple[str, ...]]:
         ({"traffic": "ai"}, [GONE]),
         ({"traffic": "bot"}, [LATER, UNNAMED]),
         ({"agent": "Googlebot"}, [LATER]),
+        ({"operator": "Anthropic", "period": "all"}, [DOWN]),
+        ({"purpose": "training"}, [GONE]),
         ({"status": "503", "period": "90d"}, [DOWN]),
         ({"path": "/gone"}, [GONE, LATER]),
         ({"from": before(3), "to": before(3)}, [("/gone", "GPTBot", "404", "1")]),
@@ -110,3 +114,13 @@ def test_no_error_is_not_a_zero(tmp_path: Path) -> None:
         assert "A server that does not send it has no errors here" in open_page(viewer, "/errors").text
         early = open_page(viewer, "/errors", **{"from": before(9), "to": before(9)}).text
         assert "Errors were not counted in this period" in early
+
+
+def test_errors_of_a_log_beside_those_of_a_server_have_a_warning(tmp_path: Path) -> None:
+    with opened(tmp_path / "data") as dashboard:
+        viewer = dashboard.visitor("viewer")
+        dashboard.post_hits(hit("/gone", GPTBOT, 0, 404), hit("/", GPTBOT, 0, 200))
+        assert "counts twice" not in open_page(viewer, "/errors").text
+        with closing(Site(dashboard.data, is_new=False)) as stored:
+            stored.post(view(source="log", project_id=PROJECT))
+        assert "an error that is in both counts twice" in open_page(viewer, "/errors").text

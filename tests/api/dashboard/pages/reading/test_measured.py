@@ -1,12 +1,15 @@
 """The time from which each kind of readers is counted."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from babel import Locale
 
-from api.dashboard.pages.reading.measured import FILTERED, NOT_COUNTED, NOT_SET_UP, Measured, Shown
+from api.dashboard.pages.reading.measured import FILTERED, NOT_COUNTED, NOT_SET_UP, Measured, Shown, readable
 from api.dashboard.web.period import Period
+from warehouse.control.policy import Policy
 from warehouse.report.filters import Counts
 from warehouse.report.source_coverage import Source
 
@@ -60,6 +63,37 @@ def test_range_is_complete_if_every_kind_was_counted_from_its_start() -> None:
     assert not SCRIPT_THEN_LOG.counted_since(day(9), ("human", "ai"))
     assert SCRIPT_THEN_LOG.counted_since(day(9), ("human",))
     assert not measured().counted_since(day(9), ("human",))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "people", "ai"),
+    [
+        ("all", "all", True, True),
+        ("all", "beacon_only", False, False),
+        ("beacon_only", "all", False, False),
+        ("all", "beacon_people_log_machines", False, True),
+        ("beacon_only", "beacon_people_log_machines", True, False),
+    ],
+)
+def test_range_with_a_change_of_the_policy_is_complete_for_kinds_of_the_same_sources(
+    before: Policy, now: Policy, people: bool, ai: bool
+) -> None:
+    changed = replace(SCRIPT_THEN_LOG, policies=frozenset({now}), policies_before=frozenset({before}))
+    assert (changed.counted_since(day(10), ("human",)), changed.counted_since(day(10), ("ai",))) == (people, ai)
+
+
+def test_policy_that_leaves_out_a_source_without_views_changes_nothing() -> None:
+    changed = replace(measured(beacon=5), policies_before=frozenset({"beacon_only"}))
+    assert changed.counted_since(day(5), ("human", "ai"))
+
+
+def test_warning_of_the_coverage_has_the_names_and_days_of_the_pages() -> None:
+    warning = "log has had no hit for 12 days, since 2026-09-18"
+    shown = [*readable([warning], Locale("en")), *readable([warning], Locale("de"))]
+    assert shown == [
+        "“Access logs” has had no view for 12 days, since Sep 18, 2026.",
+        "“Access logs” has had no view for 12 days, since 18.09.2026.",
+    ]
 
 
 def test_zero_of_a_kind_that_was_not_counted_is_not_shown() -> None:

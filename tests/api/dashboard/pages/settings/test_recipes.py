@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Iterator
 from configparser import ConfigParser
@@ -14,19 +15,31 @@ from socket import socket
 from threading import Thread
 
 import httpx
+import msgspec
 import pytest
 
 from api.dashboard.pages.settings import recipes
 from api.dashboard.pages.settings.recipes import FOLDER, Recipes
 from ingest.formats.page_filter import NOT_PAGES
+from ingest.hits.hit import ServerHit, server_hit
+from ingest.hits.row import row
+from ingest.verification.public_keys import JsonWebKey, usable_keys
+from ingest.verification.verifier import Verifier
+from tests.ingest.verification.signing import HOST, Signer
 from tests.programs import find, require
 from tests.running import PROJECT, Running, new_key
 from tests.waiting import until
+from warehouse.schema import HOT
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)"
 STRANGE = 'GPTBot/1.3 "quoted" \\ back \xe9'
 """A user agent that must be escaped in JSON, with a byte that is not UTF-8."""
+SIGNER, CHROME = (
+    Signer(),
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/149.0.0.0 Safari/537.36",
+)
+"""Agent that signs its requests, and has the user agent of a browser."""
 
 
 @pytest.fixture
@@ -51,8 +64,9 @@ def rows(service: Running, path: str) -> list[dict[str, object]]:
 
 
 @contextmanager
-def site() -> Iterator[str]:
-    """Serve a site whose paths below /missing are not found, and yield its origin."""
+def site() -> Iterator[tuple[str, list[bytes]]]:
+    """Serve a site whose paths below /missing are not found; yield its origin, and a list of the bodies that it got."""
+    posted: list[bytes] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -60,7 +74,11 @@ def site() -> Iterator[str]:
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.send_header("Content-Length", "2")
             self.end_headers()
-            self.wfile.write(b"ok" if self.command == "GET" else b"")
+            self.wfile.write(b"" if self.command == "HEAD" else b"ok")
+
+        def do_POST(self) -> None:
+            posted.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.do_GET()
 
         do_HEAD = do_GET  # noqa: N815  # the name that http.server calls
 
@@ -71,10 +89,35 @@ def site() -> Iterator[str]:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}"
+            yield f"http://127.0.0.1:{server.server_port}", posted
         finally:
             server.shutdown()
             thread.join()
+
+
+def signed(url: str) -> dict[str, str]:
+    """Return the headers of a signed request that asks for Markdown."""
+    headers = SIGNER.sign(url=url, created_s=int(time.time()))
+    return {
+        "user-agent": CHROME,
+        "accept": "text/markdown",
+        "accept-language": "en",
+        "sec-fetch-mode": "cors",
+        **headers,
+    }
+
+
+def verified(body: bytes) -> tuple[object, ...]:
+    """Return agent, rule, verification, evidence and hints of a posted hit, where the key of SIGNER is known."""
+    keys = usable_keys([JsonWebKey(**SIGNER.jwk)])
+    verifier = Verifier(known_keys={id: (HOST, key) for id, key in keys.items()})
+    now_us = int(time.time() * 1_000_000)
+    hit = server_hit(msgspec.json.decode(body, type=ServerHit), now_us)
+    values = dict(zip(HOT.names, row(PROJECT, hit, "server", now_us, verifier), strict=True))
+    return tuple(values[name] for name in ("agent", "rule", "verification", "verified_by", "hints"))
+
+
+BY_SIGNATURE = ("Google-Agent", "ai:signed:Google-Agent", "signed_known_key", f"key:{HOST}", None)
 
 
 def free_port() -> int:
@@ -110,7 +153,43 @@ def test_server_example_stores_its_view(
     file.write_text(shown.text(name))
     subprocess.run([program, file], env=environ, check=True, timeout=60)
     assert service.get("path=/readership-test")["totals"]["ai"] == before + 1
-    assert any(agent in str(row["user_agent"]) for row in rows(service, "/readership-test"))
+    (stored,) = (each for each in rows(service, "/readership-test") if agent in str(each["user_agent"]))
+    assert (stored["verification"], stored["status"]) == ("verified", 200)
+
+
+CALLS = {
+    "server.py": "\nimport json\ncount_view(os.environ['URL'], '127.0.0.1', json.loads(os.environ['HEADERS']))\n",
+    "server.mjs": "\nawait countView(process.env.URL, '127.0.0.1', JSON.parse(process.env.HEADERS));\n",
+    "cloudflare-worker.js": """
+        const waiting = [], context = { waitUntil: (promise) => waiting.push(promise), passThroughOnException() {} };
+        const request = new Request(process.env.URL, { headers: JSON.parse(process.env.HEADERS) });
+        await worker.fetch(request, process.env, context);
+        await Promise.all(waiting);
+    """,
+    "vercel-middleware.js": """
+        const waiting = [], context = { waitUntil: (promise) => waiting.push(promise) };
+        middleware(new Request(process.env.URL, { headers: JSON.parse(process.env.HEADERS) }), context);
+        await Promise.all(waiting);
+    """,
+}
+"""Calls of the recipes with the request of the environment, to be added to their texts."""
+
+
+@pytest.mark.parametrize("name", ["server.py", "server.mjs", "cloudflare-worker.js", "vercel-middleware.js"])
+def test_recipe_sends_what_verifies_a_signature(environ: dict[str, str], tmp_path: Path, name: str) -> None:
+    if name != "server.py":
+        require("node")
+    with site() as (origin, posted):
+        url = f"{origin}/signed?page=2"
+        headers = signed(url)
+        environ |= {"URL": url, "HEADERS": json.dumps(headers)}
+        program = {"server.py": sys.executable}.get(name, "node")
+        file = tmp_path / f"recipe.{'py' if name == 'server.py' else 'mjs'}"
+        file.write_text(
+            Recipes(PROJECT, origin).text(name).replace("export default {", "const worker = {") + CALLS[name]
+        )
+        subprocess.run([program, file], env=environ, check=True, timeout=60)
+    assert verified(posted[-1]) == BY_SIGNATURE
 
 
 @pytest.mark.needs("node")
@@ -143,7 +222,7 @@ def test_edge_program_sends_pages_and_nothing_else(
         await Promise.all(waiting);
         """
     )
-    with site() as origin:
+    with site() as (origin, _):
         subprocess.run(
             ["node", tmp_path / "run.mjs", origin, path.removesuffix(".js"), GPTBOT],
             env=environ,
@@ -183,7 +262,7 @@ def test_nginx_writes_pages_and_the_script_posts_each_once(
     tmp_path.chmod(0o755)
     html = tmp_path / "html"
     html.mkdir()
-    for name in ("nginx page", "logo.png"):
+    for name in ("nginx page", "logo.png", "signed"):
         (html / name).write_text("ok")
     configuration = shown.text("nginx.conf").replace("/var/log/nginx/readership.ndjson", str(log))
     user = "user root;" if os.getuid() == 0 else ""
@@ -207,8 +286,11 @@ def test_nginx_writes_pages_and_the_script_posts_each_once(
         until(lambda: answers(url))
         for user_agent in (FIREFOX, STRANGE):
             httpx.get(f"{url}/nginx%20page?q=1", headers={"User-Agent": user_agent.encode("latin-1")})  # type: ignore[dict-item]
+        httpx.get(f"{url}/signed", headers={**signed("http://site.example/signed"), "Host": "site.example"})
         for path in ("/logo.png", "/missing"):
             httpx.get(url + path)
+        until(lambda: log.read_bytes().count(b"\n") == 3)
+        logged = log.read_bytes().splitlines()
         httpx.head(f"{url}/nginx%20page")
         refused = subprocess.run(
             ["sh", script], env=environ | {"READERSHIP_KEY": "?"}, capture_output=True, check=False
@@ -224,6 +306,7 @@ def test_nginx_writes_pages_and_the_script_posts_each_once(
     found = rows(service, "/nginx%20page")
     assert [row["user_agent"] for row in found] == [STRANGE.removesuffix("\xe9"), FIREFOX]
     assert all((row["status"], row["source"]) == (200, "server") for row in found)
+    assert verified(logged[-1]) == BY_SIGNATURE
     assert not rows(service, "/logo.png")
     assert not rows(service, "/missing")
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 import pytest
 
-from api import control_database, settings
+from api import settings
+from api.cli.options import control_database
 from warehouse.control import projects
 from warehouse.errors import NoData
 

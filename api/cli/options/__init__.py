@@ -1,0 +1,6 @@
+"""Options that several commands have, and the database that they open.
+
+- `network`: Options with which an operator allows the verification of agents to use the network.
+- `workers`: Options with which an operator chooses where the workers of a command run, and how many there are.
+- `control_database`: The control database, open until the command ends.
+"""

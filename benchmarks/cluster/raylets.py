@@ -1,0 +1,70 @@
+"""A Ray cluster with two raylets on loopback, each with one core, and with token authentication.
+
+The cluster is a child process, `python -m benchmarks.cluster.raylets FOLDER`, whose standard input ends it. Ray ends
+the processes that it started by their ids.
+"""
+
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+HOSTS = ("127.0.0.2", "127.0.0.3")
+"""Addresses of the raylets. Ray replaces 127.0.0.1 by an address of the machine that others can reach."""
+STORE_BYTES = 512 << 20
+"""Size of a raylet's object store, in shared memory."""
+
+
+@contextmanager
+def cluster() -> Iterator[Mapping[str, str]]:
+    """Yield the variables by which a program uses a new cluster: the address and the token."""
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    quiet = {
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_DISABLE_IMPORT_WARNING": "1",
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    }
+    # Ray's sockets have long names below this folder, and a name may have 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.cluster.raylets", folder],
+            cwd=ROOT,
+            env={**os.environ, **token, **quiet},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            address = process.stdout.readline().strip()
+            assert address, "the cluster did not start"
+            yield {**token, **quiet, "READERSHIP_RAY": address}
+        finally:
+            process.stdin.close()
+            process.wait()
+            process.stdout.close()
+
+
+def main(folder: str) -> None:
+    from ray.cluster_utils import Cluster  # noqa: PLC0415  # Ray may be missing
+
+    os.environ["RAY_TMPDIR"] = folder
+    options = {"num_cpus": 1, "object_store_memory": STORE_BYTES, "include_dashboard": False}
+    own = Cluster(initialize_head=True, head_node_args={**options, "node_ip_address": HOSTS[0]})
+    try:
+        own.add_node(**options, node_ip_address=HOSTS[1])
+        print(own.address, flush=True)
+        sys.stdin.read()
+    finally:
+        own.shutdown()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

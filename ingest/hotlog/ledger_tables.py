@@ -1,0 +1,80 @@
+"""Table of the ledger of imported logs in the hot log, and the statements on it."""
+
+from typing import Any
+
+import sqlalchemy as sa
+
+METADATA = sa.MetaData()
+_NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
+READ_LOGS = sa.Table(
+    "read_logs",
+    METADATA,
+    sa.Column("id", _NUMBER, primary_key=True),
+    sa.Column("project_id", sa.Text, nullable=False),
+    sa.Column("parent", _NUMBER, nullable=False),
+    sa.Column("first", sa.LargeBinary, nullable=False),
+    sa.Column("bytes", _NUMBER, nullable=False),
+    sa.Column("digest", sa.LargeBinary, nullable=False),
+    sa.Column("marks", sa.LargeBinary, nullable=False),
+    sa.Column("is_cut", _NUMBER, nullable=False),
+    sa.Index("read_logs_after", "project_id", "parent", "first"),
+    sqlite_autoincrement=True,
+)
+"""Table of chunks. `first` is the digest of the first line, `marks` are the checkpoints, and `is_cut` is 1 if the chunk
+ends inside a line."""
+
+
+def _value(name: str, type: Any = _NUMBER) -> sa.BindParameter[Any]:
+    return sa.bindparam(name, type_=type)
+
+
+_OF_PROJECT = READ_LOGS.c.project_id == _value("project", sa.Text())
+_NO_LINE = _value("no_line", sa.LargeBinary())
+_FIRST = READ_LOGS.c.first == _value("first", sa.LargeBinary())
+_1 = sa.literal_column("1", _NUMBER)
+
+NEWEST_ID = sa.select(sa.func.coalesce(sa.func.max(READ_LOGS.c.id), sa.literal_column("0", _NUMBER)))
+CHILDREN = (
+    sa.select(READ_LOGS.c.id, READ_LOGS.c.bytes, READ_LOGS.c.digest, READ_LOGS.c.marks, READ_LOGS.c.is_cut)
+    .where(_OF_PROJECT, READ_LOGS.c.parent == _value("parent"), _FIRST | (READ_LOGS.c.first == _NO_LINE))
+    .order_by(READ_LOGS.c.bytes.desc())
+)
+RIVALS = sa.select(_1).where(
+    _OF_PROJECT,
+    (READ_LOGS.c.parent == _value("parent")) | (READ_LOGS.c.parent == _value("other_parent")),
+    READ_LOGS.c.id > _value("newest_id"),
+)
+RIVALS_WITH_FIRST_LINE = RIVALS.where(_FIRST | (READ_LOGS.c.first == _NO_LINE))
+UNCHANGED = sa.select(_1).where(READ_LOGS.c.id == _value("id"), READ_LOGS.c.bytes == _value("bytes"))
+ADD = (
+    sa.insert(READ_LOGS)
+    .inline()
+    .values(
+        project_id=_value("project", sa.Text()),
+        parent=_value("parent"),
+        first=_value("first", sa.LargeBinary()),
+        bytes=_value("bytes"),
+        digest=_value("digest", sa.LargeBinary()),
+        marks=_value("marks", sa.LargeBinary()),
+        is_cut=_value("is_cut"),
+    )
+    .returning(READ_LOGS.c.id)
+)
+_LATER = READ_LOGS.alias("later")
+EXTEND = (
+    sa.update(READ_LOGS)
+    .values(
+        bytes=_value("bytes"),
+        digest=_value("digest", sa.LargeBinary()),
+        marks=_value("marks", sa.LargeBinary()),
+        first=_value("first", sa.LargeBinary()),
+        is_cut=_value("is_cut"),
+    )
+    .where(
+        READ_LOGS.c.id == _value("id"),
+        READ_LOGS.c.bytes == _value("bytes_before"),
+        ~sa.exists(_1).where(_LATER.c.parent == READ_LOGS.c.id).correlate(READ_LOGS),
+    )
+)
+DELETE_OF_PROJECT = sa.delete(READ_LOGS).where(_OF_PROJECT)

@@ -1,0 +1,114 @@
+"""Parse and prepare the chunks of a log in workers of `warehouse.batch`, several at a time.
+
+This process reads the log, and sends each chunk with its bytes: a worker needs the lake, and not the log. All chunks
+have CHUNK_BLOCKS blocks here. Without workers, those of a JSON log are larger, and the end of a log is one by itself.
+"""
+
+import pickle
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count, islice
+
+import pyarrow as pa
+
+from ingest.classification.user_agent_cache import UserAgentCache
+from ingest.formats import detect
+from ingest.formats.detect import Format
+from ingest.formats.page_filter import Pages
+from ingest.imports.chunk import Block, ParseResult, join, parse
+from ingest.imports.fingerprint import Fingerprint
+from ingest.imports.prefetch import CHUNK_BLOCKS
+from ingest.imports.prepared.preparation import Prepared, Target, prepare
+from ingest.imports.request_cache import request_cache
+from ingest.imports.rows import VIEWS
+from ingest.verification.verifier import Verifier
+from warehouse.batch import items
+from warehouse.batch.items import Worker
+from warehouse.lake.staging import Staged, sync
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A chunk of a log for a worker. `received_us` is the time of the import in microseconds since 1970."""
+
+    target: Target
+    blocks: tuple[Block, ...]
+    format: str
+    pages: Pages
+    received_us: int
+    verifier: bytes
+    """The pickled Verifier, by which a worker caches it: it takes longer to create than a chunk to parse."""
+
+
+def is_possible(format: Format) -> bool:
+    """Return whether chunks of a format can be parsed in any order. Some parsers remember earlier lines."""
+    return format.name not in detect.HEADERS and not (format.json is not None and format.json.has_memory)
+
+
+def chunks(
+    workers: Sequence[Worker],
+    blocks: Iterator[Block],
+    new_task: Callable[[tuple[Block, ...]], Task],
+) -> Iterator[tuple[ParseResult, Fingerprint, Prepared]]:
+    """Yield the result of each chunk, without its page views, and its fingerprint and rows, in the order of the log.
+
+    `new_task` returns the task of some blocks. The staged files of a chunk are synced.
+    """
+    started = deque[_Started]()
+
+    def tasks() -> Iterator[tuple[str, Task]]:
+        for number in count(1):
+            if not (chunk := tuple(islice(blocks, CHUNK_BLOCKS))):
+                return
+            started.append(_Started.of(chunk))
+            yield f"chunk {number}", new_task(chunk)
+
+    for _, (result, prepared) in items.run(workers, parse_and_prepare, tasks()):
+        yield result, started.popleft().fingerprint_of(result), prepared
+
+
+def parse_and_prepare(task: Task) -> tuple[ParseResult, Prepared]:
+    """Return the result of a chunk, without its page views, and its rows."""
+    format, requests = detect.named(task.format, ()), request_cache(task.pages)
+    result = join([parse(block, format, requests) for block in task.blocks])
+    prepared = prepare(task.target, result, task.received_us, _user_agents(), _verifier(task.verifier))
+    result.views = VIEWS.empty_table()
+    if isinstance(prepared.rows, Staged):
+        sync(task.target.root, prepared.rows)
+    elif task.target.is_dry_run:
+        prepared = prepared._replace(rows=pa.table({}))
+    return result, prepared
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """Fingerprint of the blocks of a chunk without the last block of the log, of which a part may not be read."""
+
+    fingerprint: Fingerprint
+    last: bytes
+
+    @classmethod
+    def of(cls, blocks: Sequence[Block]) -> "_Started":
+        fingerprint = Fingerprint()
+        for block in blocks:
+            if not block.is_last:
+                fingerprint.update(block.data)
+        return cls(fingerprint, blocks[-1].data if blocks[-1].is_last else b"")
+
+    def fingerprint_of(self, result: ParseResult) -> Fingerprint:
+        """Return the fingerprint of the bytes that the result counts."""
+        self.fingerprint.update(self.last[: result.bytes - self.fingerprint.bytes])
+        return self.fingerprint
+
+
+@lru_cache(1)
+def _user_agents() -> UserAgentCache:
+    return UserAgentCache()
+
+
+@lru_cache(1)
+def _verifier(pickled: bytes) -> Verifier:
+    verifier: Verifier = pickle.loads(pickled)  # noqa: S301  # of the process that sent the task
+    return verifier

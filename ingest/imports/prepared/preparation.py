@@ -1,0 +1,67 @@
+"""Classify the hits of a parsed chunk, and write the rows of a large chunk to files, which no transaction names yet."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingest.classification.user_agent_cache import UserAgentCache
+from ingest.errors import LedgerIncomplete
+from ingest.imports.chunk import ParseResult
+from ingest.imports.rows import ViewCounts, lake_rows
+from ingest.verification.verifier import Verifier
+from warehouse.lake.roots import Root
+from warehouse.lake.staging import Staged, stage
+
+STAGED_ROWS_MIN, STAGED_BYTES_MIN = 5_000, 4 * 1024 * 1024
+"""Sizes from which the rows of a chunk are written as Parquet files. Smaller chunks go through the hot log, like posted
+hits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Project and lake into which the rows of an import are stored. `ledger_from_us`: see `importer.Options`."""
+
+    root: Root
+    project: str
+    is_dry_run: bool
+    ledger_from_us: int
+
+
+class Prepared(NamedTuple):
+    """Rows of a chunk, in memory or in staged files, and the numbers of its page views and errors."""
+
+    views: ViewCounts
+    errors: int
+    rows: pa.Table | Staged
+
+
+def prepare(
+    target: Target, result: ParseResult, received_us: int, user_agents: UserAgentCache, verifier: Verifier
+) -> Prepared:
+    """Return the rows of a chunk. The skipped errors of people are added to the counts of `result`.
+
+    Raises:
+        LedgerIncomplete: see `importer.Options.ledger_from_us`.
+    """
+    hits = lake_rows(target.project, result.views, received_us, user_agents, verifier)
+    rows = hits.rows
+    if hits.skipped:
+        result.skipped["status"] += hits.skipped
+    _require_covered(rows, target.ledger_from_us)
+    is_large = rows.num_rows >= STAGED_ROWS_MIN or rows.nbytes >= STAGED_BYTES_MIN
+    is_staged = is_large and not target.is_dry_run
+    return Prepared(hits.views, hits.errors, stage(target.root, rows) if is_staged else rows)
+
+
+def _require_covered(rows: pa.Table, ledger_from_us: int) -> None:
+    """Raise LedgerIncomplete if a page view is older than the ledger."""
+    if ledger_from_us and rows.num_rows and pc.min(rows["ts"]).cast(pa.int64()).as_py() < ledger_from_us:
+        since = datetime.fromtimestamp(ledger_from_us / 1_000_000, UTC).isoformat(" ", "seconds")
+        raise LedgerIncomplete(
+            f"the record of logs imported before {since} is lost, and these lines are older: if they were imported "
+            "before, they would be counted twice. Import the lines since then, or add --despite-loss if you know "
+            "that these were never imported"
+        )

@@ -1,0 +1,51 @@
+"""The worker in a child process, without a service: its reports, and the commands that it gets."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from agent.jobs import configuration, store
+from agent.jobs.configuration import Configuration
+from agent.worker import threads
+from agent.worker.child_process import ChildProcess
+from agent.worker.threads import WorkerConfig
+from tests.waiting import until
+from warehouse.control import database, projects
+from warehouse.folder import sqlite_url
+
+PROJECT = "site"
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[sa.Engine]:
+    """Yield a control database with a project whose turns fail at once, because their secret is missing."""
+    engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
+    projects.create(engine, PROJECT, (), 0)
+    values = {"repository": "https://git.example/docs", "git_token": "env:NOT_SET"}
+    chosen = configuration.changed(Configuration(repository=""), {**values, "preset": "command", "command": ("true",)})
+    configuration.store(engine, PROJECT, chosen)
+    yield engine
+    engine.dispose()
+
+
+def test_child_reports_its_turns_and_claims_none_after_the_command(engine: sa.Engine, tmp_path: Path) -> None:
+    turns: list[bool] = []
+    config = WorkerConfig(engine, tmp_path / "jobs", {}, 1, 15, on_turn=lambda _, succeeded: turns.append(succeeded))
+    child = ChildProcess(config)
+
+    def stays_queued() -> bool:
+        """Create a job, and return whether its turn waits for longer than the child pauses between two polls."""
+        id = store.create(engine, PROJECT, "Write a page", None, 1).job.id
+        threading.Event().wait(10 * threads.POLL_S)
+        return store.find(engine, PROJECT, id).status == "active"
+
+    store.create(engine, PROJECT, "Write a page", None, 1)
+    child.start()
+    until(lambda: turns == [False])
+    assert not stays_queued()
+    child.stop_claiming()
+    until(stays_queued)
+    child.close()

@@ -1,0 +1,204 @@
+"""The chart of a page of counts, from series that are written here by hand."""
+
+from datetime import UTC, date, datetime
+from types import SimpleNamespace
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pytest
+from babel import Locale
+
+from api.dashboard.charts.time_chart import Mark
+from api.dashboard.pages.reading import timeline
+from api.dashboard.pages.reading.measured import Measured, Shown
+from api.dashboard.pages.reading.timeline import UNCOUNTED, UNKNOWN, Timeline
+from api.dashboard.web.period import Period
+from warehouse.errors import TooManyBuckets
+from warehouse.report.filters import Counts
+from warehouse.report.source_coverage import Source
+
+ZONE = ZoneInfo("UTC")
+ENGLISH = Locale("en", "GB")
+Series = list[tuple[str, Counts]]
+"""Counts by the start of an interval."""
+
+
+def day(number: int, hour: int = 0) -> datetime:
+    return datetime(2026, 9, number, hour, tzinfo=UTC)
+
+
+def days(first: int, *humans: int) -> Series:
+    """Return a series of days with these views by people, ten times as many by AI, and 1 by a bot."""
+    return [(f"2026-09-{first + index:02}", Counts(human, 10 * human, 1)) for index, human in enumerate(humans)]
+
+
+def period(first: int, end: int | None, interval: str = "day") -> Period:
+    last = date(2026, 9, (end or 31) - 1)
+    return Period("custom", date(2026, 9, first), last, ZONE, interval, day(first), end and day(end))
+
+
+def measured(*kinds: str, **first_days: int) -> Measured:
+    """Return the sources with these days of their first views, at noon."""
+    sources = tuple(Source(name, day(first, 12), day(28), ()) for name, first in first_days.items())
+    return Measured(kinds or ("human", "ai", "bot"), ("beacon", "log"), sources, (), True, frozenset({"all"}))
+
+
+def view(shown: Period, series: Series, previous: Series | None = None, before: Period | None = None) -> Any:
+    """Return what the chart reads of a view, whose reports are these series."""
+
+    def report(snapshot: None, query: Period, interval: str, zone: ZoneInfo) -> tuple[Counts, pa.Table]:
+        assert (interval, zone) == (shown.interval, ZONE)
+        rows = (previous or []) if query is before else series
+        if not rows:
+            raise TooManyBuckets("day", 1)
+        columns = {"start": [start for start, _ in rows]}
+        columns |= {name: [getattr(counts, name) for _, counts in rows] for name in ("human", "ai", "bot")}
+        totals = Counts(*(sum(columns[name]) for name in ("human", "ai", "bot")))
+        return totals, pa.table(columns)
+
+    return SimpleNamespace(
+        reports=SimpleNamespace(series=report),
+        snapshot=None,
+        query=lambda chosen=None: chosen or shown,
+        period=shown,
+        previous=before,
+        zone=ZONE,
+        now=day(28),
+        visit=SimpleNamespace(locale=ENGLISH),
+        faults=[],
+    )
+
+
+def chart(*arguments: Any, sources: Measured | None = None) -> Timeline:
+    shown = timeline.timeline(view(*arguments), sources or measured(beacon=1, log=1))
+    assert shown is not None
+    return shown
+
+
+def test_rows_have_the_counts_of_their_intervals_and_totals_those_of_the_period() -> None:
+    shown = chart(period(2, 5), days(2, 1, 0, 3))
+    assert [(label.split(" ")[1], counts) for label, counts, _ in shown.rows] == [
+        ("2", Shown(1, 10, 1)),
+        ("3", Shown(0, 0, 1)),
+        ("4", Shown(3, 30, 1)),
+    ]
+    assert (shown.totals, shown.before, shown.has_previous, shown.has_line) == (
+        Counts(4, 40, 3),
+        UNCOUNTED,
+        False,
+        False,
+    )
+    assert "Stacked bars of views for each day, 3 in all: 4 by people, 40 by AI, 3 by other bots." in shown.svg
+
+
+def test_readers_that_were_not_counted_in_an_interval_have_no_number_in_its_row() -> None:
+    sources = measured(beacon=3, log=4)
+    shown = chart(period(2, 6), [(f"2026-09-0{number}", Counts()) for number in (2, 3, 4, 5)], sources=sources)
+    assert [counts for _, counts, _ in shown.rows] == [
+        Shown(None, None, None),
+        Shown(0, None, None),
+        Shown(0, 0, 0),
+        Shown(0, 0, 0),
+    ]
+
+
+def test_interval_that_ends_with_the_first_view_of_a_source_was_not_counted() -> None:
+    source = Source("log", day(3), day(28), ())
+    sources = Measured(("ai",), ("log",), (source,), (), True, frozenset({"all"}))
+    shown = chart(period(2, 4), [("2026-09-02", Counts()), ("2026-09-03", Counts())], sources=sources)
+    assert [counts.ai for _, counts, _ in shown.rows] == [None, 0]
+    earlier = chart(period(1, 3), [("2026-09-01", Counts()), ("2026-09-02", Counts())], sources=sources)
+    assert [counts.ai for _, counts, _ in earlier.rows] == [None, None]
+
+
+def test_previous_period_is_beside_the_intervals_of_this_one() -> None:
+    shown = chart(period(12, 15), days(12, 1, 1, 1), days(9, 4, 5), period(9, 12))
+    assert [before for _, _, before in shown.rows] == [44, 55, None]
+    assert (shown.before, shown.has_previous, shown.has_line) == (Shown(9, 90, 2), True, True)
+    longer = chart(period(12, 14), days(12, 1, 1), days(9, 4, 5, 6), period(9, 12))
+    assert [before for _, _, before in longer.rows] == [44, 55]
+
+
+def test_previous_period_has_the_readers_that_were_counted_in_all_of_it() -> None:
+    sources = measured(beacon=1, log=10)
+    shown = chart(period(12, 15), days(12, 1, 1, 1), days(9, 4, 5, 6), period(9, 12), sources=sources)
+    assert [before for _, _, before in shown.rows] == [None, 55, 66]
+    assert shown.before == Shown(15, None, None)
+    bots = measured("bot", log=1)
+    shown = chart(period(12, 14), days(12, 1, 1), days(10, 4, 5), period(10, 12), sources=bots)
+    assert [before for _, _, before in shown.rows] == [1, 1]
+
+
+def test_all_time_with_too_many_intervals_is_a_fault_of_the_view() -> None:
+    empty = view(period(2, 5), [])
+    assert timeline.timeline(empty, measured(log=1)) is None
+    assert len(empty.faults) == 1
+
+
+def test_body_has_a_column_for_each_kind_and_for_the_previous_period() -> None:
+    rows = [("Mon <1>", Shown(1, None, 2_000), 7), ("Tue", Shown(None, None, None), None)]
+    shown = Timeline(None, 7, rows, Counts(), UNCOUNTED, True, ENGLISH)  # type: ignore[arg-type]
+    assert shown.body(("human", "ai", "bot")).split("<tr>")[1:] == [
+        f"<th scope=row>Mon &lt;1&gt;<td>1<td>{UNKNOWN}<td>2,000<td>7",
+        "<th scope=row>Tue" + 4 * f"<td>{UNKNOWN}",
+    ]
+    without = Timeline(None, 7, rows, Counts(), UNCOUNTED, False, ENGLISH)  # type: ignore[arg-type]
+    assert without.body(("bot",)).split("<tr>")[1] == "<th scope=row>Mon &lt;1&gt;<td>2,000"
+
+
+@pytest.mark.parametrize(
+    ("first", "end", "begins", "partial"),
+    [
+        (2, 5, [2, 3, 4], set()),
+        (2, None, [2, 3, 4], {2}),
+        (3, 5, [1, 4], {0}),
+        (3, None, [1, 4], {0, 1}),
+        (3, 5, [], set()),
+    ],
+    ids=str,
+)
+def test_interval_is_partial_if_it_begins_before_the_period_or_is_not_over(
+    first: int, end: int | None, begins: list[int], partial: set[int]
+) -> None:
+    assert timeline._partial(period(first, end), [day(number) for number in begins]) == partial
+
+
+def test_intervals_before_ai_was_counted_are_incomplete() -> None:
+    ends = [day(3), day(4), day(4, 12), day(5), None]
+    assert timeline._incomplete(measured(beacon=1, log=4), period(2, None), ends) == {0, 1, 2}
+    assert timeline._incomplete(measured(beacon=1, log=1), period(2, None), ends) == set()
+
+
+@pytest.mark.parametrize(("first", "position"), [(2, 0), (3, 1)])
+def test_source_that_began_in_the_period_has_a_mark_in_its_interval(first: int, position: int) -> None:
+    shown = period(2, 5)
+    [mark] = timeline._marks(view(shown, []), measured(beacon=1, log=first), [day(2), day(3), day(4)])
+    assert isinstance(mark, Mark)
+    assert (mark.position, mark.text.split(" on ")[0]) == (position, "Access logs began")
+    assert str(first) in mark.text
+    at_midnight = Measured(("ai",), ("log",), (Source("log", day(3), day(28), ()),), (), True, frozenset({"all"}))
+    assert [each.position for each in timeline._marks(view(shown, []), at_midnight, [day(2), day(3), day(4)])] == [1]
+    assert timeline._marks(view(shown, []), measured(log=1), [day(2)]) == []
+    assert timeline._marks(view(shown, []), measured(log=2), []) == []
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+INSTANTS: list[tuple[str, datetime]] = [
+    ("2026-09-01", datetime(2026, 8, 31, 22, tzinfo=UTC)),
+    ("2026-12-01", datetime(2026, 11, 30, 23, tzinfo=UTC)),
+    ("2026-10-25T02:00:00+02:00", datetime(2026, 10, 25, 0, tzinfo=UTC)),
+    ("2026-10-25T02:00:00+01:00", datetime(2026, 10, 25, 1, tzinfo=UTC)),
+]
+
+
+@pytest.mark.parametrize(("start", "instant"), INSTANTS, ids=str)
+def test_interval_begins_at_midnight_or_at_the_hour_of_its_zone(start: str, instant: datetime) -> None:
+    assert timeline._instant(start, BERLIN) == instant
+
+
+def test_chart_has_space_for_a_week_or_the_hours_of_a_day() -> None:
+    assert chart(period(2, 4), days(2, 1, 1)).width == 7
+    hour = [("2026-09-02T00:00:00+00:00", Counts(1))]
+    assert chart(period(2, 3, "hour"), hour).width == 24
+    assert chart(period(2, 4, "hour"), hour).width == 7

@@ -1,0 +1,66 @@
+"""Comparison of all that is stored with the hits that are expected."""
+
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+from deltalake import DeltaTable
+
+from tests.cluster import readers
+from tests.cluster.cluster import Cluster
+from tests.cluster.expected import Expected
+
+TIMEOUT_S = 60
+
+
+def faults(cluster: Cluster, expected: Expected) -> list[str]:
+    """Return the differences of both tables and of each node's export, and count those without an acknowledgement."""
+    found = []
+    for node in cluster.nodes:
+        answer = httpx.get(f"{node.url}/views", headers={**node.auth, "Accept": "text/csv"}, timeout=TIMEOUT_S)
+        if answer.status_code != 200:
+            found.append(f"the export of {node.name} was answered {answer.status_code}: {answer.text[:300]}")
+            continue
+        found += [f"the export of {node.name}: {each}" for each in expected.differences(readers.totals(answer.text))]
+        with closing(readers.connect(node.data, dict(node.environ))) as database:
+            for name, query in (
+                ("hits", "SELECT path, count(*) FROM hits GROUP BY path"),
+                ("daily_views", "SELECT path, sum(views) FROM daily_views GROUP BY path"),
+            ):
+                stored = {path: int(count) for path, count in database.sql(query).fetchall()}
+                found += [f"{name} on {node.name}: {each}" for each in expected.differences(stored)]
+    return found
+
+
+def faults_of_lake(cluster: Cluster, expected: Expected) -> list[str]:
+    """Load the hot log; return what `doctor` finds, and the differences of the tables, read by deltalake alone."""
+    found = []
+    for node in cluster.nodes:
+        for command in ("flush", "doctor"):
+            process = cluster.run(node, command)
+            if (status := process.forked.wait(300)) != 0:
+                found.append(f"{process.name} ended with {status}: {process.text[-1000:]}")
+    for name, count in (("hits", None), ("daily_views", "views")):
+        stored: Counter[str] = Counter()
+        rows = DeltaTable(f"{_lake(cluster)}/{name}").to_pyarrow_table(columns=["path", *([count] if count else [])])
+        counts = rows[count].to_pylist() if count else [1] * rows.num_rows
+        for path, views in zip(rows["path"].to_pylist(), counts, strict=True):
+            stored[path] += views
+        found += [f"{name} in the lake: {each}" for each in expected.differences(stored)]
+    return found
+
+
+def tracebacks(cluster: Cluster) -> list[str]:
+    """Return the end of the first traceback of each log: an error that no module expects."""
+    found = []
+    for log in (log for node in cluster.nodes for log in node.logs):
+        text = log.read_text(errors="replace")
+        if (at := text.find("Traceback (most recent call last)")) >= 0:
+            end = text[at:].partition('"requestId"')[0][-2000:]
+            found.append(f"{log.name} has a traceback: {end}")
+    return found
+
+
+def _lake(cluster: Cluster) -> str | Path:
+    return cluster.nodes[0].environ.get("READERSHIP_LAKE", cluster.folder / "lake")

@@ -1,0 +1,104 @@
+"""S3 servers on loopback: moto's, and one that lets every writer create an object."""
+
+import socket
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import httpx
+
+from tests.waiting import until
+
+SECRET = "sEcReT-of-the-tests"
+
+
+def environ(url: str) -> dict[str, str]:
+    """Return the environment in which obstore and delta-rs use a server."""
+    return {
+        "AWS_ENDPOINT_URL": url,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "tests",
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+    }
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """Yield the URL of a new moto server, which keeps its objects in memory."""
+    url = f"http://127.0.0.1:{free_port()}"
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", url.rpartition(":")[2]]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: _answers(url))
+        yield url
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def new_bucket(url: str) -> str:
+    """Create a bucket, and return its URI."""
+    name = f"lake-{uuid.uuid4().hex[:12]}"
+    assert httpx.put(f"{url}/{name}").status_code == 200
+    return f"s3://{name}"
+
+
+def free_port() -> int:
+    """Return a port at which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+class _EveryWriterWins(BaseHTTPRequestHandler):
+    """Handler that forwards a request without its condition, to the server of `client`."""
+
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # or the body is sent after the headers, and waits 40 ms for their acknowledgement
+    client: httpx.Client
+
+    def _forward(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        ours = {"host", "if-none-match", "connection"}
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in ours}
+        answer = self.client.request(self.command, self.path, content=body, headers=headers)
+        self.send_response(answer.status_code)
+        for name in {"etag", "last-modified", "content-type"} & answer.headers.keys():
+            self.send_header(name, answer.headers[name])
+        self.send_header("Content-Length", str(len(answer.content)))
+        self.end_headers()
+        self.wfile.write(answer.content)
+
+    do_GET = do_PUT = do_POST = do_DELETE = _forward  # noqa: N815  # the names that the base class calls
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def unsafe_server(to: str) -> Iterator[str]:
+    """Yield the URL of a proxy to a server that ignores the conditions of writes, as some S3-compatible stores do."""
+    with (
+        httpx.Client(base_url=to, verify=False) as _EveryWriterWins.client,
+        ThreadingHTTPServer(("127.0.0.1", 0), _EveryWriterWins) as http,
+    ):
+        thread = threading.Thread(target=http.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{http.server_port}"
+        finally:
+            http.shutdown()
+            thread.join()

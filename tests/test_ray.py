@@ -1,0 +1,175 @@
+"""Batch work in a Ray cluster of two raylets is exact, also if a worker is killed; an unusable cluster is an error.
+
+All tests of Ray are in this file, because they share one cluster, which takes several seconds to start.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import closing, contextmanager
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.cluster.raylets import cluster
+from ingest.imports import source
+from ingest.imports.importer import import_logs
+from tests.ingest.formats.test_clf import line
+from tests.object_store import free_port
+from tests.programs import skip
+from tests.warehouse.batch.tasks import DieOnce, divide, fail, process_id, square
+from tests.warehouse.rollups.counted import cells, stored_cells
+from tests.warehouse.site import DAY, NOON, ROOT, Site, some_rows, view
+from warehouse.batch import items
+from warehouse.batch.items import Item, Result
+from warehouse.batch.ray_workers import RayTask, ray_tasks
+from warehouse.errors import ClusterUnusable, ItemFailed
+from warehouse.lake.delta_table import HITS_TABLE
+from warehouse.maintenance import rollups
+from warehouse.maintenance.rollups import Written
+from warehouse.rollups import coverage
+
+EXPECTED = json.loads((ROOT / "sample_data" / "expected_views.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def ray() -> Iterator[Mapping[str, str]]:
+    """Yield the environment of a cluster, which this process has, too."""
+    if find_spec("ray") is None:
+        skip("Ray", "make .venv/.ray")
+    with cluster() as environ, pytest.MonkeyPatch.context() as patch:
+        for name, value in environ.items():
+            if not name.startswith("READERSHIP_"):
+                patch.setenv(name, value)
+        yield environ
+
+
+def test_tasks_run_on_both_machines_in_the_order_of_the_items(ray: Mapping[str, str], tmp_path: Path) -> None:
+    with ray_tasks(ray["READERSHIP_RAY"], None, tmp_path, 100) as workers:
+        assert len(workers) == 2
+        numbers = [(str(number), number) for number in range(20)]
+        assert list(items.run(workers, square, numbers)) == [(name, n * n) for name, n in numbers]
+        processes = {process for _, process in items.run(workers, process_id, numbers)}
+    assert os.getpid() not in processes
+    assert not list(tmp_path.iterdir())  # the files of the check are deleted
+
+
+def test_task_of_a_killed_process_is_repeated(
+    ray: Mapping[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    marker = tmp_path / "died"
+    lake = tmp_path / "lake"
+    with ray_tasks(ray["READERSHIP_RAY"], 1, lake, 2) as workers:
+        run = items.run(workers, DieOnce(square, marker), [("two", 2), ("three", 3)])
+        assert list(run) == [("two", 4), ("three", 9)]
+    assert marker.exists()
+    assert capsys.readouterr().out == ""
+
+
+def test_error_of_a_task_is_as_on_this_machine(ray: Mapping[str, str], tmp_path: Path) -> None:
+    with ray_tasks(ray["READERSHIP_RAY"], 1, tmp_path, 1) as workers:
+        with pytest.raises(ZeroDivisionError) as caught:
+            list(items.run(workers, divide, [("nought", 0)]))
+        assert caught.value.__notes__ == ["in nought"]
+        assert "return 1 / number" in str(caught.value.__cause__)
+        with pytest.raises(ItemFailed, match="one and two"):
+            list(items.run(workers, fail, [("two", 2)]))
+
+
+class Dying:
+    """A worker whose process is killed once, after it has done its work and before the result is sent."""
+
+    def __init__(self, worker: RayTask, marker: Path) -> None:
+        self.worker, self.marker = worker, marker
+        self.has_died, self.restart = worker.has_died, worker.restart
+
+    def submit(self, function: Callable[[Item], Result], item: Item) -> "Future[Result]":
+        return self.worker.submit(DieOnce(function, self.marker), item)  # type: ignore[arg-type]
+
+
+@contextmanager
+def dying(address: str, root: Path, marker: Path, count: int) -> Iterator[list[Dying]]:
+    with ray_tasks(address, None, root, count) as workers:
+        yield [Dying(worker, marker) for worker in workers]
+
+
+def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(
+    ray: Mapping[str, str], tmp_path: Path
+) -> None:
+    rows = [*some_rows(0, 20), view(ts=NOON + 30 * DAY), view(ts=NOON + 60 * DAY)]
+    with closing(Site(tmp_path / "data")) as site:
+        site.post(*rows)
+        site.load()
+        workers = partial(dying, ray["READERSHIP_RAY"], site.root, tmp_path / "died")
+        assert rollups.rebuild(site.root, site.spill, 0, open_workers=workers) == Written(rollups=3, rows=22)
+        assert (tmp_path / "died").exists()
+        chosen = coverage.choose(site.root, site.state(HITS_TABLE).files)
+        assert chosen.uncovered == ()
+        assert sum((stored_cells(each.rollup) for each in chosen.parts), Counter()) == cells(rows)
+        assert site.faults() == []
+
+
+def test_import_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(
+    ray: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "BLOCK_BYTES", 100_000)
+    log = tmp_path / "a.log"
+    log.write_bytes(b"".join(line(b"GET /%d HTTP/1.1" % number) + b"\n" for number in range(20_000)))
+    with closing(Site(tmp_path / "data")) as site:
+        with dying(ray["READERSHIP_RAY"], site.root, tmp_path / "died", 100) as workers:
+            summary = import_logs(site.hot, site.root, "site", [str(log)], NOON.timestamp, workers=workers)
+        assert (tmp_path / "died").exists()
+        assert summary.lines == summary.page_views == 20_000
+        assert Counter(row["path"] for row in site.stored(HITS_TABLE)) == {f"/{n}": 1 for n in range(20_000)}
+        assert import_logs(site.hot, site.root, "site", [str(log)], NOON.timestamp).known == 20_000
+        assert site.faults() == []
+
+
+def test_commands_print_what_they_print_without_ray(ray: Mapping[str, str], tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("readership")), "--data", str(tmp_path / "data")]
+
+    def run(*arguments: str) -> dict[str, Any]:
+        environ = {**os.environ, **ray}
+        done = subprocess.run([*command, *arguments], env=environ, capture_output=True, text=True, check=True)
+        assert done.stderr == ""
+        result: dict[str, Any] = json.loads(done.stdout)
+        return result
+
+    run("project", "create", "site")
+    imported = run("import", "site", str(ROOT / "sample_data" / "access.log"))
+    assert imported["page_views"] == EXPECTED["page_views"]
+    log = tmp_path / "a.log"
+    log.write_bytes(line() + b"\n")
+    run("import", "site", str(log))
+    assert run("compact")["partitions"] == 2  # the day of the line in hits, and its month in daily_views
+    assert run("rebuild")["rollups"] == 1
+
+
+def test_machine_that_does_not_see_the_lake_is_named(ray: Mapping[str, str], tmp_path: Path) -> None:
+    """The lake is below an open folder of this process, which is no folder of a process of the cluster."""
+    (tmp_path / "lake").mkdir()
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        lake = Path(f"/proc/self/fd/{folder}/lake")
+        with (
+            pytest.raises(
+                ClusterUnusable, match=r"^the machine 127\.0\.0\.[23] of the Ray cluster has another lake at /proc/self"
+            ),
+            ray_tasks(ray["READERSHIP_RAY"], 1, lake, 1),
+        ):
+            pass
+    finally:
+        os.close(folder)
+
+
+def test_cluster_that_does_not_answer_is_an_error(ray: Mapping[str, str], tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    with pytest.raises(ClusterUnusable, match=address), ray_tasks(address, 1, tmp_path, 1):
+        pass

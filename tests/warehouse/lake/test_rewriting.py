@@ -1,0 +1,91 @@
+"""New files of a partition have the rows in their order, and a limited size; no two commits replace one file."""
+
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
+
+from tests.warehouse.site import DAY, NOON, Site, view
+from warehouse.lake import delta_log, delta_table, rewriting
+from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, ROW_GROUP_ROWS
+
+SCHEMA = DAILY_VIEWS_TABLE.schema
+ROWS = 2 * ROW_GROUP_ROWS + 10
+
+
+def reader(batch_rows: int) -> pa.RecordBatchReader:
+    columns = {
+        "project_id": pa.repeat("site", ROWS),
+        "month": pa.repeat("2026-09", ROWS),
+        "date": pa.repeat((NOON + DAY).date(), ROWS),
+        "path": pa.array([f"/{number}" for number in range(ROWS)]),
+        "traffic": pa.repeat("human", ROWS),
+        "agent": pa.nulls(ROWS, pa.string()),
+        "views": pa.array(range(ROWS), pa.int64()),
+    }
+    table = pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+    return table.to_reader(batch_rows)
+
+
+@pytest.mark.parametrize(("target_bytes", "rows"), [(1, [ROW_GROUP_ROWS, ROW_GROUP_ROWS, 10]), (1 << 30, [ROWS])])
+def test_rows_are_in_order_in_files_of_limited_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target_bytes: int, rows: list[int]
+) -> None:
+    monkeypatch.setattr(rewriting, "TARGET_FILE_BYTES", target_bytes)
+    (tmp_path / "daily_views").mkdir()
+    files = rewriting.write_partition(tmp_path, DAILY_VIEWS_TABLE, "2026-09", reader(batch_rows=50_000))
+    assert [file.rows for file in files] == rows
+    assert [Path(file.path).stat().st_size for file in files] == [file.size for file in files]
+    stored = [pq.ParquetFile(file.path) for file in files]
+    assert [view for each in stored for view in each.read()["views"].to_pylist()] == list(range(ROWS))
+    assert {each.metadata.row_group(0).num_rows for each in stored} <= {ROW_GROUP_ROWS, 10}
+    assert rewriting.is_fresh(files)
+    Path(files[0].path).unlink()
+    assert not rewriting.is_fresh(files)
+
+
+def test_no_rows_have_no_file(tmp_path: Path) -> None:
+    (tmp_path / "daily_views").mkdir()
+    empty = SCHEMA.empty_table().to_reader()
+    assert rewriting.write_partition(tmp_path, DAILY_VIEWS_TABLE, "2026-09", empty) == ()
+
+
+Commit = Callable[[DeltaTable, pa.Table], None]
+
+
+def replace(table: DeltaTable, rows: pa.Table) -> None:
+    old = delta_table.list_files(table, HITS_TABLE)
+    root = delta_log.folder(table).parent
+    new = rewriting.write_partition(root, HITS_TABLE, old[0].partition, rows.to_reader())
+    rewriting.replace_files(table, HITS_TABLE, old, new)
+
+
+def overwrite(table: DeltaTable, rows: pa.Table) -> None:
+    delta_table.replace_partition(table, HITS_TABLE, str(NOON.date()), rows.to_reader())
+
+
+def delete(table: DeltaTable, rows: pa.Table) -> None:
+    assert delta_table.delete(table, "event_id = '0'") == 1
+
+
+PAIRS = [pair for pair in product((replace, overwrite, delete), repeat=2) if replace in pair]
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_second_of_two_commits_that_remove_a_file_is_refused(site: Site, first: Commit, second: Commit) -> None:
+    for number in range(3):
+        site.post(view(event_id=str(number)))
+        site.load()
+    rows = pa.Table.from_pylist(site.stored(HITS_TABLE), HITS_TABLE.schema)
+    stale = site.table(HITS_TABLE)
+    first(site.table(HITS_TABLE), rows)
+    stored = site.event_ids()
+    with pytest.raises(CommitFailedError):
+        second(stale, rows)
+    assert site.event_ids() == stored
+    assert len(set(stored)) == len(stored) >= 2

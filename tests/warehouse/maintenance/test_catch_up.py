@@ -1,0 +1,91 @@
+"""Chunks of hot batches: each commit has rows or staged files alone, in the order of the batches, up to its limits."""
+
+import pytest
+
+from tests.warehouse.site import DAY, NOON, Row, Site, some_rows, view
+from warehouse.hotlog import batches
+from warehouse.lake import delta_table
+from warehouse.lake.lock import write_lock
+from warehouse.maintenance import catch_up
+from warehouse.maintenance.catch_up import Loaded
+
+
+def catch_up_with(site: Site, on_step: catch_up.OnStep = lambda step: None) -> Loaded:
+    with write_lock(site.root, 0):
+        return catch_up.catch_up(site.hot, site.root, on_step)
+
+
+def sizes(site: Site) -> list[int]:
+    """Return the numbers of rows of the chunks in which the waiting batches are committed."""
+    offset, end, found = 0, batches.last_id(site.hot), []
+    while (chunk := catch_up._chunk(site.hot, offset, end)).last_id > offset:
+        found.append(chunk.hits)
+        offset = chunk.last_id
+    assert offset == end
+    return found
+
+
+def test_hits_posted_during_a_commit_are_left_to_the_next_call(site: Site) -> None:
+    site.post(view())
+    posted: list[str] = []
+
+    def post(step: str) -> None:
+        if step.startswith("before commit"):
+            site.post(view(f"/{step}"))
+            posted.append(step)
+
+    assert catch_up_with(site, post) == Loaded(rows=1, commits=3)
+    assert {site.state(spec).offset for spec in delta_table.TABLES} == {1}
+    assert catch_up_with(site) == Loaded(rows=len(posted), commits=3)
+    assert len(site.stored(delta_table.HITS_TABLE)) == sum(site.daily_views().values()) == 1 + len(posted)
+
+
+def test_rows_and_staged_files_are_in_separate_commits_in_the_order_of_the_batches(site: Site) -> None:
+    rows = some_rows(0, 21)
+    for first, is_staged in enumerate([False, False, True, True, False, True, False]):
+        add = site.stage if is_staged else lambda chosen: site.post(*chosen)
+        add(rows[3 * first : 3 * first + 3])
+    assert sizes(site) == [6, 6, 3, 3, 3]
+    assert catch_up_with(site) == Loaded(rows=21, commits=15)
+    assert site.event_ids() == [row["event_id"] for row in rows]
+    assert site.faults() == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "expected"),
+    [
+        ("COMMIT_BATCHES_MAX", 2, [10, 10, 5]),
+        ("COMMIT_ROWS_MAX", 11, [15, 10]),
+        ("COMMIT_ROWS_MAX", 10, [10, 10, 5]),
+        ("COMMIT_BYTES_MAX", 1, [5, 5, 5, 5, 5]),
+    ],
+)
+def test_commit_ends_with_the_batch_that_reaches_a_limit(
+    site: Site, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, expected: list[int]
+) -> None:
+    for _ in range(5):
+        site.post(*some_rows(0, 5))
+    monkeypatch.setattr(catch_up, limit, value)
+    assert sizes(site) == expected
+
+
+def test_chunk_ends_with_the_last_batch_of_the_call(site: Site) -> None:
+    for _ in range(3):
+        site.post(view())
+    assert catch_up._chunk(site.hot, 0, 2).last_id == 2
+    assert catch_up._chunk(site.hot, 2, 2).last_id == 2
+    assert catch_up._chunk(site.hot, 1, 3).hits == 2
+
+
+def test_rows_of_a_file_are_in_the_order_of_the_table(site: Site) -> None:
+    rows: list[Row] = [
+        view(path, NOON + day * DAY, project_id=project)
+        for path in ("/b", "/a")
+        for day in (1, 0)
+        for project in ("z", "a")
+    ]
+    site.post(*rows)
+    ordered = catch_up.hits_of(catch_up._chunk(site.hot, 0, 1).views).to_pylist()
+    assert [row["date"] for row in ordered] == [row["ts"].date() for row in ordered]
+    places = [tuple(row[name] for name in delta_table.HITS_TABLE.order) for row in ordered]
+    assert places == sorted(places)

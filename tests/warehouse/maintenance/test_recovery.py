@@ -1,0 +1,104 @@
+"""Acceptance of a hot log that lacks batches of the lake. `tests/test_recovery.py` tests the command."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.warehouse.site import DAY, NOON, Row, Site, key, some_rows, view
+from warehouse.errors import MomentExpired
+from warehouse.hotlog import batches, dirty_days
+from warehouse.lake import delta_table, registry
+from warehouse.maintenance import recovery
+from warehouse.query.hits_snapshot import HitsReader
+
+HALF: Row = view("/half", NOON + 9 * DAY, event_id="half")
+
+
+class Stopped(Exception):
+    """Signal that the loader ends here, in place of a kill."""
+
+
+def stop(step: str) -> None:
+    if step == "before commit of daily_views":
+        raise Stopped
+
+
+def with_older_hot_log(folder: Path) -> Site:
+    """Return a site whose hot log is a copy from before the last batch, which `hits` has and `daily_views` lacks."""
+    site, copy = Site(folder), folder / "copy.sqlite"
+    site.post(*some_rows(0, 6))
+    site.load()
+    with closing(sqlite3.connect(copy)) as older:
+        site.hot.backup(older)
+    site.post(HALF)
+    with pytest.raises(Stopped):
+        site.load(stop)
+    site.close()
+    for file in folder.glob("hot.sqlite*"):
+        file.unlink()
+    copy.rename(folder / "hot.sqlite")
+    return Site(folder, is_new=False)
+
+
+def accept(site: Site, *, is_another_node: bool = False) -> None:
+    recovery.accept_hot_log(site.hot, site.root, site.database, NOON, is_another_node=is_another_node)
+
+
+def test_all_tables_and_the_next_batch_go_on_above_the_batches_of_hits(tmp_path: Path) -> None:
+    with closing(with_older_hot_log(tmp_path)) as site:
+        assert [site.state(spec).offset for spec in delta_table.TABLES] == [2, 1, 1]
+        accept(site)
+        assert {site.state(spec).offset for spec in delta_table.TABLES} == {2}
+        assert dirty_days.list_dirty(site.hot) == ["2026-09-24"]
+        site.post(view("/next"))
+        assert batches.last_id(site.hot) == 3
+        site.load()
+        assert site.daily_views().total() == len(site.stored(delta_table.HITS_TABLE)) == 8
+        assert site.faults() == []
+
+
+def test_moment_of_before_the_acceptance_has_expired(tmp_path: Path) -> None:
+    with closing(with_older_hot_log(tmp_path)) as site:
+        accept(site)
+        with closing(HitsReader(site.hot_log, site.root)) as reader:
+            first = reader.take().moment
+            assert reader.take(first).moment == first
+            accept(site)
+            with pytest.raises(MomentExpired):
+                reader.take(first)
+
+
+@pytest.mark.parametrize("table", [delta_table.HITS_TABLE, delta_table.DAILY_VIEWS_TABLE], ids=lambda spec: spec.name)
+def test_day_that_one_table_counts_less_often_is_recounted(tmp_path: Path, table: delta_table.Spec) -> None:
+    with closing(Site(tmp_path)) as site:
+        site.post(view(), view("/b"), view(ts=NOON + DAY))
+        site.load()
+        delta_table.delete(site.table(table), "path = '/b'")
+        accept(site)
+        assert dirty_days.list_dirty(site.hot) == ["2026-09-15"]
+        site.load()
+        assert site.daily_views().total() == len(site.stored(delta_table.HITS_TABLE))
+        assert site.faults() == []
+
+
+@pytest.mark.parametrize("is_another_node", [False, True])
+def test_hot_log_before_is_given_up_unless_the_new_one_is_another_node(tmp_path: Path, is_another_node: bool) -> None:
+    site = Site(tmp_path)
+    site.post(*some_rows(0, 6))
+    site.load()
+    first = batches.node_id(site.hot)
+    site.close()
+    for file in tmp_path.glob("hot.sqlite*"):
+        file.unlink()
+    with closing(Site(tmp_path, is_new=False)) as renewed:
+        accept(renewed, is_another_node=is_another_node)
+        records = registry.hot_logs(renewed.root)
+        assert records[first].is_given_up is not is_another_node
+        second = records[batches.node_id(renewed.hot)]
+        assert (second.is_given_up, second.ledger_from_s) == (False, NOON.timestamp())
+        assert dirty_days.list_dirty(renewed.hot) == []
+        renewed.post(view())
+        renewed.load()
+        assert renewed.daily_views()[key(view())] >= 1

@@ -1,0 +1,211 @@
+"""Each table of both databases is copied with all rows, and generated ids continue above those ever used."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+
+from agent.jobs.tables import LOG
+from api import app  # noqa: F401  # imports all modules that define tables of the control database
+from api.dashboard.accounts.attempts import ATTEMPTS
+from ingest.hotlog import deduplication
+from ingest.imports import ledger
+from tests.postgresql import new_database
+from warehouse.control import database
+from warehouse.control.database import METADATA
+from warehouse.database.postgresql import ServerError
+from warehouse.errors import MoveRefused
+from warehouse.folder import sqlite_url
+from warehouse.hotlog import batches, dirty_days, postgresql, refusals
+from warehouse.hotlog.connection import Server, server_of
+from warehouse.move import databases, exclusive
+from warehouse.move.databases import Sources
+from warehouse.schema import HOT
+
+ROWS = 3
+HIGHEST = ROWS + 9
+"""Highest id in a table."""
+LAST = ("batches", "job_log", "refusals")
+"""Tables from which the row with the highest id is deleted."""
+ONE_ROW = ("node", "schema_version")
+"""Tables that have a row when they are created, and no other one."""
+MORE = (deduplication.STATEMENTS, ledger.STATEMENTS)
+
+
+Rows = list[tuple[Any, ...]]
+
+
+def value(column: sa.Column[Any], number: int) -> Any:
+    """Return a value of the column's type, which differs from row to row."""
+    if column.foreign_keys:
+        [key] = column.foreign_keys
+        return value(key.column, number)
+    if column.nullable and number == 0:
+        return None
+    values = {
+        sa.Boolean: number % 2 == 0,
+        sa.Date: date(2026, 1, 1 + number),
+        sa.JSON: {"é\\n\t": [number, None, True]},
+        sa.LargeBinary: bytes((number, 0, 255, 92, 10)),
+        sa.REAL: number + 0.1,
+        sa.Double: number + 0.1,
+        sa.Integer: number + 10,
+        sa.String: f'{number}\\."\t',
+    }
+    return next(made for kind, made in values.items() if isinstance(column.type, kind))
+
+
+def fill(path: Path, tables: list[sa.Table]) -> dict[str, Rows]:
+    """Add rows to each table, delete those of LAST, and return the rows of each table."""
+    engine = sa.create_engine(sqlite_url(path))
+    with engine.begin() as connection:
+        for table in tables:
+            if table.name in ONE_ROW:
+                continue
+            values = [{column.name: value(column, number) for column in table.columns} for number in range(ROWS)]
+            connection.execute(table.insert(), values)
+            if table.name in LAST:
+                connection.execute(table.delete().where(table.c.id == HIGHEST))
+    found = {table.name: rows(engine, table) for table in tables}
+    engine.dispose()
+    return found
+
+
+def rows(engine: sa.Engine, table: sa.Table) -> Rows:
+    with engine.connect() as connection:
+        return sorted((tuple(row) for row in connection.execute(table.select())), key=repr)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """Files of a hot log and a control database, with rows in each table."""
+
+    hot: Path
+    control: Path
+    hot_rows: dict[str, Rows]
+    control_rows: dict[str, Rows]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
+    folder = tmp_path_factory.mktemp("files")
+    hot, control = folder / "hot.sqlite", folder / "control.sqlite"
+    with closing(batches.connect_file(hot)) as connection:
+        for each in MORE:
+            each.create(connection)
+        tables = Sources(connection, None, MORE).hot_tables()
+    database.connect(sqlite_url(control)).dispose()
+    return Filled(hot, control, fill(hot, tables), fill(control, METADATA.sorted_tables))
+
+
+@pytest.fixture
+def sources(filled: Filled) -> Iterator[Sources]:
+    with exclusive.opened(filled.hot) as hot, exclusive.opened(filled.control) as control:
+        yield Sources(hot, control, MORE)
+
+
+@pytest.fixture
+def url(postgresql: str) -> str:
+    return new_database(postgresql)
+
+
+def server(url: str) -> Server:
+    found = server_of(url)
+    assert found is not None
+    return found
+
+
+def tables_of(connection: sqlite3.Connection) -> set[str]:
+    names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    return {name for (name,) in names if not name.startswith("sqlite_")}
+
+
+def copy(url: str, sources: Sources) -> dict[str, int]:
+    return databases.copy(server(url), sources, "public", lambda count: None, lambda: None)
+
+
+def test_each_row_of_each_table_is_copied(filled: Filled, sources: Sources, url: str) -> None:
+    assert sources.control is not None
+    sources.require_known()
+    databases.rehearse(server(url), sources, "public")
+    counts = copy(url, sources)
+    assert counts.keys() == tables_of(sources.hot) | tables_of(sources.control)
+    assert sources.count_rows() == sum(counts.values()) > 2 * len(counts)
+    hot = sa.create_engine(url, connect_args={"options": f"-c search_path={postgresql.SCHEMA}"})
+    assert {table.name: rows(hot, table) for table in sources.hot_tables()} == filled.hot_rows
+    hot.dispose()
+    control = database.connect(url)  # creates and changes nothing
+    assert {table.name: rows(control, table) for table in METADATA.sorted_tables} == filled.control_rows
+    control.dispose()
+    assert databases.has_hot_log(server(url), filled.hot_rows["node"][0][0])
+    with pytest.raises(MoveRefused, match="has the hot log of another data folder"):
+        databases.has_hot_log(server(url), "other")
+    with pytest.raises(MoveRefused, match="has a hot log"):
+        copy(url, sources)
+
+
+def test_generated_ids_continue_above_those_ever_used(sources: Sources, url: str) -> None:
+    copy(url, sources)
+    with closing(batches.connect(server(url))) as hot:
+        assert (batches.last_id(hot), batches.deleted_through(hot)) == (HIGHEST, HIGHEST - ROWS)
+        batches.append(hot, pa.RecordBatch.from_pylist([], HOT), 0)
+        assert batches.last_id(hot) == HIGHEST + 1
+        refusals.add(hot, "project")
+        assert refusals.last(hot) == HIGHEST + 1
+        dirty_days.mark_dirty(hot, ["2026-09-15"])
+        assert hot.execute("SELECT max(id) FROM recounts").fetchone() == (HIGHEST + 1,)
+    engine = database.connect(url)
+    with engine.begin() as connection:
+        for table, highest in ((LOG, HIGHEST), (ATTEMPTS, HIGHEST)):
+            values = {c.name: value(c, 1) for c in table.columns if c.name != "id"}
+            added = connection.execute(table.insert().values(values)).inserted_primary_key
+            assert added == (highest + 1,)
+    engine.dispose()
+
+
+def test_failed_copy_leaves_the_database_empty(sources: Sources, url: str) -> None:
+    def fail() -> None:
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        databases.copy(server(url), sources, "public", lambda count: None, fail)
+    engine = sa.create_engine(url)
+    schemas = sa.inspect(engine).get_schema_names()
+    assert (sa.inspect(engine).get_table_names(), postgresql.SCHEMA in schemas) == ([], False)
+    engine.dispose()
+
+
+@pytest.mark.parametrize("text", ["'z' || char(0)", "CAST(x'7aff' AS TEXT)"])
+def test_text_that_postgresql_refuses_is_an_error_that_names_the_table(url: str, tmp_path: Path, text: str) -> None:
+    with closing(batches.connect_file(tmp_path / "hot.sqlite")) as hot:
+        for each in MORE:
+            each.create(hot)
+        hot.execute("INSERT INTO refusals (internal_id) VALUES ('a'), ('b')")
+        hot.execute(f"INSERT INTO refusals (internal_id) VALUES ({text})")
+        with pytest.raises((ServerError, sqlite3.Error)) as caught:
+            copy(url, Sources(hot, None, MORE))
+    assert caught.value.__notes__ == ["in the table refusals, at row 3 or before it"]
+
+
+def test_database_with_a_table_of_the_same_name_is_refused(sources: Sources, url: str) -> None:
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE keys (a INTEGER)"))
+    engine.dispose()
+    with pytest.raises(MoveRefused, match="has a table keys: name an empty database"):
+        databases.rehearse(server(url), sources, "public")
+
+
+def test_column_that_no_module_defines_is_refused(tmp_path: Path) -> None:
+    with closing(batches.connect_file(tmp_path / "hot.sqlite")) as hot:
+        Sources(hot, None, MORE).require_known()
+        hot.execute("ALTER TABLE batches ADD COLUMN later INTEGER")
+        with pytest.raises(MoveRefused, match="the columns later in its table batches"):
+            Sources(hot, None, MORE).require_known()

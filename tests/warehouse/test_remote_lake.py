@@ -1,0 +1,231 @@
+"""A lake in an object store gives the answers of a local lake, through all that changes it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
+
+from tests.object_store import free_port
+from tests.outage import Way
+from tests.warehouse.site import DAY, NOON, Site, rank, some_rows, view
+from warehouse import doctor
+from warehouse.errors import LakeUnreachable
+from warehouse.hotlog import dirty_days
+from warehouse.integrity import durability
+from warehouse.lake import agents_file, delta_log, delta_table, roots
+from warehouse.lake.delta_table import HITS_TABLE
+from warehouse.lake.remote import file_cache
+from warehouse.lake.remote.object_path import ObjectPath
+from warehouse.maintenance import compact, erase, recount, rollups
+from warehouse.maintenance.catch_up import hits_of
+from warehouse.query import sql
+from warehouse.rollups import coverage
+from warehouse.schema import HOT
+
+TODAY = date(2026, 10, 1)
+SQL = "SELECT date, path, traffic, agent, count(*) AS n FROM hits GROUP BY ALL ORDER BY ALL"
+ROWS = hits_of(pa.Table.from_pylist([view()], HOT))
+USES_OF_A_TABLE: tuple[Callable[[DeltaTable], object], ...] = (
+    lambda table: delta_table.offset(table, "node"),
+    lambda table: delta_table.append(table, ROWS, "node", 9),
+    lambda table: delta_table.add_files(table, HITS_TABLE, (), "node", 9),
+    lambda table: delta_table.replace_partition(table, HITS_TABLE, NOON.date().isoformat(), ROWS.to_reader()),
+    lambda table: delta_table.delete(table, "path = '/a'"),
+    delta_table.vacuum,
+)
+
+
+@pytest.fixture
+def remote(bucket: str, tmp_path: Path) -> Iterator[Site]:
+    folder = tmp_path / "remote"
+    with closing(Site(folder, root=roots.open_remote(f"{bucket}/lake", folder / "lake"))) as site:
+        agents_file.write_agents(site.root, [])
+        yield site
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[Site]:
+    with closing(Site(tmp_path / "local")) as site:
+        agents_file.write_agents(site.root, [])
+        yield site
+
+
+def answers(site: Site, project: str = "site") -> list[object]:
+    """Return the views report, the rows of an SQL query and the faults that the doctor finds."""
+    with closing(site.reports()) as reports:
+        ranking = rank(reports, project, NOON - 3 * DAY, NOON + 5 * DAY, NOON + 5 * DAY)
+    with sql.run_query(site.hot_log.parent, SQL, site.root) as rows:
+        return [ranking.paths.to_pylist(), ranking.human, ranking.ai, rows.read_all().to_pylist(), site.faults()]
+
+
+def test_answers_equal_those_of_a_local_lake(local: Site, remote: Site) -> None:
+    expected = 0
+    for site in (local, remote):
+        site.post(*some_rows(0, 30))
+        site.load()
+        site.stage(some_rows(30, 40))
+        site.post(view("/other", project_id="site-2"), *some_rows(70, 10))
+    assert answers(remote) == answers(local)
+    for site in (local, remote):
+        site.load()
+        site.compact()
+        compact.vacuum(site.hot, site.root, 0)
+        expected = rollups.write_due(site.root, site.database, TODAY, 0, settle_s=0).rows
+        site.post(*some_rows(80, 5))
+    assert expected == 81
+    assert answers(remote) == answers(local)
+    for site in (local, remote):
+        dirty_days.mark_dirty(site.hot, [NOON.date().isoformat()])
+        site.load()
+        recount.rebuild(site.hot, site.root, site.database, 0)
+        assert erase.erase_project(site.hot, site.root, site.database, "site-2", 0) == 1
+        rollups.write_stale(site.root, site.database, 0)
+        rollups.vacuum(site.root, 0)
+    result = answers(remote)
+    assert result == answers(local)
+    assert (result[-1], len(result[3])) == ([], 12)
+    assert answers(remote, "site-2")[0] == []
+
+
+def test_vacuum_evicts_files_that_another_machine_deleted(remote: Site) -> None:
+    deleted = remote.root / "deleted"
+    assert isinstance(deleted, ObjectPath)
+    deleted.write_bytes(b"hits")
+    assert roots.read_immutable(deleted) == b"hits"
+    deleted.unlink()
+    assert roots.read_immutable(deleted) == b"hits", "from the cache"
+    compact.vacuum(remote.hot, remote.root, 0)
+    with pytest.raises(FileNotFoundError):
+        roots.read_immutable(deleted)
+
+
+def test_local_lake_is_moved_by_copying_its_files(local: Site, bucket: str) -> None:
+    local.post(*some_rows(0, 10))
+    local.load()
+    rollups.write_due(local.root, local.database, TODAY, 0, settle_s=0)
+    local.stage(some_rows(10, 10))
+    expected = answers(local)
+    folder = local.hot_log.parent
+    root = roots.open_remote(bucket, folder / "other")
+    for file in (each for each in local.root.rglob("*") if each.is_file() and not each.name.startswith(".")):
+        (root / file.relative_to(local.root).as_posix()).upload(file)
+    with closing(Site(folder, is_new=False, root=root)) as moved:
+        roots.make_folder(root)
+        assert answers(moved) == expected
+        assert moved.load().rows == 10
+        assert answers(moved)[1:] == expected[1:]
+    assert expected[-1] == []
+
+
+def test_reader_finds_a_new_load_and_downloads_a_file_once(remote: Site) -> None:
+    with closing(remote.reports()) as reports:
+        for count in (10, 20):
+            remote.post(*some_rows(count - 10, 10))
+            remote.load()
+            assert reports.take().hot.num_rows == 0
+            ranking = rank(reports, "site", NOON, NOON + 5 * DAY, NOON + 5 * DAY)
+            assert sum(ranking.paths["total"].to_pylist()) == len(
+                [row for row in some_rows(0, count) if row["traffic"] != "bot"]
+            )
+    cached = list((remote.root.local / file_cache.FOLDER).iterdir())
+    assert 0 < len(cached) <= len(remote.state(HITS_TABLE).files)
+
+
+def test_report_without_a_new_load_sends_no_request(remote: Site) -> None:
+    remote.post(*some_rows(0, 10))
+    remote.load()
+    with closing(remote.reports()) as reports:
+        before = rank(reports, "site", NOON, NOON + 5 * DAY, NOON + 5 * DAY)
+        remote.post(view("/new"))
+        roots.remove_folder(remote.root / "hits")
+        after = rank(reports, "site", NOON, NOON + 5 * DAY, NOON + 5 * DAY)
+    assert after.human == before.human + 1
+
+
+def test_doctor_probes_the_store_of_a_remote_lake_only(local: Site, remote: Site) -> None:
+    for site, is_probed in ((local, False), (remote, True)):
+        findings = {each.invariant: each.fault for each in doctor.examine(site.hot_log, site.root, site.spill, 0)}
+        assert ((doctor.SAFE in findings), findings.get(doctor.SAFE)) == (is_probed, None)
+
+
+def test_lost_commit_is_found_and_its_loss_accepted(remote: Site) -> None:
+    for path in ("/first", "/second"):
+        remote.post(view(path))
+        remote.load()
+    newest = remote.table(HITS_TABLE).version()
+    (remote.root / "hits" / "_delta_log" / f"{newest:020}.json").unlink()
+    assert "was stored up to version" in "".join(remote.faults())
+    durability.accept_losses(remote.hot, remote.root, 0)
+    remote.load()  # the hot log still has the batch of the lost commit
+    recount.rebuild(remote.hot, remote.root, remote.database, 0)
+    with closing(remote.reports()) as reports:
+        assert rank(reports, "site", NOON, NOON + DAY, NOON + DAY).paths["path"].to_pylist() == ["/first", "/second"]
+    assert remote.faults() == []
+
+
+def test_second_commit_of_a_version_is_refused(remote: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_CONDITIONAL_PUT", "disabled")  # neither has an effect
+    monkeypatch.setenv("AWS_S3_ALLOW_UNSAFE_RENAME", "true")
+    first, second = remote.table(HITS_TABLE), remote.table(HITS_TABLE)
+    rows = hits_of(pa.Table.from_pylist([view()], HOT))
+    delta_table.append(first, rows, "node", 1)
+    with pytest.raises(CommitFailedError):
+        delta_table.append(second, rows, "node", 1)
+    assert [row["path"] for row in remote.table(HITS_TABLE).to_pyarrow_table().to_pylist()] == ["/a"]
+
+
+def test_checkpoints_bound_the_commits_that_opening_a_table_reads(remote: Site) -> None:
+    rows = hits_of(pa.Table.from_pylist([view()], HOT))
+    for number in range(1, delta_log.REMOTE_CHECKPOINT_COMMITS + 2):
+        delta_table.append(remote.table(HITS_TABLE), rows, "node", number)
+    log = delta_log.read(remote.root / "hits")
+    assert log.newest - log.checkpoint < delta_log.REMOTE_CHECKPOINT_COMMITS < log.newest
+
+
+def test_nothing_is_lost_while_the_store_is_away(
+    object_store: str, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = ("127.0.0.1", free_port())
+    way = Way(("127.0.0.1", int(object_store.rpartition(":")[2])), here)
+    way.restore()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{here[0]}:{here[1]}")
+    with closing(Site(tmp_path, root=roots.open_remote(f"{bucket}/lake", tmp_path / "lake"))) as site:
+        site.post(*some_rows(0, 10))
+        site.load()
+        with closing(site.reports()) as reports:
+            before = rank(reports, "site", NOON, NOON + 5 * DAY, NOON + 5 * DAY)
+            tables = [site.table(HITS_TABLE) for _ in USES_OF_A_TABLE]
+            way.cut()
+            site.post(view("/during"))
+            assert rank(reports, "site", NOON, NOON + 5 * DAY, NOON + 5 * DAY).human == before.human + 1
+        with pytest.raises(LakeUnreachable, match=f"{bucket}/lake/hits"):
+            site.load()
+        with pytest.raises(LakeUnreachable):
+            site.reports()
+        for use, table in zip(USES_OF_A_TABLE, tables, strict=True):
+            with pytest.raises(LakeUnreachable):
+                use(table)
+        with pytest.raises(LakeUnreachable):
+            delta_table.open_version(site.root, HITS_TABLE, 1)
+        way.restore()
+        site.load()
+        with closing(site.reports()) as reports:
+            assert rank(reports, "site", NOON, NOON + 5 * DAY, NOON + 5 * DAY).human == before.human + 1
+        assert (site.waiting(), site.faults()) == (0, [])
+    way.cut()
+
+
+def test_rollup_of_a_killed_writer_is_ignored_and_its_folder_removed(remote: Site) -> None:
+    remote.post(*some_rows(0, 10))
+    remote.load()
+    folder = coverage.month_folder(remote.root, "2026-09") / "killed"
+    (folder / coverage.DAYS).write_bytes(b"part")
+    assert list(coverage.list_rollups(remote.root, "2026-09")) == []
+    assert rollups.write_due(remote.root, remote.database, TODAY, 0, settle_s=0).rollups == 1
+    (part,) = coverage.choose(remote.root, remote.state(HITS_TABLE).files).parts
+    assert part.is_whole

@@ -1,0 +1,188 @@
+"""Workers in a Ray cluster: each item is a task, in a process on any machine of the cluster.
+
+Ray is the extra `ray`, and is imported once a command uses it. This module connects to a cluster that runs, and starts
+none. Ray repeats no task by itself: `items.run` repeats those of processes and machines that died.
+"""
+
+import logging
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from traceback import format_exception
+from typing import Any, TypeVar
+
+from warehouse.batch import reach
+from warehouse.batch.call import call
+from warehouse.batch.items import Worker
+from warehouse.errors import ClusterUnusable
+from warehouse.lake.roots import Root
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+CONNECT_S = 10.0
+"""Timeout for a connection to the cluster, in seconds."""
+CHECK_S = 60.0
+"""Timeout for the check of a machine, in seconds: Ray starts a process, which loads the libraries."""
+
+
+class RayTask:
+    """A worker that runs each item as a task. Ray chooses the process, or waits until one has a free core."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self._task = ray.remote(_outcome).options(num_cpus=1, max_retries=0)
+        self._running: Any = None
+
+    def submit(self, function: Callable[[Item], Result], item: Item) -> "Future[Result]":
+        future = Future[Result]()
+        self._running = self._task.remote(function, item)
+        self._running.future().add_done_callback(partial(_resolve, future))
+        return future
+
+    def has_died(self, error: BaseException) -> bool:
+        errors = self._ray.exceptions
+        return isinstance(
+            error,
+            (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError, errors.ObjectLostError),
+        )
+
+    def restart(self) -> None:
+        """Do nothing: the next task gets another process."""
+
+    def close(self) -> None:
+        """End the process of the last task if the task still runs."""
+        if self._running is not None:
+            self._ray.cancel(self._running, force=True)
+
+
+@contextmanager
+def ray_tasks(address: str, count: int | None, root: Root, items: int) -> Iterator[Sequence[Worker]]:
+    """Yield up to `count` workers for a number of items, by default as many as the cluster has cores.
+
+    Each machine of the cluster is checked first: its processes must read and write the lake at `root`. Tasks that run
+    at the end of the block are ended. In the block, what is printed to standard output goes to standard error.
+
+    Raises:
+        ClusterUnusable: Ray is not installed, the cluster does not answer, or one of its machines cannot use the lake.
+    """
+    with redirect_stdout(sys.stderr):  # Ray prints that a process died, beside the result of the command
+        ray = _connect(address)
+        try:
+            _check(ray, root)
+            cores = int(ray.cluster_resources().get("CPU", 0))
+            workers = [RayTask(ray) for _ in range(max(1, min(count or cores, items)))]
+            try:
+                yield workers
+            finally:
+                for worker in workers:
+                    worker.close()
+        finally:
+            ray.shutdown()
+
+
+def require_installed() -> None:
+    """Raise ClusterUnusable if Ray is not installed."""
+    if find_spec("ray") is None:
+        raise ClusterUnusable('Ray is not installed: pip install "readership[ray]"')
+
+
+def _connect(address: str) -> Any:
+    """Import Ray, and connect to the cluster.
+
+    This process does not print the output of Ray and of tasks, which is in Ray's log files.
+
+    Raises: ClusterUnusable
+    """
+    require_installed()
+    _require_listening(address)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # or Ray may send statistics to its makers
+    import ray  # noqa: PLC0415  # an extra, which takes 0.5 s to import
+
+    try:
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        reason = " ".join(str(error).split())  # lines of a message about versions
+        raise ClusterUnusable(
+            f"cannot connect to the Ray cluster at {address} (docs/ray.md has the addresses and the token): {reason}"
+        ) from None
+    return ray
+
+
+def _require_listening(address: str) -> None:
+    """Raise ClusterUnusable if nothing listens at an address: Ray tries for four minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host:
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+    except OSError as error:
+        raise ClusterUnusable(f"the Ray cluster at {address} does not answer: {error.strerror or error}") from None
+
+
+def _check(ray: Any, root: Root) -> None:
+    """Raise ClusterUnusable unless a process on each machine of the cluster reads and writes the lake."""
+    machines = {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if _has_core(node)}
+    if not machines:
+        raise ClusterUnusable("no machine of the Ray cluster has a core for tasks: see ray start --num-cpus")
+    with reach.probe(root) as probe:
+        answers = {node: _on(ray, node).remote(probe, node) for node in machines}
+        for node, answer in answers.items():
+            try:
+                fault = ray.get(answer, timeout=CHECK_S) or reach.fault(probe, node)
+            except ray.exceptions.RayError as error:
+                fault = f"does not run tasks of Readership: {_last_line(error)}"
+            if fault:
+                raise ClusterUnusable(f"the machine {machines[node]} of the Ray cluster {fault}")
+
+
+def _has_core(node: Mapping[str, Any]) -> bool:
+    return bool(node["Alive"]) and float(node["Resources"].get("CPU", 0)) >= 1
+
+
+def _on(ray: Any, node: str) -> Any:
+    """Return `reach.answer` as a task that runs on one machine."""
+    place = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+    return ray.remote(reach.answer).options(num_cpus=0, scheduling_strategy=place)
+
+
+def _last_line(error: BaseException) -> str:
+    return str(error).strip().rpartition("\n")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """Result of a call, or its error. An error that a task raises would come wrapped in one of Ray."""
+
+    result: Any = None
+    error: Exception | None = None
+    traceback: str = ""
+    """Traceback of the error, which is not pickled with it."""
+
+
+class TaskTraceback(Exception):
+    """Traceback of a task as text: the cause of the task's error, so that Python prints both."""
+
+
+def _outcome(function: Callable[[Item], Result], item: Item) -> _Outcome:
+    try:
+        return _Outcome(call(function, item))
+    except Exception as error:  # noqa: BLE001  # `items.run` raises it
+        return _Outcome(error=error, traceback="".join(format_exception(error)))
+
+
+def _resolve(future: "Future[Result]", done: "Future[_Outcome]") -> None:
+    """Give a future the outcome of a task, or the error with which the task's process died."""
+    error = done.exception()
+    outcome = _Outcome() if error else done.result()
+    if outcome.error is not None:
+        outcome.error.__cause__ = TaskTraceback(f"\n{outcome.traceback}")
+    if error is not None or outcome.error is not None:
+        future.set_exception(error or outcome.error)
+    else:
+        future.set_result(outcome.result)

@@ -1,0 +1,73 @@
+"""Check that a process on another machine reads and writes the lake of this one.
+
+A local path may be another folder there. This process therefore writes a file into the lake, and the other process
+reads the file and writes another one beside it.
+"""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from warehouse.errors import WarehouseError
+from warehouse.lake import roots
+from warehouse.lake.roots import Root
+
+FOLDER = "_workers"
+"""Folder in the lake of the files of the check, which are deleted after it."""
+_ADVICE = "set READERSHIP_LAKE to an object store, or mount the data folder there at the same path (docs/ray.md)"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A file in the lake, which another process answers. `release` is the version of this process's program."""
+
+    root: Root
+    name: str
+    release: str
+
+    @property
+    def file(self) -> Root:
+        return self.root / FOLDER / self.name
+
+    def answer_of(self, process: str) -> Root:
+        return self.root / FOLDER / f"{self.name}.{process}"
+
+
+@contextmanager
+def probe(root: Root) -> Iterator[Probe]:
+    """Yield a new probe, and delete its files at the end of the block."""
+    folder = root / FOLDER
+    new = Probe(root, str(uuid.uuid4()), version("readership"))
+    roots.make_folder(folder)
+    try:
+        roots.write(new.file, b"")
+        yield new
+    finally:
+        answers: list[Root] = list(folder.glob(f"{new.name}*"))
+        for file in answers:
+            file.unlink(missing_ok=True)
+        with suppress(OSError):  # another command checks its workers
+            roots.local_folder(folder).rmdir()
+
+
+def answer(probe: Probe, process: str) -> str:
+    """Answer a probe in another process, and return the fault that prevented the answer; an empty text for no fault."""
+    release = version("readership")
+    if release != probe.release:
+        return f"has readership {release}, not {probe.release}: install the same release on all machines"
+    try:
+        probe.file.read_bytes()
+        roots.make_folder(probe.root / FOLDER)
+        roots.write(probe.answer_of(process), b"")
+    except (FileNotFoundError, NotADirectoryError):
+        return f"has another lake at {probe.root}: {_ADVICE}"
+    except (OSError, WarehouseError) as error:
+        return f"cannot use the lake at {probe.root}: {error}"
+    return ""
+
+
+def fault(probe: Probe, process: str) -> str:
+    """Return the fault if the answer of a process is not in the lake; an empty text if the answer is there."""
+    return "" if probe.answer_of(process).exists() else f"has a copy of the lake at {probe.root}: {_ADVICE}"

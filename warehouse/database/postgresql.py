@@ -1,0 +1,295 @@
+"""Connection to a PostgreSQL server that opens again after it was lost.
+
+It has the methods of a `sqlite3.Connection` in autocommit mode, and callers use both alike. Its errors are
+`ServerError`, because psycopg is an optional dependency and takes 0.1 s to import.
+"""
+
+import select
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import psycopg
+
+CONNECT_TIMEOUT_S = 3
+"""Time for which a new connection waits for the server, in seconds."""
+LOST_AFTER_S = 10
+"""Time without a reply after which a connection counts as lost, in seconds."""
+IDLE_IN_TRANSACTION_S = 2
+"""Time after which the server ends the transaction of a client that sends nothing, in seconds.
+
+A paused process would otherwise keep its locks. The time is below the lock timeout of posts, which therefore wait for
+a paused process and are then stored.
+"""
+_END_PAUSED = f"""
+SELECT pg_terminate_backend(pid)
+FROM pg_locks JOIN pg_class ON pg_class.oid = relation JOIN pg_stat_activity USING (pid)
+WHERE granted AND mode = 'RowShareLock' AND relnamespace = current_schema()::regnamespace
+AND wait_event = 'ClientRead' AND query_start < clock_timestamp() - interval '{IDLE_IN_TRANSACTION_S} s'
+"""
+"""Statement that ends the write transactions whose client has sent only a part of a statement, and no more of it.
+
+The server has no timeout for a client that is paused while it sends a statement which its socket cannot take at once.
+"""
+SCHEMA_LOCK_KEY = 0x686F746C
+"""Key of the advisory lock under which one process at a time changes tables: `hotl` in ASCII."""
+CLIENT_KEY = 0x6E6F6465
+"""Key of the advisory lock that every connection shares, by which they are counted: `node` in ASCII."""
+COUNT_OTHERS = f"""
+SELECT count(*) FROM pg_locks
+WHERE locktype = 'advisory' AND classid = 0 AND objid = {CLIENT_KEY} AND mode = 'ShareLock' AND pid <> pg_backend_pid()
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+LOCK_NOT_AVAILABLE = "55P03"
+"""SQLSTATE of a statement that has waited for a lock for the lock timeout."""
+SYNCHRONOUS_COMMIT = """
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+"""
+"""Statement of each new connection: the server's operator may have turned synchronous commits off, and a 202 depends on
+them."""
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+
+
+class ServerError(Exception):
+    """An error of the server or of the connection to it, with its SQLSTATE.
+
+    `is_lost`: the connection failed, or could not be opened. The outcome of a COMMIT is then unknown.
+    """
+
+    def __init__(self, message: str, sqlstate: str | None, *, is_lost: bool) -> None:
+        super().__init__(message)
+        self.sqlstate, self.is_lost = sqlstate, is_lost
+
+
+class Cursor(Protocol):
+    """Result of a statement, as sqlite3 and psycopg have it."""
+
+    @property
+    def rowcount(self) -> int: ...
+    def fetchone(self) -> Any: ...
+    def fetchall(self) -> list[Any]: ...
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class PostgresqlConnection:
+    """Connection to one schema of a database. Threads may share it; they run their statements one at a time.
+
+    A lost connection fails the statement that was running, and the transaction around it. The next statement or
+    transaction opens a new connection.
+    """
+
+    def __init__(self, url: str, schema: str, lock: str, lock_timeout_s: float) -> None:
+        """Connect to `url`, a URL of libpq. `lock` is a statement that takes the lock of all write transactions.
+
+        Raises:
+            ServerError: the server does not answer or refuses the connection.
+        """
+        self.url, self._lock = url, lock
+        self._parameters: dict[str, Any] = {
+            "autocommit": True,
+            "fallback_application_name": "readership",
+            "connect_timeout": CONNECT_TIMEOUT_S,
+            "keepalives_idle": LOST_AFTER_S // 2,
+            "keepalives_interval": 1,
+            "keepalives_count": LOST_AFTER_S // 2,
+            "tcp_user_timeout": LOST_AFTER_S * 1000,
+            "options": (
+                f"-c search_path={schema} -c lock_timeout={int(lock_timeout_s * 1000)}"
+                f" -c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_S * 1000}"
+            ),
+        }
+        self._is_pinned = False
+        self._mutex = threading.RLock()
+        """Lock of the connection's status, which the library changes while a statement runs."""
+        self._connection = self._open()
+        self.database = self._connection.info.dbname
+        """Name of the database."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Return whether the last statement found that the connection is lost."""
+        return self._connection.closed
+
+    @property
+    def in_transaction(self) -> bool:
+        """Return whether a transaction is open, or has failed and was not rolled back. False on a lost connection."""
+        with self._mutex:
+            connection = self._connection
+            return not connection.closed and connection.info.transaction_status.name != "IDLE"
+
+    def execute(self, sql: str, values: Mapping[str, object] | Sequence[object] = ()) -> Cursor:
+        """Run one statement, with values for `%s` or `%(name)s`."""
+        with self._mutex, _server_errors():
+            return self._ready().execute(sql.encode(), values or None, binary=True)
+
+    def execute_each(self, sql: str, values: Sequence[Mapping[str, object]]) -> Iterator[Cursor]:
+        """Run one statement for each mapping, in one round trip, and yield the result of each."""
+        if not values:
+            return iter(())
+        with self._mutex, _server_errors():
+            cursor = self._ready().cursor(binary=True)
+            cursor.executemany(sql.encode(), values, returning=True)
+            return cursor.results()
+
+    def stream(self, sql: str, values: Mapping[str, object]) -> Iterator[Any]:
+        """Yield the rows of one statement as the server sends them. No other statement may run meanwhile."""
+        with _server_errors():  # without the mutex, which another thread could then not take between two rows
+            yield from self._ready().cursor(binary=True).stream(sql.encode(), values or None)
+
+    @contextmanager
+    def copying(self, sql: str) -> "Iterator[psycopg.Copy]":
+        """Run a COPY FROM STDIN, and yield the writer of its rows."""
+        with _server_errors(), self._ready().cursor() as cursor, cursor.copy(sql.encode()) as copy:
+            yield copy
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Run the block as a write transaction. It begins in one round trip, and waits for the lock of all others.
+
+        Raises:
+            ServerError: the transaction was lost, or a statement of it failed, even if the block ignored that error.
+        """
+        with self._beginning():
+            pass
+        with self.pinned():
+            try:
+                yield
+                self._commit()
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def execute_alone(self, sql: str, values: Mapping[str, object]) -> Cursor:
+        """Run one statement in the open transaction, or else as a write transaction of its own.
+
+        The latter takes one round trip, in which the server gets all that it needs to commit.
+        """
+        if self.in_transaction:
+            return self.execute(sql, values)
+        with self._beginning() as connection:
+            cursor = connection.execute(sql.encode(), values, binary=True)
+            connection.execute("COMMIT")
+        return cursor
+
+    @contextmanager
+    def changing_tables(self) -> Iterator[None]:
+        """Run the block as a transaction that changes tables, in one process at a time."""
+        self.execute(BEGIN)
+        try:
+            self.execute("SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK_KEY,))
+            yield
+            self.execute("COMMIT")
+        except BaseException:
+            self._roll_back()
+            raise
+
+    @contextmanager
+    def pinned(self) -> Iterator[None]:
+        """Open no new connection in the block, which depends on a transaction, tables or locks of the present one."""
+        before, self._is_pinned = self._is_pinned, True
+        try:
+            yield
+        finally:
+            self._is_pinned = before
+
+    def send_if_idle(self) -> None:
+        """Send a statement without effect, unless a statement or a transaction is running or the connection is lost.
+
+        Another thread may call the method: the server then does not count the connection as idle.
+        """
+        import psycopg  # noqa: PLC0415  # see the module's docstring
+
+        with self._mutex:
+            connection = self._connection
+            if not connection.closed and connection.info.transaction_status.name == "IDLE":
+                with suppress(psycopg.Error):  # the next statement of the owner fails, too
+                    connection.execute("SELECT 1")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _open(self) -> "psycopg.Connection[Any]":
+        import psycopg  # noqa: PLC0415  # see the module's docstring
+
+        with _server_errors():
+            connection = psycopg.connect(self.url, **self._parameters)
+            connection.execute(SYNCHRONOUS_COMMIT)
+            connection.execute(f"SELECT pg_advisory_lock_shared({CLIENT_KEY})")
+            return connection
+
+    def _ready(self) -> "psycopg.Connection[Any]":
+        """Return the connection. Open a new one if it was lost, unless the connection is pinned."""
+        with self._mutex:
+            connection = self._connection
+            if self._is_pinned:
+                return connection
+            if connection.closed or (connection.info.transaction_status.name == "IDLE" and _is_lost(connection)):
+                connection.close()
+                self._connection = connection = self._open()
+            return connection
+
+    @contextmanager
+    def _beginning(self) -> Iterator["psycopg.Connection[Any]"]:
+        """Begin a write transaction, and send the statements of the block in the same round trip."""
+        with self._ending_paused(), self._mutex, _server_errors():
+            connection = self._ready()
+            try:
+                with connection.pipeline():
+                    connection.execute(BEGIN)
+                    connection.execute(self._lock.encode())
+                    yield connection
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def _commit(self) -> None:
+        with _server_errors():
+            status = self._connection.execute("COMMIT").statusmessage
+        if status != "COMMIT":  # PostgreSQL rolls back without an error if a statement of the transaction failed
+            raise ServerError("the transaction was rolled back, because a statement failed", None, is_lost=False)
+
+    @contextmanager
+    def _ending_paused(self) -> Iterator[None]:
+        """End the transactions of paused clients if the block raises a lock timeout, which is then raised again."""
+        try:
+            yield
+        except ServerError as error:
+            if error.sqlstate == LOCK_NOT_AVAILABLE:
+                self.execute(_END_PAUSED)
+            raise
+
+    def _roll_back(self) -> None:
+        import psycopg  # noqa: PLC0415  # see the module's docstring
+
+        if self.in_transaction:
+            with suppress(psycopg.Error):  # a lost connection has no transaction
+                self._connection.execute("ROLLBACK")
+
+
+def _is_lost(connection: "psycopg.Connection[Any]") -> bool:
+    """Return whether the server has closed an idle connection. A message of the server is followed by a round trip."""
+    import psycopg  # noqa: PLC0415  # see the module's docstring
+
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if not poll.poll(0):
+        return False
+    try:
+        connection.execute("SELECT 1")
+    except psycopg.Error:
+        return True
+    return False
+
+
+@contextmanager
+def _server_errors() -> Iterator[None]:
+    """Raise ServerError for an error of psycopg."""
+    import psycopg  # noqa: PLC0415  # see the module's docstring
+
+    try:
+        yield
+    except psycopg.Error as error:
+        is_lost = error.sqlstate is None and isinstance(error, psycopg.OperationalError)
+        raise ServerError(" ".join(str(error).split()), error.sqlstate, is_lost=is_lost) from error

@@ -1,0 +1,107 @@
+"""The hot log in PostgreSQL: the schema of its tables, and the lock of all its write transactions.
+
+Write transactions lock one row, the counter of the batch ids, and run one at a time, as after `BEGIN IMMEDIATE` in
+SQLite. Batch ids therefore rise in commit order over all nodes, which a sequence of PostgreSQL does not promise, and
+all readers, `asOf` and the loader are the same for both databases. PostgreSQL releases the lock after the transaction
+is visible. A post without event ids is one round trip. If the server has all of it, it commits even while the node is
+paused. `IDLE_IN_TRANSACTION_S` limits longer transactions, and those of which the server has only a part.
+"""
+
+from contextlib import closing
+
+from warehouse.database.postgresql import COUNT_OTHERS, PostgresqlConnection
+from warehouse.errors import StoreTooNew
+from warehouse.hotlog import schema_steps
+from warehouse.hotlog.connection import Server
+from warehouse.transaction import BUSY_TIMEOUT_S
+
+SCHEMA = "hot_log"
+"""Name of the schema of PostgreSQL in which the tables are."""
+VERSION = 1
+"""Newest schema version of the tables in PostgreSQL."""
+LOCK = "SELECT seq FROM sqlite_sequence WHERE name = 'batches' FOR UPDATE"
+_COUNT = """
+CREATE FUNCTION next_id() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = TG_TABLE_NAME RETURNING seq INTO NEW.id;
+    RETURN NEW;
+END $$
+"""
+COUNTED = ("batches", "recounts")
+"""Tables whose highest id is read from the counter."""
+
+
+def connect(server: Server, lock_timeout_s: float) -> PostgresqlConnection:
+    """Connect to the hot log, and create its tables if they are missing.
+
+    Raises:
+        StoreTooNew: a newer release wrote the hot log; nothing is changed.
+        ServerError: the server does not answer or refuses the connection.
+    """
+    return _checked(PostgresqlConnection(server.url, SCHEMA, LOCK, lock_timeout_s), create=True)
+
+
+def open_only(server: Server) -> PostgresqlConnection:
+    """Connect to the hot log. Creates and changes nothing.
+
+    Raises:
+        StoreTooNew: a newer release wrote the hot log.
+        ServerError: see `connect`.
+    """
+    return _checked(PostgresqlConnection(server.url, SCHEMA, LOCK, BUSY_TIMEOUT_S), create=False)
+
+
+def count_other_clients(server: Server) -> int:
+    """Return the number of connections of other services, workers and commands, on any node, to the hot log."""
+    with closing(PostgresqlConnection(server.url, SCHEMA, LOCK, BUSY_TIMEOUT_S)) as connection:
+        return int(connection.execute(COUNT_OTHERS).fetchone()[0])
+
+
+def _checked(connection: PostgresqlConnection, *, create: bool) -> PostgresqlConnection:
+    """Return the connection if its tables have a known version, otherwise close it. Create missing tables if asked."""
+    try:
+        if create and _version(connection) is None:
+            _create(connection)
+        _require_known(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _require_known(connection: PostgresqlConnection) -> None:
+    version = _version(connection) or VERSION
+    if version > VERSION:
+        raise StoreTooNew(
+            f"{schema_steps.STORE} has schema version {version} in PostgreSQL, and this Readership knows versions up "
+            f"to {VERSION}: install the release that wrote it, or a newer one; nothing was changed"
+        )
+
+
+def _version(connection: PostgresqlConnection) -> int | None:
+    """Return the schema version; None for a database without the tables."""
+    if not schema_steps.has_table(connection, "schema_version"):
+        return None
+    row = connection.execute("SELECT version FROM schema_version").fetchone()
+    return int(row[0]) if row else None
+
+
+def _create(connection: PostgresqlConnection) -> None:
+    """Create the tables in one transaction, unless another process has done so meanwhile."""
+    with connection.changing_tables():
+        if _version(connection) is None:
+            create(connection)
+
+
+def create(connection: PostgresqlConnection) -> None:
+    """Create the schema and the tables, inside the caller's transaction."""
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+    schema_steps.create_tables(connection)
+    # Arrow batches compress slowly and by little. The size of an uncompressed value is read without the value.
+    connection.execute("ALTER TABLE batches ALTER COLUMN message SET STORAGE EXTERNAL")
+    connection.execute(_COUNT)
+    for table in COUNTED:
+        connection.execute("INSERT INTO sqlite_sequence VALUES (%s, 0)", (table,))
+        connection.execute(f"CREATE TRIGGER next_id BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION next_id()")
+    connection.execute("CREATE TABLE schema_version (version BIGINT NOT NULL)")
+    connection.execute("INSERT INTO schema_version VALUES (%s)", (VERSION,))

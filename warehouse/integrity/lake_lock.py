@@ -1,0 +1,77 @@
+"""Locks of the lake for one writer, on this machine and over all machines with one hot log in PostgreSQL."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from warehouse.database.advisory_lock import advisory_lock
+from warehouse.database.postgresql import PostgresqlConnection, ServerError
+from warehouse.errors import LakeBusy
+from warehouse.hotlog.connection import HotConnection
+from warehouse.lake.lock import write_lock
+from warehouse.lake.roots import Root
+
+LAKE_KEY = 0x6C616B65
+"""Key of the advisory lock of the tables: `lake` in ASCII."""
+ROLLUPS_KEY = 0x726F6C6C
+"""Key of the advisory lock of the rollups: `roll` in ASCII."""
+POLL_S = 0.1
+"""Time between two attempts to lock, in seconds."""
+
+
+@contextmanager
+def lake_lock(hot: HotConnection, root: Root, wait_s: float) -> Iterator[None]:
+    """Lock the lake for one writer across all processes of this machine, and across all nodes with one hot log.
+
+    A node that is paused loses the lock over nodes. Its next commit to a table is then refused by the offsets or the
+    fence of the tables, and its next statement on the hot log fails.
+
+    Raises:
+        LakeBusy: another process or node had the lock for `wait_s` seconds, or the lock was lost before a statement on
+            the hot log.
+    """
+    with write_lock(root, wait_s), _nodes_lock(hot, LAKE_KEY, wait_s):
+        yield
+
+
+@contextmanager
+def rollups_lock(hot: HotConnection, wait_s: float) -> Iterator[None]:
+    """Lock the rollups for one of the nodes with one hot log, which would otherwise write the same rollups.
+
+    `warehouse.maintenance.rollups` locks out the other processes of the node.
+
+    Raises:
+        LakeBusy: see `lake_lock`.
+    """
+    with _nodes_lock(hot, ROLLUPS_KEY, wait_s):
+        yield
+
+
+@contextmanager
+def _nodes_lock(hot: HotConnection, key: int, wait_s: float) -> Iterator[None]:
+    if isinstance(hot, sqlite3.Connection):
+        yield
+        return
+    deadline = time.monotonic() + wait_s
+    while True:
+        with advisory_lock(hot, key) as is_locked, _lost_lock(hot):
+            if is_locked:
+                yield
+                return
+        if time.monotonic() >= deadline:
+            raise LakeBusy(f"another node has had the lake's lock for {wait_s:g} s; try again later")
+        time.sleep(POLL_S)
+
+
+@contextmanager
+def _lost_lock(hot: PostgresqlConnection) -> Iterator[None]:
+    """Raise LakeBusy for the error of a statement that found that the connection is lost, and the lock with it."""
+    try:
+        yield
+    except ServerError as error:
+        if not hot.is_lost:
+            raise
+        raise LakeBusy(
+            "the connection with the lake's lock was lost: the rest of the work is left for the next run"
+        ) from error

@@ -1,0 +1,90 @@
+"""New files of a partition, and the commit that replaces the old files by them. Each may be in a process of its own."""
+
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.transaction import RemoveAction
+
+from warehouse.lake import delta_log, roots
+from warehouse.lake.delta_table import GRACE_H, ROW_GROUP_ROWS, TARGET_FILE_BYTES, File, Spec, add_action
+from warehouse.lake.roots import Root
+
+COMPRESSION, COMPRESSION_LEVEL = "zstd", 3
+
+
+def write_partition(root: Root, spec: Spec, partition: str, rows: pa.RecordBatchReader) -> tuple[File, ...]:
+    """Write rows with the columns of a table to new files in a partition's folder, in the order of the rows.
+
+    No table has the files before a commit names them; without a commit a vacuum deletes them.
+    """
+    schema = pa.schema([field for field in spec.schema if field.name != spec.partition])
+    groups = _row_groups(rows.cast(spec.schema), schema)
+    files = []
+    for first in groups:
+        path = root / spec.name / f"{spec.partition}={partition}" / f"part-{uuid.uuid4()}.parquet"
+        count = 0
+        with roots.new_file(path) as local:
+            with pq.ParquetWriter(
+                local, schema, compression=COMPRESSION, compression_level=COMPRESSION_LEVEL, store_schema=False
+            ) as writer:
+                for group in chain([first], groups):
+                    writer.write_table(group, ROW_GROUP_ROWS)
+                    count += group.num_rows
+                    if local.stat().st_size >= TARGET_FILE_BYTES:
+                        break
+            files.append(File(str(path), partition, local.stat().st_size, count))
+    return tuple(files)
+
+
+@delta_log.reaching
+def replace_files(table: DeltaTable, spec: Spec, old: Sequence[File], new: Sequence[File]) -> None:
+    """Replace files of a table by new files in its folder, in one commit.
+
+    Rows that another node appends meanwhile are in other files, and stay.
+
+    Raises:
+        deltalake.exceptions.CommitFailedError: another node removed one of the old files after the handle's version.
+    """
+    root, since, now_ms = delta_log.folder(table), table.version(), int(time.time() * 1000)
+    removed = [
+        RemoveAction(
+            path=file.path.removeprefix(f"{root}/"),
+            deletion_timestamp=now_ms,
+            data_change=True,
+            partition_values={spec.partition: file.partition},
+            size=file.size,
+        )
+        for file in old
+    ]
+    table.create_write_transaction(
+        [*removed, *(add_action(root, spec, file) for file in new)],
+        mode="append",  # the mode for commits that list what they remove
+        schema=table.schema(),
+        partition_by=[spec.partition],
+        post_commithook_properties=delta_log.NO_HOOKS,
+    )
+    table.update_incremental()  # a write transaction does not update the handle
+    delta_log.persist(table, since)
+
+
+def is_fresh(files: Sequence[File]) -> bool:
+    """Return whether all files exist, and are so new that no vacuum deletes them before they are committed."""
+    oldest_s = time.time() - GRACE_H * 3600 / 2
+    return all(roots.modified_s(file.path) >= oldest_s for file in files)
+
+
+def _row_groups(rows: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield the rows in tables of ROW_GROUP_ROWS rows; the last one may have fewer."""
+    waiting = schema.empty_table()
+    for batch in rows:
+        waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch]).select(schema.names).cast(schema)])
+        while waiting.num_rows >= ROW_GROUP_ROWS:
+            yield waiting.slice(0, ROW_GROUP_ROWS)
+            waiting = waiting.slice(ROW_GROUP_ROWS)
+    if waiting.num_rows:
+        yield waiting

@@ -1,0 +1,137 @@
+"""Reclassify stored hits in workers of `warehouse.batch`, a day each."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+import pyarrow as pa
+
+from warehouse import disk
+from warehouse.batch import items
+from warehouse.batch.items import OpenWorkers
+from warehouse.hotlog import dirty_days
+from warehouse.hotlog.connection import HotConnection
+from warehouse.integrity.durability import durable_writes
+from warehouse.lake import delta_table, rewriting
+from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.lock import pause_for_waiters
+from warehouse.lake.roots import Root
+from warehouse.maintenance import recount
+from warehouse.maintenance.catch_up import catch_up
+from warehouse.maintenance.compact import spill_folder
+from warehouse.maintenance.load import load
+from warehouse.maintenance.reclassify import OnDay, Reclassified, Rules, Run, list_day, rewrite_day
+from warehouse.query import engine
+
+
+def reclassify_in_workers(
+    hot: HotConnection,
+    root: Root,
+    database: duckdb.DuckDBPyConnection,
+    rules: Rules,
+    wait_s: float,
+    open_workers: OpenWorkers,
+    on_day: OnDay = lambda done, total: None,
+) -> Reclassified:
+    """Reclassify stored hits in workers, a day each: see `reclassify`.
+
+    A worker writes the new files of a day, without the lock. This process commits them if the day still has the files
+    that the worker read; otherwise it reclassifies the day itself. The workers spill into the folder of `database`.
+
+    Raises:
+        LakeBusy, HotLogBehind: see `reclassify`.
+        WorkerDied: workers died with the same day again and again.
+    """
+    load(hot, root, wait_s)
+    with database.cursor() as cursor:
+        run = Run(cursor, root, rules)
+        outdated_days = run.outdated_days()
+        days: dict[str, Day] = {}
+        tasks = _tasks(root, outdated_days, rules, spill_folder(database), days)
+        done = hits = 0
+        user_agents: set[int] = set()
+        with open_workers(len(outdated_days)) as workers:
+            for number, (day, new) in enumerate(items.run(workers, reclassify_day, tasks), start=1):
+                with durable_writes(hot, root, wait_s):
+                    catch_up(hot, root)
+                    recount.recount_dirty(hot, root)
+                    commit = partial(_replace, hot, root, database, run, days.pop(day), new)
+                    count = recount.retry_commit(commit)
+                pause_for_waiters()
+                user_agents.update(new.user_agents)
+                done, hits = done + (count > 0), hits + count
+                on_day(number, len(outdated_days))
+        return Reclassified(done, hits, len(user_agents), run.diff())
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day for a worker, with its files. The worker makes a folder in `spill` for larger sorts."""
+
+    root: Root
+    day: str
+    files: Sequence[File]
+    rules: Rules
+    spill: Path
+
+
+@dataclass(frozen=True, slots=True)
+class NewDay:
+    """The reclassified files of a day, which no commit names yet: number of outdated hits, hashes of the user agents,
+    and the diff of `DiffTable.take_changed`."""
+
+    files: tuple[File, ...]
+    outdated: int
+    user_agents: list[int]
+    changed: pa.Table
+
+
+def _tasks(
+    root: Root, outdated_days: Sequence[str], rules: Rules, spill: Path, days: dict[str, Day]
+) -> Iterator[tuple[str, Day]]:
+    """Yield the days that still have files, and add each to `days`.
+
+    The files of a day are listed when the day is taken: another process may compact the day while it waits for a
+    worker, and delete its old files `delta_table.GRACE_H` hours later.
+    """
+    for day in outdated_days:
+        if files := list_day(root, day):
+            days[day] = Day(root, day, files, rules, spill)
+            yield day, days[day]
+
+
+def reclassify_day(day: Day) -> NewDay:
+    """Write the hits of a day under the current rules to new files."""
+    disk.make_folder(day.spill)
+    with (
+        TemporaryDirectory(dir=day.spill) as spill,
+        closing(engine.connect(Path(spill))) as database,
+        database.cursor() as cursor,
+    ):
+        run = Run(cursor, day.root, day.rules)
+        outdated = run.count_outdated(day.files)
+        run.classify(day.files)
+        files = rewriting.write_partition(day.root, HITS_TABLE, day.day, run.reclassified(day.files))
+        return NewDay(files, outdated, run.hashes(), run.changed(day.files))
+
+
+def _replace(
+    hot: HotConnection, root: Root, database: duckdb.DuckDBPyConnection, run: Run, day: Day, new: NewDay
+) -> int:
+    """Commit the new files of a day, and return the number of hits that were outdated."""
+    table = delta_table.open_table(root, HITS_TABLE)
+    current = delta_table.list_files(table, HITS_TABLE, day.day)
+    if set(current) != set(day.files) or not rewriting.is_fresh(new.files):
+        files = rewrite_day(hot, root, database, run, day.day, lambda step: None)
+        run.add(files)
+        return run.count_outdated(files)
+    dirty_days.mark_dirty(hot, [day.day])
+    rewriting.replace_files(table, HITS_TABLE, current, new.files)
+    recount.recount_days(hot, root, database, [day.day])
+    dirty_days.clear_dirty(hot, [day.day])
+    run.add_changed(new.changed)
+    return new.outdated

@@ -1,0 +1,189 @@
+"""The control database and the hot log, copied to a PostgreSQL database in one transaction.
+
+A process that is killed leaves the database as it was. Nodes that start meanwhile wait, because the transaction has the
+locks under which they create their tables.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import psycopg
+
+from warehouse.control import database as control_database
+from warehouse.database.postgresql import PostgresqlConnection
+from warehouse.database.statements import Statements, creation
+from warehouse.errors import MoveRefused
+from warehouse.hotlog import postgresql, schema_steps
+from warehouse.hotlog.connection import STATEMENTS, Server
+from warehouse.move import tables
+from warehouse.move.tables import OnRows
+from warehouse.transaction import BUSY_TIMEOUT_S
+
+HOT_LOG = (STATEMENTS,)
+"""Statements of the tables that `postgresql.create` creates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Files of a data folder, opened by `exclusive.opened`. `control` is None if it is in the new database already.
+
+    `more` are the statements of the other tables in the hot log.
+    """
+
+    hot: sqlite3.Connection
+    control: sqlite3.Connection | None
+    more: Sequence[Statements]
+
+    def hot_tables(self) -> list[sa.Table]:
+        """Return the tables of the hot log."""
+        every = [table for each in (*HOT_LOG, *self.more) for table in each.metadata.sorted_tables]
+        return [table for table in every if "only" not in table.info]
+
+    def control_tables(self) -> list[sa.Table]:
+        """Return the tables of the control database: those of all modules that the process has imported."""
+        return [] if self.control is None else control_database.METADATA.sorted_tables
+
+    def require_known(self) -> None:
+        """Raise MoveRefused if a file has a table or column that no module defines."""
+        tables.require_known(self.hot, "the hot log", self.hot_tables())
+        if self.control is not None:
+            tables.require_known(self.control, "the control database", self.control_tables())
+
+    def count_rows(self) -> int:
+        """Return the number of rows in all tables."""
+        hot = tables.count_rows(self.hot, self.hot_tables())
+        return hot + (0 if self.control is None else tables.count_rows(self.control, self.control_tables()))
+
+
+def has_hot_log(server: Server, node: str) -> bool:
+    """Return whether the database has the hot log of a node.
+
+    Raises:
+        MoveRefused: the database has another hot log.
+    """
+    with closing(postgresql.open_only(server)) as target:
+        return _has_hot_log(target, node)
+
+
+def _has_hot_log(target: PostgresqlConnection, node: str) -> bool:
+    if not schema_steps.has_table(target, "node"):
+        return False
+    (found,) = target.execute("SELECT id FROM node").fetchone()
+    if found != node:
+        raise MoveRefused(
+            f"the database {target.database} has the hot log of another data folder: name an empty database"
+        )
+    return True
+
+
+def rehearse(server: Server, sources: Sources, schema: str) -> None:
+    """Create all tables, and roll back: a missing right is found before the lake is copied.
+
+    Raises:
+        MoveRefused: see `copy`.
+    """
+    with _connected(server) as target, suppress(_Rehearsed), _creating(target, sources, schema):
+        _end_rehearsal()
+
+
+class _Rehearsed(Exception):
+    """Cause of the rollback of a rehearsal."""
+
+
+def _end_rehearsal() -> None:
+    raise _Rehearsed
+
+
+def copy(
+    server: Server, sources: Sources, schema: str, on_rows: OnRows, before_commit: Callable[[], None]
+) -> dict[str, int]:
+    """Create the tables, copy their rows, and return the numbers of rows by table.
+
+    `schema` is that of the control database's tables. `before_commit` is called in the transaction.
+
+    Raises:
+        MoveRefused: the database is not empty, or has another number of rows than the files.
+        ServerError: see `PostgresqlConnection`.
+    """
+    counts: dict[str, int] = {}
+    with _connected(server) as target, _creating(target, sources, schema):
+        if sources.control is not None:
+            _search(target, schema)
+            counts |= _copy_all(sources.control, target, sources.control_tables(), on_rows)
+            _search(target, postgresql.SCHEMA)
+        for name in postgresql.COUNTED:
+            target.execute(f"ALTER TABLE {name} DISABLE TRIGGER USER")
+        counts |= _copy_all(sources.hot, target, sources.hot_tables(), on_rows)
+        for name in postgresql.COUNTED:
+            target.execute(f"ALTER TABLE {name} ENABLE TRIGGER USER")
+        before_commit()
+    return counts
+
+
+@contextmanager
+def _connected(server: Server) -> Iterator[PostgresqlConnection]:
+    """Yield a connection that is not opened again if it is lost, which would end its transaction unnoticed."""
+    connection = PostgresqlConnection(server.url, postgresql.SCHEMA, postgresql.LOCK, BUSY_TIMEOUT_S)
+    with closing(connection) as target, target.pinned():
+        yield target
+
+
+@contextmanager
+def _creating(target: PostgresqlConnection, sources: Sources, schema: str) -> Iterator[None]:
+    """Run the block in a transaction that has created all tables."""
+    with target.changing_tables():
+        for timeout in ("idle_in_transaction_session_timeout", "statement_timeout"):  # a large table takes longer
+            target.execute(f"SET LOCAL {timeout} = 0")
+        target.execute("SELECT pg_advisory_xact_lock(%s)", (control_database.SCHEMA_LOCK_KEY,))
+        if schema_steps.has_table(target, "node"):
+            raise MoveRefused(f"the database {target.database} has a hot log: name an empty database")
+        if sources.control is not None:
+            _search(target, schema)
+            _create_control(target)
+        _search(target, postgresql.SCHEMA)
+        postgresql.create(target)
+        for each in sources.more:
+            each.create(target)
+        yield
+
+
+def _create_control(target: PostgresqlConnection) -> None:
+    for table in control_database.METADATA.sorted_tables:
+        if schema_steps.has_table(target, table.name):
+            raise MoveRefused(f"the database {target.database} has a table {table.name}: name an empty database")
+    dialect = psycopg.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy has no annotation
+    for statement in creation(control_database.METADATA, dialect).split(";\n"):
+        target.execute(statement)
+
+
+def _search(target: PostgresqlConnection, schema: str) -> None:
+    """Look up and create tables in a schema, until the end of the transaction."""
+    target.execute(f'SET LOCAL search_path TO "{schema}"')
+
+
+def _copy_all(
+    source: sqlite3.Connection, target: PostgresqlConnection, chosen: Sequence[sa.Table], on_rows: OnRows
+) -> dict[str, int]:
+    counts = {}
+    for table in chosen:
+        counts[table.name] = tables.copy(source, target, table, on_rows)
+        id = tables.last_id(source, table)
+        if table.name in postgresql.COUNTED and table.metadata is HOT_LOG[0].metadata:
+            target.execute("UPDATE sqlite_sequence SET seq = %s WHERE name = %s", (id, table.name))
+        elif id is not None:
+            tables.continue_above(target, table, id)
+    return counts
+
+
+def control_schema(url: str) -> str:
+    """Return the schema in which a database has the tables of the control database."""
+    engine = sa.create_engine(url, hide_parameters=True)
+    try:
+        with engine.connect() as connection:
+            schema: str = connection.execute(sa.text("SELECT current_schema()")).scalar_one() or "public"
+            return schema
+    finally:
+        engine.dispose()

@@ -1,0 +1,185 @@
+"""The files of a local lake, copied to an object store.
+
+An interrupted copy is unusable, and never a lake with fewer rows, because of the order of its files. The registry of
+the stores comes first: a node with a new hot log is refused beside it. The logs of the tables come last, newest commit
+first: a log without its first commits and without a checkpoint cannot be opened. A copy that is repeated begins by
+deleting the logs, and does not send files again that cannot have changed.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import msgspec
+
+from warehouse.errors import MoveRefused
+from warehouse.lake import delta_log, delta_table, registry
+from warehouse.lake.remote import file_cache, probe
+from warehouse.lake.remote.object_path import ObjectPath
+from warehouse.rollups import coverage
+
+MARK = "_move.json"
+"""Object of the new lake while it is incomplete."""
+UPLOADS = 4
+"""Number of files that are uploaded at a time. A large file is sent in up to 12 parts of 5 MiB at a time."""
+LOCAL = frozenset((file_cache.FOLDER, probe.FOLDER))
+"""Folders of the lake's local folder that are not part of the lake."""
+_UNKNOWN = (3, 0)
+OnBytes = Callable[[int], None]
+"""Function that is called with the number of bytes that are copied since its last call."""
+OnStep = Callable[[str], None]
+"""Function that is called with the name of each point (see STEPS) at which a crash leaves a different state."""
+STEPS = ("before stores", "before files", "after file", "before logs", "after log file", "before check")
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Content of the object MARK: the id of the hot log beside the source."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """Number of files, and their size in bytes. Those of an earlier, interrupted copy are included."""
+
+    files: int
+    bytes: int
+
+
+def list_files(lake: Path) -> dict[str, int]:
+    """Return the files that are copied: sizes in bytes by path in the lake. Locks and other hidden files are not."""
+    names = (path.name for path in lake.iterdir() if path.name not in LOCAL)
+    files = (file for name in names for file in _files(lake / name) if not file.name.startswith("."))
+    sizes = {file.relative_to(lake).as_posix(): file.stat().st_size for file in files}
+    return {key: size for key, size in sizes.items() if not _is_log(key) or _order(key) != _UNKNOWN}
+
+
+def copy(
+    lake: Path,
+    target: ObjectPath,
+    node: str,
+    on_bytes: OnBytes = lambda count: None,
+    on_step: OnStep = lambda step: None,
+) -> Copied:
+    """Copy a lake that nothing changes meanwhile. `node` is the id of its hot log. Call `finish` when it is in use.
+
+    Raises:
+        MoveRefused: the new place is not empty, or has newer tables, or differs from the lake after the copy.
+        LakeUnreachable: the store does not answer.
+    """
+    existing = _begin(lake, target, node)
+    files = list_files(lake)
+    logs = sorted(filter(_is_log, files), key=_order)
+    stores = [key for key in files if key.startswith(f"{registry.FOLDER}/")]
+    rollups = [key for key in files if key.endswith(f"/{coverage.COVERAGE}")]
+    others = files.keys() - {*logs, *stores, *rollups}
+    missing = [key for key in sorted(others) if existing.get(key) != files[key] or not _is_immutable(key)]
+
+    def upload(key: str) -> None:
+        (target / key).upload(lake / key)
+        on_bytes(files[key])
+
+    on_step("before stores")
+    for key in stores:
+        upload(key)
+    on_step("before files")
+    on_bytes(sum(files[key] for key in others.difference(missing)))
+    for phase in (missing, rollups):
+        _upload_all(upload, phase, on_step)
+    on_step("before logs")
+    for key in logs:
+        upload(key)
+        on_step("after log file")
+    _delete(target, existing.keys() - files.keys())
+    on_step("before check")
+    _require_equal(lake, target, node, files)
+    return Copied(len(files), sum(files.values()))
+
+
+def finish(target: ObjectPath) -> None:
+    """Delete the mark of a lake that is complete and in use."""
+    (target / MARK).unlink(missing_ok=True)
+
+
+def _begin(lake: Path, target: ObjectPath, node: str) -> dict[str, int]:
+    """Mark the new lake as incomplete, delete the logs of its tables, and return its files."""
+    existing = {
+        key: stat.st_size for key, stat in target.list_files().items() if not key.startswith(f"{probe.FOLDER}/")
+    }
+    if existing.pop(MARK, None) is None:
+        if existing:
+            raise MoveRefused(f"{target} is not empty: name another prefix, or delete its {len(existing):,} objects")
+        if not (target / MARK).write_new(msgspec.json.encode(Mark(node))):
+            raise MoveRefused(f"another move to {target} has just begun: name another prefix")
+    elif msgspec.json.decode((target / MARK).read_bytes(), type=Mark) != Mark(node):
+        raise MoveRefused(f"{target} has the interrupted move of another data folder: name another prefix")
+    for spec in delta_table.TABLES:
+        if delta_log.read(target / spec.name).newest > delta_log.read(lake / spec.name).newest:
+            raise MoveRefused(f"{target / spec.name} is newer than the table in {lake}: it was used after its copy")
+    logs = [key for key in existing if _is_log(key)]
+    _delete(target, sorted(logs, key=_order, reverse=True))
+    return {key: size for key, size in existing.items() if not _is_log(key)}
+
+
+def _delete(target: ObjectPath, keys: Iterable[str]) -> None:
+    for key in keys:
+        (target / key).unlink(missing_ok=True)
+
+
+def _upload_all(upload: Callable[[str], None], keys: Iterable[str], on_step: OnStep) -> None:
+    """Upload files, several at a time. After an error, no further upload begins."""
+    with ThreadPoolExecutor(UPLOADS, "upload") as pool:
+        try:
+            for _ in pool.map(upload, keys):
+                on_step("after file")
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _files(path: Path) -> Iterator[Path]:
+    return chain.from_iterable(map(_files, path.iterdir())) if path.is_dir() else iter((path,))
+
+
+def _is_log(key: str) -> bool:
+    return f"/{delta_log.FOLDER}/" in key
+
+
+def _is_immutable(key: str) -> bool:
+    """Return whether the name of a file is unique, so that a file of the same size has the same content."""
+    return key.endswith(".parquet") and "/" in key
+
+
+def _order(key: str) -> tuple[int, int]:
+    """Return the position of a file in the upload of logs; _UNKNOWN for a file that is not part of a log.
+
+    Commits come first, the newest before the others, then checkpoints, then the file that names the newest one.
+    """
+    name = key.rpartition("/")[2]
+    if name == delta_log.HINT:
+        return 2, 0
+    commit, checkpoint = delta_log.version_of(name)
+    if commit is not None:
+        return 0, -commit
+    return _UNKNOWN if checkpoint is None else (1, checkpoint)
+
+
+def _require_equal(lake: Path, target: ObjectPath, node: str, files: dict[str, int]) -> None:
+    """Raise MoveRefused unless the new lake has the same files and tables."""
+    copied = {key: stat.st_size for key, stat in target.list_files().items()}
+    copied.pop(MARK, None)
+    differing = sorted(key for key in files.keys() | copied.keys() if files.get(key) != copied.get(key))
+    if differing:
+        raise MoveRefused(f"{target / differing[0]} differs from its source; {len(differing):,} files do")
+    for spec in delta_table.TABLES:
+        if delta_table.is_table(lake / spec.name) and _state(lake, spec, node) != _state(target, spec, node):
+            raise MoveRefused(f"the table {target / spec.name} differs from its source")
+
+
+def _state(lake: Path | ObjectPath, spec: delta_table.Spec, node: str) -> tuple[object, ...]:
+    """Return the version of a table, its offset and its files, without the root of the lake."""
+    state = delta_table.state(delta_table.open_table(lake, spec), spec, node)
+    files = {(file.path.removeprefix(str(lake)), file.partition, file.size, file.rows) for file in state.files}
+    return state.version, state.offset, files

@@ -1,0 +1,90 @@
+"""Rows of SQLite tables, copied to PostgreSQL tables of the same columns.
+
+The columns are those of SQLAlchemy's tables. SQLite stores a boolean as 0 or 1, and JSON as text: the text format of
+PostgreSQL's COPY takes both, and no value is decoded.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from warehouse.database.postgresql import PostgresqlConnection, ServerError
+from warehouse.errors import MoveRefused
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+REPORTED_ROWS = 10_000
+"""Number of rows after which `on_rows` is called."""
+OnRows = Callable[[int], None]
+"""Function that is called with the number of rows that were copied since its last call."""
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite^_%' ESCAPE '^'"
+_COLUMNS = "SELECT name FROM pragma_table_info(?)"
+
+
+def require_known(source: sqlite3.Connection, name: str, tables: Sequence["sa.Table"]) -> None:
+    """Raise MoveRefused if a file has a table or column that `tables` lack. `name` is that of the file."""
+    columns = {table.name: set(table.columns.keys()) for table in tables}
+    for (table,) in source.execute(_TABLES).fetchall():
+        actual = {column for (column,) in source.execute(_COLUMNS, (table,))}
+        if unknown := sorted(actual - columns.get(table, set())):
+            raise MoveRefused(
+                f"{name} has the columns {', '.join(unknown)} in its table {table}, which this release does not know"
+            )
+
+
+def count_rows(source: sqlite3.Connection, tables: Sequence["sa.Table"]) -> int:
+    """Return the number of rows in all tables."""
+    return sum(_count(source, table) for table in tables)
+
+
+def copy(source: sqlite3.Connection, target: PostgresqlConnection, table: "sa.Table", on_rows: OnRows) -> int:
+    """Replace the rows of a table by those of the source, and return their number.
+
+    Raises:
+        MoveRefused: the table has another number of rows than the source.
+    """
+    names = ", ".join(f'"{column.name}"' for column in table.columns)
+    target.execute(f'DELETE FROM "{table.name}"')  # a new hot log has a row in `node`
+    rows = reported = 0
+    try:
+        with target.copying(f'COPY "{table.name}" ({names}) FROM STDIN') as copying:
+            for row in source.execute(f'SELECT {names} FROM "{table.name}"'):
+                copying.write_row(row)
+                rows += 1
+                if rows - reported == REPORTED_ROWS:
+                    on_rows(REPORTED_ROWS)
+                    reported = rows
+    except (sqlite3.Error, ServerError) as error:  # SQLite also stores texts and numbers that PostgreSQL refuses
+        error.add_note(f"in the table {table.name}, at row {rows + 1:,} or before it")
+        raise
+    on_rows(rows - reported)
+    copied = target.execute(f'SELECT count(*) FROM "{table.name}"').fetchone()[0]
+    if not rows == copied == _count(source, table):
+        raise MoveRefused(f"the table {table.name} has {_count(source, table)} rows, and {copied} were copied")
+    return rows
+
+
+def last_id(source: sqlite3.Connection, table: "sa.Table") -> int | None:
+    """Return the highest generated id that a table ever had; None for a table without generated ids."""
+    column = table.autoincrement_column
+    if column is None:
+        return None
+    (highest,) = source.execute(f'SELECT coalesce(max("{column.name}"), 0) FROM "{table.name}"').fetchone()
+    if not table.dialect_options["sqlite"]["autoincrement"]:
+        return int(highest)
+    used = source.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table.name,)).fetchone()
+    return max(int(highest), int(used[0]) if used else 0)
+
+
+def continue_above(target: PostgresqlConnection, table: "sa.Table", id: int) -> None:
+    """Set the highest used id of a table whose ids are those of a PostgreSQL sequence."""
+    column = table.autoincrement_column
+    assert column is not None
+    if id > 0:
+        sequence = "SELECT setval(pg_get_serial_sequence(%s, %s), %s)"
+        target.execute(sequence, (f'"{table.name}"', column.name, id))
+
+
+def _count(source: sqlite3.Connection, table: "sa.Table") -> int:
+    return int(source.execute(f'SELECT count(*) FROM "{table.name}"').fetchone()[0])

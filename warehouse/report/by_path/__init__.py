@@ -1,0 +1,5 @@
+"""Views of the paths of a project on whole UTC days.
+
+- `profile_views`: Views of paths in a month by the page views of some profiles.
+- `block_months`: Months of a block, in the cache, and the views of a report on some of their days.
+"""
