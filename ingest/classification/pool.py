@@ -7,7 +7,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.synchronize import Semaphore
 
-from warehouse.batch.parent import follow_parent
+from warehouse.batch.parent import follow_parent, forking
 
 Attributes = tuple[str | None, ...]
 """The columns of `warehouse.schema.CLASSIFICATION` without the user agent, in the order of the schema."""
@@ -57,7 +57,8 @@ def classifier_processes() -> Iterator[Classifier]:
 def _is_started(pool: ProcessPoolExecutor) -> bool:
     """Fork the child processes, let one of them load the parsers, and return whether that is possible."""
     try:
-        pool.submit(classify_many, [])
+        with forking():
+            pool.submit(classify_many, [])
     except OSError:  # the system has no memory for another process
         for process in multiprocessing.active_children():
             process.kill()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ingest.formats import detect
 from ingest.imports import source
-from warehouse.batch.parent import follow_parent
+from warehouse.batch.parent import follow_parent, forking
 
 if TYPE_CHECKING:  # these modules load Arrow
     from ingest.formats.detect import Format
@@ -43,7 +43,8 @@ def parser_process(logs: Sequence[str]) -> Iterator[OtherProcess | None]:
     with closing(mmap.mmap(-1, source.BLOCK_BYTES)) as shared, closing(connection):
         process = context.Process(target=_serve, args=(shared, of_child, connection, _is_json(logs)), daemon=True)
         try:
-            process.start()
+            with forking():
+                process.start()
         except OSError:  # the system has no memory for another process
             yield None
             return

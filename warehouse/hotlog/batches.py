@@ -286,6 +286,8 @@ def _end_of_part(connection: HotConnection, id: int) -> int | None:
 
 def deleted_through(connection: HotConnection) -> int:
     """Return the id of the last deleted batch, which all tables have; 0 before the first deletion."""
-    # Ids have no gaps, so the batch before the first one in the table is the last deleted one.
+    # Ids have no gaps, so the batch before the first one in the table is the last deleted one. The highest id is read
+    # first: a batch that is posted between the two statements would otherwise count as deleted.
+    last = last_id(connection)
     first = STATEMENTS.run(connection, "FIRST_ID").fetchone()[0]
-    return (last_id(connection) + 1 if first is None else int(first)) - 1
+    return last if first is None else int(first) - 1

@@ -76,6 +76,25 @@ def test_id_of_a_deleted_batch_is_not_reused(hot: HotConnection) -> None:
     assert (ids(hot), batches.last_id(hot), batches.deleted_through(hot)) == ([3], 3, 2)
 
 
+def test_batch_that_is_posted_while_the_ids_are_read_is_not_deleted(
+    hot: HotConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = batches.last_id
+
+    def read_between_posts(connection: HotConnection) -> int:
+        append(hot, "/before")
+        id = read(connection)
+        append(hot, "/after")
+        return id
+
+    with monkeypatch.context() as patch:
+        patch.setattr(batches, "last_id", read_between_posts)
+        assert batches.deleted_through(hot) == 0
+    batches.delete_through(hot, 2)
+    monkeypatch.setattr(batches, "last_id", read_between_posts)
+    assert batches.deleted_through(hot) == 2
+
+
 @pytest.mark.parametrize(("raised_to", "next_id"), [(1, 3), (9, 10)])
 def test_highest_used_id_is_raised_and_never_lowered(hot: HotConnection, raised_to: int, next_id: int) -> None:
     append(hot, "/a")
