@@ -95,7 +95,7 @@ def create(running: Running) -> Sample:
         "job": _add_jobs(engine),
         "turn": "1",
         "share": share_links.create(engine, PROJECT, f"For the board {ATTACK}", now_s)[1],
-        "token": one_time_links.create(engine, "password", owner.id, now_s),
+        "token": one_time_links.create(engine, "password", owner.id, now_s + 86_400),  # for a run that takes hours
     }
     keys.create(engine, PROJECT, f"key {ATTACK}", "read", None, now_s)
     projects.create(engine, EMPTY, (), now_s)
