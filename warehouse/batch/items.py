@@ -43,8 +43,12 @@ def run(
     function: Callable[[Item], Result],
     items: Iterable[tuple[str, Item]],
     on_item: Callable[[str], None] = lambda name: None,
+    *,
+    is_ordered: bool = True,
 ) -> Iterator[tuple[str, Result]]:
     """Yield the name of each item with the result of the function, in the order of the items.
+
+    If not `is_ordered`, results are yielded in the order in which they arrive: none waits for a slower item.
 
     Names are distinct. The next item is taken from `items` when a worker is idle. `on_item` is called with the name of
     an item when its result has arrived, in any order. An error of the function is raised in the place of the result,
@@ -53,7 +57,7 @@ def run(
     Raises:
         WorkerDied: ATTEMPTS_MAX workers died with the same item.
     """
-    return _Run(workers, function, items, on_item).results()
+    return _Run(workers, function, items, on_item, is_ordered=is_ordered).results()
 
 
 class _Run(Generic[Item, Result]):
@@ -65,8 +69,11 @@ class _Run(Generic[Item, Result]):
         function: Callable[[Item], Result],
         items: Iterable[tuple[str, Item]],
         on_item: Callable[[str], None],
+        *,
+        is_ordered: bool,
     ) -> None:
         self._function, self._items, self._on_item = function, iter(items), on_item
+        self._is_ordered = is_ordered
         self._idle, self._ahead_max = list(workers), AHEAD_MAX * len(workers)
         self._order, self._repeated = deque[str](), deque[tuple[str, Item]]()
         self._running: dict[Future[Result], tuple[Worker, str, Item]] = {}
@@ -78,12 +85,18 @@ class _Run(Generic[Item, Result]):
             self._start()
             if not self._order:
                 return
-            if self._order[0] in self._ended:
-                name = self._order.popleft()
+            if (name := self._next_result()) is not None:
+                self._order.remove(name)
                 yield name, self._ended.pop(name).result()
             else:
                 for future in wait(self._running, return_when=FIRST_COMPLETED).done:
                     self._end(future)
+
+    def _next_result(self) -> str | None:
+        """Return the name of the item whose result is yielded next; None if that result has not arrived."""
+        if self._is_ordered:
+            return self._order[0] if self._order[0] in self._ended else None
+        return next(iter(self._ended), None)
 
     def _start(self) -> None:
         """Give an item to each idle worker."""

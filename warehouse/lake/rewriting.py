@@ -3,6 +3,7 @@
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import pyarrow as pa
@@ -72,10 +73,19 @@ def replace_files(table: DeltaTable, spec: Spec, old: Sequence[File], new: Seque
     delta_log.persist(table, since)
 
 
-def is_fresh(files: Sequence[File]) -> bool:
-    """Return whether all files exist, and are so new that no vacuum deletes them before they are committed."""
+def renewed(files: Sequence[File]) -> tuple[File, ...] | None:
+    """Return new files under names by which no vacuum deletes them before they are committed; None if one is missing.
+
+    A file that was written long ago gets a new time, because a vacuum deletes a file that no table has by its age.
+    """
     oldest_s = time.time() - GRACE_H * 3600 / 2
-    return all(roots.modified_s(file.path) >= oldest_s for file in files)
+    try:
+        return tuple(
+            file if roots.modified_s(file.path) >= oldest_s else replace(file, path=roots.renew(file.path))
+            for file in files
+        )
+    except FileNotFoundError:
+        return None
 
 
 def _row_groups(rows: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.Table]:

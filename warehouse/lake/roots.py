@@ -5,6 +5,7 @@ written. For a local root, the only code of `warehouse.lake.remote` that runs is
 """
 
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -165,6 +166,24 @@ def modified_s(path: Root | str) -> float:
         return (at(path) if isinstance(path, str) else path).stat().st_mtime
     except FileNotFoundError:
         return 0
+
+
+def renew(path: str) -> str:
+    """Give an immutable file the current time as the time of its last write, and return its path.
+
+    An object gets the time by a copy, whose path differs in the name before its suffix.
+
+    Raises:
+        FileNotFoundError: the file is missing.
+    """
+    found = at(path)
+    if isinstance(found, Path):
+        os.utime(found)
+        return path
+    stem, dot, suffix = found.name.rpartition(".")
+    copy = found.with_name(f"{stem}-{uuid.uuid4()}{dot}{suffix}")
+    found.copy_to(copy)
+    return str(copy)
 
 
 def folder_modified_s(folder: Root) -> float:

@@ -5,15 +5,13 @@ No query result changes. A reader that opened the old files can read them for an
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import duckdb
 
-from warehouse import daily_count, disk
+from warehouse import daily_count
 from warehouse.batch import items
 from warehouse.batch.items import OpenWorkers
 from warehouse.hotlog import wal
@@ -91,9 +89,9 @@ def compact_in_workers(
     done = Compacted(0, 0, 0)
     chosen = _choose(root)
     parts: dict[str, Part] = {}
-    tasks = _tasks(root, chosen, spill_folder(database), parts)
     with open_workers(len(chosen)) as workers:
-        for name, new in items.run(workers, sort_part, tasks):
+        tasks = _tasks(root, chosen, spill_folder(database), len(workers), parts)
+        for name, new in items.run(workers, sort_part, tasks, is_ordered=False):
             with durable_writes(hot, root, wait_s):
                 before, after = _replace(root, database, parts.pop(name), new)
             pause_for_waiters()
@@ -104,13 +102,14 @@ def compact_in_workers(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A partition for a worker, with its files. The worker makes a folder in `spill` for larger sorts."""
+    """A partition with its files, for one of `workers` workers. A worker makes a folder in `spill` for larger sorts."""
 
     root: Root
     spec: delta_table.Spec
     partition: str
     files: tuple[delta_table.File, ...]
     spill: Path
+    workers: int
 
 
 def _choose(root: Root) -> list[tuple[delta_table.Spec, str]]:
@@ -123,7 +122,11 @@ def _choose(root: Root) -> list[tuple[delta_table.Spec, str]]:
 
 
 def _tasks(
-    root: Root, chosen: Iterable[tuple[delta_table.Spec, str]], spill: Path, parts: dict[str, Part]
+    root: Root,
+    chosen: Iterable[tuple[delta_table.Spec, str]],
+    spill: Path,
+    workers: int,
+    parts: dict[str, Part],
 ) -> Iterator[tuple[str, Part]]:
     """Yield the partitions that still have more than one small file, and add each to `parts`.
 
@@ -134,7 +137,7 @@ def _tasks(
         files = delta_table.list_files(delta_table.open_table(root, spec), spec, partition)
         if _crowded(files, 1):
             name = f"{spec.name} of {partition}"
-            parts[name] = Part(root, spec, partition, files, spill)
+            parts[name] = Part(root, spec, partition, files, spill, workers)
             yield name, parts[name]
 
 
@@ -145,11 +148,7 @@ def spill_folder(database: duckdb.DuckDBPyConnection) -> Path:
 
 def sort_part(part: Part) -> tuple[delta_table.File, ...]:
     """Write the sorted rows of a partition to new files, which no commit names yet, and return the files."""
-    disk.make_folder(part.spill)
-    with (
-        TemporaryDirectory(dir=part.spill) as spill,
-        closing(engine.connect(Path(spill))) as database,
-    ):
+    with engine.share(part.spill, part.workers) as database:
         rows = database.sql(_SORTED[part.spec.name].format(files=engine.rows(part.spec, part.files)))
         reader = rows.to_arrow_reader(engine.STREAM_ROWS)
         return rewriting.write_partition(part.root, part.spec, part.partition, reader)
@@ -161,10 +160,11 @@ def _replace(
     """Commit the new files of a partition, and return the number of its files before and after."""
     table = delta_table.open_table(root, part.spec)
     current = delta_table.list_files(table, part.spec, part.partition)
-    if set(current) != set(part.files) or not rewriting.is_fresh(new):
+    renewed = rewriting.renewed(new)
+    if set(current) != set(part.files) or renewed is None:
         return _rewrite(root, database, part.spec, part.partition)
-    rewriting.replace_files(table, part.spec, current, new)
-    return len(current), len(new)
+    rewriting.replace_files(table, part.spec, current, renewed)
+    return len(current), len(renewed)
 
 
 def vacuum(hot: HotConnection, root: Root, wait_s: float) -> None:

@@ -1,16 +1,13 @@
 """Reclassify stored hits in workers of `warehouse.batch`, a day each."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import duckdb
 import pyarrow as pa
 
-from warehouse import disk
 from warehouse.batch import items
 from warehouse.batch.items import OpenWorkers
 from warehouse.hotlog import dirty_days
@@ -51,11 +48,12 @@ def reclassify_in_workers(
         run = Run(cursor, root, rules)
         outdated_days = run.outdated_days()
         days: dict[str, Day] = {}
-        tasks = _tasks(root, outdated_days, rules, spill_folder(database), days)
         done = hits = 0
         user_agents: set[int] = set()
         with open_workers(len(outdated_days)) as workers:
-            for number, (day, new) in enumerate(items.run(workers, reclassify_day, tasks), start=1):
+            tasks = _tasks(root, outdated_days, partial(Day, root, rules, spill_folder(database), len(workers)), days)
+            results = items.run(workers, reclassify_day, tasks, is_ordered=False)
+            for number, (day, new) in enumerate(results, start=1):
                 with durable_writes(hot, root, wait_s):
                     catch_up(hot, root)
                     recount.recount_dirty(hot, root)
@@ -70,13 +68,14 @@ def reclassify_in_workers(
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day for a worker, with its files. The worker makes a folder in `spill` for larger sorts."""
+    """A day with its files, for one of `workers` workers. A worker makes a folder in `spill` for larger sorts."""
 
     root: Root
-    day: str
-    files: Sequence[File]
     rules: Rules
     spill: Path
+    workers: int
+    day: str
+    files: Sequence[File]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class NewDay:
 
 
 def _tasks(
-    root: Root, outdated_days: Sequence[str], rules: Rules, spill: Path, days: dict[str, Day]
+    root: Root, outdated_days: Sequence[str], new_day: Callable[[str, Sequence[File]], Day], days: dict[str, Day]
 ) -> Iterator[tuple[str, Day]]:
     """Yield the days that still have files, and add each to `days`.
 
@@ -100,18 +99,13 @@ def _tasks(
     """
     for day in outdated_days:
         if files := list_day(root, day):
-            days[day] = Day(root, day, files, rules, spill)
+            days[day] = new_day(day, files)
             yield day, days[day]
 
 
 def reclassify_day(day: Day) -> NewDay:
     """Write the hits of a day under the current rules to new files."""
-    disk.make_folder(day.spill)
-    with (
-        TemporaryDirectory(dir=day.spill) as spill,
-        closing(engine.connect(Path(spill))) as database,
-        database.cursor() as cursor,
-    ):
+    with engine.share(day.spill, day.workers) as database, database.cursor() as cursor:
         run = Run(cursor, day.root, day.rules)
         outdated = run.count_outdated(day.files)
         run.classify(day.files)
@@ -125,12 +119,13 @@ def _replace(
     """Commit the new files of a day, and return the number of hits that were outdated."""
     table = delta_table.open_table(root, HITS_TABLE)
     current = delta_table.list_files(table, HITS_TABLE, day.day)
-    if set(current) != set(day.files) or not rewriting.is_fresh(new.files):
+    renewed = rewriting.renewed(new.files)
+    if set(current) != set(day.files) or renewed is None:
         files = rewrite_day(hot, root, database, run, day.day, lambda step: None)
         run.add(files)
         return run.count_outdated(files)
     dirty_days.mark_dirty(hot, [day.day])
-    rewriting.replace_files(table, HITS_TABLE, current, new.files)
+    rewriting.replace_files(table, HITS_TABLE, current, renewed)
     recount.recount_days(hot, root, database, [day.day])
     dirty_days.clear_dirty(hot, [day.day])
     run.add_changed(new.changed)

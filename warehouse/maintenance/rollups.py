@@ -4,20 +4,17 @@ The files of a version of `hits` never change, so a rollup is written without th
 of their own: one process at a time writes them.
 """
 
-import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import duckdb
 
-from warehouse import disk
 from warehouse.batch import items
 from warehouse.batch.items import OpenWorkers
 from warehouse.batch.processes import this_process
@@ -132,13 +129,7 @@ def prepare(task: Month) -> Prepared | None:
     files = _files_by_month(task.root).get(task.month, ())
     if not files:
         return None
-    disk.make_folder(task.spill)
-    with (
-        TemporaryDirectory(dir=task.spill) as spill,
-        closing(engine.connect(Path(spill))) as database,
-    ):
-        threads = max(1, len(os.sched_getaffinity(0)) // task.workers)
-        database.execute(f"SET threads = {threads}")
+    with engine.share(task.spill, task.workers) as database:
         return writer.prepare(task.root, database, task.month, files, is_copied=False)
 
 

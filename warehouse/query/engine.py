@@ -3,15 +3,19 @@
 No extension is installed or loaded: the queries use only what is built in.
 """
 
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from warehouse import disk
 from warehouse.lake import roots
 from warehouse.lake.delta_table import File, Spec
 from warehouse.lake.table_schema import STEPS, Steps
@@ -47,6 +51,18 @@ def connect(spill: Path, memory_limit: str = MEMORY_LIMIT, threads: int | None =
     roots.register(database)
     database.execute("SET GLOBAL TimeZone = 'UTC'")  # without GLOBAL, cursors use the time zone of the machine
     return database
+
+
+@contextmanager
+def share(spill: Path, workers: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield the database of one of `workers` processes that share the cores of the machine, and close it.
+
+    It has the default memory limit. Larger sorts spill into a folder in `spill`, which is deleted at the end.
+    """
+    disk.make_folder(spill)
+    threads = max(1, len(os.sched_getaffinity(0)) // workers)
+    with TemporaryDirectory(dir=spill) as folder, closing(connect(Path(folder), threads=threads)) as database:
+        yield database
 
 
 def lock(database: duckdb.DuckDBPyConnection, files: Iterable[File]) -> None:

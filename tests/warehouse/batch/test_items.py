@@ -66,6 +66,17 @@ def test_results_are_in_the_order_of_the_items() -> None:
     assert seen[0] == "1"
 
 
+def test_results_without_an_order_do_not_wait_for_a_slow_item() -> None:
+    late = Late()
+    workers = [ThisProcess(), late]
+    results = items.run(workers, square, NUMBERS.items(), is_ordered=False)
+    first = [next(results) for _ in range(items.AHEAD_MAX * 2 - 1)]
+    late.ends.pop()()
+    rest = list(results)
+    assert first == [("1", 1), ("2", 4), ("3", 9)]
+    assert sorted(rest) == [("0", 0), ("4", 16)]
+
+
 def test_no_items_have_no_results() -> None:
     assert list(items.run([ThisProcess()], square, ())) == []
 

@@ -1,5 +1,7 @@
 """New files of a partition have the rows in their order, and a limited size; no two commits replace one file."""
 
+import os
+import time
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -11,8 +13,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from tests.warehouse.site import DAY, NOON, Site, view
-from warehouse.lake import delta_log, delta_table, rewriting
+from warehouse.lake import delta_log, delta_table, rewriting, roots
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, ROW_GROUP_ROWS
+from warehouse.lake.roots import Root
 
 SCHEMA = DAILY_VIEWS_TABLE.schema
 ROWS = 2 * ROW_GROUP_ROWS + 10
@@ -44,9 +47,37 @@ def test_rows_are_in_order_in_files_of_limited_size(
     stored = [pq.ParquetFile(file.path) for file in files]
     assert [view for each in stored for view in each.read()["views"].to_pylist()] == list(range(ROWS))
     assert {each.metadata.row_group(0).num_rows for each in stored} <= {ROW_GROUP_ROWS, 10}
-    assert rewriting.is_fresh(files)
+
+
+@pytest.mark.parametrize("place", ["local", "remote"])
+def test_files_that_wait_for_their_commit_are_renewed_before_a_vacuum_deletes_them(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    root: Root = tmp_path
+    if place == "remote":
+        root = roots.open_remote(f"{request.getfixturevalue('bucket')}/lake", tmp_path)
+    roots.make_folder(root / "daily_views")
+    files = rewriting.write_partition(root, DAILY_VIEWS_TABLE, "2026-09", reader(batch_rows=50_000))
+    assert rewriting.renewed(files) == files
+    written_s = roots.modified_s(files[0].path)
+    if isinstance(root, Path):
+        os.utime(files[0].path, (written_s - 3000, written_s - 3000))
+    else:
+        monkeypatch.setattr(time, "time", lambda: written_s + 3000)  # only the store sets the time of an object
+    [new] = rewriting.renewed(files) or ()
+    assert (new.partition, new.size, new.rows) == (files[0].partition, files[0].size, ROWS)
+    assert roots.modified_s(new.path) >= written_s
+    assert roots.at(new.path).stat().st_size == new.size
+    assert (new.path == files[0].path) == isinstance(root, Path)
+    assert new.path.startswith(f"{root}/daily_views/month=2026-09/part-")
+    assert new.path.endswith(".parquet")
+
+
+def test_files_that_a_vacuum_has_deleted_are_not_renewed(tmp_path: Path) -> None:
+    (tmp_path / "daily_views").mkdir()
+    files = rewriting.write_partition(tmp_path, DAILY_VIEWS_TABLE, "2026-09", reader(batch_rows=50_000))
     Path(files[0].path).unlink()
-    assert not rewriting.is_fresh(files)
+    assert rewriting.renewed(files) is None
 
 
 def test_no_rows_have_no_file(tmp_path: Path) -> None:

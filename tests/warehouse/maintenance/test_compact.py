@@ -1,10 +1,13 @@
 """Compaction and vacuum reduce the number of files and change no answer."""
 
+import os
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import closing, nullcontext
 from datetime import date, timedelta
 from pathlib import Path
+from typing import cast
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,8 +15,8 @@ from deltalake.exceptions import CommitFailedError
 
 from tests.warehouse.batch.tasks import DyingProcess
 from tests.warehouse.site import DAY, NOON, Site, key, some_rows, view
-from warehouse.batch.items import OpenWorkers
-from warehouse.batch.processes import ChildProcess, this_process
+from warehouse.batch.items import Item, OpenWorkers, Result
+from warehouse.batch.processes import ChildProcess, ThisProcess, this_process
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table, rewriting
@@ -277,6 +280,27 @@ def test_compaction_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site
     assert len(list((site.root / "hits").glob("date=*/*.parquet"))) == 3
 
 
+class Waiting(ThisProcess):
+    """A worker whose new files wait 50 minutes for their commit."""
+
+    def submit(self, function: Callable[[Item], Result], item: Item) -> "Future[Result]":
+        assert isinstance(item, compact.Part)
+        assert item.workers == 2
+        done = super().submit(function, item)
+        for file in cast("tuple[delta_table.File, ...]", done.result()):
+            then_s = Path(file.path).stat().st_mtime - 3000
+            os.utime(file.path, (then_s, then_s))
+        return done
+
+
+def test_sorted_files_that_waited_for_their_commit_are_used(site: Site) -> None:
+    load_each(site, 9)
+    old = set(site.root.glob("*/*/*.parquet"))
+    assert compact_in_workers(site, lambda count: nullcontext([Waiting(), Waiting()])).files_after == 4
+    assert len(set(site.root.glob("*/*/*.parquet")) - old) == 4  # none was written a second time
+    assert site.event_ids() == [f"event-{number:06d}" for number in range(9)]
+
+
 def test_partition_that_changed_while_a_worker_sorted_it_is_rewritten_with_its_new_rows(site: Site) -> None:
     load_each(site, 9)
     done = compact_in_workers(site, between=lambda: load_each(site, 3, first=9 + len(site.event_ids())))
@@ -304,7 +328,7 @@ def test_files_that_another_node_replaced_are_not_replaced_again(site: Site) -> 
     load_each(site, 9)
     spec = delta_table.HITS_TABLE
     stale, day = site.table(spec), "2026-09-15"
-    [(_, part)] = compact._tasks(site.root, [(spec, day)], site.spill, {})
+    [(_, part)] = compact._tasks(site.root, [(spec, day)], site.spill, 1, {})
     new = compact.sort_part(part)
     load_each(site, 3, first=9)
     rewriting.replace_files(stale, spec, part.files, new)
