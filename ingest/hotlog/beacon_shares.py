@@ -19,18 +19,30 @@ LOCK_TIMEOUT_S = 3.0
 SHARES_PER_LIMIT = 50
 """Number of shares in a limit."""
 TABLE = "beacon_shares"
-_CREATE = f"""
+TIME_INDEX = f"{TABLE}_at_us"
+"""Name of the index by which the expired shares are found."""
+_CREATE = (
+    f"""
 CREATE UNLOGGED TABLE IF NOT EXISTS {TABLE} (
     client BYTEA, at_us BIGINT, beacons BIGINT NOT NULL, PRIMARY KEY (client, at_us)
 )
-"""
-"""Statement that creates the table. Its rows may be lost in a crash of the server, and need no sync of a disk."""
+""",
+    f"CREATE INDEX IF NOT EXISTS {TIME_INDEX} ON {TABLE} (at_us)",
+)
+"""Statements that create the table. Its rows may be lost in a crash of the server, and need no sync of a disk."""
+DELETED_MAX = 1_000
+"""Maximum number of expired shares, and of shares of a clock that was set back, that one take deletes. It adds one
+share. Without a maximum, the first take after a flood would delete all shares of the flood, while the others wait."""
 LOCK_KEY = 0x62656163
 """Key of the advisory lock under which one node at a time takes a share: `beac` in ASCII."""
 _LOCK = f"SELECT pg_advisory_xact_lock({LOCK_KEY})"
-_TAKE = f"""
+TAKE = f"""
 WITH expired AS (
-         DELETE FROM {TABLE} WHERE at_us <= %(now_us)s - %(window_us)s OR at_us > %(now_us)s + %(window_us)s
+         DELETE FROM {TABLE} WHERE ctid = ANY (ARRAY(
+             SELECT ctid FROM {TABLE} WHERE at_us <= %(now_us)s - %(window_us)s ORDER BY at_us LIMIT {DELETED_MAX}
+         )) OR ctid = ANY (ARRAY(
+             SELECT ctid FROM {TABLE} WHERE at_us > %(now_us)s + %(window_us)s ORDER BY at_us DESC LIMIT {DELETED_MAX}
+         ))
      ),
      taken AS (
          SELECT coalesce(sum(beacons), 0)::BIGINT AS beacons, min(at_us) AS first_us FROM {TABLE}
@@ -41,6 +53,7 @@ WITH expired AS (
                ON CONFLICT (client, at_us) DO UPDATE SET beacons = {TABLE}.beacons + excluded.beacons)
 SELECT beacons, first_us FROM share
 """
+"""Statement that takes a share. No other one runs at the same time, so each `ctid` names one row until its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +65,11 @@ class Share:
 
 
 def create(connection: HotConnection) -> None:
-    """Create the table in PostgreSQL, unless it exists."""
-    if isinstance(connection, PostgresqlConnection) and not has_table(connection, TABLE):
+    """Create the table in PostgreSQL, unless it exists. An older release created it without the index."""
+    if isinstance(connection, PostgresqlConnection) and not has_table(connection, TIME_INDEX):
         with connection.changing_tables():
-            connection.execute(_CREATE)
+            for statement in _CREATE:
+                connection.execute(statement)
 
 
 class BeaconShares:
@@ -77,7 +91,7 @@ class BeaconShares:
         """
         values = {**self._values, "client": client, "now_us": now_us}
         with self._mutex:
-            beacons, first_us = self._connection.execute_alone(_TAKE, values).fetchone()
+            beacons, first_us = self._connection.execute_alone(TAKE, values).fetchone()
         return Share(max(0, beacons), (now_us if first_us is None else first_us) + self._values["window_us"])
 
     def close(self) -> None:

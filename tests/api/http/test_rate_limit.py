@@ -21,6 +21,7 @@ from ingest.hotlog.beacon_shares import BeaconShares, Share
 from tests.outage import way_to
 from tests.postgresql import new_database
 from tests.waiting import until
+from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import Server, server_of
 
@@ -261,6 +262,36 @@ def test_database_has_no_address_and_forgets_the_hashes(server: Server) -> None:
         both.now_s += 10 * WINDOW_S
         both.count([1] * 3, "203.0.113.78")
         assert hot.execute("SELECT client FROM beacon_shares").fetchall() == [(hashed_address("203.0.113.78", SECRET),)]
+
+
+def test_expired_shares_are_found_by_an_index_and_deleted_in_parts(postgresql: str) -> None:
+    server = server_of(new_database(postgresql))
+    assert server is not None
+    values = {"now_us": 10 * WINDOW_US, "window_us": WINDOW_US, "size": 2, "most": 98, "client": b"someone"}
+    with closing(batches.connect(server)) as hot, closing(BeaconShares(server, 100, WINDOW_US)) as shares:
+        assert isinstance(hot, PostgresqlConnection)
+        # as an older release created it
+        hot.execute(
+            "CREATE UNLOGGED TABLE beacon_shares (client BYTEA, at_us BIGINT, beacons BIGINT NOT NULL,"
+            " PRIMARY KEY (client, at_us))"
+        )
+        beacon_shares.create(hot)
+        expired, early = 20_000, 3_000
+        hot.execute("INSERT INTO beacon_shares SELECT n::text::bytea, n, 2 FROM generate_series(1, %s) n", (expired,))
+        hot.execute(
+            "INSERT INTO beacon_shares SELECT n::text::bytea, %s + n, 2 FROM generate_series(1, %s) n",
+            (20 * WINDOW_US, early),
+        )
+        hot.execute("ANALYZE beacon_shares")
+        plan = "\n".join(row[0] for row in hot.execute(f"EXPLAIN {beacon_shares.TAKE}", values).fetchall())
+        assert "Seq Scan" not in plan
+        assert beacon_shares.TIME_INDEX in plan
+        assert shares.take(b"someone", 10 * WINDOW_US) == Share(2, 11 * WINDOW_US)
+        left = hot.execute(
+            "SELECT count(*) FILTER (WHERE at_us <= %s), count(*) FILTER (WHERE at_us > %s) FROM beacon_shares",
+            (9 * WINDOW_US, 11 * WINDOW_US),
+        ).fetchone()
+        assert left == (expired - beacon_shares.DELETED_MAX, early - beacon_shares.DELETED_MAX)
 
 
 bursts = st.lists(
