@@ -11,7 +11,8 @@ import string
 import time
 import zlib
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import sqlalchemy as sa
 
@@ -20,6 +21,9 @@ from api.errors import KeyExists, KeyNotFound
 from warehouse.control import projects
 from warehouse.control.database import METADATA
 from warehouse.database_errors import Cause, cause_of, reason_of
+
+if TYPE_CHECKING:
+    import asyncio
 
 PREFIX = "rdr_admin_"
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -182,11 +186,37 @@ class Keyring:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
         self._cache: Cache[BearerKey] = Cache()
+        self._look_ups: dict[str, asyncio.Task[BearerKey]] = {}
+        """Look-ups that are not complete, by token; only the event loop uses them."""
 
     def cached(self, token: str) -> BearerKey | None:
         """Return the key if the cache has it and it has not expired. Does no I/O."""
         key = self._cache.get(token)
         return key if key is not None and key.is_valid(time.time()) else None
+
+    async def shared_look_up(self, token: str) -> BearerKey:
+        """Return the result of `look_up`, in a thread. Requests that wait for the same token share one look-up.
+
+        Otherwise each request that arrives while the cache lacks the key, every TTL_S, would read the database. A
+        request that disconnects does not cancel the look-up of the others.
+
+        Raises:
+            KeyNotFound: see `look_up`.
+        """
+        import asyncio  # noqa: PLC0415  # 0.03 s of the start of each command, which looks up no token
+
+        from starlette.concurrency import run_in_threadpool  # noqa: PLC0415  # the same
+
+        task = self._look_ups.get(token)
+        if task is None:
+            task = self._look_ups[token] = asyncio.ensure_future(run_in_threadpool(self.look_up, token))
+            task.add_done_callback(partial(self._end_look_up, token))
+        return await asyncio.shield(task)
+
+    def _end_look_up(self, token: str, task: "asyncio.Task[BearerKey]") -> None:
+        del self._look_ups[token]
+        if not task.cancelled():
+            task.exception()  # or asyncio would log the error of a look-up for which no request waits any more
 
     def look_up(self, token: str) -> BearerKey:
         """Return the valid key of a token from the database, and store the time of use.

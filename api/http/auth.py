@@ -1,6 +1,5 @@
 """Authentication and authorisation by API key, before the rest of the request is read."""
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from api.errors import KeyNotFound
@@ -31,7 +30,7 @@ async def key_of(request: Request, keyring: Keyring) -> BearerKey:
         detail = "the API key is malformed: its prefix, length or checksum is wrong; copy it again"
         raise Problem("unauthenticated", detail, headers=_REJECTED)
     try:
-        return await run_in_threadpool(keyring.look_up, token)
+        return await keyring.shared_look_up(token)
     except KeyNotFound as error:
         raise Problem("unauthenticated", str(error), headers=_REJECTED) from None
 

@@ -1,5 +1,6 @@
 """API keys: the form of a token, validity, and the cache of the keyring."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from dataclasses import astuple
@@ -198,6 +199,49 @@ def test_key_that_expires_is_not_returned_from_the_cache(engine: sa.Engine) -> N
     ring = Keyring(engine)
     ring.look_up(token)
     until(lambda: ring.cached(token) is None)
+
+
+def test_requests_that_wait_for_one_token_share_a_look_up(engine: sa.Engine) -> None:
+    key, token = new(engine)
+    Keyring(engine).look_up(token)  # stores the time of use
+    statements: list[str] = []
+    sa.event.listen(engine, "before_cursor_execute", lambda *event: statements.append(event[2]))
+
+    async def work() -> list[keys.BearerKey]:
+        ring = Keyring(engine)
+        found = await asyncio.gather(*(ring.shared_look_up(token) for _ in range(50)))
+        assert ring.cached(token) is found[0]
+        return found
+
+    assert {each.id for each in asyncio.run(work())} == {key.id}
+    assert len(statements) == 1
+
+
+def test_request_that_disconnects_does_not_cancel_the_look_up_of_others(engine: sa.Engine) -> None:
+    key, token = new(engine)
+
+    async def work() -> None:
+        ring = Keyring(engine)
+        first, second = (asyncio.ensure_future(ring.shared_look_up(token)) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        assert (await second).id == key.id
+        assert first.cancelled()
+
+    asyncio.run(work())
+
+
+def test_requests_after_a_revocation_are_refused_although_earlier_ones_shared_a_look_up(engine: sa.Engine) -> None:
+    key, token = new(engine)
+
+    async def work() -> None:
+        ring = Keyring(engine)
+        assert (await ring.shared_look_up(token)).id == key.id
+        keys.revoke(engine, key.id, NOW_S)
+        refused = await asyncio.gather(*(ring.shared_look_up(token) for _ in range(3)), return_exceptions=True)
+        assert [type(each) for each in refused] == [KeyNotFound] * 3
+
+    asyncio.run(work())
 
 
 def test_time_of_last_use_is_written_once_a_minute(engine: sa.Engine) -> None:
