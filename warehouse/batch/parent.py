@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Thread
 
+_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+
 
 @contextmanager
 def forking() -> Iterator[None]:
-    """Hold Ctrl-C back while a child process is forked in the block, until `follow_parent` has run in it.
+    """Block Ctrl-C and SIGTERM while a child process starts in the block, and in it until `follow_parent` has run.
 
-    In the parent process, a Ctrl-C of that time takes effect at the end of the block.
+    In the parent process, a signal of that time takes effect at the end of the block, if the process has one thread.
     """
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         yield
     finally:
@@ -27,8 +29,8 @@ def follow_parent() -> None:
     A handler of the parent for SIGTERM would run here, too, and the parent could not end this process by the signal.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # see `forking`
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)  # see `forking`
     Thread(target=_end_with_parent, daemon=True).start()
 
 
