@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 import httpx
 
+from tests.processes import children, command_line
 from tests.running import Running
 
 POLL_S, POLL_S_MAX = 0.02, 0.1
@@ -59,16 +59,7 @@ def processes_of(service: Running) -> list[int]:
 
 def server_processes(parent: int) -> list[int]:
     """Return the ids of the server processes of a supervisor."""
-    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    return [int(child) for child in children if b"spawn_main" in _command_line(child)]
-
-
-def _command_line(pid: str) -> bytes:
-    """Return the command line of a process, empty if the process has ended."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return b""
+    return [child for child in children(parent) if b"spawn_main" in command_line(child)]
 
 
 def _all_processes_of(service: Running) -> list[int]:

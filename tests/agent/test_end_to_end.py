@@ -18,6 +18,7 @@ from tests.agent.model_server import Call, ModelServer, Text
 from tests.agent.site import END_S, REPOSITORY, SECRETS, Site, Start, command, make_site
 from tests.agent.tools import require_sandbox
 from tests.agent.webhook_receiver import webhook_receiver
+from tests.processes import descendants
 from tests.running import Running
 from tests.waiting import until
 from warehouse.control import database
@@ -306,20 +307,12 @@ def test_sigterm_to_every_process_puts_the_turn_back(ready: Site) -> None:
     id = ready.create()
     until(lambda: "  | at work" in ready.log(id), END_S)
     assert ready.running.process is not None
-    for pid in descendants(ready.running.process.pid):
+    for pid in descendants(ready.running.process.pid):  # a service manager signals all of them at once
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
     assert ready.running.stop() == 0
     ready.running.start()
     ready.completed(id)
-
-
-def descendants(parent: int) -> list[int]:
-    """Return all descendants of a process, which a service manager signals at once."""
-    children = [
-        int(child) for task in Path(f"/proc/{parent}/task").glob("*/children") for child in task.read_text().split()
-    ]
-    return [*children, *(each for child in children for each in descendants(child))]
 
 
 def test_unprintable_output_does_not_fail_the_job(ready: Site) -> None:

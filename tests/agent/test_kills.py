@@ -17,6 +17,7 @@ from tests.agent.site import END_S, SECRETS, Site, command, make_site, store_con
 from tests.agent.tools import require_sandbox
 from tests.forked import Forked
 from tests.postgresql import new_database
+from tests.processes import children
 from tests.rounds import rounds
 from tests.running import PROJECT, Running
 from tests.waiting import until
@@ -49,8 +50,7 @@ def _kill(process: Forked) -> None:
 
 def _is_at_work(process: Forked) -> bool:
     """Return whether the process has a child, which is a program of a turn."""
-    tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
-    return any(task.read_text() for task in tasks)
+    return children(process.pid) != []
 
 
 @pytest.mark.timeout(900)

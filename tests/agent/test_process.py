@@ -12,6 +12,7 @@ import pytest
 from agent import process
 from agent.errors import ProgramTimedOut, TurnStopped
 from agent.process import Stream
+from tests.processes import is_running
 from tests.waiting import until
 
 ENV = {"PATH": os.environ["PATH"]}
@@ -53,13 +54,13 @@ def test_program_does_not_inherit_the_environment(tmp_path: Path, monkeypatch: p
 def test_time_limit_ends_the_program_and_its_children(tmp_path: Path) -> None:
     with pytest.raises(ProgramTimedOut, match="did not end within 1 s"):
         run("sh -c 'echo $$ > child; exec sleep 100' & wait", tmp_path, limit_s=1)
-    assert until(lambda: not _is_running(int((tmp_path / "child").read_text())))
+    assert until(lambda: not is_running(int((tmp_path / "child").read_text())))
 
 
 def test_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     with pytest.raises(ProgramTimedOut):
         run("trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done", tmp_path, limit_s=1)
-    assert until(lambda: not _is_running(int((tmp_path / "pid").read_text())))
+    assert until(lambda: not is_running(int((tmp_path / "pid").read_text())))
 
 
 def test_stop_ends_the_program_within_seconds(tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ def test_stop_ends_the_program_within_seconds(tmp_path: Path) -> None:
 
 def test_run_does_not_wait_for_a_background_child_and_kills_it(tmp_path: Path) -> None:
     assert run("sh -c 'echo $$ > child; exec sleep 100' & while ! [ -s child ]; do :; done", tmp_path)[0] == 0
-    assert until(lambda: not _is_running(int((tmp_path / "child").read_text())))
+    assert until(lambda: not is_running(int((tmp_path / "child").read_text())))
 
 
 def test_program_dies_when_its_parent_is_killed(tmp_path: Path) -> None:
@@ -83,7 +84,7 @@ def test_program_dies_when_its_parent_is_killed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", script, tmp_path, ENV["PATH"]]) as parent:
         pid = int(until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip()))
         parent.kill()
-    assert until(lambda: not _is_running(pid))
+    assert until(lambda: not is_running(pid))
 
 
 def test_pace_limits_reading_to_a_quarter_of_a_core() -> None:
@@ -126,11 +127,3 @@ def _burn(cpu_s: float) -> None:
     until_s = time.thread_time() + cpu_s
     while time.thread_time() < until_s:
         pass
-
-
-def _is_running(pid: int) -> bool:
-    """Return whether the process exists and is not a zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False

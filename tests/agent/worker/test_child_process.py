@@ -14,6 +14,7 @@ from agent.jobs.tables import TURNS
 from agent.worker.child_process import ChildProcess
 from agent.worker.threads import WorkerConfig
 from tests.agent.site import SECRETS, Site, command, make_site
+from tests.processes import children, command_line
 from tests.running import PROJECT, Running, new_job, new_key
 from tests.waiting import until
 from warehouse.control import database
@@ -32,27 +33,10 @@ def site(start: Start, tmp_path: Path) -> Iterator[Site]:
         yield site
 
 
-def children(parent: int) -> list[int]:
-    pids: list[int] = []
-    for task in Path(f"/proc/{parent}/task").glob("*/children"):
-        try:
-            pids += map(int, task.read_text().split())
-        except OSError:  # the thread has ended
-            continue
-    return pids
-
-
 def workers(running: Running) -> list[int]:
     """Return the process ids of the workers that a service has started."""
     assert running.process is not None
-    return [pid for pid in children(running.process.pid) if b"agent.worker.child_main" in _command(pid)]
-
-
-def _command(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
+    return [pid for pid in children(running.process.pid) if b"agent.worker.child_main" in command_line(pid)]
 
 
 def start_endless_turn(site: Site) -> str:
@@ -68,7 +52,7 @@ def test_programs_of_a_turn_are_not_children_of_the_serving_process(site: Site) 
     assert site.running.process is not None
     [worker] = workers(site.running)
     assert children(site.running.process.pid) == [worker]
-    assert any(b"sleep" in _command(pid) or b"init.py" in _command(pid) for pid in children(worker))
+    assert any(b"sleep" in command_line(pid) or b"init.py" in command_line(pid) for pid in children(worker))
 
 
 def test_killed_child_is_restarted_and_its_turn_begins_again(site: Site) -> None:
@@ -88,7 +72,7 @@ def test_child_of_a_killed_service_ends_and_puts_its_turn_back(site: Site) -> No
     agents = children(worker)
     site.running.process.kill()
     site.running.process.wait()
-    until(lambda: not any(map(_command, [worker, *agents])))
+    until(lambda: not any(map(command_line, [worker, *agents])))
     engine = database.connect(sqlite_url(site.running.data / "control.sqlite"))
     with engine.connect() as connection:
         turn = connection.execute(TURNS.select()).one()

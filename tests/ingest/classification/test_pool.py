@@ -5,11 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from ingest.classification.pool import BATCH_USER_AGENTS, classifier_processes, classify_many
+from tests.processes import is_running
 from tests.waiting import until
 from tests.warehouse.site import ROOT
 
@@ -20,13 +20,6 @@ MANY = [f"{user_agent} {number}" for number in range(BATCH_USER_AGENTS) for user
 
 def classifier_pids() -> list[int]:
     return [process.pid for process in multiprocessing.active_children() if process.pid is not None]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 @pytest.mark.parametrize("user_agents", [[], FEW, MANY], ids=["none", "few", "many"])
@@ -56,7 +49,7 @@ def test_children_end_by_sigterm_although_this_process_handles_the_signal() -> N
             classify(MANY)
             for each in classifier_pids():
                 os.kill(each, signal.SIGTERM)
-            until(lambda: not any(map(is_alive, classifier_pids())), 30)
+            until(lambda: not any(map(is_running, classifier_pids())), 30)
             assert classify(FEW) == classify_many(FEW)
     finally:
         signal.signal(signal.SIGTERM, handled)
@@ -115,4 +108,4 @@ def test_child_processes_end_when_their_parent_is_killed() -> None:
     assert done.returncode == -signal.SIGKILL
     pids = [int(pid) for pid in done.stdout.split()]
     assert len(pids) == 2
-    until(lambda: not any(map(is_alive, pids)))
+    until(lambda: not any(map(is_running, pids)))

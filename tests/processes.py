@@ -1,0 +1,41 @@
+"""State of other processes, from /proc. Each function takes a process that may end at any moment."""
+
+from pathlib import Path
+
+
+def is_running(pid: int) -> bool:
+    """Return whether the process exists and is not a zombie."""
+    stat = _read(Path(f"/proc/{pid}/stat")).decode(errors="replace")
+    return stat != "" and stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def command_line(pid: int) -> bytes:
+    """Return the command line of a process, empty if the process has ended."""
+    return _read(Path(f"/proc/{pid}/cmdline"))
+
+
+def children(parent: int) -> list[int]:
+    """Return the ids of the children of all threads of a process; none if the process has ended."""
+    tasks = Path(f"/proc/{parent}/task")
+    try:
+        threads = list(tasks.iterdir())
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [int(child) for thread in threads for child in _read(thread / "children").split()]
+
+
+def descendants(parent: int) -> list[int]:
+    """Return the ids of the children of a process, and of their children."""
+    found = children(parent)
+    return [*found, *(each for child in found for each in descendants(child))]
+
+
+def _read(file: Path) -> bytes:
+    """Return the content of a file of /proc, empty if its process or thread has ended.
+
+    If it ends between the opening and the reading of the file, the error is ESRCH.
+    """
+    try:
+        return file.read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
