@@ -123,12 +123,13 @@ def has_log(root: Root) -> bool:
 def require_identity(hot_log: HotLogPlace, root: Root) -> None:
     """Raise HotLogBehind if the hot log is missing, or is not registered in a lake that has hits.
 
-    The lake is read first. In the other order, another process could create the hot log and fill the lake in between,
-    and the hot log would seem to be missing.
+    The files and the records of the lake are read first. In the other order, another process could create the hot log
+    and fill the lake in between, and the hot log would seem to be missing. The log of `hits` is read last: another node
+    could create the tables and record them in the hot log in between, and the lake would seem to be lost.
     """
-    has_hits, records, has_tables = has_files(root), registry.hot_logs(root), has_log(root)
+    has_hits, records = has_files(root), registry.hot_logs(root)
     identity = read_identity(hot_log)
-    if identity.has_lake and not has_tables:
+    if identity.has_lake and not has_log(root):
         raise HotLogBehind(f"{hot_log} {_OTHER_LAKE}")
     _raise_for(hot_log, identity_fault(identity, records, has_hits))
 

@@ -53,6 +53,21 @@ def test_turns_have_their_own_entries_and_times(engine: sa.Engine, clock: Clock)
     }
 
 
+def test_log_of_a_job_that_is_removed_while_it_is_read_is_empty(engine: sa.Engine, clock: Clock) -> None:
+    id = store.create(engine, PROJECT, "A job", None, clock()).job.id
+    queue.claim(engine, "worker", clock(), LEASE_US)
+    assert [entry.text for entry in journal.read(engine, id).entries] == ["begins"]
+
+    removed: list[str] = []
+
+    def remove(connection: sa.Connection, cursor: object, statement: str, *_: object) -> None:
+        if statement.startswith("SELECT job_log") and not removed:
+            removed.extend(store.remove(engine, PROJECT))
+
+    sa.event.listen(engine, "after_cursor_execute", remove)
+    assert (journal.read(engine, id).entries, removed) == ([], [id])
+
+
 def test_summary_of_a_running_turn_counts_the_time_until_now(engine: sa.Engine, clock: Clock) -> None:
     ids = [store.create(engine, PROJECT, "x" * 300, None, clock()).job.id for _ in range(2)]
     queue.claim(engine, "worker", clock.advance(10), LEASE_US)

@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.postgresql import new_database
 from tests.warehouse.site import Site, some_rows
 from warehouse.control.database import ControlIdentity
 from warehouse.errors import DataIncomplete, HotLogBehind
 from warehouse.hotlog import batches
-from warehouse.integrity import completeness
+from warehouse.hotlog.connection import HotLogPlace, server_of
+from warehouse.integrity import completeness, durability
 from warehouse.integrity.completeness import HotLogIdentity
 from warehouse.lake import delta_table, registry
 from warehouse.lake.registry import ControlRecord, HotLogRecord
+from warehouse.maintenance import load
 
 KNOWN = {"node": HotLogRecord("node")}
 REPLACED = {"node": HotLogRecord("node", is_given_up=True)}
@@ -177,6 +180,27 @@ def test_control_database_is_read_after_the_lake(site: Site) -> None:
     with pytest.raises(DataIncomplete, match="c is missing or empty, and there are hits of its projects"):
         completeness.require_control(read_control, empty.hot_log, empty.root)
     empty.close()
+
+
+def test_lake_that_another_node_creates_while_the_stores_are_read_is_not_another_lake(
+    postgresql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = server_of(new_database(postgresql))
+    assert server is not None
+    root = tmp_path / "lake"
+    root.mkdir()
+    read_identity = completeness.read_identity
+
+    def create_and_read(hot_log: HotLogPlace) -> HotLogIdentity:
+        with closing(batches.connect(server)) as hot:
+            durability.prepare(hot, root)
+            load.load(hot, root, 0)
+        return read_identity(hot_log)
+
+    monkeypatch.setattr(completeness, "read_identity", create_and_read)
+    completeness.require_identity(server, root)
+    with pytest.raises(HotLogBehind, match="belongs to another lake"):
+        completeness.require_identity(server, tmp_path / "other")
 
 
 def test_control_database_is_registered_again_only_if_it_is_another(site: Site) -> None:
