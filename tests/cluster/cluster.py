@@ -14,7 +14,7 @@ from tests.cluster.stores import Stores
 from tests.running import new_key
 from tests.waiting import until
 
-RECOVERY_S = 180
+RECOVERY_S = 600
 """Time within which all nodes must be ready after the last fault, in seconds."""
 SETTINGS = {
     "READERSHIP_JOBS_AT_ONCE": "0",

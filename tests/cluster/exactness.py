@@ -11,7 +11,7 @@ from tests.cluster import readers
 from tests.cluster.cluster import Cluster
 from tests.cluster.expected import Expected
 
-TIMEOUT_S = 60
+TIMEOUT_S = 300
 
 
 def faults(cluster: Cluster, expected: Expected) -> list[str]:

@@ -65,13 +65,14 @@ def run(
 def _have(outage: Outage, cluster: Cluster, senders: Senders, clients: int, show: Callable[[str], None]) -> list[str]:
     """Have an outage while clients post and read, and return its faults."""
     reports: list[tuple[float, str]] = []
-    threads = Threads(
-        [
-            *(partial(senders.run, each) for each in range(clients)),
-            *(partial(_read, node, senders.stopping, reports) for node in cluster.nodes),
-        ]
-    )
+    threads = Threads()
     try:
+        threads.start(
+            [
+                *(partial(senders.run, each) for each in range(clients)),
+                *(partial(_read, node, senders.stopping, reports) for node in cluster.nodes),
+            ]
+        )
         time.sleep(min(BEFORE_S, outage.seconds))
         began = time.monotonic()
         outage.begin()

@@ -25,6 +25,7 @@ class Process:
     log: Path
     is_paused: bool = False
     is_killed: bool = False
+    _address: str | None = None
 
     def kill(self) -> None:
         """Send SIGKILL to the whole group, and wait until the process has ended."""
@@ -48,6 +49,13 @@ class Process:
     def text(self) -> str:
         """Return what the process wrote to standard error."""
         return self.log.read_text(errors="replace")
+
+    @property
+    def address(self) -> str | None:
+        """Return the URL of the service; None until it has printed it. Each post calls this: the log is read once."""
+        if self._address is None and (found := _URL.search(self.text)):
+            self._address = found[0]
+        return self._address
 
     def _signal(self, number: int) -> None:
         if self.is_running:
@@ -85,11 +93,9 @@ class Node:
     @property
     def url(self) -> str | None:
         """Return the URL of the project; None until the service has printed its address."""
-        if self.process is None or (found := _URL.search(self.process.text)) is None:
-            return None
-        return f"{found[0]}/v1/analytics/{PROJECT}"
+        base_url = self.base_url
+        return None if base_url is None else f"{base_url}/v1/analytics/{PROJECT}"
 
     @property
     def base_url(self) -> str | None:
-        url = self.url
-        return None if url is None else url.partition("/v1/")[0]
+        return None if self.process is None else self.process.address

@@ -28,7 +28,7 @@ from tests.waiting import until
 
 OUTAGE_EVERY = 3
 """Number of rounds of which one has an outage of the store and of PostgreSQL."""
-LOG_ENDS_S = 120
+LOG_ENDS_S = 600
 FAULTS_SHOWN = 20
 
 
@@ -58,14 +58,15 @@ def run(cluster: Cluster, options: Options, number: int, expected: Expected) -> 
     environ = dict(cluster.nodes[0].environ)
     readers = Readers(cluster.nodes, expected, prefix, cluster.folder / clusters.READERS, environ)
     faults = Faults(cluster, chance, partial(_import, cluster, log))
-    threads = Threads(
-        [
-            *(partial(senders.run, each) for each in range(options.clients)),
-            readers.compare_tables,
-            readers.compare_exports,
-        ]
-    )
+    threads = Threads()
     try:
+        threads.start(
+            [
+                *(partial(senders.run, each) for each in range(options.clients)),
+                readers.compare_tables,
+                readers.compare_exports,
+            ]
+        )
         log.write(1)
         faults.run(options.faults_s / 2, _outages(cluster, number))
         log.write(2)

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -166,9 +166,14 @@ def _events(path: str, count: int) -> list[dict[str, str]]:
 class Threads:
     """Functions that run in threads until they return, whose errors are raised by `join`."""
 
-    def __init__(self, functions: Sequence[Callable[[], None]]) -> None:
+    def __init__(self) -> None:
+        self._running: list[Future[None]] = []
+        self._pool: ThreadPoolExecutor | None = None
+
+    def start(self, functions: Sequence[Callable[[], None]]) -> None:
         self._pool = ThreadPoolExecutor(len(functions))
-        self._running = [self._pool.submit(each) for each in functions]
+        for each in functions:
+            self._running.append(self._pool.submit(each))
 
     def join(self, timeout_s: float) -> None:
         """Wait until all have returned. Raises TimeoutError, or the first error of a function."""
@@ -177,4 +182,6 @@ class Threads:
             each.result(max(0.0, deadline - time.monotonic()))
 
     def close(self) -> None:
-        self._pool.shutdown(wait=True)
+        """Wait until all functions that were started have returned."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
