@@ -67,6 +67,7 @@ class Maintenance:
         self._thread = threading.Thread(target=self._run, name="maintenance")
         self.fault: str | None = None
         """Error of the last round; None if it succeeded."""
+        self._is_outage = False  # whether the fault is that a store does not answer
 
     def start(self) -> None:
         self._thread.start()
@@ -113,7 +114,7 @@ class Maintenance:
                 self._round()
                 self.fault = None
             except LakeBusy:
-                continue
+                self._end_outage()
             except Exception as error:  # noqa: BLE001  # the next round retries, and hits are safe in the hot log
                 self._set_fault(error)
                 metrics.LOADS.labels("failed").inc()
@@ -126,7 +127,17 @@ class Maintenance:
         if fault != self.fault:
             has_cause = outage or isinstance(error, DataIncomplete)  # its message names the cause
             LOG.error("maintenance failed and is retried: %s", reason_of(error), exc_info=None if has_cause else error)
-        self.fault = fault
+        self.fault, self._is_outage = fault, outage is not None
+
+    def _end_outage(self) -> None:
+        """Clear the fault of an outage that is over, while another process has the lake's lock and does the work.
+
+        A node may wait for the lock for minutes, in which a load balancer would send it no requests.
+        """
+        if self.fault is not None and self._is_outage:
+            with suppress(*HOT_LOG_ERRORS):
+                if self.lake_fault() is None:
+                    self.fault = None
 
     def _round(self) -> None:
         root = self._settings.lake

@@ -15,12 +15,15 @@ from api import data_folder, settings
 from api.maintenance import RELEASE_EVERY_S, ROLLUPS_EVERY_S, VACUUM_RETRY_S, Maintenance
 from api.settings import Settings
 from tests import freed_memory
+from tests.outage import way_to
 from tests.small_disk import SmallDisk
 from tests.waiting import until
 from tests.warehouse.site import DAY, Site, view
 from warehouse import clock
-from warehouse.hotlog import batches
+from warehouse.hotlog import batches, dirty_days
+from warehouse.hotlog.connection import server_of
 from warehouse.hotlog.retention import AS_OF_S
+from warehouse.integrity.lake_lock import lake_lock
 from warehouse.lake import delta_table
 from warehouse.maintenance import rollups
 from warehouse.rollups import coverage
@@ -81,6 +84,23 @@ def test_full_disk_is_logged_once_and_loading_continues_with_free_space(
         small_disk.free()
         until(lambda: maintenance.fault is None)
         assert site.waiting() == 0
+
+
+def test_outage_that_is_over_is_no_fault_while_another_node_has_the_lock(postgresql: str, tmp_path: Path) -> None:
+    with way_to(postgresql) as (way, url, direct_url):
+        chosen = settings.read({"READERSHIP_DATABASE_URL": url}, tmp_path / "data")
+        data_folder.prepare(chosen)
+        with (
+            closing(Maintenance(chosen)) as maintenance,  # its last load waits for the lock
+            closing(batches.connect(server_of(direct_url))) as other,
+            lake_lock(other, tmp_path, wait_s=0),
+        ):
+            dirty_days.mark_dirty(other, ["2026-09-15"])  # a load is due
+            maintenance.start()
+            way.cut()
+            until(lambda: maintenance.fault == "the database does not answer")
+            way.restore()
+            until(lambda: maintenance.fault is None)
 
 
 def test_loaded_batches_are_deleted_when_their_retention_is_over(site: Site, maintenance: Maintenance) -> None:
