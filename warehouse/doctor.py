@@ -6,7 +6,7 @@ The SQL here is independent of `daily_count`, whose results it checks. `warehous
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from warehouse.database_errors import Cause, cause_of
 from warehouse.errors import DataIncomplete, HotLogBehind, LakeUnreachable, RollupDamaged, UnsafeStore
 from warehouse.hotlog import batches, dirty_days, disk_space, synced
 from warehouse.hotlog.connection import STATEMENTS, HotConnection, HotLogPlace
+from warehouse.hotlog.synced import Synced
 from warehouse.integrity import server_check
 from warehouse.integrity.durability import create_tables, durable_writes
 from warehouse.lake import roots
@@ -170,6 +171,7 @@ def _check_snapshot(hot: HotLogPlace, root: Root, spill: Path, wait_s: float) ->
         try:
             with durable_writes(connection, root, wait_s):
                 recount_fault = _recount_fault(connection, root)
+                deleted, recorded = batches.deleted_through(connection), synced.recorded(connection)
                 snapshot = reader.take()
         except DataIncomplete as error:
             yield Finding(COMPLETE, str(error))
@@ -178,7 +180,8 @@ def _check_snapshot(hot: HotLogPlace, root: Root, spill: Path, wait_s: float) ->
         yield Finding("no day of daily_views waits to be recounted", recount_fault)
         yield Finding("every file of the tables exists, with its size", _missing_file(snapshot))
         yield Finding(NOT_AHEAD, None)
-        yield Finding("every batch that left the hot log is in the tables", _deleted_too_early(connection, snapshot))
+        early = _deleted_too_early(deleted, recorded, snapshot)
+        yield Finding("every batch that left the hot log is in the tables", early)
     with closing(engine.connect(spill)) as database:
         for invariant, sql in (
             ("daily_views equals hits grouped", _DAILY_DIFFERS),
@@ -247,9 +250,11 @@ def _validated_rows(message: bytes, columns: int | None) -> int:
     return int(rows.num_rows)
 
 
-def _deleted_too_early(connection: HotConnection, snapshot: Snapshot) -> str | None:
-    """Return the table that lacks batches deleted from the hot log, unless their loss was accepted."""
-    deleted, recorded = batches.deleted_through(connection), synced.recorded(connection)
+def _deleted_too_early(deleted: int, recorded: Mapping[str, Synced], snapshot: Snapshot) -> str | None:
+    """Return the table that lacks batches deleted from the hot log, unless their loss was accepted.
+
+    `deleted` is the last deleted batch, and `recorded` how far the tables were synced, both before the snapshot.
+    """
     states = {"hits": snapshot.hits, "daily_views": snapshot.daily_views, "daily_errors": snapshot.daily_errors}
     for name, state in states.items():
         if name in recorded and state.offset < min(deleted, recorded[name].last_batch):

@@ -18,7 +18,7 @@ from tests.small_disk import SmallDisk
 from tests.warehouse.site import DAY, NOON, ROOT, Site, some_rows, view
 from warehouse import daily_count, doctor
 from warehouse.errors import LakeBusy
-from warehouse.hotlog import batches, dirty_days
+from warehouse.hotlog import batches, dirty_days, retention
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
 from warehouse.maintenance import catch_up, rollups
@@ -99,6 +99,17 @@ def faults(site: Site) -> dict[str, str]:
 
 def test_hot_loaded_and_compacted_rows_have_no_fault(site: Site) -> None:
     assert findings(site) == dict.fromkeys(ALL)
+
+
+def test_batches_that_are_loaded_and_deleted_during_the_check_are_no_fault(site: Site) -> None:
+    reported = {}
+    for finding in doctor.examine(site.hot_log, site.root, site.spill, 0):
+        reported[finding.invariant] = finding.fault
+        if finding.invariant == COMPLETE:
+            site.post(view())
+            site.load()
+            retention.delete_loaded(site.hot, 0)
+    assert reported == dict.fromkeys(ALL)
 
 
 def test_new_data_folder_has_no_fault(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
 from warehouse.errors import DataIncomplete
@@ -101,13 +102,17 @@ def create(
         LakeBusy: an upgrade waited for the lake's lock for MIGRATION_WAIT_S.
     """
     for spec in TABLES:
-        folder = lake / spec.name
-        if is_table(folder):
+        if is_table(lake / spec.name) or not _create(lake, spec, steps, nodes):
             _upgrade(lake, spec, steps, is_locked)
-            continue
-        roots.make_folder(folder)
-        hits = open_table(lake, HITS_TABLE, steps) if nodes and spec is DAILY_ERRORS_TABLE else None
-        first = None if hits is None else [Transaction(app_id=node, version=offset(hits, node)) for node in nodes]
+
+
+def _create(lake: Root, spec: Spec, steps: Mapping[str, Steps], nodes: Collection[str]) -> bool:
+    """Create a table; return False if another node has created it meanwhile."""
+    folder = lake / spec.name
+    roots.make_folder(folder)
+    hits = open_table(lake, HITS_TABLE, steps) if nodes and spec is DAILY_ERRORS_TABLE else None
+    first = None if hits is None else [Transaction(app_id=node, version=offset(hits, node)) for node in nodes]
+    try:
         table = DeltaTable.create(
             str(folder),
             spec.schema,
@@ -117,8 +122,13 @@ def create(
             raise_if_key_not_exists=False,  # delta-rs does not know the property of the schema version
             commit_properties=CommitProperties(app_transactions=first),
         )
-        delta_log.persist(table, since=-1)
-        roots.sync(lake)
+    except DeltaError:
+        if is_table(folder):
+            return False
+        raise
+    delta_log.persist(table, since=-1)
+    roots.sync(lake)
+    return True
 
 
 def _upgrade(lake: Root, spec: Spec, steps: Mapping[str, Steps], is_locked: bool) -> None:

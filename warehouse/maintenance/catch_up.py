@@ -53,7 +53,7 @@ def catch_up(
     on_step: OnStep = lambda step: None,
     now: Callable[[], float] = time.time,
 ) -> Loaded:
-    """Append all batches that the hot log has at the start of the call. All tables then have the same offset.
+    """Append all batches that the hot log has when the tables are open. All tables then have the same offset.
 
     The batches stay in the hot log as loaded ones: see `retention`. `now` returns the time in seconds since 1970.
 
@@ -63,8 +63,9 @@ def catch_up(
         HotLogBehind, DataIncomplete: see `load.load`.
     """
     loaded = Loaded(rows=0, commits=0)
-    node, end, recorded = batches.node_id(hot), batches.last_id(hot), synced.recorded(hot)
+    node, recorded = batches.node_id(hot), synced.recorded(hot)
     tables = {spec: delta_table.open_table(root, spec) for spec in delta_table.TABLES}
+    end = batches.last_id(hot)  # after the tables: another node may load if this one was paused and has lost the lock
     offsets = {spec: _offset(table, node, end) for spec, table in tables.items()}
     for spec, table in tables.items():
         require_synced(root / spec.name, Synced(table.version(), offsets[spec]), recorded.get(spec.name))

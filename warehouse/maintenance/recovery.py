@@ -90,15 +90,12 @@ def losses(hot_log: HotLogPlace, root: Root, database_url: str) -> list[Loss]:
     completeness.require_whole(hot_log)
     if losses_of_tables := table_losses(hot_log, root):
         return losses_of_tables
-    has_files, hot, identity = (
-        completeness.has_files(root),
-        completeness.read_identity(hot_log),
-        control.read_identity(database_url),
-    )
-    control_fault = completeness.control_fault(identity, registry.control(root), has_files or hot.last_id > 0)
-    hot_log_fault = completeness.identity_fault(hot, registry.hot_logs(root), has_files) or completeness.older_fault(
-        hot, completeness.open_tables(root)
-    )
+    # The lake is read first: in the other order, hits that a service posts and loads in between would seem to be lost.
+    has_files, records, record = completeness.has_files(root), registry.hot_logs(root), registry.control(root)
+    tables = completeness.open_tables(root)
+    hot, identity = completeness.read_identity(hot_log), control.read_identity(database_url)
+    control_fault = completeness.control_fault(identity, record, has_files or hot.last_id > 0)
+    hot_log_fault = completeness.identity_fault(hot, records, has_files) or completeness.older_fault(hot, tables)
     result = []
     if hot_log_fault is not None:
         result.append(Loss(str(hot_log), hot_log_fault, _LOST_HOT_LOG, _ACCEPTING_HOT_LOG))

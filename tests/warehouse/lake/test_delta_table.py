@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.warehouse.site import DAY, NOON, Site, view
-from warehouse.lake import delta_log, delta_table, staging
+from warehouse.lake import delta_log, delta_table, roots, staging
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.maintenance import catch_up
 
@@ -31,6 +31,23 @@ def site(tmp_path: Path) -> Iterable[Site]:
     opened.load()
     yield opened
     opened.close()
+
+
+@pytest.mark.parametrize("name", [spec.name for spec in delta_table.TABLES])
+def test_tables_that_another_node_creates_meanwhile_are_used(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_folder = roots.make_folder
+
+    def make_after_another_node(folder: Path) -> None:
+        if folder.name == name:
+            monkeypatch.undo()
+            delta_table.create(tmp_path)
+        make_folder(folder)
+
+    monkeypatch.setattr(roots, "make_folder", make_after_another_node)
+    delta_table.create(tmp_path)
+    assert [delta_table.open_table(tmp_path, spec).version() for spec in delta_table.TABLES] == [0, 0, 0]
 
 
 def staged(table: DeltaTable) -> tuple[delta_table.File, ...]:

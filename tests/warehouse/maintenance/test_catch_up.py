@@ -1,6 +1,9 @@
 """Chunks of hot batches: each commit has rows or staged files alone, in the order of the batches, up to its limits."""
 
+from typing import Any
+
 import pytest
+from deltalake import DeltaTable
 
 from tests.warehouse.site import DAY, NOON, Row, Site, some_rows, view
 from warehouse.hotlog import batches
@@ -89,3 +92,20 @@ def test_rows_of_a_file_are_in_the_order_of_the_table(site: Site) -> None:
     assert [row["date"] for row in ordered] == [row["ts"].date() for row in ordered]
     places = [tuple(row[name] for name in delta_table.HITS_TABLE.order) for row in ordered]
     assert places == sorted(places)
+
+
+def test_load_of_another_node_while_the_tables_are_opened_is_no_loss(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_table = delta_table.open_table
+
+    def open_after_another_load(*arguments: Any) -> DeltaTable:
+        monkeypatch.undo()
+        site.post(view("/b"))
+        assert site.load().rows == 2
+        return open_table(*arguments)
+
+    site.post(view("/a"))
+    monkeypatch.setattr(delta_table, "open_table", open_after_another_load)
+    assert catch_up.catch_up(site.hot, site.root) == Loaded(rows=0, commits=0)  # its node lost the lake's lock
+    assert site.faults() == []

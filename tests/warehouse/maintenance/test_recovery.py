@@ -5,11 +5,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.warehouse.site import DAY, NOON, Row, Site, key, some_rows, view
 from warehouse.errors import MomentExpired
+from warehouse.folder import sqlite_url
 from warehouse.hotlog import batches, dirty_days
+from warehouse.integrity import completeness
 from warehouse.lake import delta_table, registry
+from warehouse.lake.roots import Root
 from warehouse.maintenance import recovery
 from warehouse.query.hits_snapshot import HitsReader
 
@@ -102,3 +106,20 @@ def test_hot_log_before_is_given_up_unless_the_new_one_is_another_node(tmp_path:
         renewed.post(view())
         renewed.load()
         assert renewed.daily_views()[key(view())] >= 1
+
+
+def test_hits_that_are_loaded_while_the_stores_are_compared_are_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    control_url = sqlite_url(tmp_path / "control.sqlite")
+    open_tables = completeness.open_tables
+
+    def open_after_a_load(root: Root) -> list[DeltaTable]:
+        site.post(HALF)
+        site.load()
+        return open_tables(root)
+
+    with closing(Site(tmp_path)) as site:
+        recovery.accept_control(control_url, site.root)
+        monkeypatch.setattr(completeness, "open_tables", open_after_a_load)
+        assert recovery.losses(site.hot_log, site.root, control_url) == []
