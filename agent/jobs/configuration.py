@@ -230,8 +230,31 @@ def store(engine: sa.Engine, project: str, configuration: Configuration) -> None
     Raises:
         ProjectNotFound: there is no such project.
     """
-    projects.find(engine, project)
-    content = msgspec.to_builtins(configuration)
     with transaction(engine) as connection:
-        connection.execute(CONFIGURATIONS.delete().where(CONFIGURATIONS.c.project_id == project))
-        connection.execute(CONFIGURATIONS.insert().values(project_id=project, content=content))
+        projects.lock(connection, project)
+        _put(connection, project, configuration)
+
+
+def change(engine: sa.Engine, project: str, changes: Changes) -> Configuration:
+    """Change fields of the configuration of a project, or store its first one, and return it.
+
+    Raises:
+        ProjectNotFound: there is no such project.
+        InvalidConfiguration: see `changed`.
+    """
+    with transaction(engine) as connection:
+        projects.lock(connection, project)
+        try:
+            before = load(connection, project)
+        except NotConfigured:
+            before = Configuration(repository="")
+        configuration = changed(before, changes)
+        _put(connection, project, configuration)
+    return configuration
+
+
+def _put(connection: sa.Connection, project: str, configuration: Configuration) -> None:
+    """Replace the configuration of a project, which the caller has locked."""
+    content = msgspec.to_builtins(configuration)
+    connection.execute(CONFIGURATIONS.delete().where(CONFIGURATIONS.c.project_id == project))
+    connection.execute(CONFIGURATIONS.insert().values(project_id=project, content=content))

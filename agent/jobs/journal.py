@@ -65,14 +65,11 @@ class Page:
 
 def read(engine: sa.Engine, job: str, limit: int = PAGE_ENTRIES, offset: int = 0) -> Page:
     """Skip the first `offset` entries of a job's log, and return at most `limit` of the next ones."""
-    query = LOG.select().where(LOG.c.job_id == job).order_by(LOG.c.id).limit(limit + 1).offset(offset)
-    with engine.connect() as connection:  # entries are read first: their turns then exist, or the job was removed
-        rows = connection.execute(query).all()
-        turns = connection.execute(sa.select(TURNS.c.id).where(TURNS.c.job_id == job).order_by(TURNS.c.id)).scalars()
-        number = {id: place for place, id in enumerate(turns, start=1)}
-    entries = [
-        Entry(row.at_us, number[row.turn_id], row.kind, row.text) for row in rows[:limit] if row.turn_id in number
-    ]
+    before = sa.select(sa.func.count()).where(TURNS.c.job_id == job, TURNS.c.id <= LOG.c.turn_id).scalar_subquery()
+    query = sa.select(LOG, before.label("turn")).where(LOG.c.job_id == job).order_by(LOG.c.id)
+    with engine.connect() as connection:  # one statement: the job may be removed meanwhile
+        rows = connection.execute(query.limit(limit + 1).offset(offset)).all()
+    entries = [Entry(row.at_us, row.turn, row.kind, row.text) for row in rows[:limit]]
     return Page(entries, len(rows) > limit)
 
 

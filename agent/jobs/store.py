@@ -12,9 +12,8 @@ from agent.jobs import configuration, journal, webhook
 from agent.jobs.job import Event, Job, Status, next_status
 from agent.jobs.quota import Quota, use
 from agent.jobs.tables import JOBS, RESPONSES, TURNS
+from warehouse.control import projects
 from warehouse.control.database import transaction
-from warehouse.control.projects import PROJECTS
-from warehouse.errors import ProjectNotFound
 
 IDEMPOTENCY_TTL_US = 7 * 24 * 3_600_000_000
 """Microseconds until an Idempotency-Key expires."""
@@ -41,7 +40,7 @@ def create(engine: sa.Engine, project: str, prompt: str, key: str | None, now_us
         NotConfigured, QuotaExceeded, IdempotencyMismatch: nothing is created.
     """
     with transaction(engine) as connection:
-        _lock_project(connection, project)
+        projects.lock(connection, project)  # so that its quota is exact
         if (known := _earlier_response(connection, project, "create", key, prompt, now_us)) is not None:
             return QueuedPrompt(known, use(connection, project, "create", now_us, 0))
         config = configuration.load_complete(connection, project)
@@ -77,7 +76,7 @@ def message(engine: sa.Engine, project: str, id: str, prompt: str, key: str | No
     """
     operation = f"message {id}"
     with transaction(engine) as connection:
-        _lock_project(connection, project)
+        projects.lock(connection, project)
         if (known := _earlier_response(connection, project, operation, key, prompt, now_us)) is not None:
             return QueuedPrompt(known, use(connection, project, "message", now_us, 0))
         job = _lock_job(connection, project, id)
@@ -207,13 +206,6 @@ def _job(values: object) -> Job:
 
 
 _COLUMNS = [name for name in Job.__slots__ if name != "project"]
-
-
-def _lock_project(connection: sa.Connection, project: str) -> None:
-    """Lock the project against other prompts, so that its quota is exact. Raises ProjectNotFound."""
-    query = sa.select(PROJECTS.c.id).where(PROJECTS.c.id == project, PROJECTS.c.is_ending.is_(sa.false()))
-    if connection.execute(query.with_for_update(key_share=True)).one_or_none() is None:
-        raise ProjectNotFound(f"there is no project {project!r}")
 
 
 def _lock_job(connection: sa.Connection, project: str, id: str) -> Job:

@@ -63,13 +63,10 @@ def agent_(settings: Settings, /, id: str, **options: object) -> None:
     """
     engine = opened(settings)
     projects.find(engine, id)
-    current = _current(engine, id)
     changes = _changes(options)
-    result = changed(current or Configuration(repository=""), changes) if changes else current
+    result = configuration.change(engine, id, changes) if changes else _current(engine, id)
     if result is None:
         raise click.ClickException(f"project {id} has no repository; set one with --repository URL")
-    if changes:
-        configuration.store(engine, id, result)
     rows = ((name.replace("_", "-"), _cell(value)) for name, value in msgspec.to_builtins(result).items())
     show(result, table(("setting", "value"), rows))
 

@@ -153,7 +153,7 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
         deduplication.delete_project(hot, id)
         ledger.forget_project(hot, id)
         wal.empty(hot)
-    projects.delete(engine, id)
+    projects.delete(engine, id, internal_id)
     show({"id": id, "hits": removed}, f"project {id} deleted, with {counted(removed, 'hit')}")
 
 

@@ -85,6 +85,17 @@ def find(engine: sa.Engine, id: str) -> Project:
     return _project(row)
 
 
+def lock(connection: sa.Connection, id: str) -> None:
+    """Lock a project, inside the caller's transaction, against other changes of the rows that refer to it.
+
+    Raises:
+        ProjectNotFound: see `find`.
+    """
+    query = sa.select(PROJECTS.c.id).where(PROJECTS.c.id == id, _IN_USE).with_for_update(key_share=True)
+    if "\0" in id or connection.execute(query).one_or_none() is None:
+        raise ProjectNotFound(id)
+
+
 def list_all(engine: sa.Engine) -> list[Project]:
     """Return all projects, ordered by id."""
     with engine.connect() as connection:
@@ -109,23 +120,26 @@ def begin_deletion(engine: sa.Engine, id: str) -> str:
     Raises:
         ProjectNotFound: no project has the id.
     """
+    marked = PROJECTS.update().where(PROJECTS.c.id == id).values(is_ending=True).returning(PROJECTS.c.internal_id)
     with engine.begin() as connection:
-        connection.execute(PROJECTS.update().where(PROJECTS.c.id == id).values(is_ending=True))
-        internal_id: str | None = connection.execute(
-            sa.select(PROJECTS.c.internal_id).where(PROJECTS.c.id == id)
-        ).scalar_one_or_none()
+        internal_id: str | None = connection.execute(marked).scalar_one_or_none()
     if internal_id is None:
         raise ProjectNotFound(id)
     return internal_id
 
 
-def delete(engine: sa.Engine, id: str) -> None:
+def delete(engine: sa.Engine, id: str, internal_id: str | None = None) -> None:
     """Delete a project and all rows of the control database that refer to it. A missing project is not an error.
+
+    With an `internal_id`, a project that was created under the same id meanwhile stays: it has another one.
 
     Running agent jobs must be removed first: see `agent.jobs.store.remove`.
     """
+    deleted = PROJECTS.delete().where(PROJECTS.c.id == id)
+    if internal_id is not None:
+        deleted = deleted.where(PROJECTS.c.internal_id == internal_id)
     with engine.begin() as connection:
-        connection.execute(PROJECTS.delete().where(PROJECTS.c.id == id))
+        connection.execute(deleted)
 
 
 def _project(row: sa.Row[Any]) -> Project:

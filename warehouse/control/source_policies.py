@@ -5,7 +5,7 @@ from datetime import date
 import sqlalchemy as sa
 
 from warehouse.control import projects
-from warehouse.control.database import METADATA
+from warehouse.control.database import METADATA, transaction
 from warehouse.control.policy import DEFAULT, Period, Periods, Policy
 
 SOURCE_POLICIES = sa.Table(
@@ -34,10 +34,10 @@ def put(engine: sa.Engine, project: str, policy: Policy, from_date: date) -> Per
     Raises:
         ProjectNotFound: no project has the id.
     """
-    projects.find(engine, project)
     of_project = SOURCE_POLICIES.c.project_id == project
     values = {"project_id": project, "from_date": from_date, "policy": policy}
-    with engine.begin() as connection:
+    with transaction(engine) as connection:
+        projects.lock(connection, project)
         connection.execute(SOURCE_POLICIES.delete().where(of_project, SOURCE_POLICIES.c.from_date >= from_date))
         if (from_date, policy) != (date.min, DEFAULT):
             connection.execute(SOURCE_POLICIES.insert().values(values))

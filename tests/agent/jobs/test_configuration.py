@@ -1,6 +1,7 @@
 """Configuration of a project's agent jobs: valid and invalid values, changes, and the stored form."""
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from agent.errors import InvalidConfiguration, NotConfigured
 from agent.jobs import configuration
 from agent.jobs.configuration import CONFIGURATIONS, Changes, Configuration, changed
 from tests.agent.conftest import PROJECT
-from warehouse.control import projects
+from tests.between import at_once
+from tests.postgresql import new_database
+from warehouse.control import database, projects
 from warehouse.errors import ProjectNotFound
 
 REPOSITORY = "https://git.example/docs"
@@ -86,6 +89,25 @@ def test_project_without_a_configuration_or_a_model_cannot_start_a_job(engine: s
 def test_configuration_of_an_unknown_project_is_not_stored(engine: sa.Engine) -> None:
     with pytest.raises(ProjectNotFound):
         configuration.store(engine, "unknown", CURRENT)
+
+
+def test_changes_at_once_are_both_stored(postgresql: str) -> None:
+    engine = database.connect(new_database(postgresql))
+    projects.create(engine, PROJECT, (), 0)
+    changes: list[Changes] = [{"repository": REPOSITORY, "model": "a-model"}, {"repository": REPOSITORY, "ref": "next"}]
+    first, second = (partial(configuration.change, engine, PROJECT, each) for each in changes)
+    at_once(engine, "DELETE FROM agent_configurations", first, second)
+    with engine.connect() as connection:
+        assert configuration.load(connection, PROJECT) == Configuration(REPOSITORY, model="a-model", ref="next")
+    engine.dispose()
+
+
+def test_invalid_change_leaves_the_configuration_as_it_was(engine: sa.Engine) -> None:
+    configuration.store(engine, PROJECT, SAVED)
+    with pytest.raises(InvalidConfiguration, match="time_limit_s"):
+        configuration.change(engine, PROJECT, {"ref": "next", "time_limit_s": 0})
+    with engine.connect() as connection:
+        assert configuration.load(connection, PROJECT) == SAVED
 
 
 def test_change_replaces_only_its_own_fields() -> None:

@@ -8,6 +8,7 @@ from agent.jobs.journal import OUTPUT_BYTES_MAX, OUTPUT_BYTES_PER_S, Summary, Ta
 from agent.jobs.queue import Outcome
 from tests.agent.clock import SECOND_US, Clock
 from tests.agent.conftest import PROJECT
+from tests.between import after_statement
 
 LEASE_US = 15 * SECOND_US
 
@@ -53,19 +54,22 @@ def test_turns_have_their_own_entries_and_times(engine: sa.Engine, clock: Clock)
     }
 
 
-def test_log_of_a_job_that_is_removed_while_it_is_read_is_empty(engine: sa.Engine, clock: Clock) -> None:
-    id = store.create(engine, PROJECT, "A job", None, clock()).job.id
-    queue.claim(engine, "worker", clock(), LEASE_US)
-    assert [entry.text for entry in journal.read(engine, id).entries] == ["begins"]
-
-    removed: list[str] = []
-
-    def remove(connection: sa.Connection, cursor: object, statement: str, *_: object) -> None:
-        if statement.startswith("SELECT job_log") and not removed:
-            removed.extend(store.remove(engine, PROJECT))
-
-    sa.event.listen(engine, "after_cursor_execute", remove)
-    assert (journal.read(engine, id).entries, removed) == ([], [id])
+def test_log_of_a_job_that_is_removed_while_it_is_read_has_its_entries(engine: sa.Engine, clock: Clock) -> None:
+    id = store.create(engine, PROJECT, "First", None, clock()).job.id
+    store.message(engine, PROJECT, id, "Second", None, clock())
+    for _ in range(2):
+        lease = queue.claim(engine, "worker", clock(), LEASE_US)
+        assert lease is not None
+        queue.finish(engine, lease, Outcome(None), clock())
+    with after_statement(engine, "SELECT job_log", lambda: store.remove(engine, PROJECT)):
+        page = journal.read(engine, id)
+    assert [(entry.turn, entry.text) for entry in page.entries] == [
+        (1, "begins"),
+        (1, "ends"),
+        (2, "begins"),
+        (2, "ends"),
+    ]
+    assert journal.read(engine, id).entries == []
 
 
 def test_summary_of_a_running_turn_counts_the_time_until_now(engine: sa.Engine, clock: Clock) -> None:

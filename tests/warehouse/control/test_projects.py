@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from tests import postgresql as postgresql_server
+from tests.between import after_statement
 from warehouse.control import database, projects
 from warehouse.control.projects import Project
 from warehouse.errors import InvalidProject, ProjectExists, ProjectNotFound
@@ -89,6 +91,26 @@ def test_id_of_a_deleted_project_can_be_used_again(engine: sa.Engine) -> None:
     with pytest.raises(ProjectNotFound):
         projects.find(engine, "site")
     assert projects.create(engine, "site", (), NOW_S + 1).origins == ()
+
+
+def test_second_deletion_of_a_project_leaves_the_next_project_with_its_id(engine: sa.Engine) -> None:
+    projects.create(engine, "site", (), NOW_S)
+    internal_id = projects.begin_deletion(engine, "site")
+    projects.delete(engine, "site", internal_id)
+    projects.create(engine, "site", (), NOW_S + 1)
+    projects.delete(engine, "site", internal_id)
+    assert projects.find(engine, "site").created_s == NOW_S + 1
+
+
+def test_deletion_of_a_missing_project_finds_none_that_is_created_meanwhile(postgresql: str) -> None:
+    engine = database.connect(postgresql_server.new_database(postgresql))
+    with (
+        after_statement(engine, "UPDATE projects", lambda: projects.create(engine, "site", (), NOW_S)),
+        pytest.raises(ProjectNotFound),
+    ):
+        projects.begin_deletion(engine, "site")
+    assert projects.find(engine, "site").created_s == NOW_S
+    engine.dispose()
 
 
 def test_one_malformed_origin_leaves_all_origins_as_they_were(engine: sa.Engine) -> None:

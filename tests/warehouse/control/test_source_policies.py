@@ -1,12 +1,15 @@
 """The source policies of a project are stored by day, and deleted with the project."""
 
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.between import at_once
+from tests.postgresql import new_database
 from warehouse.control import database, projects, source_policies
-from warehouse.control.policy import Period
+from warehouse.control.policy import Period, Policy
 from warehouse.errors import ProjectNotFound
 
 
@@ -31,4 +34,14 @@ def test_policy_from_a_day_on_replaces_later_ones(tmp_path: Path) -> None:
     assert source_policies.periods(engine, "other") == (Period(date.min, "beacon_only"),)
     with pytest.raises(ProjectNotFound):
         source_policies.put(engine, "none", "all", date.min)
+    engine.dispose()
+
+
+def test_policies_that_are_set_at_once_are_both_accepted(postgresql: str) -> None:
+    engine = database.connect(new_database(postgresql))
+    projects.create(engine, "site", (), 0)
+    policies: list[Policy] = ["beacon_only", "log_only"]
+    first, second = (partial(source_policies.put, engine, "site", each, date(2026, 9, 10)) for each in policies)
+    at_once(engine, "DELETE FROM source_policies", first, second)
+    assert source_policies.periods(engine, "site") == (Period(date(2026, 9, 10), "log_only"),)
     engine.dispose()

@@ -1,0 +1,46 @@
+"""Acts of another process between two statements of this one, on the control database."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+
+from tests.waiting import until
+
+_WAITING = sa.text(
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+)
+
+
+@contextmanager
+def after_statement(engine: sa.Engine, start: str, act: Callable[[], object]) -> Iterator[None]:
+    """Call `act` once, after the first statement of the engine that begins with `start`."""
+    acts = [act]
+
+    def after(connection: object, cursor: object, statement: str, *_: Any) -> None:
+        if statement.startswith(start) and acts:
+            acts.pop()()
+
+    sa.event.listen(engine, "after_cursor_execute", after)
+    yield
+    sa.event.remove(engine, "after_cursor_execute", after)
+    assert not acts, f"no statement begins with {start}"
+
+
+def at_once(engine: sa.Engine, start: str, first: Callable[[], object], second: Callable[[], object]) -> None:
+    """Call `first`, and `second` in a thread after the first statement of `first` that begins with `start`.
+
+    `first` continues once `second` has returned or waits for a lock. The database is on PostgreSQL.
+    """
+    seconds: list[Future[object]] = []
+
+    def begin_second() -> None:
+        seconds.append(pool.submit(second))
+        with engine.connect() as connection:
+            until(lambda: seconds[0].done() or connection.execute(_WAITING).scalar_one())
+
+    with ThreadPoolExecutor(1) as pool, after_statement(engine, start, begin_second):
+        first()
+        seconds[0].result()
