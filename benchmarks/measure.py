@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import signal
 import statistics
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -15,6 +16,8 @@ from api.cli.output import table
 
 RUNS = 5
 RESULTS = Path(__file__).parent / "results"
+AGAIN_S = 60
+"""Time after which a benchmark that has reached its time limit, and has not ended, is ended again, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,20 @@ class Measured:
     @property
     def median(self) -> float:
         return statistics.median(self.runs)
+
+
+def end_within(seconds: float) -> None:
+    """End this process with an error after `seconds`, or on SIGTERM. The processes that it has started are ended, too.
+
+    The error is raised again every AGAIN_S seconds, because their end may hang, too.
+    """
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(f"the benchmark was ended by {signal.Signals(number).name}; its time limit is {seconds:g} s")
+
+    for number in (signal.SIGALRM, signal.SIGTERM):
+        signal.signal(number, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_S)
 
 
 def ratio(name: str, above: Measured, below: Measured) -> Measured:

@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks import lake
 from benchmarks.cluster.raylets import cluster
 from benchmarks.data import generate_log
-from benchmarks.measure import Measured, ratio, record
+from benchmarks.measure import Measured, end_within, ratio, record
 from benchmarks.start import COMMAND
 
 LINES, RUNS, USER_AGENTS = 10_000_000, 3, 2_000
@@ -41,9 +41,12 @@ FROM hits
 TASK = b"ray::_outcome"
 """Name of a process of the cluster while it runs a task."""
 KILL_AFTER_S = 0.3
+LIMIT_S = 7_200
+"""Time limit of the benchmark, in seconds."""
 
 
 def main(lines: str = str(LINES), runs: str = str(RUNS)) -> None:
+    end_within(LIMIT_S)
     with tempfile.TemporaryDirectory(prefix="readership-bench-") as folder, cluster() as environ:
         log = Path(folder) / "access.log"
         generate_log.write(log, int(lines), USER_AGENTS)

@@ -16,6 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 HOSTS = ("127.0.0.2", "127.0.0.3")
 """Addresses of the raylets. Ray replaces 127.0.0.1 by an address of the machine that others can reach."""
+END_S = 60
+"""Time within which the cluster must end, in seconds."""
 STORE_BYTES = 512 << 20
 """Size of a raylet's object store, in shared memory."""
 
@@ -30,26 +32,34 @@ def cluster() -> Iterator[Mapping[str, str]]:
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     }
     # Ray's sockets have long names below this folder, and a name may have 107 bytes.
-    with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as folder,
+        tempfile.TemporaryFile("w+") as errors,
+    ):
         process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.cluster.raylets", folder],
             cwd=ROOT,
             env={**os.environ, **token, **quiet},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=errors,
             text=True,
         )
         assert process.stdin is not None
         assert process.stdout is not None
         try:
             address = process.stdout.readline().strip()
-            assert address, "the cluster did not start"
+            if not address:
+                errors.seek(0)
+                raise SystemExit(f"the cluster did not start: {errors.read()[-2_000:]}")
             yield {**token, **quiet, "READERSHIP_RAY": address}
         finally:
             process.stdin.close()
-            process.wait()
-            process.stdout.close()
+            try:
+                process.wait(END_S)
+            finally:
+                process.kill()  # no effect on a process that has ended
+                process.stdout.close()
 
 
 def main(folder: str) -> None:

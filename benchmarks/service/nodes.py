@@ -1,43 +1,63 @@
 """Durable posts to nodes with one PostgreSQL database and one lake, against one node with SQLite, all on one machine.
 
-`python -m benchmarks.service.nodes URL` takes the URL of an empty database: `postgresql+psycopg://USER@HOST/DATABASE`.
-The nodes, the clients and a local database share the cores.
+`python -m benchmarks.service.nodes` starts a PostgreSQL server with `fsync` on, its default; with `--url` it uses an
+empty database: `postgresql+psycopg://USER@HOST/DATABASE`. The nodes, the clients and a local database share the cores.
 """
 
-import sys
+import argparse
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 from benchmarks.batch import HITS_A_REQUEST, body
-from benchmarks.measure import RUNS, Measured, ratio, record
+from benchmarks.measure import RUNS, Measured, end_within, ratio, record
 from benchmarks.service import client, server
 from benchmarks.service.server import Server
 from benchmarks.single import AGENT, BODY
+from tests.postgresql import Server as Postgresql
+from tests.postgresql import new_database
 
 NODES = (1, 2, 3)
 CLIENTS = 32
-SINGLE, BATCHES = 8_000, 60
-"""Number of requests of a run, over all nodes: posts of one hit, and posts of HITS_A_REQUEST hits."""
+SINGLE, COMMITS, BATCHES = 8_000, 2_000, 60
+"""Number of requests of a run, over all nodes: posts of one hit by CLIENTS clients, and by one client for each node, so
+that each post is one commit; and posts of HITS_A_REQUEST hits."""
+POSTGRESQL = "-c listen_addresses= -c max_connections=200"
+LIMIT_S = 3_600
+"""Time limit of the benchmark, in seconds."""
 
 
-def main(url: str = "") -> None:
-    if not url:
-        raise SystemExit(__doc__)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--url", help="URL of an empty database; by default that of a new server")
+    parser.add_argument("--runs", type=int, default=RUNS)
+    options = parser.parse_args()
+    end_within(LIMIT_S)
     with server.running() as running:
-        file = _measure("SQLite, nodes: 1", [running])
+        file = _measure("SQLite, nodes: 1", [running], options.runs)
     figures = [*file]
-    with tempfile.TemporaryDirectory(prefix="readership-bench-") as folder, ExitStack() as stack:
+    with (
+        nullcontext(options.url) if options.url else _postgresql() as url,
+        tempfile.TemporaryDirectory(prefix="readership-bench-") as folder,
+        ExitStack() as stack,
+    ):
         nodes: list[Server] = []
         for count in NODES:
             nodes.append(stack.enter_context(_node(Path(folder), f"node{count}", url)))
-            measured = _measure(f"PostgreSQL, nodes: {count}", nodes)
+            measured = _measure(f"PostgreSQL, nodes: {count}", nodes, options.runs)
             figures += measured
             figures += [ratio(f"{each.name} / SQLite", each, base) for each, base in zip(measured, file, strict=True)]
     record("nodes", figures)
+
+
+@contextmanager
+def _postgresql() -> Iterator[str]:
+    """Start a PostgreSQL server, and yield the URL of an empty database."""
+    with Postgresql.running(POSTGRESQL) as running:
+        yield new_database(running.folder)
 
 
 @contextmanager
@@ -51,34 +71,41 @@ def _node(folder: Path, name: str, url: str) -> Iterator[Server]:
         yield node
 
 
-def _measure(name: str, nodes: Sequence[Server]) -> list[Measured]:
-    """Return the hits/s of all nodes together, of posts of one hit and of batches, and the median latency of a post."""
+def _measure(name: str, nodes: Sequence[Server], runs: int) -> list[Measured]:
+    """Return the hits/s of all nodes together, of posts of one hit and of batches, the median latency of a post, and
+    the commits/s.
+    """
     single: list[float] = []
     latencies_ms: list[float] = []
     batches: list[float] = []
-    for _ in range(RUNS + 1):
-        seconds, latencies = _post(nodes, "application/json", [BODY % (n % 500, AGENT.encode()) for n in range(SINGLE)])
+    commits: list[float] = []
+    bodies = [BODY % (n % 500, AGENT.encode()) for n in range(SINGLE)]
+    for _ in range(runs + 1):
+        seconds, latencies = _post(nodes, "application/json", bodies, CLIENTS // len(nodes))
         single.append(SINGLE / seconds)
         latencies_ms.append(1_000 * sorted(latencies)[len(latencies) // 2])
-        seconds, _ = _post(nodes, "application/x-ndjson", [body(n) for n in range(BATCHES)])
+        seconds, _ = _post(nodes, "application/x-ndjson", [body(n) for n in range(BATCHES)], CLIENTS // len(nodes))
         batches.append(BATCHES * HITS_A_REQUEST / seconds)
+        seconds, _ = _post(nodes, "application/json", bodies[:COMMITS], 1)
+        commits.append(COMMITS / seconds)
         for node in nodes:
             node.wait_until_loaded()
     return [
         Measured(f"{name}: posts of one hit", "hits/s", single[1:]),
         Measured(f"{name}: latency of a post of one hit", "ms", latencies_ms[1:]),
         Measured(f"{name}: posts of {HITS_A_REQUEST:,} hits", "hits/s", batches[1:]),
+        Measured(f"{name}: commits, one client a node", "commits/s", commits[1:]),
     ]
 
 
-def _post(nodes: Sequence[Server], media_type: str, bodies: Sequence[bytes]) -> tuple[float, list[float]]:
-    """Send the bodies to the nodes in turn; return the duration and the latency of each request, in seconds."""
+def _post(nodes: Sequence[Server], media_type: str, bodies: Sequence[bytes], clients: int) -> tuple[float, list[float]]:
+    """Send the bodies to the nodes in turn, by `clients` each; return the duration and each latency, in seconds."""
 
     def drive(number: int) -> client.Outcome:
         node = nodes[number]
         headers = {**node.auth, "Content-Type": media_type}
         requests = [client.request("POST", server.HITS, headers, each) for each in bodies[number :: len(nodes)]]
-        return client.drive(node.host, node.port, requests, CLIENTS // len(nodes), 202)
+        return client.drive(node.host, node.port, requests, clients, 202)
 
     began = time.perf_counter()
     with ThreadPoolExecutor(len(nodes)) as pool:
@@ -90,4 +117,4 @@ def _post(nodes: Sequence[Server], media_type: str, bodies: Sequence[bytes]) -> 
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

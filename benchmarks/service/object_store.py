@@ -26,7 +26,7 @@ from api import settings
 from benchmarks import export, lake
 from benchmarks.export import Figures
 from benchmarks.lake import Lake
-from benchmarks.measure import RUNS, record
+from benchmarks.measure import RUNS, end_within, record
 from benchmarks.service import server
 from benchmarks.service.reader import Reader, datetimes, whole_days
 from benchmarks.service.server import Server
@@ -37,6 +37,8 @@ from warehouse.lake.remote.object_path import ObjectPath
 from warehouse.query import engine
 
 URI = "s3://readership-bench/lake"
+LIMIT_S = 3_600
+"""Time limit of the benchmark, in seconds."""
 REQUESTS = 15
 READY_S = 60
 LOCAL = (".lock", ".clock", ".tidied", file_cache.FOLDER)
@@ -52,6 +54,7 @@ FROM {rows} WHERE project_id = 'bench' GROUP BY path ORDER BY views DESC, path
 def main(*folders: str) -> None:
     if len(folders) != 1:
         raise SystemExit(__doc__)
+    end_within(LIMIT_S)
     original, figures = lake.opened(Path(folders[0])), Figures()
     with tempfile.TemporaryDirectory(dir=original.folder, prefix="copy-") as scratch, _s3() as variables:
         local = lake.clone(original, Path(scratch) / "local")

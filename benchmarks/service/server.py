@@ -115,7 +115,10 @@ def running(
                 yield server
             finally:
                 process.send_signal(signal.SIGTERM)
-                process.wait(READY_S)
+                try:
+                    process.wait(READY_S)
+                finally:
+                    process.kill()  # no effect on a process that has ended
 
 
 def create_key(data: Path, variables: Mapping[str, str] = NO_VARIABLES) -> str:
