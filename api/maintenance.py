@@ -66,8 +66,9 @@ class Maintenance:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="maintenance")
         self.fault: str | None = None
-        """Error of the last round; None if it succeeded."""
+        """Error of the last round; None if it succeeded, or if a store that did not answer does so again."""
         self._is_outage = False  # whether the fault is that a store does not answer
+        self._logged: str | None = None  # fault of the last round that ended
 
     def start(self) -> None:
         self._thread.start()
@@ -111,10 +112,11 @@ class Maintenance:
     def _run(self) -> None:
         while not self._stopping.wait(POLL_S):
             try:
-                self._round()
-                self.fault = None
-            except LakeBusy:
                 self._end_outage()
+                self._round()
+                self.fault = self._logged = None
+            except LakeBusy:
+                continue
             except Exception as error:  # noqa: BLE001  # the next round retries, and hits are safe in the hot log
                 self._set_fault(error)
                 metrics.LOADS.labels("failed").inc()
@@ -124,20 +126,20 @@ class Maintenance:
         kind = "disk full" if disk_space.is_full(error) else type(error).__name__
         outage = outage_of(error)
         fault = outage or f"{kind}: {error}"
-        if fault != self.fault:
+        if fault != self._logged:
             has_cause = outage or isinstance(error, DataIncomplete)  # its message names the cause
             LOG.error("maintenance failed and is retried: %s", reason_of(error), exc_info=None if has_cause else error)
-        self.fault, self._is_outage = fault, outage is not None
+        self.fault = self._logged = fault
+        self._is_outage = outage is not None
 
     def _end_outage(self) -> None:
-        """Clear the fault of an outage that is over, while another process has the lake's lock and does the work.
+        """Clear the fault of an outage that is over.
 
-        A node may wait for the lock for minutes, in which a load balancer would send it no requests.
+        The next round may last for minutes, or wait for another node, which has the lake's lock. A load balancer would
+        send this node no requests meanwhile.
         """
-        if self.fault is not None and self._is_outage:
-            with suppress(*HOT_LOG_ERRORS):
-                if self.lake_fault() is None:
-                    self.fault = None
+        if self._is_outage and self.lake_fault() is None:
+            self.fault, self._is_outage = None, False
 
     def _round(self) -> None:
         root = self._settings.lake
