@@ -66,7 +66,8 @@ def read_together(
 ) -> None:
     """Read the rows at several edges into the cache, by one query of `files`, which are those of a snapshot.
 
-    Of days with 27,000 hits, three edges take 20 ms of processor time by one query, and 31 ms by three.
+    Of days with 27,000 hits, three edges take 20 ms of processor time by one query, and 31 ms by three. Other threads
+    that ask for the same edges wait for the rows.
     """
     missing: dict[tuple[Hashable, ...], tuple[TimeRange, list[File]]] = {}
     for edge in edges:
@@ -76,10 +77,12 @@ def read_together(
             missing[key] = edge, of_edge
     if len(missing) < 2:  # `read` reads a single one
         return
-    of_all = {file.path: file for _, of_edge in missing.values() for file in of_edge}
-    tables = _read(database, [*of_all.values()], project, [edge for edge, _ in missing.values()])
-    for key, table in zip(missing, tables, strict=True):
-        cached.put(key, table, evict_first=True)
+    with cached.computing(("edges", *missing)):
+        missing = {key: each for key, each in missing.items() if cached.get(key) is None}
+        of_all = {file.path: file for _, of_edge in missing.values() for file in of_edge}
+        tables = _read(database, [*of_all.values()], project, [edge for edge, _ in missing.values()])
+        for key, table in zip(missing, tables, strict=True):
+            cached.put(key, table, evict_first=True)
 
 
 def key_of(files: Sequence[File], project: str, edge: TimeRange, bounds: Bounds | None = None) -> tuple[Hashable, ...]:

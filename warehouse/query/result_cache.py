@@ -3,7 +3,8 @@
 import ctypes
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
@@ -85,15 +86,21 @@ class ResultCache:
         result: Result | None = self.get(key)
         if result is not None:
             return result
+        with self.computing(key):
+            result = self.get(key)
+            if result is None:
+                result = compute()
+                self.put(key, result, owner, is_costly=is_costly, evict_first=evict_first)
+            return result
+
+    @contextmanager
+    def computing(self, key: Hashable) -> Iterator[None]:
+        """Run the block while other threads that compute the same key wait. They then look into the cache again."""
         with self._lock:
             lock = self._computing.setdefault(key, threading.Lock())
         try:
             with lock:
-                result = self.get(key)
-                if result is None:
-                    result = compute()
-                    self.put(key, result, owner, is_costly=is_costly, evict_first=evict_first)
-                return result
+                yield
         finally:
             with self._lock:
                 self._computing.pop(key, None)

@@ -1,5 +1,9 @@
 """Rows at the edge of a range are read once, in the columns of hot rows."""
 
+import threading
+from collections.abc import Hashable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +14,7 @@ import pytest
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query import edge_rows
-from warehouse.query.result_cache import ResultCache
+from warehouse.query.result_cache import Measured, ResultCache
 from warehouse.query.time_range import FIRST, TimeRange
 
 HOUR, MICROSECOND = timedelta(hours=1), timedelta(microseconds=1)
@@ -58,6 +62,49 @@ def test_rows_of_several_edges_are_those_that_are_read_one_by_one(site: Site) ->
         assert rows is not None
         assert read.sort_by("ts").to_pylist() == rows.sort_by("ts").to_pylist()
         assert read.num_rows == (edge.end - edge.start) / HOUR
+
+
+def test_requests_of_one_new_range_read_its_edges_once(site: Site) -> None:
+    site.post(*(view(f"/{hour}", NOON + hour * HOUR) for hour in range(40)))
+    site.load()
+    files, edges = site.state(HITS_TABLE).files, [EDGE, TimeRange(NOON + 30 * HOUR, NOON + 31 * HOUR)]
+    cached, threads = Meeting(10_000_000), Meeting.THREADS
+    with ThreadPoolExecutor(threads) as pool:
+        reads = [
+            pool.submit(edge_rows.read_together, site.database, cached, files, "site", edges) for _ in range(threads)
+        ]
+        for each in reads:
+            each.result()
+    assert sorted(map(str, cached.puts)) == sorted(
+        str(edge_rows.key_of(edge_rows.files_of(files, edge), "site", edge)) for edge in edges
+    )
+
+
+class Meeting(ResultCache):
+    """A cache that all threads have looked into before one of them reads."""
+
+    THREADS = 4
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(max_bytes)
+        self.puts: list[Hashable] = []
+        self._arrived = threading.Barrier(self.THREADS)
+
+    def computing(self, key: Hashable) -> AbstractContextManager[None]:
+        self._arrived.wait()
+        return super().computing(key)
+
+    def put(
+        self,
+        key: Hashable,
+        result: Measured,
+        owner: Hashable = None,
+        *,
+        is_costly: bool = False,
+        evict_first: bool = False,
+    ) -> None:
+        self.puts.append(key)
+        super().put(key, result, owner, is_costly=is_costly, evict_first=evict_first)
 
 
 @pytest.mark.parametrize(("paths", "index"), [(127, pa.int8()), (128, pa.int16()), (129, pa.int16())])
