@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from tests.object_store import free_port
 from tests.outage import Way
@@ -17,7 +17,7 @@ from warehouse import doctor
 from warehouse.errors import LakeUnreachable
 from warehouse.hotlog import dirty_days
 from warehouse.integrity import durability
-from warehouse.lake import agents_file, delta_log, delta_table, roots
+from warehouse.lake import agents_file, delta_log, delta_table, log_repair, roots
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.lake.remote import file_cache
 from warehouse.lake.remote.object_path import ObjectPath
@@ -185,6 +185,26 @@ def test_checkpoints_bound_the_commits_that_opening_a_table_reads(remote: Site) 
         delta_table.append(remote.table(HITS_TABLE), rows, "node", number)
     log = delta_log.read(remote.root / "hits")
     assert log.newest - log.checkpoint < delta_log.REMOTE_CHECKPOINT_COMMITS < log.newest
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Kernel error: Arrow error: External: Generic S3 error: Error performing GET http://store/x",
+        "Kernel error: External: The operation lacked the necessary privileges to complete for path hits/x",
+        "Kernel error: External: The operation lacked valid authentication credentials for path hits/x",
+    ],
+)
+def test_error_of_the_store_is_no_fault_of_the_table(remote: Site, message: str) -> None:
+    calls: list[int] = []
+
+    def read() -> None:
+        calls.append(1)
+        raise DeltaError(message)
+
+    with pytest.raises(LakeUnreachable, match="object store of s3://"):
+        log_repair.past_broken_checkpoints(remote.root / HITS_TABLE.name, read)
+    assert len(calls) == 1, "no checkpoint is looked for"
 
 
 def test_nothing_is_lost_while_the_store_is_away(

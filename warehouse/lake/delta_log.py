@@ -35,7 +35,8 @@ REMOTE_CHECKPOINT_COMMITS = 10
 """Number of commits after which a checkpoint of a table in an object store is written. Each file takes a request."""
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-_STORE_ERROR = re.compile(r"Generic (?:S3|GCS|MicrosoftAzure) error")
+_STORE_ERROR = re.compile(r"Generic (?:S3|GCS|MicrosoftAzure) error|The operation lacked (?:the necessary|valid) ")
+"""Messages of delta-rs for a store that does not answer or refuses the credentials. A missing object has another."""
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 

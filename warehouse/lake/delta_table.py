@@ -197,6 +197,7 @@ def offset(table: DeltaTable, node: str) -> int:
     return table.transaction_version(node) or 0
 
 
+@delta_log.reaching
 def list_files(table: DeltaTable, spec: Spec, partition: str | None = None) -> tuple[File, ...]:
     """Return the live Parquet files of an open table at its version, or those of one partition."""
     actions = pa.table(table.get_add_actions(flatten=True))

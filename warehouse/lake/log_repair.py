@@ -127,19 +127,23 @@ def unreadable(table: Root, error: Exception) -> TableIncomplete:
 def past_broken_checkpoints(table: Root, read: Callable[[], Result]) -> Result:
     """Return the result of `read`, which is called again after its first error, without the broken checkpoints.
 
+    An error of the object store is raised at once: it is no fault of the table, and a later call may succeed.
+
     Raises:
         TableIncomplete: `read` fails also without them.
-        LakeUnreachable: the table is in an object store that does not answer.
+        LakeUnreachable: the table is in an object store that does not answer, or refuses a request.
     """
-    with delta_log.reaching_store(table):
-        try:
+    try:
+        with delta_log.reaching_store(table):
             return read()
-        except DeltaError:
+    except DeltaError:
+        with delta_log.reaching_store(table):
             set_aside_checkpoints(table)
-        try:
+    try:
+        with delta_log.reaching_store(table):
             return read()
-        except DeltaError as error:
-            raise unreadable(table, error) from None
+    except DeltaError as error:
+        raise unreadable(table, error) from None
 
 
 @contextmanager
