@@ -5,14 +5,21 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 
 import msgspec
 
 ERRORS = logging.getLogger("readership.error")
 IS_TERMINAL = sys.stderr.isatty()
 _ENCODER = msgspec.json.Encoder()
+OUTAGE_EVERY_S = 60
+"""Time between two lines of one outage, in seconds. A minute without a refused request ends the outage."""
+
+Later = Callable[[float, Callable[[], None]], None]
+"""Function that calls a function once, after a number of seconds."""
 
 
 class JsonLines(logging.Formatter):
@@ -77,3 +84,40 @@ def _log_uncaught(error: BaseException | None, thread: threading.Thread | None) 
         return
     name = thread.name if thread else "?"
     ERRORS.critical("uncaught error in thread %s: %r", name, type(error).__name__, exc_info=error)
+
+
+def _start_timer(seconds: float, report: Callable[[], None]) -> None:
+    timer = threading.Timer(seconds, report)
+    timer.daemon = True
+    timer.start()
+
+
+class Outages:
+    """Refused requests of one process, counted by outage. Safe to call from several threads.
+
+    The first request of an outage is logged at once, and then the number of the others every OUTAGE_EVERY_S. A line for
+    each request would fill the log of a busy service within minutes.
+    """
+
+    def __init__(self, later: Later = _start_timer) -> None:
+        self._later = later
+        self._lock = threading.Lock()
+        self._refused: dict[str, int] = {}
+
+    def refuse(self, outage: str, reason: str, request_id: str) -> None:
+        """Count a refused request. `outage` names the store that does not answer, and `reason` is its error."""
+        with self._lock:
+            is_first = outage not in self._refused
+            self._refused[outage] = 0 if is_first else self._refused[outage] + 1
+        if is_first:
+            ERRORS.error("%s: %s", outage, reason, extra={"fields": {"requestId": request_id}})
+            self._later(OUTAGE_EVERY_S, partial(self._report, outage))
+
+    def _report(self, outage: str) -> None:
+        with self._lock:
+            count = self._refused.pop(outage)
+            if count:
+                self._refused[outage] = 0
+        if count:
+            ERRORS.error("%s: requests refused in the last %s seconds: %s", outage, OUTAGE_EVERY_S, f"{count:,}")
+            self._later(OUTAGE_EVERY_S, partial(self._report, outage))

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api import metrics
 from api.http import access_log, problems
 from api.http.problems import Problem
-from api.logs import ERRORS
+from api.logs import ERRORS, Outages
 from warehouse.errors import is_unreachable
 
 CLIENT_CLOSED = 499
@@ -36,6 +36,7 @@ class RequestMiddleware:
         self._app = app
         self._routes = routes
         self._base_url = base_url
+        self._outages = Outages()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -43,7 +44,12 @@ class RequestMiddleware:
             return
         began = time.perf_counter()
         request_id = _request_id(scope)
-        scope["state"] = {**scope.get("state", {}), "request_id": request_id, "base_url": self._base_url}
+        scope["state"] = {
+            **scope.get("state", {}),
+            "request_id": request_id,
+            "base_url": self._base_url,
+            "outages": self._outages,
+        }
         status = 0
 
         async def send_with_id(message: Message) -> None:
@@ -61,11 +67,11 @@ class RequestMiddleware:
             if not status:
                 await self._fail(CUT_SHORT, scope, receive, send_with_id)
         except Exception as error:  # noqa: BLE001  # the outermost handler: the error is logged here, once
-            fields = {"fields": {"requestId": request_id}}
             if is_unreachable(error):  # an outage, which is no fault of the program, and was answered 503
-                ERRORS.error(problems.STORE_AWAY, extra=fields)
+                self._outages.refuse(problems.STORE_AWAY, type(error).__name__, request_id)
             else:
-                ERRORS.error("%r", type(error).__name__, exc_info=error, extra=fields)
+                fields = {"requestId": request_id}
+                ERRORS.error("%r", type(error).__name__, exc_info=error, extra={"fields": fields})
             if not status:
                 await self._fail(problems.INTERNAL, scope, receive, send_with_id)
         seconds = time.perf_counter() - began

@@ -78,7 +78,12 @@ KINDS = {
     "job-not-idle": Kind(409, "Job active", "Cancel the job, or wait until it has ended."),
     "job-not-active": Kind(409, "Job not active", "Only an active job can be cancelled."),
     "rate-limited": Kind(429, "Too many requests", "Wait for `Retry-After` seconds."),
-    "overloaded": Kind(503, "Overloaded", "Nothing was stored: send the request again after `Retry-After` seconds."),
+    "overloaded": Kind(
+        503,
+        "Overloaded",
+        "Send the request again after `Retry-After` seconds, with the same `Idempotency-Key` or event ids: if the"
+        " connection to a database was lost, the first request may be stored.",
+    ),
     "data-incomplete": Kind(
         503,
         "Data incomplete",
@@ -195,18 +200,20 @@ async def handle(request: Request, error: Exception) -> Response:
 def of(request: Request, error: Exception) -> Problem:
     """Return the problem of an exception of TABLE, for the response and the access log. A database error is logged."""
     convert = next(TABLE[kind] for kind in type(error).__mro__ if kind in TABLE)
-    if convert is _from_database_error:
-        _log(error, request.state.request_id)
     problem = convert(error)
+    if convert is _from_database_error:
+        _log(request, error, problem)
     request.state.problem = problem
     return problem
 
 
-def _log(error: Exception, request_id: str) -> None:
-    """Write a database error to the log, with its traceback unless it is temporary."""
-    traceback = None if is_temporary(error) else error
-    fields = {"requestId": request_id}
-    LOG.error("%s: %s", type(error).__name__, reason_of(error), exc_info=traceback, extra={"fields": fields})
+def _log(request: Request, error: Exception, problem: Problem) -> None:
+    """Write a database error to the log: with its traceback, or once for all requests of an outage."""
+    state, reason = request.state, f"{type(error).__name__}: {reason_of(error)}"
+    if is_temporary(error):
+        state.outages.refuse(problem.detail, reason, state.request_id)
+    else:
+        LOG.error("%s", reason, exc_info=error, extra={"fields": {"requestId": state.request_id}})
 
 
 def response(problem: Problem, request_id: str, base_url: str = "") -> Response:

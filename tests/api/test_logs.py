@@ -1,4 +1,4 @@
-"""Log records of whole processes: one format from the first line to the last."""
+"""Log records of whole processes: one format from the first line to the last, and one line a minute for an outage."""
 
 import json
 import re
@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from api.logs import OUTAGE_EVERY_S, Outages
 from ingest.verification.address_lists import age_warning, shipped
 from tests.running import COMMAND, PROJECT, new_key
 from tests.waiting import until
@@ -133,3 +135,51 @@ def test_uncaught_errors_and_warnings_of_python_are_records() -> None:
     assert thread["message"] == "uncaught error in thread a-thread: 'ZeroDivisionError'"
     assert main["message"] == "uncaught error in thread MainThread: 'KeyError'"
     assert "1 / 0" in thread["traceback"] or "ZeroDivisionError" in thread["traceback"]
+
+
+class Minutes:
+    """Calls that wait for the end of a minute."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Callable[[], None]] = []
+
+    def later(self, seconds: float, call: Callable[[], None]) -> None:
+        assert seconds == OUTAGE_EVERY_S
+        self._waiting.append(call)
+
+    def pass_one(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            call()
+
+
+def test_outage_is_logged_at_its_start_and_each_minute_with_the_number(caplog: pytest.LogCaptureFixture) -> None:
+    minutes = Minutes()
+    outages = Outages(minutes.later)
+
+    def refuse(count: int, outage: str = "the hot log does not answer") -> None:
+        for number in range(count):
+            outages.refuse(outage, "ServerError: refused", f"r{number}")
+
+    def lines() -> list[str]:
+        messages = caplog.messages.copy()
+        caplog.clear()
+        return messages
+
+    start = "the hot log does not answer: ServerError: refused"
+    refuse(1_501)
+    assert lines() == [start]
+    refuse(2, "the control database does not answer")
+    assert lines() == ["the control database does not answer: ServerError: refused"]
+    minutes.pass_one()
+    assert lines() == [
+        f"the hot log does not answer: requests refused in the last {OUTAGE_EVERY_S} seconds: 1,500",
+        f"the control database does not answer: requests refused in the last {OUTAGE_EVERY_S} seconds: 1",
+    ]
+    refuse(7)
+    minutes.pass_one()
+    assert lines() == [f"the hot log does not answer: requests refused in the last {OUTAGE_EVERY_S} seconds: 7"]
+    minutes.pass_one()  # the outage is over
+    assert lines() == []
+    refuse(1)
+    assert lines() == [start]
