@@ -131,8 +131,8 @@ SEND = Operation(
     summary="Send page views",
     description=f"""\
 A `202` means that each hit counted in `accepted` is on disk, survives a crash and a power failure, and is in the next
-export. After any other response nothing is stored. If no response arrives, send the request again with the same
-`Idempotency-Key` or the same `eventId`s: no hit is counted twice.
+export. After a `4xx` response nothing is stored. After a `5xx`, or if no response arrives, the hits may be stored: send
+the request again with the same `Idempotency-Key` or the same `eventId`s, and no hit is counted twice.
 
 With an API key of the scope `ingest` or `write`, for a server, an edge or a log shipper: one JSON object, an array of
 objects, or NDJSON with one object per line. The limits are {post.HITS_MAX:,} hits and {post.BODY_BYTES_MAX >> 20} MiB,

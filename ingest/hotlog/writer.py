@@ -34,6 +34,11 @@ LOOK_EVERY_S = 1.0
 """Interval in seconds at which the backlog and the free disk space are read."""
 CHECKED_ROWS = 500
 """Number of stored rows after which the free disk space is read before the next commit."""
+MAY_BE_STORED = (
+    ". The connection was lost during the commit, and the hits may be stored: send them again with the same "
+    "Idempotency-Key or event ids, which count once"
+)
+"""End of the message of a 503 whose hits may be stored."""
 LOG = logging.getLogger("readership.hotlog")
 
 Waiting = tuple[Post, "asyncio.Future[Receipt]"]
@@ -78,7 +83,7 @@ class HotLog:
         """Store the rows, and return a future that is done when they are on disk and survive a loss of power.
 
         No row is stored if an error is raised, by this method or by the future. The exception is Overloaded after the
-        connection to PostgreSQL was lost during the COMMIT: the rows may be stored.
+        connection to PostgreSQL was lost during the COMMIT: the rows may be stored, and the message has MAY_BE_STORED.
 
         Raises:
             Overloaded: too many rows wait in this process or for the loader, or the disk is nearly full.
@@ -158,7 +163,7 @@ class HotLog:
         except HOT_LOG_ERRORS as error:
             reason = _reason(error)
             self._set_fault(reason)
-            return [Overloaded(f"the hot log cannot be written: {reason}", RETRY_AFTER_S)] * len(posts)
+            return [Overloaded(f"the hot log cannot be written: {reason}{_outcome(error)}", RETRY_AFTER_S)] * len(posts)
         except Exception as error:  # noqa: BLE001  # a bug fails these posts; the thread continues
             return [error] * len(posts)
         self._set_fault(None)
@@ -240,6 +245,11 @@ class HotLog:
                 future.set_exception(answer)
             else:
                 future.set_result(answer)
+
+
+def _outcome(error: Exception) -> str:
+    """Return what the sender of a post must know about rows that may be stored; nothing if none is stored."""
+    return MAY_BE_STORED if isinstance(error, ServerError) and error.may_be_committed else ""
 
 
 def _reason(error: Exception) -> str:

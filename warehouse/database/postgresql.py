@@ -8,6 +8,7 @@ import select
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -55,12 +56,14 @@ BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 class ServerError(Exception):
     """An error of the server or of the connection to it, with its SQLSTATE.
 
-    `is_lost`: the connection failed, or could not be opened. The outcome of a COMMIT is then unknown.
+    `is_lost`: the connection failed, or could not be opened. `may_be_committed`: it failed after a COMMIT was sent, so
+    the transaction may be committed. It is not committed after any other error.
     """
 
     def __init__(self, message: str, sqlstate: str | None, *, is_lost: bool) -> None:
         super().__init__(message)
         self.sqlstate, self.is_lost = sqlstate, is_lost
+        self.may_be_committed = False
 
 
 class Cursor(Protocol):
@@ -168,8 +171,9 @@ class PostgresqlConnection:
         """
         if self.in_transaction:
             return self.execute(sql, values)
-        with self._beginning() as connection:
+        with self._committing() as commit, self._beginning() as connection:
             cursor = connection.execute(sql.encode(), values, binary=True)
+            commit.is_sent = True
             connection.execute("COMMIT")
         return cursor
 
@@ -245,10 +249,24 @@ class PostgresqlConnection:
                 raise
 
     def _commit(self) -> None:
-        with _server_errors():
+        with self._committing() as commit, _server_errors():
+            commit.is_sent = True
             status = self._connection.execute("COMMIT").statusmessage
         if status != "COMMIT":  # PostgreSQL rolls back without an error if a statement of the transaction failed
             raise ServerError("the transaction was rolled back, because a statement failed", None, is_lost=False)
+
+    @contextmanager
+    def _committing(self) -> Iterator["_Commit"]:
+        """Yield the commit, which the block marks as sent before it sends it, and mark an error after it.
+
+        A server that shuts down sends an error with an SQLSTATE, perhaps after the COMMIT, and closes the connection.
+        """
+        commit = _Commit()
+        try:
+            yield commit
+        except ServerError as error:
+            error.may_be_committed = commit.is_sent and (error.is_lost or self.is_lost)
+            raise
 
     @contextmanager
     def _ending_paused(self) -> Iterator[None]:
@@ -266,6 +284,13 @@ class PostgresqlConnection:
         if self.in_transaction:
             with suppress(psycopg.Error):  # a lost connection has no transaction
                 self._connection.execute("ROLLBACK")
+
+
+@dataclass(slots=True)
+class _Commit:
+    """A COMMIT that is sent, or not yet."""
+
+    is_sent: bool = False
 
 
 def _is_lost(connection: "psycopg.Connection[Any]") -> bool:

@@ -19,10 +19,11 @@ from ingest.hits.hit import Hit
 from ingest.hits.row import row
 from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import REMEMBERED_S, Post, Receipt
-from ingest.hotlog.writer import LOOK_EVERY_S, WAITING_ROWS_MAX, HotLog, store
+from ingest.hotlog.writer import LOOK_EVERY_S, MAY_BE_STORED, WAITING_ROWS_MAX, HotLog, store
+from tests.postgresql import new_database
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches, refusals
-from warehouse.hotlog.connection import HotLogPlace
+from warehouse.hotlog.connection import HotLogPlace, server_of
 from warehouse.schema import Row
 
 NOW_US = 1_789_473_600_000_000
@@ -559,3 +560,28 @@ def test_row_that_cannot_be_stored_fails_its_post_and_not_the_next_one(hot_log: 
 
     assert on_a_loop(hot_log, body) == accepted(1)
     assert stored(hot_log) == [("/a", "e")]
+
+
+@pytest.mark.parametrize("event_id", [None, "e"], ids=["plain", "with an event id"])
+def test_refused_post_says_whether_its_hits_may_be_stored(postgresql: str, event_id: str | None) -> None:
+    server = server_of(new_database(postgresql))
+    assert server is not None
+    at_commit = "CREATE CONSTRAINT TRIGGER t AFTER INSERT ON batches DEFERRABLE INITIALLY DEFERRED"
+    before_commit = "CREATE TRIGGER t AFTER INSERT ON batches"
+    with closing(batches.connect(server)) as hot:
+        hot.execute(
+            "CREATE FUNCTION end_session() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$"
+        )
+
+    async def body(log: HotLog) -> str:
+        return str(await fails(log, post(page_view(event_id=event_id))))
+
+    # A plain post is sent together with its COMMIT, which may have run after any loss of the connection.
+    for trigger, may_be_stored in ((at_commit, True), (before_commit, event_id is None)):
+        with closing(batches.connect(server)) as hot:
+            hot.execute("DROP TRIGGER IF EXISTS t ON batches")
+            hot.execute(f"{trigger} FOR EACH ROW EXECUTE FUNCTION end_session()")
+        message = on_a_loop(server, body)
+        assert message.startswith("the hot log cannot be written: does not answer")
+        assert message.endswith(MAY_BE_STORED) is may_be_stored

@@ -148,6 +148,35 @@ def test_transaction_whose_connection_is_lost_stores_nothing(url: str, connectio
     assert days(connection) == []
 
 
+def test_only_an_error_after_the_commit_was_sent_leaves_the_outcome_open(connection: PostgresqlConnection) -> None:
+    def in_transaction() -> None:
+        with transaction(connection):
+            add(connection, "a")
+
+    def before_commit() -> None:
+        with transaction(connection):
+            connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    def alone() -> None:
+        connection.execute_alone("INSERT INTO days VALUES (%(day)s)", {"day": "b"})
+
+    def alone_and_refused() -> None:
+        connection.execute_alone("SELECT 1 / %(zero)s", {"zero": 0})
+
+    connection.execute(
+        "CREATE FUNCTION end_session() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$"
+    )
+    connection.execute(
+        "CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON days DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW EXECUTE FUNCTION end_session()"
+    )
+    for write, is_open in ((in_transaction, True), (alone, True), (before_commit, False), (alone_and_refused, False)):
+        with pytest.raises(ServerError) as raised:
+            write()
+        assert raised.value.may_be_committed is is_open
+
+
 def test_pinned_connection_does_not_open_again(url: str, connection: PostgresqlConnection) -> None:
     with connection.pinned():
         end(url, connection)
