@@ -128,6 +128,11 @@ def is_unreachable(error: BaseException) -> bool:
     return isinstance(error, LakeUnreachable) or f"{LakeUnreachable.__name__}: " in str(error)
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether a query needed more memory than its database may use, beside those of other requests."""
+    return type(error).__name__ == "OutOfMemoryException"  # by its name: see `engine_errors`
+
+
 def control_errors() -> "tuple[type[exc.DBAPIError], type[exc.TimeoutError]]":
     """Return the base classes of the control database's errors. Imports SQLAlchemy: see `engine_errors`."""
     from sqlalchemy import exc  # noqa: PLC0415  # see `engine_errors`

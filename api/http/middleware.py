@@ -15,7 +15,6 @@ from api import metrics
 from api.http import access_log, problems
 from api.http.problems import Problem
 from api.logs import ERRORS, Outages
-from warehouse.errors import is_unreachable
 
 CLIENT_CLOSED = 499
 """Status in the log, as in nginx, for a client that disconnects before the response."""
@@ -67,8 +66,8 @@ class RequestMiddleware:
             if not status:
                 await self._fail(CUT_SHORT, scope, receive, send_with_id)
         except Exception as error:  # noqa: BLE001  # the outermost handler: the error is logged here, once
-            if is_unreachable(error):  # an outage, which is no fault of the program, and was answered 503
-                self._outages.refuse(problems.STORE_AWAY, type(error).__name__, request_id)
+            if (refusal := problems.refusal_of(error)) is not None:
+                self._outages.refuse(refusal, type(error).__name__, request_id)
             else:
                 fields = {"requestId": request_id}
                 ERRORS.error("%r", type(error).__name__, exc_info=error, extra={"fields": fields})

@@ -25,6 +25,7 @@ RETRY_AFTER_S = 5
 MEDIA_TYPE = "application/problem+json"
 INTERNAL = "an error of the service"
 STORE_AWAY = "the object store of the lake does not answer"
+OUT_OF_MEMORY = "the reports of this moment need more memory than they may use"
 LOG = logging.getLogger("readership.error")
 
 
@@ -139,9 +140,15 @@ def _from_database_error(error: sa.exc.SQLAlchemyError | sqlite3.Error | ServerE
 
 
 def _from_other_error(error: Exception) -> Problem:
+    detail = refusal_of(error)
+    return Problem("internal", INTERNAL) if detail is None else _unavailable(detail)
+
+
+def refusal_of(error: Exception) -> str | None:
+    """Return why a request is answered 503, for an error that is no fault of the program; None for another error."""
     if warehouse.is_unreachable(error):
-        return _unavailable(STORE_AWAY)
-    return Problem("internal", INTERNAL)
+        return STORE_AWAY
+    return OUT_OF_MEMORY if warehouse.is_out_of_memory(error) else None
 
 
 def _unavailable(detail: str) -> Problem:

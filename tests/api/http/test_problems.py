@@ -3,8 +3,11 @@
 import asyncio
 import json
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 
 import httpx
+import pytest
 import sqlalchemy as sa
 from starlette.requests import Request
 
@@ -12,6 +15,7 @@ from api.http import problems
 from tests.running import Running
 from tests.waiting import until
 from warehouse.errors import DataIncomplete, InvalidMoment, LakeUnreachable, MomentExpired
+from warehouse.query import engine
 
 
 def test_incomplete_data_is_503_without_retry_after() -> None:
@@ -33,6 +37,17 @@ def test_unreachable_object_store_is_503_also_in_the_text_of_another_error() -> 
     ):
         response = asyncio.run(problems.handle(request, error))
         assert (response.status_code, response.headers.get("retry-after")) == (status, "5" if status == 503 else None)
+
+
+def test_query_that_needs_too_much_memory_is_503_and_may_be_repeated(tmp_path: Path) -> None:
+    request = Request({"type": "http", "headers": [], "state": {"request_id": "1"}})
+    with closing(engine.connect(tmp_path, "10MB", threads=1)) as database, pytest.raises(Exception) as raised:  # noqa: PT011  # the class is DuckDB's, which only `warehouse` knows
+        database.execute("SELECT list(repeat('x', 1000) || range) FROM range(100000)").fetchall()
+    assert "Out of Memory Error" in str(raised.value)
+    response = asyncio.run(problems.handle(request, raised.value))
+    body = json.loads(bytes(response.body))
+    assert (response.status_code, response.headers["retry-after"], body["type"]) == (503, "5", "/docs#overloaded")
+    assert body["detail"] == problems.OUT_OF_MEMORY
 
 
 def test_moment_that_cannot_be_read_any_more_is_410_and_one_that_never_was_is_an_invalid_parameter() -> None:
