@@ -32,6 +32,12 @@ PACKAGES = {
     "strace": "strace",
 }
 """Debian package of each program that a test may need."""
+PREFERRED = {"chromium": "chromium-headless-shell"}
+"""Program, of the package of its name, that is used in place of another one where it is installed.
+
+The shell of Chromium takes less processor time: 0.4 s instead of 2.4 s per start with a page, and 0.15 s instead of
+0.6 s per new profile.
+"""
 INSTALL = "apt-get install"
 POSTGRESQL_FOLDERS = sorted(
     Path("/usr/lib/postgresql").glob("*/bin"), key=lambda each: float(each.parts[4]), reverse=True
@@ -41,10 +47,12 @@ _REASON = re.compile(r"needs (?P<need>[^:]+): (?P<remedy>.+)", re.DOTALL)
 
 
 def find(program: str) -> Path | None:
-    """Return the path of an installed program, or None."""
+    """Return the path of an installed program, or of the one that is preferred to it; None without both."""
     folders = [*map(str, POSTGRESQL_FOLDERS), os.environ.get("PATH", os.defpath)]
-    path = shutil.which(program, path=os.pathsep.join(folders))
-    return Path(path) if path else None
+    for name in filter(None, (PREFERRED.get(program), program)):
+        if path := shutil.which(name, path=os.pathsep.join(folders)):
+            return Path(path)
+    return None
 
 
 def require(*programs: str) -> None:

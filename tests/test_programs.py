@@ -5,7 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.programs import PACKAGES, shortfall
+import pytest
+
+from tests.programs import PACKAGES, find, shortfall
 from tests.warehouse.site import ROOT
 
 CONFTEST = """
@@ -85,3 +87,11 @@ def test_the_command_for_ci_prints_each_missing_package_once(tmp_path: Path) -> 
     ).stdout.split()
     assert set(PACKAGES.values()) - {"postgresql"} <= set(printed)
     assert len(printed) == len(set(printed))
+
+
+def test_the_shell_of_chromium_is_used_where_it_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find("chromium") is None
+    for name in ("chromium", "chromium-headless-shell"):
+        (tmp_path / name).touch(mode=0o755)
+        assert find("chromium") == tmp_path / name
