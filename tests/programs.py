@@ -4,7 +4,7 @@ A test that needs a program calls `require("strace")` or has the marker `@pytest
 program the test is skipped, and the last line of the run counts these skips and names the command that installs the
 packages. With $CI set the test fails instead.
 
-`python -m tests.programs` prints the packages that are missing on this machine, for `.ci/run`.
+`python -m tests.programs` prints the packages that are missing on this machine, with those of PREFERRED, for `.ci/run`.
 """
 
 import os
@@ -105,4 +105,5 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    print(*sorted({package for program, package in PACKAGES.items() if find(program) is None}))
+    missing = {package for program, package in PACKAGES.items() if find(program) is None}
+    print(*sorted(missing | {program for program in PREFERRED.values() if find(program) is None}))
