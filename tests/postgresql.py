@@ -49,7 +49,7 @@ class Server:
         server = cls(folder, options)
         try:
             server.start()
-            until(server.answers, within_s=60)
+            until(server.answers)
             yield server
         finally:
             server.stop()

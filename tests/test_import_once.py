@@ -90,7 +90,7 @@ def killed_until_done(data: Path, files: list[Path], chance: random.Random, kill
             before = known(hot)
             process = forked.start(forked.PROGRAM, command)
             if before < whole:
-                until(lambda: known(hot) > before or process.poll() is not None, within_s=60)  # noqa: B023  # asked now
+                until(lambda: known(hot) > before or process.poll() is not None)  # noqa: B023  # asked now
             try:
                 process.wait(chance.uniform(0, 0.05) if before < whole else chance.uniform(0.3, 0.9))
             except subprocess.TimeoutExpired:

@@ -121,10 +121,10 @@ def test_exports_are_exact_while_stored_hits_are_reclassified(start: Callable[..
 
     with ThreadPoolExecutor(3) as pool:
         working = [pool.submit(post), pool.submit(export), pool.submit(export)]
-        until(lambda: posted["stored"] > 5, within_s=30)
+        until(lambda: posted["stored"] > 5)
         try:
             done = output(running.run("reclassify"))
-            until(lambda: posted["stored"] > 20, within_s=30)
+            until(lambda: posted["stored"] > 20)
         finally:
             ended.set()
         assert all(each.result() is None or len(each.result()) > 1 for each in working)
@@ -150,7 +150,7 @@ def test_day_that_a_killed_process_left_uncounted_is_counted_by_an_idle_service(
     with closing(batches.connect(running.data / "hot.sqlite")) as hot:
         dirty_days.mark_dirty(hot, ["2025-02-25"])
         DeltaTable(str(running.data / "lake" / "hits")).delete("date = '2025-02-25' AND path = '/0'")
-        until(lambda: not dirty_days.list_dirty(hot), within_s=30)
+        until(lambda: not dirty_days.list_dirty(hot))
     assert numbers(running) == (40 * DAYS - 8, 17 * DAYS - 15)
     assert running.run("doctor").returncode == 0
 

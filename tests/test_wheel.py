@@ -64,8 +64,8 @@ def test_the_demo_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
             stderr=output,
         )
     try:
-        url = until(lambda: re.search(r"http://127\.0\.0\.1:\d+(?=/v1/classify)", shown.read_text()), within_s=60)[0]
-        until(lambda: is_ready(url), within_s=60)
+        url = until(lambda: re.search(r"http://127\.0\.0\.1:\d+(?=/v1/classify)", shown.read_text()))[0]
+        until(lambda: is_ready(url))
     finally:
         process.terminate()
         assert process.wait(60) == 0, shown.read_text()

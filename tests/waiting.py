@@ -20,7 +20,7 @@ these bounds. Many conditions send a request, whose processor time the process t
 Found = TypeVar("Found")
 
 
-def until(condition: Callable[[], Found], within_s: float = 30) -> Found:
+def until(condition: Callable[[], Found], within_s: float = 90) -> Found:
     """Call `condition` until its result is true, and return that result. Raise AssertionError after `within_s`."""
     began_s = time.monotonic()
     while True:
@@ -45,9 +45,9 @@ def each_alone(service: Running) -> Iterator[None]:
 
 def started_processes(service: Running) -> list[int]:
     """Wait until every server process has started; return their ids."""
-    processes = until(partial(_all_processes_of, service), within_s=30)
+    processes = until(partial(_all_processes_of, service))
     for process in processes:
-        until(partial(_answers_alone, process, processes, service.url), within_s=30)
+        until(partial(_answers_alone, process, processes, service.url))
     return processes
 
 
@@ -72,7 +72,7 @@ def _answers_alone(process: int, processes: list[int], url: str) -> bool:
     """Return whether the process answers while the others are stopped."""
     with _alone(process, processes):
         try:
-            return httpx.get(f"{url}/healthz", timeout=0.5).status_code == 200
+            return httpx.get(f"{url}/healthz", timeout=2).status_code == 200
         except httpx.TransportError:
             return False
 

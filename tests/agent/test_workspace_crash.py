@@ -64,7 +64,7 @@ def test_push_can_be_repeated_while_the_server_still_runs_the_first_one(server: 
     began, may_end = tmp_path / "began", tmp_path / "may-end"
     server.hook("team/site", f"touch {began}; until [ -e {may_end} ]; do sleep 0.05; done")
     with start(job, tmp_path / "commit", "push") as worker:
-        until(began.exists, within_s=60)
+        until(began.exists)
         worker.kill()
         worker.wait(60)
     may_end.touch()

@@ -218,7 +218,7 @@ def test_archiving_idle_jobs_does_not_wait_for_a_locked_job(engine: sa.Engine, c
     clock.advance(30 * DAY_S)
     with ThreadPoolExecutor(1) as pool, engine.begin() as connection:
         connection.execute(sa.select(JOBS.c.id).where(JOBS.c.id == locked.id).with_for_update())
-        pool.submit(store.archive_idle, engine, clock()).result(timeout=20)
+        pool.submit(store.archive_idle, engine, clock()).result(timeout=60)
     has_row_locks = engine.dialect.name == "postgresql"
     assert store.find(engine, PROJECT, locked.id).status == ("completed" if has_row_locks else "archived")
     assert store.find(engine, PROJECT, free.id).status == "archived"

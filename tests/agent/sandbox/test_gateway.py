@@ -104,7 +104,7 @@ def test_response_is_streamed(tmp_path: Path) -> None:
         handler.send_header("Content-Type", "text/event-stream")
         handler.end_headers()
         handler.wfile.write(b"data: 1\n\n")
-        assert arrived.wait(10)
+        assert arrived.wait(60)
         handler.wfile.write(b"data: 2\n\n")
 
     with (

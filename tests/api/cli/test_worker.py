@@ -36,6 +36,6 @@ def test_worker_loads_the_hot_log_of_a_killed_service(start: Callable[..., Runni
     assert not day.exists()
     environ = {**os.environ, "READERSHIP_LOAD_EVERY_S": "1"}
     with in_background("--data", service.data, "worker", env=environ) as runs:
-        until(lambda: runs() and list(day.glob("*.parquet")), within_s=30)
+        until(lambda: runs() and list(day.glob("*.parquet")))
     service.start()
     assert service.get()["totals"]["total"] == 1

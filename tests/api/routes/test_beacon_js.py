@@ -31,7 +31,7 @@ CHROMIUM_ARGS = [
     "--host-resolver-rules=MAP *.test 127.0.0.1",
 ]
 NOT_AUTOMATED = "--disable-blink-features=AutomationControlled"  # navigator.webdriver is then false
-HIT_TIMEOUT_S = 15
+HIT_TIMEOUT_S = 60
 
 FAKE_PRERENDERING = "Object.defineProperty(document, 'prerendering', {value: true, configurable: true})"
 ACTIVATE = """() => {

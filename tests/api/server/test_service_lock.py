@@ -73,7 +73,7 @@ def test_service_starts_after_the_supervisor_of_another_was_killed(start: Callab
     service = start(processes=2)
     assert service.process is not None
     os.kill(service.process.pid, signal.SIGKILL)
-    service.process.wait(30)
+    service.process.wait(60)
     assert service.start().get()["totals"]["total"] == 0
 
 

@@ -19,13 +19,14 @@ import pytest
 from uvicorn.config import STARTUP_FAILURE
 
 from api.server.supervisor import Supervisor, Timeouts
+from tests.api.server.supervised import cannot_start, ends_at_once, never_ends, started, stops_itself
 from tests.running import COMMAND, Running, new_key
 from tests.waiting import server_processes, until
 
-REPLACED_S = 8
-"""Maximum time until a dead server process is replaced, in seconds."""
-ENDED_S = 20
-"""Maximum time until the service has ended, in seconds."""
+REPLACED_S = 30
+"""Maximum time until a dead server process is replaced, in seconds: below that until a silent one is."""
+ENDED_S = 60
+"""Maximum time until the service has ended, in seconds. Its status is 1 if a server process had to be killed."""
 NEWER_VERSION = 999
 """Schema version that no server process opens."""
 
@@ -118,46 +119,6 @@ def test_first_start_that_fails_beside_a_started_process_is_retried(
     until(lambda: len(server_processes(process.pid)) == 2, within_s=REPLACED_S)
     process.terminate()
     assert process.wait(ENDED_S) == 0
-
-
-def record(folder: Path, number: int) -> None:
-    """Write down the start of a server process: its number and process id."""
-    with (folder / "starts").open("a") as starts:
-        starts.write(f"{number} {os.getpid()}\n")
-
-
-def started(folder: Path) -> list[str]:
-    path = folder / "starts"
-    return path.read_text().splitlines() if path.exists() else []
-
-
-def never_ends(number: int, folder: Path) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    record(folder, number)
-    threading.Event().wait()
-
-
-def cannot_start(number: int, folder: Path) -> None:
-    record(folder, number)
-    os._exit(STARTUP_FAILURE)
-
-
-def ends_at_once(number: int, folder: Path) -> None:
-    record(folder, number)
-    starts = len(started(folder))
-    if starts < 3:
-        os._exit(7 if starts == 1 else STARTUP_FAILURE)
-    os.kill(os.getppid(), signal.SIGTERM)
-    threading.Event().wait()
-
-
-def stops_itself(number: int, folder: Path) -> None:
-    record(folder, number)
-    if len(started(folder)) == 1:
-        os.kill(os.getpid(), signal.SIGSTOP)  # this thread may continue until another one has received the signal
-    else:
-        os.kill(os.getppid(), signal.SIGTERM)
-    threading.Event().wait()
 
 
 def end_this_process_after(is_due: Callable[[], object]) -> threading.Thread:

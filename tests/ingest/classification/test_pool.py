@@ -49,7 +49,7 @@ def test_children_end_by_sigterm_although_this_process_handles_the_signal() -> N
             classify(MANY)
             for each in classifier_pids():
                 os.kill(each, signal.SIGTERM)
-            until(lambda: not any(map(is_running, classifier_pids())), 30)
+            until(lambda: not any(map(is_running, classifier_pids())))
             assert classify(FEW) == classify_many(FEW)
     finally:
         signal.signal(signal.SIGTERM, handled)

@@ -365,7 +365,7 @@ def test_concurrent_imports_of_a_log_count_each_line_once_and_one_fails(site: Si
         def now() -> float:
             if is_first:
                 is_first.clear()
-                barrier.wait(20)
+                barrier.wait(120)
             return NOON.timestamp()
 
         is_first = [True]

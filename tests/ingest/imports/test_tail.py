@@ -484,18 +484,18 @@ def test_command_beside_a_service_counts_each_line_once_through_rotation_and_res
     log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 5))
     with follow_command(service.data, log) as ended:
-        until(lambda: service.get()["totals"]["ai"] >= 3, within_s=30)
+        until(lambda: service.get()["totals"]["ai"] >= 3)
         service.post({"path": "/posted", "userAgent": "GPTBot/1.3"})
         append(log, log_lines(5, 8))
-        until(lambda: service.get()["totals"]["total"] == 6, within_s=30)
+        until(lambda: service.get()["totals"]["total"] == 6)
         log.rename(tmp_path / "access.log.1")
         log.write_bytes(log_lines(8, 10))
-        until(lambda: service.get()["totals"]["total"] == 7, within_s=30)
+        until(lambda: service.get()["totals"]["total"] == 7)
         summary = ended()
     assert (summary["lines"], summary["page_views"]) == (10, 10)
     with follow_command(service.data, log) as ended:
         append(log, log_lines(10, 11))
-        until(lambda: service.get()["totals"]["total"] == 8, within_s=30)
+        until(lambda: service.get()["totals"]["total"] == 8)
         assert (ended()["lines"], service.get()["totals"]["total"]) == (1, 8)
     assert service.run("doctor").returncode == 0
 
@@ -507,7 +507,7 @@ def test_command_ends_when_its_project_is_deleted_and_leaves_no_rows(tmp_path: P
     arguments = ["import", PROJECT, "--follow", log]
     process = subprocess.Popen([COMMAND, "--data", data, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        until(lambda: (data / "hot.sqlite").exists() and _rows(data / "hot.sqlite") == 4, within_s=30)
+        until(lambda: (data / "hot.sqlite").exists() and _rows(data / "hot.sqlite") == 4)
         assert readership("--data", str(data), "project", "delete", PROJECT, "--yes").returncode == 0
         append(log, log_lines(4, 6))
         _, errors = process.communicate(timeout=30)
@@ -528,7 +528,7 @@ def test_command_without_a_service_loads_the_lines_that_it_reads(tmp_path: Path)
     with follow_command(data, log) as ended:
         log.write_bytes(log_lines(0, 4))
         hot = data / "hot.sqlite"
-        until(lambda: _rows(hot) == 4, within_s=30)
+        until(lambda: _rows(hot) == 4)
         assert ended()["lines"] == 4
     assert _rows(hot) == 0
 

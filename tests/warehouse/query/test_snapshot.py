@@ -203,7 +203,7 @@ def test_staged_rows_are_in_each_table_once_while_the_loader_has_committed_to_on
     assert count_hits_and_views(site, reader.take()) == (6, 6)
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(120)
 def test_snapshot_beside_a_hot_log_restored_from_an_older_copy_is_refused(site: Site, tmp_path: Path) -> None:
     site.post(*some_rows(0, 1))
     site.hot.close()

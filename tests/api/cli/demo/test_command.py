@@ -112,8 +112,8 @@ def test_demo_prints_an_export_and_commands_that_work_when_pasted(tmp_path: Path
         shown.open("wb") as output,
         in_background("--data", tmp_path / "data", "demo", "--port", "0", stdout=output) as runs,
     ):
-        url = until(lambda: runs() and address.search(shown.read_text()), within_s=60)[0]
-        until(lambda: runs() and _is_up(url), within_s=30)
+        url = until(lambda: runs() and address.search(shown.read_text()))[0]
+        until(lambda: runs() and _is_up(url))
         text = shown.read_text()
         pasted = subprocess.run(
             ["bash"], check=False, input=text[text.index("# ") :], capture_output=True, text=True, timeout=60

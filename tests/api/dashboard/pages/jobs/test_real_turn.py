@@ -24,7 +24,7 @@ def test_prompt_of_the_form_becomes_a_pull_request(tmp_path: Path) -> None:
         )
         assert jobs.send("", "Write a page").status_code == 303
         [id] = jobs.ids()
-        until(lambda: store.find(dashboard.engine, jobs.project, id).status is not Status.ACTIVE, 60)
+        until(lambda: store.find(dashboard.engine, jobs.project, id).status is not Status.ACTIVE)
         page = jobs.get(f"/{id}")
     [pull] = site.pulls(id)
     assert f">Pull request {pull.number}</a>" in page, text_of(page)
