@@ -15,8 +15,10 @@ export UV_SYSTEM_CERTS ?= 1
 
 .PHONY: install run check test format bench lock clean
 
-# Create the environment with the program `.venv/bin/readership`, and start nothing.
+# Create the environment with the program `.venv/bin/readership`, and start nothing. The bytecode of the program is cached here, because
+# the account of a service may have no permission to write it, and would compile the modules at each start.
 install: $(VENV)/.run
+	$(VENV)/bin/python -m compileall -q api agent ingest warehouse
 
 # Another port: make run ARGS="--port 8080"
 run: $(VENV)/.run

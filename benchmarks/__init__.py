@@ -17,3 +17,7 @@
 - `cluster`: batch work in a Ray cluster, against processes of this machine.
 - `memory`: resident memory of the server while 10 million hits arrive, and while many projects are read.
 """
+
+import os
+
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a measured program caches its bytecode, as an installed one does

@@ -1,6 +1,7 @@
 """The environment variables and commands of `make`."""
 
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -34,3 +35,11 @@ def test_install_makes_the_environment_and_runs_nothing() -> None:
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert "pip install" in printed
     assert "readership" not in printed.replace("-e .", "")
+
+
+def test_install_caches_the_bytecode_of_the_program() -> None:
+    command = ["make", "--no-print-directory", "--dry-run", "install"]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    compiled = shlex.split(printed.splitlines()[-1])
+    assert compiled[1:3] == ["-m", "compileall"]
+    assert {"api", "agent", "ingest", "warehouse"} <= {*compiled}
