@@ -43,8 +43,12 @@ COMMANDS: Mapping[str, str] = {
     "move": "api.cli.move.command:move",
 }
 """Module and function of each command. Only the called command is imported, which halves the start time."""
-WITH_JEMALLOC = {"serve", "demo", "import"}
-"""Commands in which Arrow allocates memory with jemalloc: see `memory.choose_allocators`."""
+ALLOCATORS: Mapping[str, Mapping[str, str]] = {
+    "serve": memory.CHOICES,
+    "demo": memory.CHOICES,
+    "import": memory.CHOICES_OF_IMPORT,
+}
+"""Allocators of the commands in which Arrow allocates memory with jemalloc: see `memory.choose_allocators`."""
 EXPECTED_ERRORS = (
     InvalidSetting,
     AddressInUse,
@@ -105,8 +109,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        if cmd_name in WITH_JEMALLOC:
-            memory.choose_allocators()
+        if cmd_name in ALLOCATORS:
+            memory.choose_allocators(ALLOCATORS[cmd_name])
         module, name = COMMANDS[cmd_name].split(":")
         command: click.Command = getattr(import_module(module), name)
         return command

@@ -6,6 +6,7 @@ An import uses the same allocator for Arrow, because it takes less time.
 import ctypes
 import os
 import sys
+from collections.abc import Mapping
 
 POOL = "ARROW_DEFAULT_MEMORY_POOL"
 """Environment variable that names the allocator of Arrow. Arrow reads it when it is imported."""
@@ -18,6 +19,11 @@ delta-rs returns freed memory at once: https://jemalloc.net/jemalloc.3.html#opt.
 the memory for 10 s, and longer in a process that does not allocate: after five loads of 100,000 hits 440 MiB were
 resident instead of 320. A load takes 8 % more processor time.
 """
+ARROW = "JE_ARROW_MALLOC_CONF"
+"""Environment variable of the jemalloc in Arrow, which reads it when it is imported."""
+CHOICES_OF_IMPORT = CHOICES | {ARROW: "dirty_decay_ms:10000,muzzy_decay_ms:10000"}
+"""CHOICES for an import, in which Arrow returns freed memory to the operating system after 10 s and not 1 s: the next
+block needs it again."""
 ARENAS_MAX = 2
 """Maximum number of glibc's heaps, which the threads share. By default each thread has a heap that never shrinks."""
 MAPPED_BYTES = 256 * 1024
@@ -30,8 +36,8 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 """Options of `mallopt`: https://man7.org/linux/man-pages/man3/mallopt.3.html"""
 
 
-def choose_allocators() -> None:
-    """Set CHOICES in this process, before Arrow and delta-rs are imported, unless the environment has another choice.
+def choose_allocators(choices: Mapping[str, str] = CHOICES) -> None:
+    """Set the choices in this process, before Arrow and delta-rs are imported, unless the environment has others.
 
     mimalloc, Arrow's default, retains the memory of threads that have ended. A choice in Python after the import does
     not reach all of Arrow: with it a server used 90 to 110 MiB more after the pages of 100M hits.
@@ -40,7 +46,7 @@ def choose_allocators() -> None:
     0.8 s with mimalloc.
     """
     if sys.platform == "linux":  # other builds of Arrow have no jemalloc
-        for name, value in CHOICES.items():
+        for name, value in choices.items():
             os.environ.setdefault(name, value)
 
 

@@ -56,6 +56,7 @@ Code that exists only for speed, and what it gains in processor time, measured o
                       which copy each block twice.
     prefetch, pool    Use the second core: Arrow and the parsers of user agents run in parallel.
     jemalloc          Arrow allocates by it in an import: 2.7 s of processor time instead of 3.1 s for the whole import
-                      (`api.server.memory.choose_allocators`).
+                      (`api.server.memory.choose_allocators`). It returns freed memory after 10 s and not 1 s: a quarter
+                      fewer page faults, and 0.15 s less in the kernel at a load of 30.
     parser_process    Uses the second core for JSON logs, whose decoder holds the GIL.
 """

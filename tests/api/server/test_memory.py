@@ -14,6 +14,18 @@ Commands().get_command(None, {command!r})
 import pyarrow
 print(pyarrow.default_memory_pool().backend_name)
 """
+DECAY = """
+from api.cli.main import ALLOCATORS, Commands
+from api.server import memory
+ALLOCATORS[{command!r}] = {{
+    **ALLOCATORS[{command!r}],
+    memory.ARROW: ALLOCATORS[{command!r}].get(memory.ARROW, "abort:false") + ",stats_print:true",
+}}
+Commands().get_command(None, {command!r})
+import pyarrow
+pyarrow.default_memory_pool()
+pyarrow.array(range(1000))
+"""
 DELTA = """
 from api.server import memory
 memory.CHOICES[memory.DELTA] += ",stats_print:true"
@@ -48,7 +60,7 @@ print((size - libc.mallinfo2().arena) > 1_000_000)
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
-    environ = {name: value for name, value in os.environ.items() if name not in memory.CHOICES}
+    environ = {name: value for name, value in os.environ.items() if name not in memory.CHOICES_OF_IMPORT}
     return subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
 
 
@@ -56,6 +68,13 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("command", ["serve", "import"])
 def test_arrow_of_a_server_and_of_an_import_uses_jemalloc(command: str) -> None:
     assert run(POOL.format(command=command)).stdout == "jemalloc\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other builds of Arrow have no jemalloc")
+@pytest.mark.parametrize(("command", "decay_ms"), [("import", 10_000), ("serve", 1_000)])
+def test_arrow_reuses_freed_memory_for_longer_in_an_import_than_in_a_server(command: str, decay_ms: int) -> None:
+    stats = run(DECAY.format(command=command)).stderr
+    assert [line.split()[1] for line in stats.splitlines() if "opt.dirty_decay_ms" in line] == [str(decay_ms)]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other builds of Arrow have no jemalloc")
