@@ -30,7 +30,7 @@ from warehouse.query import engine
 from warehouse.query.hits_snapshot import HitsReader
 from warehouse.report.filters import Filters, Query
 from warehouse.report.reports import Reports
-from warehouse.schema import HOT
+from warehouse.schema import HITS, HOT
 from warehouse.transaction import transaction
 
 if TYPE_CHECKING:
@@ -63,6 +63,12 @@ def view(path: str = "/a", ts: datetime = NOON, **columns: Any) -> Row:
 def key(row: Row) -> tuple[Any, ...]:
     """Return the key under which `daily_views` counts a row."""
     return row["project_id"], row["ts"].astimezone(UTC).date(), row["path"], row["traffic"], row["agent"]
+
+
+def hits_of(hot_rows: pa.Table) -> pa.Table:
+    """Return rows of hot batches as rows of `hits`, with their UTC day, in the order of a file."""
+    dated = hot_rows.add_column(2, HITS.field("date"), hot_rows["ts"].cast(pa.date32()))
+    return dated.sort_by([(column, "ascending") for column in delta_table.HITS_TABLE.order])
 
 
 @dataclass(frozen=True)

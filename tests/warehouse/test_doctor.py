@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.small_disk import SmallDisk
-from tests.warehouse.site import DAY, NOON, ROOT, Site, some_rows, view
+from tests.warehouse.site import DAY, NOON, ROOT, Site, hits_of, some_rows, view
 from warehouse import daily_count, doctor
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches, dirty_days, retention
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
-from warehouse.maintenance import catch_up, rollups
+from warehouse.maintenance import rollups
 from warehouse.rollups import coverage
 from warehouse.schema import HOT
 
@@ -216,13 +216,13 @@ def test_daily_views_that_count_more_than_the_hits_are_found(site: Site) -> None
 
 
 def test_hits_that_no_daily_view_counts_are_found(site: Site) -> None:
-    rows = catch_up.hits_of(pa.Table.from_pylist([view("/uncounted"), view("/uncounted", traffic="bot")], HOT))
+    rows = hits_of(pa.Table.from_pylist([view("/uncounted"), view("/uncounted", traffic="bot")], HOT))
     delta_table.append(site.table(delta_table.HITS_TABLE), rows, batches.node_id(site.hot), 3)
     assert faults(site) == {DAILY: "2 times, the first: site 2026-09-15 /uncounted" + REBUILD}
 
 
 def test_hit_of_another_day_than_its_partition_is_found(site: Site) -> None:
-    rows = catch_up.hits_of(pa.Table.from_pylist([view("/late", ts=NOON + DAY)], HOT))
+    rows = hits_of(pa.Table.from_pylist([view("/late", ts=NOON + DAY)], HOT))
     day = pa.array([NOON.date()])
     wrong = rows.set_column(2, rows.schema.field("date"), day)
     delta_table.append(site.table(delta_table.HITS_TABLE), wrong, batches.node_id(site.hot), 3)

@@ -38,3 +38,15 @@ def test_indices_of_a_sorted_dictionary_have_the_order_of_the_texts(texts: list[
 def test_indices_replace_texts_and_leave_other_columns() -> None:
     table = pa.table({"text": pa.array(["b", "a"]).dictionary_encode(), "number": [7, 8], "other": [0, 0]})
     assert encoding.indices(table, ["number", "text"]).to_pydict() == {"number": [7, 8], "text": [0, 1]}
+
+
+@pytest.mark.parametrize("rows", [0, 1, encoding.PIECE_ROWS - 1, encoding.PIECE_ROWS, encoding.PIECE_ROWS + 1])
+def test_rows_of_batches_are_encoded_in_their_order(rows: int) -> None:
+    schema = pa.schema([pa.field("text", pa.string(), nullable=False), ("number", pa.int16())])
+    table = pa.table({"text": [f"text {n % 7}" for n in range(rows)], "number": [n % 100 for n in range(rows)]})
+    added = encoding.EncodedRows(schema)
+    for batch in table.cast(schema).to_batches(max_chunksize=1_000):
+        added.add(batch)
+    encoded = added.table()
+    assert encoded.schema.types == [pa.dictionary(pa.int32(), pa.string()), pa.int16()]
+    assert encoded.cast(schema).equals(table.cast(schema))

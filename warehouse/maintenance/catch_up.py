@@ -9,20 +9,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from warehouse import daily_count
+from warehouse.encoding import EncodedRows
 from warehouse.errors import HotLogBehind
 from warehouse.hotlog import batches, disk_space, retention, synced
 from warehouse.hotlog.connection import HotConnection
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness
 from warehouse.integrity.durability import require_synced
-from warehouse.lake import delta_log, delta_table
+from warehouse.lake import delta_table, staging
 from warehouse.lake.roots import Root, local_folder
 from warehouse.lake.staging import Staged
-from warehouse.schema import HITS, HOT
+from warehouse.schema import HOT
 
 COMMIT_BATCHES_MAX = 20_000
 COMMIT_ROWS_MAX, COMMIT_BYTES_MAX = 100_000, 128 * 1024 * 1024
@@ -77,7 +77,7 @@ def catch_up(
             chunk = chunks[before[spec]]
             if chunk.last_id > offsets[spec]:
                 on_step(f"before commit of {spec.name}")
-                _commit(table, spec, chunk, node)
+                _commit(root, table, spec, chunk, node)
                 offsets[spec] = chunk.last_id
                 loaded = Loaded(loaded.rows + (chunk.hits if spec is delta_table.HITS_TABLE else 0), loaded.commits + 1)
         on_step("before mark")
@@ -120,38 +120,24 @@ def _chunk(hot: HotConnection, offset: int, end: int) -> _Chunk:
     The read transaction ends with this function, before the commit, because the WAL of the hot log cannot shrink while
     it is open.
     """
-    chosen: list[batches.Batch] = []
-    rows = size = 0
+    views, staged, last_id = EncodedRows(HOT), list[Staged](), offset
+    count = rows = size = 0
     for batch in batches.above(hot, offset):
-        if batch.id > end or (chosen and (batch.staged is None) != (chosen[0].staged is None)):
+        if batch.id > end or (count and (batch.staged is None) == bool(staged)):
             break
-        chosen.append(batch)
+        if batch.staged is None:
+            views.add(batch.rows)
+        else:
+            staged.append(batch.staged)
+        last_id, count = batch.id, count + 1
         rows, size = rows + batch.rows.num_rows, size + batch.rows.nbytes
-        if rows >= COMMIT_ROWS_MAX or size >= COMMIT_BYTES_MAX or len(chosen) >= COMMIT_BATCHES_MAX:
+        if rows >= COMMIT_ROWS_MAX or size >= COMMIT_BYTES_MAX or count >= COMMIT_BATCHES_MAX:
             break
-    return _Chunk(
-        *daily_count.split(pa.Table.from_batches([batch.rows for batch in chosen], HOT)),
-        [batch.staged for batch in chosen if batch.staged],
-        chosen[-1].id if chosen else offset,
-    )
+    return _Chunk(*daily_count.split(views.table()), staged, last_id)
 
 
-def _commit(table: DeltaTable, spec: delta_table.Spec, chunk: _Chunk, node: str) -> None:
-    if chunk.staged:
-        files = [file for staged in chunk.staged for file in staged.files(spec, delta_log.folder(table))]
-        delta_table.add_files(table, spec, files, node, chunk.last_id)
-    else:
-        delta_table.append(table, _ROWS_FOR[spec.name](chunk), node, chunk.last_id)
-
-
-def hits_of(hot_rows: pa.Table) -> pa.Table:
-    """Return hot rows with their UTC day, in the order of a file of `hits`."""
-    dated = hot_rows.add_column(2, HITS.field("date"), pc.cast(hot_rows["ts"], pa.date32()))
-    return dated.sort_by([(column, "ascending") for column in delta_table.HITS_TABLE.order])
-
-
-_ROWS_FOR: dict[str, Callable[[_Chunk], pa.Table]] = {
-    "hits": lambda chunk: hits_of(chunk.views),
-    "daily_views": lambda chunk: daily_count.count(chunk.views),
-    "daily_errors": lambda chunk: daily_count.count_errors(chunk.errors),
-}
+def _commit(root: Root, table: DeltaTable, spec: delta_table.Spec, chunk: _Chunk, node: str) -> None:
+    files = [file for staged in chunk.staged for file in staged.files(spec, root / spec.name)]
+    if not chunk.staged:
+        files += staging.write(root, spec, chunk.errors if spec is delta_table.DAILY_ERRORS_TABLE else chunk.views)
+    delta_table.add_files(table, spec, files, node, chunk.last_id)

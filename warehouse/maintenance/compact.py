@@ -4,7 +4,7 @@ No query result changes. A reader that opened the old files can read them for an
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -21,7 +21,7 @@ from warehouse.lake import delta_table, rewriting, roots
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.lake.roots import Root
 from warehouse.maintenance.load import load
-from warehouse.query import engine
+from warehouse.query import engine, result_cache
 
 CROWDED_FILES = 16
 """Small files of a partition above which it is due for compaction. Each adds about 0.2 ms to an append or a query."""
@@ -61,6 +61,7 @@ def compact(
         for partition in _crowded(delta_table.list_files(delta_table.open_table(root, spec), spec), small_files_max):
             if closed_before is not None and partition >= closed_before.isoformat()[: len(partition)]:
                 continue
+            result_cache.release_memory()  # freed by loads: a sort takes 290 MiB beside it
             with durable_writes(hot, root, wait_s):
                 before, after = _rewrite(root, database, spec, partition)
             pause_for_waiters()
@@ -149,9 +150,7 @@ def spill_folder(database: duckdb.DuckDBPyConnection) -> Path:
 def sort_part(part: Part) -> tuple[delta_table.File, ...]:
     """Write the sorted rows of a partition to new files, which no commit names yet, and return the files."""
     with engine.share(part.spill, part.workers) as database:
-        rows = database.sql(_SORTED[part.spec.name].format(files=engine.rows(part.spec, part.files)))
-        reader = rows.to_arrow_reader(engine.STREAM_ROWS)
-        return rewriting.write_partition(part.root, part.spec, part.partition, reader)
+        return _write_sorted(part.root, database, part.spec, part.partition, part.files)
 
 
 def _replace(
@@ -193,13 +192,27 @@ def _rewrite(
     """Rewrite a partition, and return the number of its files before and after."""
     table = delta_table.open_table(root, spec)
     files = delta_table.list_files(table, spec, partition)
+    new: tuple[delta_table.File, ...] = ()
     if files:
         with database.cursor() as cursor:
-            rows = cursor.sql(_SORTED[spec.name].format(files=engine.rows(spec, files))).to_arrow_reader(
-                engine.STREAM_ROWS
-            )
-            delta_table.replace_partition(table, spec, partition, rows.cast(spec.schema))
-    return len(files), len(delta_table.list_files(table, spec, partition))
+            new = _write_sorted(root, cursor, spec, partition, files)
+        rewriting.replace_files(table, spec, files, new)
+    return len(files), len(new)
+
+
+def _write_sorted(
+    root: Root,
+    database: duckdb.DuckDBPyConnection,
+    spec: delta_table.Spec,
+    partition: str,
+    files: Sequence[delta_table.File],
+) -> tuple[delta_table.File, ...]:
+    """Write the sorted rows of a partition to new files, which no commit names yet, and return the files.
+
+    delta-rs would take 15 % more processor time and 20 MiB more memory.
+    """
+    rows = database.sql(_SORTED[spec.name].format(files=engine.rows(spec, files)))
+    return rewriting.write_partition(root, spec, partition, rows.to_arrow_reader(engine.STREAM_ROWS))
 
 
 _SORTED = {

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -88,10 +89,14 @@ def test_rows_of_a_file_are_in_the_order_of_the_table(site: Site) -> None:
         for project in ("z", "a")
     ]
     site.post(*rows)
-    ordered = catch_up.hits_of(catch_up._chunk(site.hot, 0, 1).views).to_pylist()
-    assert [row["date"] for row in ordered] == [row["ts"].date() for row in ordered]
-    places = [tuple(row[name] for name in delta_table.HITS_TABLE.order) for row in ordered]
-    assert places == sorted(places)
+    assert catch_up_with(site) == Loaded(rows=8, commits=3)
+    files = delta_table.list_files(site.table(delta_table.HITS_TABLE), delta_table.HITS_TABLE)
+    assert sorted(file.partition for file in files) == ["2026-09-15", "2026-09-16"]
+    for file in files:
+        ordered = pq.ParquetFile(file.path).read().to_pylist()
+        assert [row["ts"].date().isoformat() for row in ordered] == [file.partition] * 4
+        places = [tuple(row[name] for name in delta_table.HITS_TABLE.order) for row in ordered]
+        assert places == sorted(places)
 
 
 def test_load_of_another_node_while_the_tables_are_opened_is_no_loss(

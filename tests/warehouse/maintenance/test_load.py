@@ -8,9 +8,11 @@ from collections import Counter
 from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ from tests.warehouse.site import DAY, DIE_S, NOON, ROOT, Row, Site, key, rank, s
 from warehouse.errors import DataIncomplete, HotLogBehind, LakeBusy
 from warehouse.hotlog import batches
 from warehouse.integrity import durability
-from warehouse.lake import delta_table
+from warehouse.lake import delta_table, staging
 from warehouse.lake.lock import write_lock
 from warehouse.maintenance import catch_up, compact, load
 from warehouse.maintenance.catch_up import Loaded
@@ -304,10 +306,12 @@ hot_rows = st.builds(
 @settings(deadline=None, derandomize=True)
 @given(st.lists(hot_rows, min_size=1))
 def test_rows_have_their_utc_day(rows: list[Row]) -> None:
-    table = pa.Table.from_pylist(rows, HOT)
-    dated = catch_up.hits_of(table).to_pylist()
-    assert [row["date"] for row in dated] == [row["ts"].date() for row in dated]
-    assert Counter(map(key, dated)) == Counter(map(key, rows))
+    with TemporaryDirectory() as folder:
+        (Path(folder) / delta_table.HITS_TABLE.name).mkdir()
+        written = staging.write(Path(folder), delta_table.HITS_TABLE, pa.Table.from_pylist(rows, HOT))
+        stored = [(file.partition, row) for file in written for row in pq.ParquetFile(file.path).read().to_pylist()]
+    assert [day for day, _ in stored] == [row["ts"].date().isoformat() for _, row in stored]
+    assert Counter(key(row) for _, row in stored) == Counter(map(key, rows))
 
 
 @pytest.mark.parametrize("table", ["hits", "daily_views"])
