@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 
 from warehouse.database_errors import outage_of, reason_of
 from warehouse.errors import DataIncomplete
@@ -137,6 +139,15 @@ class ReadAheadThread:
                 fault = outage or str(error)
             if self._stopping.wait(POLL_S):
                 return
+
+
+def import_lazy_modules() -> None:
+    """Import numpy.ma and dateutil, which pyarrow imports when it first converts an array of NumPy, and a list.
+
+    Otherwise the first report of a process would take 17 ms of processor time more.
+    """
+    pa.array(np.zeros(0, np.int64))
+    pa.array([0])
 
 
 def _from_the_ends(count: int) -> list[int]:

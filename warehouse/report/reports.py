@@ -34,7 +34,7 @@ from warehouse.report.grouped import GroupedReports
 from warehouse.report.grouping import BREAKDOWNS, DAY_S, TIME_UNITS
 from warehouse.report.hit_counts import Scope
 from warehouse.report.path_reports import PathReports
-from warehouse.report.read_ahead import ReadAhead, ReadAheadThread
+from warehouse.report.read_ahead import ReadAhead, ReadAheadThread, import_lazy_modules
 from warehouse.report.source_coverage import SourceCoverage
 from warehouse.rollups import coverage
 from warehouse.rollups.coverage import Coverage
@@ -230,6 +230,7 @@ class Reports:
 
     def start_read_ahead(self) -> None:
         """Start the thread that reads ahead. `close` ends it."""
+        import_lazy_modules()
         self._read_ahead_thread.start()
 
     def fault(self) -> str | None:

@@ -1,6 +1,8 @@
 """Reports of projects that were read ahead need no file of a rollup."""
 
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -153,3 +155,25 @@ def test_outage_is_logged_once_and_without_a_traceback(
         ("readership.reports", logging.ERROR, f"reading ahead failed and is retried: {errors[0]}")
     ]
     assert caplog.records[0].exc_info is None
+
+
+FIRST_REPORT = """
+import sys
+from datetime import datetime
+from pathlib import Path
+from tests.warehouse.site import DAY, NOON, Site, rank
+site = Site(Path(sys.argv[1]), is_new=False)
+reports = site.reports()
+reports.fault()
+reports.start_read_ahead()
+before = set(sys.modules)
+ranking = rank(reports, "large", NOON - DAY, NOON + DAY, NOON)
+print(ranking.human, *sorted(set(sys.modules) - before))
+reports.close()
+site.close()
+"""
+
+
+def test_first_report_of_a_process_imports_no_module(site: Site) -> None:
+    command = [sys.executable, "-c", FIRST_REPORT, str(site.root.parent)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["2"]
