@@ -43,12 +43,15 @@ def test_every_line_is_a_record_from_the_first_to_the_last(
         process = subprocess.Popen(
             [COMMAND, "--data", "data", *arguments], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=stderr
         )
-        until(log.read_bytes)
-        if arguments[0] == "serve":
-            url = records(log)[0]["message"].split()[3].rstrip(",")
-            until(lambda: answers(f"{url}/healthz"))
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        try:
+            until(log.read_bytes)
+            if arguments[0] == "serve":
+                url = records(log)[0]["message"].split()[3].rstrip(",")
+                until(lambda: answers(f"{url}/healthz"))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            status = process.wait(60)
+        assert status == 0
     assert records(log)[0]["message"].startswith(first)
     assert all({"time", "level", "logger"} <= line.keys() for line in records(log))
 

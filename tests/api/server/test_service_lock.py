@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from api.errors import FolderInUse
+from api.http.rate_limit import WINDOW_S
 from api.server import service_lock
 from tests.running import COMMAND, PROJECT, Running
 from tests.waiting import each_alone, until
@@ -38,6 +40,7 @@ def test_second_service_is_refused_and_the_first_one_keeps_its_counts(
     service = start(processes=processes, READERSHIP_BEACONS_PER_MINUTE="3")
     for _ in each_alone(service) if processes > 1 else range(1):
         assert service.post([{"path": "/a"}]).status_code == 202
+    began_s = time.monotonic()
     assert [httpx.post(service.hits, json={"path": "/b"}).status_code for _ in range(3)] == [202] * 3
     assert service.process is not None
     for command in ("serve", "demo"):
@@ -47,7 +50,8 @@ def test_second_service_is_refused_and_the_first_one_keeps_its_counts(
         assert str(service.data) in done.stderr
         assert "--data" in done.stderr
     assert accepted(service) == processes + 3
-    assert httpx.post(service.hits, json={"path": "/b"}).status_code == 429
+    fourth = httpx.post(service.hits, json={"path": "/b"}).status_code
+    assert fourth == 429 or time.monotonic() - began_s >= WINDOW_S, "the first three still count"
     assert service.stop() == 0
 
 
