@@ -16,6 +16,8 @@ from warehouse.lake.delta_table import GRACE_H, ROW_GROUP_ROWS, TARGET_FILE_BYTE
 from warehouse.lake.roots import Root
 
 COMPRESSION, COMPRESSION_LEVEL = "zstd", 3
+ROW_GROUP_BYTES_MAX = 64 * 1024 * 1024
+"""Size in memory, in bytes, above which a row group ends before it has ROW_GROUP_ROWS rows."""
 
 
 def write_partition(root: Root, spec: Spec, partition: str, rows: pa.RecordBatchReader) -> tuple[File, ...]:
@@ -89,12 +91,15 @@ def renewed(files: Sequence[File]) -> tuple[File, ...] | None:
 
 
 def _row_groups(rows: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield the rows in tables of ROW_GROUP_ROWS rows; the last one may have fewer."""
+    """Yield the rows in tables of ROW_GROUP_ROWS rows. The last table, and a table of long rows, may have fewer."""
     waiting = schema.empty_table()
     for batch in rows:
         waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch]).select(schema.names).cast(schema)])
         while waiting.num_rows >= ROW_GROUP_ROWS:
             yield waiting.slice(0, ROW_GROUP_ROWS)
             waiting = waiting.slice(ROW_GROUP_ROWS)
+        if waiting.nbytes >= ROW_GROUP_BYTES_MAX:
+            yield waiting
+            waiting = schema.empty_table()
     if waiting.num_rows:
         yield waiting

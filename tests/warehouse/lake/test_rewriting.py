@@ -49,6 +49,14 @@ def test_rows_are_in_order_in_files_of_limited_size(
     assert {each.metadata.row_group(0).num_rows for each in stored} <= {ROW_GROUP_ROWS, 10}
 
 
+def test_row_group_of_long_rows_ends_at_its_limit_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewriting, "ROW_GROUP_BYTES_MAX", 1)
+    (tmp_path / "daily_views").mkdir()
+    [file] = rewriting.write_partition(tmp_path, DAILY_VIEWS_TABLE, "2026-09", reader(batch_rows=50_000))
+    groups = pq.ParquetFile(file.path).metadata
+    assert [groups.row_group(n).num_rows for n in range(groups.num_row_groups)] == [50_000, 50_000, ROWS - 100_000]
+
+
 @pytest.mark.parametrize("place", ["local", "remote"])
 def test_files_that_wait_for_their_commit_are_renewed_before_a_vacuum_deletes_them(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
