@@ -92,7 +92,7 @@ def ids(paths_column: pa.ChunkedArray, paths: PathIds) -> Array:
 def _run(
     database: duckdb.DuckDBPyConnection, sql: str, files: Sequence[File], values: Mapping[str, object]
 ) -> pa.Table:
-    with database.cursor() as cursor:
+    with engine.reader(database) as cursor:
         return cursor.sql(sql.format(files=engine.parquet(files)), params=values).to_arrow_table()
 
 

@@ -119,7 +119,7 @@ def _read(
         for name, instant in ((start, edge.start), (end, edge.end))
     }
     sql = _READ.format(rows=engine.rows(HITS_TABLE, files), condition=condition)
-    with database.cursor() as cursor:
+    with engine.reader(database) as cursor:
         rows = cursor.sql(sql, params={"project": project, **instants}).to_arrow_table()
     if len(edges) == 1:
         return [_in_memory(rows)]
