@@ -18,7 +18,7 @@ from warehouse.database.statements import Statements, creation
 from warehouse.errors import MoveRefused
 from warehouse.hotlog import postgresql, schema_steps
 from warehouse.hotlog.connection import STATEMENTS, Server
-from warehouse.move import tables
+from warehouse.move import tables, values
 from warehouse.move.tables import OnRows
 from warehouse.transaction import BUSY_TIMEOUT_S
 
@@ -51,6 +51,12 @@ class Sources:
         tables.require_known(self.hot, "the hot log", self.hot_tables())
         if self.control is not None:
             tables.require_known(self.control, "the control database", self.control_tables())
+
+    def require_accepted(self) -> None:
+        """Raise MoveRefused if a file has a value that PostgreSQL refuses."""
+        values.require_accepted(self.hot, "the hot log", self.hot_tables())
+        if self.control is not None:
+            values.require_accepted(self.control, "the control database", self.control_tables())
 
     def count_rows(self) -> int:
         """Return the number of rows in all tables."""

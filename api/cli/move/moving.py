@@ -2,8 +2,9 @@
 
 1. The lake is copied. It is not used before its last file is there: see `warehouse.move.lake`.
 2. The databases are copied in one transaction. Before its commit, the record of the move is written to the data folder,
-   which then is used by no other command: the commit may be durable although its answer was lost.
-3. The record is completed.
+   which then is used by no other command: the commit may be durable although its answer was lost. If only the lake is
+   moved, the record is written after its copy.
+3. The mark of an incomplete lake is deleted, and the record is completed.
 
 The files of the data folder are not changed.
 """
@@ -24,7 +25,6 @@ from warehouse import folder
 from warehouse.control import database
 from warehouse.errors import MoveRefused, NoData
 from warehouse.folder import HOT_LOG, Moved
-from warehouse.hotlog.connection import Server
 from warehouse.lake import registry, roots
 from warehouse.lake.lock import write_lock
 from warehouse.move import databases, exclusive, lake
@@ -32,7 +32,15 @@ from warehouse.move.databases import Sources
 
 LOCK_WAIT_S = 2.0
 """Time for which the move waits for the lock of the lake, in seconds."""
-STEPS = (*lake.STEPS, "before databases", "before record", "before commit", "after commit", "after record")
+STEPS = (
+    *lake.STEPS,
+    "before databases",
+    "before record",
+    "before commit",
+    "after commit",
+    "before end",
+    "after record",
+)
 """Points at which a crash leaves a different state."""
 
 
@@ -81,8 +89,6 @@ def move(places: Places, watch: Watch) -> Done:
             done = _move(places, earlier, watch)
     finally:
         lock.release()
-    if places.lake is not None:
-        lake.finish(places.lake)
     return done
 
 
@@ -107,12 +113,12 @@ def _move(places: Places, earlier: Moved | None, watch: Watch) -> Done:
         data_folder.prepare(replace(places.before, database_url=url))
     with _opened(places, control) as sources:
         (node,) = sources.hot.execute("SELECT id FROM node").fetchone()
-        if places.server is not None and databases.has_hot_log(places.server, node):
-            _require_interrupted(places.server, earlier)
-            done = Done()
-        else:
-            done = _copy(places, sources, node, watch)
+        is_copied = _is_copied(places, earlier, node)
+        done = Done() if is_copied else _copy(places, sources, node, watch)
         watch.on_step("after commit")
+        if places.lake is not None:
+            lake.finish(places.lake)
+        watch.on_step("before end")
         folder.record_moved(places.before.data, places.record(node, is_complete=True))
         watch.on_step("after record")
         return done
@@ -124,6 +130,7 @@ def _copy(places: Places, sources: Sources, node: str, watch: Watch) -> Done:
     sources.require_known()
     schema = databases.control_schema(places.after.database_url) if places.server else ""
     if places.server is not None:
+        sources.require_accepted()
         databases.rehearse(places.server, sources, schema)
     rows = sources.count_rows() if places.server else 0
     watch.on_start(rows, sum(lake.list_files(local).values()) if places.lake and isinstance(local, Path) else 0)
@@ -132,24 +139,37 @@ def _copy(places: Places, sources: Sources, node: str, watch: Watch) -> Done:
         roots.require_safe(places.lake)
         copied = lake.copy(local, places.lake, node, watch.on_bytes, watch.on_step)
         done.files, done.bytes = copied.files, copied.bytes
-    if places.server is not None:
+
+    def record() -> None:
+        watch.on_step("before record")
+        folder.record_moved(places.before.data, places.record(node, is_complete=False))
+        watch.on_step("before commit")
+
+    if places.server is None:
+        record()
+    else:
         watch.on_step("before databases")
-
-        def record() -> None:
-            watch.on_step("before record")
-            folder.record_moved(places.before.data, places.record(node, is_complete=False))
-            watch.on_step("before commit")
-
         done.rows = databases.copy(places.server, sources, schema, watch.on_rows, record)
     return done
 
 
-def _require_interrupted(server: Server, earlier: Moved | None) -> None:
-    """Raise MoveRefused if the database has this hot log, and no interrupted move has copied it."""
-    if earlier is None or earlier.is_complete:
+def _is_copied(places: Places, earlier: Moved | None, node: str) -> bool:
+    """Return whether an interrupted move, whose record is not complete, has copied all stores.
+
+    Raises:
+        MoveRefused: the database has this hot log, and no interrupted move has copied it.
+    """
+    is_interrupted = earlier is not None and not earlier.is_complete
+    if places.server is None:
+        return is_interrupted
+    if not databases.has_hot_log(places.server, node):
+        return False
+    if not is_interrupted:
         raise MoveRefused(
-            f"{server.database} has this hot log from an earlier move, and may have newer hits: name an empty database"
+            f"{places.server.database} has this hot log from an earlier move, and may have newer hits: name an empty "
+            "database"
         )
+    return True
 
 
 def _control_file(places: Places) -> Path | None:

@@ -8,6 +8,7 @@ from api import settings
 from api.environment import POSTGRESQL
 from api.errors import InvalidSetting
 from api.settings import Settings
+from warehouse import folder
 from warehouse.errors import MoveRefused
 from warehouse.folder import LAKE, Moved
 from warehouse.hotlog.connection import Server, server_of
@@ -43,7 +44,8 @@ class Places:
 def choose(environ: Mapping[str, str], now: Settings, to: Sequence[str]) -> Places:
     """Return the places of a move to the URLs `to`, or to those of the environment if `to` is empty.
 
-    Without a lake in the data folder, READERSHIP_LAKE is the place where the lake is already.
+    Without a lake in the data folder, or after a move of the lake, READERSHIP_LAKE is the place where the lake is
+    already.
 
     Raises:
         InvalidSetting: a URL is malformed, or two name the same kind of place, or there is none.
@@ -60,12 +62,20 @@ def choose(environ: Mapping[str, str], now: Settings, to: Sequence[str]) -> Plac
         if LAKE_URI in named:
             raise MoveRefused(f"there is no lake in {local}")
         lake = None
+    if server is not None and _is_moved(now, lake):
+        lake = None
     if server is None and lake is None:
         raise InvalidSetting(
             f"name the new places with --to, or with {DATABASE_URL} and {LAKE_URI}, such as "
             "--to postgresql://user@host/database and --to s3://bucket/prefix"
         )
     return Places(_before(now, server, local if lake else after.lake), after, server, lake)
+
+
+def _is_moved(now: Settings, lake: ObjectPath | None) -> bool:
+    """Return whether an earlier move has moved the lake, without the databases, to this place."""
+    moved = folder.read_moved(now.data)
+    return moved is not None and moved.is_complete and (moved.database, moved.lake) == (None, str(lake))
 
 
 def _variables(to: Sequence[str]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Each table of both databases is copied with all rows, and generated ids continue above those ever used."""
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -192,6 +193,48 @@ def test_text_that_postgresql_refuses_is_an_error_that_names_the_table(url: str,
         with pytest.raises((ServerError, sqlite3.Error)) as caught:
             copy(url, Sources(hot, None, MORE))
     assert caught.value.__notes__ == ["in the table refusals, at row 3 or before it"]
+
+
+SHARE_LINK = "INSERT INTO share_links (id, project_id, name, sha256, created_s) VALUES ('i', 'p', {name}, 's', {at})"
+FAULTS = {
+    "INSERT INTO refusals (internal_id) VALUES ('z' || char(0) || 'z')": (
+        "the hot log has a value that PostgreSQL does not accept, in the column internal_id of the table refusals, in"
+        " the row with the rowid 13: it has a NUL character; change it, then run the command again"
+    ),
+    "INSERT INTO refusals (internal_id) VALUES (CAST(x'7aff' AS TEXT))": "internal_id .* rowid 13: it is not UTF-8",
+    "INSERT INTO refusals (internal_id) VALUES (x'7a')": "internal_id .* rowid 13: it is a BLOB",
+    "INSERT INTO staged (id, files) VALUES (7, 'text')": "the column files of the table staged, .* 7: it is not a BLOB",
+    "INSERT INTO answers VALUES ('p', 'k', x'00', 'text', 1)": (
+        "column receipt of the table answers, in the row with the project_id 'p', key 'k': it is not a BLOB"
+    ),
+    "INSERT INTO event_ids VALUES (x'07', 'soon')": "seen_s of the table event_ids, .* id X'07': it is not an integer",
+    "INSERT INTO loads VALUES (1, 'soon', 1)": "column loaded_s of the table loads, .*: it is not a number",
+    SHARE_LINK.format(name=f"'{'é' * 101}'", at=1): "control database .* name of .*: it is longer than 100 characters",
+    SHARE_LINK.format(name="'a'", at=1.5): "created_s of the table share_links, .*: it is not an integer",
+    "UPDATE users SET epoch = 1 << 31": "epoch of the table users, .*: it has more than 32 bits",
+    "UPDATE projects SET is_ending = 7": "is_ending of the table projects, .*: it is not 0 or 1",
+    "UPDATE projects SET origins = '[1'": "origins of the table projects, .*: it is not JSON",
+    "UPDATE source_policies SET from_date = 'soon'": "from_date of .*: it is not a date such as 2026-09-15",
+}
+
+
+@pytest.mark.parametrize("statement", FAULTS)
+def test_value_that_postgresql_refuses_is_named(filled: Filled, tmp_path: Path, url: str, statement: str) -> None:
+    for file in (filled.hot, filled.control):
+        shutil.copy(file, tmp_path)
+    hot, control = (sqlite3.connect(tmp_path / name, isolation_level=None) for name in ("hot.sqlite", "control.sqlite"))
+    with closing(hot), closing(control):
+        tables = ("refusals", "staged", "answers", "event_ids", "loads", "share_links")
+        for name in tables:
+            (control if name == "share_links" else hot).execute(f"DELETE FROM {name}")
+        Sources(hot, control, MORE).require_accepted()
+        is_hot = any(f"INTO {name}" in statement for name in tables[:-1])
+        (hot if is_hot else control).execute(statement)
+        with pytest.raises(MoveRefused, match=FAULTS[statement]):
+            Sources(hot, control, MORE).require_accepted()
+        if "BLOB" not in FAULTS[statement]:  # PostgreSQL reads a text as one, or stores another text
+            with pytest.raises((ServerError, sqlite3.Error)):
+                copy(url, Sources(hot, control, MORE))
 
 
 def test_database_with_a_table_of_the_same_name_is_refused(sources: Sources, url: str) -> None:

@@ -158,7 +158,7 @@ def test_killed_move_continues_and_is_exact(folder: Folder, postgresql: str, buc
         assert "is missing or empty, and there are hits" in node.refused("flush", **environ)
         if step == "after log file":  # the source is in use again
             folder.run("flush")
-    for step in ("before commit", "after commit"):
+    for step in ("before commit", "after commit", "before end"):
         die_at(folder, step, 0, to)
         assert "is not complete: run readership move again" in folder.refused("flush")
         assert "is not complete: run readership move again" in folder.refused("flush", **environ)
@@ -167,9 +167,7 @@ def test_killed_move_continues_and_is_exact(folder: Folder, postgresql: str, buc
     assert done["rows"] == {}
     assert [each["fault"] for each in done["findings"]] == [None] * len(done["findings"])
     check(folder, folder.data.parent / "new", environ)
-    root = roots.open_remote(lake, folder.data / "lake")
-    assert isinstance(root, ObjectPath)
-    assert "_move.json" not in root.list_files()
+    assert "_move.json" not in objects(folder, lake)
 
 
 def test_moved_databases_are_used_and_the_folder_is_refused_without_them(folder: Folder, postgresql: str) -> None:
@@ -194,15 +192,40 @@ def test_moved_databases_are_used_and_the_folder_is_refused_without_them(folder:
         assert len(content) <= (folder.data / name).stat().st_size
 
 
+def objects(folder: Folder, lake: str) -> set[str]:
+    """Return the names of the objects at the top of a lake."""
+    root = roots.open_remote(lake, folder.data / "lake")
+    assert isinstance(root, ObjectPath)
+    return {key.partition("/")[0] for key in root.list_files()}
+
+
+def test_value_that_postgresql_refuses_ends_the_move_before_the_lake_is_copied(
+    folder: Folder, postgresql: str, bucket: str
+) -> None:
+    with closing(sqlite3.connect(folder.data / "control.sqlite", isolation_level=None)) as control:
+        control.execute("UPDATE keys SET name = 'a' || char(0)")
+    fault = folder.refused("move", "--to", new_database(postgresql), "--to", f"{bucket}/lake")
+    assert "the column name of the table keys, in the row with the rowid 1: it has a NUL character" in fault
+    assert objects(folder, f"{bucket}/lake") == set()
+    assert read_moved(folder.data) is None
+
+
 def test_lake_is_moved_and_the_databases_later(folder: Folder, postgresql: str, bucket: str) -> None:
     lake = {"READERSHIP_LAKE": f"{bucket}/lake"}
-    assert folder.run("move", "--to", lake["READERSHIP_LAKE"])["files"] > 10
+    die_at(folder, "before record", 0, [lake["READERSHIP_LAKE"]])
+    folder.run("flush")  # the source is in use again
+    for step in ("before commit", "before end"):
+        die_at(folder, step, 0, [lake["READERSHIP_LAKE"]])
+        assert ("_move.json" in objects(folder, lake["READERSHIP_LAKE"])) == (step == "before commit")
+        for environ in ({}, lake):
+            assert "is not complete: run readership move again" in folder.refused("flush", **environ)
+    assert folder.run("move", "--to", lake["READERSHIP_LAKE"])["files"] == 0
     assert "set READERSHIP_LAKE to s3://" in folder.refused("flush")
     folder.run("flush", **lake)
     assert "moved to s3://" in folder.refused("move", "--to", "s3://other/lake")
     url = new_database(postgresql)
     assert "set the new places" in folder.refused("move", "--to", url)
-    assert folder.run("move", "--to", url, **lake)["rows"]["batches"] == 3
+    assert folder.run("move", READERSHIP_DATABASE_URL=url, **lake)["rows"]["batches"] == 3
     query = "SELECT path, count(*) AS hits FROM hits GROUP BY path ORDER BY path"
     rows = folder.run("sql", query, READERSHIP_DATABASE_URL=url, **lake)
     assert {row["path"]: row["hits"] for row in rows} == TOTALS
