@@ -1,10 +1,14 @@
 """Request headers, read without decoding the other headers: Starlette's `request.headers` takes longer."""
 
+import re
+
 from starlette.requests import Request
 
 from api.http.problems import Problem
 
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
+_GZIP = re.compile(r"(?:^|,)\s*gzip\s*(?:;\s*q=(?!0(?:\.0*)?\s*(?:,|$))[^,]*)?(?:,|$)", re.IGNORECASE)
+"""The coding gzip in Accept-Encoding, without the weight 0, which excludes it."""
 
 
 def header(request: Request, name: bytes) -> str | None:
@@ -20,6 +24,11 @@ def matches_etag(request: Request, etag: str) -> bool:
     """Return whether If-None-Match has the ETag, also in its weak form, to which a compressing proxy changes it."""
     etags = [text.strip().removeprefix("W/") for text in (header(request, b"if-none-match") or "").split(",")]
     return etag in etags or "*" in etags
+
+
+def accepts_gzip(request: Request) -> bool:
+    """Return whether the response may have the Content-Encoding gzip."""
+    return _GZIP.search(header(request, b"accept-encoding") or "") is not None
 
 
 def idempotency_key(request: Request) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.http.headers import matches_etag
+from api.http.headers import accepts_gzip, matches_etag
 from api.http.operation import ADDRESS, IF_NONE_MATCH, NOT_MODIFIED, Content, Operation, Success
 
 _SCRIPT = (Path(__file__).parent / "beacon.js").read_bytes()
@@ -25,7 +25,7 @@ async def script(request: Request) -> Response:
     """Respond to GET /beacon.js."""
     if matches_etag(request, _HEADERS["ETag"]):
         return Response(status_code=304, headers=_HEADERS)
-    if "gzip" in request.headers.get("accept-encoding", ""):
+    if accepts_gzip(request):
         return Response(_GZIPPED, 200, {**_HEADERS, "Content-Encoding": "gzip"}, "text/javascript")
     return Response(_SCRIPT, 200, _HEADERS, "text/javascript")
 

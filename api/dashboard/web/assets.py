@@ -1,5 +1,10 @@
-"""Static files, with a hash of their content in their address, so that browsers can cache them for ever."""
+"""Static files, with a hash of their content in their address, so that browsers can cache them for ever.
 
+They are compressed once. Pages are not compressed: a page can have a secret beside a text that a stranger chose, and
+the size of the compressed page would reveal the secret (https://breachattack.com).
+"""
+
+import gzip
 import hashlib
 import mimetypes
 from dataclasses import dataclass
@@ -10,12 +15,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from api.http.headers import accepts_gzip
 from api.http.problems import Problem
 
 FOLDER = Path(__file__).parents[1] / "static"
 PATH = "/static/"
 _DIGITS = 12
-_HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+_HEADERS = {
+    "Cache-Control": "public, max-age=31536000, immutable",
+    "Vary": "Accept-Encoding",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +34,7 @@ class Asset:
 
     address: str
     content: bytes
+    gzipped: bytes
     media_type: str
 
 
@@ -43,7 +54,8 @@ def _asset(path: Path) -> Asset:
     content = path.read_bytes()
     digest = hashlib.sha256(content).hexdigest()[:_DIGITS]
     name = path.relative_to(FOLDER).with_suffix(f".{digest}{path.suffix}").as_posix()
-    return Asset(PATH + name, content, mimetypes.guess_type(path.name)[0] or "application/octet-stream")
+    gzipped = gzip.compress(content, mtime=0)
+    return Asset(PATH + name, content, gzipped, mimetypes.guess_type(path.name)[0] or "application/octet-stream")
 
 
 async def serve(request: Request) -> Response:
@@ -51,7 +63,9 @@ async def serve(request: Request) -> Response:
     asset = _by_address().get(PATH + request.path_params["name"])
     if asset is None:
         raise Problem("not-found", "there is no static file at this path")
-    return Response(asset.content, headers=_HEADERS, media_type=asset.media_type)
+    if accepts_gzip(request):
+        return Response(asset.gzipped, 200, {**_HEADERS, "Content-Encoding": "gzip"}, asset.media_type)
+    return Response(asset.content, 200, _HEADERS, asset.media_type)
 
 
 ROUTE = Route(PATH + "{name:path}", serve, methods=["GET"])

@@ -1,5 +1,7 @@
 """Errors as pages for browsers, and as problems for everything else."""
 
+import gzip
+
 import pytest
 
 from tests.api.dashboard.site import Dashboard
@@ -43,3 +45,16 @@ def test_static_file_is_cached_for_ever_and_an_unknown_one_is_not_found(dashboar
     assert response.headers["content-type"].startswith("text/css")
     for other in ("/static/app.css", "/static/..%2f..%2fapp.py", "/static/vendor/README.md"):
         assert dashboard.client.get(other).status_code == 404
+
+
+def test_static_file_is_compressed_if_the_browser_accepts_it_and_a_page_is_not(dashboard: Dashboard) -> None:
+    page = dashboard.client.get("/nowhere", headers=BROWSER | {"Accept-Encoding": "gzip"})
+    assert "content-encoding" not in page.headers
+    address = "/static/" + page.text.split("/static/", 2)[2].split('"')[0]
+    with dashboard.client.stream("GET", address, headers={"Accept-Encoding": "gzip"}) as response:
+        packed = b"".join(response.iter_raw())
+    plain = dashboard.client.get(address, headers={"Accept-Encoding": "identity"})
+    assert (response.headers["content-encoding"], response.headers["vary"]) == ("gzip", "Accept-Encoding")
+    assert ("content-encoding" in plain.headers, plain.headers["vary"]) == (False, "Accept-Encoding")
+    assert gzip.decompress(packed) == plain.content
+    assert len(packed) * 2 < len(plain.content)

@@ -1,9 +1,9 @@
-"""Request headers: first value, ETags and Idempotency-Keys."""
+"""Request headers: first value, ETags, accepted encodings and Idempotency-Keys."""
 
 import pytest
 from starlette.requests import Request
 
-from api.http.headers import header, idempotency_key, matches_etag
+from api.http.headers import accepts_gzip, header, idempotency_key, matches_etag
 from api.http.problems import Problem
 
 ETAG = '"0123abcd"'
@@ -38,6 +38,25 @@ def test_etag_matches_strong_and_weak(if_none_match: str, expected: bool) -> Non
 
 def test_request_without_if_none_match_matches_no_etag() -> None:
     assert not matches_etag(request(), ETAG)
+
+
+@pytest.mark.parametrize(
+    ("accept_encoding", "expected"),
+    [
+        ("gzip, deflate, br, zstd", True),
+        ("br,GZIP", True),
+        ("br;q=1, gzip;q=0.5", True),
+        ("gzip ; q=1.000 , br", True),
+        ("gzip;q=0", False),
+        ("gzip; q=0.00, br", False),
+        ("x-gzip-2, not gzip", False),
+        ("identity", False),
+        ("", False),
+    ],
+)
+def test_gzip_is_accepted_by_name_unless_its_weight_is_0(accept_encoding: str, expected: bool) -> None:
+    assert accepts_gzip(request((b"accept-encoding", accept_encoding.encode()))) is expected
+    assert not accepts_gzip(request())
 
 
 @pytest.mark.parametrize("key", ["a", "log-2026-09-01-part-7", "k" * 255, "\xe9"])
