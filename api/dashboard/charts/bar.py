@@ -6,19 +6,14 @@ from warehouse.report.filters import Counts
 
 
 def svg(counts: Counts, largest: int) -> Markup:
-    """Return the bar as an `<svg>` element that fills its parent. `largest` is the largest sum of a row."""
+    """Return the bar as an `<svg>` element. `largest` is the largest sum of a row; `charts.css` gives the size."""
     parts, position = [], 0
     for name, count in (("people", counts.human), ("ai", counts.ai), ("bot", counts.bot)):
         if count and largest:
-            parts.append(
-                Markup('<rect class="{}" x="{}" width="{}" height="100%"/>').format(
-                    name, _percent(position, largest), _percent(count, largest)
-                )
-            )
+            start = Markup(' x="{}"').format(_percent(position, largest)) if position else ""
+            parts.append(Markup('<rect class="{}"{} width="{}"/>').format(name, start, _percent(count, largest)))
         position += count
-    return Markup('<svg class="row-bar" width="100%" height="100%" aria-hidden="true">{}</svg>').format(
-        Markup().join(parts)
-    )
+    return Markup('<svg class="row-bar" aria-hidden="true">{}</svg>').format(Markup().join(parts))
 
 
 def _percent(count: int, largest: int) -> str:

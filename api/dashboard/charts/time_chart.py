@@ -8,7 +8,7 @@ padding of the element around the SVG.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from markupsafe import Markup
 
@@ -167,18 +167,27 @@ def _separate(heights: Sequence[int], width: float, top: int) -> str:
 
 
 def _outline(heights: Sequence[int], top: int) -> str:
-    """Return the path of bars without gaps, in 7 bytes for each."""
-    return f"M0 {HEIGHT}{''.join(f'V{_y(height, top)}h1' for height in heights)}V{HEIGHT}z"
+    """Return the path of bars without gaps, whose heights are whole pixels: about 5 bytes each, as relative steps."""
+    parts, last = [], HEIGHT
+    for y, bars in groupby(_pixel(height, top) for height in heights):
+        parts.append(f"v{y - last}h{len(list(bars))}")
+        last = y
+    return f"M0 {HEIGHT}{''.join(parts)}V{HEIGHT}z"
 
 
 def _previous(chart: TimeChart, top: int) -> Markup:
-    """Return the line through the totals of the previous period, with a gap where nothing was measured."""
-    totals = list(chart.previous[: chart.width])
-    path = "".join(
-        f"{'M' if index == 0 or totals[index - 1] is None else 'L'}{_text(index + 0.5)} {_y(total, top)}"
-        for index, total in enumerate(totals)
-        if total is not None
-    )
+    """Return the line through the totals of the previous period, with a gap where nothing was measured.
+
+    The positions are whole pixels. Those after the first are steps from the last.
+    """
+    parts: list[str] = []
+    last: int | None = None
+    for index, total in enumerate(chart.previous[: chart.width]):
+        y = None if total is None else _pixel(total, top)
+        if y is not None:
+            parts.append(f"M{index}.5 {y}" if last is None else f"l1 {y - last}".replace(" -", "-"))
+        last = y
+    path = "".join(parts)
     return (
         Markup('<path class="previous" vector-effect="non-scaling-stroke" d="{}"/>').format(path) if path else Markup()
     )
@@ -227,6 +236,10 @@ def _runs(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:
     """Yield the first index and the end of each run of true values."""
     edges = [index for index, (before, after) in enumerate(pairwise((False, *flags, False))) if before != after]
     yield from zip(edges[::2], edges[1::2], strict=True)
+
+
+def _pixel(count: int, top: int) -> int:
+    return round(HEIGHT * (top - count) / top)
 
 
 def _y(count: int, top: int) -> str:

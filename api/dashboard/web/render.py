@@ -1,10 +1,12 @@
 """Pages as HTML: templates with escaped values, and the headers that every page has."""
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
+import jinja2.ext
 from starlette.responses import RedirectResponse, Response
 
 from api.dashboard.web import links, locale
@@ -28,6 +30,7 @@ HEADERS = {
     "Vary": "Accept-Language, Cookie, HX-Request",
 }
 """Headers of every page. `no-store`: the numbers are of the moment, and other users share the browser's cache."""
+_INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 NOTICE = "notice"
 """Query parameter with the name of the notice that a page shows after a form."""
 
@@ -61,11 +64,22 @@ def redirect(visit: Visit, path: str, **parameters: str | None) -> Response:
     return RedirectResponse(target, 303, {"Cache-Control": "no-store"})
 
 
+class _Unindented(jinja2.ext.Extension):
+    """Removes the indentation of the lines of HTML templates, which is a tenth of a page with a long table.
+
+    Values are not changed, nor are the templates of recipes, which are shown as text.
+    """
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        return _INDENTATION.sub("", source) if name and name.endswith(".html") else source
+
+
 @cache
 def environment() -> jinja2.Environment:
     """Return the environment of all templates. A misspelled name is an error."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
+        extensions=[_Unindented],
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

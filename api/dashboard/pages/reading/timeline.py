@@ -49,10 +49,11 @@ class Timeline:
     def body(self, kinds: Sequence[str]) -> Markup:
         """Return the rows as HTML, with a column for each kind of readers.
 
-        The rows have neither end tags nor line breaks, which HTML does not need: a chart can have 800 rows.
+        The rows have no end tags, line breaks or scope of the row's head, which HTML does not need: a chart can have
+        800 rows. A `<th>` before cells is the head of its row: https://html.spec.whatwg.org/#attr-th-scope.
         """
         return Markup().join(
-            Markup("<td>").join([Markup("<tr><th scope=row>{}").format(label), *self._cells(shown, before, kinds)])
+            Markup("<td>").join([Markup("<tr><th>{}").format(label), *self._cells(shown, before, kinds)])
             for label, shown, before in self.rows
         )
 

@@ -18,6 +18,7 @@ from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.robots import rules, texts
 from api.dashboard.robots.rules import EVERY_AGENT, RobotsRules
 from api.dashboard.web import render
+from api.dashboard.web.period import Period
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import PURPOSES, STATES, View
 from api.dashboard.web.visit import Visit
@@ -25,6 +26,7 @@ from api.routes.reports.tables import CSV
 from ingest.classification.agents import BY_NAME
 from warehouse.errors import TooManyBuckets
 from warehouse.report.filters import Counts
+from warehouse.report.time_buckets import INTERVALS
 
 PURPOSE_TEXTS = {
     "training": "Copies pages to train a model. The answers of the model seldom name you as the source.",
@@ -34,6 +36,11 @@ PURPOSE_TEXTS = {
     "data": "Collects pages for other companies, which use them for AI.",
 }
 """Explanations of the purposes for the owner of a site."""
+OPERATORS = 30
+"""Number of operators on a page of the table."""
+SPARKLINE_BARS = 100
+"""Maximum number of bars of a sparkline, which is 150 to 400 pixels wide."""
+BARS_OF_A_DAY = {"hour": 24, "day": 1, "week": 1 / 7, "month": 1 / 28}
 SCHEMA = pa.schema(
     [
         ("operator", pa.string()),
@@ -74,7 +81,7 @@ def ai_readers(visit: Visit) -> Response:
     table = operators.read(view, found, robots, verification)
     values: dict[str, Any] = {}
     if table.operators:
-        values = {"chart": timeline(view, found), "cards": _cards(view, table), "bar": _bars(table)}
+        values = {"chart": timeline(view, found), "cards": _cards(view, table), **_rows(view, table)}
     return render.counts_page(
         view,
         "reading/ai_readers.html",
@@ -127,18 +134,32 @@ def _cards(view: View, table: AiTable) -> list[PurposeCard]:
     """Return a card for each purpose that has reads."""
     chosen = view.filters.purpose
     purposes = [purpose for purpose in table.purposes if purpose is not None]
-    reads = _reads_by_purpose(view, purposes)
+    interval = _interval_of_sparklines(view.period)
+    reads = _reads_by_purpose(view, purposes, interval)
     return [
         PurposeCard(
             PURPOSES[purpose],
             PURPOSE_TEXTS[purpose],
             table.of_purpose(purpose),
-            _sparkline(view, purpose, reads.get(purpose)),
+            _sparkline(purpose, reads.get(purpose), interval),
             view.link(purpose=None if purpose == chosen else purpose),
             purpose == chosen,
         )
         for purpose in purposes
     ]
+
+
+def _rows(view: View, table: AiTable) -> dict[str, Any]:
+    """Return the values of the template for a page of the table."""
+    number = view.page_number()
+    first = (number - 1) * OPERATORS
+    return {
+        "bar": _bars(table),
+        "operators": table.operators[first : first + OPERATORS],
+        "number_of_page": number,
+        "first": first + 1,
+        "has_more": first + OPERATORS < len(table.operators),
+    }
 
 
 def _bars(table: AiTable) -> Callable[[int], Markup]:
@@ -147,12 +168,23 @@ def _bars(table: AiTable) -> Callable[[int], Markup]:
     return lambda views: bar.svg(Counts(ai=views), largest)
 
 
-def _reads_by_purpose(view: View, purposes: Sequence[str]) -> dict[str, pa.Table]:
+def _interval_of_sparklines(period: Period) -> str:
+    """Return the interval of the chart, or the next one with which a sparkline has at most SPARKLINE_BARS bars.
+
+    All time has months, of which a project seldom has more.
+    """
+    longer = INTERVALS[INTERVALS.index(period.interval) :]
+    if period.days is None:
+        return INTERVALS[-1]
+    return next((each for each in longer if period.days * BARS_OF_A_DAY[each] <= SPARKLINE_BARS), INTERVALS[-1])
+
+
+def _reads_by_purpose(view: View, purposes: Sequence[str], interval: str) -> dict[str, pa.Table]:
     """Return the series of each purpose; without any if there are too many intervals.
 
     Days are of UTC: in another zone, each year of 100M hits takes 0.1 s more.
     """
-    interval, reports = view.period.interval, view.reports
+    reports = view.reports
     try:
         if interval != "hour":
             return reports.series_by_purpose(view.snapshot, view.query(), interval)
@@ -164,11 +196,11 @@ def _reads_by_purpose(view: View, purposes: Sequence[str]) -> dict[str, pa.Table
         return {}
 
 
-def _sparkline(view: View, purpose: str, reads: pa.Table | None) -> Markup:
+def _sparkline(purpose: str, reads: pa.Table | None, interval: str) -> Markup:
     if reads is None:
         return Markup()
     counts = [Counts(ai=count) for count in reads["ai"].to_pylist()]
-    return sparkline.svg(counts, f"{PURPOSES[purpose]}: reads by {view.period.interval}")
+    return sparkline.svg(counts, f"{PURPOSES[purpose]}: reads by {interval}")
 
 
 def _obeying(robots: RobotsRules, table: AiTable) -> list[str]:

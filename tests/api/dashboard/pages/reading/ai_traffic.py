@@ -99,8 +99,8 @@ def open_page(client: TestClient, path: str, status: int = 200, /, **parameters:
 
 
 def numbers(cells: list[str]) -> list[int]:
-    """Return the numbers in cells; the sign of no number is 0."""
-    return [0 if cell == "·" else int(cell.replace(",", "")) for cell in cells]
+    """Return the numbers in cells. An empty cell is 0."""
+    return [0 if cell == "" else int(cell.replace(",", "")) for cell in cells]
 
 
 def _midnight(day: str, zone: str, days: int = 0) -> str:

@@ -140,11 +140,11 @@ def test_body_has_a_column_for_each_kind_and_for_the_previous_period() -> None:
     rows = [("Mon <1>", Shown(1, None, 2_000), 7), ("Tue", Shown(None, None, None), None)]
     shown = Timeline(None, 7, rows, Counts(), UNCOUNTED, True, ENGLISH)  # type: ignore[arg-type]
     assert shown.body(("human", "ai", "bot")).split("<tr>")[1:] == [
-        f"<th scope=row>Mon &lt;1&gt;<td>1<td>{UNKNOWN}<td>2,000<td>7",
-        "<th scope=row>Tue" + 4 * f"<td>{UNKNOWN}",
+        f"<th>Mon &lt;1&gt;<td>1<td>{UNKNOWN}<td>2,000<td>7",
+        "<th>Tue" + 4 * f"<td>{UNKNOWN}",
     ]
     without = Timeline(None, 7, rows, Counts(), UNCOUNTED, False, ENGLISH)  # type: ignore[arg-type]
-    assert without.body(("bot",)).split("<tr>")[1] == "<th scope=row>Mon &lt;1&gt;<td>2,000"
+    assert without.body(("bot",)).split("<tr>")[1] == "<th>Mon &lt;1&gt;<td>2,000"
 
 
 @pytest.mark.parametrize(

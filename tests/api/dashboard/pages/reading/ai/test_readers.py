@@ -136,6 +136,27 @@ def test_chart_and_cards_are_of_ai_alone(read_site: Dashboard, reader: TestClien
     assert f"Answers a person {purposes['assistant']}" in page.text
 
 
+@pytest.mark.parametrize(
+    ("parameters", "interval"),
+    [
+        ({"period": "today"}, "hour"),
+        ({"from": before(4), "to": before(1), "interval": "hour"}, "hour"),
+        ({"period": "7d", "interval": "hour"}, "day"),
+        ({"period": "90d"}, "day"),
+        ({"from": before(130), "to": before(0), "interval": "day"}, "week"),
+        ({"period": "12mo"}, "week"),
+        ({"period": "all"}, "month"),
+    ],
+)
+def test_sparklines_have_the_interval_of_the_chart_or_a_longer_one_with_100_bars(
+    reader: TestClient, parameters: dict[str, str], interval: str
+) -> None:
+    page = open_page(reader, "/ai", **parameters)
+    assert {text.split()[-1] for text in page.texts if ": reads by " in text} == {interval}
+    boxes = [attributes["viewbox"] or "" for _, attributes in page.tags if attributes.get("class") == "sparkline"]
+    assert [box for box in boxes if not 1 <= float(box.split()[2]) <= 100] == []
+
+
 def test_filter_of_a_click_is_a_chip_and_limits_the_table(reader: TestClient) -> None:
     page = open_page(reader, "/ai", operator="OpenAI", traffic="human")
     assert rows_of(page).keys() == {"OpenAI", "GPTBot", "ChatGPT-User"}

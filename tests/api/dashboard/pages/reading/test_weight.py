@@ -1,0 +1,96 @@
+"""The bytes that a browser loads for a page of a project with every known agent, and many paths and referrers."""
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from api.dashboard.pages.reading.ai.readers import OPERATORS
+from ingest.classification.agents import BY_NAME
+from tests.api.dashboard.html import Html
+from tests.api.dashboard.pages.reading.ai_traffic import FIREFOX, NOW, before, open_page
+from tests.api.dashboard.site import Dashboard, opened
+from tests.running import PROJECT
+
+BYTES_MAX = 150_000
+ZONE = "America/Argentina/ComodRivadavia"
+"""The longest name of a time zone, which each link of a page can have."""
+HITS = 1_200
+PATH = "/documentation/guides/how-to-install-the-product-on-your-own-server/part-{}"
+PAGES = ("", "/ai", "/ai/agents/GPTBot", "/pages", f"/page?path={PATH.format(0)}", "/errors", "/setup")
+HOURS = f"from={before(31)}&to={before(1)}&interval=hour"
+QUERIES = ("period=30d", f"{HOURS}&compare=previous&zone={ZONE}", f"period=12mo&compare=previous&zone={ZONE}")
+KNOWN = [agent for agent in BY_NAME.values() if agent.until is None]
+
+
+def hit(number: int) -> dict[str, Any]:
+    """Return a read of one of 240 pages by each known agent in turn, or by a person from one of 240 sites."""
+    is_person = number % 2
+    values = {
+        "path": PATH.format(number % 240),
+        "userAgent": FIREFOX if is_person else f"{KNOWN[number // 2 % len(KNOWN)].tokens[0]}/1.0",
+        "timestamp": (NOW - timedelta(hours=1 + number)).isoformat(),
+        "referrer": f"https://a-site-with-a-long-name-{number % 240}.example/" if is_person else "",
+        "status": 200 if number % 7 else 404,
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+@pytest.fixture(scope="module")
+def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    with opened(tmp_path_factory.mktemp("weight") / "data") as dashboard:
+        for first in range(0, HITS, 100):
+            dashboard.post_hits(*map(hit, range(first, first + 100)))
+        yield dashboard
+
+
+@pytest.fixture(scope="module")
+def viewer(dashboard: Dashboard) -> TestClient:
+    return dashboard.visitor("viewer")
+
+
+def loaded_bytes(client: TestClient, address: str) -> int:
+    """Return the bytes of a page with its style sheets and scripts, as a browser that accepts gzip receives them."""
+    page = client.get(address)
+    assert page.status_code == 200, page.text
+    assets = set(re.findall(r'(?:href|src)="(/static/[^"]+)"', page.text))
+    assert assets
+    return sum(int(client.get(each).headers["content-length"]) for each in {address, *assets})
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=("days", "hours", "year"))
+@pytest.mark.parametrize("path", PAGES)
+def test_page_with_its_assets_is_light(viewer: TestClient, path: str, query: str) -> None:
+    address = f"/projects/{PROJECT}{path}{'&' if '?' in path else '?'}{query}"
+    assert loaded_bytes(viewer, address) < BYTES_MAX
+
+
+def operators_of(page: Html) -> list[str]:
+    """Return the links of the rows of operators, which filter by one of them."""
+    return [link for link in page.links() if re.search(r"[?&]operator=", link)]
+
+
+def test_pages_of_the_table_have_each_operator_once(viewer: TestClient) -> None:
+    count = len({agent.operator for agent in KNOWN})
+    numbers = range(1, -(-count // OPERATORS) + 1)
+    pages = [open_page(viewer, "/ai", period="90d", page=str(number)) for number in numbers]
+    assert len({link for page in pages for link in operators_of(page)}) == count > 2 * OPERATORS
+    for number, page in zip(numbers, pages, strict=True):
+        first, last = (number - 1) * OPERATORS + 1, min(number * OPERATORS, count)
+        assert len(operators_of(page)) == last - first + 1
+        assert f"{first}\N{EN DASH}{last} of {count}" in page.text
+        following = [attributes for tag, attributes in page.tags if tag == "a" and attributes.get("rel") == "next"]
+        assert [f"page={number + 1}" in (attributes["href"] or "") for attributes in following] == [True] * (
+            last < count
+        )
+
+
+def test_page_after_the_last_one_says_so_and_leads_back(viewer: TestClient) -> None:
+    page = open_page(viewer, "/ai", period="90d", page="9")
+    assert (operators_of(page), "There are no more operators." in page.text) == ([], True)
+    (back,) = [attributes["href"] for tag, attributes in page.tags if tag == "a" and attributes.get("rel") == "prev"]
+    assert "page=8" in (back or "")
+    assert not re.search(r"of \d+ Next|Previous of", page.text)
