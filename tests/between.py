@@ -38,9 +38,14 @@ def at_once(engine: sa.Engine, start: str, first: Callable[[], object], second: 
 
     def begin_second() -> None:
         seconds.append(pool.submit(second))
-        with engine.connect() as connection:
-            until(lambda: seconds[0].done() or connection.execute(_WAITING).scalar_one())
+        until(lambda: seconds[0].done() or _are_waiting(engine))
 
     with ThreadPoolExecutor(1) as pool, after_statement(engine, start, begin_second):
         first()
         seconds[0].result()
+
+
+def _are_waiting(engine: sa.Engine) -> bool:
+    """Return whether a session waits for a lock. A transaction would see the sessions of its first query only."""
+    with engine.connect() as connection:
+        return bool(connection.execute(_WAITING).scalar_one())

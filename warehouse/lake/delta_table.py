@@ -237,9 +237,9 @@ def add_files(table: DeltaTable, spec: Spec, files: Sequence[File], node: str, o
 
     The files and folders are synced already, by `staging.sync`: an fsync of a synced file takes up to 1 ms.
     """
-    root, since = delta_log.folder(table), table.version()
+    since = table.version()
     table.create_write_transaction(
-        [add_action(root, spec, file) for file in files],
+        [add_action(spec, file) for file in files],
         mode="append",
         schema=table.schema(),
         partition_by=[spec.partition],
@@ -250,10 +250,13 @@ def add_files(table: DeltaTable, spec: Spec, files: Sequence[File], node: str, o
     delta_log.persist(table, since, synced={Path(file.path) for file in files})
 
 
-def add_action(root: Root, spec: Spec, file: File) -> AddAction:
-    """Return the entry by which a commit to the table in the folder `root` adds a file."""
+def add_action(spec: Spec, file: File) -> AddAction:
+    """Return the entry by which a commit adds a file that is in the folder of its partition.
+
+    The entry names the file from the folder of the table, which may have another path through a symbolic link.
+    """
     return AddAction(
-        path=file.path.removeprefix(f"{root}/"),
+        path="/".join(file.path.split("/")[-2:]),
         size=file.size,
         partition_values={spec.partition: file.partition},
         modification_time=int(time.time() * 1000),

@@ -65,7 +65,7 @@ def replace_files(table: DeltaTable, spec: Spec, old: Sequence[File], new: Seque
         for file in old
     ]
     table.create_write_transaction(
-        [*removed, *(add_action(root, spec, file) for file in new)],
+        [*removed, *(add_action(spec, file) for file in new)],
         mode="append",  # the mode for commits that list what they remove
         schema=table.schema(),
         partition_by=[spec.partition],

@@ -17,6 +17,7 @@ from agent.jobs.queue import Outcome
 from agent.jobs.tables import TURNS
 from api import settings
 from api.http import problems
+from api.logs import Outages
 from tests.outage import way_to
 from tests.running import Running, new_job, new_key
 from tests.waiting import each_alone
@@ -352,7 +353,7 @@ def test_database_without_a_free_connection_is_unavailable() -> None:
     with engine.connect(), pytest.raises(sa.exc.TimeoutError) as raised:
         engine.connect()
     engine.dispose()
-    request = Request({"type": "http", "state": {"request_id": "1"}})
+    request = Request({"type": "http", "state": {"request_id": "1", "outages": Outages(lambda *_: None)}})
     response = asyncio.run(problems.handle(request, raised.value))
     assert (response.status_code, response.headers["retry-after"]) == (503, "5")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake.exceptions import CommitFailedError
@@ -22,7 +23,7 @@ from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table, rewriting
 from warehouse.lake.lock import write_lock
-from warehouse.maintenance import compact
+from warehouse.maintenance import compact, load
 from warehouse.maintenance.compact import Compacted
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot, SnapshotReader
@@ -49,6 +50,26 @@ def test_compacted_partition_has_one_file(site: Site) -> None:
     assert site.compact() == Compacted(partitions=4, files_before=18, files_after=4)
     assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 1, "2026-09-16": 1, "2026-09-17": 1}
     assert files(site, delta_table.DAILY_VIEWS_TABLE) == {"2026-09": 1}
+
+
+@pytest.mark.parametrize("workers", [None, this_process])
+def test_files_of_a_lake_behind_a_symbolic_link_are_named_from_the_folder_of_their_table(
+    site: Site, tmp_path: Path, workers: OpenWorkers | None
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(site.root)
+    for row in some_rows(0, 6):
+        site.post(row)
+        load.load(site.hot, link, 0)
+    if workers is None:
+        compact.compact(site.hot, link, site.database, 1, 0)
+    else:
+        compact.compact_in_workers(site.hot, link, site.database, workers, 0)
+    for spec in (delta_table.HITS_TABLE, delta_table.DAILY_VIEWS_TABLE):
+        paths = pa.table(site.table(spec).get_add_actions())["path"].to_pylist()
+        assert {path.count("/") for path in paths} == {1}
+    assert len(site.stored(delta_table.HITS_TABLE)) == 6
+    assert site.faults() == []
 
 
 class LittleMemory:
