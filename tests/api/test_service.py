@@ -112,6 +112,8 @@ def test_each_process_answers_with_the_metrics_of_all_processes(start: Callable[
     service = start(processes=2)
     for hits, _ in enumerate(each_alone(service), start=1):
         assert service.post(hits * [view("/a")]).status_code == 202
+        # A request is counted after its response: wait for it, because this process is stopped next.
+        until(lambda n=hits: counted(service.url, "readership_requests_total", method="POST", status="202") == n)
     for _ in each_alone(service):
         assert counted(service.url, "readership_hits_total", source="server", outcome="accepted") == 1 + 2
         assert counted(service.url, "readership_requests_total", method="POST", status="202") == 2
