@@ -74,7 +74,10 @@ class Watchdog:
 
     def _space(self) -> str | None:
         for folder in self.folders:
-            disk = os.statvfs(folder)
+            try:
+                disk = os.statvfs(folder)
+            except FileNotFoundError:  # removed with its job or project while the turn is stopped
+                continue
             if disk.f_bavail * disk.f_frsize < DISK_RESERVE_BYTES:
                 return f"the disk of {folder} has less than {DISK_RESERVE_BYTES // MIB} MiB left: make room"
         return None
@@ -122,7 +125,7 @@ def _children_files(pid: str) -> list[Path]:
 def _resident_bytes(pid: int) -> int:
     """Return the resident memory without pages of program files, which the kernel can drop."""
     try:
-        status = Path(f"/proc/{pid}/status").read_text()
+        status = Path(f"/proc/{pid}/status").read_text(errors="replace")  # the name of a process can be any bytes
     except OSError:
         return 0
     lines = (line.split() for line in status.splitlines())

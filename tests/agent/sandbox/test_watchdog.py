@@ -3,10 +3,11 @@
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 from agent.sandbox.bubblewrap import MIB, Limits
-from agent.sandbox.watchdog import Watchdog, memory_bytes
+from agent.sandbox.watchdog import POLL_S, Watchdog, memory_bytes
 from tests.waiting import until
 
 ALLOCATE = "import sys; memory = b'x' * (64 << 20); print('ready', flush=True); sys.stdin.read()"
@@ -43,3 +44,23 @@ def test_files_of_all_folders_count_together(tmp_path: Path) -> None:
     with Watchdog(folders, Limits(disk_bytes=5 * MIB)) as watchdog:
         reason = until(lambda: watchdog.reason)
     assert reason == "the agent wrote more than 0.00488281 GiB to its work tree and home"
+
+
+def test_folder_that_is_removed_is_no_reason(tmp_path: Path) -> None:
+    """The files of a job are removed with its project, also while the watchdog of its turn still measures."""
+    tree, home = tmp_path / "tree", tmp_path / "home"
+    home.mkdir()
+    with Watchdog([tree, home], Limits(disk_bytes=5 * MIB)) as watchdog:
+        time.sleep(2 * POLL_S)
+        assert watchdog.reason is None
+        (home / "file").write_bytes(b"x" * 6 * MIB)
+        reason = until(lambda: watchdog.reason)
+    assert reason == "the agent wrote more than 0.00488281 GiB to its work tree and home"
+
+
+def test_process_with_any_name_is_measured() -> None:
+    rename = "import ctypes; ctypes.CDLL(None).prctl(15, b'\\xff', 0, 0, 0);"
+    before = memory_bytes(threading.get_native_id())
+    with start(rename + ALLOCATE) as process:
+        assert memory_bytes(threading.get_native_id()) - before >= 32 * MIB
+        process.communicate()
