@@ -113,7 +113,10 @@ def _check(log: Path) -> dict[str, int]:
 
 
 def _counts(log: Path) -> dict[str, int]:
-    """Return the counts of an import: lines, page views, skipped lines by reason, page views of GPTBot."""
+    """Return the counts of an import: lines, page views, skipped lines by reason, page views of GPTBot.
+
+    The errors of AI agents and bots, which are stored, count as `status`, too.
+    """
     with tempfile.TemporaryDirectory(prefix="readership-bench-") as data:
         subprocess.run([COMMAND, "--data", data, "project", "create", PROJECT], check=True, capture_output=True)
         done = subprocess.run(
@@ -123,6 +126,7 @@ def _counts(log: Path) -> dict[str, int]:
     return {
         **{name: result[name] for name in ("lines", "page_views")},
         **result["skipped"],
+        "status": result["skipped"].get("status", 0) + result["errors"],
         "GPTBot": result["agents"]["GPTBot"],
     }
 
