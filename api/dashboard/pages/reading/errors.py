@@ -89,9 +89,14 @@ def _view(visit: Visit) -> View:
 
 def _query(view: View) -> ErrorQuery:
     filters, period = view.filters, view.period
-    first, end = period.first or FIRST_DAY, period.last + _DAY
+    first, end = period.first or FIRST_DAY, _last_day(view) + _DAY
     agents = agents_of(filters.operator, filters.purpose)
     return ErrorQuery(view.project.id, first, end, filters.path, filters.traffic, filters.agent, _status(view), agents)
+
+
+def _last_day(view: View) -> date:
+    """Return the last UTC day. In America, the days of a period that ends now end before the present UTC day."""
+    return view.period.last if view.period.end else max(view.period.last, view.visit.now.date())
 
 
 def _status(view: View) -> int | None:

@@ -2,17 +2,22 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 from starlette.testclient import TestClient
 
+from api.dashboard.pages.reading import errors
+from api.dashboard.web.visit import Visit
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.ai_traffic import ATTACK, FIREFOX, TODAY, before, open_page
 from tests.api.dashboard.site import Dashboard, opened
 from tests.running import PROJECT
 from tests.warehouse.site import Site, view
+from warehouse.control import projects
 
 GPTBOT, CLAUDEBOT, GOOGLEBOT = "GPTBot/1.3", "ClaudeBot/1.0", "Googlebot/2.1"
 # The agent and the word beside it, which have a space between them on the page.
@@ -103,6 +108,18 @@ def test_invalid_status_is_named_and_left_out(viewer: TestClient, status: str) -
     page = open_page(viewer, "/errors", 400, status=status)
     assert "is not the status of an error" in page.text
     assert rows_of(page) == [GONE, LATER, UNNAMED]
+
+
+def test_period_that_ends_now_has_the_present_utc_day_in_a_zone_where_it_has_not_begun(site: Dashboard) -> None:
+    """Open the page at 03:00 UTC, which is the evening before in Los Angeles."""
+    now = datetime.combine(TODAY - timedelta(days=1), time(3), UTC)
+    path = f"/projects/{PROJECT}/errors"
+    query = b"period=today&zone=America/Los_Angeles&traffic=ai"
+    scope = {"type": "http", "method": "GET", "path": path, "query_string": query, "headers": []}
+    request = Request({**scope, "server": ("testserver", 80), "scheme": "http"})
+    project = projects.find(site.engine, PROJECT)
+    response = errors.error_list(Visit(request, site.client.app_state["running"], now, project=project))
+    assert rows_of(Html(bytes(response.body).decode())) == [("/gone", "GPTBot", "404", "2")]
 
 
 def test_no_error_is_not_a_zero(tmp_path: Path) -> None:
