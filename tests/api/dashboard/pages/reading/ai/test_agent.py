@@ -107,7 +107,7 @@ def test_wrong_parameter_is_named(reader: TestClient, query: str, sentence: str)
     [
         ("User-agent: *\nAllow: /", ["Your robots.txt allows GPTBot every page.", "By the group for all agents"]),
         ("User-agent: GPTBot\nDisallow: /admin", ["which read none of them in this period", "By the group gptbot"]),
-        ("User-agent: CCBot\nDisallow: /", ["Your robots.txt allows GPTBot every page.", "No group is for it"]),
+        ("User-agent: CCBot\nDisallow: /", ["Your robots.txt allows GPTBot every page.", "No group is for GPTBot"]),
     ],
 )
 def test_agent_that_obeys_robots_txt(robots: Dashboard, reader: TestClient, content: str, sentences: list[str]) -> None:
