@@ -5,5 +5,6 @@
 - `processes`: Workers on this machine: child processes.
 - `parent`: End of a child process with its parent.
 - `ray_workers`: Workers in a Ray cluster: tasks on any of its machines.
-- `reach`: Check that a process on another machine reads and writes the lake of this one.
+- `release`: Release of the program, with a hash of the source that workers run.
+- `reach`: Check that a process on another machine has the release of this one, and reads and writes the same lake.
 """

@@ -1,4 +1,4 @@
-"""Check that a process on another machine reads and writes the lake of this one.
+"""Check that a process on another machine has the release of this one, and reads and writes the same lake.
 
 A local path may be another folder there. This process therefore writes a file into the lake, and the other process
 reads the file and writes another one beside it.
@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib.metadata import version
 
+from warehouse.batch.release import release
 from warehouse.errors import WarehouseError
 from warehouse.lake import roots
 from warehouse.lake.roots import Root
@@ -21,7 +21,7 @@ _ADVICE = "set READERSHIP_LAKE to an object store, or mount the data folder ther
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A file in the lake, which another process answers. `release` is the version of this process's program."""
+    """A file in the lake, which another process answers. `release` is that of this process: see `release`."""
 
     root: Root
     name: str
@@ -39,7 +39,7 @@ class Probe:
 def probe(root: Root) -> Iterator[Probe]:
     """Yield a new probe, and delete its files at the end of the block."""
     folder = root / FOLDER
-    new = Probe(root, str(uuid.uuid4()), version("readership"))
+    new = Probe(root, str(uuid.uuid4()), release())
     roots.make_folder(folder)
     try:
         roots.write(new.file, b"")
@@ -54,9 +54,11 @@ def probe(root: Root) -> Iterator[Probe]:
 
 def answer(probe: Probe, process: str) -> str:
     """Answer a probe in another process, and return the fault that prevented the answer; an empty text for no fault."""
-    release = version("readership")
-    if release != probe.release:
-        return f"has readership {release}, not {probe.release}: install the same release on all machines"
+    if (own := release()) != probe.release:
+        return (
+            f"has readership {own}, and this machine has {probe.release}: install the same release, or the same "
+            "checkout, on all machines"
+        )
     try:
         probe.file.read_bytes()
         roots.make_folder(probe.root / FOLDER)
