@@ -14,6 +14,8 @@ _SIGNALS = {signal.SIGINT, signal.SIGTERM}
 def forking() -> Iterator[None]:
     """Block Ctrl-C and SIGTERM while a child process starts in the block, and in it until `follow_parent` has run.
 
+    The child process is forked or spawned by this thread.
+
     In the parent process, a signal of that time takes effect at the end of the block, if the process has one thread.
     """
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from warehouse.batch.call import call
 from warehouse.batch.items import Worker
-from warehouse.batch.parent import follow_parent
+from warehouse.batch.parent import follow_parent, forking
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -46,7 +46,10 @@ class ChildProcess:
         self.restart()
 
     def submit(self, function: Callable[[Item], Result], item: Item) -> "Future[Result]":
-        return self._pool.submit(call, function, item)
+        # The first call starts the process, which inherits the blocked signals. The start of multiprocessing's resource
+        # tracker would unblock them, but it has run since the pool was created.
+        with forking():
+            return self._pool.submit(call, function, item)
 
     def has_died(self, error: BaseException) -> bool:
         return isinstance(error, BrokenProcessPool)

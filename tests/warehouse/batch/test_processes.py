@@ -2,14 +2,41 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.warehouse.batch.tasks import DyingProcess, fail, process_id, square
+from tests.warehouse.site import ROOT
 from warehouse.batch import items
 from warehouse.batch.processes import ChildProcess, processes
 from warehouse.errors import ItemFailed
+
+# A child process runs this file, too, before it runs `follow_parent`. The marker lets the first one do so alone.
+INTERRUPTED = """
+import os, signal, sys
+from pathlib import Path
+
+if __name__ == "__mp_main__":
+    try:
+        Path(sys.argv[1]).touch(exist_ok=False)
+    except FileExistsError:
+        pass
+    else:
+        os.killpg(0, signal.SIGINT)
+else:
+    from tests.warehouse.batch.tasks import square
+    from warehouse.batch import items
+    from warehouse.batch.processes import processes
+
+    try:
+        with processes(2, 2) as workers:
+            list(items.run(workers, square, [(str(number), number) for number in range(100_000)]))
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
 
 
 def test_dead_child_is_replaced_and_its_item_repeated(tmp_path: Path) -> None:
@@ -36,6 +63,21 @@ def test_busy_child_ends_with_its_block() -> None:
     assert call.exception() is not None
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_ctrl_c_while_a_child_starts_interrupts_only_the_parent_process(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(INTERRUPTED)
+    done = subprocess.run(
+        [sys.executable, str(program), str(tmp_path / "marker")],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        start_new_session=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
 
 
 def test_one_item_runs_in_this_process() -> None:
