@@ -167,11 +167,11 @@ def revoke(engine: sa.Engine, id: str, now_s: int) -> None:
         raise KeyNotFound(f"no key has the id {id!r}; `readership key list` shows the ids")
 
 
-def revoke_all(engine: sa.Engine, project: str, now_s: int) -> None:
-    """Revoke all keys of a project."""
+def revoke_all(engine: sa.Engine, project: str, internal_id: str, now_s: int) -> None:
+    """Revoke all keys of a project, but not those of a project that was created under the same id meanwhile."""
     with engine.begin() as connection:
         values = {"revoked_s": sa.func.coalesce(KEYS.c.revoked_s, now_s)}
-        connection.execute(KEYS.update().where(KEYS.c.project_id == project).values(values))
+        connection.execute(KEYS.update().where(projects.is_of(KEYS.c.project_id, project, internal_id)).values(values))
 
 
 def is_well_formed(token: str) -> bool:

@@ -85,6 +85,13 @@ class ProjectNotFound(WarehouseError):
         super().__init__(f"there is no project {id!r}")
 
 
+class ProjectGone(WarehouseError):
+    """The project of a deletion was deleted by another process. Another project may have its id since then."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(f"another process has deleted project {id!r}; a new project with this id is not changed")
+
+
 class ControlUnreadable(WarehouseError):
     """The control database cannot be read."""
 

@@ -183,16 +183,18 @@ def unarchived_ids(engine: sa.Engine) -> set[str]:
         return set(connection.execute(sa.select(JOBS.c.id).where(JOBS.c.status != Status.ARCHIVED)).scalars())
 
 
-def remove(engine: sa.Engine, project: str) -> list[str]:
+def remove(engine: sa.Engine, project: str, internal_id: str | None = None) -> list[str]:
     """Remove the jobs of a project that is being deleted, with all of their rows; return their ids.
+
+    With an `internal_id`, the jobs of a project that was created under the same id meanwhile stay.
 
     This is a transaction of its own, before the one that deletes the project. A worker that ends a turn locks the job
     and then, to insert the webhook message, the project. Deleting the project first would take these locks in the
     opposite order, and could deadlock.
     """
     with transaction(engine) as connection:
-        removed = connection.execute(JOBS.delete().where(JOBS.c.project_id == project).returning(JOBS.c.id))
-        return list(removed.scalars())
+        is_removed = projects.is_of(JOBS.c.project_id, project, internal_id)
+        return list(connection.execute(JOBS.delete().where(is_removed).returning(JOBS.c.id)).scalars())
 
 
 def from_row(row: sa.Row[tuple[object, ...]]) -> Job:

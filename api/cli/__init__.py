@@ -5,6 +5,7 @@
 - `demo`: The command `demo`: a service with sample projects.
 - `worker`: The command `worker`: a service without HTTP.
 - `project`: The commands that change the control database: `project` and `key`.
+- `deletion`: The deletion of a project from the control database, the hot log and the lake.
 - `user`: The command `user`: the users of the dashboard.
 - `agent`: The command `project agent`: the configuration of a project's agent jobs.
 - `lake`: The commands that work on the lake: `flush`, `compact`, `rebuild`, `reclassify`, `retention` and `doctor`.

@@ -1,33 +1,22 @@
 """The commands that change the control database: `project` and `key`."""
 
 import time
-from contextlib import closing
 from datetime import UTC, date, datetime
 
 import click
 
-from agent.git import workspace
-from agent.jobs import configuration, store
-from api import cache, data_folder, keys
-from api.cli import agent
+from agent.jobs import configuration
+from api import data_folder, keys
+from api.cli import agent, deletion
 from api.cli.options.control_database import created, opened
 from api.cli.output import ERR, rows_format, show, show_rows, table
 from api.keys import Key, Scope
 from api.settings import Settings
-from ingest.hotlog import deduplication
-from ingest.imports import ledger
 from warehouse.control import projects, source_policies
 from warehouse.control.policy import DEFAULT, POLICIES, Period, Policy
 from warehouse.control.projects import Project
-from warehouse.hotlog import batches, refusals, wal
-from warehouse.integrity.lake_lock import rollups_lock
-from warehouse.maintenance import rollups
-from warehouse.maintenance.erase import erase_project
 from warehouse.plural import counted
-from warehouse.query import engine as query
 
-LOCK_WAIT_S = 300.0
-"""Timeout for the lock of the lake, in seconds."""
 DAY_S = 86_400
 SCOPES_HELP = "read: exports and job states. ingest: posts of hits only. write: everything, also agent jobs."
 
@@ -136,24 +125,10 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
     engine = opened(settings)
     data_folder.require(settings)
     data_folder.prepare_lake(settings)
+    internal_id = projects.internal_id_of(engine, id)
     if not yes:
         click.confirm(f"Delete project {id} and all its views?", abort=True, err=True)
-    internal_id = projects.begin_deletion(engine, id)
-    keys.revoke_all(engine, id, int(time.time()))
-    jobs = store.remove(engine, id)  # a worker ends the turn of a removed job at its next heartbeat
-    time.sleep(cache.TTL_S)  # server processes have the project and its keys in their caches until then
-    for job in jobs:
-        workspace.discard(settings.jobs / job)
-    with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
-        # From now on no hit of the project is stored, not even of a request that is in progress.
-        refusals.add(hot, internal_id)
-        removed = erase_project(hot, settings.lake, database, id, LOCK_WAIT_S)
-        with rollups_lock(hot, LOCK_WAIT_S):
-            rollups.write_stale(settings.lake, database, LOCK_WAIT_S)
-        deduplication.delete_project(hot, id)
-        ledger.forget_project(hot, id)
-        wal.empty(hot)
-    projects.delete(engine, id, internal_id)
+    removed = deletion.delete_project(settings, engine, id, internal_id)
     show({"id": id, "hits": removed}, f"project {id} deleted, with {counted(removed, 'hit')}")
 
 

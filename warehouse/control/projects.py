@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import sqlalchemy as sa
 
 from warehouse.control.database import METADATA
-from warehouse.errors import InvalidProject, ProjectExists, ProjectNotFound
+from warehouse.errors import InvalidProject, ProjectExists, ProjectGone, ProjectNotFound
 
 ID = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 ANY_ORIGIN = "*"
@@ -26,6 +26,7 @@ PROJECTS = sa.Table(
     sa.Column("internal_id", sa.String(32), nullable=False, server_default=""),
 )
 _IN_USE = PROJECTS.c.is_ending.is_(sa.false())
+_INTERNAL_ID = sa.select(PROJECTS.c.internal_id).where(PROJECTS.c.id == sa.bindparam("id"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,20 +113,54 @@ def set_origins(engine: sa.Engine, id: str, origins: tuple[str, ...]) -> None:
         raise ProjectNotFound(id)
 
 
-def begin_deletion(engine: sa.Engine, id: str) -> str:
-    """Mark a project as being deleted, and return its internal id. Its rows are erased after this call.
-
-    `find` no longer returns the project, and its id cannot be used until `delete`. The call may be repeated.
+def internal_id_of(engine: sa.Engine, id: str) -> str:
+    """Return the internal id of the project with an id, also if the project is being deleted.
 
     Raises:
         ProjectNotFound: no project has the id.
     """
-    marked = PROJECTS.update().where(PROJECTS.c.id == id).values(is_ending=True).returning(PROJECTS.c.internal_id)
-    with engine.begin() as connection:
-        internal_id: str | None = connection.execute(marked).scalar_one_or_none()
+    with engine.connect() as connection:
+        internal_id: str | None = connection.execute(_INTERNAL_ID, {"id": id}).scalar_one_or_none()
     if internal_id is None:
         raise ProjectNotFound(id)
     return internal_id
+
+
+def begin_deletion(engine: sa.Engine, id: str, internal_id: str | None = None) -> str:
+    """Mark a project as being deleted, and return its internal id. Its rows are erased after this call.
+
+    `find` no longer returns the project, and its id cannot be used until `delete`. The call may be repeated. With an
+    `internal_id`, another project that has the id meanwhile is not marked.
+
+    Raises:
+        ProjectNotFound: no project has the id.
+        ProjectGone: the project with `internal_id` was deleted meanwhile.
+    """
+    marked = PROJECTS.update().where(_is(id, internal_id)).values(is_ending=True).returning(PROJECTS.c.internal_id)
+    with engine.begin() as connection:
+        found: str | None = connection.execute(marked).scalar_one_or_none()
+    if found is None:
+        raise ProjectNotFound(id) if internal_id is None else ProjectGone(id)
+    return found
+
+
+def require_same(engine: sa.Engine, id: str, internal_id: str) -> None:
+    """Raise ProjectGone unless the project with an id has this internal id.
+
+    Rows of stores other than the control database have no internal id. After this check, none of the rows that the
+    caller has read before belongs to a later project of the same id.
+    """
+    try:
+        found = internal_id_of(engine, id)
+    except ProjectNotFound:
+        raise ProjectGone(id) from None
+    if found != internal_id:
+        raise ProjectGone(id)
+
+
+def is_of(column: sa.ColumnElement[str], id: str, internal_id: str | None) -> sa.ColumnElement[bool]:
+    """Return the condition that a column has the id of a project, which has this internal id if there is one."""
+    return column == id if internal_id is None else column.in_(sa.select(PROJECTS.c.id).where(_is(id, internal_id)))
 
 
 def delete(engine: sa.Engine, id: str, internal_id: str | None = None) -> None:
@@ -135,11 +170,14 @@ def delete(engine: sa.Engine, id: str, internal_id: str | None = None) -> None:
 
     Running agent jobs must be removed first: see `agent.jobs.store.remove`.
     """
-    deleted = PROJECTS.delete().where(PROJECTS.c.id == id)
-    if internal_id is not None:
-        deleted = deleted.where(PROJECTS.c.internal_id == internal_id)
     with engine.begin() as connection:
-        connection.execute(deleted)
+        connection.execute(PROJECTS.delete().where(_is(id, internal_id)))
+
+
+def _is(id: str, internal_id: str | None) -> sa.ColumnElement[bool]:
+    """Return the condition that a project has an id, and this internal id if there is one."""
+    has_id = PROJECTS.c.id == id
+    return has_id if internal_id is None else has_id & (PROJECTS.c.internal_id == internal_id)
 
 
 def _project(row: sa.Row[Any]) -> Project:

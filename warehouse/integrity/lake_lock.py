@@ -4,6 +4,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from warehouse.database.advisory_lock import advisory_lock
 from warehouse.database.postgresql import PostgresqlConnection, ServerError
@@ -16,6 +17,8 @@ LAKE_KEY = 0x6C616B65
 """Key of the advisory lock of the tables: `lake` in ASCII."""
 ROLLUPS_KEY = 0x726F6C6C
 """Key of the advisory lock of the rollups: `roll` in ASCII."""
+DELETIONS_KEY = 0x64656C65
+"""Key of the advisory lock of the deletions of projects: `dele` in ASCII."""
 POLL_S = 0.1
 """Time between two attempts to lock, in seconds."""
 
@@ -45,6 +48,17 @@ def rollups_lock(hot: HotConnection, wait_s: float) -> Iterator[None]:
         LakeBusy: see `lake_lock`.
     """
     with _nodes_lock(hot, ROLLUPS_KEY, wait_s):
+        yield
+
+
+@contextmanager
+def deletions_lock(hot: HotConnection, folder: Path, wait_s: float) -> Iterator[None]:
+    """Lock the last step of deletions of projects, across all processes that use `folder` and nodes with one hot log.
+
+    Raises:
+        LakeBusy: see `lake_lock`.
+    """
+    with write_lock(folder, wait_s), _nodes_lock(hot, DELETIONS_KEY, wait_s):
         yield
 
 

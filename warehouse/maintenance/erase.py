@@ -5,7 +5,7 @@ All tables lose the rows one month at a time, and loads run in between. `compact
 before can no longer be read.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
 from functools import partial
 from itertools import groupby
@@ -42,10 +42,13 @@ def erase_project(
     project: str,
     wait_s: float,
     on_step: OnStep = lambda step: None,
+    require_same: Callable[[], object] = lambda: None,
 ) -> int:
     """Delete a project's rows, those in the hot log included, and return the number of its hits.
 
     The caller makes sure that nothing is posted to the project meanwhile. An interrupted call can be repeated.
+    `require_same` raises an error if a new project may have the id. It is called before each commit, after the rows to
+    delete have been chosen, so that rows of the new project stay.
 
     Raises:
         LakeBusy: see `durability.durable_writes` and `recount.retry_commit`.
@@ -56,7 +59,7 @@ def erase_project(
         for spec in delta_table.TABLES
         for day in _days(database, delta_table.list_files(delta_table.open_table(root, spec), spec), project)
     }
-    return _erase(hot, root, days, f"project_id = '{project}'", wait_s, on_step)
+    return _erase(hot, root, days, f"project_id = '{project}'", wait_s, on_step, require_same)
 
 
 def erase_before(
@@ -120,32 +123,51 @@ def _days_of_errors(root: Root, last_month: str) -> set[str]:
     }
 
 
-def _erase(hot: HotConnection, root: Root, days: Iterable[str], where: str, wait_s: float, on_step: OnStep) -> int:
+def _erase(
+    hot: HotConnection,
+    root: Root,
+    days: Iterable[str],
+    where: str,
+    wait_s: float,
+    on_step: OnStep,
+    require_same: Callable[[], object] = lambda: None,
+) -> int:
     removed = 0
     for _, days_of_month in groupby(sorted(days), key=lambda day: day[:7]):
         with durable_writes(hot, root, wait_s):
             catch_up(hot, root)
             recount.recount_dirty(hot, root)
-            removed += _erase_month(hot, root, list(days_of_month), where, on_step)
+            removed += _erase_month(hot, root, list(days_of_month), where, on_step, require_same)
         pause_for_waiters()
     retention.delete_loaded(hot, delta_table.open_table(root, HITS_TABLE).version())
     wal.empty(hot)
     return removed
 
 
-def _erase_month(hot: HotConnection, root: Root, days: Sequence[str], where: str, on_step: OnStep) -> int:
+def _erase_month(
+    hot: HotConnection,
+    root: Root,
+    days: Sequence[str],
+    where: str,
+    on_step: OnStep,
+    require_same: Callable[[], object],
+) -> int:
     dirty_days.mark_dirty(hot, days)
     within = f"{where} AND date >= '{days[0]}' AND date <= '{days[-1]}'"
     on_step("before delete from hits")
-    removed = recount.retry_commit(partial(_delete, root, HITS_TABLE, within))
+    removed = recount.retry_commit(partial(_delete, root, HITS_TABLE, within, require_same))
     for spec in (DAILY_VIEWS_TABLE, DAILY_ERRORS_TABLE):
         on_step(f"before delete from {spec.name}")
-        recount.retry_commit(partial(_delete, root, spec, f"{within} AND month = '{days[0][:7]}'"))
+        in_month = f"{within} AND month = '{days[0][:7]}'"
+        recount.retry_commit(partial(_delete, root, spec, in_month, require_same))
     on_step("before clear")
     dirty_days.clear_dirty(hot, days)
     on_step("after clear")
     return removed
 
 
-def _delete(root: Root, spec: delta_table.Spec, where: str) -> int:
-    return delta_table.delete(delta_table.open_table(root, spec), where)
+def _delete(root: Root, spec: delta_table.Spec, where: str, require_same: Callable[[], object]) -> int:
+    """Delete rows of the newest version of a table. Rows of a later version stay, or end the commit with an error."""
+    table = delta_table.open_table(root, spec)
+    require_same()
+    return delta_table.delete(table, where)

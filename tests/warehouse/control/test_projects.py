@@ -10,7 +10,7 @@ from tests import postgresql as postgresql_server
 from tests.between import after_statement
 from warehouse.control import database, projects
 from warehouse.control.projects import Project
-from warehouse.errors import InvalidProject, ProjectExists, ProjectNotFound
+from warehouse.errors import InvalidProject, ProjectExists, ProjectGone, ProjectNotFound
 from warehouse.folder import sqlite_url
 
 NOW_S = 1_790_000_000
@@ -100,6 +100,25 @@ def test_second_deletion_of_a_project_leaves_the_next_project_with_its_id(engine
     projects.create(engine, "site", (), NOW_S + 1)
     projects.delete(engine, "site", internal_id)
     assert projects.find(engine, "site").created_s == NOW_S + 1
+
+
+def test_deletion_that_begins_after_the_project_was_deleted_leaves_the_next_project_with_its_id(
+    database_url: str,
+) -> None:
+    engine = database.connect(database_url)
+    first = projects.create(engine, "site", (), NOW_S).internal_id
+    assert projects.begin_deletion(engine, "site", first) == projects.internal_id_of(engine, "site") == first
+    projects.require_same(engine, "site", first)
+    projects.delete(engine, "site", first)
+    with pytest.raises(ProjectGone):
+        projects.require_same(engine, "site", first)
+    second = projects.create(engine, "site", (), NOW_S + 1)
+    with pytest.raises(ProjectGone, match="another process has deleted project 'site'"):
+        projects.begin_deletion(engine, "site", first)
+    with pytest.raises(ProjectGone):
+        projects.require_same(engine, "site", first)
+    assert projects.find(engine, "site") == second
+    engine.dispose()
 
 
 def test_deletion_of_a_missing_project_finds_none_that_is_created_meanwhile(postgresql: str) -> None:

@@ -8,17 +8,19 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.warehouse.site import DAY, NOON, Site, die_at, key, view
-from warehouse.errors import LakeBusy, MomentExpired
+from tests.warehouse.site import DAY, NOON, Site, die_at, hits_of, key, view
+from warehouse.errors import LakeBusy, MomentExpired, ProjectGone
 from warehouse.hotlog import batches, dirty_days, wal
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
 from warehouse.maintenance import compact, erase
 from warehouse.query.hits_snapshot import HitsReader
 from warehouse.query.snapshot import SnapshotReader
+from warehouse.schema import HOT
 from warehouse.transaction import BUSY_TIMEOUT_S
 
 TODAY = date(2026, 9, 15)
@@ -161,6 +163,28 @@ def test_open_read_transaction_delays_no_erasure_and_no_post(site: Site) -> None
         assert time.monotonic() - began < BUSY_TIMEOUT_S / 2
     assert erase_project(site, "goes") == 0
     assert SECRET.encode() not in site.hot_log.read_bytes()
+
+
+def test_rows_of_a_later_project_with_the_id_that_another_node_stores_meanwhile_stay(site: Site) -> None:
+    """The check raises no error at first, and then another node deletes the project and stores rows of the new one."""
+    site.post(view("/old"), view("/old", ts=NOON - 40 * DAY), view(project_id="other"))
+    site.load()
+    new = [view("/new"), view("/new", ts=NOON - 40 * DAY)]
+    checks = 0
+
+    def require_same() -> None:
+        nonlocal checks
+        checks += 1
+        if checks > 1:
+            raise ProjectGone("site")
+        for month in ("2026-09", "2026-08"):
+            rows = hits_of(pa.Table.from_pylist([row for row in new if row["ts"].strftime("%Y-%m") == month], HOT))
+            delta_table.append(site.table(delta_table.HITS_TABLE), rows, "another node", checks)
+
+    with pytest.raises(ProjectGone, match="another process has deleted project 'site'"):
+        erase.erase_project(site.hot, site.root, site.database, "site", 0, require_same=require_same)
+    assert Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE))["/new"] == 2
+    assert checks == 2
 
 
 PROJECT = 'erase.erase_project(hot, root, database, "goes", 10, on_step)'

@@ -1,0 +1,78 @@
+"""The deletion of a project from the control database, the hot log and the lake.
+
+Two processes may delete a project at once, and another project may be created under its id when the first of them is
+done. Rows outside of the control database have only the id. Each step therefore deletes rows by the internal id, or
+rows that it chose before it found that the project still exists.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+
+import sqlalchemy as sa
+
+from agent.git import workspace
+from agent.jobs import store
+from api import cache, keys
+from api.settings import Settings
+from ingest.hotlog import deduplication
+from ingest.imports import ledger
+from warehouse import disk
+from warehouse.control import projects
+from warehouse.hotlog import batches, refusals, wal
+from warehouse.integrity.lake_lock import deletions_lock, rollups_lock
+from warehouse.maintenance import rollups
+from warehouse.maintenance.erase import erase_project
+from warehouse.query import engine as query
+
+FOLDER = "deletions"
+"""Name of the folder in the run folder whose lock the last step takes."""
+LOCK_WAIT_S = 300.0
+"""Timeout for the lock of the lake, in seconds."""
+STEPS = ("before revoke", "before erase", "before forget", "before delete")
+
+
+def delete_project(
+    settings: Settings,
+    control: sa.Engine,
+    id: str,
+    internal_id: str,
+    on_step: Callable[[str], object] = lambda step: None,
+    wait_s: float = LOCK_WAIT_S,
+    cached_s: float = cache.TTL_S,
+) -> int:
+    """Delete a project with its keys, agent jobs and rows, and return the number of its hits that this call deleted.
+
+    An interrupted call can be repeated. `cached_s` is the time for which server processes have the project in their
+    caches.
+
+    Raises:
+        ProjectGone: another process has deleted the project.
+        LakeBusy: see `erase.erase_project`.
+    """
+    projects.begin_deletion(control, id, internal_id)
+    on_step("before revoke")
+    keys.revoke_all(control, id, internal_id, int(time.time()))
+    jobs = store.remove(control, id, internal_id)  # a worker ends the turn of a removed job at its next heartbeat
+    time.sleep(cached_s)
+    for job in jobs:
+        workspace.discard(settings.jobs / job)
+    require_same = partial(projects.require_same, control, id, internal_id)
+    with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
+        # From now on no hit of the project is stored, not even of a request that is in progress.
+        refusals.add(hot, internal_id)
+        on_step("before erase")
+        removed = erase_project(hot, settings.lake, database, id, wait_s, require_same=require_same)
+        with rollups_lock(hot, wait_s):
+            rollups.write_stale(settings.lake, database, wait_s)
+        on_step("before forget")
+        disk.make_folder(settings.run / FOLDER)
+        with deletions_lock(hot, settings.run / FOLDER, wait_s):  # no other process deletes the project until the end
+            require_same()
+            on_step("before delete")
+            deduplication.delete_project(hot, id)
+            ledger.forget_project(hot, id)
+            wal.empty(hot)
+            projects.delete(control, id, internal_id)
+    return removed
