@@ -8,6 +8,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from api.dashboard.accounts.attempts import FREE_FAILURES
+from tests.api.dashboard.browser.axe import violations
 from tests.api.dashboard.browser.page_server import page_server
 from tests.api.dashboard.browser.visiting import visiting
 from tests.running import Running
@@ -54,10 +56,24 @@ def test_link_of_the_start_creates_one_owner(browser: Browser, empty: Running) -
         assert response.status == 404
         visit.page.goto(f"{empty.url}/projects")
         expect(visit.page.get_by_role("heading", name="Sign in")).to_be_visible()
-        visit.page.get_by_label("Name").fill("Ada")
-        visit.page.get_by_label("Password").fill(PASSWORD)
-        visit.page.get_by_role("button", name="Sign in").click()
+        sign_in(visit.page, PASSWORD)
         expect(visit.page.get_by_role("heading", name="Projects", exact=True)).to_be_visible()
+
+
+def test_right_password_after_five_wrong_ones_has_to_wait(browser: Browser, empty: Running) -> None:
+    with visiting(browser, empty.url, None) as visit:
+        page = visit.page
+        sign_up(page, first_link(empty))
+        page.get_by_role("button", name="Sign out").click()
+        for _ in range(FREE_FAILURES):
+            sign_in(page, "not the password")
+            expect(page.get_by_text("The name or the password is wrong.")).to_be_visible()
+        with page.expect_navigation() as navigation:
+            sign_in(page, PASSWORD)
+        assert navigation.value.status == 429
+        expect(page.get_by_text(re.compile("Too many failed attempts. Try again in [0-9]+ seconds."))).to_be_visible()
+        expect(page.get_by_label("Name")).to_have_value("Ada")
+        assert violations(page) == []
 
 
 def first_link(running: Running) -> str:
@@ -74,6 +90,12 @@ def sign_up(page: Page, link: str) -> None:
     page.get_by_label("The same password again").fill(PASSWORD)
     page.get_by_role("button", name="Create the owner").click()
     expect(page.get_by_role("heading", name="Projects", exact=True)).to_be_visible()
+
+
+def sign_in(page: Page, password: str) -> None:
+    page.get_by_label("Name").fill("Ada")
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in").click()
 
 
 def create_project(page: Page, origin: str) -> None:
