@@ -1,13 +1,13 @@
 """One page of a site: its views over time, its AI agents, and where its readers come from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
 from starlette.responses import Response
 
 from api.dashboard.pages.reading import measured, tables
-from api.dashboard.pages.reading.measured import Measured
+from api.dashboard.pages.reading.measured import KINDS, Measured, Shown, shown
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
@@ -33,7 +33,7 @@ class ValueRow:
 
     value: str | None
     name: str
-    counts: Counts
+    counts: Counts | Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,19 @@ def _numbers(view: View, found: Measured, path: str) -> dict[str, Any]:
         "referrers": values(view, "referrerHost", own_hosts, "human"),
         "formats": values(view, "format", FORMATS),
         "statuses": values(view, "status"),
-        "sources": values(view, "source", SOURCES),
+        "sources": _sources(view, found),
     }
+
+
+def _sources(view: View, found: Measured) -> ValueTable:
+    """Return the views by source, with None for readers that a source does not see or that are not counted from it."""
+    table = values(view, "source", SOURCES)
+    return replace(table, rows=[replace(row, counts=_shown(row, found)) for row in table.rows])
+
+
+def _shown(row: ValueRow, found: Measured) -> Shown:
+    counts, source = Counts(*(getattr(row.counts, kind) or 0 for kind in KINDS)), row.value or ""
+    return shown(counts, [kind for kind in found.kinds if found.counts(source, kind)])
 
 
 def _first_ai_day(view: View, path: str) -> date | None:

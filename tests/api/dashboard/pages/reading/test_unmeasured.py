@@ -73,6 +73,15 @@ def test_ai_is_unknown_if_only_the_website_script_counts(dashboard: Dashboard, v
     assert Html(viewer.get("/projects/script/live").text).text == "Last 30 minutes: 1 by people"
 
 
+def test_source_of_a_page_has_no_number_of_readers_that_it_does_not_see(dashboard: Dashboard) -> None:
+    key = new_key(dashboard.data, "both")
+    body, headers = {"url": "https://both.example/a"}, {"Origin": "https://both.example", "User-Agent": FIREFOX}
+    assert dashboard.client.post("/v1/analytics/both/hits", json=body, headers=headers).status_code == 202
+    dashboard.post_hits({"path": "/a", "userAgent": "GPTBot/1.3"}, project="both", key=key)
+    page = Html(dashboard.visitor("viewer").get("/projects/both/page?path=/a").text)
+    assert sorted(page.rows("Sources")) == [["Website script", "1", EN_DASH, EN_DASH], ["Your server", "0", "1", "0"]]
+
+
 def test_ai_is_unknown_in_a_period_before_a_source_that_sees_ai(dashboard: Dashboard, viewer: TestClient) -> None:
     key = new_key(dashboard.data, "later")
     post_old_beacon(dashboard, "later", NOW - timedelta(days=20))
