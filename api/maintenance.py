@@ -90,9 +90,11 @@ class Maintenance:
         errors: tuple[type[Exception], ...] = (WarehouseError, *HOT_LOG_ERRORS, OSError, *engine_errors())
         try:
             load(self._hot, self._settings.lake, LAST_LOAD_WAIT_S)
-        except LakeBusy:
+        except LakeBusy as error:
             LOG.warning(
-                "the lake is locked by another process: the hits that wait in the hot log are loaded at the next start"
+                "another process, or the next start, loads the hits that wait in the hot log, because this one could"
+                " not: %s",
+                error,
             )
         except errors:
             LOG.exception("the hits that wait in the hot log could not be loaded; the next start tries again")

@@ -65,8 +65,8 @@ def acquire(data: Path, run: Path, on_wait: Callable[[str], None], ending_wait_s
         if time.monotonic() >= deadline_s:
             os.close(descriptor)
             raise FolderInUse(
-                f"a process of the last service (process {pid}) still runs on the data folder {data} after"
-                f" {ending_wait_s:g} s: stop it, then try again"
+                f"a process of the last service still runs on the data folder {data} after {ending_wait_s:g} s: stop"
+                f" it, then try again (the service began as process {pid}; fuser {run / FILE} lists its processes)"
             )
         time.sleep(POLL_S)
     _write(descriptor, "serving")

@@ -1,16 +1,23 @@
-"""Lock of the lake: one process at a time writes into it."""
+"""Lock of the lake, or of another folder: one process at a time writes into it.
+
+The process that has the lock writes its id into the file of the lock, for the message of a process that waits in vain.
+"""
 
 import fcntl
+import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from warehouse.errors import LakeBusy
 from warehouse.lake.roots import Root, local_folder
 
+FILE = ".lock"
 LOCK_POLL_S = 0.01
 """Time between two attempts to lock, in seconds."""
-_BUSY = "another process has held the lake's lock for {:g} s; try again later"
+_TEXT_BYTES = 320
+"""Size of the owner's id and of the name of its machine or container, which may have 255 bytes."""
 
 
 @contextmanager
@@ -21,22 +28,48 @@ def write_lock(folder: Root, wait_s: float) -> Iterator[None]:
     local folder: it does not lock out other machines.
 
     Raises:
-        LakeBusy: another process held the lock for `wait_s` seconds.
+        LakeBusy: the lock was not free within `wait_s` seconds. The message names the process that has the lock.
     """
     deadline = time.monotonic() + wait_s
-    with (local_folder(folder) / ".lock").open("w") as handle:
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    raise LakeBusy(_BUSY.format(wait_s)) from None
-                time.sleep(LOCK_POLL_S)
-            else:
-                break
+    locked = local_folder(folder)
+    descriptor = os.open(locked / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        while not _is_locked(descriptor):
+            if time.monotonic() >= deadline:
+                raise LakeBusy(_busy(descriptor, locked, wait_s))
+            time.sleep(LOCK_POLL_S)
+        _write_owner(descriptor)
         yield
+    finally:
+        os.close(descriptor)
 
 
 def pause_for_waiters() -> None:
     """Wait without the lock until each waiting process has polled the lock. Call this between many short locks."""
     time.sleep(2 * LOCK_POLL_S)
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Take the lock if it is free; return whether this process has the lock."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _write_owner(descriptor: int) -> None:
+    with suppress(OSError):  # a full disk must not prevent the work, and the text is only for messages
+        os.pwrite(descriptor, f"{os.getpid()} {os.uname().nodename}".ljust(_TEXT_BYTES).encode(), 0)
+
+
+def _busy(descriptor: int, folder: Path, wait_s: float) -> str:
+    """Return the message of LakeBusy. The owner may be a process of the same service, or a thread of this process."""
+    pid, _, machine = os.pread(descriptor, _TEXT_BYTES, 0).decode("utf-8", "replace").strip().partition(" ")
+    if machine not in {"", os.uname().nodename}:
+        owner = f"process {pid} on {machine}"
+    elif pid == str(os.getpid()):
+        owner = "another task of this process"
+    else:
+        owner = f"process {pid}" if pid else "a process"
+    return f"the lock of {folder} was not free within {wait_s:g} s, because {owner} has it; try again later"

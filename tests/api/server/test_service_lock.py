@@ -98,7 +98,9 @@ def test_wait_for_a_service_that_does_not_end_has_a_timeout(tmp_path: Path) -> N
     first = service_lock.acquire(tmp_path, tmp_path, lambda text: None)
     assert f"another service (process {os.getpid()})" in refused(tmp_path, tmp_path)
     first.mark_ending()
-    assert "still runs" in refused(tmp_path, tmp_path)
+    message = refused(tmp_path, tmp_path)
+    assert f"a process of the last service still runs on the data folder {tmp_path}" in message
+    assert f"fuser {tmp_path / service_lock.FILE}" in message
     first.release()
 
 

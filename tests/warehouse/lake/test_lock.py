@@ -39,11 +39,29 @@ def wait_until_locked(process: subprocess.Popen[str]) -> None:
     assert process.stdout.readline() == "locked\n"
 
 
+def refused(folder: Path) -> str:
+    """Return the message with which a wait for the lock ends."""
+    with pytest.raises(LakeBusy) as caught:
+        write_lock(folder, 0.1).__enter__()
+    return str(caught.value)
+
+
 def test_locked_lake_is_busy_and_free_when_the_block_ends(tmp_path: Path) -> None:
-    with write_lock(tmp_path, 0), pytest.raises(LakeBusy, match=r"held the lake's lock for 0\.1 s"):
-        write_lock(tmp_path, 0.1).__enter__()
+    busy = f"the lock of {tmp_path} was not free within 0.1 s, because another task of this process has it"
+    with write_lock(tmp_path, 0):
+        assert refused(tmp_path).startswith(busy)
     with write_lock(tmp_path, 0):
         pass
+
+
+def test_message_names_the_process_that_has_the_lock_and_its_machine_if_it_is_another(tmp_path: Path) -> None:
+    with other_process(tmp_path) as process:
+        wait_until_locked(process)
+        assert f"because process {process.pid} has it" in refused(tmp_path)
+        (tmp_path / ".lock").write_text("7 another-container".ljust(400))
+        assert "because process 7 on another-container has it" in refused(tmp_path)
+        (tmp_path / ".lock").write_text("")  # an older release writes nothing
+        assert "because a process has it" in refused(tmp_path)
 
 
 def test_block_that_raises_frees_the_lock(tmp_path: Path) -> None:
