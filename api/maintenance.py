@@ -8,7 +8,7 @@ import logging
 import math
 import threading
 import time
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from api import metrics
 from api.settings import Settings
 from ingest.hotlog import deduplication
 from warehouse import clock
+from warehouse.batch import steps
 from warehouse.database_errors import outage_of, reason_of
 from warehouse.errors import DataIncomplete, LakeBusy, LakeUnreachable, WarehouseError, engine_errors
 from warehouse.hotlog import batches, disk_space, retention
@@ -48,8 +49,8 @@ compaction of a day of 3 million hits takes 280 MiB with this limit and one thre
 LOG = logging.getLogger("readership.maintenance")
 
 
-class Stopping(Exception):
-    """The thread must end before it has written a rollup."""
+class Stopping(BaseException):
+    """The thread must end before it has written a rollup. After an Exception, it would begin with the next month."""
 
 
 class Maintenance:
@@ -127,7 +128,7 @@ class Maintenance:
         """Record the error of a round. It is logged if it differs from that of the round before."""
         kind = "disk full" if disk_space.is_full(error) else type(error).__name__
         outage = outage_of(error)
-        fault = outage or f"{kind}: {error}"
+        fault = outage or "; ".join([f"{kind}: {error}", *getattr(error, "__notes__", [])])
         if fault != self._logged:
             has_cause = outage or isinstance(error, DataIncomplete)  # its message names the cause
             LOG.error("maintenance failed and is retried: %s", reason_of(error), exc_info=None if has_cause else error)
@@ -146,12 +147,16 @@ class Maintenance:
     def _round(self) -> None:
         root = self._settings.lake
         retention.delete_due(self._hot, time.time(), retention.bytes_max(disk_space.free_bytes(local_folder(root))))
-        if self._load_due() and not self._is_load_due():  # loads have priority over compaction
-            compact.compact(self._hot, root, self._compaction, compact.CROWDED_FILES, wait_s=0, between=self._load_due)
+        is_compaction_due = self._load_due() and not self._is_load_due()  # loads have priority over compaction
         now = datetime.now(UTC)
-        self.vacuum(now)
-        self.write_rollups(now)
-        self.release_memory(now)
+        tasks: list[steps.Step] = [
+            ("the vacuum", partial(self.vacuum, now)),
+            ("the rollups", partial(self.write_rollups, now)),
+            ("the release of memory", partial(self.release_memory, now)),
+        ]
+        if is_compaction_due:
+            tasks.insert(0, ("the compaction", self._compact_crowded))
+        steps.run_all(tasks, steps.is_outage)
 
     def _load_due(self, wait_s: float = 0) -> bool:
         """Load the hot log if that is due; return whether it was."""
@@ -168,7 +173,7 @@ class Maintenance:
     def vacuum(self, now: datetime) -> None:
         """Vacuum the lake if that is due: every VACUUM_EVERY_S, and VACUUM_RETRY_S after a failure in this process.
 
-        Each step runs, also if one before it failed. The error of the last step that failed is raised at the end.
+        Each step runs, also if one before it failed: see `steps.run_all`.
 
         Raises:
             LakeBusy: another process vacuums the lake, or has its lock.
@@ -178,9 +183,12 @@ class Maintenance:
         self._vacuum_tried_s = now.timestamp()
         # The lock of the run folder lets one process vacuum at a time; each step also takes the lock of the lake.
         with write_lock(self._settings.run, wait_s=0):
-            with ExitStack() as steps:  # calls the last callback first, and each of them after an error, too
-                for step in (self._remove_files, self._remove_old, self._compact_closed):
-                    steps.callback(step, now)
+            tasks: list[steps.Step] = [
+                ("the compaction of closed days", partial(self._compact_closed, now)),
+                ("the deletion of old rows", partial(self._remove_old, now)),
+                ("the removal of unused files", partial(self._remove_files, now)),
+            ]
+            steps.run_all(tasks, steps.is_outage)
             _last_vacuum(self._settings.lake).touch()
 
     def write_rollups(self, now: datetime) -> None:
@@ -191,8 +199,10 @@ class Maintenance:
         root = self._settings.lake
         # Another process or node writes rollups; or the next start continues.
         with suppress(LakeBusy, Stopping), rollups_lock(self._hot, wait_s=0):
-            rollups.write_due(root, self._database, now.date(), wait_s=0, on_step=self._between_queries)
-            rollups.vacuum(root, wait_s=0)
+            write = partial(
+                rollups.write_due, root, self._database, now.date(), wait_s=0, on_step=self._between_queries
+            )
+            steps.run_all([("writing", write), ("removal", partial(rollups.vacuum, root, wait_s=0))])
 
     def release_memory(self, now: datetime) -> None:
         """Return memory that loads and reports have freed to the operating system, every RELEASE_EVERY_S."""
@@ -206,6 +216,11 @@ class Maintenance:
         with suppress(LakeBusy):
             self._load_due()
 
+    def _compact_crowded(self) -> None:
+        """Compact the partitions that have many small files, also those of today."""
+        root, files_max = self._settings.lake, compact.CROWDED_FILES
+        compact.compact(self._hot, root, self._compaction, files_max, wait_s=0, between=self._load_due)
+
     def _compact_closed(self, now: datetime) -> None:
         between = partial(self._load_due, VACUUM_WAIT_S)
         compact.compact(self._hot, self._settings.lake, self._compaction, 1, VACUUM_WAIT_S, now.date(), between)
@@ -217,12 +232,13 @@ class Maintenance:
         if not clock.observe(root, now.timestamp(), first_s).is_trusted:
             LOG.warning(clock.warning(root))
             return
-        with ExitStack() as steps:
-            days = self._settings.retention_days
-            if days:
-                steps.callback(self._write_stale_rollups)
-                steps.callback(erase_before, self._hot, root, now.date(), days, VACUUM_WAIT_S)
-            steps.callback(deduplication.delete_expired, self._hot, now.timestamp())
+        tasks: list[steps.Step] = [
+            ("the deletion of event ids", partial(deduplication.delete_expired, self._hot, now.timestamp()))
+        ]
+        if days := self._settings.retention_days:
+            erase = partial(erase_before, self._hot, root, now.date(), days, VACUUM_WAIT_S)
+            tasks += [("the deletion of hits", erase), ("the rollups of deleted hits", self._write_stale_rollups)]
+        steps.run_all(tasks, steps.is_outage)
 
     def _write_stale_rollups(self) -> None:
         with rollups_lock(self._hot, VACUUM_WAIT_S):

@@ -25,7 +25,7 @@ from warehouse.hotlog.connection import server_of
 from warehouse.hotlog.retention import AS_OF_S
 from warehouse.integrity.lake_lock import lake_lock
 from warehouse.lake import delta_table
-from warehouse.maintenance import rollups
+from warehouse.maintenance import compact, rollups
 from warehouse.rollups import coverage
 
 NOW = datetime.now(UTC).replace(hour=12)
@@ -138,6 +138,33 @@ def test_failed_step_stops_no_other_and_is_retried_a_minute_later(site: Site, ma
     assert not is_vacuumed(site)
     maintenance.vacuum(NOW + timedelta(seconds=VACUUM_RETRY_S))
     assert is_vacuumed(site)
+
+
+def test_day_with_a_damaged_file_stops_neither_the_vacuum_nor_the_rollups_and_is_a_fault(
+    chosen: Settings, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(compact.CROWDED_FILES + 1):
+        site.post(view(ts=NOW - 400 * DAY), view(ts=NOW - 500 * DAY))
+        site.load()
+    site.post(view(ts=NOW - 450 * DAY))
+    site.load()
+    damaged_day = (NOW - 400 * DAY).date().isoformat()
+    hits = site.state(delta_table.HITS_TABLE).files
+    damaged = next(Path(file.path) for file in hits if file.partition == damaged_day)
+    damaged.write_bytes(b"PAR1 and no more")
+    unused = damaged.with_name("part-unused.parquet")
+    unused.touch()
+    site.age()
+    site.post(view(ts=NOW))  # a load is due, and after it the compaction
+    with closing(Maintenance(replace(chosen, retention_days=0, load_every_s=1))) as maintenance:
+        maintenance.start()
+        fault = str(until(lambda: maintenance.fault))
+    assert not unused.exists()
+    assert [path.parent.name for path in site.root.glob("rollups/month=*/*")] == [f"{NOW - 450 * DAY:month=%Y-%m}"]
+    assert len([file for file in site.state(delta_table.HITS_TABLE).files if file.partition != damaged_day]) == 3
+    assert damaged.name in fault
+    assert fault.endswith(f"; in hits of {damaged_day}; in the compaction")
+    assert any(damaged.name in message for message in caplog.messages)
 
 
 def views_of_30_days(site: Site) -> None:

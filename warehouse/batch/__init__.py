@@ -1,5 +1,6 @@
-"""Batch work: one function for many items, each in a worker outside of this process.
+"""Batch work: many items or steps, in this process or in workers outside of it.
 
+- `steps`: Run several steps, so that one that fails does not prevent the others.
 - `items`: Run a function for each item on some workers, repeat the items of workers that died, and yield in order.
 - `call`: Call of a function in a worker.
 - `processes`: Workers on this machine: child processes.

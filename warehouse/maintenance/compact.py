@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from itertools import pairwise, takewhile
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from warehouse import daily_count
-from warehouse.batch import items
+from warehouse.batch import items, steps
 from warehouse.batch.items import OpenWorkers
 from warehouse.hotlog import wal
 from warehouse.hotlog.connection import HotConnection
@@ -59,21 +60,28 @@ def compact(
     for one partition at a time. `between` is called after each partition, without the lock: a service, which does not
     load while it compacts, runs the loads that are due in `between`.
 
+    The others are rewritten if one fails, such as for a damaged file. The first error is raised at the end, with a note
+    that names its partition.
+
     Raises:
         LakeBusy, DataIncomplete: see `durability.durable_writes`.
     """
-    done = Compacted(0, 0, 0)
-    for spec in delta_table.TABLES:
-        for partition in _crowded(delta_table.list_files(delta_table.open_table(root, spec), spec), small_files_max):
-            if closed_before is not None and partition >= closed_before.isoformat()[: len(partition)]:
-                continue
-            result_cache.release_memory()  # freed by loads: a sort takes 290 MiB beside it
-            with durable_writes(hot, root, wait_s):
-                before, after = _rewrite(root, database, spec, partition)
-            pause_for_waiters()
-            between()
-            done = Compacted(done.partitions + 1, done.files_before + before, done.files_after + after)
-    return done
+    done: list[tuple[int, int]] = []
+
+    def rewrite(spec: delta_table.Spec, partition: str) -> None:
+        result_cache.release_memory()  # freed by loads: a sort takes 290 MiB beside it
+        with durable_writes(hot, root, wait_s):
+            done.append(_rewrite(root, database, spec, partition))
+        pause_for_waiters()
+
+    chosen = [
+        (spec, partition)
+        for spec, partition in _choose(root, small_files_max)
+        if closed_before is None or partition < closed_before.isoformat()[: len(partition)]
+    ]
+    rewritings = ((_name(spec, partition), partial(rewrite, spec, partition)) for spec, partition in chosen)
+    steps.run_all(step for rewriting in rewritings for step in (rewriting, ("a load", between)))
+    return Compacted(len(done), sum(before for before, _ in done), sum(after for _, after in done))
 
 
 def compact_in_workers(
@@ -94,7 +102,7 @@ def compact_in_workers(
         WorkerDied: workers died with the same partition again and again.
     """
     done = Compacted(0, 0, 0)
-    chosen = _choose(root)
+    chosen = _choose(root, 1)
     parts: dict[str, Part] = {}
     with open_workers(len(chosen)) as workers:
         tasks = _tasks(root, chosen, spill_folder(database), len(workers), parts)
@@ -119,13 +127,17 @@ class Part:
     workers: int
 
 
-def _choose(root: Root) -> list[tuple[delta_table.Spec, str]]:
-    """Return the partitions that have more than one small file."""
+def _choose(root: Root, small_files_max: int) -> list[tuple[delta_table.Spec, str]]:
+    """Return the partitions that have more than `small_files_max` small files."""
     return [
         (spec, partition)
         for spec in delta_table.TABLES
-        for partition in _crowded(delta_table.list_files(delta_table.open_table(root, spec), spec), 1)
+        for partition in _crowded(delta_table.list_files(delta_table.open_table(root, spec), spec), small_files_max)
     ]
+
+
+def _name(spec: delta_table.Spec, partition: str) -> str:
+    return f"{spec.name} of {partition}"
 
 
 def _tasks(
@@ -143,7 +155,7 @@ def _tasks(
     for spec, partition in chosen:
         files = delta_table.list_files(delta_table.open_table(root, spec), spec, partition)
         if _crowded(files, 1):
-            name = f"{spec.name} of {partition}"
+            name = _name(spec, partition)
             parts[name] = Part(root, spec, partition, files, spill, workers)
             yield name, parts[name]
 
@@ -177,14 +189,18 @@ def vacuum(hot: HotConnection, root: Root, wait_s: float) -> None:
 
     This machine's copies of removed files are deleted too, whichever machine has removed the files.
 
-    The hot log is loaded first, because staged files that wait for the loader are in no table's log.
+    The hot log is loaded first, because staged files that wait for the loader are in no table's log. A table that
+    fails does not prevent the vacuum of the others: see `steps.run_all`.
     """
-    load(hot, root, wait_s)
-    for spec in delta_table.TABLES:
+
+    def vacuum_table(spec: delta_table.Spec) -> None:
         with durable_writes(hot, root, wait_s):
             delta_table.vacuum(delta_table.open_table(root, spec))
-    roots.evict_deleted(root)
-    wal.empty(hot)
+
+    load(hot, root, wait_s)
+    tasks: list[steps.Step] = [(spec.name, partial(vacuum_table, spec)) for spec in delta_table.TABLES]
+    tasks += [("the cache", partial(roots.evict_deleted, root)), ("the hot log", partial(wal.empty, hot))]
+    steps.run_all(tasks)
 
 
 def _crowded(files: Iterable[delta_table.File], small_files_max: int) -> list[str]:

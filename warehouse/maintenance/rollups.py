@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 
-from warehouse.batch import items
+from warehouse.batch import items, steps
 from warehouse.batch.items import OpenWorkers
 from warehouse.batch.processes import this_process
 from warehouse.hotlog import disk_space
@@ -191,20 +191,28 @@ def _write(
     on_step: OnStep = lambda step: None,
     on_month: OnMonth = lambda done, total: None,
 ) -> Written:
-    """Write a rollup for each month for which `is_chosen` is true, one month at a time under the lock."""
+    """Write a rollup for each month for which `is_chosen` is true, one month at a time under the lock.
+
+    The others are written if one fails, such as for a damaged file: see `steps.run_all`.
+    """
     done = Written(0, 0)
-    months = [
-        month
-        for month, files in sorted(_files_by_month(root).items())
-        if is_chosen(coverage.choose(root, files), files) and _has_space(root, files)
-    ]
-    for number, month in enumerate(months, start=1):
+
+    def write(number: int, month: str) -> None:
+        nonlocal done
         with _lock(root, wait_s):
             files = _files_by_month(root).get(month, [])
             if files and is_chosen(coverage.choose(root, files), files):  # still, after the wait for the lock
                 rollup = writer.write(root, database, month, files, on_step)
                 done = Written(done.rollups + 1, done.rows + rollup.rows)
         on_month(number, len(months))
+
+    months = [
+        month
+        for month, files in sorted(_files_by_month(root).items())
+        if is_chosen(coverage.choose(root, files), files) and _has_space(root, files)
+    ]
+    numbered = enumerate(months, start=1)
+    steps.run_all((f"the rollup of {month}", partial(write, number, month)) for number, month in numbered)
     return done
 
 

@@ -296,6 +296,19 @@ def test_file_that_a_killed_loader_left_is_deleted_after_the_grace_period(site: 
     assert on_disk(site) == live(site)
 
 
+def test_partition_with_a_damaged_file_does_not_prevent_the_compaction_of_the_others(site: Site) -> None:
+    load_each(site, 9)
+    damaged = next(file for file in site.state(delta_table.HITS_TABLE).files if file.partition == "2026-09-15")
+    Path(damaged.path).write_bytes(b"PAR1 and no more")
+    between = Counter[str]()
+    with pytest.raises(duckdb.Error) as caught:
+        compact.compact(site.hot, site.root, site.database, 1, 0, between=lambda: between.update(["call"]))
+    assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 1, "2026-09-17": 1}
+    assert files(site, delta_table.DAILY_VIEWS_TABLE) == {"2026-09": 1}
+    assert between == {"call": 4}
+    assert caught.value.__notes__ == ["in hits of 2026-09-15"]
+
+
 def test_compaction_and_vacuum_time_out_on_the_lock(site: Site) -> None:
     load_each(site, 4)
     with write_lock(site.root, 0):

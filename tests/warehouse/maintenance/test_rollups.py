@@ -8,6 +8,7 @@ from contextlib import closing, nullcontext
 from datetime import date, timedelta
 from pathlib import Path
 
+import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -327,3 +328,15 @@ def test_valid_days_equal_hits_after_any_maintenance(steps: list[tuple[str, int]
         stored = [row for row in site.stored(HITS_TABLE) if row["ts"].year == 2026]
         if stored:
             check(site, stored)
+
+
+def test_month_with_a_damaged_file_does_not_prevent_the_rollups_of_the_others(site: Site) -> None:
+    add(site, view(), view(ts=NOON - 30 * DAY), view(ts=NOON - 60 * DAY))
+    damaged = next(file for file in site.state(HITS_TABLE).files if file.partition.startswith("2026-08"))
+    Path(damaged.path).write_bytes(b"PAR1 and no more")
+    done: list[int] = []
+    with pytest.raises(duckdb.Error) as caught:
+        rollups.write_due(site.root, site.database, MONTH_LATER, 0, 0, on_month=lambda number, _: done.append(number))
+    assert [folder.parent.name for folder in sorted(folders(site))] == ["month=2026-07", "month=2026-09"]
+    assert done == [1, 3]
+    assert caught.value.__notes__ == ["in the rollup of 2026-08"]
