@@ -47,8 +47,10 @@ PATHS = (
     "/docs/a-path-that-is-much-longer-than-a-telephone-is-wide/and-goes-on/" + "x" * 80,
 )
 DAYS = 40
-EMPTY = "empty"
-"""Project without page views, keys and jobs."""
+EMPTY = "e" * 63
+"""Project without page views, keys and jobs, whose id is as long as possible and a single word."""
+LONG = "n" * 100
+"""The longest name of a user, a key and a share link, as a single word."""
 MINUTE_US = 60_000_000
 
 
@@ -97,7 +99,10 @@ def create(running: Running) -> Sample:
         "share": share_links.create(engine, PROJECT, f"For the board {ATTACK}", now_s)[1],
         "token": one_time_links.create(engine, "password", owner.id, now_s + 86_400),  # for a run that takes hours
     }
-    keys.create(engine, PROJECT, f"key {ATTACK}", "read", None, now_s)
+    for name in (f"key {ATTACK}", LONG):
+        keys.create(engine, PROJECT, name, "read", None, now_s)
+    users.create(engine, LONG, "viewer", None, now_s)
+    share_links.create(engine, PROJECT, LONG, now_s)
     projects.create(engine, EMPTY, (), now_s)
     session = sessions.start(engine, owner.id, now_s)
     engine.dispose()

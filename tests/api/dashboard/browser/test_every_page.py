@@ -10,8 +10,9 @@ from playwright.sync_api import Browser, ViewportSize
 
 from api.dashboard.pages_table import PAGES
 from tests.api.dashboard.browser.axe import AXE, COLOR_RULES, VENDOR, violations
-from tests.api.dashboard.browser.sample import Sample
+from tests.api.dashboard.browser.sample import LONG, Sample
 from tests.api.dashboard.browser.visiting import Visit, visiting
+from tests.running import PROJECT
 
 PAGE_BYTES_MAX = 150_000
 WINDOW = ViewportSize(width=1_280, height=800)
@@ -113,6 +114,21 @@ def test_page_of_an_empty_project_has_no_error_and_no_violation(scripted: Visit,
     scripted.open(filled.empty_address(page))
     assert (scripted.status, scripted.errors) == (200, [])
     assert violations(scripted.page) == []
+    assert_is_not_wider_than_the_window(scripted)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("?period=LONG", 400), ("/page?path=/LONG*", 400), ("/ai/agents/LONG", 404), ("/jobs/LONG", 404)],
+)
+def test_page_of_an_error_has_no_violation_and_fits_each_window(
+    scripted: Visit, filled: Sample, path: str, status: int
+) -> None:
+    scripted.become(filled.session)
+    scripted.open(f"/projects/{PROJECT}{path.replace('LONG', LONG)}")
+    assert scripted.status == status
+    assert_is_accessible_in_light_and_dark(scripted)
+    assert_is_not_wider_than_the_window(scripted)
 
 
 def test_axe_finds_violations(scripted: Visit) -> None:
