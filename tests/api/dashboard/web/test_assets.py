@@ -1,4 +1,4 @@
-"""Vendored files have the bytes of the package that the README beside them names."""
+"""Static files: vendored ones are unmodified files of their packages, and no style sheet moves anything."""
 
 import hashlib
 import re
@@ -11,3 +11,10 @@ def test_vendored_files_are_unmodified() -> None:
     listed = dict(re.findall(r"^\| `([^`]+)` .* `([0-9a-f]{64})` \|$", text, re.MULTILINE))
     files = {path.name: path for path in (FOLDER / "vendor").iterdir() if path.suffix == ".js"}
     assert {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()} == listed
+
+
+def test_nothing_moves_also_without_a_preference_for_reduced_motion() -> None:
+    sheets = {path.name: path.read_text() for path in FOLDER.rglob("*.css")}
+    assert "app.css" in sheets
+    moving = re.compile(r"animation|transition|scroll-behavior|@keyframes")
+    assert [name for name, text in sheets.items() if moving.search(text)] == []
