@@ -23,6 +23,8 @@ from warehouse.lake.roots import local_folder, require_safe
 
 LOG = logging.getLogger("readership.data")
 OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
+NO_TABLES = "has no tables: start readership serve, or create a project with readership project create"
+"""Advice for a database on a server that no command has used yet, after its name."""
 OURS = frozenset((HOT_LOG, LAKE, RUN, JOBS, CONTROL, RANGES, MOVED, ".lock", "lost+found"))
 """Names of files in a data folder; `lost+found` is in the root of each new file system."""
 
@@ -119,9 +121,11 @@ def require_whole_control(settings: Settings) -> None:
 def require(settings: Settings) -> None:
     """Raise NoData if the data folder has neither a hot log nor a lake nor a control database. Create nothing.
 
-    A hot log in PostgreSQL is not looked up.
+    A hot log in PostgreSQL must have tables, unless the lake was filled from it: then the tables are lost.
     """
     if isinstance(settings.hot_log, Server):
+        if completeness.is_new(settings.hot_log, settings.lake):
+            raise NoData(f"{settings.hot_log} {NO_TABLES}")
         return
     if not any(path.exists() for path in (settings.hot_log, local_folder(settings.lake), settings.control)):
         raise NoData(f"there is no data in {settings.data}; name another folder with --data")
@@ -131,15 +135,13 @@ def require_hot_log(settings: Settings) -> None:
     """Raise NoData if there is no hot log, or HotLogBehind if that in PostgreSQL is lost. Create nothing."""
     require(settings)
     if isinstance(settings.hot_log, Server):
-        completeness.require_identity(settings.hot_log, settings.lake)  # a lost database has no tables, either
-        if completeness.read_identity(settings.hot_log).node is None:
-            raise NoData(f"{settings.hot_log} has no tables: start readership serve first")
+        completeness.require_identity(settings.hot_log, settings.lake)
     elif not settings.hot_log.exists():
         raise NoData(f"there is no hot log at {settings.hot_log}; restore it from the backup that the lake is from")
 
 
 def require_control_database(settings: Settings) -> None:
-    """Raise NoData if the control database is a file that does not exist. Create nothing."""
+    """Raise NoData if the control database does not exist, or DataIncomplete if its tables are lost. Create nothing."""
     file = settings.control
     if settings.database_url == sqlite_url(file):
         require(settings)
@@ -148,12 +150,22 @@ def require_control_database(settings: Settings) -> None:
 
         url = sa.make_url(settings.database_url)
         if url.get_backend_name() != "sqlite" or not url.database:
+            _require_control_tables(settings)
             return
         file = Path(url.database.removeprefix("file:"))  # SQLite also takes a URI
     if not file.exists():
         raise NoData(
             f"there is no control database at {file}; restore it from a backup, or set READERSHIP_DATABASE_URL"
         )
+
+
+def _require_control_tables(settings: Settings) -> None:
+    from warehouse.control import database  # noqa: PLC0415  # SQLAlchemy takes 0.2 s to import
+
+    identity = database.read_identity(settings.database_url)
+    if identity.database_id is None and not identity.has_projects:
+        require_whole_control(settings)
+        raise NoData(f"{identity.name} {NO_TABLES}")
 
 
 def _locked(settings: Settings) -> AbstractContextManager[None]:

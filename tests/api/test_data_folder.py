@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
 
 from api.cli.main import main
+from tests.postgresql import new_database
 from tests.running import PROJECT, new_key, readership_process
 from tests.warehouse.site import ROOT
 from warehouse.folder import sqlite_url
@@ -23,6 +25,8 @@ WITHOUT_DATA = (
     ("key", "create", PROJECT),
     ("key", "list"),
     ("key", "revoke", "x"),
+    ("user", "list"),
+    ("user", "remove", "x"),
     ("import", PROJECT, LOG),
     ("import", PROJECT, LOG, "--dry-run"),
     ("import", PROJECT, LOG, "--follow"),
@@ -59,6 +63,34 @@ def test_command_on_a_folder_without_data_fails_and_creates_nothing(
     assert err == f"Error: there is no data in {folder}; name another folder with --data\n"
     assert [path for path in tmp_path.rglob("*") if path != folder] == []
     assert folder.exists() == exists
+
+
+@pytest.mark.parametrize("command", WITHOUT_DATA, ids=" ".join)
+def test_command_on_an_empty_postgresql_database_fails_and_creates_nothing(
+    tmp_path: Path, postgresql: str, command: tuple[str, ...]
+) -> None:
+    url = new_database(postgresql)
+    status, out, err = run("--data", tmp_path / "data", *command, READERSHIP_DATABASE_URL=url)
+    assert (status, out) == (1, "")
+    assert re.fullmatch(
+        r"Error: the (hot log|control database) [^\n]+ has no tables: start readership serve, [^\n]+\n", err
+    )
+    assert not (tmp_path / "data").exists()
+    engine = sa.create_engine(url)
+    assert sa.inspect(engine).get_table_names() == []
+    engine.dispose()
+
+
+def test_lost_tables_of_a_postgresql_database_are_no_empty_database(tmp_path: Path, postgresql: str) -> None:
+    new_key(tmp_path / "data", environ={"READERSHIP_DATABASE_URL": new_database(postgresql)})
+    empty = new_database(postgresql)
+    for command in (("flush",), ("doctor",), ("project", "list")):
+        status, out, err = run("--data", tmp_path / "data", *command, READERSHIP_DATABASE_URL=empty)
+        assert (status, out) == (1, "")
+        assert "is missing or empty, and" in err
+        assert "readership recover lists what is lost" in err
+    status, out, _ = run("--data", tmp_path / "data", "recover", READERSHIP_DATABASE_URL=empty)
+    assert (status, len(json.loads(out))) == (0, 2)
 
 
 def test_missing_control_database_is_named_and_not_created(tmp_path: Path) -> None:

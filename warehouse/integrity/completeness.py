@@ -134,6 +134,13 @@ def require_identity(hot_log: HotLogPlace, root: Root) -> None:
     _raise_for(hot_log, identity_fault(identity, records, has_hits))
 
 
+def is_new(hot_log: HotLogPlace, root: Root) -> bool:
+    """Return whether the hot log does not exist, and its lake was not filled from one, so that nothing is lost."""
+    if read_identity(hot_log).node is not None:
+        return False
+    return identity_fault(HotLogIdentity(None), registry.hot_logs(root), has_files(root)) is None
+
+
 def require_newest(hot_log: HotLogPlace, root: Root, tables: list[DeltaTable] | None = None) -> None:
     """Raise HotLogBehind if the hot log is older than the lake. `tables` are the lake's tables, if they are open."""
     opened = open_tables(root) if tables is None else tables
