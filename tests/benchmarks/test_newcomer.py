@@ -1,0 +1,9 @@
+"""The benchmark of the way of a newcomer, from an empty folder. That of `make run` would install the packages."""
+
+from pathlib import Path
+
+from benchmarks import newcomer
+
+
+def test_first_view_of_an_empty_folder_is_on_a_chart(tmp_path: Path) -> None:
+    assert 0 < newcomer.first_view(tmp_path / "run" / "data") < newcomer.DEADLINE_S
