@@ -36,8 +36,34 @@ LONG = (
     "test_schemathesis.py",
     "test_every_page.py",
     "test_ray.py",
+    "test_ledger.py",
+    "test_reading_laws.py",
+    "test_rollup_counts.py",
+    "test_writer.py",
+    "test_remote_lake.py",
+    "test_as_of.py",
+    "test_two_nodes.py",
+    "test_moving.py",
+    "test_one_moment.py",
+    "test_supervisor.py",
+    "test_in_workers.py",
+    "test_importer.py",
+    "test_rollups.py",
+    "test_laws.py",
+    "test_compact.py",
+    "test_body.py",
+    "test_combined.py",
+    "test_tail.py",
+    "test_check.py",
+    "test_pool.py",
+    "test_hit_counts.py",
+    "test_reading_memory.py",
+    "test_new_owner.py",
+    "test_overview_in_chromium.py",
+    "test_recount.py",
+    "test_auth.py",
 )
-"""Names of the files that take longest. They start first, because a long file that starts last leaves a core idle."""
+"""Names of the files that take longer than 10 s. They start first: a long file that starts last leaves a core idle."""
 MEMORY = Path("/dev/shm")
 MEMORY_BYTES_MIN = 6 << 30
 """Free space in MEMORY, in bytes, with which the tests' folders are in it. A run uses up to 3 GiB.
