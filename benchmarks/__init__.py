@@ -5,8 +5,7 @@
 - `service`: the service in a process of its own, and its clients.
 - `lake`: a lake of generated hits, of any size; does not measure.
 - `peers`: the reports of other programs over the hits of the same lake.
-- `start`: seconds from the command to the first accepted hit.
-- `newcomer`: seconds from `make run` to the first chart, and from an empty folder to the first own view.
+- `start`: seconds from a command to the first accepted hit, to the first chart, and to the first own view on a chart.
 - `classify`: time to classify hostile user agents.
 - `recall`: recall of the classification on the labelled user agents.
 - `single`: one hit a request, against the empty endpoint.

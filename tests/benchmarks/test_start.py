@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from benchmarks import newcomer
+from benchmarks import start
 
 
 def test_first_view_of_an_empty_folder_is_on_a_chart(tmp_path: Path) -> None:
-    assert 0 < newcomer.first_view(tmp_path / "run" / "data") < newcomer.DEADLINE_S
+    assert 0 < start.first_view(tmp_path / "run" / "data") < start.DEADLINE_S
