@@ -102,6 +102,7 @@ def test_wrong_name_and_wrong_password_are_the_same_fault(dashboard: Dashboard) 
 
 
 def test_entered_name_stays_beside_its_faults_and_is_escaped(dashboard: Dashboard) -> None:
+    add_user(dashboard)  # without a user the page has no form
     client = dashboard.visitor(None)
     response = post(client, "/sign-in", name='"><script>alert(1)</script>', password="wrong horse")
     assert 'value="&#34;&gt;&lt;script&gt;' in response.text
