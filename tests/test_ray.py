@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.cluster.raylets import cluster
+from benchmarks.cluster.raylets import client_address, cluster
 from ingest.imports import source
 from ingest.imports.importer import import_logs
 from tests.ingest.formats.test_clf import line
@@ -29,13 +29,15 @@ from tests.warehouse.rollups.counted import cells, stored_cells
 from tests.warehouse.site import DAY, NOON, ROOT, Site, some_rows, view
 from warehouse.batch import items
 from warehouse.batch.items import Item, Result
-from warehouse.batch.ray_workers import RayTask, ray_tasks
+from warehouse.batch.ray_workers import CONNECTS_MAX, RayTask, initialize, ray_tasks
 from warehouse.errors import ClusterUnusable, ItemFailed
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.maintenance import rollups
 from warehouse.maintenance.rollups import Written
 from warehouse.rollups import coverage
 
+CLIENT = "CLIENT"
+"""Name of the address of the cluster's client server in the fixture `ray`."""
 EXPECTED = json.loads((ROOT / "sample_data" / "expected_views.json").read_text())
 
 
@@ -44,11 +46,12 @@ def ray() -> Iterator[Mapping[str, str]]:
     """Yield the environment of a cluster, which this process has, too."""
     if find_spec("ray") is None:
         skip("Ray", "make .venv/.ray")
-    with cluster() as environ, pytest.MonkeyPatch.context() as patch:
+    port = free_port()
+    with cluster(port) as environ, pytest.MonkeyPatch.context() as patch:
         for name, value in environ.items():
             if not name.startswith("READERSHIP_"):
                 patch.setenv(name, value)
-        yield environ
+        yield {**environ, CLIENT: client_address(port)}
 
 
 def test_tasks_run_on_both_machines_in_the_order_of_the_items(ray: Mapping[str, str], tmp_path: Path) -> None:
@@ -132,6 +135,37 @@ def test_import_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(
         assert site.faults() == []
 
 
+def test_commands_of_a_machine_that_is_not_part_of_the_cluster_have_the_result_of_local_ones(
+    ray: Mapping[str, str], tmp_path: Path
+) -> None:
+    log = tmp_path / "a.log"
+    log.write_bytes(line() + b"\n")
+
+    def content(data: Path, **environ: str) -> list[Any]:
+        """Import two logs into a new folder, compact it, and return what commands print about it."""
+
+        def run(*arguments: str) -> Any:
+            command = [str(Path(sys.executable).with_name("readership")), "--data", str(data), *arguments]
+            done = subprocess.run(
+                command, env={**os.environ, **environ}, capture_output=True, text=True, check=False, timeout=240
+            )
+            assert (done.returncode, done.stderr) == (0, "")
+            return json.loads(done.stdout)
+
+        run("project", "create", "site")
+        imported = run("import", "site", str(ROOT / "sample_data" / "access.log"))
+        assert imported.pop("seconds") * imported.pop("lines_per_s") > 0
+        run("import", "site", str(log))
+        assert run("compact")["partitions"] == 2  # the day of the line in hits, and its month in daily_views
+        assert [each["fault"] for each in run("doctor") if each["fault"]] == []
+        views = run("sql", "SELECT path, traffic, count(*) AS views FROM hits GROUP BY ALL ORDER BY ALL")
+        return [imported, views]
+
+    remote = content(tmp_path / "remote", **{**ray, "READERSHIP_RAY": ray[CLIENT]})
+    assert remote == content(tmp_path / "local")
+    assert remote[0]["page_views"] == EXPECTED["page_views"]
+
+
 def test_commands_print_what_they_print_without_ray(ray: Mapping[str, str], tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("readership")), "--data", str(tmp_path / "data")]
 
@@ -150,6 +184,20 @@ def test_commands_print_what_they_print_without_ray(ray: Mapping[str, str], tmp_
     run("import", "site", str(log))
     assert run("compact")["partitions"] == 2  # the day of the line in hits, and its month in daily_views
     assert run("rebuild")["rollups"] == 1
+
+
+@pytest.mark.parametrize(("aborted", "calls"), [(0, 1), (CONNECTS_MAX - 1, CONNECTS_MAX), (CONNECTS_MAX, CONNECTS_MAX)])
+def test_aborted_connection_is_tried_again(aborted: int, calls: int) -> None:
+    called: list[int] = []
+
+    def init() -> None:
+        called.append(1)
+        if len(called) <= aborted:
+            raise ConnectionAbortedError("Starting Ray client server failed")
+
+    with pytest.raises(ConnectionAbortedError) if aborted == CONNECTS_MAX else nullcontext():
+        initialize(init)
+    assert len(called) == calls
 
 
 def test_machine_that_does_not_see_the_lake_is_named(ray: Mapping[str, str], tmp_path: Path) -> None:

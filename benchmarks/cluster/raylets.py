@@ -1,7 +1,7 @@
 """A Ray cluster with two raylets on loopback, each with one core, and with token authentication.
 
-The cluster is a child process, `python -m benchmarks.cluster.raylets FOLDER`, whose standard input ends it. Ray ends
-the processes that it started by their ids.
+The cluster is a child process, `python -m benchmarks.cluster.raylets FOLDER [CLIENT_PORT]`, whose standard input ends
+it. Ray ends the processes that it started by their ids.
 """
 
 import os
@@ -23,8 +23,11 @@ STORE_BYTES = 512 << 20
 
 
 @contextmanager
-def cluster() -> Iterator[Mapping[str, str]]:
-    """Yield the variables by which a program uses a new cluster: the address and the token."""
+def cluster(client_port: int | None = None) -> Iterator[Mapping[str, str]]:
+    """Yield the variables by which a program uses a new cluster: the address and the token.
+
+    With a `client_port`, the cluster also has a client server, whose address is `client_address(client_port)`.
+    """
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     quiet = {
         "RAY_USAGE_STATS_ENABLED": "0",
@@ -37,7 +40,7 @@ def cluster() -> Iterator[Mapping[str, str]]:
         tempfile.TemporaryFile("w+") as errors,
     ):
         process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.cluster.raylets", folder],
+            [sys.executable, "-m", "benchmarks.cluster.raylets", folder, *([str(client_port)] if client_port else [])],
             cwd=ROOT,
             env={**os.environ, **token, **quiet},
             stdin=subprocess.PIPE,
@@ -62,12 +65,20 @@ def cluster() -> Iterator[Mapping[str, str]]:
                 process.stdout.close()
 
 
-def main(folder: str) -> None:
+def client_address(port: int) -> str:
+    """Return the address of a cluster for a machine that is not part of it."""
+    return f"ray://{HOSTS[0]}:{port}"
+
+
+def main(folder: str, client_port: str | None = None) -> None:
     from ray.cluster_utils import Cluster  # noqa: PLC0415  # Ray may be missing
 
     os.environ["RAY_TMPDIR"] = folder
     options = {"num_cpus": 1, "object_store_memory": STORE_BYTES, "include_dashboard": False}
-    own = Cluster(initialize_head=True, head_node_args={**options, "node_ip_address": HOSTS[0]})
+    head = {**options, "node_ip_address": HOSTS[0]}
+    if client_port is not None:
+        head["ray_client_server_port"] = int(client_port)
+    own = Cluster(initialize_head=True, head_node_args=head)
     try:
         own.add_node(**options, node_ip_address=HOSTS[1])
         print(own.address, flush=True)
@@ -77,4 +88,4 @@ def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

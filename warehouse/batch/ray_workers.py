@@ -17,6 +17,8 @@ from importlib.util import find_spec
 from traceback import format_exception
 from typing import Any, TypeVar
 
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
+
 from warehouse.batch import reach
 from warehouse.batch.call import call
 from warehouse.batch.items import Worker
@@ -27,6 +29,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 CONNECT_S = 10.0
 """Timeout for a connection to the cluster, in seconds."""
+CONNECTS_MAX = 5
+"""Number of connections to the cluster's client server that may be aborted. About one of ten is, on a busy machine."""
 CHECK_S = 60.0
 """Timeout for the check of a machine, in seconds: Ray starts a process, which loads the libraries."""
 
@@ -105,13 +109,26 @@ def _connect(address: str) -> Any:
     import ray  # noqa: PLC0415  # an extra, which takes 0.5 s to import
 
     try:
-        ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+        initialize(partial(ray.init, address, log_to_driver=False, logging_level=logging.ERROR))
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         reason = " ".join(str(error).split())  # lines of a message about versions
         raise ClusterUnusable(
             f"cannot connect to the Ray cluster at {address} (docs/ray.md has the addresses and the token): {reason}"
         ) from None
     return ray
+
+
+def initialize(init: Callable[[], object]) -> None:
+    """Call `ray.init`, again if the cluster's client server could not start a server process for this client.
+
+    Some of these processes die when they are forked: https://github.com/ray-project/ray/issues/63202. An address
+    without `ray://` uses no such process.
+
+    Raises:
+        ConnectionAbortedError: CONNECTS_MAX processes died.
+    """
+    is_retried = retry_if_exception_type(ConnectionAbortedError)
+    Retrying(retry=is_retried, stop=stop_after_attempt(CONNECTS_MAX), reraise=True)(init)
 
 
 def _require_listening(address: str) -> None:
