@@ -5,6 +5,7 @@ import stat
 from contextlib import AbstractContextManager, closing, suppress
 from functools import cache
 from pathlib import Path
+from shlex import quote
 
 from api.http.rate_limit import RateLimit
 from api.settings import Settings
@@ -98,7 +99,7 @@ def _make_private(folder: Path) -> None:
         with suppress(PermissionError):  # the folder belongs to another user
             folder.chmod(mode & ~OTHER_USERS)
             return
-    _warn(f"other users have access to {folder} (mode {mode:04o}); run chmod 700 {folder}")
+    _warn(f"other users have access to {folder} (mode {mode:04o}); run chmod 700 {quote(str(folder))}")
 
 
 @cache

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import reduction
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from api.errors import FolderInUse
@@ -66,7 +67,8 @@ def acquire(data: Path, run: Path, on_wait: Callable[[str], None], ending_wait_s
             os.close(descriptor)
             raise FolderInUse(
                 f"a process of the last service still runs on the data folder {data} after {ending_wait_s:g} s: stop"
-                f" it, then try again (the service began as process {pid}; fuser {run / FILE} lists its processes)"
+                f" it, then try again (the service began as process {pid}; fuser {quote(str(run / FILE))} lists its"
+                " processes)"
             )
         time.sleep(POLL_S)
     _write(descriptor, "serving")

@@ -157,11 +157,12 @@ def test_empty_folder_used_as_data_folder_is_closed_to_other_users(tmp_path: Pat
 
 
 def test_folder_with_files_of_other_programs_keeps_its_mode_and_a_warning_is_printed(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    (tmp_path / "mail.txt").touch()
-    done = readership_process("--data", str(tmp_path), "project", "create", PROJECT)
-    assert (done.returncode, mode_of(tmp_path)) == (0, "0755")
-    assert done.stderr == f"other users have access to {tmp_path} (mode 0755); run chmod 700 {tmp_path}\n"
+    folder = tmp_path / "a folder"
+    folder.mkdir(mode=0o755)
+    (folder / "mail.txt").touch()
+    done = readership_process("--data", str(folder), "project", "create", PROJECT)
+    assert (done.returncode, mode_of(folder)) == (0, "0755")
+    assert done.stderr == f"other users have access to {folder} (mode 0755); run chmod 700 '{folder}'\n"
 
 
 def test_commands_that_open_a_data_folder_load_neither_asyncio_nor_starlette() -> None:

@@ -1,0 +1,60 @@
+"""A data folder and a log whose paths have spaces can be used by a service and by commands, also after a move."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.postgresql import new_database
+from tests.running import PROJECT, Running
+from tests.warehouse.site import ROOT
+
+GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2)"
+EXPECTED = json.loads((ROOT / "sample_data" / "expected_views.json").read_text())
+
+
+def output(running: Running, *arguments: str) -> Any:
+    done = running.run(*arguments)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@contextmanager
+def ended(running: Running) -> Iterator[None]:
+    """Kill the service at the end of the block if it still runs, after an error."""
+    try:
+        yield
+    finally:
+        if running.process is not None and running.process.poll() is None:
+            running.kill()
+
+
+def check(running: Running, log: Path, posted: int) -> None:
+    """Post a hit, run commands beside the service, and stop it. `posted` hits were posted, this one included."""
+    assert running.post({"path": "/posted", "userAgent": GPTBOT}).json()["accepted"] == 1
+    imported = output(running, "import", PROJECT, str(log))
+    assert imported["lines"] + imported["known"] == len(log.read_bytes().splitlines())
+    output(running, "compact")
+    output(running, "rebuild")
+    count = EXPECTED["page_views"] + posted
+    assert output(running, "sql", "SELECT count(*) AS hits FROM hits") == [{"hits": count}]
+    assert output(running, "sql", "SELECT sum(views)::INT AS views FROM daily_views") == [{"views": count}]
+    assert [each["fault"] for each in output(running, "doctor") if each["fault"]] == []
+    assert running.get("path=/posted")["totals"] == {"human": 0, "ai": posted, "total": posted}
+    assert running.stop() == 0
+
+
+def test_service_commands_and_move(tmp_path: Path, postgresql: str) -> None:
+    log = tmp_path / "a folder" / "access log.log"
+    log.parent.mkdir()
+    shutil.copyfile(ROOT / "sample_data" / "access.log", log)
+    local = Running(log.parent / "the data").start()
+    with ended(local):
+        check(local, log, posted=1)
+    url = new_database(postgresql)
+    output(local, "move", "--to", url)
+    moved = Running(local.data, environ={"READERSHIP_DATABASE_URL": url}, key=local.key).start()
+    with ended(moved):
+        check(moved, log, posted=2)
