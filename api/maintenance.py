@@ -125,14 +125,15 @@ class Maintenance:
                 metrics.LOADS.labels("failed").inc()
 
     def _set_fault(self, error: Exception) -> None:
-        """Record the error of a round. It is logged if it differs from that of the round before."""
+        """Record the error of a round. It is logged if it differs from that of the round before, in whichever step."""
         kind = "disk full" if disk_space.is_full(error) else type(error).__name__
         outage = outage_of(error)
-        fault = outage or "; ".join([f"{kind}: {error}", *getattr(error, "__notes__", [])])
+        fault = outage or f"{kind}: {error}"
         if fault != self._logged:
             has_cause = outage or isinstance(error, DataIncomplete)  # its message names the cause
             LOG.error("maintenance failed and is retried: %s", reason_of(error), exc_info=None if has_cause else error)
-        self.fault = self._logged = fault
+        self._logged = fault
+        self.fault = fault if outage else "; ".join([fault, *getattr(error, "__notes__", [])])
         self._is_outage = outage is not None
 
     def _end_outage(self) -> None:

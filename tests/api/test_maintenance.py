@@ -1,6 +1,7 @@
 """The maintenance thread runs each step that is due, also after an error of an earlier one."""
 
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from prometheus_client import REGISTRY
 
+import api.maintenance
 from api import data_folder, settings
 from api.maintenance import RELEASE_EVERY_S, ROLLUPS_EVERY_S, VACUUM_RETRY_S, Maintenance
 from api.settings import Settings
@@ -84,6 +86,22 @@ def test_full_disk_is_logged_once_and_loading_continues_with_free_space(
         small_disk.free()
         until(lambda: maintenance.fault is None)
         assert site.waiting() == 0
+
+
+def test_error_that_several_steps_have_is_logged_once(
+    chosen: Settings, site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for spec in delta_table.TABLES:
+        table = delta_table.open_table(site.root, spec)
+        delta_table.append(table, spec.schema.empty_table(), batches.node_id(site.hot), 9)
+    is_load_due = threading.Event()
+    monkeypatch.setattr(api.maintenance, "is_due", lambda *_: is_load_due.is_set())
+    with closing(Maintenance(chosen)) as maintenance:
+        maintenance.start()
+        until(lambda: maintenance.fault and "; in the vacuum" in maintenance.fault)
+        is_load_due.set()
+        until(lambda: maintenance.fault and "; in" not in maintenance.fault)
+        assert sum("maintenance failed" in each for each in caplog.messages) == 1
 
 
 def test_outage_that_is_over_is_no_fault_while_another_node_has_the_lock(postgresql: str, tmp_path: Path) -> None:
