@@ -75,14 +75,14 @@ REQUEST_BYTES_MAX, HANDLES_MAX = 200_000, 200
 class Forked:
     """A forked process, with the methods of `subprocess.Popen` that tests use."""
 
-    def __init__(self, template: "Template", pid: int) -> None:
-        self._template, self.pid, self.returncode = template, pid, None
+    def __init__(self, parent: "_Forking", pid: int) -> None:
+        self._parent, self.pid, self.returncode = parent, pid, None
         self._handle = os.pidfd_open(pid)
 
     def poll(self) -> int | None:
         """Return the exit status, or None while the process runs."""
         if self.returncode is None and wait([self._handle], 0):
-            self.returncode = self._template.ask({"wait": self.pid})
+            self.returncode = self._parent.ask({"wait": self.pid})
             os.close(self._handle)
         return self.returncode
 
@@ -115,13 +115,11 @@ def start(
     environ: Mapping[str, str] | None = None,
     log: Path | None = None,
     output: Path | None = None,
-    template: "Template | None" = None,
 ) -> Forked:
     """Run Python source in a forked process that leads a new session.
 
-    `environ` is the whole environment; by default it is that of this process. `template` is the process that is forked;
-    by default it has imported the modules of the program. `log` receives the standard error, and `output` the standard
-    output; without such a file it is lost. Standard input is empty.
+    `environ` is the whole environment; by default it is that of this process. `log` receives the standard error, and
+    `output` the standard output; without such a file it is lost. Standard input is empty.
     """
     request = {
         "source": source,
@@ -130,8 +128,8 @@ def start(
         "log": str(log or os.devnull),
         "output": str(output or os.devnull),
     }
-    template = template or _template(BEFORE_METRICS if _has_server_processes(request) else ())
-    return Forked(template, template.ask(request))
+    parent = _parent(BEFORE_METRICS if WORKERS in request["arguments"] else ())
+    return Forked(parent, parent.ask(request))
 
 
 def can_fork(environ: Mapping[str, str]) -> bool:
@@ -143,11 +141,11 @@ def can_fork(environ: Mapping[str, str]) -> bool:
 
 def spawn_by_fork() -> None:
     """Fork the processes that `multiprocessing` spawns from this process on."""
-    spawned.spawn_by(lambda request, handles: _template(BEFORE_METRICS).ask(request, handles))
+    spawned.spawn_by(lambda request, handles: _parent(BEFORE_METRICS).ask(request, handles))
 
 
-class Template:
-    """A process that forks itself. Safe for use by several threads."""
+class _Forking:
+    """A child process that can be forked. Safe for use by several threads."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket, self._lock = connection, threading.Lock()
@@ -160,11 +158,7 @@ class Template:
 
 
 @cache
-def _template(modules: Sequence[str]) -> Template:
-    return new_template(modules)
-
-
-def new_template(modules: Sequence[str]) -> Template:
+def _parent(modules: Sequence[str]) -> _Forking:
     """Start a process that imports these modules, or those of the commands without any, and return it."""
     ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
     with theirs:
@@ -178,12 +172,11 @@ def new_template(modules: Sequence[str]) -> Template:
         )
     atexit.register(process.wait)
     atexit.register(ours.close)  # called first
-    return Template(ours)
+    return _Forking(ours)
 
 
 def serve(control: int, modules: Sequence[str]) -> None:
     """Import modules, and fork this process for each request on the control socket, until the socket ends."""
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # multiprocessing blocks SIGTERM while it spawns its first process
     if modules:
         memory.choose_allocators()
         for module in modules:
@@ -229,15 +222,9 @@ def _run(request: Mapping[str, Any]) -> NoReturn:
         file = os.open(request[name], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.dup2(file, stream.fileno())
         os.close(file)
-    if _has_server_processes(request):
+    if WORKERS in request["arguments"]:
         _fork_server_processes()
     _execute(request)
-
-
-def _has_server_processes(request: Mapping[str, Any]) -> bool:
-    """Return whether the command starts a service with several processes."""
-    arguments: list[str] = request["arguments"]
-    return WORKERS in arguments and arguments[arguments.index(WORKERS) + 1] != "1"
 
 
 def _fork_server_processes() -> None:
@@ -249,7 +236,7 @@ def _fork_server_processes() -> None:
         _respond(theirs)
         os._exit(0)
     theirs.close()
-    spawned.spawn_by(Template(ours).ask)
+    spawned.spawn_by(_Forking(ours).ask)
 
 
 def _execute(request: Mapping[str, Any]) -> NoReturn:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tests import forked
 from tests.processes import command_line
 from tests.running import Running
 from tests.waiting import server_processes, started_processes
@@ -95,14 +94,3 @@ def test_server_processes_are_forked_and_are_children_of_the_supervisor(start: C
     assert all(b"tests import forked" in command_line(pid) for pid in pids)
     os.kill(pids[0], signal.SIGKILL)
     assert service.stop() == 0
-
-
-def test_process_ends_on_sigterm_although_the_signal_was_blocked_when_its_template_started() -> None:
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    try:
-        template = forked.new_template(("signal",))
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    process = forked.start("import signal; signal.pause()", (), template=template)
-    process.terminate()
-    assert process.wait(60) == -signal.SIGTERM

@@ -58,8 +58,8 @@ def processes_of(service: Running) -> list[int]:
 
 
 def server_processes(parent: int) -> list[int]:
-    """Return the ids of the server processes of a supervisor that have not ended."""
-    return [each for each in children(parent) if (line := command_line(each)) and b"spawn_main" in line + name(each)]
+    """Return the ids of the server processes of a supervisor."""
+    return [child for child in children(parent) if b"spawn_main" in command_line(child) + name(child)]
 
 
 def _all_processes_of(service: Running) -> list[int]:
