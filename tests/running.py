@@ -18,13 +18,11 @@ from agent.jobs import configuration, store
 from agent.jobs.configuration import Configuration
 from api import data_folder, keys, settings
 from api.cli.main import main
-from tests import forked, temporary
+from tests import forked
 from tests.forked import Forked
 from warehouse.control import database, projects
 
 READY_S = 60
-COMMAND_S = 120
-"""Timeout of a command that is not `serve`, in seconds."""
 PROJECT = "site"
 COMMAND = str(Path(sys.executable).parent / "readership")
 SERVING = {"serve", "worker", "demo"}
@@ -153,21 +151,5 @@ def readership(*arguments: str, env: Mapping[str, str] | None = None) -> subproc
 
 
 def readership_process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process of its own, its output captured as text.
-
-    The process is forked if it can be: `options` are those of `subprocess`.
-    """
-    environ = options.get("env") or os.environ
-    changed = {name: value for name, value in environ.items() if os.environ.get(name) != value}
-    if options.keys() - {"env"} or not forked.can_fork(changed):
-        return subprocess.run(
-            [COMMAND, *arguments], capture_output=True, text=True, timeout=COMMAND_S, check=False, **options
-        )
-    with temporary.folder() as folder:
-        log, output = Path(folder, "log"), Path(folder, "output")
-        process = forked.start(forked.PROGRAM, arguments, environ, log, output)
-        try:
-            status = process.wait(COMMAND_S)
-        finally:
-            process.kill()
-        return subprocess.CompletedProcess(arguments, status, output.read_text(), log.read_text())
+    """Run a command in a process of its own, its output captured as text."""
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=120, check=False, **options)
