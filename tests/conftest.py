@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import forked, shared_tls
 from tests import object_store as object_store_server
 from tests import postgresql as postgresql_server
+from tests import shared_tls
 from tests.programs import pytest_runtest_setup, pytest_sessionfinish, require, skip  # noqa: F401  # two are hooks
 from tests.running import Running
 from tests.small_disk import SmallDisk, may_mount, mounted
@@ -74,7 +74,6 @@ On a disk an fsync takes 2 ms, and a test of the lake calls it a hundred times.
 
 def pytest_configure() -> None:
     shared_tls.enable()
-    forked.spawn_by_fork()
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 

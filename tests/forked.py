@@ -4,8 +4,6 @@
 process per test run imports the modules, and each new process is a fork of it, which answers after 0.16 s. A fork runs
 the same code as a process that was started by its command, and it can be killed at any point. The start by the command
 itself has tests of its own, such as those of `tests/api/test_logs.py`.
-
-The processes that `multiprocessing` spawns are forked, too: see `tests/spawned.py`.
 """
 
 import atexit
@@ -25,57 +23,25 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, NoReturn
 
-from api.server import memory
-from tests import spawned
-from tests.spawned import IMPORT_TIME_PREFIXES, UNBUFFERED
-
 ROOT = Path(__file__).parents[1]
 PROGRAM = "from api.cli.main import run; run()"
 """Source of the console script `readership`."""
 COMMANDS = ("serve", "worker", "import")
-"""Commands whose modules the process that is forked imports."""
-MAINTENANCE = tuple(f"warehouse.maintenance.{name}" for name in ("compact", "erase", "load", "reclassify", "recount"))
-"""Further modules that this process imports."""
-BEFORE_METRICS = (
-    "agent.worker.child_process",
-    "api.cli.main",
-    "api.dashboard.accounts.sessions",
-    "api.dashboard.charts.time_chart",
-    "api.dashboard.web.assets",
-    "api.dashboard.web.forms",
-    "api.dashboard.web.locale",
-    "api.data_folder",
-    "api.http.auth",
-    "api.routes.reports.reference",
-    "api.server.server_process",
-    "api.server.supervisor",
-    "babel.dates",
-    "ingest.classification.explain",
-    "ingest.hotlog.writer",
-    "ingest.imports.prepared.in_workers",
-    "jinja2",
-    "starlette.applications",
-    "starlette.routing",
-    "uvicorn.protocols.http.httptools_impl",
-    "uvloop",
-    "warehouse.report.reports",
-    *MAINTENANCE,
-)
-"""Modules that a process imports from which server processes of one service are forked. None of them imports
-prometheus_client, which decides when it is imported whether it shares its counters with other processes."""
+"""Commands whose modules the parent process imports."""
+MODULES = tuple(f"warehouse.maintenance.{name}" for name in ("compact", "erase", "load", "reclassify", "recount"))
+"""Further modules that the parent process imports."""
+IMPORT_TIME_PREFIXES = ("PYTHON", "LD_", "MALLOC_", "ARROW_", "PROMETHEUS_")
+"""Prefixes of environment variables that have an effect only before the modules are imported."""
+UNBUFFERED = "PYTHONUNBUFFERED"
+"""Variable with which Python does not buffer standard output and error. The process that is forked is without it."""
 BUFFERED = (UNBUFFERED, "")
 """Value that has the effect of no value."""
-
-WORKERS = "--workers"
-"""Option of the number of server processes."""
-REQUEST_BYTES_MAX, HANDLES_MAX = 200_000, 200
-"""Maximum size of a request, and maximum number of the file descriptors that are sent with it."""
 
 
 class Forked:
     """A forked process, with the methods of `subprocess.Popen` that tests use."""
 
-    def __init__(self, parent: "_Forking", pid: int) -> None:
+    def __init__(self, parent: "_Parent", pid: int) -> None:
         self._parent, self.pid, self.returncode = parent, pid, None
         self._handle = os.pidfd_open(pid)
 
@@ -128,7 +94,7 @@ def start(
         "log": str(log or os.devnull),
         "output": str(output or os.devnull),
     }
-    parent = _parent(BEFORE_METRICS if WORKERS in request["arguments"] else ())
+    parent = _parent()
     return Forked(parent, parent.ask(request))
 
 
@@ -139,80 +105,64 @@ def can_fork(environ: Mapping[str, str]) -> bool:
     )
 
 
-def spawn_by_fork() -> None:
-    """Fork the processes that `multiprocessing` spawns from this process on."""
-    spawned.spawn_by(lambda request, handles: _parent(BEFORE_METRICS).ask(request, handles))
+class _Parent:
+    """The process that is forked. Safe for use by several threads."""
 
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            script = f"from tests import forked; forked.serve({theirs.fileno()})"
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", script],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env={name: value for name, value in os.environ.items() if name != UNBUFFERED},
+                pass_fds=(theirs.fileno(),),
+            )
+        self._socket, self._lock, self._file = ours, threading.Lock(), ours.makefile("rw")
+        atexit.register(self._close)
 
-class _Forking:
-    """A child process that can be forked. Safe for use by several threads."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._socket, self._lock = connection, threading.Lock()
-
-    def ask(self, request: Mapping[str, Any], handles: Sequence[int] = ()) -> int:
+    def ask(self, request: Mapping[str, Any]) -> int:
         """Send a request, and return the response: the id of a new process, or an exit status."""
         with self._lock:
-            socket.send_fds(self._socket, [json.dumps(request).encode()], handles)
-            return int(self._socket.recv(REQUEST_BYTES_MAX))
+            self._file.write(json.dumps(request) + "\n")
+            self._file.flush()
+            return int(self._file.readline())
+
+    def _close(self) -> None:
+        self._file.close()
+        self._socket.close()
+        self._process.wait()
 
 
 @cache
-def _parent(modules: Sequence[str]) -> _Forking:
-    """Start a process that imports these modules, or those of the commands without any, and return it."""
-    ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
-    with theirs:
-        process = subprocess.Popen(
-            [sys.executable, "-c", f"from tests import forked; forked.serve({theirs.fileno()}, {modules})"],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            env={name: value for name, value in os.environ.items() if name != UNBUFFERED},
-            pass_fds=(theirs.fileno(),),
-        )
-    atexit.register(process.wait)
-    atexit.register(ours.close)  # called first
-    return _Forking(ours)
+def _parent() -> _Parent:
+    return _Parent()
 
 
-def serve(control: int, modules: Sequence[str]) -> None:
-    """Import modules, and fork this process for each request on the control socket, until the socket ends."""
-    if modules:
-        memory.choose_allocators()
-        for module in modules:
-            import_module(module)
-    else:
-        main = import_module("api.cli.main").main
-        for command in COMMANDS:
-            main.get_command(None, command)
-        for module in MAINTENANCE:
-            import_module(module)
+def serve(control: int) -> None:
+    """Import the program, and fork a process for each request on the control socket, until the socket ends."""
+    main = import_module("api.cli.main").main
+    for name in COMMANDS:
+        main.get_command(None, name)
+    for name in MODULES:
+        import_module(name)
     gc.collect()
     gc.freeze()  # else the collector of each child writes to, and thereby copies, the memory that it shares
-    with socket.socket(fileno=control) as connection:
-        _respond(connection)
+    with socket.socket(fileno=control) as connection, connection.makefile("rw") as file:
+        for line in iter(file.readline, ""):
+            request = json.loads(line)
+            if "wait" in request:
+                answer = os.waitstatus_to_exitcode(os.waitpid(request["wait"], 0)[1])
+            else:
+                answer = os.fork()
+                if answer == 0:
+                    os.close(connection.detach())
+                    _run(request)
+            file.write(f"{answer}\n")
+            file.flush()
     os._exit(0)  # at a usual end, the bindings of DuckDB print the objects that were frozen as leaks
-
-
-def _respond(connection: socket.socket) -> None:
-    """Respond to the requests on a socket, until it ends."""
-    while True:
-        message, handles, *_ = socket.recv_fds(connection, REQUEST_BYTES_MAX, HANDLES_MAX)
-        if not message:
-            return
-        request = json.loads(message)
-        if "wait" in request:
-            answer = os.waitstatus_to_exitcode(os.waitpid(request["wait"], 0)[1])
-        elif "numbers" in request:
-            answer = spawned.fork_for_parent(request, handles, connection, _execute)
-        else:
-            answer = os.fork()
-            if answer == 0:
-                os.close(connection.detach())
-                _run(request)
-        for handle in handles:
-            os.close(handle)
-        connection.send(str(answer).encode())
 
 
 def _run(request: Mapping[str, Any]) -> NoReturn:
@@ -222,25 +172,6 @@ def _run(request: Mapping[str, Any]) -> NoReturn:
         file = os.open(request[name], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.dup2(file, stream.fileno())
         os.close(file)
-    if WORKERS in request["arguments"]:
-        _fork_server_processes()
-    _execute(request)
-
-
-def _fork_server_processes() -> None:
-    """Fork this process before it has threads; the fork forks the processes that this process spawns later."""
-    ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
-    if os.fork() == 0:
-        ours.close()
-        spawned.ignore_signals()
-        _respond(theirs)
-        os._exit(0)
-    theirs.close()
-    spawned.spawn_by(_Forking(ours).ask)
-
-
-def _execute(request: Mapping[str, Any]) -> NoReturn:
-    """Run the source of a request with its environment and its arguments."""
     os.environ.clear()
     os.environ.update(request["environ"])
     time.tzset()

@@ -14,11 +14,6 @@ def command_line(pid: int) -> bytes:
     return _read(Path(f"/proc/{pid}/cmdline"))
 
 
-def name(pid: int) -> bytes:
-    """Return the name of a process, which it may set; empty if the process has ended."""
-    return _read(Path(f"/proc/{pid}/comm"))
-
-
 def children(parent: int) -> list[int]:
     """Return the ids of the children of all threads of a process; none if the process has ended."""
     tasks = Path(f"/proc/{parent}/task")

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import httpx
 
-from tests.processes import children, command_line, name
+from tests.processes import children, command_line
 from tests.running import Running
 
 POLL_S, POLL_S_MAX = 0.02, 0.1
@@ -59,7 +59,7 @@ def processes_of(service: Running) -> list[int]:
 
 def server_processes(parent: int) -> list[int]:
     """Return the ids of the server processes of a supervisor."""
-    return [child for child in children(parent) if b"spawn_main" in command_line(child) + name(child)]
+    return [child for child in children(parent) if b"spawn_main" in command_line(child)]
 
 
 def _all_processes_of(service: Running) -> list[int]:

@@ -17,7 +17,7 @@ def environment(pid: int) -> set[str]:
 
 
 def test_environment_of_a_server_process_has_neither_settings_nor_the_run_secret(start: Callable[..., Running]) -> None:
-    service = start(processes=2, PYTHONUTF8="1")  # processes with such a variable are not forked: see tests/forked.py
+    service = start(processes=2)
     for process in started_processes(service):
         assert not {name for name in environment(process) if name.startswith("READERSHIP_") and name not in os.environ}
 
