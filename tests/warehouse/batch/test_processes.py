@@ -27,6 +27,7 @@ if __name__ == "__mp_main__":
     else:
         os.killpg(0, signal.SIGINT)
 else:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have ignored it for what it starts
     from tests.warehouse.batch.tasks import square
     from warehouse.batch import items
     from warehouse.batch.processes import processes
