@@ -203,7 +203,8 @@ class Maintenance:
             write = partial(
                 rollups.write_due, root, self._database, now.date(), wait_s=0, on_step=self._between_queries
             )
-            steps.run_all([("writing", write), ("removal", partial(rollups.vacuum, root, wait_s=0))])
+            removal = partial(rollups.vacuum, root, wait_s=0)
+            steps.run_all([("the new rollups", write), ("the removal of unused rollups", removal)])
 
     def release_memory(self, now: datetime) -> None:
         """Return memory that loads and reports have freed to the operating system, every RELEASE_EVERY_S."""

@@ -15,6 +15,7 @@ from shlex import quote
 from typing import Any
 
 from api.errors import FolderInUse
+from warehouse.lake.lock import try_lock
 
 FILE = "service.lock"
 ENDING_WAIT_S = 30.0
@@ -52,7 +53,7 @@ def acquire(data: Path, run: Path, on_wait: Callable[[str], None], ending_wait_s
     """
     descriptor = os.open(run / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline_s = 0.0
-    while not _is_locked(descriptor):
+    while not try_lock(descriptor):
         pid, state = _read(descriptor)
         if state == "serving" and _is_alive(pid):
             os.close(descriptor)
@@ -80,15 +81,6 @@ def _received(descriptor: Any) -> ServiceLock:
     number: int = descriptor.detach()
     fcntl.fcntl(number, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
     return ServiceLock(number)
-
-
-def _is_locked(descriptor: int) -> bool:
-    """Take the lock if it is free; return whether this process has the lock."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _write(descriptor: int, state: str) -> None:

@@ -35,5 +35,5 @@ def run_all(steps: Iterable[Step], is_last: Callable[[Exception], bool] = is_of_
             errors.append(error)
             if is_last(error):
                 break
-    for first in sorted(errors, key=lambda each: isinstance(each, LakeBusy)):
-        raise first
+    if errors:
+        raise min(errors, key=lambda each: isinstance(each, LakeBusy))  # the first one, if possible not LakeBusy

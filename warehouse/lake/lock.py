@@ -34,7 +34,7 @@ def write_lock(folder: Root, wait_s: float) -> Iterator[None]:
     locked = local_folder(folder)
     descriptor = os.open(locked / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        while not _is_locked(descriptor):
+        while not try_lock(descriptor):
             if time.monotonic() >= deadline:
                 raise LakeBusy(_busy(descriptor, locked, wait_s))
             time.sleep(LOCK_POLL_S)
@@ -49,8 +49,8 @@ def pause_for_waiters() -> None:
     time.sleep(2 * LOCK_POLL_S)
 
 
-def _is_locked(descriptor: int) -> bool:
-    """Take the lock if it is free; return whether this process has the lock."""
+def try_lock(descriptor: int) -> bool:
+    """Take the lock of an open file if it is free; return whether this process has the lock."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -31,7 +31,7 @@ LINE = '192.0.2.1 - - [01/Oct/2026:12:00:00 +0000] "GET /a HTTP/1.1" 200 1 "-" "
 
 @dataclass(frozen=True)
 class Content:
-    """What the stores have of a project."""
+    """Number of rows of a project in each store."""
 
     hits: int
     jobs: int

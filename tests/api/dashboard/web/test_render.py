@@ -1,4 +1,4 @@
-"""What the environment of the templates does to their text."""
+"""Templates of HTML lose the indentation of their lines, and other templates do not."""
 
 import jinja2
 
