@@ -28,8 +28,9 @@ run: $(VENV)/.run
 check: $(VENV)/.test style
 	$(VENV)/bin/pytest -n 2 --dist loadfile $(QUICK)
 
+# Three processes for two cores: a test that waits for a server or a lock leaves its core to another.
 test: $(VENV)/.test style
-	$(VENV)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(VENV)/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: style
 style: $(VENV)/.test
