@@ -32,9 +32,9 @@ from warehouse.integrity.lake_lock import rollups_lock
 from warehouse.maintenance import compact, double_counting, rollups
 from warehouse.maintenance.erase import erase_before, first_trusted_s
 from warehouse.maintenance.load import is_due, load
-from warehouse.maintenance.reclassify import Reclassified, Rules, preview, reclassify
-from warehouse.maintenance.reclassify_diff import Diff
-from warehouse.maintenance.reclassify_in_workers import reclassify_in_workers
+from warehouse.maintenance.reclassification.diff import Diff
+from warehouse.maintenance.reclassification.in_workers import reclassify_in_workers
+from warehouse.maintenance.reclassification.reclassify import Reclassified, Rules, preview, reclassify
 from warehouse.maintenance.recount import rebuild
 from warehouse.plural import counted
 from warehouse.query import engine

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from tests.warehouse.site import Row
-from warehouse.maintenance.reclassify import Rules
+from warehouse.maintenance.reclassification.reclassify import Rules
 from warehouse.schema import CLASSIFICATION
 
 TODAY = "today"

@@ -13,7 +13,8 @@ from tests.warehouse.rules import RULES
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, key, rank, view
 from warehouse.hotlog import dirty_days
 from warehouse.lake.agents_file import write_agents
-from warehouse.maintenance import catch_up, erase, reclassify
+from warehouse.maintenance import catch_up, erase
+from warehouse.maintenance.reclassification import reclassify
 from warehouse.query import sql, sql_views
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import FIRST, LAST
@@ -36,7 +37,8 @@ REWRITES: dict[str, Rewrite] = {
     "days": lambda site, on_step: erase.erase_before(site.hot, site.root, date(2026, 9, 15), 10, 0, on_step),
 }
 KILLED = {
-    "reclassify": "from tests.warehouse.rules import RULES\nfrom warehouse.maintenance import reclassify\n"
+    "reclassify": "from tests.warehouse.rules import RULES\n"
+    "from warehouse.maintenance.reclassification import reclassify\n"
     "reclassify.reclassify(hot, root, database, RULES, 10, on_step=on_step)",
     "project": 'erase.erase_project(hot, root, database, "goes", 10, on_step)',
 }

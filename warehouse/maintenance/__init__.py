@@ -6,10 +6,7 @@
 - `compact`: Merge small files, sort them, and remove old ones.
 - `rollups`: Write the rollups of the months that need one, and remove those that no reader uses any more.
 - `erase`: Delete a project, and the days before the retention.
-- `verdicts`: Columns of stored hits under the current rules, without losing the verdict on their agent.
-- `reclassify_diff`: Differences between stored classifications and those of the current rules.
-- `reclassify`: Apply the current rules to stored hits.
-- `reclassify_in_workers`: Apply the current rules in workers, a day each.
+- `reclassification`: Stored hits under the current rules.
 - `recovery`: Find what a data folder has lost, and go on without it.
 - `double_counting`: Warnings for projects whose views are counted twice, because pages and logs both send them.
 """

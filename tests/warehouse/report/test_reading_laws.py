@@ -26,7 +26,8 @@ from warehouse.control.policy import POLICIES, Period, Periods
 from warehouse.errors import MomentExpired, TooManyBuckets
 from warehouse.hotlog.retention import AS_OF_S
 from warehouse.lake import delta_table
-from warehouse.maintenance import compact, erase, load, reclassify, recount, rollups
+from warehouse.maintenance import compact, erase, load, recount, rollups
+from warehouse.maintenance.reclassification import reclassify
 from warehouse.query import sql_views
 from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
 from warehouse.query.moment import Moment

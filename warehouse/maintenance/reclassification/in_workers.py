@@ -21,7 +21,7 @@ from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import catch_up
 from warehouse.maintenance.compact import spill_folder
 from warehouse.maintenance.load import load
-from warehouse.maintenance.reclassify import OnDay, Reclassified, Rules, Run, list_day, rewrite_day
+from warehouse.maintenance.reclassification.reclassify import OnDay, Reclassified, Rules, Run, list_day, rewrite_day
 from warehouse.query import engine
 
 

@@ -7,7 +7,7 @@ import duckdb
 import pyarrow as pa
 
 from warehouse.lake.delta_table import HITS_TABLE, File
-from warehouse.maintenance.verdicts import new_value
+from warehouse.maintenance.reclassification.verdicts import new_value
 from warehouse.query import engine
 
 ROWS_MAX = 1_000_000

@@ -5,7 +5,7 @@ import pytest
 from tests.warehouse.rules import RULES, TODAY
 from tests.warehouse.site import Row, Site, view
 from warehouse.lake.delta_table import HITS_TABLE
-from warehouse.maintenance import reclassify
+from warehouse.maintenance.reclassification import reclassify
 
 NAMES = ("traffic", "agent", "operator", "purpose", "rule", "ruleset", "verification", "verified_by")
 BY = "list:openai-gptbot 2026-09-02"

@@ -21,9 +21,10 @@ from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches, dirty_days
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
-from warehouse.maintenance import catch_up, reclassify
-from warehouse.maintenance.reclassify import Reclassified, Rules
-from warehouse.maintenance.reclassify_diff import CountChange, RuleChange
+from warehouse.maintenance import catch_up
+from warehouse.maintenance.reclassification import reclassify
+from warehouse.maintenance.reclassification.diff import CountChange, RuleChange
+from warehouse.maintenance.reclassification.reclassify import Reclassified, Rules
 from warehouse.schema import HOT
 
 MIDNIGHT = datetime(2026, 10, 1, tzinfo=UTC)
@@ -307,7 +308,7 @@ def test_report_counts_each_hit_once_at_each_step_and_by_the_new_rules_at_the_en
 
 RECLASSIFY = """
 from tests.warehouse.rules import RULES
-from warehouse.maintenance import reclassify
+from warehouse.maintenance.reclassification import reclassify
 result = reclassify.reclassify(hot, root, database, RULES, 60, on_step=on_step)
 print(result.days, result.hits)
 """

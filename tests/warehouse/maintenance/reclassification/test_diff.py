@@ -8,7 +8,7 @@ import pytest
 from tests.warehouse.rules import table
 from tests.warehouse.site import DAY, NOON, Row, Site, view
 from warehouse.lake.delta_table import HITS_TABLE
-from warehouse.maintenance.reclassify_diff import CountChange, Diff, DiffTable, RuleChange
+from warehouse.maintenance.reclassification.diff import CountChange, Diff, DiffTable, RuleChange
 
 EMPTY = Diff(hits=0, paths=0, by_rule=(), by_traffic=(), by_agent=())
 

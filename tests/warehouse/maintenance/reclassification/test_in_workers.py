@@ -4,14 +4,21 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from tests.warehouse.batch.tasks import DyingProcess
-from tests.warehouse.maintenance.test_reclassify import OLD, assert_stored, old, preview, reclassified, store
+from tests.warehouse.maintenance.reclassification.test_reclassify import (
+    OLD,
+    assert_stored,
+    old,
+    preview,
+    reclassified,
+    store,
+)
 from tests.warehouse.rules import RULES
 from tests.warehouse.site import DAY, NOON, Site
 from warehouse.batch.items import OpenWorkers
 from warehouse.batch.processes import ChildProcess, this_process
 from warehouse.maintenance import compact
-from warehouse.maintenance.reclassify import Reclassified
-from warehouse.maintenance.reclassify_in_workers import reclassify_in_workers
+from warehouse.maintenance.reclassification.in_workers import reclassify_in_workers
+from warehouse.maintenance.reclassification.reclassify import Reclassified
 
 
 def run(site: Site, open_workers: OpenWorkers = this_process) -> Reclassified:

@@ -21,8 +21,8 @@ from warehouse.lake.roots import Root
 from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import OnStep, catch_up
 from warehouse.maintenance.load import load
-from warehouse.maintenance.reclassify_diff import Diff, DiffTable
-from warehouse.maintenance.verdicts import new_value
+from warehouse.maintenance.reclassification.diff import Diff, DiffTable
+from warehouse.maintenance.reclassification.verdicts import new_value
 from warehouse.query import engine
 from warehouse.schema import CLASSIFICATION, HITS
 
