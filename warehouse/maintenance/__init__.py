@@ -3,6 +3,7 @@
 - `catch_up`: Append the hot batches to all tables, exactly once.
 - `recount`: Recount `daily_views` from `hits`: dirty days, single months, or the whole table.
 - `load`: Load the hot log into the lake: catch up, then recount dirty days.
+- `sorting`: Sorted rows of a partition in new files.
 - `compact`: Merge small files, sort them, and remove old ones.
 - `rollups`: Write the rollups of the months that need one, and remove those that no reader uses any more.
 - `erase`: Delete a project, and the days before the retention.

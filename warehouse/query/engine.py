@@ -70,6 +70,11 @@ def share(spill: Path, workers: int) -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
+def spill_folder(database: duckdb.DuckDBPyConnection) -> Path:
+    """Return the folder into which a database spills."""
+    return Path(database.execute("SELECT current_setting('temp_directory')").fetchall()[0][0])
+
+
 @contextmanager
 def reader(database: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a cursor for a query that reads rows of `hits` into memory, and close it.

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import closing, nullcontext
 from datetime import date, timedelta
@@ -70,53 +70,6 @@ def test_files_of_a_lake_behind_a_symbolic_link_are_named_from_the_folder_of_the
         assert {path.count("/") for path in paths} == {1}
     assert len(site.stored(delta_table.HITS_TABLE)) == 6
     assert site.faults() == []
-
-
-class LittleMemory:
-    """A database whose first query finds too little memory, as the sort of very long rows does."""
-
-    def __init__(self, database: duckdb.DuckDBPyConnection) -> None:
-        self.database, self.queries = database, 0
-
-    def sql(self, query: str, **values: object) -> duckdb.DuckDBPyRelation:
-        self.queries += 1
-        if self.queries == 1:
-            raise duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate data")
-        return self.database.sql(query, **values)
-
-
-@pytest.mark.parametrize("spec", [delta_table.HITS_TABLE, delta_table.DAILY_VIEWS_TABLE])
-def test_rows_that_do_not_fit_into_the_memory_together_are_sorted_in_parts(
-    site: Site, monkeypatch: pytest.MonkeyPatch, spec: delta_table.Spec
-) -> None:
-    monkeypatch.setattr(compact, "PART_BYTES", 100)
-    for _ in range(3):
-        site.post(*(view(**{**row, "project_id": "ab"[number % 2]}) for number, row in enumerate(some_rows(0, 20))))
-        site.load()
-    files = delta_table.list_files(site.table(spec), spec)
-    partition = max(file.partition for file in files)
-    chosen = [file for file in files if file.partition == partition]
-    expected = compact._write_sorted(site.root, site.database, spec, partition, chosen)
-    database = LittleMemory(site.database)
-    actual = compact._write_sorted(site.root, cast("duckdb.DuckDBPyConnection", database), spec, partition, chosen)
-    assert database.queries > 5
-
-    def rows(files: Sequence[delta_table.File]) -> list[dict[str, object]]:
-        return [row for file in files for row in pq.ParquetFile(file.path).read().to_pylist()]
-
-    assert Counter(map(repr, rows(actual))) == Counter(map(repr, rows(expected)))
-    keys = [tuple(row[name] for name in spec.order) for row in rows(actual)]
-    assert keys == sorted(keys)
-
-
-def test_error_for_lack_of_memory_is_raised_if_the_rows_of_a_table_cannot_be_sorted_in_parts(site: Site) -> None:
-    spec = delta_table.DAILY_ERRORS_TABLE  # of whose order only the project is never null
-    site.post(*(view(traffic="bot", status=404, path=f"/{number}") for number in range(9)))
-    site.load()
-    files = delta_table.list_files(site.table(spec), spec)
-    database = cast("duckdb.DuckDBPyConnection", LittleMemory(site.database))
-    with pytest.raises(duckdb.OutOfMemoryException):
-        compact._write_sorted(site.root, database, spec, "2026-09", files)
 
 
 def test_compaction_loses_and_repeats_no_row(site: Site) -> None:

@@ -19,7 +19,6 @@ from warehouse.lake.lock import pause_for_waiters
 from warehouse.lake.roots import Root
 from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import catch_up
-from warehouse.maintenance.compact import spill_folder
 from warehouse.maintenance.load import load
 from warehouse.maintenance.reclassification.reclassify import OnDay, Reclassified, Rules, Run, list_day, rewrite_day
 from warehouse.query import engine
@@ -51,7 +50,8 @@ def reclassify_in_workers(
         done = hits = 0
         user_agents: set[int] = set()
         with open_workers(len(outdated_days)) as workers:
-            tasks = _tasks(root, outdated_days, partial(Day, root, rules, spill_folder(database), len(workers)), days)
+            new_day = partial(Day, root, rules, engine.spill_folder(database), len(workers))
+            tasks = _tasks(root, outdated_days, new_day, days)
             results = items.run(workers, reclassify_day, tasks, is_ordered=False)
             for number, (day, new) in enumerate(results, start=1):
                 with durable_writes(hot, root, wait_s):
