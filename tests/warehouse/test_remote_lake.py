@@ -17,7 +17,7 @@ from warehouse import doctor
 from warehouse.errors import LakeUnreachable
 from warehouse.hotlog import dirty_days
 from warehouse.integrity import durability
-from warehouse.lake import agents_file, delta_log, delta_table, log_repair, roots
+from warehouse.lake import agents_file, delta_log, delta_table, log_repair, rewriting, roots
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.lake.remote import file_cache
 from warehouse.lake.remote.object_path import ObjectPath
@@ -33,7 +33,7 @@ USES_OF_A_TABLE: tuple[Callable[[DeltaTable], object], ...] = (
     lambda table: delta_table.offset(table, "node"),
     lambda table: delta_table.append(table, ROWS, "node", 9),
     lambda table: delta_table.add_files(table, HITS_TABLE, (), "node", 9),
-    lambda table: delta_table.replace_partition(table, HITS_TABLE, NOON.date().isoformat(), ROWS.to_reader()),
+    lambda table: rewriting.replace_partition(table, HITS_TABLE, NOON.date().isoformat(), ROWS.to_reader()),
     lambda table: delta_table.delete(table, "path = '/a'"),
     delta_table.vacuum,
 )

@@ -1,6 +1,6 @@
 """The lake: Delta tables in a folder or an object store, with their lock, schema versions and staged files.
 
-- `delta_table`: Delta tables of the lake: create, open, list files, append, replace a partition, delete, vacuum.
+- `delta_table`: Delta tables of the lake: create, open, list files, append, delete, vacuum.
 - `remote`: A lake in an object store instead of a local folder.
 - `roots`: The root of a lake, a local folder or a prefix in an object store, and what is done differently in the two.
 - `lock`: Lock of the lake: one process at a time writes into it.

@@ -1,4 +1,4 @@
-"""Delta tables of the lake: create, open, list files, append, replace a partition, delete, vacuum.
+"""Delta tables of the lake: create, open, list files, append, delete, vacuum.
 
 Each function that commits syncs the commit before it returns. Each table records in its own log, by node, the id of the
 last hot batch that it has. This id, the table's offset, is in the commit that adds the rows:
@@ -41,7 +41,8 @@ _CONFIGURATION = {
     "delta.logRetentionDuration": f"interval {GRACE_H} hours",
     "delta.deletedFileRetentionDuration": f"interval {GRACE_H} hours",
 }
-_WRITER = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=ROW_GROUP_ROWS)
+WRITER_PROPERTIES = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=ROW_GROUP_ROWS)
+"""Parquet settings of the files that delta-rs writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +225,7 @@ def append(table: DeltaTable, rows: pa.Table, node: str, offset: int) -> None:
         table,
         rows,
         mode="append",
-        writer_properties=_WRITER,
+        writer_properties=WRITER_PROPERTIES,
         commit_properties=CommitProperties(app_transactions=[Transaction(app_id=node, version=offset)]),
         post_commithook_properties=delta_log.NO_HOOKS,
     )
@@ -263,26 +264,6 @@ def add_action(spec: Spec, file: File) -> AddAction:
         data_change=True,
         stats=json.dumps({"numRecords": file.rows}),
     )
-
-
-@delta_log.reaching
-def replace_partition(table: DeltaTable, spec: Spec, partition: str, rows: pa.RecordBatchReader) -> None:
-    """Replace the rows of a partition, in one commit.
-
-    Raises:
-        deltalake.exceptions.CommitFailedError: another node appended to the partition after the handle's version.
-    """
-    since = table.version()
-    write_deltalake(
-        table,
-        rows,
-        mode="overwrite",
-        predicate=f"{spec.partition} = '{partition}'",
-        writer_properties=_WRITER,
-        target_file_size=TARGET_FILE_BYTES,
-        post_commithook_properties=delta_log.NO_HOOKS,
-    )
-    delta_log.persist(table, since)
 
 
 @delta_log.reaching

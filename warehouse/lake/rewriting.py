@@ -1,4 +1,4 @@
-"""New files of a partition, and the commit that replaces the old files by them. Each may be in a process of its own."""
+"""New files of a partition, and the commit that replaces the old files by them."""
 
 import time
 import uuid
@@ -8,11 +8,19 @@ from itertools import chain
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import RemoveAction
 
 from warehouse.lake import delta_log, roots
-from warehouse.lake.delta_table import GRACE_H, ROW_GROUP_ROWS, TARGET_FILE_BYTES, File, Spec, add_action
+from warehouse.lake.delta_table import (
+    GRACE_H,
+    ROW_GROUP_ROWS,
+    TARGET_FILE_BYTES,
+    WRITER_PROPERTIES,
+    File,
+    Spec,
+    add_action,
+)
 from warehouse.lake.roots import Root
 
 COMPRESSION, COMPRESSION_LEVEL = "zstd", 3
@@ -42,6 +50,26 @@ def write_partition(root: Root, spec: Spec, partition: str, rows: pa.RecordBatch
                         break
             files.append(File(str(path), partition, local.stat().st_size, count))
     return tuple(files)
+
+
+@delta_log.reaching
+def replace_partition(table: DeltaTable, spec: Spec, partition: str, rows: pa.RecordBatchReader) -> None:
+    """Replace the rows of a partition, in one commit.
+
+    Raises:
+        deltalake.exceptions.CommitFailedError: another node appended to the partition after the handle's version.
+    """
+    since = table.version()
+    write_deltalake(
+        table,
+        rows,
+        mode="overwrite",
+        predicate=f"{spec.partition} = '{partition}'",
+        writer_properties=WRITER_PROPERTIES,
+        target_file_size=TARGET_FILE_BYTES,
+        post_commithook_properties=delta_log.NO_HOOKS,
+    )
+    delta_log.persist(table, since)
 
 
 @delta_log.reaching

@@ -20,7 +20,7 @@ from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches, dirty_days
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
-from warehouse.lake import delta_table
+from warehouse.lake import delta_table, rewriting
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.lake.roots import Root, local_folder
@@ -160,7 +160,7 @@ def _replace_month(
             params={"days": sorted(days or ())} if copied else {},
         ).to_arrow_reader(engine.STREAM_ROWS)
         on_step("before commit of daily_views")
-        delta_table.replace_partition(daily_views, DAILY_VIEWS_TABLE, month, rows.cast(DAILY_VIEWS))
+        rewriting.replace_partition(daily_views, DAILY_VIEWS_TABLE, month, rows.cast(DAILY_VIEWS))
 
 
 def _require_same_offset(node: str, hits: DeltaTable, daily_views: DeltaTable) -> None:

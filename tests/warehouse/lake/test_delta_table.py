@@ -10,13 +10,13 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.warehouse.site import DAY, NOON, Site, hits_of, view
-from warehouse.lake import delta_log, delta_table, roots, staging
+from warehouse.lake import delta_log, delta_table, rewriting, roots, staging
 from warehouse.lake.delta_table import HITS_TABLE
 
 COMMITS: dict[str, Callable[[DeltaTable], object]] = {
     "append": lambda table: delta_table.append(table, hits_of(hot_rows(table)), "node", 9),
     "add_files": lambda table: delta_table.add_files(table, HITS_TABLE, staged(table), "node", 9),
-    "replace_partition": lambda table: delta_table.replace_partition(
+    "replace_partition": lambda table: rewriting.replace_partition(
         table, HITS_TABLE, NOON.date().isoformat(), table.to_pyarrow_table().to_reader()
     ),
     "delete": lambda table: delta_table.delete(table, "path = '/a'"),

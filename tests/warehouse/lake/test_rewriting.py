@@ -105,7 +105,7 @@ def replace(table: DeltaTable, rows: pa.Table) -> None:
 
 
 def overwrite(table: DeltaTable, rows: pa.Table) -> None:
-    delta_table.replace_partition(table, HITS_TABLE, str(NOON.date()), rows.to_reader())
+    rewriting.replace_partition(table, HITS_TABLE, str(NOON.date()), rows.to_reader())
 
 
 def delete(table: DeltaTable, rows: pa.Table) -> None:
