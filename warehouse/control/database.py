@@ -19,7 +19,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from warehouse import migrations
 from warehouse.control import schema_steps
 from warehouse.control.schema_steps import STEPS, Steps
-from warehouse.database.postgresql import SYNCHRONOUS_COMMIT
+from warehouse.database.psycopg_connection import SYNCHRONOUS_COMMIT
 from warehouse.database_errors import Cause, cause_of, is_damage, reason_of
 from warehouse.errors import ControlUnreadable
 from warehouse.folder import refuse_moved

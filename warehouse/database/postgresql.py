@@ -4,26 +4,17 @@ It has the methods of a `sqlite3.Connection` in autocommit mode, and callers use
 `ServerError`, because psycopg is an optional dependency and takes 0.1 s to import.
 """
 
-import select
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from warehouse.database.psycopg_connection import IDLE_IN_TRANSACTION_S, is_lost, open_connection
+
 if TYPE_CHECKING:
     import psycopg
 
-CONNECT_TIMEOUT_S = 3
-"""Time for which a new connection waits for the server, in seconds."""
-LOST_AFTER_S = 10
-"""Time without a reply after which a connection counts as lost, in seconds."""
-IDLE_IN_TRANSACTION_S = 2
-"""Time after which the server ends the transaction of a client that sends nothing, in seconds.
-
-A paused process would otherwise keep its locks. The time is below the lock timeout of posts, which therefore wait for
-a paused process and are then stored.
-"""
 _END_PAUSED = f"""
 SELECT pg_terminate_backend(pid)
 FROM pg_locks JOIN pg_class ON pg_class.oid = relation JOIN pg_stat_activity USING (pid)
@@ -36,20 +27,8 @@ The server has no timeout for a client that is paused while it sends a statement
 """
 SCHEMA_LOCK_KEY = 0x686F746C
 """Key of the advisory lock under which one process at a time changes tables: `hotl` in ASCII."""
-CLIENT_KEY = 0x6E6F6465
-"""Key of the advisory lock that every connection shares, by which they are counted: `node` in ASCII."""
-COUNT_OTHERS = f"""
-SELECT count(*) FROM pg_locks
-WHERE locktype = 'advisory' AND classid = 0 AND objid = {CLIENT_KEY} AND mode = 'ShareLock' AND pid <> pg_backend_pid()
-AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-"""
 LOCK_NOT_AVAILABLE = "55P03"
 """SQLSTATE of a statement that has waited for a lock for the lock timeout."""
-SYNCHRONOUS_COMMIT = """
-SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
-"""
-"""Statement of each new connection: the server's operator may have turned synchronous commits off, and a 202 depends on
-them."""
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 
@@ -89,20 +68,7 @@ class PostgresqlConnection:
         Raises:
             ServerError: the server does not answer or refuses the connection.
         """
-        self.url, self._lock = url, lock
-        self._parameters: dict[str, Any] = {
-            "autocommit": True,
-            "fallback_application_name": "readership",
-            "connect_timeout": CONNECT_TIMEOUT_S,
-            "keepalives_idle": LOST_AFTER_S // 2,
-            "keepalives_interval": 1,
-            "keepalives_count": LOST_AFTER_S // 2,
-            "tcp_user_timeout": LOST_AFTER_S * 1000,
-            "options": (
-                f"-c search_path={schema} -c lock_timeout={int(lock_timeout_s * 1000)}"
-                f" -c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_S * 1000}"
-            ),
-        }
+        self.url, self._schema, self._lock, self._lock_timeout_s = url, schema, lock, lock_timeout_s
         self._is_pinned = False
         self._mutex = threading.RLock()
         """Lock of the connection's status, which the library changes while a statement runs."""
@@ -215,13 +181,8 @@ class PostgresqlConnection:
         self._connection.close()
 
     def _open(self) -> "psycopg.Connection[Any]":
-        import psycopg  # noqa: PLC0415  # see the module's docstring
-
         with _server_errors():
-            connection = psycopg.connect(self.url, **self._parameters)
-            connection.execute(SYNCHRONOUS_COMMIT)
-            connection.execute(f"SELECT pg_advisory_lock_shared({CLIENT_KEY})")
-            return connection
+            return open_connection(self.url, self._schema, self._lock_timeout_s)
 
     def _ready(self) -> "psycopg.Connection[Any]":
         """Return the connection. Open a new one if it was lost, unless the connection is pinned."""
@@ -229,7 +190,7 @@ class PostgresqlConnection:
             connection = self._connection
             if self._is_pinned:
                 return connection
-            if connection.closed or (connection.info.transaction_status.name == "IDLE" and _is_lost(connection)):
+            if connection.closed or (connection.info.transaction_status.name == "IDLE" and is_lost(connection)):
                 connection.close()
                 self._connection = connection = self._open()
             return connection
@@ -291,21 +252,6 @@ class _Commit:
     """A COMMIT that is sent, or not yet."""
 
     is_sent: bool = False
-
-
-def _is_lost(connection: "psycopg.Connection[Any]") -> bool:
-    """Return whether the server has closed an idle connection. A message of the server is followed by a round trip."""
-    import psycopg  # noqa: PLC0415  # see the module's docstring
-
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    if not poll.poll(0):
-        return False
-    try:
-        connection.execute("SELECT 1")
-    except psycopg.Error:
-        return True
-    return False
 
 
 @contextmanager

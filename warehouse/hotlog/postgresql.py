@@ -9,7 +9,8 @@ paused. `IDLE_IN_TRANSACTION_S` limits longer transactions, and those of which t
 
 from contextlib import closing
 
-from warehouse.database.postgresql import COUNT_OTHERS, PostgresqlConnection
+from warehouse.database.postgresql import PostgresqlConnection
+from warehouse.database.psycopg_connection import COUNT_OTHERS
 from warehouse.errors import StoreTooNew
 from warehouse.hotlog import schema_steps
 from warehouse.hotlog.connection import Server

@@ -10,6 +10,7 @@ from tests.postgresql import new_database
 from tests.waiting import until
 from warehouse.database import postgresql as module
 from warehouse.database.postgresql import PostgresqlConnection, ServerError
+from warehouse.database.psycopg_connection import COUNT_OTHERS, IDLE_IN_TRANSACTION_S
 from warehouse.database_errors import Cause, cause_of
 from warehouse.transaction import joined_transaction, transaction
 
@@ -250,7 +251,7 @@ def test_commit_is_synchronous_on_a_server_that_has_turned_it_off(url: str) -> N
 def test_paused_client_keeps_its_lock_for_less_than_a_post_waits() -> None:
     from ingest.hotlog.writer import LOCK_WAIT_S  # noqa: PLC0415
 
-    assert module.IDLE_IN_TRANSACTION_S < LOCK_WAIT_S
+    assert IDLE_IN_TRANSACTION_S < LOCK_WAIT_S
 
 
 def test_other_connections_are_counted_whatever_their_name_also_after_they_were_lost(
@@ -258,8 +259,8 @@ def test_other_connections_are_counted_whatever_their_name_also_after_they_were_
 ) -> None:
     monkeypatch.setenv("PGAPPNAME", "node 1")
     with closing(connect(url)) as other:
-        assert connection.execute(module.COUNT_OTHERS).fetchone() == (1,)
+        assert connection.execute(COUNT_OTHERS).fetchone() == (1,)
         end(url, other)
         other.execute("SELECT 1")
-        assert connection.execute(module.COUNT_OTHERS).fetchone() == (1,)
-    until(lambda: connection.execute(module.COUNT_OTHERS).fetchone() == (0,))
+        assert connection.execute(COUNT_OTHERS).fetchone() == (1,)
+    until(lambda: connection.execute(COUNT_OTHERS).fetchone() == (0,))
