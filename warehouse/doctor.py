@@ -3,24 +3,21 @@
 The SQL here is independent of `daily_count`, whose results it checks. `warehouse.rollups.check` checks the rollups.
 """
 
-import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import duckdb
 from deltalake.exceptions import DeltaError
 
-from warehouse.database_errors import Cause, cause_of
 from warehouse.errors import DataIncomplete, HotLogBehind, LakeUnreachable, RollupDamaged, UnsafeStore
 from warehouse.hotlog import batches, dirty_days, disk_space, synced
-from warehouse.hotlog.connection import STATEMENTS, HotConnection, HotLogPlace
+from warehouse.hotlog.connection import HotConnection, HotLogPlace
 from warehouse.hotlog.synced import Synced
-from warehouse.integrity import server_check
+from warehouse.integrity import hot_log_check, server_check
 from warehouse.integrity.durability import create_tables, durable_writes
 from warehouse.lake import roots
 from warehouse.lake.roots import Root
@@ -60,9 +57,6 @@ WHERE apart < INTERVAL 7 DAY - INTERVAL 1 MINUTE
 """
 """Event ids repeated within seven days less a minute. The minute is a tolerance: de-duplication uses the time of a
 commit in whole seconds, which is later than `received_at`."""
-
-
-MEMORY = Path("/dev/shm")  # noqa: S108  # a temporary folder is created in it
 NOT_AHEAD = "every batch in the tables was in the hot log"
 SAFE = "the object store refuses the second writer of an object"
 OPENED = "the logs of the tables can be read"
@@ -98,7 +92,7 @@ def examine(
     yield Finding("the disk has space for new hits", _full_disk(*folders))
     if not isinstance(root, Path):
         yield Finding(SAFE, _unsafe_store(root))
-    with _readable(hot) as readable:
+    with hot_log_check.readable(hot) as readable:
         is_readable = True
         for finding in _check_hot_log(readable, late_s):
             is_readable = is_readable and finding.fault is None
@@ -123,35 +117,13 @@ def _unsafe_store(root: Root) -> str | None:
     return None
 
 
-@contextmanager
-def _readable(hot: HotLogPlace) -> Iterator[HotLogPlace]:
-    """Yield the path of the hot log, or of a copy in memory if SQLite cannot open the file on a full disk.
-
-    To read a file that no other process has open, SQLite needs 32 KiB of disk space beside the file.
-    """
-    if not isinstance(hot, Path) or hot.stat().st_size == 0:  # connecting would create tables in the file
-        yield hot
-        return
-    try:
-        batches.connect(hot).close()
-    except sqlite3.DatabaseError as error:
-        if cause_of(error) is Cause.DISK_FULL:
-            with TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-                for name in (hot.name, f"{hot.name}-wal"):
-                    if hot.with_name(name).exists():
-                        shutil.copyfile(hot.with_name(name), Path(folder) / name)
-                yield Path(folder) / hot.name
-            return
-    yield hot
-
-
 def _check_hot_log(hot: HotLogPlace, late_s: float) -> Iterator[Finding]:
-    fault = _broken_file(hot) if isinstance(hot, Path) else server_check.broken(hot)
+    fault = hot_log_check.broken_file(hot) if isinstance(hot, Path) else server_check.broken(hot)
     yield Finding("the hot log is a whole SQLite file" if isinstance(hot, Path) else "the hot log can be read", fault)
     if fault is None:
         with closing(batches.connect(hot)) as connection:
             yield Finding("every waiting batch has its checksum", batches.find_damaged(connection))
-            yield Finding("every waiting batch can be read and has its rows", _broken_batch(connection))
+            yield Finding("every waiting batch can be read and has its rows", hot_log_check.broken_batch(connection))
             if not isinstance(connection, sqlite3.Connection):
                 for invariant, warning in server_check.warnings(connection, late_s, time.time()):
                     yield Finding(invariant, None, warning)
@@ -216,38 +188,6 @@ def _missing_file(snapshot: Snapshot) -> str | None:
         if size != file.size:
             return f"{file.path} has {size} bytes, not {file.size}"
     return None
-
-
-def _broken_file(hot: Path) -> str | None:
-    if hot.stat().st_size == 0:
-        return "the file is empty"
-    try:
-        result = _integrity(hot)
-    except sqlite3.DatabaseError as error:
-        return str(error)
-    return None if result == "ok" else result
-
-
-def _integrity(hot: Path) -> str:
-    with closing(batches.connect_file(hot)) as connection:
-        return str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
-
-
-def _broken_batch(connection: HotConnection) -> str | None:
-    for id, rows, message, columns in STATEMENTS.stream(connection, "WAITING_ROWS", {}):
-        try:
-            actual_rows = _validated_rows(message, columns)
-        except (OSError, ValueError, EOFError) as error:
-            return f"batch {id} cannot be read: {error}"
-        if actual_rows != rows:
-            return f"batch {id} has {actual_rows} rows, not {rows}"
-    return None
-
-
-def _validated_rows(message: bytes, columns: int | None) -> int:
-    rows = batches.decode(message, columns)
-    rows.validate(full=True)
-    return int(rows.num_rows)
 
 
 def _deleted_too_early(deleted: int, recorded: Mapping[str, Synced], snapshot: Snapshot) -> str | None:
