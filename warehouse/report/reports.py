@@ -264,8 +264,7 @@ class Reports:
     def _ranked_paths(self, snapshot: HitsSnapshot, scope: Scope, listing: Listing) -> tuple[Counts, pa.Table]:
         """Return all paths of a listing, counted from `hits` alone."""
         rows = self._grouped.breakdown(snapshot, scope, PATH).rename_columns(["path", *_NUMBERS])
-        human, ai, bot = (rows[name].to_numpy() for name in _NUMBERS[:3])
-        return Counts.of(rows), _sorted(rows.filter(listing.weigh((human, ai, bot)) > 0), listing.order)
+        return Counts.of(rows), listing.choose(rows)
 
     def _scope(self, snapshot: HitsSnapshot, query: Query) -> Scope:
         end = query.end or open_end.find(self._database, self._cached, snapshot, query.project, query.now)
@@ -292,10 +291,3 @@ class Reports:
 
 
 _NUMBERS = ("human", "ai", "bot", "total")
-
-
-def _sorted(rows: pa.Table, order: Order) -> pa.Table:
-    """Return rows, which are in the order of `total`, in another order."""
-    if order == "total":
-        return rows
-    return rows.sort_by([(order, "descending"), (PATH, "ascending")] if order != PATH else PATH)
