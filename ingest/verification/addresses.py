@@ -2,7 +2,7 @@
 
 import socket
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from ipaddress import ip_network
 
 NOT_GLOBAL = (
@@ -42,11 +42,6 @@ class RangeTable:
         """Return whether an address, as the number that `number_of` returns, is in a prefix."""
         index = bisect_right(self._starts, number) - 1
         return index >= 0 and number <= self._ends[index]
-
-    def contains_all(self, addresses: Sequence[str]) -> list[bool]:
-        """Return for each address whether it is in a prefix; false for a text that is not a global address."""
-        numbers = map(number_of, addresses)
-        return [number is not None and number in self for number in numbers]
 
 
 def interval(prefix: str) -> tuple[int, int]:

@@ -44,11 +44,6 @@ class Snapshot:
     last_id: int
     dirty_days: frozenset[str]
 
-    @property
-    def cache_key(self) -> tuple[int, int, int, frozenset[str]]:
-        """Return a key that is equal for two snapshots of one reader with the same page views."""
-        return self.hits.version, self.daily_views.version, self.last_id, self.dirty_days
-
 
 _Read = tuple[tuple[delta_table.State, ...], int, frozenset[str]]
 """The tables in the order of TABLES, the id of the newest hot batch, which was read before them, and the dirty days."""

@@ -7,7 +7,7 @@ see `dimensions.path_months`.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from functools import partial
 
 import duckdb
@@ -18,7 +18,7 @@ from warehouse.blocks.project import ProjectBlock
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.query import edge_rows, engine
 from warehouse.query.result_cache import ResultCache
-from warehouse.query.time_range import Edge, TimeRange, round_to_days, split
+from warehouse.query.time_range import Edge, TimeRange, round_to_days
 from warehouse.report.dimensions import month_rows
 from warehouse.report.dimensions.count import count
 from warehouse.report.dimensions.rows import of_hits, without_value
@@ -215,8 +215,8 @@ def _count_edge(
 
 
 def valid_days(coverage: Coverage, time_range: TimeRange) -> tuple[RollupDays, ...]:
-    """Return the valid days of rollups that are whole days in a range."""
-    first, end = whole_days(time_range)
+    """Return the valid days of rollups in a range that begins and ends at midnight UTC."""
+    first, end = (instant.date().isoformat() for instant in (time_range.start, time_range.end))
     days = ((part.rollup, tuple(sorted(day for day in part.days if first <= day < end))) for part in coverage.parts)
     return tuple(
         RollupDays(rollup.month, str(rollup.dimensions), each, len(each) == len(rollup.files))
@@ -263,13 +263,3 @@ def in_days(rollups: Sequence[RollupDays]) -> str:
         f"(month <> '{month}' OR day IN ({', '.join(map(str, days))}))" for month, days in partial_months.items()
     )
     return " AND ".join(conditions) or "true"
-
-
-def whole_days(time_range: TimeRange) -> tuple[str, str]:
-    """Return the first whole UTC day (YYYY-MM-DD) of a range, and the day after the last one; "" without any."""
-    whole = split(time_range).whole_days
-    return (_day(whole[0].start), _day(whole[0].end)) if whole else ("", "")
-
-
-def _day(instant: datetime) -> str:
-    return instant.date().isoformat()

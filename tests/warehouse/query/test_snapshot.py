@@ -218,17 +218,6 @@ def test_snapshot_beside_a_hot_log_restored_from_an_older_copy_is_refused(site: 
         SnapshotReader(site.hot_log, site.root)
 
 
-def test_cache_key_changes_with_each_hit_and_each_commit_and_with_nothing_else(
-    site: Site, reader: SnapshotReader
-) -> None:
-    keys = [reader.take().cache_key]
-    for change in (lambda: site.post(view()), lambda: site.post(view()), site.load, lambda: site.post(view())):
-        change()
-        keys.append(reader.take().cache_key)
-        assert reader.take().cache_key == keys[-1]
-    assert len(set(keys)) == len(keys)
-
-
 def test_reader_that_is_opened_later_takes_the_same_snapshot(site: Site, reader: SnapshotReader) -> None:
     for first in range(0, 40, 4):
         site.post(*some_rows(first, 4))

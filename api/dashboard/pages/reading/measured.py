@@ -112,10 +112,6 @@ class Measured:
         """Return whether a source counted in a part of a period."""
         return has_begun(self.since, period.end)
 
-    def counts_ai_in(self, period: Period) -> bool:
-        """Return whether AI readers and other bots were counted in a part of a period."""
-        return has_begun(self.ai_since, period.end)
-
     def counted_since(self, start: datetime, kinds: Collection[str]) -> bool:
         """Return whether each of `kinds` that is counted now was counted since `start`, and from the same sources.
 

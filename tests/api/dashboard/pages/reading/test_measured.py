@@ -42,7 +42,6 @@ def test_people_are_counted_from_the_first_source_and_ai_from_the_first_log() ->
 )
 def test_period_counts_if_a_source_began_before_its_end(end: int, people: bool, ai: bool) -> None:
     assert SCRIPT_THEN_LOG.counts_in(period(1, end)) == people
-    assert SCRIPT_THEN_LOG.counts_ai_in(period(1, end)) == ai
     assert SCRIPT_THEN_LOG.reason("ai", period(1, end)) == (None if ai else NOT_COUNTED)
 
 
