@@ -4,9 +4,9 @@ from typing import Annotated
 
 import msgspec
 
+from api.http.cors import AS_OF
 from api.http.operation import IF_NONE_MATCH, NDJSON, Content, Json, Parameter, Success, json_content
 from api.http.report_parameters import CHOICES, NAME_CHARACTERS_MAX
-from api.routes.reports.responses import AS_OF
 from api.routes.reports.tables import CSV, PARQUET
 
 Human = Annotated[int, msgspec.Meta(description="Views by people.")]

@@ -9,12 +9,12 @@ import pyarrow as pa
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from api.http.cors import AS_OF, EXPOSED
 from api.http.headers import matches_etag
 from api.http.operation import JSON, NDJSON
 from api.routes.reports.tables import CSV, FORMATS, PARQUET, rebatched
 from warehouse.query.moment import Moment
 
-AS_OF = "X-As-Of"
 MEDIA_TYPES = (JSON, CSV, PARQUET, NDJSON)
 """Media types of a report that is also a table, the preferred one first."""
 
@@ -61,7 +61,7 @@ def _headers(moment: Moment | None, content: Iterable[bytes]) -> dict[str, str]:
         "ETag": f'"{digest.hexdigest()}"',
         "Cache-Control": "private, no-cache",
         "Vary": "Accept, Authorization",
-        **({} if moment is None else {AS_OF: str(moment), "Access-Control-Expose-Headers": AS_OF}),
+        **({} if moment is None else {AS_OF: str(moment), **EXPOSED}),
     }
 
 

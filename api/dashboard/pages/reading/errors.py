@@ -15,9 +15,9 @@ from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
+from api.http.cors import AS_OF
 from api.http.report_parameters import ERROR_STATUSES, agents_of
 from api.routes.reports import errors
-from api.routes.reports.responses import AS_OF
 from api.routes.reports.tables import CSV
 from warehouse.report.audience.errors import FIRST_DAY, ErrorQuery
 from warehouse.report.filters import Counts

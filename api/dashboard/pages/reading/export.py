@@ -12,8 +12,8 @@ from api.dashboard.pages.reading.overview import SHARED_HEADERS
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
+from api.http.cors import AS_OF
 from api.routes.reports import breakdown, series, views
-from api.routes.reports.responses import AS_OF
 from api.routes.reports.tables import CSV, FORMATS, PARQUET, rebatched
 
 TIME, PAGES_REPORT = "time", "pages"
