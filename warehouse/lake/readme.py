@@ -20,14 +20,14 @@ Readership overwrites changes of this file. `rollups` has counts of `hits` by mo
   `read_parquet([...])` for DuckDB. The list is valid for an hour.
 - Tools that read Delta Lake (`deltalake`, Polars, Spark, DuckDB's extension `delta`) leave replaced files out by
   themselves.
-- The hits of the last minute are not here but in `hot.sqlite` in the data folder. `readership flush` loads them;
-  `readership sql` reads both.
+- The hits of the last minute are not here but in the hot log: `hot.sqlite` in the data folder, or PostgreSQL.
+  `readership flush` loads them; `readership sql` reads both.
 
 ## Never
 
 - Never change, add, move or delete a file below this folder, and never let another program optimize, vacuum or write
   the tables. `readership compact`, `reclassify`, `rebuild` and `project delete` do what is needed.
-- Never restore this folder without `hot.sqlite` of the same moment: hits would be lost or count twice.
+- Never restore this folder without the hot log of the same moment: hits would be lost or count twice.
 """
 
 
