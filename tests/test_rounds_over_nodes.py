@@ -1,4 +1,4 @@
-"""Two nodes lose and repeat no acknowledged hit, whatever process is killed or paused and whichever store is away.
+"""Two nodes lose and repeat no acknowledged hit, whichever process is killed or paused, and whichever store fails.
 
 `python -m tests.cluster.rounds` runs more and longer rounds.
 """

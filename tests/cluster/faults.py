@@ -15,7 +15,7 @@ DOWN_S = (0.1, 2.0)
 PAUSE_S = (0.3, 3.0)
 """Time for which a process is paused, in seconds: PostgreSQL ends its open transaction after two."""
 AWAY_S = (1.0, 3.0)
-"""Time for which a store is away, in seconds."""
+"""Time for which a store is unreachable, in seconds."""
 COMMANDS = ("flush", "compact", "flush", "rebuild")
 COMMANDS_MAX = 3
 HOLDER_SEARCH_S = 1.0
@@ -33,7 +33,7 @@ class Faults:
     _undo: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
 
     def run(self, seconds: float, outages_of: Sequence[str] = ()) -> None:
-        """Cause faults for a time, then undo those that last. `outages_of` names the stores that are away once."""
+        """Cause faults for a time, then undo those that last. Each store in `outages_of` is unreachable once."""
         end_s = time.monotonic() + seconds
         outages = {time.monotonic() + self.chance.uniform(0, seconds / 2): name for name in outages_of}
         while (now_s := time.monotonic()) < end_s:
@@ -46,7 +46,7 @@ class Faults:
         self._undo_due(float("inf"))
 
     def watch(self) -> None:
-        """Start each service that has ended; record one that was not killed, unless a store is away at its start."""
+        """Start each service that has ended; record one that was not killed, unless a store is unreachable then."""
         for node in self.cluster.nodes:
             process = node.process
             if process is None or process.is_running or process.is_killed:

@@ -48,9 +48,9 @@ class Readers:
             try:
                 with closing(connect(self.data, self.environ)) as database:
                     different = database.sql(DIFFERENT).fetchall()
-            except Exception as error:  # noqa: BLE001  # recorded as a fault unless a store is away
+            except Exception as error:  # noqa: BLE001  # recorded as a fault unless a store is unreachable
                 if outage_of(error):
-                    self.reads["store away"] += 1
+                    self.reads["store unreachable"] += 1
                 else:
                     self.expected.fault(f"the tables cannot be read: {type(error).__name__}: {error}")
                 continue

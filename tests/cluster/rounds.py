@@ -154,7 +154,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults-s", type=float, default=8, help="time for which a round causes faults, in seconds")
     parser.add_argument("--folder", action="store_true", help="have the lake in a folder, and not in an S3 server")
-    parser.add_argument("--outage-s", type=float, help="instead of the rounds, have each store away for this time")
+    parser.add_argument("--outage-s", type=float, help="instead of rounds, make each store unreachable for this time")
     parser.add_argument("--keep", type=Path, help="folder of the data and the logs, which is not deleted")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

@@ -116,7 +116,7 @@ class _Run(Generic[Item, Result]):
         return item
 
     def _end(self, future: "Future[Result]") -> None:
-        """Keep the result or the error of a call, or repeat the call if the process died."""
+        """Store the result or the error of a call, or repeat the call if the process died."""
         worker, name, item = self._running.pop(future)
         self._idle.append(worker)
         error = future.exception()

@@ -3,7 +3,7 @@
 A module of tables has its statements as constants, such as `warehouse.hotlog.tables`. For PostgreSQL they are compiled
 when they are first run. For SQLite they are in a file beside the module, because SQLAlchemy takes 0.2 s to import and
 most commands need it for nothing else; `python -m warehouse.database.statements MODULE...` writes the file, and a test
-compares it with the module. SQLAlchemy's own connection would add 25 us to each statement, and a post has one.
+compares it with the module. SQLAlchemy's own connection would add 25 µs to each statement, and a post has one.
 """
 
 import importlib

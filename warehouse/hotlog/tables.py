@@ -1,4 +1,4 @@
-"""Tables of the hot log, and the statements on them, which `warehouse.hotlog.statements` runs by their names.
+"""Tables of the hot log, and the statements on them, which `warehouse.hotlog.connection.STATEMENTS` runs by name.
 
 The order of the columns is that of SQLite files of older releases. Batch ids rise in commit order and without a gap: in
 SQLite by AUTOINCREMENT, in PostgreSQL by a trigger that counts in a table which is named like SQLite's own.

@@ -1,7 +1,7 @@
 """Moments: which commit of `hits` and which hot batches a report was computed from.
 
 The text of a moment is the header `X-As-Of` of an answer and the query parameter `asOf` of a request. It is valid in
-every process of the machine, because it names only numbers of the stored data.
+every process with the same hot log and lake, because it names only numbers of the stored data.
 """
 
 import re
