@@ -97,12 +97,12 @@ def compact_in_workers(
     """
     done = Compacted(0, 0, 0)
     chosen = _choose(root, 1)
-    parts: dict[str, Part] = {}
+    started: dict[str, Partition] = {}
     with open_workers(len(chosen)) as workers:
-        tasks = _tasks(root, chosen, engine.spill_folder(database), len(workers), parts)
-        for name, new in items.run(workers, sort_part, tasks, is_ordered=False):
+        tasks = _tasks(root, chosen, engine.spill_folder(database), len(workers), started)
+        for name, new in items.run(workers, sort_partition, tasks, is_ordered=False):
             with durable_writes(hot, root, wait_s):
-                before, after = _replace(root, database, parts.pop(name), new)
+                before, after = _replace(root, database, started.pop(name), new)
             pause_for_waiters()
             between()
             done = Compacted(done.partitions + 1, done.files_before + before, done.files_after + after)
@@ -110,7 +110,7 @@ def compact_in_workers(
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Partition:
     """A partition with its files, for one of `workers` workers. A worker makes a folder in `spill` for larger sorts."""
 
     root: Root
@@ -139,9 +139,9 @@ def _tasks(
     chosen: Iterable[tuple[delta_table.Spec, str]],
     spill: Path,
     workers: int,
-    parts: dict[str, Part],
-) -> Iterator[tuple[str, Part]]:
-    """Yield the partitions that still have more than one small file, and add each to `parts`.
+    started: dict[str, Partition],
+) -> Iterator[tuple[str, Partition]]:
+    """Yield the partitions that still have more than one small file, and add each to `started`.
 
     The files of a partition are listed when it is taken: another process may compact it while it waits for a worker,
     and delete its old files `delta_table.GRACE_H` hours later.
@@ -150,26 +150,26 @@ def _tasks(
         files = delta_table.list_files(delta_table.open_table(root, spec), spec, partition)
         if _crowded(files, 1):
             name = _name(spec, partition)
-            parts[name] = Part(root, spec, partition, files, spill, workers)
-            yield name, parts[name]
+            started[name] = Partition(root, spec, partition, files, spill, workers)
+            yield name, started[name]
 
 
-def sort_part(part: Part) -> tuple[delta_table.File, ...]:
+def sort_partition(task: Partition) -> tuple[delta_table.File, ...]:
     """Write the sorted rows of a partition to new files, which no commit names yet, and return the files."""
-    with engine.share(part.spill, part.workers) as database:
-        return write_sorted(part.root, database, part.spec, part.partition, part.files)
+    with engine.share(task.spill, task.workers) as database:
+        return write_sorted(task.root, database, task.spec, task.partition, task.files)
 
 
 def _replace(
-    root: Root, database: duckdb.DuckDBPyConnection, part: Part, new: tuple[delta_table.File, ...]
+    root: Root, database: duckdb.DuckDBPyConnection, task: Partition, new: tuple[delta_table.File, ...]
 ) -> tuple[int, int]:
     """Commit the new files of a partition, and return the number of its files before and after."""
-    table = delta_table.open_table(root, part.spec)
-    current = delta_table.list_files(table, part.spec, part.partition)
+    table = delta_table.open_table(root, task.spec)
+    current = delta_table.list_files(table, task.spec, task.partition)
     renewed = rewriting.renewed(new)
-    if set(current) != set(part.files) or renewed is None:
-        return _rewrite(root, database, part.spec, part.partition)
-    rewriting.replace_files(table, part.spec, current, renewed)
+    if set(current) != set(task.files) or renewed is None:
+        return _rewrite(root, database, task.spec, task.partition)
+    rewriting.replace_files(table, task.spec, current, renewed)
     return len(current), len(renewed)
 
 

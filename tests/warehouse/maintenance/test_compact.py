@@ -319,7 +319,7 @@ class Waiting(ThisProcess):
     """A worker whose new files wait 50 minutes for their commit."""
 
     def submit(self, function: Callable[[Item], Result], item: Item) -> "Future[Result]":
-        assert isinstance(item, compact.Part)
+        assert isinstance(item, compact.Partition)
         assert item.workers == 2
         done = super().submit(function, item)
         for file in cast("tuple[delta_table.File, ...]", done.result()):
@@ -363,12 +363,12 @@ def test_files_that_another_node_replaced_are_not_replaced_again(site: Site) -> 
     load_each(site, 9)
     spec = delta_table.HITS_TABLE
     stale, day = site.table(spec), "2026-09-15"
-    [(_, part)] = compact._tasks(site.root, [(spec, day)], site.spill, 1, {})
-    new = compact.sort_part(part)
+    [(_, task)] = compact._tasks(site.root, [(spec, day)], site.spill, 1, {})
+    new = compact.sort_partition(task)
     load_each(site, 3, first=9)
-    rewriting.replace_files(stale, spec, part.files, new)
+    rewriting.replace_files(stale, spec, task.files, new)
     assert len(site.event_ids()) == 12
     old = delta_table.open_version(site.root, spec, stale.version() - 1)
     with pytest.raises(CommitFailedError):
-        rewriting.replace_files(old, spec, part.files, compact.sort_part(part))
+        rewriting.replace_files(old, spec, task.files, compact.sort_partition(task))
     assert len(site.event_ids()) == len(set(site.event_ids())) == 12
