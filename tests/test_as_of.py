@@ -22,12 +22,13 @@ from tests.running import PROJECT, Running
 from tests.waiting import each_alone, processes_of, started_processes, until
 
 HITS_PER_S, POST_HITS = 2_000, 100
-LIMIT = 40
-"""Rows of a page."""
+LIMIT, ERRORS_MAX = 40, 250
+"""Rows of a page, and of one that has all errors: those of two agents and 30 paths, and one without a path."""
 MOMENTS_MIN, VERSIONS_MIN, COMPACTIONS_MIN = 5, 4, 1
 """Moments that are read under load, versions of `hits` among them, and compactions that rewrite files meanwhile."""
 EXPIRES_S = 600
 """Time for which a moment can be read, in seconds."""
+NOT_FOUND = 404
 CURL, FIREFOX = "curl/8.5.0", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 USER_AGENTS = ["GPTBot/1.3", "ClaudeBot/1.0", CURL, FIREFOX]
 DAYS = [f"2026-{month:02}-{day:02}" for month in (8, 9) for day in (1, 2, 30)]
@@ -51,7 +52,7 @@ class Poster:
         with httpx.Client(headers=self.running.auth, timeout=60) as client:
             while not self.stopping.wait(max(0, begun_s + number * POST_HITS / HITS_PER_S - time.monotonic())):
                 hits = [_hit(chance) for _ in range(POST_HITS)]
-                counted = sum(hit["userAgent"] != CURL for hit in hits)
+                counted = sum(hit["userAgent"] != CURL and not _is_error(hit) for hit in hits)
                 try:
                     answer = client.post(self.running.hits, json=hits)
                 except httpx.TransportError:
@@ -62,9 +63,18 @@ class Poster:
                 number += 1
 
 
-def _hit(chance: random.Random) -> dict[str, str]:
-    hit = {"path": f"/{chance.randrange(20) ** 2 + chance.randrange(20)}", "userAgent": chance.choice(USER_AGENTS)}
+def _hit(chance: random.Random) -> dict[str, str | int]:
+    hit: dict[str, str | int] = {
+        "path": f"/{chance.randrange(20) ** 2 + chance.randrange(20)}",
+        "userAgent": chance.choice(USER_AGENTS),
+    }
+    if chance.random() < 0.1:
+        hit |= {"path": f"/gone/{chance.randrange(30)}", "status": NOT_FOUND}
     return hit | ({"timestamp": f"{chance.choice(DAYS)}T12:00:00Z"} if chance.random() < 0.5 else {})
+
+
+def _is_error(hit: dict[str, str | int]) -> bool:
+    return "status" in hit and hit["userAgent"] != FIREFOX
 
 
 @dataclass
@@ -133,6 +143,18 @@ def read_moment(running: Running, as_of: str, totals: dict[str, int], between: C
     assert _sums(get(running, "breakdown", by="agent", asOf=as_of).json()["rows"]) == totals
     series = get(running, "series", interval="day", timezone="America/New_York", asOf=as_of).json()["series"]
     assert _sums(series) == totals
+    assert _error_pages(running, as_of) == get(running, "errors", asOf=as_of, limit=ERRORS_MAX).json()["errors"]
+
+
+def _error_pages(running: Running, as_of: str) -> list[dict[str, Any]]:
+    """Return the errors of a moment, read page by page."""
+    rows: list[dict[str, Any]] = []
+    while True:
+        answer = get(running, "errors", asOf=as_of, limit=LIMIT, offset=len(rows))
+        assert (answer.status_code, answer.headers.get("X-As-Of")) == (200, as_of), answer.text
+        rows += answer.json()["errors"]
+        if not answer.json()["hasMore"]:
+            return rows
 
 
 def _sums(rows: list[dict[str, Any]]) -> dict[str, int]:
@@ -193,7 +215,7 @@ def test_moment_that_is_too_old_or_malformed_is_refused(service: Running) -> Non
         f"{time}_{version}_{int(last_id) + 1_000_000}",
     ]
     # Other tests post hits of years ago: a series of all time could have too many days.
-    for operation in ("views", "series?interval=day&dateFrom=2026-01-01", "breakdown?by=agent"):
+    for operation in ("views", "series?interval=day&dateFrom=2026-01-01", "breakdown?by=agent", "errors"):
         name, _, query = operation.partition("?")
         parameters = dict(each.split("=") for each in query.split("&") if each)
         assert get(service, name, asOf=as_of, **parameters).status_code == 200

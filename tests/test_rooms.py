@@ -21,7 +21,6 @@ TESTED_BY = {
     "warehouse/batch/ray_workers.py": "test_ray.py",
     "warehouse/errors.py": "warehouse/lake/remote/test_filesystem.py",
     "warehouse/hotlog/schema_steps.py": "warehouse/test_migrations.py",
-    "warehouse/report/audience/errors.py": "api/routes/reports/test_errors.py",
     "warehouse/move/tables.py": "warehouse/move/test_databases.py",
     "warehouse/rollups/counts.py": "warehouse/rollups/test_writer.py",
 }

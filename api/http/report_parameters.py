@@ -92,11 +92,12 @@ class SeriesQuery:
 
 @dataclass(frozen=True, slots=True)
 class ErrorsPage:
-    """Parameters of the list of errors."""
+    """Parameters of the list of errors. `as_of` is None for the newest moment."""
 
     query: ErrorQuery
     limit: int
     offset: int
+    as_of: Moment | None
 
 
 def views_query(request: Request) -> ViewsQuery:
@@ -133,14 +134,14 @@ def series_query(request: Request) -> SeriesQuery:
 
 def errors_page(request: Request, project: str) -> ErrorsPage:
     """Return the parameters of the list of errors."""
-    values = Values(request, (*_RANGE, *_PAGE, *ERROR_FILTERS, "status"))
+    values = Values(request, (*_RANGE, *_PAGE, *ERROR_FILTERS, "status", *_MOMENT))
     first, end = _day(values, "dateFrom") or FIRST_DAY, _day(values, "dateTo") or LAST_DAY
     if first > end:
         values.add_fault("dateFrom", "is after dateTo")
     status = values.integer("status", 0, ERROR_STATUSES[0], ERROR_STATUSES[-1]) if "status" in values.texts else None
     traffic = values.choice("traffic", ERROR_TRAFFIC)
     query = ErrorQuery(project, first, end, _path(values), traffic, _name(values, "agent"), status, _agents(values))
-    page = ErrorsPage(query, *_page(values))
+    page = ErrorsPage(query, *_page(values), _moment(values))
     values.require_valid()
     return page
 

@@ -4,7 +4,8 @@ A snapshot is exact because of its order, as in `warehouse.query.snapshot`: firs
 then the newest version of the table. Batches up to the table's offset are then left out.
 
 The snapshot of an older moment has the same rows as the first snapshot of that moment, in any process, after any loads
-and compactions: `warehouse.query.past_hits`.
+and compactions: `warehouse.query.past_hits`. The snapshots of `daily_errors` are those of the same moments: the rows of
+all batches up to the last one of the moment.
 """
 
 import copy
@@ -104,7 +105,8 @@ class HitsReader:
     ) -> None:
         """Open the hot log and the table. `now` returns the time in seconds since 1970.
 
-        With another `source` than `HITS`, the snapshots are of its table, and only the newest can be taken.
+        With another `source` than `HITS`, the snapshots are of its table: call `take` without a moment, or
+        `take_through`.
 
         Raises:
             DataIncomplete: see `durability.require_commits`; or the hot log is missing or older than the lake.
@@ -120,14 +122,15 @@ class HitsReader:
         self._state: State | None = None
         self._is_broken = False  # whether the last refresh failed
         self._hot_rows = HotRows(source.columns, choose=source.choose)
-        self._past = PastReader(hot, root, HOT_COLUMNS)
+        self._past = PastReader(hot, root, source.spec, source.columns, source.choose)
 
     def take(self, as_of: Moment | None = None) -> HitsSnapshot:
         """Return the newest snapshot, which has each hit acknowledged before the call, once; or that of `as_of`.
 
         Raises:
             DataIncomplete: see `durability.require_commits`; or the hot log has become older than the lake.
-            MomentExpired, InvalidMoment: see `Moment.require_readable`; or rows of the moment were removed.
+            MomentExpired: see `Moment.require_readable`; or rows of the moment were removed.
+            InvalidMoment: see `Moment.require_readable` and `Moment.require_batches`.
         """
         with self._lock:
             newest, state = self._read()
@@ -137,6 +140,23 @@ class HitsReader:
                 return self._snapshot(as_of or newest, PastHits(state, self._hot_rows))
         snapshot = self._snapshot(as_of, self._past.read(as_of))
         require_files(as_of, snapshot.files, state.files)
+        return snapshot
+
+    def take_through(self, moment: Moment) -> HitsSnapshot:
+        """Return the rows of the batches up to the last one of a moment that `take` of the reader of `hits` returned.
+
+        These rows are in any version of the table that has no later batch, and in the batches that it lacks.
+
+        Raises:
+            DataIncomplete: see `take`.
+            MomentExpired: rows of the moment were removed.
+        """
+        with self._lock:
+            _, state = self._read()
+            if state.offset <= moment.last_id:
+                return self._snapshot(moment, PastHits(state, self._hot_rows))
+        snapshot = self._snapshot(moment, self._past.read_through(state.version, moment))
+        require_files(moment, snapshot.files, state.files)
         return snapshot
 
     def cache_in(self, cached: ResultCache) -> None:
@@ -163,6 +183,7 @@ class HitsReader:
 
     def _snapshot(self, moment: Moment, hits: PastHits) -> HitsSnapshot:
         offset, folder = hits.state.offset, delta_log.folder(self._table)
+        moment.require_batches(offset)
         files, staged = hits.hot_rows.staged_files(self._spec, folder, offset, moment.last_id)
         return HitsSnapshot(
             replace(moment, staged=staged),

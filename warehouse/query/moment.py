@@ -69,6 +69,15 @@ class Moment:
         if is_ahead or self.generation > newest.generation or age_us < -AS_OF_S * 1_000_000:
             raise InvalidMoment(f"the moment {self} has not been reached")
 
+    def require_batches(self, offset: int) -> None:
+        """Check that the moment is not before the batch `offset`, which is the last one in its version.
+
+        Raises:
+            InvalidMoment: no snapshot had this moment.
+        """
+        if self.last_id < offset:
+            raise InvalidMoment(f"the moment {self} does not exist: its version has later hits")
+
     @classmethod
     def _from_parts(cls, time: str, version: str, last_id: str, generation: str | None) -> "Moment":
         taken = datetime.strptime(time, _TIME_FORMAT).replace(tzinfo=UTC)

@@ -1,22 +1,24 @@
-"""Older versions of `hits` and the hot rows that they lacked, for the moments of reports.
+"""Older versions of a table and the hot rows that they lacked, for the moments of reports.
 
 Loaded batches stay in the hot log for `retention.AS_OF_S`. The rows of a moment are read completely or not at all.
 """
 
 import copy
 import threading
+from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+from cachetools import LRUCache
 from deltalake.exceptions import DeltaError
 
 from warehouse.errors import BatchDamaged, MomentExpired
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotLogPlace
 from warehouse.lake import delta_table, roots
-from warehouse.lake.delta_table import HITS_TABLE, File, State
+from warehouse.lake.delta_table import File, Spec, State
 from warehouse.lake.roots import Root
-from warehouse.query.hot_rows import HotRows
+from warehouse.query.hot_rows import Choose, HotRows
 from warehouse.query.moment import Moment
 from warehouse.query.result_cache import ResultCache
 
@@ -25,11 +27,13 @@ PAST_SHARE = 0.25
 of results, the versions of a service that is loaded every few seconds took all space that was free."""
 FILE_BYTES = 350
 """Memory of an item in the list of files of a version, in bytes."""
+VERSIONS_MAX = 64
+"""Number of moments of which a process remembers the version that `PastReader.read_through` found."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastHits:
-    """A version of `hits`, and hot rows that it lacked."""
+    """A version of the table, and hot rows that it lacked."""
 
     state: State
     hot_rows: HotRows
@@ -46,11 +50,13 @@ class PastHits:
 class PastReader:
     """Reader of older versions, with their cache. All threads of a process may share it; they read one at a time."""
 
-    def __init__(self, hot: HotLogPlace, root: Root, columns: Sequence[str]) -> None:
-        self._root, self._columns = root, columns
+    def __init__(self, hot: HotLogPlace, root: Root, spec: Spec, columns: Sequence[str], choose: Choose) -> None:
+        """Open the hot log. `columns` and `choose` are those of the hot rows of the table `spec`: see `HotRows`."""
+        self._root, self._spec, self._columns, self._choose = root, spec, columns, choose
         self._hot = batches.connect(hot)  # its own connection: a long read must not delay the newest snapshot
         self._node = batches.node_id(self._hot)
         self._reading = threading.Lock()
+        self._versions: LRUCache[tuple[int, int], int] = LRUCache(VERSIONS_MAX)
         self.cached = ResultCache(0)
 
     def remember(self, generation: int, past: PastHits) -> None:
@@ -69,22 +75,56 @@ class PastReader:
         """
         with self._reading:
             known: PastHits | None = self.cached.get(_key(moment.generation, moment.version))
-            past = self._with_batches(known or self._open(moment), moment)
+            past = self._with_batches(known or self._open(moment, moment.version), moment)
             if not past.has(moment.last_id):
                 raise _gone(moment)
             self.remember(moment.generation, past)
             return past
 
+    def read_through(self, newest: int, moment: Moment) -> PastHits:
+        """Return the last version without a batch after a moment of another table, and its hot rows up to the moment.
+
+        `newest` is a version that has later batches.
+
+        Raises:
+            MomentExpired: the version or a batch can no longer be read.
+        """
+        with self._reading:
+            key = moment.generation, moment.last_id
+            if key not in self._versions:
+                self._versions[key] = self._last_version(newest, moment)
+            past = self._with_batches(self._open(moment, self._versions[key]), moment)
+            if not past.has(moment.last_id):
+                raise _gone(moment)
+            return past
+
     def close(self) -> None:
         self._hot.close()
 
-    def _open(self, moment: Moment) -> PastHits:
+    def _last_version(self, newest: int, moment: Moment) -> int:
+        """Return the last version before `newest` without a batch after a moment; -1 if each of them has one."""
+
+        def has_later(version: int) -> bool:
+            try:
+                table = delta_table.open_version(self._root, self._spec, version)
+            except DeltaError:  # its commit has left the log: the version is older
+                return False
+            return delta_table.offset(table, self._node) > moment.last_id
+
+        first, step = max(0, newest - 1), 1
+        while first > 0 and has_later(first):  # most moments are only a few commits old
+            first, step = max(0, first - step), 2 * step
+        return bisect_left(range(newest), x=True, lo=first, key=has_later) - 1
+
+    def _open(self, moment: Moment, version: int) -> PastHits:
+        if version < 0:
+            raise _gone(moment)
         try:
-            table = delta_table.open_version(self._root, HITS_TABLE, moment.version)
+            table = delta_table.open_version(self._root, self._spec, version)
         except DeltaError:
             raise _gone(moment) from None
-        state = delta_table.state(table, HITS_TABLE, self._node)
-        return PastHits(state, HotRows(self._columns, state.offset))
+        state = delta_table.state(table, self._spec, self._node)
+        return PastHits(state, HotRows(self._columns, state.offset, self._choose))
 
     def _with_batches(self, past: PastHits, moment: Moment) -> PastHits:
         """Add the batches up to the moment, as far as the hot log has them."""

@@ -39,7 +39,6 @@ SCHEMA = pa.schema(
     ]
 )
 """Columns of the table."""
-HEADERS = ("ETag", "Cache-Control")
 
 
 class ErrorRow(msgspec.Struct, frozen=True, rename="camel"):
@@ -73,10 +72,11 @@ async def list_errors(request: Request) -> Response:
 
 
 def _respond(request: Request, page: ErrorsPage, media_type: str) -> Response:
-    rows = state_of(request).errors.rows(page.query).rename_columns(SCHEMA.names).cast(SCHEMA)
+    moment = state_of(request).reports.take(page.as_of).moment
+    rows = state_of(request).errors.rows(page.query, moment).rename_columns(SCHEMA.names).cast(SCHEMA)
     if media_type == JSON:
-        return responses.document(request, None, _errors(rows, page))
-    return responses.table(request, None, media_type, "errors", SCHEMA, rows.to_batches)
+        return responses.document(request, moment, _errors(rows, page))
+    return responses.table(request, moment, media_type, "errors", SCHEMA, rows.to_batches)
 
 
 def _errors(rows: pa.Table, page: ErrorsPage) -> Errors:
@@ -121,11 +121,9 @@ key with the scope `read` or `write`.
 - The filters `operator` and `purpose` are those of the agents' names in this release. There is no filter by `source` or
   `verification`: the counts have neither. If a log and server posts of the same requests are both stored, their errors
   count twice, under every source policy.
-- While `hasMore` is true, add `limit` to `offset` for the next page. There is no `asOf`: requests that arrive between
-  two pages are in the later page. A table has all rows, of one moment, and no pages.
+- While `hasMore` is true, add `limit` to `offset` for the next page. A table has all rows and no pages.
 {reference.TABLES_TEXT.format(columns=", ".join(f"`{name}`" for name in SCHEMA.names[:-1]) + " and `lastSeen`")}\
-- Send the `ETag` of a response as `If-None-Match`: if nothing has changed, the response is an empty `304`.
-""",
+{reference.MOMENT_TEXT}""",
         samples={
             "Missing pages that AI asked for in September": f"""\
 curl "{ADDRESS}/v1/analytics/demo/errors?traffic=ai&status=404&dateFrom=2026-09-01&dateTo=2026-10-01" {KEY_OPTION}""",
@@ -139,12 +137,18 @@ curl "{ADDRESS}/v1/analytics/demo/errors?agent=GPTBot&path=/docs/*" {KEY_OPTION}
             Parameter("traffic", "Only AI agents or other bots.", {"enum": list(ERROR_TRAFFIC)}),
             Parameter("status", "Only this HTTP status.", {"type": "integer", "minimum": 400, "maximum": 599}),
             *paging("Errors"),
+            reference.AS_OF_PARAMETER,
             IF_NONE_MATCH,
         ),
         responses=(
-            Success(200, "The errors.", reference.table_content(Errors([_ROW], has_more=True), _CSV, _ROW), HEADERS),
-            Success(304, "The response with this `ETag` is still current.", headers=HEADERS),
+            Success(
+                200,
+                "The errors.",
+                reference.table_content(Errors([_ROW], has_more=True), _CSV, _ROW),
+                reference.HEADERS,
+            ),
+            reference.NOT_MODIFIED,
         ),
-        problems="invalid-parameter unauthenticated forbidden not-acceptable data-incomplete",
+        problems=reference.PROBLEMS,
     ),
 )

@@ -19,7 +19,7 @@ MEDIA_TYPES = (JSON, CSV, PARQUET, NDJSON)
 """Media types of a report that is also a table, the preferred one first."""
 
 
-def document(request: Request, moment: Moment | None, content: msgspec.Struct) -> Response:
+def document(request: Request, moment: Moment, content: msgspec.Struct) -> Response:
     """Return a report as JSON, or 304 if the request has its ETag."""
     encoded = msgspec.json.encode(content)
     headers = _headers(moment, [encoded])
@@ -28,7 +28,7 @@ def document(request: Request, moment: Moment | None, content: msgspec.Struct) -
 
 def table(
     request: Request,
-    moment: Moment | None,
+    moment: Moment,
     media_type: str,
     name: str,
     schema: pa.Schema,
@@ -49,11 +49,8 @@ def table(
     )
 
 
-def _headers(moment: Moment | None, content: Iterable[bytes]) -> dict[str, str]:
-    """Return the headers of a response. Its ETag is a hash of the content, and equal in all processes.
-
-    A report without a moment, which is None, cannot be asked for again as of its moment.
-    """
+def _headers(moment: Moment, content: Iterable[bytes]) -> dict[str, str]:
+    """Return the headers of a response. Its ETag is a hash of the content, and equal in all processes."""
     digest = hashlib.blake2b(digest_size=16)
     for chunk in content:
         digest.update(chunk)
@@ -61,7 +58,8 @@ def _headers(moment: Moment | None, content: Iterable[bytes]) -> dict[str, str]:
         "ETag": f'"{digest.hexdigest()}"',
         "Cache-Control": "private, no-cache",
         "Vary": "Accept, Authorization",
-        **({} if moment is None else {AS_OF: str(moment), **EXPOSED}),
+        AS_OF: str(moment),
+        **EXPOSED,
     }
 
 

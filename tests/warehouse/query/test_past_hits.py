@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -284,6 +284,14 @@ def test_moment_that_has_not_been_reached_is_invalid(site: Site, reader: HitsRea
     numbers = {"version": 1, "last_id": 4, "staged": 0, "taken_us": NOW_S * 1_000_000, **future}
     with pytest.raises(InvalidMoment, match="has not been reached"):
         reader.take(Moment(**numbers))
+
+
+def test_moment_without_hits_that_its_version_has_is_invalid(site: Site, reader: HitsReader) -> None:
+    moment = replace(reader.take().moment, last_id=0)
+    for _ in range(2):
+        with pytest.raises(InvalidMoment, match="does not exist: its version has later hits"):
+            reader.take(moment)
+        site.load()
 
 
 def test_rows_are_deleted_while_a_moment_is_read(site: Site, reader: HitsReader, clock: Clock) -> None:

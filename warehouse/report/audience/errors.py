@@ -16,6 +16,7 @@ from warehouse import daily_count
 from warehouse.lake.delta_table import DAILY_ERRORS_TABLE
 from warehouse.query import engine
 from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
+from warehouse.query.moment import Moment
 
 FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
 _COLUMNS = "project_id, date, path, traffic, agent, status, requests, first_seen, last_seen"
@@ -89,15 +90,17 @@ class ErrorReports:
         self._reader = reader
         self._database = engine.connect(spill)
 
-    def rows(self, query: ErrorQuery) -> pa.Table:
+    def rows(self, query: ErrorQuery, moment: Moment | None = None) -> pa.Table:
         """Return path, agent, traffic, status, requests, first_seen and last_seen: most requests first.
 
-        Rows with equal requests are in the byte order of path and agent, unknown ones last.
+        Rows with equal requests are in the byte order of path and agent, unknown ones last. `moment` is that of a
+        snapshot of `hits`; None for the newest errors.
 
         Raises:
-            DataIncomplete: see `HitsReader.take`.
+            DataIncomplete, MomentExpired: see `HitsReader.take_through`.
         """
-        return self._run(_ROWS, query)
+        snapshot = self._reader.take() if moment is None else self._reader.take_through(moment)
+        return self._run(_ROWS, query, snapshot)
 
     def trends(self, query: ErrorQuery, offset: int, limit: int) -> pa.Table:
         """Return some of `rows` with two more columns: days, the UTC days with requests, and requests_of_days.
@@ -105,14 +108,13 @@ class ErrorReports:
         Raises:
             DataIncomplete: see `HitsReader.take`.
         """
-        return self._run(_TRENDS, query, offset=offset, limit=limit)
+        return self._run(_TRENDS, query, self._reader.take(), offset=offset, limit=limit)
 
     def close(self) -> None:
         self._database.close()
         self._reader.close()
 
-    def _run(self, sql: str, query: ErrorQuery, **more: int) -> pa.Table:
-        snapshot = self._reader.take()
+    def _run(self, sql: str, query: ErrorQuery, snapshot: HitsSnapshot, **more: int) -> pa.Table:
         conditions = "".join(f" AND {_FILTERS[name]}" for name in query.filters)
         values: dict[str, Any] = {
             "project": query.project,

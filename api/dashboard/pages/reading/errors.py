@@ -74,10 +74,9 @@ def export(visit: Visit) -> Response:
     view = _view(visit)
     query = _query(view)
     view.require_valid()
-    rows = visit.state.errors.rows(query).rename_columns(errors.SCHEMA.names).cast(errors.SCHEMA)
-    response = table_file(view, CSV, "errors", Report(errors.SCHEMA, rows.to_batches))
-    del response.headers[AS_OF]  # a moment of `hits`, which has no errors
-    return response
+    found = visit.state.errors.rows(query, view.snapshot.moment)
+    rows = found.rename_columns(errors.SCHEMA.names).cast(errors.SCHEMA)
+    return table_file(view, CSV, "errors", Report(errors.SCHEMA, rows.to_batches))
 
 
 def _view(visit: Visit) -> View:
