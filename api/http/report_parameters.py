@@ -235,5 +235,8 @@ def _zone(values: Values) -> ZoneInfo:
 
 @cache
 def timezones() -> frozenset[str]:
-    """Return the names of all time zones of the system. The first call takes 0.1 s."""
-    return frozenset(available_timezones())
+    """Return the names of all IANA time zones of the system. The first call takes 0.1 s.
+
+    Debian also has the zone of the machine, as `localtime`: each node could have another one.
+    """
+    return frozenset(available_timezones() - {"localtime"})
