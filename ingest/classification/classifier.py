@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 import re2  # type: ignore[import-untyped]  # ships no types
+from msgspec import structs
 
 from ingest.classification import accept as accept_rules
 from ingest.classification import agents, ruleset
@@ -196,11 +197,16 @@ def _crawler_pattern(row: Crawler) -> str:
 @cache
 def _crawler_row(index: int) -> Row:
     crawler = CRAWLERS[index]
-    return Row(_answer("bot", "crawler-user-agents", _crawler_name(crawler)), _crawler_pattern(crawler), crawler)
+    answer = _answer("bot", "crawler-user-agents", _crawler_text(crawler))
+    name = RULES.crawler_names.get(crawler.pattern, answer.agent)
+    return Row(structs.replace(answer, agent=name), _crawler_pattern(crawler), crawler)
 
 
-def _crawler_name(row: Crawler) -> str:
-    r"""Return the text that the pattern matches in its own example: AhrefsBot for `Ahrefs(Bot|SiteAudit)`."""
+def _crawler_text(row: Crawler) -> str:
+    r"""Return the text that the pattern matches in its own example: AhrefsBot for `Ahrefs(Bot|SiteAudit)`.
+
+    It is part of the name of the rule, and by default the name of the bot.
+    """
     examples = (re.search(row.pattern, example) for example in row.instances)
     text = next((match[0] for match in examples if match), row.pattern.replace("\\", ""))
     return re.split(r"[;(]", text.strip(" /;()^"))[0].strip(" /")

@@ -50,6 +50,7 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The tables of `rules.toml`, in the order of their search. In each table the first row that matches decides.
 
     The patterns of `accept` are searched in the media types of a request's Accept header, all others in its user agent.
+    `crawler_names` are names of bots, by their pattern of crawler-user-agents.
     """
 
     named_bot: tuple[Rule, ...]
@@ -58,6 +59,7 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     person: tuple[Rule, ...]
     unshaped: tuple[Rule, ...]
     accept: tuple[Rule, ...]
+    crawler_names: dict[str, str]
 
 
 class Crawler(msgspec.Struct, frozen=True):
@@ -84,11 +86,12 @@ def read(toml: str) -> Rules:
 def read_crawlers(rows: object) -> tuple[Crawler, ...]:
     """Return the rows of crawler-user-agents that are used.
 
-    Raises: LookupError if the package no longer has a pattern that this module names, because the names must
-    be compared with the new version of the package.
+    Raises: LookupError if the package no longer has a pattern that this module or `crawler_names` names, because the
+    names must be compared with the new version of the package.
     """
     crawlers = msgspec.convert(rows, tuple[Crawler, ...])
-    if missing := (IGNORED_PATTERNS.keys() | OWN_NAME_PATTERNS) - {row.pattern for row in crawlers}:
+    named = IGNORED_PATTERNS.keys() | OWN_NAME_PATTERNS | RULES.crawler_names.keys()
+    if missing := named - {row.pattern for row in crawlers}:
         raise LookupError(f"crawler-user-agents no longer has {', '.join(sorted(missing))}")
     return tuple(row for row in crawlers if row.pattern not in IGNORED_PATTERNS and not _is_agent(row))
 

@@ -29,13 +29,16 @@ def classification_of(user_agent: str) -> dict[str, str | None]:
 
 
 def reclassified(row: Row) -> Row:
-    """Return a stored row under these rules. The verdict on an agent stays while the rules name the same agent."""
+    """Return a stored row under these rules. The verdict on an agent stays while the rules name the same agent, and if
+    the same rule has a new name for it."""
     new = row | classification_of(str(row["user_agent"]))
     if new["agent"] == row["agent"]:
         retained = (
             ("traffic", "operator", "purpose", "rule") if row["verification"] == "spoofed" and row["agent"] else ()
         )
         return new | {name: row[name] for name in retained}
+    if new["agent"] is not None and new["rule"] == row["rule"]:
+        return new | {name: row[name] for name in ("verification", "verified_by")}
     is_claimed = new["agent"] is not None and new["traffic"] != "human"
     verification = ("not_checked" if is_claimed else None) if row["verification"] else None
     return new | {"verification": verification, "verified_by": None}

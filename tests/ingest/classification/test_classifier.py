@@ -1,5 +1,6 @@
 """Each labelled user agent gets its traffic, agent and rule, and any text gets an answer."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from ingest.classification import agents, classifier
 from ingest.classification.agents import Purpose
 from ingest.classification.classifier import Classification, PatternSet, Traffic
-from ingest.classification.rules import IGNORED_PATTERNS, OWN_NAME_PATTERNS, RULES, Rule
+from ingest.classification.rules import CRAWLERS, IGNORED_PATTERNS, OWN_NAME_PATTERNS, RULES, Rule
 
 HERE = Path(__file__).parent
 
@@ -36,7 +37,16 @@ EXPECTED = [msgspec.json.decode(line, type=Expected) for line in (HERE / "agents
 SAMPLE = [msgspec.json.decode(line, type=Labelled) for line in (HERE / "ua_sample.jsonl").read_bytes().splitlines()]
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
 
-KINDS = {rule.kind for table in msgspec.structs.astuple(RULES) for rule in table} | {"user-agents"}
+TABLES = [table for table in msgspec.structs.astuple(RULES) if isinstance(table, tuple)]
+KINDS = {rule.kind for table in TABLES for rule in table} | {"user-agents"}
+RENAMED = frozenset(RULES.crawler_names.values())
+"""Names of bots that the names of their rules do not have."""
+NAMED_LIKE_A_HOST = {
+    "Air.ai", "CSIRT.CZ", "Dataprovider.com", "Mail.ru", "Miniature.io", "NerdByNature.Bot", "NewsRoom.BI",
+    "OpenGraph.io", "PingAdmin.Ru", "RSS.Social", "Scoop.it", "Uptime.com", "Uptimebot.org", "Validator.nu",
+    "WhatsMyIP.org", "cron-job.org", "dlvr.it", "eRepublik.tools", "remove.bg", "updown.io",
+}  # fmt: skip
+"""Bots whose operators give them the name of a host."""
 
 any_text = st.text(st.characters(codec=None), max_size=3000)  # lone surrogates too
 
@@ -95,6 +105,33 @@ def test_no_example_of_crawler_user_agents_is_a_person() -> None:
     assert [ua for row in rows for ua in row["instances"] if classifier.classify(ua).traffic == "human"] == []
 
 
+def test_bots_of_crawler_user_agents_have_names_and_not_patterns_hosts_or_paths() -> None:
+    answers = [classifier.classify(ua) for row in CRAWLERS for ua in row.instances or (row.pattern.replace("\\", ""),)]
+    named = {answer.agent for answer in answers if answer.rule.startswith("bot:crawler-user-agents:")}
+    assert len(named) > 1_000
+    legible = re.compile(r"[\w.'!&+-]+(?: [\w.'!&+-]+)*")
+    assert {name for name in named if not name or not legible.fullmatch(name) or name.endswith("-")} == set()
+    host = re.compile(r"(?:[\w-]+\.)+[A-Za-z]{2,}")
+    assert {name for name in named if name and host.fullmatch(name)} == NAMED_LIKE_A_HOST
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "agent", "text"),
+    [
+        ("Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)", "YandexBot", "yandex.com/bots"),
+        ("Mozilla/5.0 (compatible; YandexImages/3.0; +http://yandex.com/bots)", "YandexBot", "yandex.com/bots"),
+        ("Pinterest/0.2 (+http://www.pinterest.com/bot.html)", "Pinterestbot", "pinterest.com/bot"),
+        ("Mozilla/5.0 (compatible; oBot/2.3.1; +http://filterdb.iss.net/crawler/)", "oBot", "filterdb.iss.net/crawler"),
+    ],
+)
+def test_bot_with_a_name_in_the_table_keeps_the_rule_that_explains_the_match(
+    user_agent: str, agent: str, text: str
+) -> None:
+    answer = classifier.classify(user_agent)
+    assert (answer.traffic, answer.agent, answer.rule) == ("bot", agent, f"bot:crawler-user-agents:{text}")
+    assert text in user_agent
+
+
 @pytest.mark.parametrize("name", sorted(OWN_NAME_PATTERNS))
 def test_web_view_of_an_app_with_the_name_of_a_bot_is_a_person(name: str) -> None:
     phone = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
@@ -108,7 +145,7 @@ def test_any_text_gets_the_same_answer_twice(text: str) -> None:
     assert classifier.classify(text) == first
     assert (first.traffic == "ai") == (first.operator is not None) == (first.purpose is not None)
     assert first.rule.startswith(f"{first.traffic}:")
-    assert first.agent is None or first.rule.endswith(f":{first.agent}")
+    assert first.agent is None or first.rule.endswith(f":{first.agent}") or first.agent in RENAMED
 
 
 @given(st.from_regex(r"[A-Za-z]{3,12}", fullmatch=True), st.sampled_from(["{}bot/1.0", "{}/1.0", "x-{}-Crawler", "{}"]))

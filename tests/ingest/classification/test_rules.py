@@ -1,5 +1,7 @@
 """Tables of rules are checked when they are read."""
 
+import re
+
 import crawleruseragents  # type: ignore[import-untyped]  # ships no types
 import msgspec
 import pytest
@@ -7,9 +9,10 @@ import pytest
 from ingest.classification.rules import Rule, read, read_crawlers
 
 
-def test_update_that_drops_a_narrowed_crawler_pattern_is_refused() -> None:
-    rows = [row for row in crawleruseragents.CRAWLER_USER_AGENTS_DATA if row["pattern"] != "WhatsApp"]
-    with pytest.raises(LookupError, match="no longer has WhatsApp"):
+@pytest.mark.parametrize("pattern", ["WhatsApp", "Fluid", r"yandex\.com\/bots"])
+def test_update_that_drops_a_crawler_pattern_with_a_rule_of_its_own_is_refused(pattern: str) -> None:
+    rows = [row for row in crawleruseragents.CRAWLER_USER_AGENTS_DATA if row["pattern"] != pattern]
+    with pytest.raises(LookupError, match=re.escape(f"no longer has {pattern}")):
         read_crawlers(rows)
 
 
@@ -20,6 +23,7 @@ bot_habit = []
 person = [{ kind = "browser", pattern = "^Mozilla/" }]
 unshaped = [{ kind = "not-a-browser", pattern = "" }]
 accept = [{ kind = "accept-markdown", pattern = "^text/markdown$" }]
+crawler_names = { 'Ahrefs(Bot|SiteAudit)' = "Ahrefs" }
 """
 
 
@@ -27,6 +31,7 @@ def test_rows_of_a_table_become_rules() -> None:
     rules = read(RULE_ROWS)
     assert rules.person == (Rule("browser", "^Mozilla/"),)
     assert rules.accept == (Rule("accept-markdown", "^text/markdown$"),)
+    assert rules.crawler_names == {"Ahrefs(Bot|SiteAudit)": "Ahrefs"}
 
 
 def test_tables_that_leave_a_user_agent_without_a_rule_are_refused() -> None:

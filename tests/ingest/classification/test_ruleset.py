@@ -66,6 +66,7 @@ def ruleset_with(folder: Path, file: str, *changes: tuple[str, str]) -> str:
         ("device.py", "MATCHED_CHARACTERS_MAX = 1024", "MATCHED_CHARACTERS_MAX = 512"),
         ("device.py", "roku/|", ""),
         ("rules.toml", "^text/markdown$", "^text/(?:x-)?markdown$"),
+        ("rules.toml", '"YandexBot"', '"Yandex"'),
         ("ruleset.py", "ALGORITHM = 3", "ALGORITHM = 4"),
     ],
 )

@@ -54,7 +54,7 @@ def pattern(resolver: Resolver, agent: str = "Googlebot", address: str = ADDRESS
         ("Google-NotebookLM", "66-249-66-1.gae.googleusercontent.com", "gae.googleusercontent.com"),
         ("Google-NotebookLM", "1.66.249.66.bc.googleusercontent.com", None),  # a virtual machine of anybody
         ("bingbot", "msnbot-157-55-33-18.search.msn.com", "search.msn.com"),
-        ("yandex.com/bots", "213-180-203-138.spider.yandex.com", "yandex.com"),
+        ("YandexBot", "213-180-203-138.spider.yandex.com", "yandex.com"),
         ("SeznamBot", "fulltextrobot-77-75-77-1.seznam.cz", "fulltextrobot-*.seznam.cz"),
         ("SeznamBot", "mail.seznam.cz", None),
         ("GPTBot", NAME, None),
@@ -147,9 +147,9 @@ def test_addresses_beyond_the_maximum_of_waiting_lookups_are_not_looked_up() -> 
 
 def test_agents_are_names_of_the_column_agent() -> None:
     agents = {agent for row in crawlers() for agent in row.agents}
-    assert {agent: classify(f"Mozilla/5.0 (compatible; {agent}/1.0)").agent for agent in agents} == {
-        agent: agent for agent in agents
-    }
+    user_agents = {agent: f"Mozilla/5.0 (compatible; {agent}/1.0)" for agent in agents}
+    user_agents["YandexBot"] = "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)"  # known by its page
+    assert {agent: classify(text).agent for agent, text in user_agents.items()} == {agent: agent for agent in agents}
 
 
 def test_system_resolver_finds_the_name_and_the_addresses_of_this_machine() -> None:

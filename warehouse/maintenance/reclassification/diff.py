@@ -35,7 +35,7 @@ SELECT * EXCLUDE (hits), sum(hits)::BIGINT AS hits FROM changed GROUP BY ALL
 _BY_RULE = """
 SELECT old_traffic, old_rule, new_traffic, new_rule, sum(hits)::BIGINT AS hits, count(*) AS paths
 FROM (SELECT old_traffic, old_rule, new_traffic, new_rule, project_id, path, sum(hits) AS hits
-      FROM changed GROUP BY ALL)
+      FROM changed WHERE old_traffic <> new_traffic OR old_rule <> new_rule GROUP BY ALL)
 GROUP BY ALL ORDER BY hits DESC, old_traffic, old_rule, new_traffic, new_rule
 """
 _TOTAL = """
@@ -78,7 +78,10 @@ class CountChange:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """Hits whose classification changes, their number of (project, path) pairs, and the changes, most hits first."""
+    """Hits whose classification changes, their number of (project, path) pairs, and the changes, most hits first.
+
+    Hits whose rule has a new name for the bot, and nothing else changes, are not in `by_rule`.
+    """
 
     hits: int
     paths: int

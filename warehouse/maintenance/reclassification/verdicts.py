@@ -4,6 +4,7 @@ The address of a hit is not stored, so that its verdict cannot be found again. T
 hit claimed to be:
 
 - If the rules still name this agent, the verdict stays. A spoofed hit stays a bot with the rule `bot:spoofed:NAME`.
+- If the same rule has a new name for the agent, the verdict stays, too.
 - If the rules name another agent or none, the verdict is dropped: the hit has the classification of the rules.
 
 The headers of a hit are not stored either. A hit that was AI by its Accept header (`ai:accept-markdown`) or by its
@@ -12,8 +13,9 @@ signature (`ai:signed:NAME`) stays as it is, unless the rules name an agent or b
 
 from warehouse.schema import CLASSIFICATION, HITS
 
-_SAME_AGENT = "stored.agent IS NOT DISTINCT FROM classified.agent"
-_SPOOFED = f"(stored.verification IS NOT DISTINCT FROM 'spoofed' AND {_SAME_AGENT} AND stored.agent IS NOT NULL)"
+_SAME_NAME = "stored.agent IS NOT DISTINCT FROM classified.agent"
+_SAME_AGENT = f"({_SAME_NAME} OR (stored.rule = classified.rule AND classified.agent IS NOT NULL))"
+_SPOOFED = f"(stored.verification IS NOT DISTINCT FROM 'spoofed' AND {_SAME_NAME} AND stored.agent IS NOT NULL)"
 _UNCHECKED = "CASE WHEN classified.agent IS NOT NULL AND classified.traffic <> 'human' THEN 'not_checked' END"
 _BY_HEADERS = """
 (classified.agent IS NULL AND (stored.rule = 'ai:accept-markdown' OR starts_with(stored.rule, 'ai:signed:')))

@@ -64,6 +64,19 @@ def test_change_of_the_agent_alone_leaves_the_counts_of_traffic_unchanged(
     assert result.by_agent == (CountChange("ai", "ClaudeBot", 1), CountChange("ai", "GPTBot", -1))
 
 
+def test_new_name_of_the_same_rule_is_a_change_of_the_agents_and_of_no_rule(
+    site: Site, cursor: duckdb.DuckDBPyConnection
+) -> None:
+    result = diff(site, cursor, gptbot(agent="openai.com/gptbot"), gptbot())
+    assert result == Diff(
+        hits=1,
+        paths=1,
+        by_rule=(),
+        by_traffic=(),
+        by_agent=(CountChange("ai", "GPTBot", 1), CountChange("ai", "openai.com/gptbot", -1)),
+    )
+
+
 def test_agent_that_becomes_null_and_null_that_becomes_an_agent_are_changes(
     site: Site, cursor: duckdb.DuckDBPyConnection
 ) -> None:

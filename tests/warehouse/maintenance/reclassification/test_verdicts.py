@@ -37,6 +37,10 @@ CASES = [
         ("ai", "GPTBot", "OpenAI", "data", "ai:GPTBot", TODAY, "verified", BY),
     ),
     (
+        old("GPTBot/1", traffic="ai", agent="openai.com/gptbot", rule="ai:GPTBot", verification="verified"),
+        ("ai", "GPTBot", "OpenAI", "data", "ai:GPTBot", TODAY, "verified", BY),
+    ),
+    (
         old("ClaudeBot/1", traffic="ai", agent="GPTBot", rule="old", verification="verified"),
         ("ai", "ClaudeBot", "Anthropic", "data", "ai:ClaudeBot", TODAY, "not_checked", None),
     ),
