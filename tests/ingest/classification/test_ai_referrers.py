@@ -23,6 +23,9 @@ checked = 2026-11-22
         ("www.chatgpt.com", "OpenAI"),
         ("www.perplexity.ai", "Perplexity"),
         ("gemini.google.com", "Google"),
+        ("m365.cloud.microsoft", "Microsoft"),
+        ("duck.ai", "DuckDuckGo"),
+        ("poe.com", "Quora"),
         ("www.google.com", None),
         ("evil-chatgpt.com", None),
         ("chatgpt.com.example", None),
@@ -32,8 +35,13 @@ def test_host_has_the_operator_of_its_product(host: str, operator: str | None) -
     assert OPERATORS.get(host) == operator
 
 
+WITHOUT_AGENT = {"Genspark", "Quora", "Tencent"}
+"""Operators of products that have no agent in the table of agents."""
+
+
 def test_operators_have_the_names_of_the_table_of_agents() -> None:
-    assert {product.operator for product in PRODUCTS} <= {agent.operator for agent in AGENTS}
+    operators = {agent.operator for agent in AGENTS}
+    assert {product.operator for product in PRODUCTS} - operators == WITHOUT_AGENT
 
 
 def test_hosts_are_lower_case_without_www_and_have_a_source() -> None:
