@@ -1,4 +1,4 @@
-"""Table of the hosts of AI products in `ai_referrers.toml`: which operator sent a visit with such a referrer."""
+"""Table of the hosts and campaigns of AI products in `ai_referrers.toml`: which operator sent a visit."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -10,12 +10,16 @@ import msgspec
 
 
 class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Host of an AI product. `checked` is the day on which the row was compared with `source`."""
+    """Host of an AI product, and the `utm_source` that the product adds to its links, if it adds one.
+
+    `checked` is the day on which the row was compared with `source`.
+    """
 
     host: str
     operator: str
     source: str
     checked: date
+    utm_source: str | None = None
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,3 +45,5 @@ def _by_host(rows: Iterable[Product]) -> Mapping[str, str]:
 PRODUCTS = read((Path(__file__).parent / "ai_referrers.toml").read_text(encoding="utf-8"))
 OPERATORS = _by_host(PRODUCTS)
 """Operator of an AI product, by the host of a referrer, as `hits.referrer_host` has it."""
+CAMPAIGNS = MappingProxyType({row.utm_source: row.operator for row in PRODUCTS if row.utm_source is not None})
+"""Operator of an AI product, by the value of `hits.utm_source`."""

@@ -190,15 +190,21 @@ class Reports:
         """
         return self._agent_pages.count(snapshot, self._last_days(snapshot, query, agent_pages.DAYS), by)
 
-    def visits_sent(self, snapshot: HitsSnapshot, query: Query, operators: Mapping[str, str]) -> dict[str, int]:
-        """Return the views by people whose referrer is an AI product, by operator. An operator without one has 0.
+    def visits_sent(
+        self, snapshot: HitsSnapshot, query: Query, hosts: Mapping[str, str], campaigns: Mapping[str, str]
+    ) -> dict[str, int]:
+        """Return the views by people whom AI products sent, by operator. An operator without one has 0.
 
-        `operators` has the operators by the hosts of their products. Filters by traffic, agent, operator, purpose and
-        verification do not apply to people and are ignored.
+        They are those with a referrer of the operator, or those with its campaign, whichever are more. `hosts` and
+        `campaigns` have the operators by the hosts of their products and by the values of `utm_source`. Filters by
+        traffic, agent, operator, purpose and verification do not apply to people and are ignored.
         """
-        query = replace(query, filters=visits_sent.without_readers(query.filters))
-        counts = self._grouped.counts(snapshot, self._scope(snapshot, query), BREAKDOWNS["referrerHost"])
-        return visits_sent.by_operator(counts, operators)
+        scope = self._scope(snapshot, replace(query, filters=visits_sent.without_readers(query.filters)))
+        by_host = self._grouped.counts(snapshot, scope, BREAKDOWNS["referrerHost"])
+        by_campaign = self._grouped.counts(snapshot, scope, BREAKDOWNS["utmSource"])
+        return visits_sent.larger(
+            visits_sent.by_operator(by_host, hosts), visits_sent.by_operator(by_campaign, campaigns)
+        )
 
     def first_ai_days(self, snapshot: HitsSnapshot, query: Query, paths: Collection[str]) -> dict[str, date]:
         """Return the UTC day of the first view by AI of each path that has one; at most 10,000 paths.

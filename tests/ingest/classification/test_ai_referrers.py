@@ -5,7 +5,7 @@ import pytest
 
 from ingest.classification import ai_referrers
 from ingest.classification.agents import AGENTS
-from ingest.classification.ai_referrers import OPERATORS, PRODUCTS
+from ingest.classification.ai_referrers import CAMPAIGNS, OPERATORS, PRODUCTS
 
 ROW = """
 [[product]]
@@ -33,6 +33,10 @@ checked = 2026-11-22
 )
 def test_host_has_the_operator_of_its_product(host: str, operator: str | None) -> None:
     assert OPERATORS.get(host) == operator
+
+
+def test_campaign_has_the_operator_of_the_product_that_adds_it() -> None:
+    assert CAMPAIGNS == {"chatgpt.com": "OpenAI", "perplexity": "Perplexity", "copilot.com": "Microsoft"}
 
 
 WITHOUT_AGENT = {"Genspark", "Quora", "Tencent"}

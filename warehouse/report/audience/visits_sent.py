@@ -15,9 +15,18 @@ def without_readers(filters: Filters) -> Filters:
 
 
 def by_operator(counts: pa.Table, operators: Mapping[str, str]) -> dict[str, int]:
-    """Return the human views of each operator, 0 included. `counts` are counts by the host of the referrer."""
+    """Return the human views of each operator, 0 included. `operators` has the operators by the values of `counts`."""
     visits = dict.fromkeys(operators.values(), 0)
     sent = counts.filter(pc.is_in(counts["value"], value_set=pa.array(operators, pa.string())))
-    for host, human in zip(sent["value"].to_pylist(), sent["human"].to_pylist(), strict=True):
-        visits[operators[host]] += human
+    for value, human in zip(sent["value"].to_pylist(), sent["human"].to_pylist(), strict=True):
+        visits[operators[value]] += human
     return visits
+
+
+def larger(some: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+    """Return the larger of two numbers of visits of each operator.
+
+    Most visits of a product that adds a campaign to its links have the referrer and the campaign, and the two
+    counts do not show how many: their sum would count these visits twice.
+    """
+    return {operator: max(some.get(operator, 0), others.get(operator, 0)) for operator in {**some, **others}}

@@ -1,4 +1,4 @@
-"""Visits that AI products sent are views by people with the product's host as their referrer."""
+"""Visits that AI products sent are views by people with the product's host as their referrer, or with its campaign."""
 
 from collections import Counter
 from dataclasses import replace
@@ -16,7 +16,9 @@ from warehouse.report.filters import Filters, Query
 
 OPERATORS = {"chatgpt.com": "OpenAI", "www.chatgpt.com": "OpenAI", "claude.ai": "Anthropic", "x.example": "None"}
 WITHOUT_FILTER = Query("site", FIRST, None, Filters(), NOON)
+CAMPAIGNS = {"chatgpt.com": "OpenAI", "perplexity": "Perplexity"}
 GENERATED = {"example.com": "A", "t.co": "A", "日本.example": "B", "none.example": "C"}
+GENERATED_CAMPAIGNS = {"newsletter": "B", "": "D", "none": "C"}
 
 
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["hot", "loaded"])
@@ -34,9 +36,30 @@ def test_visits_of_people_are_counted_for_the_operator_of_the_referrer(site: Sit
         site.load()
     reports = site.reports()
     snapshot = reports.take()
-    assert reports.visits_sent(snapshot, WITHOUT_FILTER, OPERATORS) == {"OpenAI": 2, "Anthropic": 1, "None": 0}
+    assert reports.visits_sent(snapshot, WITHOUT_FILTER, OPERATORS, {}) == {"OpenAI": 2, "Anthropic": 1, "None": 0}
     of_ai = replace(WITHOUT_FILTER, start=NOON - 2 * DAY, filters=Filters(operator="OpenAI", traffic="ai", path="/a"))
-    assert reports.visits_sent(snapshot, of_ai, OPERATORS) == {"OpenAI": 1, "Anthropic": 0, "None": 0}
+    assert reports.visits_sent(snapshot, of_ai, OPERATORS, {}) == {"OpenAI": 1, "Anthropic": 0, "None": 0}
+    reports.close()
+
+
+@pytest.mark.parametrize("is_loaded", [False, True], ids=["hot", "loaded"])
+def test_campaign_of_a_product_counts_where_the_referrer_is_missing(site: Site, is_loaded: bool) -> None:
+    site.post(
+        view("/a", NOON - DAY, referrer_host="chatgpt.com", utm_source="chatgpt.com"),
+        view("/a", NOON - DAY, utm_source="chatgpt.com"),
+        view("/a", NOON - DAY, utm_source="chatgpt.com", traffic="bot"),
+        view("/a", NOON - DAY, utm_source="perplexity"),
+        view("/a", NOON - DAY, referrer_host="claude.ai", utm_source="mail"),
+    )
+    if is_loaded:
+        site.load()
+    reports = site.reports()
+    assert reports.visits_sent(reports.take(), WITHOUT_FILTER, OPERATORS, CAMPAIGNS) == {
+        "OpenAI": 2,
+        "Anthropic": 1,
+        "None": 0,
+        "Perplexity": 1,
+    }
     reports.close()
 
 
@@ -47,6 +70,8 @@ def test_visits_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
     filters = query.filters
     of_people = replace(query, filters=Filters(path=filters.path, source=filters.source, policy=filters.policy))
     rows = [row for row in model.matching(lake.rows, of_people) if row["traffic"] == "human"]
-    visits = Counter(GENERATED.get(row["referrer_host"]) for row in rows)
-    expected = {operator: visits[operator] for operator in ("A", "B", "C")}
-    assert lake.reports.visits_sent(lake.reports.take(), query, GENERATED) == expected
+    by_host = Counter(GENERATED.get(row["referrer_host"]) for row in rows)
+    by_campaign = Counter(GENERATED_CAMPAIGNS.get(row["utm_source"]) for row in rows)
+    expected = {operator: max(by_host[operator], by_campaign[operator]) for operator in ("A", "B", "C", "D")}
+    sent = lake.reports.visits_sent(lake.reports.take(), query, GENERATED, GENERATED_CAMPAIGNS)
+    assert sent == expected

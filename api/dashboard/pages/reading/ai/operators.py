@@ -10,7 +10,7 @@ from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.robots.rules import RobotsRules, State
 from api.dashboard.web.view import PURPOSES, STATES, View
 from ingest.classification.agents import BY_NAME
-from ingest.classification.ai_referrers import OPERATORS
+from ingest.classification.ai_referrers import CAMPAIGNS, OPERATORS
 from ingest.verification import verdict
 
 PAGES_DAYS = 32
@@ -131,7 +131,7 @@ def read(view: View, found: Measured, robots: RobotsRules | None, verification: 
                 robots.state(names(name)) if robots and name else None,
             )
         )
-    visits = view.reports.visits_sent(view.snapshot, view.query(), OPERATORS)
+    visits = view.reports.visits_sent(view.snapshot, view.query(), OPERATORS, CAMPAIGNS)
     rows = _operators(view, by_operator, before, visits)
     with_reads = {purpose for row in rows for purpose in row.by_purpose}
     is_narrow = any(name in view.filters.fields for name in AGENT_FILTERS)

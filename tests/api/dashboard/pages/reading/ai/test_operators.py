@@ -45,7 +45,7 @@ class Rows:
     def agent_pages(self, snapshot: None, period: str | None, by: str = "agent") -> dict[str | None, int]:
         return {"OpenAI": 6, "Anthropic": 1, None: 99} if by == "operator" else {"GPTBot": 5, "ClaudeBot": 1}
 
-    def visits_sent(self, snapshot: None, period: str | None, operators: object) -> Mapping[str, int]:
+    def visits_sent(self, snapshot: None, period: str | None, hosts: object, campaigns: object) -> Mapping[str, int]:
         return self.visits
 
 
