@@ -77,9 +77,13 @@ def _classified_table(rows: Iterable[Classified]) -> Table:
 
 
 def _steps_tables(rows: Iterable[Explained]) -> Group:
-    """Return a table for each user agent, with one line per step."""
+    """Return a table for each user agent, with one line per step. The title has the name of the agent or bot, too."""
     columns = ("step", "matched text", "rule", "meaning", "source")
-    return Group(*(output.table(columns, map(_step_cells, row.steps), row.user_agent) for row in rows))
+    return Group(*(output.table(columns, map(_step_cells, row.steps), _title(row)) for row in rows))
+
+
+def _title(row: Explained) -> str:
+    return row.user_agent if row.agent is None else f"{row.user_agent}\nagent {row.agent}"
 
 
 def _step_cells(step: Step) -> tuple[str, ...]:

@@ -237,3 +237,7 @@ def test_classify_explains_the_steps_up_to_the_one_that_decided(data: Path) -> N
     assert "[red]GPTBot/1.3" in shown
     assert "AI agents" in shown
     assert "ai:GPTBot" in shown
+    assert "agent GPTBot" in shown
+    shown = call(data, "classify", "--explain", "--format", "table", "curl", "--accept", "text/html").out
+    assert "agent curl" in shown
+    assert "agent" not in call(data, "classify", "--explain", "--format", "table", FIREFOX).out.split("step")[0]

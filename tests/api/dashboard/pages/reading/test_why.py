@@ -1,5 +1,6 @@
 """The page Why: the explanation of a user agent, the most frequent user agents, and the search of agents."""
 
+import re
 from html import unescape
 
 import pytest
@@ -12,6 +13,7 @@ from tests.running import PROJECT, new_key
 PATH = f"/projects/{PROJECT}/why"
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+YANDEXBOT = "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)"
 XSS = "<script>alert(1)</script>"
 
 
@@ -24,18 +26,19 @@ def page(dashboard: Dashboard, project: str = PROJECT, status: int = 200, **para
 @pytest.mark.parametrize(
     ("user_agent", "verdict", "rule"),
     [
-        (GPTBOT, "Counts as AI", "ai:GPTBot"),
+        (GPTBOT, "Counts as AI: GPTBot", "ai:GPTBot"),
         (FIREFOX, "Counts as a person", "human:browser"),
-        ("curl/8.5.0", "Counts as another bot", "bot:http-library:curl"),
+        ("curl/8.5.0", "Counts as another bot: curl", "bot:http-library:curl"),
+        (YANDEXBOT, "Counts as another bot: YandexBot", "bot:crawler-user-agents:yandex.com/bots"),
         ("", "Counts as another bot", "bot:empty-user-agent"),
         ("x", "Counts as another bot", "bot:not-a-browser"),
     ],
 )
-def test_explanation_names_the_class_and_the_rule(
+def test_explanation_names_the_class_the_bot_and_the_rule(
     dashboard: Dashboard, user_agent: str, verdict: str, rule: str
 ) -> None:
     text = page(dashboard, userAgent=user_agent)
-    assert verdict in text
+    assert f">{verdict}</h2>" in re.sub(r"\s*\n\s*", "", text)
     assert f"<code>{rule}</code>" in text
 
 
