@@ -15,7 +15,6 @@ from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
-from api.http.cors import AS_OF
 from api.http.report_parameters import ERROR_STATUSES, agents_of
 from api.routes.reports import errors
 from api.routes.reports.tables import CSV
