@@ -13,12 +13,12 @@ MODULES_MAX = 12
 STATEMENTS_WITHOUT_A_TEST_MAX = 40
 TESTED_BY = {
     "api/cli/log_import/reading.py": "api/cli/log_import/test_command.py",
-    "api/cli/recover.py": "test_recovery.py",
+    "api/cli/recover.py": "promises/test_recovery.py",
     "api/cli/serve.py": "api/test_logs.py",
     "api/environment.py": "api/test_settings.py",
     "api/dashboard/pages/jobs/prompt_form.py": "api/dashboard/pages/jobs/test_job_list.py",
     "ingest/formats/json_products.py": "ingest/formats/test_json_lines.py",
-    "warehouse/batch/ray_workers.py": "test_ray.py",
+    "warehouse/batch/ray_workers.py": "nodes/test_ray.py",
     "warehouse/errors.py": "warehouse/lake/remote/test_filesystem.py",
     "warehouse/hotlog/schema_steps.py": "warehouse/test_migrations.py",
     "warehouse/move/tables.py": "warehouse/move/test_databases.py",

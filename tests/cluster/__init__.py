@@ -1,6 +1,6 @@
 """Several nodes with one PostgreSQL database and one lake, whose processes are killed and paused at random.
 
-`python -m tests.cluster.rounds` runs the rounds; pytest runs a short version, `tests/test_rounds_over_nodes.py`. The
+`python -m tests.cluster.rounds` runs the rounds; pytest runs a short one: `tests/nodes/test_rounds_over_nodes.py`. The
 modules are here, and not in `benchmarks`, because they use the servers and the forked processes of the tests.
 
 - `processes`: Processes of a node: its service and its commands, which can be killed, paused and continued.

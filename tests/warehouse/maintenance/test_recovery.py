@@ -1,4 +1,4 @@
-"""Acceptance of a hot log that lacks batches of the lake. `tests/test_recovery.py` tests the command."""
+"""Acceptance of a hot log that lacks batches of the lake. `tests/promises/test_recovery.py` tests the command."""
 
 import sqlite3
 from contextlib import closing

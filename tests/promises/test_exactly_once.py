@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.reading import daily_views, hits
+from tests.promises.reading import daily_views, hits
 from tests.rounds import rounds
 from tests.running import Running
 

@@ -18,7 +18,7 @@ import httpx
 
 from ingest.imports import ledger
 from tests import forked
-from tests.reading import daily_views, hits
+from tests.promises.reading import daily_views, hits
 from tests.rounds import rounds
 from tests.running import PROJECT, Running, new_key, readership
 from tests.waiting import until

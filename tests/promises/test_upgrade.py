@@ -16,7 +16,7 @@ import pytest
 from tests.running import PROJECT, Running, readership, readership_process
 from warehouse.lake import delta_table, table_schema
 
-ARCHIVES = sorted((Path(__file__).parent / "fixtures").glob("data-*.tar.gz"))
+ARCHIVES = sorted((Path(__file__).parents[1] / "fixtures").glob("data-*.tar.gz"))
 
 
 @dataclass

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests import programs
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CALLS = (
     "open,openat,creat,mkdir,mkdirat,write,pwrite64,writev,pwritev,pwritev2,ftruncate,truncate,fsync,fdatasync,"
     "rename,renameat,renameat2,link,linkat,unlink,unlinkat,access"

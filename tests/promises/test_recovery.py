@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.lost_stores import COUNT, LINE, Folder, filled
+from tests.promises.lost_stores import COUNT, LINE, Folder, filled
 from tests.running import PROJECT, Running
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.errors import DataIncomplete, HotLogBehind

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lost_stores import Folder, filled
+from tests.promises.lost_stores import Folder, filled
 from tests.running import PROJECT, new_key
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from ingest.classification.classifier import RULESET
-from tests.reading import table
+from tests.promises.reading import table
 from tests.running import COMMAND, PROJECT, Running
 from tests.waiting import until
 from warehouse.hotlog import batches, dirty_days

@@ -1,6 +1,6 @@
 """A power loss after any deletion loses nothing, because the replacements of deleted files are synced before.
 
-`tests.power_loss` has the model of a power loss. Each case runs the real code in a traced process.
+`tests.promises.power_loss` has the model of a power loss. Each case runs the real code in a traced process.
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.power_loss import STEP, Event, PowerLoss
+from tests.promises.power_loss import STEP, Event, PowerLoss
 from tests.warehouse.site import Row, Site, key, some_rows, view
 from warehouse.integrity import durability
 from warehouse.lake import delta_table
