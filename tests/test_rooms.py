@@ -1,4 +1,4 @@
-"""The rooms of each package: complete lists of modules, few modules to a room, and imports in one direction."""
+"""The rooms of each package: complete lists of modules, few and short modules, and imports in one direction."""
 
 import ast
 import re
@@ -10,6 +10,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("ingest", "warehouse", "api", "agent")
 MODULES_MAX = 12
+LINES_MAX = 300
+"""Maximum number of lines of a module."""
+FUNCTION_LINES_MAX = 40
+"""Maximum number of lines of a function's body, without its docstring."""
 STATEMENTS_WITHOUT_A_TEST_MAX = 40
 TESTED_BY = {
     "api/cli/log_import/reading.py": "api/cli/log_import/test_command.py",
@@ -71,6 +75,22 @@ def test_docstring_lists_each_module_once(folder: str) -> None:
 def test_folder_has_at_most_twelve_modules(folder: str) -> None:
     files = {path.stem for path in (ROOT / folder).glob("*.py")} - {"__init__", "__main__"}
     assert len(files) <= MODULES_MAX
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_modules_and_functions_are_short(package: str) -> None:
+    files = sorted((ROOT / package).rglob("*.py"))
+    assert not [path for path in files if path.read_text(encoding="utf-8").count("\n") > LINES_MAX]
+    assert not [name for path in files for name in long_functions(path)]
+
+
+def long_functions(file: Path) -> list[str]:
+    """Return the functions of a module whose body has more than FUNCTION_LINES_MAX lines."""
+    nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    code = {each: each.body[1:] if ast.get_docstring(each) and each.body[1:] else each.body for each in functions}
+    lines = {each: (each.end_lineno or 0) - body[0].lineno + 1 for each, body in code.items()}
+    return [f"{file.name}: {each.name} has {count}" for each, count in lines.items() if count > FUNCTION_LINES_MAX]
 
 
 def statements(file: Path) -> int:
