@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from warehouse.control import projects
-from warehouse.control.database import METADATA
+from warehouse.control.database import METADATA, transaction
 from warehouse.control.projects import PROJECTS
 
 BYTES_MAX = 512 * 1024
@@ -34,9 +34,9 @@ def save(engine: sa.Engine, project: str, content: str, now_s: int) -> None:
     Raises:
         ProjectNotFound
     """
-    projects.find(engine, project)
     values = {"content": content, "saved_s": now_s}
-    with engine.begin() as connection:
+    with transaction(engine) as connection:
+        projects.lock(connection, project)
         changed = connection.execute(ROBOTS_TEXTS.update().where(ROBOTS_TEXTS.c.project_id == project).values(values))
         if changed.rowcount == 0:
             connection.execute(ROBOTS_TEXTS.insert().values(project_id=project, **values))

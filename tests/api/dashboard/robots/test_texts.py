@@ -1,12 +1,15 @@
 """Stored robots.txt texts, on SQLite and on PostgreSQL."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 import sqlalchemy as sa
 
 from api.dashboard.robots import texts
 from api.dashboard.robots.texts import RobotsText
+from tests.between import at_once
+from tests.postgresql import new_database
 from warehouse.control import database, projects
 from warehouse.errors import ProjectNotFound
 
@@ -45,3 +48,12 @@ def test_text_is_deleted_with_its_project(engine: sa.Engine) -> None:
 def test_unknown_project_has_no_text(engine: sa.Engine) -> None:
     with pytest.raises(ProjectNotFound):
         texts.save(engine, "nowhere", "User-agent: *", 10)
+
+
+def test_texts_that_are_saved_at_once_are_one_text(postgresql: str) -> None:
+    engine = database.connect(new_database(postgresql))
+    projects.create(engine, "site", (), 1)
+    first, second = (partial(texts.save, engine, "site", f"User-agent: *\nAllow: /{n}", n) for n in (1, 2))
+    at_once(engine, "UPDATE robots_texts", first, second)
+    assert texts.find(engine, "site") == RobotsText("User-agent: *\nAllow: /2", 2)
+    engine.dispose()
