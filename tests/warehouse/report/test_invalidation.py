@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
 
-from tests.warehouse.site import Site, view
+from tests.warehouse.site import DAY, Site, view
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.report.filters import Filters, Query
 from warehouse.report.reports import Reports
@@ -63,7 +64,14 @@ def answers(reports: Reports) -> tuple[list[tuple[str, int]], list[tuple[str | N
     )
 
 
+def views_since(reports: Reports, start: datetime) -> dict[str, int]:
+    """Return the totals by path in a part of both months, for which the days of a month are read."""
+    rows = reports.views(reports.take(), replace(BOTH, start=start), 0, 9).rows.to_pylist()
+    return {row["path"]: row["total"] for row in rows}
+
+
 def test_load_makes_reports_read_no_rollup_again(site: Site, reports: Reports) -> None:
+    assert views_since(reports, AUGUST + DAY) == {"/b": 1}
     damage_rollups(site, AUGUST)
     damage_rollups(site, SEPTEMBER)
     for number in range(1, 4):
@@ -71,6 +79,7 @@ def test_load_makes_reports_read_no_rollup_again(site: Site, reports: Reports) -
         site.load()
         paths, agents, months = answers(reports)
         assert dict(paths) == {"/a": 1, "/b": 2, "/c": number}
+        assert views_since(reports, AUGUST + DAY) == {"/b": 1, "/c": number}
         assert agents == [(None, 2 + number), ("GPTBot", 1)]
         assert months == [2, 1 + number]
 
