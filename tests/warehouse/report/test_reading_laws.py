@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,6 +12,7 @@ from pathlib import Path
 from random import Random
 
 import pyarrow as pa
+import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -117,7 +119,7 @@ class Lake(RuleBasedStateMachine):
         super().__init__()
         self.folder = temporary.folder()
         self.site = Site(Path(self.folder.name) / "data")
-        self.now_s = NOW.timestamp()
+        self.now_s = time.time()
         self.caches_bytes = [CACHE_BYTES, 0]
         self.readers: list[Reports] = []
         self.posted: list[Row] = []
@@ -177,12 +179,14 @@ class Lake(RuleBasedStateMachine):
         with suppress(Died):
             load.load(self.site.hot, self.site.root, 0, on_step, lambda: self.now_s)
 
-    def load_by_own_clock(self) -> None:
-        """Load the hits that the next command would load by the clock of the machine, which is far from `now_s`.
+    def begin_command(self) -> None:
+        """Prepare a command that loads by the clock of the machine: load the waiting hits by `now_s`.
 
-        After a change of the clock by more than AS_OF_S, the batches of such a load are deleted.
+        If `now_s` is far from the clock of the machine, the command deletes loaded batches, as after a change of the
+        clock by AS_OF_S.
         """
         load.load(self.site.hot, self.site.root, 0, now=lambda: self.now_s)
+        self.deletions += abs(time.time() - self.now_s) > AS_OF_S / 2
 
     @rule(small_files_max=st.integers(0, 1))
     def compact(self, small_files_max: int) -> None:
@@ -192,10 +196,11 @@ class Lake(RuleBasedStateMachine):
     def maintain(self, task: str) -> None:
         match task:
             case "vacuum":
+                self.begin_command()
                 compact.vacuum(self.site.hot, self.site.root, 0)
                 rollups.vacuum(self.site.root, 0)
             case "rebuild daily_views":
-                self.load_by_own_clock()
+                self.begin_command()
                 recount.rebuild(self.site.hot, self.site.root, self.site.database, 0)
             case "rebuild rollups":
                 rollups.rebuild(self.site.root, self.site.spill, 0)
@@ -232,7 +237,7 @@ class Lake(RuleBasedStateMachine):
     def reclassify(self) -> None:
         """Apply other rules, once in each sequence: it takes 0.2 s for each day that has a hit."""
         self.is_reclassified = True
-        self.load_by_own_clock()
+        self.begin_command()
         reclassify.reclassify(self.site.hot, self.site.root, self.site.database, RULES, 0)
         self.posted = [reclassified(row) for row in self.posted]
 
@@ -452,9 +457,56 @@ def _some(answer: Answer | None) -> Answer:
     return answer
 
 
+RECALLED_EVERY = 3
+"""Number of changes after which moments are read again, which takes a second or more."""
+
+
+@pytest.mark.parametrize("seed", range(rounds(3)))
+def test_each_law_holds_after_each_change(seed: int) -> None:
+    """Apply some changes once each, in random order, and each law after each change.
+
+    Few of the sequences that Hypothesis chooses have a given law after a given change.
+    """
+    chance, lake = Random(seed), Lake()
+    changes: list[Callable[[], object]] = [
+        lambda: lake.stage(chance, 20, 40),
+        lambda: lake.load(is_killed=False),
+        lambda: lake.load(is_killed=True),
+        lambda: lake.compact(0),
+        lambda: lake.maintain("vacuum"),
+        lambda: lake.write_rollups(None),
+        lambda: lake.delete_project(chance.choice(generated.PROJECTS)),
+        lambda: lake.delete_old_days(250),
+        lambda: lake.set_policy(chance, chance.choice(generated.PROJECTS)),
+        lambda: lake.restart(1),
+    ]
+    laws: list[Callable[[], object]] = [
+        lambda: lake.read_all_pages(chance, chance.choice([1, 5, 50])),
+        *5 * [lambda: lake.read_all_rows(chance)],
+        lambda: lake.split(chance),
+        lambda: lake.filter(chance, chance.choice(generated.FILTERED)),
+        lambda: lake.apply_each_policy(chance),
+        lambda: lake.add_up_series(chance),
+        lambda: lake.cover(chance),
+    ]
+    try:
+        lake.begin(chance, chance.choice(SMALL_CACHES_BYTES))
+        lake.write_rollups(None)
+        for number, change in enumerate(chance.sample(changes, len(changes)), start=1):
+            lake.remember(chance.randrange(2))
+            change()
+            for law in laws:
+                law()
+            if number % RECALLED_EVERY == 0:
+                lake.recall()
+        lake.count_directly()
+    finally:
+        lake.teardown()
+
+
 TestLake = Lake.TestCase
 TestLake.settings = settings(
-    max_examples=EXAMPLES or rounds(6),
+    max_examples=EXAMPLES or 1 + rounds(6),  # the first sequence is the simplest one: one rule in all of its steps
     stateful_step_count=25,
     deadline=None,
     derandomize=not EXAMPLES,
