@@ -15,6 +15,7 @@ from agent.process import Stream
 from tests.processes import is_running
 from tests.waiting import until
 
+pytestmark = pytest.mark.needs("setpriv")
 ENV = {"PATH": os.environ["PATH"]}
 
 
