@@ -82,6 +82,39 @@ class MonthBlock:
         return sum(each.nbytes for each in self.views.values())
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RestOfMonth:
+    """Views of paths in a month without its first or its last days, for one source and traffic.
+
+    `totals` has the views of whole months, and `left_out` the views of the days that are left out, if there are any.
+    """
+
+    totals: CumulativeCounts
+    index: int
+    left_out: DailyViews | None
+
+    def add(self, sums: Array, ids: slice, days: range) -> None:
+        """Add the views of path ids on `days`, all days but those left out, to `sums`: see `DailyViews.add`."""
+        sums += self.totals.between(self.index, self.index + 1, ids, sums.dtype)
+        if self.left_out is not None:
+            subtracted = np.zeros_like(sums)
+            self.left_out.add(subtracted, ids, other_days(days))
+            sums -= subtracted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SomeDays:
+    """Views of the paths of a project on some days of a month, for each source and traffic that has any."""
+
+    views: Mapping[Key, DailyViews | RestOfMonth]
+    nbytes: int
+
+
+def other_days(days: range) -> range:
+    """Return the days of a month before `days` if these end with the month, else the days after them."""
+    return range(1, days.start) if days.stop > DAYS else range(days.stop, DAYS + 1)
+
+
 def build(days: Array, ids: Array, sources: Array, traffic: tuple[Array, ...], paths: int) -> MonthBlock:
     """Return the block of rows that are sorted by day and path id. `traffic` has the views of each kind of traffic."""
     block: dict[Key, DailyViews] = {}

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from warehouse.blocks import agents, months, rollup_rows
 from warehouse.blocks.agents import ReaderViews
 from warehouse.blocks.cumulative import Array, CumulativeCounts
-from warehouse.blocks.months import DAYS, Key, MonthBlock
+from warehouse.blocks.months import DAYS, Key, MonthBlock, RestOfMonth, SomeDays, other_days
 from warehouse.blocks.paths import PathIds, encode, pack, pack_in_order
-from warehouse.blocks.rollup_rows import ProjectRows, numbers
+from warehouse.blocks.rollup_rows import ProjectRows
 from warehouse.rollups.coverage import Part
 from warehouse.rollups.schema import SOURCES, TRAFFIC
 
@@ -57,13 +57,28 @@ class ProjectBlock:
 
     def month(self, index: int) -> MonthBlock:
         """Read the daily views of a month."""
-        days, path_ids, sources, views = _read_days(self.parts[index], self.project)
-        return months.build(days, self.path_ids(index)[path_ids], sources, views, self.paths.sorted_count)
+        return self._read(index)
+
+    def some_days(self, index: int, days: range) -> SomeDays:
+        """Read the daily views of a month on some days, or those of its other days if they are fewer.
+
+        The days are the first or the last of the month, or neither.
+        """
+        left_out = other_days(days)
+        is_rest = (days.start == 1 or days.stop > DAYS) and len(left_out) < len(days)
+        read = self._read(index, left_out if is_rest else days)
+        rest = {key: RestOfMonth(totals, index, read.views.get(key)) for key, totals in self.totals.items()}
+        return SomeDays(rest if is_rest else read.views, read.nbytes)
+
+    def _read(self, index: int, days: range | None = None) -> MonthBlock:
+        """Read the daily views of a month. With `days`, at least all views of these days are read."""
+        of_rows, path_ids, sources, views = rollup_rows.read_days(self.parts[index], self.project, days)
+        return months.build(of_rows, self.path_ids(index)[path_ids], sources, views, self.paths.sorted_count)
 
     def agent_month(self, index: int, values: Mapping[str, str]) -> ReaderViews:
         """Read the daily views of a month by the hits that have these values of AGENT_COLUMNS, at least one."""
         part = self.parts[index]
-        rows = _on_valid_days(
+        rows = rollup_rows.on_valid_days(
             rollup_rows.read_where(part.rollup.agent_paths, self.project, values, agents.COLUMNS), part
         )
         days, path_ids, sources, traffic, views = (rows[name].to_numpy() for name in agents.COLUMNS)
@@ -97,7 +112,7 @@ class ProjectBlock:
         return in_rollup
 
     def add(
-        self, sums: Array, key: Key, ids: slice, dates: tuple[date, date], month: Callable[[int], MonthBlock]
+        self, sums: Array, key: Key, ids: slice, dates: tuple[date, date], month: Callable[[int], MonthBlock | SomeDays]
     ) -> None:
         """Add the views of path ids with dates[0] <= date < dates[1] to `sums`. Unsigned sums may wrap around.
 
@@ -116,10 +131,10 @@ class ProjectBlock:
         first, end, days = self._split(*dates)
         return {**dict.fromkeys(range(first, end), range(1, DAYS + 1)), **days}
 
-    def cut_months(self, dates: tuple[date, date]) -> list[int]:
-        """Return the indices of the months of which only some days are within dates[0] <= date < dates[1]."""
+    def cut_months(self, dates: tuple[date, date]) -> dict[int, range]:
+        """Return the days within dates[0] <= date < dates[1] of the months that have others, by index of the month."""
         _, _, days = self._split(*dates)
-        return list(days)
+        return days
 
     def _split(self, start: date, end: date) -> tuple[int, int, dict[int, range]]:
         """Return the whole months of a range, as the first index and the one after the last, and the days of others."""
@@ -269,7 +284,7 @@ def _cumulate(
 
 def _totals(part: Part, paths: int, project: str) -> dict[Key, Array]:
     """Return the views on the valid days of a month by path, for each source and traffic that has any."""
-    _, path_ids, sources, views = _read_days(part, project)
+    _, path_ids, sources, views = rollup_rows.read_days(part, project)
     totals = {}
     for source, traffic in _KEYS:
         chosen = sources == source
@@ -277,20 +292,6 @@ def _totals(part: Part, paths: int, project: str) -> dict[Key, Array]:
             totals[source, traffic] = np.zeros(paths, np.uint32)
             np.add.at(totals[source, traffic], path_ids[chosen], views[traffic][chosen])
     return totals
-
-
-def _read_days(part: Part, project: str) -> tuple[Array, Array, Array, tuple[Array, ...]]:
-    """Return the days, path ids, sources and views by traffic of the rows of a project on the valid days of a month."""
-    rows = _on_valid_days(rollup_rows.read(part.rollup.days, project), part)
-    days, path_ids, sources = (numbers(rows, column) for column in ("day", "path_id", "source"))
-    return days, path_ids, sources, tuple(numbers(rows, column) for column in TRAFFIC)
-
-
-def _on_valid_days(rows: pa.Table, part: Part) -> pa.Table:
-    if part.is_whole:
-        return rows
-    valid = pa.array([int(day[-2:]) for day in part.days], rows.schema.field("day").type)
-    return rows.filter(pc.is_in(rows["day"], valid))
 
 
 def _month(part: Part) -> str:

@@ -5,7 +5,7 @@ paths and 12 months that takes 30 ms of processor time, and the same query in Du
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -17,6 +17,8 @@ from warehouse.blocks.cumulative import Array
 from warehouse.lake import roots
 from warehouse.lake.roots import Root
 from warehouse.rollups import sorted_rows
+from warehouse.rollups.coverage import Part
+from warehouse.rollups.schema import TRAFFIC
 
 _PROJECT = "project_id"
 
@@ -45,6 +47,22 @@ class ProjectRows:
             rows = pa.concat_tables(file.read_row_group(group, chosen, use_threads=False) for group in self.groups)
             return rows.slice(self.first, self.count)
 
+    def on_days(self, days: range) -> "ProjectRows":
+        """Return the place of the rows that may be of these days of the month. The rows are sorted by day."""
+        groups = [self.metadata.row_group(group) for group in self.groups]
+        bounds = [_days_of(group) for group in groups]
+        if len(bounds) > 2:  # the first and the last row group may have rows of other projects, those between do not
+            bounds[0] = bounds[0][0], min(bounds[0][1], bounds[1][0])
+            bounds[-1] = max(bounds[-1][0], bounds[-2][1]), bounds[-1][1]
+        chosen = [at for at, (least, most) in enumerate(bounds) if least < days.stop and days.start <= most]
+        if not chosen:
+            return replace(self, groups=(), first=0, count=0)
+        ends = np.cumsum([group.num_rows for group in groups], dtype=np.int64).tolist()
+        start = ends[chosen[0]] - groups[chosen[0]].num_rows
+        first, end = max(self.first, start), min(self.first + self.count, ends[chosen[-1]])
+        of_days = self.groups[chosen[0] : chosen[-1] + 1]
+        return replace(self, groups=of_days, first=first - start, count=max(end - first, 0))
+
 
 def find(path: Root, project: str) -> ProjectRows:
     """Return the place of the rows of a project, by the statistics and the column of projects.
@@ -72,9 +90,13 @@ def _find_in(file: pq.ParquetFile, group: int, project: str) -> tuple[int, int]:
     return (pc.index(is_wanted, True).as_py() if count else 0), count
 
 
-def read(path: Root, project: str) -> pa.Table:
-    """Return the rows of a project, in the order of the file. Columns in which all numbers are 0 may be left out."""
-    return find(path, project).read()
+def read(path: Root, project: str, days: range | None = None) -> pa.Table:
+    """Return the rows of a project, in the order of the file. Columns in which all numbers are 0 may be left out.
+
+    With `days`, the rows are at least those of these days of the month, in a file that is sorted by day.
+    """
+    place = find(path, project)
+    return (place if days is None else place.on_days(days)).read()
 
 
 def read_where(path: Root, project: str, values: Mapping[str, str], columns: Sequence[str]) -> pa.Table:
@@ -97,9 +119,36 @@ def read_where(path: Root, project: str, values: Mapping[str, str], columns: Seq
         return pa.concat_tables(tables)
 
 
+def read_days(part: Part, project: str, days: range | None = None) -> tuple[Array, Array, Array, tuple[Array, ...]]:
+    """Return the days, path ids, sources and views by traffic of the rows of a project on the valid days of a month.
+
+    With `days`, some of the rows of other days are left out.
+    """
+    rows = on_valid_days(read(part.rollup.days, project, days), part)
+    of_rows, path_ids, sources = (numbers(rows, column) for column in ("day", "path_id", "source"))
+    return of_rows, path_ids, sources, tuple(numbers(rows, column) for column in TRAFFIC)
+
+
+def on_valid_days(rows: pa.Table, part: Part) -> pa.Table:
+    """Return the rows on the valid days of a month."""
+    if part.is_whole:
+        return rows
+    valid = pa.array([int(day[-2:]) for day in part.days], rows.schema.field("day").type)
+    return rows.filter(pc.is_in(rows["day"], valid))
+
+
 def numbers(rows: pa.Table, column: str) -> Array:
     """Return a column of numbers, which are 0 if the column was left out."""
     return rows[column].to_numpy() if column in rows.column_names else np.zeros(rows.num_rows, np.uint32)
+
+
+def _days_of(group: pq.RowGroupMetaData) -> tuple[int, int]:
+    """Return the first and the last day of the month of which a row group may have rows."""
+    names = (group.column(index).path_in_schema for index in range(group.num_columns))
+    statistics = group.column([*names].index("day")).statistics
+    if statistics is None or not statistics.has_min_max:
+        return 1, 31
+    return statistics.min, statistics.max
 
 
 def _may_have(group: pq.RowGroupMetaData, value: str, column: int = 0) -> bool:

@@ -35,11 +35,15 @@ bounds = st.integers(-40, 160).map(lambda number: FIRST_DAY + timedelta(days=num
 def answered(block: ProjectBlock, ids: slice, start: date, end: date) -> dict[tuple[str, int, int], int]:
     """Return the views that are not zero, by path, source and traffic."""
     months = [block.month(index) for index in range(len(block.parts))]
+    some_days = {index: block.some_days(index, days) for index, days in block.cut_months((start, end)).items()}
     paths = block.paths.take(np.arange(ids.start, ids.stop)).to_pylist()
     views = {}
     for key in [(source, traffic) for source in range(3) for traffic in range(3)]:
         sums = np.zeros(len(paths), block.dtype)
         block.add(sums, key, ids, (start, end), months.__getitem__)
+        of_some_days = np.zeros(len(paths), block.dtype)
+        block.add(of_some_days, key, ids, (start, end), some_days.__getitem__)
+        assert of_some_days.tolist() == sums.tolist()
         views |= {(path, *key): number for path, number in zip(paths, sums.tolist(), strict=True) if number}
     return views
 

@@ -84,3 +84,26 @@ def test_rows_with_a_value_are_those_of_a_filter(file: Path, project: str, agent
     rows = rollup_rows.read_where(file, project, {"agent": agent}, ["path", "day"])
     wanted = expected(project).filter(pc.equal(expected(project)["agent"], agent))
     assert rows.to_pydict() == wanted.select(["path", "day"]).to_pydict()
+
+
+BY_DAY = pa.table(
+    {
+        "project_id": [*["c"] * 2, *["d"] * 9, *["e"] * 2],
+        "day": pa.array([1, 31, 1, 1, 2, 4, 4, 4, 7, 30, 31, 1, 4], pa.uint8()),
+        "human": pa.array(range(1, 14), pa.uint32()),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "days", [range(1, 2), range(2, 5), range(3, 4), range(5, 32), range(1, 31), range(8, 8)], ids=str
+)
+@pytest.mark.parametrize("rows_of_a_group", [1, 2, 3, 100])
+def test_rows_of_days_are_all_of_these_days_and_few_others(tmp_path: Path, days: range, rows_of_a_group: int) -> None:
+    pq.write_table(BY_DAY, tmp_path / "days.parquet", row_group_size=rows_of_a_group)
+    rows = rollup_rows.read(tmp_path / "days.parquet", "d", days).to_pylist()
+    of_project = [row for row in BY_DAY.to_pylist() if row["project_id"] == "d"]
+    wanted = [row["human"] for row in of_project if row["day"] in days]
+    assert [row["human"] for row in rows if row["day"] in days] == wanted
+    assert {row["human"] for row in rows} <= {row["human"] for row in of_project}
+    assert rows_of_a_group == 100 or len(rows) - len(wanted) <= 2 * (rows_of_a_group - 1)
