@@ -106,6 +106,7 @@ class RestOfMonth:
 class SomeDays:
     """Views of the paths of a project on some days of a month, for each source and traffic that has any."""
 
+    days: range
     views: Mapping[Key, DailyViews | RestOfMonth]
     nbytes: int
 

@@ -68,7 +68,7 @@ class ProjectBlock:
         is_rest = (days.start == 1 or days.stop > DAYS) and len(left_out) < len(days)
         read = self._read(index, left_out if is_rest else days)
         rest = {key: RestOfMonth(totals, index, read.views.get(key)) for key, totals in self.totals.items()}
-        return SomeDays(rest if is_rest else read.views, read.nbytes)
+        return SomeDays(days, rest if is_rest else read.views, read.nbytes)
 
     def _read(self, index: int, days: range | None = None) -> MonthBlock:
         """Read the daily views of a month. With `days`, at least all views of these days are read."""

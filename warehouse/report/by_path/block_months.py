@@ -8,7 +8,6 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 from warehouse.blocks.agents import ReaderViews
 from warehouse.blocks.cumulative import Array
@@ -24,8 +23,6 @@ from warehouse.report.filters import Filters
 from warehouse.rollups.schema import SOURCES, TRAFFIC
 
 _HUMAN = TRAFFIC.index("human")
-_MARKER = pa.nulls(0)
-"""Result that marks a month of which some days were read."""
 Result = TypeVar("Result")
 
 
@@ -86,14 +83,14 @@ class BlockMonths:
     def _days(self, index: int, days: range) -> MonthBlock | SomeDays:
         """Return the daily views of a month, at least of `days`.
 
-        At the first call for a month that is not in memory no other days are read: the first page of a process is
-        faster by a third. Further calls are probably for other days, and read the month.
+        At the first call for a month that is not in memory no other days are read, which takes half of the time. The
+        first call for other days reads the month.
         """
-        marker = ("some days", self.block, index)
-        if self.cached.get(("month", self.block, index)) is not None or self.cached.get(marker) is not None:
+        if self.cached.get(("month", self.block, index)) is not None:
             return self.month(index)
-        self.cached.put(marker, _MARKER, self.key)
-        return compute_released(lambda: self.block.some_days(index, days))
+        read = partial(self.block.some_days, index, days)
+        some = self.cached(("some days", self.block, index), lambda: compute_released(read), self.key, evict_first=True)
+        return some if some.days == days else self.month(index)
 
     def _of_readers(self, filters: Filters, index: int) -> ReaderViews:
         """Return the views of a month by the hits that match the filters."""
