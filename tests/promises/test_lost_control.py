@@ -4,22 +4,11 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from tests.promises.lost_stores import Folder, filled
+from tests.promises.lost_stores import Folder
 from tests.running import PROJECT, new_key
-
-
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    return filled(tmp_path_factory.mktemp("original"))
-
-
-@pytest.fixture
-def folder(original: Folder, tmp_path: Path) -> Folder:
-    return original.copied(tmp_path)
 
 
 def lose_control(folder: Folder) -> None:
@@ -66,6 +55,7 @@ def test_control_database_that_is_not_the_lakes_is_refused_until_the_loss_is_acc
 def test_older_copy_of_the_control_database_is_accepted(folder: Folder) -> None:
     folder.restore("control.sqlite")
     folder.json("flush")
+    assert folder.counts() == (33, 33)
 
 
 @pytest.mark.parametrize("size", [100, 32_000])

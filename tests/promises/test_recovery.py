@@ -5,12 +5,11 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.promises.lost_stores import COUNT, LINE, Folder, filled
+from tests.promises.lost_stores import COUNT, LINE, Folder
 from tests.running import PROJECT, Running
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.errors import DataIncomplete, HotLogBehind
@@ -18,16 +17,6 @@ from warehouse.hotlog import batches, retention
 from warehouse.lake import delta_table
 from warehouse.maintenance import recovery
 from warehouse.query import engine, sql
-
-
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    return filled(tmp_path_factory.mktemp("original"))
-
-
-@pytest.fixture
-def folder(original: Folder, tmp_path: Path) -> Folder:
-    return original.copied(tmp_path)
 
 
 def lose(folder: Folder) -> None:
@@ -115,6 +104,7 @@ def test_second_node_is_added_without_giving_up_the_first(folder: Folder) -> Non
     folder.json("flush")
     folder.restore("hot.sqlite")
     folder.json("flush")
+    assert folder.counts() == (33, 33)
 
 
 @HOT_LOGS

@@ -112,7 +112,7 @@ class SomeDays:
 
 
 def other_days(days: range) -> range:
-    """Return the days of a month before `days` if these end with the month, else the days after them."""
+    """Return the other days of a month. `days` are its first or its last days."""
     return range(1, days.start) if days.stop > DAYS else range(days.stop, DAYS + 1)
 
 

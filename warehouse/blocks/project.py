@@ -55,25 +55,23 @@ class ProjectBlock:
         members = sum(each.nbytes for each in self.members)
         return self.paths.nbytes + members + sum(each.nbytes for each in self.totals.values())
 
-    def month(self, index: int) -> MonthBlock:
-        """Read the daily views of a month."""
-        return self._read(index)
-
-    def some_days(self, index: int, days: range) -> SomeDays:
-        """Read the daily views of a month on some days, or those of its other days if they are fewer.
-
-        The days are the first or the last of the month, or neither.
-        """
-        left_out = other_days(days)
-        is_rest = (days.start == 1 or days.stop > DAYS) and len(left_out) < len(days)
-        read = self._read(index, left_out if is_rest else days)
-        rest = {key: RestOfMonth(totals, index, read.views.get(key)) for key, totals in self.totals.items()}
-        return SomeDays(days, rest if is_rest else read.views, read.nbytes)
-
-    def _read(self, index: int, days: range | None = None) -> MonthBlock:
-        """Read the daily views of a month. With `days`, at least all views of these days are read."""
+    def month(self, index: int, days: range | None = None) -> MonthBlock:
+        """Read the daily views of a month. With `days`, the views of other days may be missing."""
         of_rows, path_ids, sources, views = rollup_rows.read_days(self.parts[index], self.project, days)
         return months.build(of_rows, self.path_ids(index)[path_ids], sources, views, self.paths.sorted_count)
+
+    def some_days(self, index: int, days: range) -> SomeDays:
+        """Read the daily views of a month on `days`.
+
+        If they begin or end the month, and its other days are fewer, the other days are read instead. Their views are
+        subtracted from those of the whole month.
+        """
+        is_rest_shorter = (days.start == 1 or days.stop > DAYS) and 2 * len(days) > DAYS
+        read = self.month(index, other_days(days) if is_rest_shorter else days)
+        if not is_rest_shorter:
+            return SomeDays(days, read.views, read.nbytes)
+        rest = {key: RestOfMonth(totals, index, read.views.get(key)) for key, totals in self.totals.items()}
+        return SomeDays(days, rest, read.nbytes)
 
     def agent_month(self, index: int, values: Mapping[str, str]) -> ReaderViews:
         """Read the daily views of a month by the hits that have these values of AGENT_COLUMNS, at least one."""

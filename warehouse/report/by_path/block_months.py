@@ -83,8 +83,8 @@ class BlockMonths:
     def _days(self, index: int, days: range) -> MonthBlock | SomeDays:
         """Return the daily views of a month, at least of `days`.
 
-        At the first call for a month that is not in memory no other days are read, which takes half of the time. The
-        first call for other days reads the month.
+        The first call for a month that is not in memory reads only some of its days, which takes half of the time: see
+        `ProjectBlock.some_days`. The first call for other days reads the whole month.
         """
         if self.cached.get(("month", self.block, index)) is not None:
             return self.month(index)
