@@ -89,7 +89,7 @@ def test_rows_with_a_value_are_those_of_a_filter(file: Path, project: str, agent
 BY_DAY = pa.table(
     {
         "project_id": [*["c"] * 2, *["d"] * 9, *["e"] * 2],
-        "day": pa.array([1, 31, 1, 1, 2, 4, 4, 4, 7, 30, 31, 1, 4], pa.uint8()),
+        "day": pa.array([1, 31, 1, 1, 2, 4, 4, 4, 7, 31, 31, 1, 4], pa.uint8()),
         "human": pa.array(range(1, 14), pa.uint32()),
     }
 )
