@@ -47,11 +47,17 @@ class ProjectRows:
             rows = pa.concat_tables(file.read_row_group(group, chosen, use_threads=False) for group in self.groups)
             return rows.slice(self.first, self.count)
 
-    def on_days(self, days: range) -> "ProjectRows":
-        """Return the place of the rows that may be of these days of the month. The rows are sorted by day."""
+    def on_days(self, project: str, days: range) -> "ProjectRows":
+        """Return the place of the rows that may be of these days of the month. The rows are sorted by day.
+
+        It is that of all rows of the project if the statistics of a row group are missing.
+        """
         groups = [self.metadata.row_group(group) for group in self.groups]
-        bounds = [_days_of(group) for group in groups]
-        if len(bounds) > 2:  # the first and the last row group may have rows of other projects, those between do not
+        bounds = [bound for group in groups if (bound := _days_of(group)) is not None]
+        between = groups[1:-1]  # the first and the last row group may also have rows of other projects
+        if len(bounds) < len(groups) or not all(_has_only(group, project) for group in between):
+            return self
+        if between:
             bounds[0] = bounds[0][0], min(bounds[0][1], bounds[1][0])
             bounds[-1] = max(bounds[-1][0], bounds[-2][1]), bounds[-1][1]
         chosen = [at for at, (least, most) in enumerate(bounds) if least < days.stop and days.start <= most]
@@ -83,7 +89,7 @@ def find(path: Root, project: str) -> ProjectRows:
 def _find_in(file: pq.ParquetFile, group: int, project: str) -> tuple[int, int]:
     """Return the first row of a project in a row group, and the number of its rows."""
     metadata = file.metadata.row_group(group)
-    if sorted_rows.has_only(metadata.column(0).statistics, project):
+    if _has_only(metadata, project):
         return 0, metadata.num_rows
     is_wanted = pc.equal(file.read_row_group(group, [_PROJECT], use_threads=False)[_PROJECT], project)
     count = pc.sum(is_wanted).as_py() or 0
@@ -96,7 +102,7 @@ def read(path: Root, project: str, days: range | None = None) -> pa.Table:
     With `days`, the rows are at least those of these days of the month, in a file that is sorted by day.
     """
     place = find(path, project)
-    return (place if days is None else place.on_days(days)).read()
+    return (place if days is None else place.on_days(project, days)).read()
 
 
 def read_where(path: Root, project: str, values: Mapping[str, str], columns: Sequence[str]) -> pa.Table:
@@ -142,13 +148,17 @@ def numbers(rows: pa.Table, column: str) -> Array:
     return rows[column].to_numpy() if column in rows.column_names else np.zeros(rows.num_rows, np.uint32)
 
 
-def _days_of(group: pq.RowGroupMetaData) -> tuple[int, int]:
-    """Return the first and the last day of the month of which a row group may have rows."""
+def _days_of(group: pq.RowGroupMetaData) -> tuple[int, int] | None:
+    """Return the first and the last day of the month of which a row group has rows; None without statistics."""
     names = (group.column(index).path_in_schema for index in range(group.num_columns))
     statistics = group.column([*names].index("day")).statistics
     if statistics is None or not statistics.has_min_max:
-        return 1, 31
+        return None
     return statistics.min, statistics.max
+
+
+def _has_only(group: pq.RowGroupMetaData, project: str) -> bool:
+    return sorted_rows.has_only(group.column(0).statistics, project)
 
 
 def _may_have(group: pq.RowGroupMetaData, value: str, column: int = 0) -> bool:

@@ -107,3 +107,17 @@ def test_rows_of_days_are_all_of_these_days_and_few_others(tmp_path: Path, days:
     assert [row["human"] for row in rows if row["day"] in days] == wanted
     assert {row["human"] for row in rows} <= {row["human"] for row in of_project}
     assert rows_of_a_group == 100 or len(rows) - len(wanted) <= 2 * (rows_of_a_group - 1)
+
+
+@pytest.mark.parametrize("statistics", [False, ["day"], ["project_id"]], ids=str)
+@pytest.mark.parametrize("rows_of_a_group", [1, 2, 5])
+def test_rows_of_days_are_complete_without_statistics(
+    tmp_path: Path, statistics: bool | list[str], rows_of_a_group: int
+) -> None:
+    rows = [(project, day) for project in ("c", "d", "e") for day in range(1, 32)]
+    columns = {"project_id": [project for project, _ in rows], "day": pa.array([day for _, day in rows], pa.uint8())}
+    file = tmp_path / "days.parquet"
+    pq.write_table(pa.table(columns), file, row_group_size=rows_of_a_group, write_statistics=statistics)
+    for days in (range(1, 2), range(2, 3), range(5, 6), range(1, 30), range(17, 32), range(31, 32)):
+        read = rollup_rows.read(file, "d", days)["day"].to_pylist()
+        assert [day for day in read if day in days] == [*days]
