@@ -158,18 +158,30 @@ def serve(control: int) -> None:
             if "wait" in request:
                 answer = os.waitstatus_to_exitcode(os.waitpid(request["wait"], 0)[1])
             else:
-                answer = os.fork()
-                if answer == 0:
-                    os.close(connection.detach())
-                    _run(request)
+                answer = _fork(request, connection)
             file.write(f"{answer}\n")
             file.flush()
     os._exit(0)  # at a usual end, the bindings of DuckDB print the objects that were frozen as leaks
 
 
+def _fork(request: Mapping[str, Any], connection: socket.socket) -> int:
+    """Return the id of a new process, which runs the source of a request and leads its session already."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(connection.detach())
+        os.close(reading)
+        os.setsid()
+        os.close(writing)
+        _run(request)
+    os.close(writing)
+    os.read(reading, 1)  # returns at the end of the pipe
+    os.close(reading)
+    return pid
+
+
 def _run(request: Mapping[str, Any]) -> NoReturn:
     """Run the source of a request as the main program of this process."""
-    os.setsid()
     for name, stream in (("log", sys.stderr), ("output", sys.stdout)):
         file = os.open(request[name], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.dup2(file, stream.fileno())

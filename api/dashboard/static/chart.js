@@ -59,6 +59,7 @@
     plot.addEventListener("pointermove", follow);
     plot.addEventListener("pointerdown", follow);
     plot.addEventListener("pointerleave", hide);
+    plot.addEventListener("mouseleave", hide); // Chromium 156 sends no pointerleave in the first page of a process
     plot.addEventListener("blur", hide);
     plot.addEventListener("keydown", event => {
       const next = { ArrowLeft: current < 0 ? rows.length - 1 : current - 1, ArrowRight: current + 1, Home: 0, End: rows.length - 1 }[event.key];
