@@ -1,5 +1,6 @@
 """CI runs few failed tests once more, and fails if they fail again, if many failed, or if something else failed."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,10 +27,12 @@ def run_again(folder: Path, *tests: str) -> subprocess.CompletedProcess[str]:
     (folder / "pytest.ini").write_text("[pytest]\n")
     for number, text in enumerate(tests):
         (folder / f"test_{number}.py").write_text(text)
-    first = [sys.executable, "-m", "pytest", "-n", "2", "."]
-    subprocess.run(first, cwd=folder, check=False, capture_output=True)
+    # Without the plugins that are not used, a process of pytest takes 0.5 s of processor time instead of 2 s.
+    environ = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    first = [sys.executable, "-m", "pytest", "-p", "xdist", "-n", "2", "."]
+    subprocess.run(first, cwd=folder, env=environ, check=False, capture_output=True)
     command = [sys.executable, failed_again.__file__]
-    return subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
+    return subprocess.run(command, cwd=folder, env=environ, check=False, capture_output=True, text=True)
 
 
 def test_tests_that_fail_once_are_named_and_pass(tmp_path: Path) -> None:

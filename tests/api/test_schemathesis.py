@@ -20,6 +20,7 @@ from agent.jobs.job import Status
 from api import settings
 from api.app import OPERATIONS
 from api.reference.openapi import description
+from tests.rounds import rounds
 from tests.running import Running, new_job, new_key
 from warehouse.control import database, projects
 
@@ -46,7 +47,7 @@ EACH_OPERATION = pytest.mark.parametrize("label", [f"{each.method} {each.path}" 
 def schema(generates_keys: bool) -> Any:
     generation = {
         "deterministic": True,
-        "max-examples": 20,
+        "max-examples": rounds(20),
         "with-security-parameters": generates_keys,
         "exclude-header-characters": CONTROL_CHARACTERS,
     }

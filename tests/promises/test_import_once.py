@@ -25,9 +25,9 @@ from tests.waiting import until
 from warehouse.hotlog import batches
 
 KILLS = rounds(20)
-KILLS_BESIDE_A_SERVICE = 8
+KILLS_BESIDE_A_SERVICE = rounds(8)
 KILLED_HALFWAY_MIN = rounds(4)
-KILLED_HALFWAY_BESIDE_A_SERVICE_MIN = 3
+KILLED_HALFWAY_BESIDE_A_SERVICE_MIN = rounds(3)
 LINES = 190_000
 ROTATED = 16
 """Number of rotated logs. They alternate between 1,000 lines, imported through the hot log, and 8,000, staged."""
