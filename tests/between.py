@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tests.waiting import until
+from tests.processes.waiting import until
 
 _WAITING = sa.text(
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 
-from tests.waiting import until
+from tests.processes.waiting import until
 
 SECRET = "sEcReT-of-the-tests"
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import psycopg
 import sqlalchemy as sa
 
+from tests.processes.waiting import until
 from tests.programs import find
-from tests.waiting import until
 from warehouse.control import database
 
 ACCOUNT = "postgres"

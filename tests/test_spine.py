@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 
 from api import settings
-from tests.running import PROJECT, Running, new_key, readership_process
+from tests.processes.running import PROJECT, Running, new_key, readership_process
 from warehouse.control import database, projects
 
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"

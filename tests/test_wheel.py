@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.waiting import until
+from tests.processes.waiting import until
 from tests.warehouse.site import ROOT
 
 PACKAGES = ("agent", "api", "ingest", "warehouse")

@@ -16,8 +16,8 @@ from agent.jobs.configuration import Configuration
 from tests.agent.forge_doubles.double import ForgeDouble, ForgeKind, Pull
 from tests.agent.forge_doubles.server import forge_double
 from tests.agent.git_server import GitServer, serving
-from tests.running import PROJECT, Running, new_key
-from tests.waiting import until
+from tests.processes.running import PROJECT, Running, new_key
+from tests.processes.waiting import until
 from warehouse.control import projects
 
 SECRETS = {"GIT_TOKEN": "git-token", "MODEL_KEY": "sk-the-real-model-key-0123456789"}

@@ -18,9 +18,9 @@ from tests.agent.model_server import Call, ModelServer, Text
 from tests.agent.site import END_S, REPOSITORY, SECRETS, Site, Start, command, make_site
 from tests.agent.tools import require_sandbox
 from tests.agent.webhook_receiver import webhook_receiver
-from tests.processes import descendants
-from tests.running import Running
-from tests.waiting import until
+from tests.processes.running import Running
+from tests.processes.state import descendants
+from tests.processes.waiting import until
 from warehouse.control import database
 from warehouse.folder import sqlite_url
 

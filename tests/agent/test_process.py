@@ -12,8 +12,8 @@ import pytest
 from agent import process
 from agent.errors import ProgramTimedOut, TurnStopped
 from agent.process import Stream
-from tests.processes import is_running
-from tests.waiting import until
+from tests.processes.state import is_running
+from tests.processes.waiting import until
 
 pytestmark = pytest.mark.needs("setpriv")
 ENV = {"PATH": os.environ["PATH"]}

@@ -19,7 +19,7 @@ from tests.agent.model_server import Call, ModelServer, Text
 from tests.agent.real_forge import PullRequest, RealForge
 from tests.agent.site import SECRETS, WRITE, Client, command
 from tests.agent.tools import require_sandbox
-from tests.running import Running
+from tests.processes.running import Running
 
 NAMED = "READERSHIP_TEST_FORGE"
 UNKNOWN = {"UNKNOWN_TOKEN": "0123456789abcdef0123456789abcdef01234567"}

@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 
 from api import app, settings
 from api.settings import Settings
-from tests.running import PROJECT, new_key
-from tests.waiting import until
+from tests.processes.running import PROJECT, new_key
+from tests.processes.waiting import until
 
 CLAUDE_USER = "Mozilla/5.0 (compatible; Claude-User/1.0; +Claude-User@anthropic.com)"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"

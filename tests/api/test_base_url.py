@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.running import PROJECT, Running, new_job
+from tests.processes.running import PROJECT, Running, new_job
 
 PREFIX = "/stats"
 CLOSED = ("/metrics", "/readyz")

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from api.cli.main import main
 from tests.postgresql import new_database
-from tests.running import PROJECT, new_key, readership_process
+from tests.processes.running import PROJECT, new_key, readership_process
 from tests.warehouse.site import ROOT
 from warehouse.folder import sqlite_url
 

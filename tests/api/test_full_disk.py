@@ -8,9 +8,9 @@ from contextlib import contextmanager, suppress
 import httpx
 import pytest
 
-from tests.running import Running
+from tests.processes.running import Running
+from tests.processes.waiting import each_alone, processes_of, started_processes, until
 from tests.small_disk import SmallDisk
-from tests.waiting import each_alone, processes_of, started_processes, until
 
 HIT = {"path": "/a", "userAgent": "GPTBot/1.2"}
 LEFT_BYTES = 512 * 1024

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from api import keys
 from api.errors import KeyNotFound
 from api.keys import BASE62, LAST_USE_EVERY_S, PREFIX, Keyring, is_well_formed
-from tests.waiting import until
+from tests.processes.waiting import until
 from warehouse.control import database, projects, schema_steps
 from warehouse.errors import ProjectNotFound
 from warehouse.folder import sqlite_url

@@ -16,8 +16,8 @@ import pytest
 
 from api.logs import OUTAGE_EVERY_S, Outages
 from ingest.verification.address_lists import age_warning, shipped
-from tests.running import COMMAND, PROJECT, new_key
-from tests.waiting import until
+from tests.processes.running import COMMAND, PROJECT, new_key
+from tests.processes.waiting import until
 
 
 def records(log: Path) -> list[dict[str, Any]]:

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.running import Running
-from tests.waiting import each_alone, processes_of, until
+from tests.processes.running import Running
+from tests.processes.waiting import each_alone, processes_of, until
 
 GAUGES = {"readership_waiting_hits", "readership_jobs", "readership_job_queue_age_seconds"}
 

@@ -20,8 +20,8 @@ from agent.jobs.job import Status
 from api import settings
 from api.app import OPERATIONS
 from api.reference.openapi import description
+from tests.processes.running import Running, new_job, new_key
 from tests.rounds import rounds
-from tests.running import Running, new_job, new_key
 from warehouse.control import database, projects
 
 PROJECT = "fuzzed"

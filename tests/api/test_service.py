@@ -21,8 +21,8 @@ from agent.jobs.tables import TURNS
 from agent.worker import threads
 from api import settings
 from api.cli.main import main
-from tests.running import COMMAND, Running, new_job, new_key, readership_process
-from tests.waiting import each_alone, until
+from tests.processes.running import COMMAND, Running, new_job, new_key, readership_process
+from tests.processes.waiting import each_alone, until
 from warehouse.control import database
 from warehouse.lake import delta_table
 

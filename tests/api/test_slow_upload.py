@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 
 from api.http.body import RECHECK_AFTER_S
-from tests.running import PROJECT, Running, new_job, new_key
-from tests.waiting import until
+from tests.processes.running import PROJECT, Running, new_job, new_key
+from tests.processes.waiting import until
 
 
 def begin(service: Running, path: str, body: bytes, **headers: str) -> socket.socket:

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import httpx
 
-from tests.running import Running
-from tests.waiting import until
+from tests.processes.running import Running
+from tests.processes.waiting import until
 
 QUICK_S = 20
 """Timeout of a request, in seconds: well above LOCK_WAIT_S, and below the 30 s of the loader's wait for the lock."""

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import lake
 from benchmarks.lake import Lake
-from tests import running
 from tests.benchmarks.conftest import SHAPE
+from tests.processes import running
 from warehouse.lake import delta_table
 from warehouse.schema import HITS_ORDER
 

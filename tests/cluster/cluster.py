@@ -11,8 +11,8 @@ import httpx
 from tests.cluster import stores
 from tests.cluster.processes import Node, Process
 from tests.cluster.stores import Stores
-from tests.running import new_key
-from tests.waiting import until
+from tests.processes.running import new_key
+from tests.processes.waiting import until
 
 RECOVERY_S = 600
 """Time within which all nodes must be ready after the last fault, in seconds."""

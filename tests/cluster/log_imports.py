@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.cluster.expected import Expected
 from tests.cluster.processes import Node, Process
 from tests.cluster.senders import AGENT
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 
 STAGED_LINES, FEW_LINES = 12_000, 600
 """Number of lines of a log whose chunks become staged files, and of one whose chunks go through the hot log."""

@@ -15,7 +15,7 @@ from tests.cluster.expected import Expected
 from tests.cluster.processes import Node
 from tests.cluster.senders import Senders, Threads
 from tests.cluster.stores import Stores
-from tests.waiting import until
+from tests.processes.waiting import until
 
 BEFORE_S = AFTER_S = 5.0
 """Maximum time for which clients post before and after an outage, in seconds. It is no longer than the outage."""

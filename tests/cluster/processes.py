@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests import forked
-from tests.forked import Forked
-from tests.running import PROJECT
+from tests.processes import forked
+from tests.processes.forked import Forked
+from tests.processes.running import PROJECT
 
 _URL = re.compile(r"http://\S+?(?=,)")
 APPLICATION = "PGAPPNAME"

@@ -24,7 +24,7 @@ from tests.cluster.log_imports import GrowingLog
 from tests.cluster.processes import Node, Process
 from tests.cluster.readers import Readers
 from tests.cluster.senders import Senders, Threads
-from tests.waiting import until
+from tests.processes.waiting import until
 
 OUTAGE_EVERY = 3
 """Number of rounds of which one has an outage of the store and of PostgreSQL."""

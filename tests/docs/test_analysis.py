@@ -19,7 +19,7 @@ import pytest
 from deltalake import DeltaTable
 
 import warehouse
-from tests.running import readership
+from tests.processes.running import readership
 from tests.warehouse.site import NOON, ROOT, view
 from warehouse.hotlog import batches
 from warehouse.schema import HOT

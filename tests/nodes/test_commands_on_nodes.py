@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.postgresql import new_database
-from tests.running import readership
+from tests.processes.running import readership
 from warehouse.control import database, projects
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.hotlog import batches

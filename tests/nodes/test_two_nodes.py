@@ -9,8 +9,8 @@ import pytest
 
 import warehouse
 from tests.outage import Way, way_to
-from tests.running import Running, readership
-from tests.waiting import until
+from tests.processes.running import Running, readership
+from tests.processes.waiting import until
 
 BEACONS = 10
 """Limit on beacons per address and minute. A share of it is one beacon."""

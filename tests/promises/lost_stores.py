@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests import forked
-from tests.running import PROJECT, READY_S, SERVING, new_key, readership
+from tests.processes import forked
+from tests.processes.running import PROJECT, READY_S, SERVING, new_key, readership
 from tests.warehouse.site import Site, some_rows
 
 LINE = '192.0.2.7 - - [15/Sep/2026:12:00:{:02} +0000] "GET /{} HTTP/1.1" 200 5 "-" "Mozilla/5.0 (X11) Firefox/155.0"\n'

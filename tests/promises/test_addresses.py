@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 
 from ingest.verification.address_lists import shipped
-from tests.running import Running
+from tests.processes.running import Running
 
 INSIDE = shipped()["openai-gptbot"].prefixes[0].partition("/")[0]
 POSTED, POSTED_V6, FORWARDED, LOGGED = "9.9.9.171", "2620:fe:71::71", "9.9.9.172", "9.9.9.173"

@@ -18,8 +18,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.running import PROJECT, Running
-from tests.waiting import each_alone, processes_of, started_processes, until
+from tests.processes.running import PROJECT, Running
+from tests.processes.waiting import each_alone, processes_of, started_processes, until
 
 HITS_PER_S, POST_HITS = 2_000, 100
 LIMIT, ERRORS_MAX = 40, 250

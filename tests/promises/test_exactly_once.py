@@ -14,9 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.processes.running import Running
 from tests.promises.reading import daily_views, hits
 from tests.rounds import rounds
-from tests.running import Running
 
 KILLS = rounds(20)
 CLIENTS = 8

@@ -17,11 +17,11 @@ from pathlib import Path
 import httpx
 
 from ingest.imports import ledger
-from tests import forked
+from tests.processes import forked
+from tests.processes.running import PROJECT, Running, new_key, readership
+from tests.processes.waiting import until
 from tests.promises.reading import daily_views, hits
 from tests.rounds import rounds
-from tests.running import PROJECT, Running, new_key, readership
-from tests.waiting import until
 from warehouse.hotlog import batches
 
 KILLS = rounds(20)

@@ -7,8 +7,8 @@ from contextlib import closing
 
 import pytest
 
+from tests.processes.running import PROJECT, new_key
 from tests.promises.lost_stores import Folder
-from tests.running import PROJECT, new_key
 
 
 def lose_control(folder: Folder) -> None:

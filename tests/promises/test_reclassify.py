@@ -18,9 +18,9 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from ingest.classification.classifier import RULESET
+from tests.processes.running import COMMAND, PROJECT, Running
+from tests.processes.waiting import until
 from tests.promises.reading import table
-from tests.running import COMMAND, PROJECT, Running
-from tests.waiting import until
 from warehouse.hotlog import batches, dirty_days
 from warehouse.schema import HOT
 

@@ -9,8 +9,8 @@ from contextlib import closing
 import httpx
 import pytest
 
+from tests.processes.running import PROJECT, Running
 from tests.promises.lost_stores import COUNT, LINE, Folder
-from tests.running import PROJECT, Running
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.errors import DataIncomplete, HotLogBehind
 from warehouse.hotlog import batches, retention

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.running import PROJECT, Running, readership, readership_process
+from tests.processes.running import PROJECT, Running, readership, readership_process
 from warehouse.lake import delta_table, table_schema
 
 ARCHIVES = sorted((Path(__file__).parents[1] / "fixtures").glob("data-*.tar.gz"))

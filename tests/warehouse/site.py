@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from tests import forked, temporary
+from tests import temporary
+from tests.processes import forked
 from warehouse import doctor
 from warehouse.control.policy import Periods
 from warehouse.hotlog import batches, retention

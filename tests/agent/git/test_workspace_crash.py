@@ -10,7 +10,7 @@ import pytest
 
 from tests.agent.git_job import BRANCH, Job, job_of, site
 from tests.agent.git_server import GitServer, serving
-from tests.waiting import until
+from tests.processes.waiting import until
 
 KILLED = """
 import os, signal, sys

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.sandbox.bounded_server import CONNECTIONS_MAX, BoundedHandler, BoundedServer, Incoming, RequestTooLarge
-from tests.waiting import until
+from tests.processes.waiting import until
 
 
 class Handler(BoundedHandler):

@@ -16,7 +16,7 @@ from agent.sandbox import scratch
 from agent.sandbox.bubblewrap import MIB, Limits
 from tests.agent.job_folder import PYTHON, SECRET, Job, processes, sleeper
 from tests.agent.model_server import KEY, ModelServer, Text
-from tests.waiting import until
+from tests.processes.waiting import until
 
 TOKEN = "ghp_the_git_token_of_the_project"
 

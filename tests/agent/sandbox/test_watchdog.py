@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent.sandbox.bubblewrap import MIB, Limits
 from agent.sandbox.watchdog import Watchdog, memory_bytes
-from tests.waiting import until
+from tests.processes.waiting import until
 
 ALLOCATE = "import sys; memory = b'x' * (64 << 20); print('ready', flush=True); sys.stdin.read()"
 CHILD_OF_CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {ALLOCATE!r}])"

@@ -12,7 +12,7 @@ from agent.jobs.configuration import Configuration
 from agent.worker import threads
 from agent.worker.child_process import ChildProcess
 from agent.worker.threads import WorkerConfig
-from tests.waiting import until
+from tests.processes.waiting import until
 from warehouse.control import database, projects
 from warehouse.folder import sqlite_url
 

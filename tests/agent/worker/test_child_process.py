@@ -14,9 +14,9 @@ from agent.jobs.tables import TURNS
 from agent.worker.child_process import ChildProcess
 from agent.worker.threads import WorkerConfig
 from tests.agent.site import SECRETS, Site, command, make_site
-from tests.processes import children, command_line
-from tests.running import PROJECT, Running, new_job, new_key
-from tests.waiting import until
+from tests.processes.running import PROJECT, Running, new_job, new_key
+from tests.processes.state import children, command_line
+from tests.processes.waiting import until
 from warehouse.control import database
 from warehouse.folder import sqlite_url
 

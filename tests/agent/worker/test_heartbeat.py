@@ -13,7 +13,7 @@ from agent.jobs.tables import TURNS
 from agent.worker.heartbeat import LeaseHeartbeat
 from tests.agent.clock import SECOND_US, Clock
 from tests.agent.conftest import PROJECT
-from tests.waiting import until
+from tests.processes.waiting import until
 
 LEASE_S = 60
 

@@ -14,8 +14,8 @@ from tests.agent.clock import SECOND_US, Clock
 from tests.agent.conftest import PROJECT
 from tests.agent.dripping import dripping
 from tests.agent.site import SECRETS, make_site, store_configuration
-from tests.running import PROJECT as SITE
-from tests.waiting import until
+from tests.processes.running import PROJECT as SITE
+from tests.processes.waiting import until
 from warehouse import clock
 from warehouse.control import database
 from warehouse.folder import sqlite_url

@@ -18,7 +18,7 @@ from agent.worker import turn
 from agent.worker.turn import TurnContext
 from tests.agent.clock import SECOND_US
 from tests.agent.site import REPOSITORY, SECRETS, Site, make_site, store_configuration
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 from warehouse.control import database
 from warehouse.folder import sqlite_url
 

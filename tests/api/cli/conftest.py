@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.api.cli.console import SAMPLE, Done, Imported
-from tests.running import PROJECT, new_key, readership
+from tests.processes.running import PROJECT, new_key, readership
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from api.cli.main import main
-from tests.running import COMMAND
+from tests.processes.running import COMMAND
 
 SAMPLE = Path(__file__).parents[3] / "sample_data"
 EXPECTED = json.loads((SAMPLE / "expected_views.json").read_text())

@@ -19,7 +19,7 @@ from api import data_folder, keys, settings
 from api.cli import deletion
 from api.settings import Settings
 from ingest.hotlog import deduplication
-from tests.running import readership
+from tests.processes.running import readership
 from tests.warehouse.site import DAY, NOON, view
 from warehouse.control import database, projects
 from warehouse.errors import LakeBusy, ProjectGone

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from api import data_folder, settings
-from tests.running import new_key, readership
+from tests.processes.running import new_key, readership
 from tests.warehouse.site import NOON, ROOT, view
 from warehouse.hotlog import batches
 from warehouse.schema import HOT

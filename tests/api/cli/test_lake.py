@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 
 from ingest.verification.address_lists import age_warning, shipped
 from tests.api.cli.console import FIREFOX, Imported, call, complaint, result
-from tests.running import COMMAND, PROJECT, Running
-from tests.waiting import until
+from tests.processes.running import COMMAND, PROJECT, Running
+from tests.processes.waiting import until
 from tests.warehouse.site import Site, view
 
 LINE = f'192.0.2.1 - - [15/Sep/2026:12:00:00 +0000] "GET {{}} HTTP/1.1" 200 5 "-" "{FIREFOX}"\n'

@@ -23,7 +23,7 @@ from tests.api.cli.console import (
     call,
     complaint,
 )
-from tests.running import COMMAND, PROJECT, new_key, readership_process
+from tests.processes.running import COMMAND, PROJECT, new_key, readership_process
 
 
 def test_command_prints_a_table_on_a_terminal(data: Path) -> None:

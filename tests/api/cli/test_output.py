@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.api.cli.console import FIREFOX, call, result
-from tests.running import COMMAND
+from tests.processes.running import COMMAND
 
 USER_AGENTS = f"{FIREFOX}\nGPTBot/1.3\n"
 COMMANDS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 
 from tests.api.cli.console import DAY_S, FIREFOX, KEY, call, result
-from tests.running import PROJECT, Running, new_key
+from tests.processes.running import PROJECT, Running, new_key
 
 
 def test_projects_are_created_and_listed_with_their_origins(data: Path) -> None:

@@ -12,7 +12,7 @@ import httpx
 import pyarrow.parquet as pq
 
 from api import data_folder, settings
-from tests.running import Running, readership
+from tests.processes.running import Running, readership
 from tests.warehouse.site import DAY, Site, view
 from warehouse import clock
 from warehouse.lake.delta_table import HITS_TABLE

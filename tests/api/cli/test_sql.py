@@ -12,7 +12,7 @@ import pytest
 import warehouse
 from ingest.classification.agents import rows as known_agents
 from tests.api.cli.console import FIREFOX, call, result
-from tests.running import COMMAND, Running
+from tests.processes.running import COMMAND, Running
 from warehouse.schema import HITS
 
 PEAK = (

@@ -12,7 +12,7 @@ from api.dashboard.accounts import one_time_links, sessions, users
 from api.dashboard.accounts.one_time_links import OneTimeLink
 from api.server import service_url
 from tests.api.cli.console import Done, call, complaint, result
-from tests.running import Running
+from tests.processes.running import Running
 from warehouse.control import database
 from warehouse.folder import CONTROL, RUN, sqlite_url
 

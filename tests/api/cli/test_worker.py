@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.api.cli.console import FIREFOX, in_background
-from tests.running import COMMAND, Running, new_key
-from tests.waiting import until
+from tests.processes.running import COMMAND, Running, new_key
+from tests.processes.waiting import until
 
 IMPORT = re.compile(r"^import time: .*\| +(\w+)", re.MULTILINE)
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from playwright.sync_api import Browser, ConsoleMessage, Page
 
 from api.dashboard.accounts import sessions, users
-from tests.running import Running
+from tests.processes.running import Running
 
 ARGS = [
     "--no-sandbox",

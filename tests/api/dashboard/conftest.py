@@ -11,8 +11,8 @@ from api import settings
 from api.dashboard.accounts import passwords
 from tests.api.dashboard.browsing import ARGS
 from tests.api.dashboard.site import Dashboard, opened
+from tests.processes.running import Running
 from tests.programs import find, require
-from tests.running import Running
 from warehouse.control import database
 
 

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from api import app, settings
 from api.dashboard.accounts import sessions, users
 from api.dashboard.accounts.users import Role
-from tests.running import PROJECT, new_key
+from tests.processes.running import PROJECT, new_key
 from warehouse.control import database
 
 SAME_SITE = {"Sec-Fetch-Site": "same-origin"}

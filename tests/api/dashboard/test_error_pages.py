@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from tests.api.dashboard.site import Dashboard
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 

@@ -12,7 +12,7 @@ from api.dashboard.pages_table import PAGES
 from api.dashboard.web.render import CSP
 from api.dashboard.web.routes import Access, Page
 from tests.api.dashboard.site import SAME_SITE, Dashboard
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 
 IDS = [f"{page.method} {page.path}" for page in PAGES]
 EACH = pytest.mark.parametrize("page", PAGES, ids=IDS)

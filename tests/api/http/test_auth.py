@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from api import keys, settings
 from api.cli.main import main
-from tests.running import PROJECT, Running, new_key
-from tests.waiting import each_alone, until
+from tests.processes.running import PROJECT, Running, new_key
+from tests.processes.waiting import each_alone, until
 from warehouse.control import database
 
 NO_TLS = False  # value of `verify`; True reads all certificates, which takes 20 ms

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from starlette.requests import Request
 
 from api.http import problems
-from tests.running import Running
-from tests.waiting import until
+from tests.processes.running import Running
+from tests.processes.waiting import until
 from warehouse.errors import DataIncomplete, InvalidMoment, LakeUnreachable, MomentExpired
 from warehouse.query import engine
 

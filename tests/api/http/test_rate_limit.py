@@ -20,7 +20,7 @@ from ingest.hotlog import beacon_shares
 from ingest.hotlog.beacon_shares import BeaconShares, Share
 from tests.outage import way_to
 from tests.postgresql import new_database
-from tests.waiting import until
+from tests.processes.waiting import until
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import Server, server_of

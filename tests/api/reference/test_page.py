@@ -16,7 +16,7 @@ from api.app import OPERATIONS
 from api.http.operation import ADDRESS
 from api.http.problems import KINDS
 from api.reference.openapi import description
-from tests.running import Running, new_job, new_key
+from tests.processes.running import Running, new_job, new_key
 
 PROJECT = "reference"
 

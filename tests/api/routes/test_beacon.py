@@ -15,8 +15,8 @@ import pytest
 from starlette.requests import Request
 
 from api.routes.beacon import evidence_of
-from tests.running import Running, new_key
-from tests.waiting import each_alone
+from tests.processes.running import Running, new_key
+from tests.processes.waiting import each_alone
 
 NO_TLS = False  # value of `verify`; True reads all certificates, which takes 20 ms
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"

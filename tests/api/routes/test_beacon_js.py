@@ -14,9 +14,9 @@ from queue import Queue
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
+from tests.processes.running import Running
+from tests.processes.waiting import until
 from tests.programs import find, require
-from tests.running import Running
-from tests.waiting import until
 
 BEACON = Path(__file__).parents[3] / "api" / "routes" / "beacon.js"
 CHROMIUM_ARGS = [

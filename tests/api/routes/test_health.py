@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from api import app, settings
 from api.settings import Settings
-from tests.running import PROJECT, new_key
+from tests.processes.running import PROJECT, new_key
 from warehouse.lake import delta_table
 
 OK = {"controlDatabase": "ok", "hotLog": "ok", "lake": "ok", "upkeep": "ok"}

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from api.cli.main import main
-from tests.running import Running, new_key
+from tests.processes.running import Running, new_key
 
 NO_TLS = False  # value of `verify`; True reads all certificates, which takes 20 ms
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"

@@ -19,8 +19,8 @@ from api import settings
 from api.http import problems
 from api.logs import Outages
 from tests.outage import way_to
-from tests.running import Running, new_job, new_key
-from tests.waiting import each_alone
+from tests.processes.running import Running, new_job, new_key
+from tests.processes.waiting import each_alone
 from warehouse.control import database, projects
 
 PROJECT = "jobs"

@@ -4,7 +4,7 @@ import gzip
 
 import httpx
 
-from tests.running import Running
+from tests.processes.running import Running
 
 
 def test_script_is_small_and_any_page_may_load_it(service: Running) -> None:

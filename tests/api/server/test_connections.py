@@ -16,7 +16,7 @@ from uvicorn.server import ServerState
 
 from api.server import connections, serve
 from api.server.connections import Connection
-from tests.running import Running
+from tests.processes.running import Running
 
 IDLE = 2_000
 USUAL = 1_024

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.running import Running
-from tests.waiting import each_alone, processes_of, started_processes, until
+from tests.processes.running import Running
+from tests.processes.waiting import each_alone, processes_of, started_processes, until
 
 
 def environment(pid: int) -> set[str]:

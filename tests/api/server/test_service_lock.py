@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from api.errors import FolderInUse
 from api.http.rate_limit import WINDOW_S
 from api.server import service_lock
-from tests.running import COMMAND, PROJECT, Running
-from tests.waiting import each_alone, until
+from tests.processes.running import COMMAND, PROJECT, Running
+from tests.processes.waiting import each_alone, until
 
 SAMPLE = Path(__file__).parents[3] / "sample_data" / "access.log"
 

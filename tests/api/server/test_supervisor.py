@@ -20,8 +20,8 @@ from uvicorn.config import STARTUP_FAILURE
 
 from api.server.supervisor import Supervisor, Timeouts
 from tests.api.server.supervised import cannot_start, ends_at_once, never_ends, started, stops_itself
-from tests.running import COMMAND, Running, new_key
-from tests.waiting import server_processes, until
+from tests.processes.running import COMMAND, Running, new_key
+from tests.processes.waiting import server_processes, until
 
 REPLACED_S = 30
 """Maximum time until a dead server process is replaced, in seconds: below that until a silent one is."""

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from ingest.classification.pool import BATCH_USER_AGENTS, classifier_processes, classify_many
-from tests.processes import is_running
-from tests.waiting import until
+from tests.processes.state import is_running
+from tests.processes.waiting import until
 from tests.warehouse.site import ROOT
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"

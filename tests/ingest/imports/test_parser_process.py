@@ -18,7 +18,7 @@ from ingest.imports.fingerprint import Fingerprint
 from ingest.imports.parser_process import OtherProcess, parser_process
 from ingest.imports.request_cache import RequestCache
 from tests.ingest.formats.test_json_lines import line
-from tests.waiting import until
+from tests.processes.waiting import until
 
 PAGES = Pages(include=("/feed.xml",), exclude=("/admin*",))
 NETLIFY = detect.named("netlify", ())

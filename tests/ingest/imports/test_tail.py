@@ -20,10 +20,10 @@ from ingest.errors import InvalidLog, LogReadElsewhere, UnknownFormat
 from ingest.imports import ledger, source
 from ingest.imports import tail as tails
 from ingest.imports.importer import Import, Options, import_logs
-from tests import forked
 from tests.ingest.imports.test_ledger import each_once, log_line, log_lines
-from tests.running import COMMAND, PROJECT, Running, new_key, readership
-from tests.waiting import until
+from tests.processes import forked
+from tests.processes.running import COMMAND, PROJECT, Running, new_key, readership
+from tests.processes.waiting import until
 from tests.warehouse.site import NOON, Site
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table

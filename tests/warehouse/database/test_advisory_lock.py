@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from tests.postgresql import new_database
-from tests.waiting import until
+from tests.processes.waiting import until
 from warehouse.database.advisory_lock import advisory_lock
 from warehouse.database.postgresql import PostgresqlConnection, ServerError
 

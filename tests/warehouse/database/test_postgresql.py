@@ -7,7 +7,7 @@ import pytest
 
 from tests.outage import way_to
 from tests.postgresql import new_database
-from tests.waiting import until
+from tests.processes.waiting import until
 from warehouse.database import postgresql as module
 from warehouse.database.postgresql import PostgresqlConnection, ServerError
 from warehouse.database.psycopg_connection import COUNT_OTHERS, IDLE_IN_TRANSACTION_S

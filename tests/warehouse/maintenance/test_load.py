@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import forked
+from tests.processes import forked
 from tests.warehouse.site import DAY, DIE_S, NOON, ROOT, Row, Site, key, rank, some_rows, view
 from warehouse.errors import DataIncomplete, HotLogBehind, LakeBusy
 from warehouse.hotlog import batches

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from tests import freed_memory
+from tests.processes import freed_memory
 from warehouse.query import result_cache
 from warehouse.query.result_cache import EMPTY_TABLE_BYTES, FIRST_SHARE, ResultCache
 

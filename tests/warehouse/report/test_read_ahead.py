@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tests.waiting import until
+from tests.processes.waiting import until
 from tests.warehouse.site import DAY, NOON, Site, rank, view
 from warehouse.database.postgresql import ServerError
 from warehouse.errors import LakeUnreachable

@@ -19,8 +19,8 @@ from api.dashboard.accounts import one_time_links
 from sample_data.generate_posts import OTHER_ADDRESSES
 from sample_data.traffic import READERS
 from tests.api.cli.console import EXPECTED, KEY, in_background
-from tests.running import COMMAND
-from tests.waiting import until
+from tests.processes.running import COMMAND
+from tests.processes.waiting import until
 from tests.warehouse.site import ROOT
 from warehouse.control import database
 

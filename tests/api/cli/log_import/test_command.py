@@ -21,7 +21,7 @@ from tests.api.cli.console import (
     complaint,
     result,
 )
-from tests.running import COMMAND, PROJECT, Running
+from tests.processes.running import COMMAND, PROJECT, Running
 
 
 def test_imported_sample_log_is_the_expected_export(imported: Imported, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from api import settings
 from api.cli.log_import.overlap import CHECK_S, FollowedCheck
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 from tests.warehouse.site import Site, view
 
 

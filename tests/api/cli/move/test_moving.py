@@ -15,9 +15,9 @@ import pytest
 
 import warehouse
 from api.dashboard.accounts import users
-from tests import forked
 from tests.postgresql import new_database
-from tests.running import PROJECT, Running, new_key, readership
+from tests.processes import forked
+from tests.processes.running import PROJECT, Running, new_key, readership
 from warehouse.control import database
 from warehouse.errors import DataMoved
 from warehouse.folder import MOVED, read_moved, sqlite_url

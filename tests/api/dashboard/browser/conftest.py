@@ -8,8 +8,8 @@ from playwright.sync_api import Browser, sync_playwright
 from tests.api.dashboard.browser import sample
 from tests.api.dashboard.browser.sample import Sample
 from tests.api.dashboard.browser.visiting import CHROMIUM_ARGS
+from tests.processes.running import Running
 from tests.programs import find, require
-from tests.running import Running
 
 
 @pytest.fixture(scope="module")

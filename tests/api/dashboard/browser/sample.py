@@ -15,7 +15,7 @@ from agent.jobs.queue import Outcome
 from api import keys, settings
 from api.dashboard.accounts import one_time_links, sessions, share_links, users
 from api.dashboard.web.routes import Access, Page
-from tests.running import PROJECT, Running
+from tests.processes.running import PROJECT, Running
 from warehouse.control import database, projects
 from warehouse.control.database import transaction
 

@@ -12,7 +12,7 @@ from api.dashboard.pages_table import PAGES
 from tests.api.dashboard.browser.axe import AXE, COLOR_RULES, VENDOR, violations
 from tests.api.dashboard.browser.sample import LONG, Sample
 from tests.api.dashboard.browser.visiting import Visit, visiting
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 
 PAGE_BYTES_MAX = 150_000
 WINDOW = ViewportSize(width=1_280, height=800)

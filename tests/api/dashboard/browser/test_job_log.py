@@ -12,7 +12,7 @@ from agent.jobs.queue import Lease, Outcome
 from api import settings
 from tests.api.dashboard.browser.sample import ATTACK, MINUTE_US, Sample
 from tests.api.dashboard.browser.visiting import visiting
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 from warehouse.control import database
 
 UPDATE_MS = 2_000

@@ -6,7 +6,7 @@ from playwright.sync_api import Browser, Route, expect
 
 from tests.api.dashboard.browser.sample import Sample
 from tests.api.dashboard.browser.visiting import visiting
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 
 UPDATE_MS = 5_000
 

@@ -12,8 +12,8 @@ from api.dashboard.accounts.attempts import FREE_FAILURES
 from tests.api.dashboard.browser.axe import violations
 from tests.api.dashboard.browser.page_server import page_server
 from tests.api.dashboard.browser.visiting import visiting
-from tests.running import Running
-from tests.waiting import until
+from tests.processes.running import Running
+from tests.processes.waiting import until
 
 PASSWORD = "correct horse battery"
 PERSON = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"

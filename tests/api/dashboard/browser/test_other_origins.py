@@ -13,7 +13,7 @@ from api.dashboard.web.routes import Page
 from tests.api.dashboard.browser.page_server import Site, page_server
 from tests.api.dashboard.browser.sample import Sample
 from tests.api.dashboard.browser.visiting import Visit, visiting
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 
 FORMS = [page for page in PAGES if page.method == "POST"]
 SEND = """<script>

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from api.dashboard.web.view import Chip, View
 from api.dashboard.web.visit import Visit
 from tests.api.dashboard.site import Dashboard
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 from warehouse.control import projects
 from warehouse.report.filters import Filters
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.api.routes.reports.client import CLAUDE_USER, FIREFOX, GOOGLEBOT, GPTBOT, client_of
-from tests.running import Running
+from tests.processes.running import Running
 
 HITS = [
     {

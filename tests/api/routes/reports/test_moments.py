@@ -7,7 +7,7 @@ import pytest
 
 from tests.api.routes.reports.client import CSV, FIREFOX, GPTBOT, NDJSON, PARQUET, post, problem
 from tests.api.routes.reports.test_responses import EVERY_REPORT, REPORTS
-from tests.running import Running
+from tests.processes.running import Running
 
 
 @pytest.fixture

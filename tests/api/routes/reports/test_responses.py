@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tests.api.routes.reports.client import CSV, NDJSON, PARQUET, problem, table
-from tests.running import PROJECT, Running, new_key
+from tests.processes.running import PROJECT, Running, new_key
 
 REPORTS = {
     "views": "views?",

@@ -25,8 +25,8 @@ from tests.api.routes.reports.client import (
     problem,
     table,
 )
-from tests.running import Running
-from tests.waiting import until
+from tests.processes.running import Running
+from tests.processes.waiting import until
 
 NOTHING = {"totals": {"human": 0, "ai": 0, "total": 0}, "views": [], "hasMore": False}
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import httpx
 
-from tests.running import Running
+from tests.processes.running import Running
 
 FIRST_OWNER = {"name": "Ada", "new_password": "correct horse", "repeated": "correct horse"}
 SAME_SITE = {"Sec-Fetch-Site": "same-origin"}

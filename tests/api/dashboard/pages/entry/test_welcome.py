@@ -13,7 +13,7 @@ from api.dashboard.accounts.one_time_links import TTL_S
 from ingest.errors import RETRY_AFTER_S
 from tests.api.dashboard.pages.entry.people import PASSWORD, add_user, is_signed_in, sign_in
 from tests.api.dashboard.site import Dashboard, opened, post
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 
 NEW = {"new_password": "battery staple", "repeated": "battery staple"}
 

@@ -7,7 +7,7 @@ from agent.jobs.job import Status
 from tests.agent.site import REPOSITORY, SECRETS, WRITE, make_site
 from tests.api.dashboard.pages.jobs.jobs import Jobs, text_of
 from tests.api.dashboard.site import opened
-from tests.waiting import until
+from tests.processes.waiting import until
 
 
 def test_prompt_of_the_form_becomes_a_pull_request(tmp_path: Path) -> None:

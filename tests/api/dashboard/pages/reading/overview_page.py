@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from starlette.testclient import TestClient
 
 from tests.api.dashboard.html import Html
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
 IPHONE = (

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from tests.api.dashboard.pages.reading.overview_page import HITS, before, hit, numbers, page_of
 from tests.api.dashboard.site import Dashboard, opened
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 from warehouse.control import source_policies
 
 UNKNOWN, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"

@@ -15,7 +15,7 @@ from api.dashboard.web.visit import Visit
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.ai_traffic import ATTACK, FIREFOX, TODAY, before, open_page
 from tests.api.dashboard.site import Dashboard, opened
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 from tests.warehouse.site import Site, view
 from warehouse.control import projects
 

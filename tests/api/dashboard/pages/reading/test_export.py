@@ -18,7 +18,7 @@ from api.dashboard.pages.reading.export import Report
 from api.dashboard.web.view import View
 from api.routes.reports.tables import CSV, PARQUET
 from tests.api.dashboard.site import Dashboard
-from tests.running import PROJECT, new_key
+from tests.processes.running import PROJECT, new_key
 
 TODAY = datetime.now(UTC).date()
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"

@@ -22,7 +22,7 @@ from tests.api.dashboard.pages.reading.overview_page import (
     totals,
 )
 from tests.api.dashboard.site import Dashboard, opened
-from tests.running import PROJECT, new_key
+from tests.processes.running import PROJECT, new_key
 from warehouse.control import projects
 
 ATTACK = "<script>alert(1)</script>"

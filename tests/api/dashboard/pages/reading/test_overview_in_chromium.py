@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from playwright.sync_api import Browser, Page, expect
 
 from tests.api.dashboard.browsing import BOTH, opened
-from tests.running import Running, new_key
+from tests.processes.running import Running, new_key
 
 PROJECT = "overview"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"

@@ -23,7 +23,7 @@ from tests.api.dashboard.pages.reading.ai_traffic import (
     open_page,
 )
 from tests.api.dashboard.site import Dashboard, opened
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 
 LISTS = (
     "All pages",

@@ -19,7 +19,7 @@ from tests.api.dashboard.pages.reading.ai_traffic import (
     open_page,
 )
 from tests.api.dashboard.site import Dashboard
-from tests.running import PROJECT, new_key
+from tests.processes.running import PROJECT, new_key
 from warehouse.control import projects
 
 PATH = "/docs/1"

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard, opened, post
-from tests.running import PROJECT, new_key
+from tests.processes.running import PROJECT, new_key
 from warehouse.control import projects
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"

@@ -7,7 +7,7 @@ from api.dashboard.accounts import share_links
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview_page import page_of
 from tests.api.dashboard.site import Dashboard
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 
 
 def test_shared_overview_has_the_numbers_and_no_other_page(read_site: Dashboard, reader: TestClient) -> None:

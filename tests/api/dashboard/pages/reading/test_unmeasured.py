@@ -15,7 +15,7 @@ from ingest.hotlog.deduplication import Post
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview_page import UNKNOWN, page_of, totals
 from tests.api.dashboard.site import Dashboard, opened
-from tests.running import new_key
+from tests.processes.running import new_key
 from warehouse.control import projects, source_policies
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"

@@ -13,7 +13,7 @@ from ingest.classification.agents import BY_NAME
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.ai_traffic import FIREFOX, NOW, before, open_page
 from tests.api.dashboard.site import Dashboard, opened
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 
 BYTES_MAX = 150_000
 ZONE = "America/Argentina/ComodRivadavia"

@@ -8,7 +8,7 @@ import pytest
 from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX
 from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX
 from tests.api.dashboard.site import Dashboard
-from tests.running import PROJECT, new_key
+from tests.processes.running import PROJECT, new_key
 
 PATH = f"/projects/{PROJECT}/why"
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"

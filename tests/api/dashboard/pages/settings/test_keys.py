@@ -13,8 +13,8 @@ from api import cache, keys
 from tests.api.cli.console import KEY
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard, post
-from tests.running import PROJECT, new_key
-from tests.waiting import until
+from tests.processes.running import PROJECT, new_key
+from tests.processes.waiting import until
 from warehouse.control import projects
 
 PATH = f"/projects/{PROJECT}/keys"

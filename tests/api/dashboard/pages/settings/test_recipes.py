@@ -26,9 +26,9 @@ from ingest.hits.row import row
 from ingest.verification.public_keys import JsonWebKey, usable_keys
 from ingest.verification.verifier import Verifier
 from tests.ingest.verification.signing import HOST, Signer
+from tests.processes.running import PROJECT, Running, new_key
+from tests.processes.waiting import until
 from tests.programs import find, require
-from tests.running import PROJECT, Running, new_key
-from tests.waiting import until
 from warehouse.schema import HOT
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"

@@ -6,7 +6,7 @@ from starlette.testclient import TestClient
 from api.dashboard.robots import texts
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard, post
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 
 PATH = f"/projects/{PROJECT}/ai/robots"
 CONTENT = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n\nUser-agent: *\nDisallow: /admin </textarea><script>\n"

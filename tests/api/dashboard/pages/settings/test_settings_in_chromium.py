@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.api.dashboard.browser.page_server import page_server
 from tests.api.dashboard.browsing import BOTH, opened
-from tests.running import PROJECT, Running
+from tests.processes.running import PROJECT, Running
 from warehouse.control import projects
 
 UPDATE_MS = 5_000

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.api.dashboard.site import Dashboard, opened, post
-from tests.running import PROJECT, new_key
+from tests.processes.running import PROJECT, new_key
 from tests.warehouse.site import NOON
 from warehouse.control import projects
 

@@ -7,7 +7,7 @@ import pytest
 from api.dashboard.accounts import share_links
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard, post
-from tests.running import PROJECT, new_key
+from tests.processes.running import PROJECT, new_key
 
 PATH = f"/projects/{PROJECT}/share"
 

@@ -11,7 +11,7 @@ from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.ai_traffic import UNKNOWN
 from tests.api.dashboard.pages.reading.test_unmeasured import post_old_beacon
 from tests.api.dashboard.site import Dashboard, opened, post
-from tests.running import new_key
+from tests.processes.running import new_key
 from tests.warehouse.site import DAY, NOON
 from warehouse.control import source_policies
 from warehouse.control.policy import POLICIES, Period, Policy

@@ -17,7 +17,7 @@ from tests.api.dashboard.pages.reading.ai_traffic import (
     open_page,
 )
 from tests.api.dashboard.site import Dashboard
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 
 AGENT = "/ai/agents/GPTBot"
 

@@ -12,7 +12,7 @@ from ingest.hotlog.deduplication import Post
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.ai_traffic import FIREFOX, UNKNOWN, open_page
 from tests.api.dashboard.site import Dashboard, opened
-from tests.running import PROJECT
+from tests.processes.running import PROJECT
 from tests.warehouse.site import NOON
 from warehouse.control import projects
 from warehouse.schema import HOT

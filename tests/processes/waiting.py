@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import httpx
 
-from tests.processes import children, command_line
-from tests.running import Running
+from tests.processes.running import Running
+from tests.processes.state import children, command_line
 
 POLL_S, POLL_S_MAX = 0.02, 0.1
 """Pause between two calls of a condition, in seconds: a twentieth of the time that the test has waited for it, within

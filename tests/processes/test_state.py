@@ -1,4 +1,4 @@
-"""Functions of `tests.processes` over a process that has ended, also while a file of it was open."""
+"""Functions of `tests.processes.state` over a process that has ended, also while a file of it was open."""
 
 import subprocess
 import sys
@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests import processes
+from tests.processes import state
 
 
 def test_process_that_ends_between_the_opening_and_the_reading_of_its_files_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    assert (processes.is_running(child.pid), processes.children(child.pid)) == (True, [])
+    assert (state.is_running(child.pid), state.children(child.pid)) == (True, [])
 
     def read_after_the_end(file: Path) -> bytes:
         with file.open("rb", buffering=0) as opened:
@@ -23,8 +23,8 @@ def test_process_that_ends_between_the_opening_and_the_reading_of_its_files_has_
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", read_after_the_end)
-        assert not processes.is_running(child.pid)
+        assert not state.is_running(child.pid)
     assert child.stdin is not None
     child.stdin.close()
-    assert (processes.is_running(child.pid), processes.command_line(child.pid)) == (False, b"")
-    assert processes.descendants(child.pid) == []
+    assert (state.is_running(child.pid), state.command_line(child.pid)) == (False, b"")
+    assert state.descendants(child.pid) == []

@@ -23,7 +23,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, NoReturn
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROGRAM = "from api.cli.main import run; run()"
 """Source of the console script `readership`."""
 COMMANDS = ("serve", "worker", "import")
@@ -113,7 +113,7 @@ class _Parent:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            script = f"from tests import forked; forked.serve({theirs.fileno()})"
+            script = f"from tests.processes import forked; forked.serve({theirs.fileno()})"
             self._process = subprocess.Popen(
                 [sys.executable, "-c", script],
                 cwd=ROOT,

@@ -18,8 +18,8 @@ from agent.jobs import configuration, store
 from agent.jobs.configuration import Configuration
 from api import data_folder, keys, settings
 from api.cli.main import main
-from tests import forked
-from tests.forked import Forked
+from tests.processes import forked
+from tests.processes.forked import Forked
 from warehouse.control import database, projects
 
 READY_S = 60
