@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests import object_store as object_store_server
-from tests import postgresql as postgresql_server
 from tests import shared_tls
 from tests.processes.running import Running
 from tests.programs import pytest_runtest_setup, pytest_sessionfinish, require, skip  # noqa: F401  # two are hooks
-from tests.small_disk import SmallDisk, may_mount, mounted
+from tests.stores import object_store as object_store_server
+from tests.stores import postgresql as postgresql_server
+from tests.stores.small_disk import SmallDisk, may_mount, mounted
 from warehouse.folder import sqlite_url
 from warehouse.hotlog.connection import HotLogPlace, server_of
 

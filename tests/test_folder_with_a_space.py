@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.postgresql import new_database
 from tests.processes.running import PROJECT, Running
+from tests.stores.postgresql import new_database
 from tests.warehouse.site import ROOT
 
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2)"

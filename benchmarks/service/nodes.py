@@ -17,8 +17,8 @@ from benchmarks.measure import RUNS, Measured, end_within, ratio, record
 from benchmarks.service import client, server
 from benchmarks.service.server import Server
 from benchmarks.single import AGENT, BODY
-from tests.postgresql import Server as Postgresql
-from tests.postgresql import new_database
+from tests.stores.postgresql import Server as Postgresql
+from tests.stores.postgresql import new_database
 
 NODES = (1, 2, 3)
 CLIENTS = 32

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 
 from agent.jobs import configuration
 from agent.jobs.configuration import Configuration
-from tests import postgresql
 from tests.agent.clock import Clock
 from tests.agent.job_folder import Job
 from tests.agent.tools import require_sandbox
 from tests.programs import skip
+from tests.stores import postgresql
 from warehouse.control import database, projects
 from warehouse.folder import sqlite_url
 

@@ -14,13 +14,13 @@ from agent.jobs import journal, store
 from agent.jobs.queue import TOO_MANY_ATTEMPTS
 from tests.agent.site import END_S, SECRETS, Site, command, make_site, store_configuration
 from tests.agent.tools import require_sandbox
-from tests.postgresql import new_database
 from tests.processes import forked
 from tests.processes.forked import Forked
 from tests.processes.running import PROJECT, Running
 from tests.processes.state import children
 from tests.processes.waiting import until
 from tests.rounds import rounds
+from tests.stores.postgresql import new_database
 from warehouse.control import database
 
 KILLS = rounds(12)

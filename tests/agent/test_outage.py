@@ -13,9 +13,9 @@ from agent.jobs import journal, store
 from agent.worker.threads import WorkerConfig, WorkerThreads
 from tests.agent.clock import SECOND_US
 from tests.agent.site import SECRETS, Site, make_site, store_configuration
-from tests.outage import way_to
 from tests.processes.running import PROJECT
 from tests.processes.waiting import until
+from tests.stores.outage import way_to
 from warehouse.control import database as control
 from warehouse.folder import sqlite_url
 

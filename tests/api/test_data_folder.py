@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 from api.cli.main import main
-from tests.postgresql import new_database
 from tests.processes.running import PROJECT, new_key, readership_process
+from tests.stores.postgresql import new_database
 from tests.warehouse.site import ROOT
 from warehouse.folder import sqlite_url
 

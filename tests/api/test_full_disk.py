@@ -10,7 +10,7 @@ import pytest
 
 from tests.processes.running import Running
 from tests.processes.waiting import each_alone, processes_of, started_processes, until
-from tests.small_disk import SmallDisk
+from tests.stores.small_disk import SmallDisk
 
 HIT = {"path": "/a", "userAgent": "GPTBot/1.2"}
 LEFT_BYTES = 512 * 1024

@@ -16,10 +16,10 @@ import api.maintenance
 from api import data_folder, settings
 from api.maintenance import RELEASE_EVERY_S, ROLLUPS_EVERY_S, VACUUM_RETRY_S, Maintenance
 from api.settings import Settings
-from tests.outage import way_to
 from tests.processes import freed_memory
 from tests.processes.waiting import until
-from tests.small_disk import SmallDisk
+from tests.stores.outage import way_to
+from tests.stores.small_disk import SmallDisk
 from tests.warehouse.site import DAY, Site, view
 from warehouse import clock
 from warehouse.hotlog import batches, dirty_days

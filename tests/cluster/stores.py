@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from tests import object_store
-from tests.object_store import free_port
-from tests.outage import Way
-from tests.postgresql import Server, new_database
+from tests.stores import object_store
+from tests.stores.object_store import free_port
+from tests.stores.outage import Way
+from tests.stores.postgresql import Server, new_database
 
 SYNCED = "-c listen_addresses= -c shared_buffers=64MB -c max_connections=200"
 """Options of the server, with fsync on, which is its default."""

@@ -13,7 +13,7 @@ from ingest.hits.hit import Hit
 from ingest.hits.row import row
 from ingest.hotlog.deduplication import Post
 from ingest.hotlog.writer import HotLog
-from tests.small_disk import SmallDisk
+from tests.stores.small_disk import SmallDisk
 from tests.warehouse.site import NOON, Site, view
 from warehouse.lake import delta_table
 from warehouse.schema import Row

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from tests.postgresql import new_database
 from tests.processes.running import readership
+from tests.stores.postgresql import new_database
 from warehouse.control import database, projects
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.hotlog import batches

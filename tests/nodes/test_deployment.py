@@ -14,11 +14,11 @@ from click import Context
 
 from api import settings
 from api.cli.main import main
-from tests.object_store import free_port
-from tests.postgresql import new_database
 from tests.processes.running import Running
 from tests.processes.waiting import until
 from tests.programs import find
+from tests.stores.object_store import free_port
+from tests.stores.postgresql import new_database
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 HUMAN = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0"

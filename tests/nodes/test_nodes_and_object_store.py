@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgresql import new_database
 from tests.processes.running import Running, readership
+from tests.stores.postgresql import new_database
 
 HUMAN = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0"
 

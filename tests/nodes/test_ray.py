@@ -22,8 +22,8 @@ from benchmarks.cluster.raylets import client_address, cluster
 from ingest.imports import source
 from ingest.imports.importer import import_logs
 from tests.ingest.formats.test_clf import line
-from tests.object_store import free_port
 from tests.programs import skip
+from tests.stores.object_store import free_port
 from tests.warehouse.batch.tasks import DieOnce, divide, fail, process_id, square
 from tests.warehouse.rollups.counted import cells, stored_cells
 from tests.warehouse.site import DAY, NOON, ROOT, Site, some_rows, view

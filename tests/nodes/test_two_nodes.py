@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 import warehouse
-from tests.outage import Way, way_to
 from tests.processes.running import Running, readership
 from tests.processes.waiting import until
+from tests.stores.outage import Way, way_to
 
 BEACONS = 10
 """Limit on beacons per address and minute. A share of it is one beacon."""

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from tests.outage import way_to
-from tests.postgresql import new_database
+from tests.stores.outage import way_to
+from tests.stores.postgresql import new_database
 from warehouse.control import database, projects
 from warehouse.database_errors import Cause, cause_of, is_temporary, status_of
 from warehouse.folder import sqlite_url

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.small_disk import SmallDisk
+from tests.stores.small_disk import SmallDisk
 from tests.warehouse.site import DAY, NOON, ROOT, Site, hits_of, some_rows, view
 from warehouse import daily_count, doctor
 from warehouse.errors import LakeBusy

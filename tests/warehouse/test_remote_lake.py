@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from tests.object_store import free_port
-from tests.outage import Way
+from tests.stores.object_store import free_port
+from tests.stores.outage import Way
 from tests.warehouse.site import DAY, NOON, Site, hits_of, rank, some_rows, view
 from warehouse import doctor
 from warehouse.errors import LakeUnreachable

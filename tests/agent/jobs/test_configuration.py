@@ -11,8 +11,8 @@ from agent.errors import InvalidConfiguration, NotConfigured
 from agent.jobs import configuration
 from agent.jobs.configuration import CONFIGURATIONS, Changes, Configuration, changed
 from tests.agent.conftest import PROJECT
-from tests.between import at_once
-from tests.postgresql import new_database
+from tests.stores.between import at_once
+from tests.stores.postgresql import new_database
 from warehouse.control import database, projects
 from warehouse.errors import ProjectNotFound
 

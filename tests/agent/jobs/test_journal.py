@@ -8,7 +8,7 @@ from agent.jobs.journal import OUTPUT_BYTES_MAX, OUTPUT_BYTES_PER_S, Summary, Ta
 from agent.jobs.queue import Outcome
 from tests.agent.clock import SECOND_US, Clock
 from tests.agent.conftest import PROJECT
-from tests.between import after_statement
+from tests.stores.between import after_statement
 
 LEASE_US = 15 * SECOND_US
 

@@ -18,9 +18,9 @@ from api.http.rate_limit import WINDOW_S, WINDOW_US, RateLimit, hashed_address
 from ingest.errors import Overloaded
 from ingest.hotlog import beacon_shares
 from ingest.hotlog.beacon_shares import BeaconShares, Share
-from tests.outage import way_to
-from tests.postgresql import new_database
 from tests.processes.waiting import until
+from tests.stores.outage import way_to
+from tests.stores.postgresql import new_database
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import Server, server_of

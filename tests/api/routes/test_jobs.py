@@ -18,9 +18,9 @@ from agent.jobs.tables import TURNS
 from api import settings
 from api.http import problems
 from api.logs import Outages
-from tests.outage import way_to
 from tests.processes.running import Running, new_job, new_key
 from tests.processes.waiting import each_alone
+from tests.stores.outage import way_to
 from warehouse.control import database, projects
 
 PROJECT = "jobs"

@@ -20,7 +20,7 @@ from ingest.hits.row import row
 from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import REMEMBERED_S, Post, Receipt
 from ingest.hotlog.writer import LOOK_EVERY_S, MAY_BE_STORED, WAITING_ROWS_MAX, HotLog, store
-from tests.postgresql import new_database
+from tests.stores.postgresql import new_database
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches, refusals
 from warehouse.hotlog.connection import HotLogPlace, server_of

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from api import keys
-from tests.postgresql import new_database
+from tests.stores.postgresql import new_database
 from tests.warehouse.site import ROOT
 from warehouse.control import database, projects
 from warehouse.folder import sqlite_url

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from tests import postgresql as postgresql_server
-from tests.between import after_statement
+from tests.stores import postgresql as postgresql_server
+from tests.stores.between import after_statement
 from warehouse.control import database, projects
 from warehouse.control.projects import Project
 from warehouse.errors import InvalidProject, ProjectExists, ProjectGone, ProjectNotFound

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.between import at_once
-from tests.postgresql import new_database
+from tests.stores.between import at_once
+from tests.stores.postgresql import new_database
 from warehouse.control import database, projects, source_policies
 from warehouse.control.policy import Period, Policy
 from warehouse.errors import ProjectNotFound

@@ -5,8 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from tests.postgresql import new_database
 from tests.processes.waiting import until
+from tests.stores.postgresql import new_database
 from warehouse.database.advisory_lock import advisory_lock
 from warehouse.database.postgresql import PostgresqlConnection, ServerError
 

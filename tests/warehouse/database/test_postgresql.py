@@ -5,9 +5,9 @@ from contextlib import closing, suppress
 
 import pytest
 
-from tests.outage import way_to
-from tests.postgresql import new_database
 from tests.processes.waiting import until
+from tests.stores.outage import way_to
+from tests.stores.postgresql import new_database
 from warehouse.database import postgresql as module
 from warehouse.database.postgresql import PostgresqlConnection, ServerError
 from warehouse.database.psycopg_connection import COUNT_OTHERS, IDLE_IN_TRANSACTION_S

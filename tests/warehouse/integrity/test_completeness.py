@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgresql import new_database
+from tests.stores.postgresql import new_database
 from tests.warehouse.site import Site, some_rows
 from warehouse.control.database import ControlIdentity
 from warehouse.errors import DataIncomplete, HotLogBehind

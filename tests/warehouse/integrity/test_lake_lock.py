@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgresql import new_database
+from tests.stores.postgresql import new_database
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches

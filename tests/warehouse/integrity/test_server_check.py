@@ -6,7 +6,7 @@ from contextlib import closing
 import pyarrow as pa
 import pytest
 
-from tests.postgresql import new_database
+from tests.stores.postgresql import new_database
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import Server, server_of

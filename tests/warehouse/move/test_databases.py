@@ -18,7 +18,7 @@ from api import app  # noqa: F401  # imports all modules that define tables of t
 from api.dashboard.accounts.attempts import ATTEMPTS
 from ingest.hotlog import deduplication
 from ingest.imports import ledger
-from tests.postgresql import new_database
+from tests.stores.postgresql import new_database
 from warehouse.control import database
 from warehouse.control.database import METADATA
 from warehouse.database.postgresql import ServerError

@@ -15,9 +15,9 @@ import pytest
 
 import warehouse
 from api.dashboard.accounts import users
-from tests.postgresql import new_database
 from tests.processes import forked
 from tests.processes.running import PROJECT, Running, new_key, readership
+from tests.stores.postgresql import new_database
 from warehouse.control import database
 from warehouse.errors import DataMoved
 from warehouse.folder import MOVED, read_moved, sqlite_url

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from api.dashboard.robots import texts
 from api.dashboard.robots.texts import RobotsText
-from tests.between import at_once
-from tests.postgresql import new_database
+from tests.stores.between import at_once
+from tests.stores.postgresql import new_database
 from warehouse.control import database, projects
 from warehouse.errors import ProjectNotFound
 

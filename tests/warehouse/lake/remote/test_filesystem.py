@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.object_store import environ, free_port
+from tests.stores.object_store import environ, free_port
 from warehouse.errors import is_unreachable
 from warehouse.lake.delta_table import File
 from warehouse.lake.remote import object_path

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import object_store
+from tests.stores import object_store
 from warehouse.errors import LakeUnreachable
 from warehouse.lake.remote import object_path
 from warehouse.lake.remote.object_path import ObjectPath

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from api import data_folder, settings
-from tests.object_store import unsafe_server
+from tests.stores.object_store import unsafe_server
 from tests.warehouse.site import Site
 from warehouse.errors import UnsafeStore
 from warehouse.lake.remote import object_path, probe

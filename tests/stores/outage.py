@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.postgresql import new_database
+from tests.stores.postgresql import new_database
 
 SOCKET = ".s.PGSQL.5432"
 PIECE_BYTES = 65_536
