@@ -9,7 +9,7 @@ from agent.git import workspace
 from agent.git.commands import StepControl
 from agent.git.remote import Remote
 from agent.git.workspace import Checkout, Workspace
-from tests.agent.git_server import GitServer
+from tests.agent.servers.git_server import GitServer
 
 BRANCH = "readership/j1"
 TOKEN = "git-token"

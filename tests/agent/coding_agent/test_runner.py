@@ -8,7 +8,7 @@ import pytest
 from agent.errors import ProgramTimedOut, TurnFailed, TurnStopped
 from agent.sandbox import bubblewrap
 from tests.agent.job_folder import Job
-from tests.agent.model_server import KEY, Call, ModelServer, Silence, Text
+from tests.agent.servers.model_server import KEY, Call, ModelServer, Silence, Text
 
 WRITE = Call("write", {"filePath": "/work/greeting.txt", "content": "Hello.\n"})
 

@@ -10,9 +10,9 @@ from agent import retry
 from agent.errors import ForgeUnavailable, InvalidConfiguration, PullRequestRefused, TurnStopped
 from agent.forge import forges, pull_request
 from agent.forge.forges import Proposal
-from tests.agent.dripping import dripping
 from tests.agent.forge_doubles.double import ForgeDouble, ForgeKind
 from tests.agent.forge_doubles.server import forge_double
+from tests.agent.servers.dripping import dripping
 
 BRANCH = "readership/j1"
 TOKEN = "forge-token"

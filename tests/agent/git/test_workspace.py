@@ -18,7 +18,7 @@ from agent.errors import (
 )
 from agent.git.remote import Remote
 from tests.agent.git_job import BRANCH, TOKEN, job_of, site
-from tests.agent.git_server import FILE, LINK, PROGRAM, SUBMODULE, GitServer, git, serving
+from tests.agent.servers.git_server import FILE, LINK, PROGRAM, SUBMODULE, GitServer, git, serving
 
 
 @pytest.fixture

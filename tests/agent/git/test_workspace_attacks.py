@@ -17,7 +17,7 @@ from agent.git import commands
 from agent.git.commands import Git
 from agent.git.remote import USERNAME, Remote
 from tests.agent.git_job import BRANCH, TOKEN, Job, job_of, site
-from tests.agent.git_server import FILE, LINK, SUBMODULE, GitServer, serving
+from tests.agent.servers.git_server import FILE, LINK, SUBMODULE, GitServer, serving
 
 SECRET = b"what only the service may read"
 CONFIG = """

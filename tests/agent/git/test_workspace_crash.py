@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.git_job import BRANCH, Job, job_of, site
-from tests.agent.git_server import GitServer, serving
+from tests.agent.servers.git_server import GitServer, serving
 from tests.processes.waiting import until
 
 KILLED = """

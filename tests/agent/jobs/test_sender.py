@@ -13,7 +13,7 @@ from agent.jobs.sender import Sender
 from tests.agent.clock import SECOND_US, Clock
 from tests.agent.conftest import PROJECT
 from tests.agent.jobs.ended_job import SECRETS, end_job, set_webhook
-from tests.agent.webhook_receiver import webhook_receiver
+from tests.agent.servers.webhook_receiver import webhook_receiver
 from tests.processes.waiting import until
 from warehouse.control import projects
 

@@ -15,9 +15,9 @@ from agent.jobs.queue import Outcome
 from agent.jobs.webhook import RETRY_S, deliver
 from tests.agent.clock import SECOND_US, Clock
 from tests.agent.conftest import PROJECT
-from tests.agent.dripping import dripping
 from tests.agent.jobs.ended_job import SECRETS, end_job, end_turn, set_webhook
-from tests.agent.webhook_receiver import webhook_receiver
+from tests.agent.servers.dripping import dripping
+from tests.agent.servers.webhook_receiver import webhook_receiver
 from warehouse.control import projects
 
 UNREACHABLE = "http://127.0.0.1:1"

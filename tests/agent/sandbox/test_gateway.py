@@ -13,7 +13,7 @@ import pytest
 
 from agent.sandbox import gateway
 from agent.sandbox.gateway import Gateway
-from tests.agent.model_server import KEY
+from tests.agent.servers.model_server import KEY
 from tests.processes.waiting import until
 
 Answer = Callable[[BaseHTTPRequestHandler], None]

@@ -15,7 +15,7 @@ from agent.errors import ProgramTimedOut, TurnFailed
 from agent.sandbox import scratch
 from agent.sandbox.bubblewrap import MIB, Limits
 from tests.agent.job_folder import PYTHON, SECRET, Job, processes, sleeper
-from tests.agent.model_server import KEY, ModelServer, Text
+from tests.agent.servers.model_server import KEY, ModelServer, Text
 from tests.processes.waiting import until
 
 TOKEN = "ghp_the_git_token_of_the_project"

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from agent.jobs.tables import TURNS
 from agent.worker.child_process import ChildProcess
 from agent.worker.threads import WorkerConfig
-from tests.agent.site import SECRETS, Site, command, make_site
+from tests.agent.service.site import SECRETS, Site, command, make_site
 from tests.processes.running import PROJECT, Running, new_job, new_key
 from tests.processes.state import children, command_line
 from tests.processes.waiting import until

@@ -12,8 +12,8 @@ from agent.jobs.queue import Outcome
 from agent.worker import threads
 from tests.agent.clock import SECOND_US, Clock
 from tests.agent.conftest import PROJECT
-from tests.agent.dripping import dripping
-from tests.agent.site import SECRETS, make_site, store_configuration
+from tests.agent.servers.dripping import dripping
+from tests.agent.service.site import SECRETS, make_site, store_configuration
 from tests.processes.running import PROJECT as SITE
 from tests.processes.waiting import until
 from warehouse import clock

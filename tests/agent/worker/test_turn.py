@@ -17,7 +17,7 @@ from agent.jobs.tables import RESPONSES
 from agent.worker import turn
 from agent.worker.turn import TurnContext
 from tests.agent.clock import SECOND_US
-from tests.agent.site import REPOSITORY, SECRETS, Site, make_site, store_configuration
+from tests.agent.service.site import REPOSITORY, SECRETS, Site, make_site, store_configuration
 from tests.processes.running import PROJECT
 from warehouse.control import database
 from warehouse.folder import sqlite_url

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from agent.jobs import store
 from agent.jobs.job import Status
-from tests.agent.site import REPOSITORY, SECRETS, WRITE, make_site
+from tests.agent.service.site import REPOSITORY, SECRETS, WRITE, make_site
 from tests.api.dashboard.pages.jobs.jobs import Jobs, text_of
 from tests.api.dashboard.site import opened
 from tests.processes.waiting import until

@@ -15,7 +15,7 @@ from agent.jobs import configuration
 from agent.jobs.configuration import Configuration
 from tests.agent.forge_doubles.double import ForgeDouble, ForgeKind, Pull
 from tests.agent.forge_doubles.server import forge_double
-from tests.agent.git_server import GitServer, serving
+from tests.agent.servers.git_server import GitServer, serving
 from tests.processes.running import PROJECT, Running, new_key
 from tests.processes.waiting import until
 from warehouse.control import projects

@@ -12,7 +12,7 @@ from agent import retry
 from agent.jobs import journal, store
 from agent.worker.threads import WorkerConfig, WorkerThreads
 from tests.agent.clock import SECOND_US
-from tests.agent.site import SECRETS, Site, make_site, store_configuration
+from tests.agent.service.site import SECRETS, Site, make_site, store_configuration
 from tests.processes.running import PROJECT
 from tests.processes.waiting import until
 from tests.stores.outage import way_to

@@ -12,12 +12,12 @@ import pytest
 
 from agent.jobs.tables import JOBS, TURNS
 from tests.agent.forge_doubles.double import ForgeKind
-from tests.agent.git_server import serving
 from tests.agent.job_folder import processes, sleeper
-from tests.agent.model_server import Call, ModelServer, Text
-from tests.agent.site import END_S, REPOSITORY, SECRETS, Site, Start, command, make_site
+from tests.agent.servers.git_server import serving
+from tests.agent.servers.model_server import Call, ModelServer, Text
+from tests.agent.servers.webhook_receiver import webhook_receiver
+from tests.agent.service.site import END_S, REPOSITORY, SECRETS, Site, Start, command, make_site
 from tests.agent.tools import require_sandbox
-from tests.agent.webhook_receiver import webhook_receiver
 from tests.processes.running import Running
 from tests.processes.state import descendants
 from tests.processes.waiting import until

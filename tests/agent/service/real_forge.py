@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from agent.git.remote import USERNAME
-from tests.agent.git_server import git
+from tests.agent.servers.git_server import git
 
 Names = tuple[str, ...]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from tests.agent.listening import Listening
+from tests.agent.servers.listening import Listening
 from tests.programs import require
 
 CLEAN = {

@@ -5,7 +5,7 @@ READERSHIP_TEST_FORGE_API=http://127.0.0.1:8930/api/0                # base of i
 READERSHIP_TEST_FORGE_REPOSITORY=http://127.0.0.1:8930/pages.git     # with a commit on its branch main
 READERSHIP_TEST_FORGE_TOKEN=...                                      # with the rights of docs/agent-jobs.md
 READERSHIP_TEST_FORGE_USER=robot                                     # user of the token, if --git-user is needed
-.venv/bin/pytest tests/agent/test_real_forge.py
+.venv/bin/pytest tests/agent/service/test_real_forge.py
 """
 
 import os
@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.model_server import Call, ModelServer, Text
-from tests.agent.real_forge import PullRequest, RealForge
-from tests.agent.site import SECRETS, WRITE, Client, command
+from tests.agent.servers.model_server import Call, ModelServer, Text
+from tests.agent.service.real_forge import PullRequest, RealForge
+from tests.agent.service.site import SECRETS, WRITE, Client, command
 from tests.agent.tools import require_sandbox
 from tests.processes.running import Running
 

@@ -12,7 +12,7 @@ import pytest
 
 from agent.jobs import journal, store
 from agent.jobs.queue import TOO_MANY_ATTEMPTS
-from tests.agent.site import END_S, SECRETS, Site, command, make_site, store_configuration
+from tests.agent.service.site import END_S, SECRETS, Site, command, make_site, store_configuration
 from tests.agent.tools import require_sandbox
 from tests.processes import forked
 from tests.processes.forked import Forked
