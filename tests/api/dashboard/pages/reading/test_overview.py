@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.api.dashboard.html import Html
-from tests.api.dashboard.pages.reading.overview_page import (
+from tests.api.dashboard.pages.reading.overview.overview_page import (
     FIREFOX,
     HITS,
     NOW,

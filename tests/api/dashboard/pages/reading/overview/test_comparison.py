@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from tests.api.dashboard.pages.reading.overview_page import HITS, before, hit, numbers, page_of
+from tests.api.dashboard.pages.reading.overview.overview_page import HITS, before, hit, numbers, page_of
 from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.running import PROJECT
 from warehouse.control import source_policies

@@ -13,7 +13,7 @@ from ingest.hits.hit import Hit
 from ingest.hits.row import row
 from ingest.hotlog.deduplication import Post
 from tests.api.dashboard.html import Html
-from tests.api.dashboard.pages.reading.overview_page import UNKNOWN, page_of, totals
+from tests.api.dashboard.pages.reading.overview.overview_page import UNKNOWN, page_of, totals
 from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.running import new_key
 from warehouse.control import projects, source_policies

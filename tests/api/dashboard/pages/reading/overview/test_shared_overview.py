@@ -5,7 +5,7 @@ from starlette.testclient import TestClient
 
 from api.dashboard.accounts import share_links
 from tests.api.dashboard.html import Html
-from tests.api.dashboard.pages.reading.overview_page import page_of
+from tests.api.dashboard.pages.reading.overview.overview_page import page_of
 from tests.api.dashboard.site import Dashboard
 from tests.processes.running import PROJECT
 
