@@ -13,8 +13,8 @@ import pytest
 from ingest.verification.address_lists import encode, read_folder, shipped
 from ingest.verification.verifier import Verifier
 from tests.api.cli.console import call, complaint, result
-from tests.ingest.verification import https_server
-from tests.ingest.verification.https_server import body, serving
+from tests.ingest.verification.operators import https_server
+from tests.ingest.verification.operators.https_server import body, serving
 from tests.ingest.verification.test_address_lists import LIST
 from warehouse.folder import LAKE
 

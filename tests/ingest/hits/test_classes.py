@@ -9,7 +9,7 @@ from ingest.hits.row import row
 from ingest.verification.directories import KeyDirectories
 from ingest.verification.signature_agents import signature_agents
 from ingest.verification.verifier import Verifier
-from tests.ingest.verification.signing import CREATED_S, HOST, Signer
+from tests.ingest.verification.operators.signing import CREATED_S, HOST, Signer
 from warehouse.schema import CLASSIFICATION, HOT
 
 CHROME = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 Chrome/138.0.0.0 Safari/537.36"

@@ -13,9 +13,9 @@ import pytest
 from ingest.errors import DirectoryUnavailable
 from ingest.verification import directories
 from ingest.verification.directories import BYTES_MAX, CACHE_S, PATH, RETRY_S, KeyDirectories, fetch_directory
-from tests.ingest.verification import https_server
-from tests.ingest.verification.https_server import Answer, body, redirect, serving
-from tests.ingest.verification.signing import HOST, Signer
+from tests.ingest.verification.operators import https_server
+from tests.ingest.verification.operators.https_server import Answer, body, redirect, serving
+from tests.ingest.verification.operators.signing import HOST, Signer
 
 SIGNER = Signer()
 

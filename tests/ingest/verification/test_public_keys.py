@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from ingest.verification.public_keys import KEYS_MAX, JsonWebKey, parse_directory, thumbprint
-from tests.ingest.verification.signing import Signer
+from tests.ingest.verification.operators.signing import Signer
 
 SIGNER = Signer()
 # https://www.rfc-editor.org/rfc/rfc9421#appendix-B.1.3

@@ -13,8 +13,8 @@ from ingest.errors import ListUnavailable
 from ingest.verification import refresh
 from ingest.verification.address_lists import decode, encode
 from ingest.verification.refresh import BYTES_MAX, Published, download, parse, refreshed
-from tests.ingest.verification import https_server
-from tests.ingest.verification.https_server import Answer, body, redirect, serving
+from tests.ingest.verification.operators import https_server
+from tests.ingest.verification.operators.https_server import Answer, body, redirect, serving
 from tests.ingest.verification.test_address_lists import LIST
 
 NOW = datetime(2026, 11, 22, 23, tzinfo=UTC)

@@ -10,7 +10,7 @@ from ingest.hits.evidence import NO_EVIDENCE, Evidence
 from ingest.verification.directories import KeyDirectories
 from ingest.verification.public_keys import JsonWebKey, parse_directory, thumbprint
 from ingest.verification.signatures import LIFETIME_S_MAX, SKEW_S, Signature, SignatureCheck
-from tests.ingest.verification.signing import AGENTS, COVERED, CREATED_S, HOST, URL, Signer
+from tests.ingest.verification.operators.signing import AGENTS, COVERED, CREATED_S, HOST, URL, Signer
 
 SIGNER = Signer()
 TS_US = (CREATED_S + 60) * 1_000_000

@@ -18,7 +18,7 @@ from ingest.verification.signature_agents import signed_agent
 from ingest.verification.signatures import SignatureCheck
 from ingest.verification.verdict import CLAIMED, NOT_CHECKED, Verdict
 from ingest.verification.verifier import Claim, Verifier
-from tests.ingest.verification.signing import CREATED_S, HOST, Signer
+from tests.ingest.verification.operators.signing import CREATED_S, HOST, Signer
 from tests.ingest.verification.test_reverse_dns import Resolver
 from tests.ingest.verification.test_signatures import CHATGPT_KEY
 

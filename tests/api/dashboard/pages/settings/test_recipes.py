@@ -25,7 +25,7 @@ from ingest.hits.hit import ServerHit, server_hit
 from ingest.hits.row import row
 from ingest.verification.public_keys import JsonWebKey, usable_keys
 from ingest.verification.verifier import Verifier
-from tests.ingest.verification.signing import HOST, Signer
+from tests.ingest.verification.operators.signing import HOST, Signer
 from tests.processes.running import PROJECT, Running, new_key
 from tests.processes.waiting import until
 from tests.programs import find, require

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.ingest.verification.signing import CREATED_S, time_of
+from tests.ingest.verification.operators.signing import CREATED_S, time_of
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
