@@ -66,8 +66,11 @@ class IdempotencyMismatch(IngestError):
 
 
 class Overloaded(IngestError):
-    """Nothing was stored, because too many rows wait or the disk is full. The sender may retry after
-    `retry_after_s`."""
+    """The service cannot process the request now: too many rows or passwords wait, a store is locked or does not
+    answer, or the disk is full. The sender may retry after `retry_after_s`.
+
+    Nothing was stored, unless the message has `ingest.hotlog.writer.MAY_BE_STORED`.
+    """
 
     def __init__(self, reason: str, retry_after_s: int) -> None:
         super().__init__(reason)

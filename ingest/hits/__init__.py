@@ -8,7 +8,7 @@
 - `path_format`: Format of a response by its path, for requests whose sender did not send a format.
 - `classes`: Classes of hits that the user agent does not decide alone: requests for Markdown, signed and
   spoofed agents.
-- `claims`: Agents that user agents name, and the verdicts on those of a log.
+- `claims`: Verification of the agents that the user agents of a log claim to be.
 - `row`: Rows of the lake (`warehouse.schema.HOT`): a hit, with the columns derived from its user agent and
   referrer.
 """

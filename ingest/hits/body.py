@@ -66,14 +66,14 @@ def parse_beacon(body: bytes, user_agent: str, now: datetime, evidence: Evidence
     return hit.beacon_hit(sent, user_agent, now, evidence)
 
 
-def parse_post(body: bytes, lines: bool, now: datetime) -> Parsed:
-    """Return the rows of a server's post: NDJSON if `lines`, otherwise one JSON object or an array of objects.
+def parse_post(body: bytes, is_ndjson: bool, now: datetime) -> Parsed:
+    """Return the rows of a server's post: NDJSON if `is_ndjson`, otherwise one JSON object or an array of objects.
 
     Raises:
         InvalidBody: the body is not JSON, or has no row.
         BodyTooLarge: the body has more than HITS_MAX rows.
     """
-    rows = _lines(body) if lines else _array(body)
+    rows = _lines(body) if is_ndjson else _array(body)
     if not rows:
         raise InvalidBody("the body contains no hit")
     _require_within_limit(len(rows))
@@ -115,9 +115,10 @@ def gunzip(body: bytes, bytes_max: int) -> bytes:
 
 
 def _lines(body: bytes) -> list[Any]:
-    """Return the rows of NDJSON: decoded if all of them decode, otherwise the bytes of each.
+    """Return the rows of NDJSON: as hits if every row can be decoded, otherwise as the bytes of each row.
 
-    msgspec's `decode_lines` does not require one row per line: it accepts a row over two lines, and two rows in one.
+    msgspec's `decode_lines` does not require one row per line: `decode_lines` accepts one row on two lines, and two
+    rows on one line.
     """
     lines = [line for line in body.split(b"\n") if line.strip()]
     try:
@@ -137,7 +138,7 @@ def _array(body: bytes) -> list[Any]:
 
 
 def _separate(body: bytes) -> list[bytes]:
-    """Return the bytes of each row of an array with an invalid row.
+    """Return the bytes of each row of an array that has an invalid row.
 
     msgspec refuses a whole array, even as `list[msgspec.Raw]`, if a string in one row has a lone surrogate (`\\ud83d`).
     Such strings come from senders that truncate a text inside an emoji or read a log that is not UTF-8. The standard

@@ -1,4 +1,4 @@
-"""Claims: agents that user agents name, and the verification of those of a log, once per user agent and address."""
+"""Verification of the agents that the user agents of a log claim to be, once per user agent and address."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -55,11 +55,11 @@ class Checked(NamedTuple):
 
 
 @lru_cache(65_536)
-def public(address: str | None) -> str | None:
-    """Return an address that a client on the Internet can have; None for another one, which is no evidence.
+def public_address(address: str | None) -> str | None:
+    """Return the address if a client on the Internet can have it; None for any other address, which is no evidence.
 
-    A log behind a proxy may have the private address of the proxy in each line, and a sample log addresses that are
-    reserved for documentation.
+    A log behind a proxy may have the private address of the proxy in each line. A sample log may have addresses that
+    are reserved for documentation.
     """
     if not address or number_of(address) is None:  # takes a tenth of the time of `is_global`
         return None
@@ -76,9 +76,9 @@ def check(
     ts_us: pa.Array,
     verifier: Verifier,
 ) -> Checked:
-    """Return the verdicts on page views. `classes` are those of the texts of `user_agent`'s dictionary.
+    """Return the verdicts on page views. `classes` are the classes of the texts in the dictionary of `user_agent`.
 
-    Only the page views of AI agents and named bots are looked up.
+    Only the page views of AI agents and named bots are verified.
     """
     indices = user_agent.indices.to_numpy().astype(np.int32)
     views, cases, case = _cases(user_agent, classes, address, ts_us.to_numpy(), verifier)
@@ -106,10 +106,11 @@ def _cases(
     times: _Indices,
     verifier: Verifier,
 ) -> tuple[_Indices, list[_Case], _Indices]:
-    """Return the page views of agents as indices, the different cases among them, and the case of each as an index.
+    """Return the indices of the page views of agents, the different cases, and the index of each page view's case.
 
-    Page views of one user agent are one case if they are from one address, and all within the times for which the
-    address lists are evidence or all outside. If the address does not matter, it is not looked at.
+    Page views of one user agent are one case if they are from one address, and either all within the times for which
+    the address lists are evidence, or all outside of these times. If all addresses give one verdict, the address is
+    ignored.
     """
     agents, texts = [agent_of(each) for each in classes], user_agent.dictionary.to_pylist()
     evidence = {agent: verifier.evidence_us(agent) for agent in set(agents) if agent is not None}
@@ -137,16 +138,17 @@ def _cases(
 def _senders(
     address: pa.DictionaryArray, views: _Indices, is_looked_at: npt.NDArray[np.bool_]
 ) -> tuple[list[str | None], _Indices]:
-    """Return distinct public addresses, of which the first is None, and the index of that of each page view.
+    """Return the distinct public addresses of page views, and the index of each page view's address among them.
 
-    None is also the address of a page view whose address is not looked at.
+    The first address is None. A page view without a public address, or for which `is_looked_at` is false, has this
+    index.
     """
     texts = [*address.dictionary.to_pylist(), None]
     logged = address.indices.fill_null(len(texts) - 1).to_numpy().astype(np.int64)[views]
     is_sender = np.zeros(len(texts), bool)
     is_sender[logged[is_looked_at]] = True
     senders = np.flatnonzero(is_sender)
-    addresses = [public(texts[number]) for number in senders.tolist()]
+    addresses = [public_address(texts[number]) for number in senders.tolist()]
     places = {each: place for place, each in enumerate(dict.fromkeys([None, *addresses]))}
     of_text = np.zeros(len(texts), np.int64)
     of_text[senders] = [places[each] for each in addresses]

@@ -33,7 +33,7 @@ def by_accept(columns: Columns, rule: str) -> Columns:
 
 
 def as_spoofed(columns: Columns) -> Columns:
-    """Return the columns of a hit from outside of the addresses of the agent that its user agent names.
+    """Return the class of a hit whose address is not one of the agent that its user agent names.
 
     The hit is a bot with the name of the agent, and without operator and purpose.
     """

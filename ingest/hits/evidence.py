@@ -42,7 +42,8 @@ NO_EVIDENCE = Evidence()
 
 
 def hints(evidence: Evidence) -> str | None:
-    """Return the hints of a server's row: what browsers send and its request lacked; None without hints or headers.
+    """Return the hints of a server's row, separated by commas: one for each header that browsers send and the request
+    lacked. Return None if the request lacked none of them, or if the row has no headers.
 
     A hint is no proof: Safari before 16.4, Tor, feed readers and plain HTTP lack these headers, too.
     """
@@ -110,8 +111,8 @@ def _accept(text: str) -> str:
 def _headers(sent: Mapping[str, str]) -> Mapping[str, str]:
     """Return the headers with lower-case names, without those that have an empty value.
 
-    nginx logs an empty text for a header that the request lacks. A value has no line end, because
-    a signature covers headers line by line: one value could pass for two headers.
+    nginx logs an empty text for a header that the request lacks. A value with a line end is refused, because a
+    signature covers headers line by line, and one value could pass for two headers.
     """
     if len(sent) > HEADERS_MAX:
         raise InvalidField("headers", f"has {len(sent)} headers; at most {HEADERS_MAX} are accepted")

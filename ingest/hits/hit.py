@@ -154,7 +154,7 @@ def _hit(
     if (sent.url is None) == (sent.path is None):
         raise InvalidField("path", "give one of `url` and `path`" + ("" if sent.url is None else ", not both"))
     path, target = _path(sent)
-    # Names of the arguments would take 0.3 µs more, of the 4 µs that a hit of a batch takes until it is in the hot log.
+    # Positional, because keyword arguments take 0.3 µs more. A hit of a batch takes 4 µs in all.
     return Hit(
         path,
         ts_us,

@@ -95,7 +95,7 @@ def _normalize(target: str) -> str:
     path = _encode(_QUERY_OR_FRAGMENT.split(target, maxsplit=1)[0])
     while path != "/" and path.endswith(("/", _INDEX)):
         path = path.removesuffix(_INDEX).rstrip("/") or "/"
-    # A filter with a `*` at its end is a prefix: it could not name this path alone.
+    # A filter that ends in `*` is a prefix, and could not name only this path.
     return path.removesuffix("*") + "%2A" if path.endswith("*") else path
 
 

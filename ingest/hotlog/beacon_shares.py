@@ -1,8 +1,8 @@
-"""Shares of the limit on beacons of an address, which nodes with one PostgreSQL database take from it.
+"""Shares of the limit on beacons per address, for nodes that use one PostgreSQL database.
 
-A node that counted each beacon in PostgreSQL would wait for a second round trip. It therefore accepts the first
-`share_size` beacons of an address by itself, and then takes shares of the rest of the limit, each of `share_size`
-beacons. The sum of the shares in any 60 seconds is never above that rest.
+A node that counted each beacon in PostgreSQL would wait for a second round trip. A node therefore accepts the first
+`BeaconShares.size` beacons of an address by itself, and then takes shares of the rest of the limit, each of that size.
+The sum of the shares in any 60 seconds is never above that rest.
 """
 
 import threading
@@ -17,7 +17,7 @@ from warehouse.hotlog.schema_steps import has_table
 LOCK_TIMEOUT_S = 3.0
 """Time for which a node waits until another one has taken a share, in seconds."""
 SHARES_PER_LIMIT = 50
-"""Number of shares in a limit."""
+"""Number of shares into which a limit is divided."""
 TABLE = "beacon_shares"
 TIME_INDEX = f"{TABLE}_at_us"
 """Name of the index by which the expired shares are found."""
@@ -31,8 +31,8 @@ CREATE UNLOGGED TABLE IF NOT EXISTS {TABLE} (
 )
 """Statements that create the table. Its rows may be lost in a crash of the server, and need no sync of a disk."""
 DELETED_MAX = 1_000
-"""Maximum number of expired shares, and of shares of a clock that was set back, that one take deletes. It adds one
-share. Without a maximum, the first take after a flood would delete all shares of the flood, while the others wait."""
+"""Maximum number of expired shares, and of shares of a clock that was set back, that TAKE deletes; TAKE adds one share.
+Without a maximum, the first TAKE after a flood would delete all shares of the flood while other nodes wait."""
 LOCK_KEY = 0x62656163
 """Key of the advisory lock under which one node at a time takes a share: `beac` in ASCII."""
 _LOCK = f"SELECT pg_advisory_xact_lock({LOCK_KEY})"
@@ -53,12 +53,16 @@ WITH expired AS (
                ON CONFLICT (client, at_us) DO UPDATE SET beacons = {TABLE}.beacons + excluded.beacons)
 SELECT beacons, first_us FROM share
 """
-"""Statement that takes a share. No other one runs at the same time, so each `ctid` names one row until its end."""
+"""Statement that takes a share. Under the lock only one of them runs at a time, so each `ctid` names one row until the
+statement ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Number of beacons that a node may accept, and the time at which more are free, in microseconds since 1970."""
+    """Number of beacons that a node may accept, and the time from which it may take more, in microseconds since 1970.
+
+    The number is 0 if the limit is reached.
+    """
 
     beacons: int
     more_from_us: int
@@ -84,7 +88,7 @@ class BeaconShares:
         self._mutex = threading.Lock()
 
     def take(self, client: bytes, now_us: int) -> Share:
-        """Take a share for a client at a time in microseconds since 1970. It has no beacon if the limit is reached.
+        """Take a share for a client at a time in microseconds since 1970.
 
         Raises:
             ServerError: the server does not answer.

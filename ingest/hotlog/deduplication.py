@@ -22,7 +22,10 @@ from warehouse.schema import EVENT_ID, Row
 from warehouse.transaction import transaction
 
 REMEMBERED_S = DEDUPLICATION_DAYS * 24 * 3600
-"""Time in seconds for which event ids and Idempotency-Keys are remembered."""
+"""Time in seconds for which event ids and Idempotency-Keys are remembered.
+
+`ingest.hotlog.tables` has the same value, and the same MANY. It is not imported here, because it imports SQLAlchemy.
+"""
 DELETED_AT_ONCE = 10_000
 """Number of rows that one statement deletes."""
 
@@ -33,7 +36,7 @@ MANY = 100
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """Numbers of accepted and duplicate rows of a post, and its rejected rows."""
+    """Response to a post: the numbers of accepted and of duplicate rows, and the rejected rows."""
 
     accepted: Annotated[int, msgspec.Meta(description="Hits stored.")]
     duplicates: Annotated[int, msgspec.Meta(description="Hits whose `eventId` was stored before.")]
@@ -44,8 +47,8 @@ class Receipt(msgspec.Struct, frozen=True):
 class Post:
     """Rows of one request, all of one project, with its Idempotency-Key and the fingerprint of its body.
 
-    `earlier_fingerprint` is the fingerprint of the body that an earlier release stored for the same key.
-    `internal_id` is that of the project when the request began: see `warehouse.hotlog.refusals`.
+    `earlier_fingerprint` is the fingerprint that an earlier release would have stored for the same body.
+    `internal_id` is the internal id of the project when the request began: see `warehouse.hotlog.refusals`.
     """
 
     project: str
@@ -117,7 +120,7 @@ def _earlier_answer(connection: HotConnection, post: Post, now_s: int) -> Receip
 
 
 def _new_rows(connection: HotConnection, rows: Sequence[Row], now_s: int) -> list[Row]:
-    """Add the event ids of the rows, and return the rows without one and the first row of each that is new."""
+    """Add the event ids of the rows; return the rows without an event id, and the first row of each new event id."""
     keys = [None if row[EVENT_ID] is None else _key(str(row[0]), str(row[EVENT_ID])) for row in rows]
     distinct = {key for key in keys if key is not None}
     if not distinct:
@@ -146,7 +149,8 @@ def _add_new(connection: HotConnection, keys: list[bytes], now_s: int) -> set[by
 def _add_many(connection: HotConnection, keys: list[bytes], now_s: int) -> set[bytes | None]:
     """Add a multiple of MANY event ids, and return the new ones.
 
-    They are looked up before they are added: a statement that adds several does not return which are new.
+    The event ids are looked up before they are added, because a statement that adds several does not return which of
+    them are new.
     """
     parts = [
         {**dict(zip(_NAMES, keys[start : start + MANY], strict=True)), "now_s": now_s, "since_s": now_s - REMEMBERED_S}

@@ -40,7 +40,7 @@ _FIRST, _LAST = sa.bindparam("first", type_=sa.LargeBinary), sa.bindparam("last"
 
 
 def _add_event_ids(count: int) -> sa.Insert:
-    """Return the statement that adds the event ids `id0`, `id1` ..., and changes those that have expired."""
+    """Return the statement that adds the event ids `id0`, `id1` ..., and renews those that have expired."""
     new = insert(EVENT_IDS).inline().values([{"id": id, "seen_s": _NOW} for id in _ids(count)])
     expired = EVENT_IDS.c.seen_s <= new.excluded.seen_s - sa.literal_column(str(REMEMBERED_S), _NUMBER)
     return new.on_conflict_do_update(index_elements=["id"], set_={"seen_s": new.excluded.seen_s}, where=expired)
@@ -54,7 +54,7 @@ ADD_EVENT_ID = _add_event_ids(1)
 ADD_MANY_EVENT_IDS = _add_event_ids(MANY)
 KNOWN_EVENT_IDS = sa.select(EVENT_IDS.c.id).where(
     EVENT_IDS.c.id.in_(_ids(MANY)),
-    EVENT_IDS.c.seen_s + _0 > _SINCE,  # `+ 0`: SQLite would read the index of times
+    EVENT_IDS.c.seen_s + _0 > _SINCE,  # without `+ 0`, SQLite would search by time and not by id
 )
 ADD_KNOWN_EVENT_ID = insert(EVENT_IDS).inline().values(id=_ID, seen_s=_NOW).on_conflict_do_nothing()
 _PART = sa.select(EVENT_IDS.c.id).limit(_LIMIT).offset(_0)

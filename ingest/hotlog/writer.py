@@ -29,7 +29,7 @@ WAITING_ROWS_MAX = 100_000
 """Maximum number of rows in this process that are not committed; beyond it posts are refused."""
 LOCK_WAIT_S = 3.0
 """Time in seconds for which a commit waits for the lock of another process before its posts are answered 503. A post
-that arrives during a commit waits for that commit and then for its own."""
+that arrives during a commit waits for the end of that commit, and then for the next one."""
 LOOK_EVERY_S = 1.0
 """Interval in seconds at which the backlog and the free disk space are read."""
 CHECKED_ROWS = 500
@@ -82,13 +82,14 @@ class HotLog:
     def post(self, post: Post) -> "asyncio.Future[Receipt]":
         """Store the rows, and return a future that is done when they are on disk and survive a loss of power.
 
-        No row is stored if an error is raised, by this method or by the future. The exception is Overloaded after the
-        connection to PostgreSQL was lost during the COMMIT: the rows may be stored, and the message has MAY_BE_STORED.
+        If this method or the future raises an error, no row is stored. There is one exception: if the connection to
+        PostgreSQL was lost during the COMMIT, the rows may be stored, and the message of Overloaded has MAY_BE_STORED.
 
         Raises:
             Overloaded: too many rows wait in this process or for the loader, or the disk is nearly full.
         The future raises:
-            Overloaded: the disk refuses the rows.
+            Overloaded: the hot log cannot be written, because it is locked, damaged or does not answer, or the disk is
+                full.
             IdempotencyMismatch: the key was used before for another body.
             ProjectNotFound: the project was deleted since the request began.
         """
@@ -164,7 +165,7 @@ class HotLog:
             reason = _reason(error)
             self._set_fault(reason)
             return [Overloaded(f"the hot log cannot be written: {reason}{_outcome(error)}", RETRY_AFTER_S)] * len(posts)
-        except Exception as error:  # noqa: BLE001  # a bug fails these posts; the thread continues
+        except Exception as error:  # noqa: BLE001  # a full disk or a bug fails these posts; the thread continues
             return [error] * len(posts)
         self._set_fault(None)
         return answers
@@ -248,7 +249,7 @@ class HotLog:
 
 
 def _outcome(error: Exception) -> str:
-    """Return what the sender of a post must know about rows that may be stored; nothing if none is stored."""
+    """Return MAY_BE_STORED if the rows of a failed commit may be stored, otherwise an empty text."""
     return MAY_BE_STORED if isinstance(error, ServerError) and error.may_be_committed else ""
 
 

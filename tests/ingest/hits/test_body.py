@@ -50,7 +50,7 @@ def test_hit_has_all_fields_of_a_server_post() -> None:
         "format": "text/markdown",
     }
     ts_us = (datetime(2026, 9, 1, 10, 34, 56, 789_012, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
-    assert parse_post(json.dumps(row).encode(), lines=False, now=NOW) == Parsed(
+    assert parse_post(json.dumps(row).encode(), is_ndjson=False, now=NOW) == Parsed(
         [Hit("/a", ts_us, "GPTBot/1.3", "https://example.org/?q=1", "news", "text/markdown", 304, "event-1")], []
     )
 
@@ -154,7 +154,7 @@ def test_invalid_row_is_rejected_by_itself(row: Json, field: str | None, reason:
 
 def test_line_that_is_not_json_is_rejected_by_itself() -> None:
     body = b'{"path":"/a"}\n{"path":\n\xff\xfe\n{"path":"/b"} {"path":"/c"}\n{"path":"/d"}'
-    post = parse_post(body, lines=True, now=NOW)
+    post = parse_post(body, is_ndjson=True, now=NOW)
     assert [each.path for each in post.hits] == ["/a", "/d"]
     assert [(each.index, each.field) for each in post.rejected] == [(1, None), (2, None), (3, None)]
 
@@ -162,14 +162,14 @@ def test_line_that_is_not_json_is_rejected_by_itself() -> None:
 @pytest.mark.parametrize("blank", ["\n", "\r\n", "\n\n", "\n \t\r\n"])
 def test_blank_lines_and_carriage_returns_are_ignored(blank: str) -> None:
     body = blank.join(['{"path":"/a"}', '{"path":"/b"}', "[]", '{"path":"/c"}', ""])
-    post = parse_post(body.encode(), lines=True, now=NOW)
+    post = parse_post(body.encode(), is_ndjson=True, now=NOW)
     assert [each.path for each in post.hits] == ["/a", "/b", "/c"]
     assert [each.index for each in post.rejected] == [2]
 
 
 @pytest.mark.parametrize("good", [b'{"path":\n"/a"}', b'{"path":"/a"} {"path":"/b"}', b'{"path":\n"/a"}{"path":"/b"}'])
 def test_line_must_be_one_row_whether_another_is_rejected_or_not(good: bytes) -> None:
-    alone, beside = parse_post(good, lines=True, now=NOW), parse_post(good + b"\nno", lines=True, now=NOW)
+    alone, beside = parse_post(good, is_ndjson=True, now=NOW), parse_post(good + b"\nno", is_ndjson=True, now=NOW)
     assert alone.hits == beside.hits == []
     assert alone.rejected == beside.rejected[:-1]
 
@@ -177,26 +177,26 @@ def test_line_must_be_one_row_whether_another_is_rejected_or_not(good: bytes) ->
 @pytest.mark.parametrize("body", [b"", b" \n\t", b"[]", b" [ ] "])
 def test_body_without_a_row_is_refused_as_a_whole(body: bytes) -> None:
     with pytest.raises(InvalidBody, match="contains no hit"):
-        parse_post(body, lines=False, now=NOW)
+        parse_post(body, is_ndjson=False, now=NOW)
 
 
 @pytest.mark.parametrize("body", [b"", b"\n", b" \r\n\n"])
 def test_lines_without_a_row_are_refused_as_a_whole(body: bytes) -> None:
     with pytest.raises(InvalidBody, match="contains no hit"):
-        parse_post(body, lines=True, now=NOW)
+        parse_post(body, is_ndjson=True, now=NOW)
 
 
 @pytest.mark.parametrize("body", [b"[", b"[{]", b'[{"path":"/a"}', b'[{"path":"/a"},]', b"[\xff]", b"[" * 100_000])
 def test_array_that_is_not_json_is_refused_as_a_whole(body: bytes) -> None:
     with pytest.raises(InvalidBody):
-        parse_post(body, lines=False, now=NOW)
+        parse_post(body, is_ndjson=False, now=NOW)
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity"])
 @pytest.mark.parametrize("row", [b"%s", b'{"path":"/b","status":%s}', b'{"path":"/\\ud83d","status":[%s]}'])
 def test_array_with_a_number_that_is_not_json_is_refused_as_a_whole(row: bytes, number: bytes) -> None:
     with pytest.raises(InvalidBody, match=f"^the body is not JSON: {number.decode()} is not a JSON value$"):
-        parse_post(b'[{"path":"/a"},' + row % number + b"]", lines=False, now=NOW)
+        parse_post(b'[{"path":"/a"},' + row % number + b"]", is_ndjson=False, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -346,7 +346,7 @@ rows = st.one_of(
 
 def alone(row: Json) -> Parsed:
     """Return the result of a post of one row."""
-    return parse_post(b"[" + json.dumps(row).encode() + b"]", lines=False, now=NOW)
+    return parse_post(b"[" + json.dumps(row).encode() + b"]", is_ndjson=False, now=NOW)
 
 
 @settings(deadline=None, derandomize=True, max_examples=300)
@@ -424,7 +424,7 @@ def test_array_in_another_encoding_than_utf_8_is_refused(encoding: str) -> None:
 def test_nesting_near_the_limit_of_a_parser_is_accepted_or_refused() -> None:
     for depth in range(900, 1_010):
         with suppress(IngestError):
-            parse_post(b"[" * depth + b"]" * depth, lines=False, now=NOW)
+            parse_post(b"[" * depth + b"]" * depth, is_ndjson=False, now=NOW)
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"path":', b'{"a":', b'[{"path":'])
