@@ -8,7 +8,7 @@
 - `ruleset`: Version of the rules: a hash of all data that decides a classification, and of nothing else.
 - `classifier`: Classification of user agents as people, AI agents or other bots, with the rule that decided.
 - `explain`: Explanation of a classification: the steps that the classifier tries, up to the one that decides.
-- `user_agent`: Attributes of user agents: the module that joins the answers of the rules and of the parsers.
+- `user_agent`: Attributes of user agents: the answers of the rules, joined with those of the parsers.
 - `pool`: Classification of user agents in child processes, for imports.
 - `user_agent_cache`: Cache of the columns of a hit that depend only on its user agent, for posted hits and for imported
   logs.

@@ -24,7 +24,7 @@ class Agent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An AI agent.
 
     `tokens` match whole words, case-insensitively. `checked` is the day on which the row was compared with `source`.
-    `until` is a day by which the operator had ended or renamed the agent. The agent is recognised after this day, too.
+    `until` is a day by which the operator had ended or renamed the agent; its tokens are still recognised after it.
     """
 
     name: str
@@ -60,7 +60,7 @@ def read(toml: str) -> tuple[Agent, ...]:
 def find(user_agent: str) -> Agent | None:
     """Return the agent whose token comes first in the user agent, or None.
 
-    Search for FIRST_WORDS first: that search is faster, and a user agent without a match has no agent.
+    A caller searches for FIRST_WORDS first, which is faster: a user agent that does not match FIRST_WORDS has no agent.
     """
     token = _find_token(words(user_agent))
     return None if token is None else token[0]

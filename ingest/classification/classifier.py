@@ -19,7 +19,8 @@ StepName = Literal["agents", "named-bots", "crawlers", "habits", "user-agents", 
 
 
 class Classification(msgspec.Struct, frozen=True):
-    """Answer of the rules. `rule` is the name of the rule that matched, from a closed set: it can label a metric."""
+    """Answer of the rules. `rule` is the name of the rule that matched. The names are a closed set: a metric can have
+    them as labels."""
 
     traffic: Traffic
     agent: str | None
@@ -61,19 +62,22 @@ def by_accept(answer: Classification, accept: str | None) -> Classification:
     if accept is None or answer.agent is not None:
         return answer
     found = find_accept(accept)
-    return answer if found is None else found.row.answer
+    return answer if found is None else found.decision.answer
 
 
 def classify_all(user_agents: Sequence[str]) -> list[tuple[Classification, Device]]:
-    """Return the classification and the device of each user agent. The classification depends on the device too."""
+    """Return the classification and the device of each user agent. The classification also depends on the device."""
     return [
         (_classify(text, first_matches, device), device)
         for text, first_matches, device in zip(*prepare(user_agents), strict=True)
     ]
 
 
-class Row(NamedTuple):
-    """Answer of a row of the rules, its pattern, and the row. None if no pattern or no row of a table decides."""
+class Decision(NamedTuple):
+    """Answer of the rules, with the pattern and the row of a table that decided.
+
+    `pattern` is None if a token or a parser decided, and `origin` is None if a parser decided.
+    """
 
     answer: Classification
     pattern: str | None
@@ -81,9 +85,9 @@ class Row(NamedTuple):
 
 
 class AcceptMatch(NamedTuple):
-    """A row of the table `accept` and the part of the Accept header that matches it."""
+    """Decision by a row of the table `accept`, and the part of the Accept header that matches the row."""
 
-    row: Row
+    decision: Decision
     text: str
 
 
@@ -97,62 +101,63 @@ def find_accept(accept: str) -> AcceptMatch | None:
 
 
 class Step(NamedTuple):
-    """A step of the classification. `find` returns the first row of the step that matches, or None."""
+    """A step of the classification. `find` returns the decision of the first row that matches, or None."""
 
     name: StepName
-    find: Callable[[str, Sequence[int], Device], Row | None]
+    find: Callable[[str, Sequence[int], Device], Decision | None]
 
 
 def prepare(user_agents: Iterable[str]) -> tuple[list[str], list[list[int]], list[Device]]:
-    """Return what the steps read of each user agent: its matched part, its matches of `_FIRST_SET`, its device."""
+    """Return the arguments of the steps: of each user agent the part that rules read, its matches of `_FIRST_SET`, and
+    its device."""
     texts = [matched_text(user_agent) for user_agent in user_agents]
     matches = [_FIRST_SET.matches(text) for text in texts]
     return texts, matches, describe_all(texts, [_screen(indexes) for indexes in matches])
 
 
 def _classify(text: str, first_matches: Sequence[int], device: Device) -> Classification:
-    """Return the answer of the first step that has one."""
+    """Return the answer of the first step that decides."""
     for _, find in STEPS:
-        row = find(text, first_matches, device)
-        if row is not None:
-            return row.answer
+        decision = find(text, first_matches, device)
+        if decision is not None:
+            return decision.answer
     raise AssertionError("the last row of the last step matches every text")
 
 
-def _find_agent(text: str, first_matches: Sequence[int], device: Device) -> Row | None:
+def _find_agent(text: str, first_matches: Sequence[int], device: Device) -> Decision | None:
     if _FIRST_WORD in first_matches and (agent := agents.find(text)):
         return _AGENTS[agent.name]
     return None
 
 
-def _find_named(text: str, first_matches: Sequence[int], device: Device) -> Row | None:
+def _find_named(text: str, first_matches: Sequence[int], device: Device) -> Decision | None:
     if first_matches and (first := min(first_matches)) < _FIRST_WORD:
         return _NAMED[first]
     return None
 
 
-def _find_crawler(text: str, first_matches: Sequence[int], device: Device) -> Row | None:
+def _find_crawler(text: str, first_matches: Sequence[int], device: Device) -> Decision | None:
     matches = _CRAWLER_SET.matches(text)
     return _crawler_row(min(matches)) if matches else None
 
 
-def _find_habit(text: str, first_matches: Sequence[int], device: Device) -> Row | None:
+def _find_habit(text: str, first_matches: Sequence[int], device: Device) -> Decision | None:
     matches = _HABIT_SET.matches(text)
     return _HABITS[min(matches)] if matches else None
 
 
-def _find_device(text: str, first_matches: Sequence[int], device: Device) -> Row | None:
+def _find_device(text: str, first_matches: Sequence[int], device: Device) -> Decision | None:
     return _USER_AGENTS if device.device == "bot" else None
 
 
-def _find_person(text: str, first_matches: Sequence[int], device: Device) -> Row | None:
+def _find_person(text: str, first_matches: Sequence[int], device: Device) -> Decision | None:
     if _COMMON_SET.matches(text):
         return _PEOPLE[0]
     matches = _PERSON_SET.matches(text)
     return _PEOPLE[min(matches)] if matches else None
 
 
-def _find_unshaped(text: str, first_matches: Sequence[int], device: Device) -> Row:
+def _find_unshaped(text: str, first_matches: Sequence[int], device: Device) -> Decision:
     return _UNSHAPED[min(_UNSHAPED_SET.matches(text))]
 
 
@@ -165,12 +170,12 @@ STEPS = (
     Step("people", _find_person),
     Step("the-rest", _find_unshaped),
 )
-"""The steps in their order: the first row decides. The last step has a row for every user agent.
+"""The steps in their order: the first row that matches decides. The last step decides for every user agent.
 
 AI agents come before all bot rules: the user agent of ChatGPT-User ends in "+https://openai.com/bot".
 """
 AFTER_ACCEPT: StepName = "habits"
-"""First step that names no agent or bot. The Accept header decides before such an answer: see `by_accept`."""
+"""First of the steps whose answers name no agent or bot. The Accept header decides before them: see `by_accept`."""
 
 
 def _screen(first_matches: Sequence[int]) -> Screen | None:
@@ -182,8 +187,8 @@ def _answer(traffic: Traffic, kind: str, agent: str | None = None) -> Classifica
     return Classification(traffic, agent, operator=None, purpose=None, rule=rule)
 
 
-def _rows(traffic: Literal["human", "bot"], rules: Sequence[Rule]) -> tuple[Row, ...]:
-    return tuple(Row(_answer(traffic, rule.kind, rule.name), rule.pattern, rule) for rule in rules)
+def _rows(traffic: Literal["human", "bot"], rules: Sequence[Rule]) -> tuple[Decision, ...]:
+    return tuple(Decision(_answer(traffic, rule.kind, rule.name), rule.pattern, rule) for rule in rules)
 
 
 def _patterns(rules: Iterable[Rule]) -> tuple[str, ...]:
@@ -195,11 +200,11 @@ def _crawler_pattern(row: Crawler) -> str:
 
 
 @cache
-def _crawler_row(index: int) -> Row:
+def _crawler_row(index: int) -> Decision:
     crawler = CRAWLERS[index]
     answer = _answer("bot", "crawler-user-agents", _crawler_text(crawler))
     name = RULES.crawler_names.get(crawler.pattern, answer.agent)
-    return Row(structs.replace(answer, agent=name), _crawler_pattern(crawler), crawler)
+    return Decision(structs.replace(answer, agent=name), _crawler_pattern(crawler), crawler)
 
 
 def _crawler_text(row: Crawler) -> str:
@@ -214,7 +219,7 @@ def _crawler_text(row: Crawler) -> str:
 
 _OWN_NAME = r"^(?:Mozilla/\d\.\d \(compatible; ?)?"
 _AGENTS = {
-    agent.name: Row(
+    agent.name: Decision(
         Classification("ai", agent.name, agent.operator, agent.purpose, rule=f"ai:{agent.name}"),
         pattern=None,
         origin=agent,
@@ -225,12 +230,12 @@ _NAMED = _rows("bot", RULES.named_bot)
 _HABITS = (*_rows("human", RULES.known_person), *_rows("bot", RULES.bot_habit))
 _PEOPLE = _rows("human", RULES.person)
 _UNSHAPED = _rows("bot", RULES.unshaped)
-_ACCEPT = {rule.kind: Row(_answer("ai", rule.kind), rule.pattern, rule) for rule in RULES.accept}
-_USER_AGENTS = Row(_answer("bot", "user-agents"), pattern=None, origin=None)
+_ACCEPT = {rule.kind: Decision(_answer("ai", rule.kind), rule.pattern, rule) for rule in RULES.accept}
+_USER_AGENTS = Decision(_answer("bot", "user-agents"), pattern=None, origin=None)
 
-# One pass over a set takes as long as one pattern, until the states of the set outgrow the 8 MB that RE2 allows. Over
-# 20,000 user agents of many sorts, one set of habits and people takes 28 µs per user agent; two sets, with the first
-# row of people searched alone, take 2 µs.
+# A search for a set takes as long as a search for one pattern, until the states of the set outgrow the 8 MB that RE2
+# allows. Over 20,000 user agents of many sorts, one set of habits and people takes 28 µs per user agent; two sets, with
+# the first row of people searched alone, take 2 µs.
 #
 # _FIRST_SET has the named bots, then one pattern for the first words of all AI agents, then the screens.
 _FIRST_WORD = len(_NAMED)

@@ -29,7 +29,7 @@ def _load_when_used(package: ModuleType, module_name: str) -> None:
     setattr(package, module_name, module)
 
 
-_load_when_used(ua_parser, "user_agent_parser")  # user_agents imports it and never calls it; loading it takes 0.5 s
+_load_when_used(ua_parser, "user_agent_parser")  # user_agents imports it but never calls it; loading takes 0.5 s
 from user_agents.parsers import (  # type: ignore[import-untyped]  # noqa: E402  # ships no types; after the lazy import
     Browser,
     OperatingSystem,
@@ -44,7 +44,7 @@ DeviceType = Literal["desktop", "mobile", "tablet", "bot", "other"] | Screen
 MATCHED_CHARACTERS_MAX = 1024
 """Number of characters of a user agent that rules and parsers read; the rest is ignored."""
 CACHED_FAMILIES = 4_096
-"""Size of each cache of browser, operating system and device families."""
+"""Maximum number of families in each cache: of browsers, operating systems and devices."""
 
 # ua-parser finds its bot words ("bot", "yahoo", "silk") also inside other words. In a text with the engine of a browser
 # only whole bot words count: RobotMasterApp has none, and CUBOT is a phone. BOT_WORD is searched in lower-case text: a
@@ -60,8 +60,8 @@ SCREENS: Mapping[Screen, str] = {
 }
 """Patterns of screens that are not a computer's. If several match, the first one counts."""
 
-# ua_parser.parse would silently use a slower parser without ua-parser-rs. The extractors of the resolver are called
-# directly, because building ua-parser's own result objects takes as long as the extraction.
+# If ua-parser-rs were missing, ua_parser.parse would use a slower parser without an error. The extractors of the
+# resolver are called directly, because building ua-parser's own result objects takes as long as the extraction.
 _RESOLVER = Resolver(ua_parser.load_lazy_builtins())
 _OTHER = "Other"
 
@@ -79,7 +79,7 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class _ParsedUserAgent(UserAgent):  # type: ignore[misc]  # the base class has no types
-    """User agent of the package user_agents with the results of ua-parser-rs; its own constructor parses in Python."""
+    """User agent of the package user_agents with the results of ua-parser-rs; the package itself parses in Python."""
 
     def __init__(self, user_agent: str, browser: Any, system: Any, device: Any) -> None:
         self.ua_string = user_agent
@@ -128,7 +128,8 @@ def describe_all(texts: Sequence[str], screens: Sequence[Screen | None]) -> list
 
 
 def matched_text(user_agent: str) -> str:
-    """Return the part that rules and parsers read. Lone surrogates become question marks: UTF-8 cannot encode them."""
+    """Return the part of a user agent that rules and parsers read. A lone surrogate becomes a question mark, because
+    UTF-8 cannot encode it."""
     return user_agent[:MATCHED_CHARACTERS_MAX].encode("utf-8", "replace").decode("utf-8")
 
 

@@ -10,13 +10,13 @@ from msgspec import structs
 
 from ingest.classification import agents, classifier
 from ingest.classification.agents import Agent, Purpose
-from ingest.classification.classifier import Row, StepName
+from ingest.classification.classifier import Decision, StepName
 from ingest.classification.device import BOT_WORD
 from ingest.classification.rules import Crawler, Rule
 
 
 class Step(msgspec.Struct, frozen=True, rename="camel"):
-    """A step that was tried. All fields after `matched` are null unless the step matched, which makes it the last."""
+    """A step that was tried. Only the last step matched; in the others, all fields after `matched` are null."""
 
     name: Annotated[str, msgspec.Meta(description="Name of the step.")]
     looks_for: Annotated[str, msgspec.Meta(description="User agents that the step looks for.")]
@@ -46,7 +46,7 @@ NAMES: Mapping[StepName, str] = {
 """Name of each step, for readers."""
 LOOKS_FOR: Mapping[StepName, str] = {
     "agents": "The name of a known AI agent as a whole word, outside of addresses of pages.",
-    "named-bots": "The name of a common program library or monitor, or no user agent at all.",
+    "named-bots": "The name of a common HTTP library or monitor, or no user agent at all.",
     "crawlers": "A pattern of the public list crawler-user-agents.",
     "habits": "What bots have and browsers do not: the address of a page or a mailbox, a headless browser, words such"
     " as crawler, monitor or feed reader. A phone's app or a browser that would be mistaken for a bot is a person.",
@@ -75,7 +75,7 @@ MEANINGS: Mapping[str, str] = {
     "feature-phone": "the browser of a feature phone or an early smartphone",
     "feed-reader": "a program that fetches feeds",
     "headless-browser": "a browser that a program controls",
-    "http-library": "a program library that fetches pages",
+    "http-library": "an HTTP client library",
     "link-checker": "a program that checks links",
     "media-player": "a program that plays audio or video",
     "monitor": "a program that checks whether the site works",
@@ -84,7 +84,7 @@ MEANINGS: Mapping[str, str] = {
     "package-manager": "a program that installs software",
     "podcast-client": "a program that fetches podcasts",
     "preview": "a program that makes previews of pages",
-    "scanner": "a program that looks for weaknesses",
+    "scanner": "a program that looks for vulnerabilities",
     "television": "the browser of a television",
     "text-browser": "a browser for text",
     "user-agents": "a bot according to the packages ua-parser and user-agents",
@@ -108,60 +108,62 @@ _SOURCES: Mapping[StepName, str] = {
 
 
 def explain(user_agent: str, accept: str | None = None) -> tuple[Step, ...]:
-    """Return the steps that the classifier tries, in order. The last one matches: its rule is that of `classify`.
+    """Return the steps that the classifier tries, in order. The last step matches, and has the rule of `classify`.
 
     The step of the Accept header is tried only if the header is known and the user agent names no agent or bot.
     """
     (text,), (first_matches,), (device,) = classifier.prepare([user_agent])
     steps: list[Step] = []
     for name, find in classifier.STEPS:
-        row = find(text, first_matches, device)
-        if accept is not None and (name == classifier.AFTER_ACCEPT or _is_unnamed(row)):
+        decision = find(text, first_matches, device)
+        if accept is not None and (name == classifier.AFTER_ACCEPT or _is_unnamed(decision)):
             found = classifier.find_accept(accept)
             if found is not None:
-                return (*steps, _matched(ACCEPT_NAME, ACCEPT_LOOKS_FOR, "rules.toml", found.row, found.text))
+                return (*steps, _matched(ACCEPT_NAME, ACCEPT_LOOKS_FOR, "rules.toml", found.decision, found.text))
             steps.append(Step(ACCEPT_NAME, ACCEPT_LOOKS_FOR, matched=False))
             accept = None
-        if row is not None:
+        if decision is not None:
             source = _SOURCES.get(name, "rules.toml")
-            return (*steps, _matched(NAMES[name], LOOKS_FOR[name], source, row, _matched_text(row, text)))
+            return (*steps, _matched(NAMES[name], LOOKS_FOR[name], source, decision, _matched_text(decision, text)))
         steps.append(Step(NAMES[name], LOOKS_FOR[name], matched=False))
-    raise AssertionError("the last step has a row for every user agent")
+    raise AssertionError("the last step decides for every user agent")
 
 
-def _is_unnamed(row: Row | None) -> bool:
-    return row is not None and row.answer.agent is None
+def _is_unnamed(decision: Decision | None) -> bool:
+    return decision is not None and decision.answer.agent is None
 
 
-def _matched(name: str, looks_for: str, source: str, row: Row, text: str | None) -> Step:
+def _matched(name: str, looks_for: str, source: str, decision: Decision, text: str | None) -> Step:
     step = Step(
         name,
         looks_for,
         matched=True,
         text=text or None,
-        rule=row.answer.rule,
-        meaning=_meaning(row),
+        rule=decision.answer.rule,
+        meaning=_meaning(decision),
         source=source,
-        operator=row.answer.operator,
-        purpose=row.answer.purpose,
+        operator=decision.answer.operator,
+        purpose=decision.answer.purpose,
     )
-    if isinstance(row.origin, Agent):
-        agent = row.origin
-        return structs.replace(step, reference=agent.source, checked=agent.checked, note=agent.note)
-    return structs.replace(step, reference=row.origin.url) if isinstance(row.origin, Crawler) else step
+    row = decision.origin
+    if isinstance(row, Agent):
+        return structs.replace(step, reference=row.source, checked=row.checked, note=row.note)
+    return structs.replace(step, reference=row.url) if isinstance(row, Crawler) else step
 
 
-def _meaning(row: Row) -> str:
-    if row.answer.purpose is not None:
-        return PURPOSES[row.answer.purpose]
-    if isinstance(row.origin, Crawler):
-        return row.origin.description
-    return MEANINGS[row.origin.kind if isinstance(row.origin, Rule) else row.answer.rule.partition(":")[2]]
+def _meaning(decision: Decision) -> str:
+    if decision.answer.purpose is not None:
+        return PURPOSES[decision.answer.purpose]
+    row = decision.origin
+    if isinstance(row, Crawler):
+        return row.description
+    return MEANINGS[row.kind if isinstance(row, Rule) else decision.answer.rule.partition(":")[2]]
 
 
-def _matched_text(row: Row, text: str) -> str | None:
-    """Return the part of the text that matches the row; None if a parser decided."""
-    if isinstance(row.origin, Agent):
+def _matched_text(decision: Decision, text: str) -> str | None:
+    """Return the part of the text that decided: of a parser, its bot word, or None without one."""
+    if isinstance(decision.origin, Agent):
         return agents.matched_text(text)
-    match = re2.search(row.pattern, text) if row.pattern is not None else BOT_WORD.search(text.lower())
+    pattern = decision.pattern
+    match = re2.search(pattern, text) if pattern is not None else BOT_WORD.search(text.lower())
     return match[0] if match else None

@@ -19,7 +19,7 @@ BATCH_USER_AGENTS = 2_000
 
 
 def classify_many(user_agents: Sequence[str]) -> list[Attributes]:
-    """Return the attributes of each user agent, in this process."""
+    """Return the attributes of each user agent, classified in the process that calls this function."""
     from ingest.classification.user_agent import attributes  # noqa: PLC0415  # the parsers' tables take 0.2 s to load
 
     return attributes(user_agents)
@@ -30,9 +30,8 @@ def classifier_processes() -> Iterator[Classifier]:
     """Yield a classifier that runs in PROCESSES child processes.
 
     The child processes are forked here: call this function before the process has threads. One of them loads the
-    parsers while the calling process loads its libraries. The others take part once there is more than one batch, so
-    that an ordinary import loads the parsers once. If a child process dies or cannot start, the calling process
-    classifies instead.
+    parsers while the calling process loads its libraries. The others load the parsers only when there is more than one
+    batch. If a child process dies or cannot start, the calling process classifies instead.
     """
     context = multiprocessing.get_context("fork")  # a fork server's start takes 0.15 s of processor time more
     started = context.Semaphore(1)
@@ -55,7 +54,7 @@ def classifier_processes() -> Iterator[Classifier]:
 
 
 def _is_started(pool: ProcessPoolExecutor) -> bool:
-    """Fork the child processes, let one of them load the parsers, and return whether that is possible."""
+    """Fork the child processes, let one of them load the parsers, and return whether the processes could start."""
     try:
         with forking():
             pool.submit(classify_many, [])

@@ -75,7 +75,7 @@ def read(toml: str) -> Rules:
     """Return the tables of a TOML text.
 
     Raises: msgspec.ValidationError for an unknown or missing field, ValueError if the last row of `unshaped` has a
-    pattern, because a rule must match every user agent.
+    pattern: the last row must match every user agent.
     """
     rules = msgspec.convert(tomllib.loads(toml), Rules)
     if rules.unshaped[-1].pattern:
@@ -86,8 +86,8 @@ def read(toml: str) -> Rules:
 def read_crawlers(rows: object) -> tuple[Crawler, ...]:
     """Return the rows of crawler-user-agents that are used.
 
-    Raises: LookupError if the package no longer has a pattern that this module or `crawler_names` names, because the
-    names must be compared with the new version of the package.
+    Raises: LookupError if the package no longer has a pattern of IGNORED_PATTERNS, OWN_NAME_PATTERNS or
+    `crawler_names`: a person must compare these with the new version of the package.
     """
     crawlers = msgspec.convert(rows, tuple[Crawler, ...])
     named = IGNORED_PATTERNS.keys() | OWN_NAME_PATTERNS | RULES.crawler_names.keys()

@@ -1,4 +1,4 @@
-"""Attributes of user agents: the module that joins the answers of the rules and of the parsers.
+"""Attributes of user agents: the answers of the rules, joined with those of the parsers.
 
 The module does not import Arrow, so that a worker process of `pool` starts early.
 """
@@ -14,8 +14,8 @@ from ingest.classification.pool import Attributes
 def attributes(user_agents: Sequence[str]) -> list[Attributes]:
     """Return the attributes of each user agent; equal attributes are one object, which makes a pickled list short.
 
-    Only people have a browser. For an unknown program ua-parser takes the browser from the user agent: "com/bot" from
-    the address of OpenAI's page.
+    Only people have a browser. For an unknown program, ua-parser takes a part of the user agent as the browser, such as
+    "com/bot" from the URL of OpenAI's page.
     """
     return [_shared(classification, device) for classification, device in classify_all(user_agents)]
 

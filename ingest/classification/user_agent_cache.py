@@ -10,7 +10,8 @@ from ingest.classification.pool import Attributes, Classifier, classify_many
 from warehouse.schema import CLASSIFICATION
 
 Columns = tuple[str | None, ...]
-"""Values of the columns of `warehouse.schema.CLASSIFICATION`, in the order of the schema: one is the user agent."""
+"""Values of the columns of `warehouse.schema.CLASSIFICATION`, in the order of the schema; `user_agent` is one of
+them."""
 CACHE_BYTES_MAX = 64 * 1024 * 1024
 """Maximum size of the cached user agents and their columns, in bytes: some 190,000 user agents of 130 characters."""
 _USER_AGENT, _BROWSER = (CLASSIFICATION.names.index(name) for name in ("user_agent", "browser"))
@@ -19,8 +20,8 @@ _USER_AGENT, _BROWSER = (CLASSIFICATION.names.index(name) for name in ("user_age
 class UserAgentCache:
     """Cache of the columns of each user agent; the least recently used are evicted.
 
-    Safe for several threads. A thread that classifies holds the lock, so that no user agent is classified twice while
-    it is cached.
+    Safe for several threads. A thread that classifies holds the lock, so that no other thread classifies the same user
+    agent meanwhile.
     """
 
     def __init__(self, classifier: Classifier = classify_many, bytes_max: int = CACHE_BYTES_MAX) -> None:
@@ -74,8 +75,8 @@ def _columns(user_agent: str, attributes: Attributes) -> Columns:
 
 
 def _size_bytes(columns: Columns) -> int:
-    """Return the size of the columns without the texts that user agents share.
+    """Return the size in bytes of the columns, without the texts that many user agents share.
 
-    The browser is not shared: ua-parser takes the name of an unknown app from the user agent.
+    The browser counts, because ua-parser takes the name of an unknown app from the user agent.
     """
     return getsizeof(columns) + getsizeof(columns[_USER_AGENT]) + getsizeof(columns[_BROWSER])
