@@ -11,5 +11,5 @@
 - `public_keys`: Public keys of key directories.
 - `directories`: Key directories of signing agents, fetched in the background and cached.
 - `signatures`: Check of Web Bot Auth signatures.
-- `verifier`: Verification of hits by their evidence: the verdicts of all checks in their order of precedence.
+- `verifier`: Verification of hits by their evidence: the verdicts of all checks, in their order of precedence.
 """

@@ -18,7 +18,8 @@ from ingest.errors import InvalidAddressList
 from warehouse.plural import counted
 
 FRESH_DAYS = 30
-"""Number of days before the creation of a list, and after the day of its copy, on which absence from it is evidence."""
+"""Number of days before the creation of a list, and after the last day on which its copy was seen, for whose requests
+absence from the list is evidence, too."""
 PREFIXES_MAX = 100_000
 """Maximum number of prefixes of a list. The longest list of 2026 has 1,058."""
 SHORTEST_PREFIX: Mapping[int, int] = {4: 12, 6: 24}
@@ -106,7 +107,7 @@ def encode(address_list: AddressList) -> bytes:
 
 
 def decode(content: bytes, name: str) -> AddressList:
-    """Return the list of a file. `name` is for the message.
+    """Return the list in the content of a file. `name` is the name of the file in error messages.
 
     Raises: InvalidAddressList if the file is not a list, or its prefixes do not have the hash that the file states.
     """
@@ -131,7 +132,7 @@ def read_folder(folder: Path) -> dict[str, AddressList]:
 def read_owners(folder: Path) -> dict[str, AddressList]:
     """Return the owner's lists as `read_folder` does, and check their prefixes, in 6 µs each.
 
-    A file that the owner wrote is an error here and not at the first hit of its agent.
+    An invalid file of the owner is then an error at the start, and not at the first hit of its agent.
 
     Raises: InvalidAddressList
     """
@@ -145,9 +146,11 @@ def read_owners(folder: Path) -> dict[str, AddressList]:
 
 
 def newest(of_release: Mapping[str, AddressList], of_owner: Mapping[str, AddressList]) -> dict[str, AddressList]:
-    """Return the lists of the release and of the owner by id; of two copies of a list the one that was seen last.
+    """Return the lists of the release and of the owner by id. If both have a copy of a list, the one that was seen last
+    is used.
 
-    An owner's copy has its prefixes from the owner and its rules, such as the tokens, from the release.
+    Of an owner's copy of a shipped list only the prefixes and their dates are used: its rules, such as the tokens, are
+    those of the release.
     """
     lists = dict(of_release)
     for id, copy in of_owner.items():
@@ -162,7 +165,7 @@ def newest(of_release: Mapping[str, AddressList], of_owner: Mapping[str, Address
 def age_warning(lists: Iterable[AddressList], now: datetime) -> str | None:
     """Return a warning with the command to run if lists are too old to find spoofed requests of today; None if not.
 
-    Only lists that `readership ranges refresh` can download count, and those whose absence proves something.
+    Only lists count that are complete and that `readership ranges refresh` can download.
     """
     decisive = [each for each in lists if each.complete and each.is_json]
     now_us = (now - _EPOCH) // _US
@@ -177,7 +180,7 @@ def age_warning(lists: Iterable[AddressList], now: datetime) -> str | None:
 
 
 _OF_A_COPY = ("created", "seen", "copies", "remark", "sha256", "prefixes")
-"""Fields that differ between the copies of a list."""
+"""Fields that may differ between two copies of a list."""
 
 
 @cache

@@ -11,13 +11,14 @@ NOT_GLOBAL = (
 )  # fmt: skip
 """IPv4 prefixes that no client on the internet has: https://www.iana.org/assignments/iana-ipv4-special-registry/"""
 _MAPPED = 0xFFFF << 32
-"""Number of ::ffff:0:0. An IPv4 address has the number of its IPv4-mapped IPv6 address: this one plus its bits."""
+"""Number of the address ::ffff:0:0. An IPv4 address has the number of its IPv4-mapped IPv6 address: _MAPPED plus the 32
+bits of the IPv4 address."""
 _IPV4 = range(_MAPPED, _MAPPED + (1 << 32))
 _GLOBAL_IPV6 = range(0x2000 << 112, 0x4000 << 112)
 """Numbers of 2000::/3, the only IPv6 prefix of which global unicast addresses are assigned."""
 _LENGTHS = {str(bits): bits for bits in range(129)}
 _HOST_BITS = (1 << 64) - 1
-"""Mask of the part of an IPv6 address that names a host of a network."""
+"""Mask of the bits of an IPv6 address that identify a host in its network."""
 
 
 class RangeTable:
@@ -65,7 +66,7 @@ def number_of(address: str) -> int | None:
     """Return the number of a global address; None for any other text.
 
     An IPv4 address has the number of its IPv4-mapped IPv6 address. A private, link-local or other special address, with
-    or without a zone id, belongs to a proxy or a local network, not to a client on the internet.
+    or without a zone id, is the address of a proxy or of a local network, not of a client on the internet.
     """
     try:
         if ":" in address:

@@ -1,7 +1,7 @@
 """Pool of daemon threads, for calls that cannot be interrupted, such as those of the system's resolver.
 
-A process joins the threads of `concurrent.futures.ThreadPoolExecutor` at its end: a name server that does not answer
-would delay the end of a service for as long as the resolver waits. It does not join daemon threads.
+A process that ends joins the threads of `concurrent.futures.ThreadPoolExecutor`: a name server that does not answer
+would delay the end of a service for as long as the resolver waits. Daemon threads are not joined.
 """
 
 from collections.abc import Callable
@@ -15,21 +15,22 @@ Result = TypeVar("Result")
 
 
 class DaemonPool(Generic[Argument, Result]):
-    """At most `threads_max` daemon threads that call `function`. They are started when they are needed."""
+    """Pool of at most `threads_max` daemon threads that call `function`. A thread is started when it is needed."""
 
     def __init__(self, function: Callable[[Argument], Result], threads_max: int, name: str) -> None:
         self._function, self._threads_max, self._name = function, threads_max, name
         self._calls: SimpleQueue[tuple[Future[Result], Argument]] = SimpleQueue()
         self._lock = Lock()
-        self._threads = self._waiting = 0
-        """Number of threads, and of calls that have not ended."""
+        self._threads = 0
+        self._unfinished = 0
+        """Number of calls that have not ended."""
 
     def submit(self, argument: Argument) -> Future[Result]:
         """Return the future of a call with the argument."""
         future: Future[Result] = Future()
         with self._lock:
-            self._waiting += 1
-            if self._threads < min(self._threads_max, self._waiting):
+            self._unfinished += 1
+            if self._threads < min(self._threads_max, self._unfinished):
                 self._threads += 1
                 Thread(target=self._run, name=f"{self._name}-{self._threads}", daemon=True).start()
         self._calls.put((future, argument))
@@ -43,7 +44,7 @@ class DaemonPool(Generic[Argument, Result]):
             except Empty:
                 return
             future.cancel()
-            future.set_running_or_notify_cancel()  # ends `concurrent.futures.wait`
+            future.set_running_or_notify_cancel()  # without it, `concurrent.futures.wait` would wait for the future
             self._end_call()
 
     def _run(self) -> None:
@@ -58,4 +59,4 @@ class DaemonPool(Generic[Argument, Result]):
 
     def _end_call(self) -> None:
         with self._lock:
-            self._waiting -= 1
+            self._unfinished -= 1

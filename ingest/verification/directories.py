@@ -37,8 +37,8 @@ Keys = Mapping[str, PublicKey]
 class KeyDirectories:
     """Cache of the key directories of a few hosts. Safe for use by several threads.
 
-    `wait_s` is the time for which `keys` waits for a directory that is not in the cache, in seconds. With 0, `keys` has
-    no answer until a fetch in the background has ended.
+    `wait_s` is the time for which `keys` waits for a directory that is not in the cache, in seconds. With 0, `keys`
+    returns None until a fetch in the background has ended.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class KeyDirectories:
         self._pool = DaemonPool(self._load, FETCHES_AT_ONCE, "key-directories")
 
     def keys(self, host: str) -> Keys | None:
-        """Return the keys of a host by thumbprint; None if they are not known, which is no evidence."""
+        """Return the keys of a host by thumbprint; None if they are not known, which is no evidence against a claim."""
         if host not in self._hosts:
             return None
         with self._lock:
@@ -97,9 +97,9 @@ class KeyDirectories:
 
 
 def global_addresses(host: str) -> list[str]:
-    """Return the global addresses of a host.
+    """Return the addresses of a host, all of which are global.
 
-    Raises: DirectoryUnavailable if the host has none, or the lookup failed.
+    Raises: DirectoryUnavailable if one of the addresses is not global, or the lookup failed.
     """
     try:
         found = socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM)
@@ -117,8 +117,8 @@ def fetch_directory(
     trusted: ssl.SSLContext | None = None,
     port: int = 443,
 ) -> bytes:
-    """Return the content of a host's key directory. The connection is to an address that was checked, not looked up a
-    second time.
+    """Return the content of a host's key directory. The host is looked up once: the connection is to the address that
+    was checked.
 
     Raises: DirectoryUnavailable
     """

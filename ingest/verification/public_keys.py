@@ -18,8 +18,8 @@ RSA_BITS = range(2048, 4097)
 
 
 class JsonWebKey(msgspec.Struct, frozen=True):
-    """Members of a JSON Web Key that identify a public key, and the times in seconds since 1970 between which the
-    directory permits its use. Other members are ignored."""
+    """Members of a JSON Web Key that identify a public key, and the times (`nbf`, `exp`) between which its directory
+    permits its use, in seconds since 1970. Other members are ignored."""
 
     kty: str
     crv: str | None = None

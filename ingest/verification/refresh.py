@@ -52,9 +52,9 @@ class _File(msgspec.Struct, frozen=True, rename={"created": "creationTime"}):
 
 
 def refreshed(address_list: AddressList, client: httpx.Client, now: datetime) -> Change:
-    """Download the present copy of a list.
+    """Download the present copy of a list, and return its difference from `address_list`.
 
-    Raises: ListUnavailable
+    Raises: ListUnavailable if the operator publishes no JSON, the download failed, or its copy is older.
     """
     if not address_list.is_json:
         raise ListUnavailable(f"the operator publishes a page for people at {address_list.source}, not JSON")
@@ -101,7 +101,7 @@ def _texts(prefixes: Iterable[str | dict[str, Any]]) -> Iterable[str]:
 
 
 def new_client() -> httpx.Client:
-    """Return a client that uses the proxy and the certificates that the environment names."""
+    """Return an HTTP client that uses the proxy and the certificates in the environment variables that httpx reads."""
     return httpx.Client(timeout=IDLE_S, follow_redirects=False, headers={"Accept": "application/json"})
 
 

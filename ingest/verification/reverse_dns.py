@@ -1,7 +1,7 @@
 """Forward-confirmed reverse DNS: the name of an address is one of the operator's, and the name has that address.
 
-The lookups use the standard library in a bounded pool of threads. dnspython would not do better: in either case a
-lookup must not block longer than `wait_s`, and the system's resolver has the operator's configuration and a cache.
+The lookups use the standard library in a bounded pool of threads. dnspython was not chosen: with either, a lookup must
+not block for longer than `wait_s`, and the system's resolver has the operator's configuration and a cache.
 """
 
 import re
@@ -23,7 +23,7 @@ from ingest.verification.addresses import number_of
 from ingest.verification.daemon_pool import DaemonPool
 
 FOUND_S, FAILED_S = 86_400, 300
-"""Time to live of a name in the cache, and of a failed lookup, in seconds."""
+"""Time to live in the cache of an address with a confirmed name, and of one without, in seconds."""
 CACHE_ENTRIES = 50_000
 """Maximum number of addresses in the cache: about 10 MB."""
 LOOKUPS_AT_ONCE = 8
@@ -32,8 +32,8 @@ WAITING_MAX = 256
 NAME_CHARACTERS_MAX = 253
 
 
-class Crawler(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Host names of the addresses of crawlers. `checked` is the day on which the row was reviewed."""
+class DocumentedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Host names that an operator documents for the addresses of its crawlers. `checked` is the day of the review."""
 
     agents: tuple[str, ...]
     names: tuple[str, ...]
@@ -42,11 +42,11 @@ class Crawler(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    crawler: tuple[Crawler, ...]
+    crawler: tuple[DocumentedNames, ...]
 
 
 @cache
-def crawlers() -> tuple[Crawler, ...]:
+def documented_names() -> tuple[DocumentedNames, ...]:
     """Return the rows of `dns_names.toml`."""
     text = Path(__file__).with_name("dns_names.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), _Table).crawler
@@ -103,7 +103,7 @@ class ReverseDns:
 
     def pattern(self, agent: str, address: str) -> str | None:
         """Return the documented pattern that the confirmed name of an address matches, without its leading `*.`; None
-        if there is no evidence."""
+        if the name is not confirmed in time, or matches no pattern of the agent."""
         patterns = _patterns().get(agent)
         if patterns is None or number_of(address) is None:
             return None
@@ -115,7 +115,7 @@ class ReverseDns:
     def look_up_all(self, addresses: Iterable[str], wait_s: float) -> None:
         """Look up the addresses that are not in the cache, LOOKUPS_AT_ONCE at a time.
 
-        Return when all answers are in the cache, but after `wait_s` seconds in any case.
+        The method returns when all answers are in the cache, or after `wait_s` seconds.
         """
         deadline = time.monotonic() + wait_s
         rest = (address for address in addresses if number_of(address) is not None)
@@ -131,7 +131,7 @@ class ReverseDns:
         self._pool.cancel()
 
     def _confirmed(self, address: str) -> str | None:
-        """Return the confirmed name of an address; None if there is none or no lookup has ended in time."""
+        """Return the confirmed name of an address; None if there is none, or the lookup has not ended in time."""
         with self._lock:
             if address in self._names:
                 return self._names[address]
@@ -142,7 +142,8 @@ class ReverseDns:
             return None
 
     def _lookup(self, address: str) -> Future[str | None] | None:
-        """Return the lookup of an address, which may have begun before; None if too many wait. The lock is held."""
+        """Return the lookup of an address, which may have begun before; None if too many lookups wait. The caller holds
+        the lock."""
         lookup = self._lookups.get(address)
         if lookup is None and len(self._lookups) < WAITING_MAX:
             lookup = self._lookups[address] = self._pool.submit(address)
@@ -164,9 +165,9 @@ class ReverseDns:
 
 @cache
 def _patterns() -> Mapping[str, Mapping[str, re.Pattern[str]]]:
-    """Return the patterns of each agent, by their texts."""
+    """Return the compiled patterns of host names, by agent and by the text of the pattern."""
     patterns: dict[str, dict[str, re.Pattern[str]]] = {}
-    for row in crawlers():
+    for row in documented_names():
         compiled = {name: re.compile(re.escape(name).replace(r"\*", "[a-z0-9.-]+")) for name in row.names}
         for agent in row.agents:
             patterns.setdefault(agent, {}).update(compiled)

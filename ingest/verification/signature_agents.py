@@ -12,7 +12,7 @@ import msgspec
 from ingest.verification.verdict import Verdict
 
 SIGNATURE, KNOWN_KEY = "signature:", "key:"
-"""Prefixes of `verified_by`, before the host: for a key of the host's directory, and for a key of the table."""
+"""Prefixes of the host in `verified_by`: for a key of the host's directory, and for a key of the table."""
 
 
 class SignatureAgent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,7 +46,7 @@ def signature_agents() -> Mapping[str, SignatureAgent]:
 
 
 def signed_agent(verdict: Verdict) -> str | None:
-    """Return the agent of the host that signed a request; None if the verdict does not rest on a signature.
+    """Return the agent of the host whose key signed a request; None if the verdict does not rest on a signature.
 
     A signed request may have the user agent of a browser: that of ChatGPT's agent names Chrome.
     """

@@ -35,8 +35,8 @@ class Signature(NamedTuple):
     """Outcome of a check. `host` is the host of Signature-Agent, or of the table of keys for `known_key`.
 
     `valid`: signed with a key of the host's directory. `known_key`: signed with a key of the table, which may have been
-    withdrawn. `invalid`: the signature is not one of this request, or not within its rules. `unverified`: no evidence,
-    because the key is unknown.
+    withdrawn. `invalid`: the signature does not belong to the request, or breaks a rule of Web Bot Auth. `unverified`:
+    no evidence, because the key, the URL or a covered header is not known, or Signature-Agent does not name a host.
     """
 
     outcome: Outcome
@@ -54,7 +54,7 @@ class SignedRequest(Protocol):
     def method(self) -> str: ...
 
 
-class _Claim(NamedTuple):
+class _Member(NamedTuple):
     """A member of Signature-Input: its label, its covered components with their parameters, and its parameters."""
 
     label: str
@@ -65,7 +65,7 @@ class _Claim(NamedTuple):
         return any(name in names for name, _ in self.components)
 
     def lacks(self, headers: Mapping[str, str]) -> bool:
-        """Return whether the signature covers a header that is not in `headers`: a server may send only some."""
+        """Return whether the signature covers a header that is not in `headers`: a server may forward only some."""
         return any(not str(name).startswith("@") and name not in headers for name, _ in self.components)
 
 
@@ -102,43 +102,44 @@ class SignatureCheck:
         if any(len(headers.get(name, "")) > FIELD_CHARACTERS_MAX for name in _FIELDS):
             return Signature("invalid")
         try:
-            claims = _claims(inputs)
+            members = _members(inputs)
         except ValueError:
             return Signature("invalid")
-        if not claims:
+        if not members:
             return None
-        if len(claims) > SIGNATURES_MAX:
+        if len(members) > SIGNATURES_MAX:
             return Signature("invalid")
-        return min((self._check(each, request, ts_us / 1e6) for each in claims), key=lambda each: _RANK[each.outcome])
+        return min((self._check(each, request, ts_us / 1e6) for each in members), key=lambda each: _RANK[each.outcome])
 
-    def _check(self, claim: _Claim, request: SignedRequest, time_s: float) -> Signature:
+    def _check(self, member: _Member, request: SignedRequest, time_s: float) -> Signature:
         headers = request.headers or {}
-        if "signature" not in headers or not self._is_allowed(claim, headers, time_s):
+        if "signature" not in headers or not self._is_allowed(member, headers, time_s):
             return Signature("invalid")
-        host = _agent_host(claim, headers.get("signature-agent"))
-        if request.url is None or claim.lacks(headers) or ("signature-agent" in headers and host is None):
+        host = _agent_host(member, headers.get("signature-agent"))
+        if request.url is None or member.lacks(headers) or ("signature-agent" in headers and host is None):
             return Signature("unverified")
-        outcome, host, key = self._find_key(host, claim.parameters["keyid"], time_s)
+        outcome, host, key = self._find_key(host, member.parameters["keyid"], time_s)
         if key is None:
             return Signature("unverified", host)
         message = _Message(request.method.upper(), quote(request.url, safe=_SENT), headers)
-        return Signature(outcome if _is_signed_by(key, claim, message) else "invalid", host)
+        return Signature(outcome if _is_signed_by(key, member, message) else "invalid", host)
 
-    def _is_allowed(self, claim: _Claim, headers: Mapping[str, str], time_s: float) -> bool:
+    def _is_allowed(self, member: _Member, headers: Mapping[str, str], time_s: float) -> bool:
         """Return whether the parameters and the covered components are those that Web Bot Auth requires."""
-        created, expires = claim.parameters.get("created"), claim.parameters.get("expires")
+        created, expires = member.parameters.get("created"), member.parameters.get("expires")
         return (
             type(created) is int
             and type(expires) is int
             and 0 < expires - created <= self._lifetime_s_max
             and created - SKEW_S <= time_s <= expires + SKEW_S
-            and isinstance(claim.parameters.get("keyid"), str)
-            and claim.covers("@authority", "@target-uri")
-            and ("signature-agent" not in headers or claim.covers("signature-agent"))
+            and isinstance(member.parameters.get("keyid"), str)
+            and member.covers("@authority", "@target-uri")
+            and ("signature-agent" not in headers or member.covers("signature-agent"))
         )
 
     def _find_key(self, host: str | None, key_id: str, time_s: float) -> tuple[Outcome, str | None, PublicKey | None]:
-        """Return the key of the host's directory, else the key of the table, and what a signature by it proves."""
+        """Return the outcome that a signature by the key has, the host of the key, and the key: that of the host's
+        directory, else that of the table, or None."""
         if host is not None and self._directories and (keys := self._directories.keys(host)) is not None:
             key = keys.get(key_id)
             return "valid", host, key if key and key.is_in_use(time_s) else None
@@ -150,7 +151,8 @@ class SignatureCheck:
 
 _FIELDS = ("signature", "signature-input", "signature-agent")
 _SENT = "".join(map(chr, range(0x21, 0x7F)))
-"""Characters of a URL that a request line can have. A server may send the URL of a request with decoded letters."""
+"""Characters of a URL that a request line can have. The others are encoded again: a server may send the URL of a
+request in decoded form."""
 _RANK = {outcome: rank for rank, outcome in enumerate(_ORDER)}
 
 
@@ -174,28 +176,27 @@ class _Verifier(HTTPMessageVerifier):
         """Accept the times: the library would compare them with the present, not with the time of the request."""
 
 
-def _is_signed_by(key: PublicKey, claim: _Claim, message: _Message) -> bool:
+def _is_signed_by(key: PublicKey, member: _Member, message: _Message) -> bool:
     try:
-        _Verifier(key, claim.parameters).verify(message, max_age=None, expect_tag=TAG, expect_label=claim.label)
+        _Verifier(key, member.parameters).verify(message, max_age=None, expect_tag=TAG, expect_label=member.label)
     except InvalidSignature:
         return False
     return True
 
 
-def _claims(inputs: str) -> list[_Claim]:
+def _members(inputs: str) -> list[_Member]:
     """Return the members of Signature-Input with the tag.
 
     Raises: ValueError if the header is not a dictionary, has a label twice, or a member is not a list.
     """
-    members = _parse(inputs, "dictionary")
-    claims = []
-    for label, (components, parameters) in members.items():
+    members = []
+    for label, (components, parameters) in _parse(inputs, "dictionary").items():
         if parameters.get("tag") != TAG:
             continue
         if not isinstance(components, list):
             raise ValueError(f"{label} is not a list of components")  # noqa: TRY004  # an error of the sender
-        claims.append(_Claim(label, tuple(components), parameters))
-    return claims
+        members.append(_Member(label, tuple(components), parameters))
+    return members
 
 
 def _parse(field: str, kind: Literal["dictionary", "item"]) -> Any:
@@ -211,18 +212,20 @@ def _refuse_duplicate(key: str, context: str) -> None:
         raise ValueError(f"{key} is repeated")
 
 
-def _agent_host(claim: _Claim, field: str | None) -> str | None:
-    """Return the host of the covered member of Signature-Agent, a dictionary or a plain string; None if the header is
-    not a URL of a host."""
+def _agent_host(member: _Member, field: str | None) -> str | None:
+    """Return the host in Signature-Agent, which is a string, or a dictionary of which the signature covers one entry.
+
+    Return None if the text is not the URL of a host.
+    """
     if field is None:
         return None
     try:
         if field.lstrip().startswith('"'):
             value, parameters = _parse(field, "item")
         else:
-            members = _parse(field, "dictionary")
-            keys: list[Any] = [each.get("key") for name, each in claim.components if name == "signature-agent"]
-            value, parameters = members[keys[0] or (next(iter(members)) if len(members) == 1 else claim.label)]
+            entries = _parse(field, "dictionary")
+            keys: list[Any] = [each.get("key") for name, each in member.components if name == "signature-agent"]
+            value, parameters = entries[keys[0] or (next(iter(entries)) if len(entries) == 1 else member.label)]
         url = urlsplit(value) if isinstance(value, str) and parameters.get("type", "directory") == "directory" else None
     except (ValueError, KeyError, TypeError):
         return None

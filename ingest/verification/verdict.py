@@ -7,9 +7,10 @@ STATES: tuple[State, ...] = get_args(State)
 
 
 class Verdict(NamedTuple):
-    """State of a hit's claim, and the evidence for it, such as `list:openai-gptbot 2026-09-02`.
+    """State of a hit's claim, and the evidence for the state, such as `list:openai-gptbot 2026-09-02`.
 
-    `verified_by` is None for `claimed` and `not_checked`, which rest on no evidence.
+    `verified_by` is None for `claimed` and `not_checked`, which rest on no evidence, and for an `invalid_signature`
+    whose host is not known.
     """
 
     state: State

@@ -49,10 +49,10 @@ class Claim(NamedTuple):
 class Verifier:
     """Verification of hits by their evidence. Safe for use by several threads.
 
-    `folder` has the owner's address lists; of two copies of a list the newer one is used. They are read at once, so
-    that a damaged file is an error at the start and not at the first hit. The lists of the release are read at the
-    first hit. With `lists`, only those are used. Without `reverse_dns` and `directories` nothing uses the network.
-    `known_keys`: see `SignatureCheck`.
+    `folder` has the owner's address lists; of two copies of a list the newer one is used. The constructor reads the
+    owner's lists, so that a damaged file is an error at the start and not at the first hit. The lists of the release
+    are read at the first hit. If `lists` is given, only these are used. Without `reverse_dns` and `directories` nothing
+    uses the network. `known_keys`: see `SignatureCheck`.
 
     Raises: InvalidAddressList
     """
@@ -79,17 +79,17 @@ class Verifier:
 
     def evidence_us(self, agent: str) -> range | None:
         """Return the times, in microseconds since 1970, at which absence from the lists of an agent is evidence;
-        None for an agent whose requests have one verdict from all addresses.
+        None for an agent whose requests get the same verdict from all addresses.
 
-        All requests without a signature that are from one address with one user agent have one verdict within these
-        times, and one outside of them.
+        All unsigned requests of one address with one user agent get the same verdict within these times, and the same
+        verdict outside of them.
         """
         if self._reverse_dns is not None and self._reverse_dns.is_documented(agent):
             return self._address_check.fresh_us(agent) or range(0)
         return self._address_check.fresh_us(agent)
 
     def verify(self, agent: str | None, user_agent: str, evidence: Evidence, ts_us: int) -> Verdict:
-        """Return the verdict on a request by the first of these that there is:
+        """Return the verdict on a request: the first of these states for which there is evidence.
 
         1. `verified`: a valid signature, an address in a list, a confirmed name in reverse DNS
         2. `signed_known_key`
@@ -97,9 +97,9 @@ class Verifier:
         4. `invalid_signature`
         5. `not_checked`, `claimed`
 
-        Evidence for the claim comes before evidence against it, because a proxy of the site can make a signature
-        invalid, and a new address of the operator can be missing in a list. `agent` is None for a request whose user
-        agent names no agent: only its signature is checked.
+        Evidence for the claim takes precedence over evidence against it, because a proxy of the site can make a
+        signature invalid, and a new address of the operator can be missing in a list. `agent` is None for a request
+        whose user agent names no agent: then only the signature is checked.
         """
         signed = self._by_signature(agent, evidence, ts_us)
         if signed is not None and signed.state == "verified":
@@ -117,7 +117,7 @@ class Verifier:
     def prepare(self, claims: Iterable[Claim]) -> None:
         """Look up the names in reverse DNS on which the verdicts of many requests depend, several at a time.
 
-        Without reverse DNS nothing happens. Names that are not found within PREPARE_S are no evidence.
+        Without reverse DNS the method does nothing. Names that are not found within PREPARE_S are no evidence.
         """
         dns = self._reverse_dns
         if dns is None:
@@ -130,7 +130,7 @@ class Verifier:
         dns.look_up_all(dict.fromkeys(unlisted), PREPARE_S)
 
     def is_verifiable(self, agent: str) -> bool:
-        """Return whether a list, a name in reverse DNS or a key directory is known for an agent."""
+        """Return whether an agent has an address list, a host that signs, or (with reverse DNS) documented names."""
         return (
             agent in self._address_check.agents
             or any(agent in row.agents for row in signature_agents().values())
@@ -154,7 +154,7 @@ class Verifier:
             return Verdict("invalid_signature", f"{SIGNATURE}{signature.host}" if signature.host else None)
         row = signature_agents().get(signature.host or "")
         if agent is not None and (row is None or agent not in row.agents):
-            return None  # the signature is of another agent than the one that the user agent names
+            return None  # the host signs for other agents than the one that the user agent names
         if signature.outcome == "valid":
             return Verdict("verified", f"{SIGNATURE}{signature.host}")
         return Verdict("signed_known_key", f"{KNOWN_KEY}{signature.host}")
@@ -162,7 +162,7 @@ class Verifier:
     def _by_name(self, agent: str | None, address: str | None, otherwise: Verdict) -> Verdict:
         """Return the verdict of reverse DNS; `otherwise` if there is no evidence.
 
-        Before the name of an address is known, the request is not spoofed: the name may be one of the operator's.
+        While the lookup of an address has not ended, no request is spoofed: its name may be one of the operator's.
         """
         if agent is None or self._reverse_dns is None or not self._reverse_dns.is_documented(agent):
             return otherwise
@@ -192,8 +192,9 @@ class Verifier:
 def create(folder: Path, *, is_reverse_dns: bool = False, key_directories: Collection[str] = ()) -> Verifier:
     """Return a verifier that uses the network only as far as the operator allows it.
 
-    `folder`: see `Verifier`. `key_directories` are the hosts whose key directories may be fetched; fetches begin at
-    once. No verdict waits for the network: a name or a key that is not in the cache yet is no evidence.
+    `folder`: see `Verifier`. `key_directories` are the hosts whose key directories may be fetched; the fetches begin
+    immediately. `Verifier.verify` does not wait for the network: a name or a key that is not in the cache yet is no
+    evidence. Only `Verifier.prepare` waits for names.
 
     Raises: InvalidAddressList
     """

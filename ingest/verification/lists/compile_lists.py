@@ -34,7 +34,8 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class Use(NamedTuple):
-    """Use of a list in this program: its id, and the agents whose requests it verifies."""
+    """Use of a list in this program: its id, and the agents whose requests it verifies. The other fields are those of
+    `AddressList`."""
 
     id: str
     tokens: tuple[str, ...]
@@ -90,7 +91,7 @@ USES: Mapping[str, Use] = {
     "ahrefs-crawler": Use("ahrefs-crawlers", ("AhrefsBot",), complete=False),
     "parallel-shapbot": Use("parallel-shapbot", ("ShapBot",), complete=False),
 }
-"""Uses of the lists by their names in the facts. A list is `complete` only where the operator documents it as all
+"""Uses of the lists by their names in the facts. A list is `complete` only if the operator documents that it has all
 addresses of the agent."""
 
 

@@ -6,7 +6,15 @@ from threading import Event
 import pytest
 
 from ingest.classification.classifier import classify
-from ingest.verification.reverse_dns import FAILED_S, FOUND_S, WAITING_MAX, ReverseDns, addresses_of, crawlers, name_of
+from ingest.verification.reverse_dns import (
+    FAILED_S,
+    FOUND_S,
+    WAITING_MAX,
+    ReverseDns,
+    addresses_of,
+    documented_names,
+    name_of,
+)
 from tests.ingest.verification.test_directories import Clock
 
 ADDRESS = "66.249.66.1"
@@ -146,7 +154,7 @@ def test_addresses_beyond_the_maximum_of_waiting_lookups_are_not_looked_up() -> 
 
 
 def test_agents_are_names_of_the_column_agent() -> None:
-    agents = {agent for row in crawlers() for agent in row.agents}
+    agents = {agent for row in documented_names() for agent in row.agents}
     user_agents = {agent: f"Mozilla/5.0 (compatible; {agent}/1.0)" for agent in agents}
     user_agents["YandexBot"] = "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)"  # known by its page
     assert {agent: classify(text).agent for agent, text in user_agents.items()} == {agent: agent for agent in agents}
