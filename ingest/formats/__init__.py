@@ -1,4 +1,4 @@
-"""Access-log formats, one module each, and their detection.
+"""Access-log formats, one module for each family, and their detection.
 
 - `fields`: Decoding of the text and the times of log fields, shared by all formats.
 - `request`: Request that a log line records: the result of the parsers of all formats.
@@ -7,7 +7,6 @@
 - `cloudfront`: Parser of Amazon CloudFront's standard logs.
 - `json_products`: Fields of the lines of JSON logs, by product, and the decoders that check them.
 - `json_lines`: Parser of logs with one JSON object per line, as servers and edge networks write them.
-- `detect`: The format of a log: by name, by an nginx `log_format`, or detected from the log's first lines.
-- `page_filter`: The filter that turns the request of a log line into a hit, or names the reason why it is not a page
-  view.
+- `detect`: Format of a log: by name, by an nginx `log_format`, or detected from the log's first lines.
+- `page_filter`: Filter that turns the request of a log line into a hit, or returns the reason why the line is skipped.
 """

@@ -1,4 +1,4 @@
-"""The format of a log: by name, by an nginx `log_format`, or detected from the log's first lines."""
+"""Format of a log: by name, by an nginx `log_format`, or detected from the log's first lines."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ _PARSERS: Mapping[str, Callable[[Sequence[bytes]], Parse]] = {
     "vercel": lambda head: JsonParser(json_products.VERCEL),
     "netlify": lambda head: JsonParser(json_products.NETLIFY),
 }
-"""Functions that take the first lines of a log and return its parser, by format. If several formats match equally
-many lines, the first of them is detected."""
+"""Functions that take the first lines of a log and return its parser, by format. If several formats parse and match
+equally many lines, the first of these formats is detected."""
 HEADERS = {"cloudfront": FIELDS}
 """Prefixes of header lines, which describe the lines below them, by format."""
 
@@ -33,7 +33,8 @@ NGINX_HINT = "an nginx log_format"
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Format of one log. Some parsers remember earlier lines: each log needs its own parser, and all lines in order.
+    """Format of one log. Some parsers remember earlier lines: each log needs its own parser, and the parser needs all
+    lines in order.
 
     `json` is the parser of a JSON log, without the check for blank lines.
     """
@@ -44,7 +45,7 @@ class Format:
 
 
 class LastHeader:
-    """The last header line of a log, searched in the pieces of the log as they are read."""
+    """Search for the last header line of a log, in the pieces of the log as they are read."""
 
     def __init__(self, format: Format) -> None:
         self._prefix = HEADERS.get(format.name)
@@ -63,7 +64,7 @@ class LastHeader:
         self._unfinished = text[end + 1 :]
 
     def line(self, ahead: bytes) -> bytes | None:
-        """Return the last header, or None. `ahead` are the bytes after the pieces, which end their last line."""
+        """Return the last header, or None. `ahead` are the bytes after the pieces: the end of their last line."""
         if self._prefix is not None and self._unfinished:
             self.take(ahead.partition(b"\n")[0] + b"\n")
         return self._line
@@ -90,7 +91,7 @@ def detect(head: Sequence[bytes], log: str = "the log") -> Format:
     """Return the format that parses most of a log's first lines as requests.
 
     The format must match more than half of the lines that are not blank; a line that records no request, such as a
-    header, counts as a match. A log without lines is combined. `log` is the log's name in errors.
+    header, counts as a match. The format of a log without lines is combined. `log` is the log's name in errors.
 
     Raises:
         UnknownFormat: no format matches more than half of the lines.

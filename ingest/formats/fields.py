@@ -63,7 +63,7 @@ def clf_us(written: str) -> int:
 
 @lru_cache(4_096)
 def iso_us(written: str) -> int:
-    """Return the microseconds from 1970 to a time of the form 2026-12-31T23:59:59.5+00:00; without a zone it is UTC.
+    """Return the microseconds from 1970 to a time like 2026-12-31T23:59:59.5+00:00. A time without a zone is UTC.
 
     Raises:
         InvalidLine: the text is not of that form, or names a time that does not exist.
@@ -78,7 +78,7 @@ def iso_us(written: str) -> int:
 def time_us(written: float | str) -> int:
     """Return the microseconds from 1970 to a time in any of the forms: a number since 1970, CLF or ISO 8601.
 
-    The size of a number decides its unit: seconds, milliseconds, microseconds or nanoseconds. The units are unambiguous
+    The size of a number decides its unit: seconds, milliseconds, microseconds or nanoseconds. The unit is unambiguous
     for times from March 1973 on.
 
     Raises:

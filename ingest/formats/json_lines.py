@@ -21,8 +21,8 @@ REQUEST_IDS_MAX = 65_536
 class JsonParser:
     """Parser of one log of a product.
 
-    If the product has request ids, several lines may be about one request, and only the first of them counts. The
-    parser remembers the last REQUEST_IDS_MAX ids.
+    If the product has request ids, several lines may be about one request, and only the first of these lines counts.
+    The parser remembers the last REQUEST_IDS_MAX ids.
     """
 
     def __init__(self, product: Product) -> None:
@@ -39,7 +39,7 @@ class JsonParser:
         return None if fields is None or self.is_repeated(fields) else self._request(fields)
 
     def parse_new(self, line: bytes) -> Request | None:
-        """Parse one line whose request id, if it has one, is known to be new.
+        """Parse one line without checking whether an earlier line had its request id.
 
         Raises: see `__call__`.
         """
@@ -63,7 +63,7 @@ class JsonParser:
         return self.product.request_id is not None
 
     def is_repeated(self, fields: Any) -> bool:
-        """Return whether a line before had the same request id, and remember the id."""
+        """Remember the request id of a line, and return whether an earlier line had the same one."""
         request_id = None if self.product.request_id is None else self.product.request_id(fields)
         if request_id is None:
             return False

@@ -40,11 +40,12 @@ class RequestColumns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """How the lines of a product's log are read.
+    """Decoders of the lines of a product's log, and the functions that select and convert the lines of requests.
 
-    `line` decodes a line of any kind. `request` decodes a line that records a request, and has all fields of `line`.
-    `is_request` decides by the `kind` of a line whether it records a request. `request_id` returns the id of a decoded
-    request, if several lines may have the same one.
+    `line` decodes a line of any kind. `request` decodes a line that records a request, into a struct with all fields of
+    the struct of `line`. `is_request` returns whether a line with this result of `kind` records a request. `columns`
+    returns the fields of decoded requests. `request_id` returns the id of a decoded request, and is None if no two
+    lines record the same request.
     """
 
     line: msgspec.json.Decoder[Any]
@@ -85,7 +86,7 @@ class _CaddyRequest(_CaddyLine, gc=False, kw_only=True):
 
 
 def _is_access_logger(logger: str) -> bool:
-    """Return whether a logger writes one line a request; `http.log.error` repeats requests of `http.log.access`."""
+    """Return whether a logger writes one line per request; `http.log.error` repeats requests of `http.log.access`."""
     return logger == "http.log.access" or logger.startswith("http.log.access.")
 
 
@@ -105,7 +106,7 @@ def _caddy_columns(rows: Sequence[_CaddyRequest]) -> RequestColumns:
 
 
 class _CloudflareLine(msgspec.Struct, gc=False):
-    """A line of any request. A worker makes subrequests to answer a visitor's request."""
+    """A line of any request: of a visitor, or a subrequest of a Worker that answers a visitor."""
 
     time: Time = msgspec.field(name="EdgeStartTimestamp")
     is_subrequest: bool = msgspec.field(name="WorkerSubrequest", default=False)
@@ -180,7 +181,7 @@ def _vercel_kind(line: _VercelLine | _VercelRequest) -> int | None:
 
 
 def _vercel_columns(rows: Sequence[_VercelRequest]) -> RequestColumns:
-    """Return the fields of requests. Their status is that of the proxy, or else of the function."""
+    """Return the fields of requests. The status is that of the proxy, or of the function if the proxy has none."""
     proxies = [row.proxy for row in rows]
     return RequestColumns(
         times=[proxy.timestamp for proxy in proxies],

@@ -48,7 +48,7 @@ _URI_AND_ARGS = re.compile(r"\$(?:document_)?uri(?:\$is_args|\?)\$(?:args|query_
 def compile_format(log_format: str) -> Parse:
     """Return the parser for a log_format: the text of the format, or the whole directive copied from nginx.conf.
 
-    A variable that a page view does not need matches any text, also an empty one.
+    A variable whose value a page view does not need matches any text, including an empty one.
 
     Raises:
         InvalidFormat: the format lacks a time, a request, a status or a user agent.

@@ -1,4 +1,4 @@
-"""The filter that turns the request of a log line into a hit, or names the reason why it is not a page view."""
+"""Filter that turns the request of a log line into a hit, or returns the reason why the line is skipped."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,9 +14,12 @@ from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX, ADDRESS_CHARACTERS_MAX, 
 from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX, Hit, utm_source
 
 Skip = Literal["malformed", "not_a_request", "method", "status", "excluded", "not_a_page"]
-"""Reasons why a line is skipped. If several apply, the line is counted under the first of them."""
+"""Reasons why a line is skipped, in the order of their checks; the first one that applies is counted.
+
+A field over its limit makes a line malformed, too, but only if the request has the method and status of a page view.
+"""
 ERRORS = range(400, 600)
-"""Statuses of a request that was answered with an error."""
+"""HTTP statuses of errors."""
 
 NOT_PAGES = frozenset(
     (
@@ -52,14 +55,15 @@ _SKIPPED_PATHS: Mapping[Skip, Callable[[str, Pages], bool]] = {
     "excluded": lambda path, pages: _matches(path, pages.exclude),
     "not_a_page": lambda path, pages: _is_not_page(path) and not _matches(path, pages.include),
 }
-"""Conditions by reason, in the order in which they are checked; the path is normalised."""
+"""Conditions on the normalised path, by reason, in the order in which they are checked."""
 
 
 def page_view(request: Request, pages: Pages = DEFAULT_PAGES) -> Hit | Skip:
     """Return the hit of a request for a page, or the reason why it is skipped.
 
-    A request for a page that was answered with an error also has a hit, which `ingest.imports.rows` stores as an error
-    or skips. Other requests that were answered with an error are skipped by their status, even if a field is too long.
+    A request for a page that was answered with an error also becomes a hit, which `ingest.imports.rows` stores as an
+    error or skips. Any other request that was answered with an error is skipped by its status, even if a field is too
+    long.
 
     Raises:
         InvalidLine: the target or another field is longer than a limit of `ingest.hits.hit`.
@@ -98,7 +102,7 @@ def _hit(request: Request, pages: Pages) -> Hit | Skip:
 
 
 def _evidence(address: str, accept: str) -> Evidence:
-    """Return what a log has of the request beside the user agent. A text over its limit is treated as not logged."""
+    """Return the evidence that a log line has. A text over its limit is treated as not logged."""
     if not address and not accept:
         return NO_EVIDENCE
     return Evidence(

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 LINE_BYTES_MAX = 64 * 1024
-"""Number of bytes of a line that are parsed. A longer line is malformed unless these bytes alone are of the format, as
-when only additional fields follow them."""
+"""Number of bytes of a line that are parsed. A longer line is malformed unless its first LINE_BYTES_MAX bytes match the
+format, as when only additional fields follow them."""
 
 
 class Request(NamedTuple):
