@@ -1,8 +1,9 @@
 """The deletion of a project from the control database, the hot log and the lake.
 
-Two processes may delete a project at once, and another project may be created under its id when the first of them is
-done. Rows outside of the control database have only the id. Each step therefore deletes rows by the internal id, or
-rows that it chose before it found that the project still exists.
+Two processes may delete a project at once, and another project may be created under its id when the first process is
+done. Rows outside of the control database have the id of the project, but not its internal id. Each step therefore
+deletes rows by the internal id, or it first chooses rows by the id, then checks that the same project still exists, and
+then deletes these rows.
 """
 
 import time
@@ -27,7 +28,7 @@ from warehouse.maintenance.erase import erase_project
 from warehouse.query import engine as query
 
 FOLDER = "deletions"
-"""Name of the folder in the run folder whose lock the last step takes."""
+"""Name of the folder, in the run folder, whose lock the last step takes."""
 LOCK_WAIT_S = 300.0
 """Timeout for the lock of the lake, in seconds."""
 STEPS = ("before revoke", "before erase", "before forget", "before delete")
@@ -72,7 +73,7 @@ def delete_project(
             require_same()
             on_step("before delete")
             deduplication.delete_project(hot, id)
-            ledger.forget_project(hot, id)
+            ledger.delete_project(hot, id)
             wal.empty(hot)
             projects.delete(control, id, internal_id)
     return removed

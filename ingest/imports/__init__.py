@@ -12,8 +12,8 @@ How an import runs. The numbers of a chunk are those of ordinary lines of 218 by
           plain lines:  columns ---> request_cache         many lines at once; each distinct value is parsed once
           other lines:  ingest.formats                     the reference parser, line by line
           |
-          | 8 blocks are a chunk: 96 MiB, 460,000 lines, 230,000 page views; the last 2 are
-          | one by themselves
+          | 8 blocks are a chunk: 96 MiB, 460,000 lines, 230,000 page views; the last 2 blocks
+          | of a log are a chunk of their own
           v
         rows: user agents and referrers into columns       ingest.classification.pool: 2 child processes
         warehouse.lake.staging: sorted Parquet files       in no transaction yet
@@ -27,7 +27,7 @@ Modules, in the order data passes through them:
 - `files`: Opening the files of an import: patterns, standard input, decompression by the first bytes of the file.
 - `source`: A log as a stream of unpacked bytes.
 - `fingerprint`: Digest of a chunk of a log, with checkpoints by which a truncated copy of the chunk is recognised.
-- `ledger`: Ledger of imported logs: identifies a log by its content, so that no line counts twice.
+- `ledger`: Ledger of imported logs, which recognises a log by its content, so that no line counts twice.
 - `prefetch`: Threads that parse blocks and prepare the next chunk while the importer stores one.
 - `chunk`: Parsing of the blocks of a log into page views, and counts of skipped lines.
 - `columns`: Parsers of whole blocks by columns, for the formats of the combined family and for JSON logs.
@@ -55,8 +55,8 @@ Code that exists only for speed, and what it gains in processor time, measured o
     source            0.06 s to read the log with Source._read_exact_lines; 0.34 s with Source.peek and Source.take,
                       which copy each block twice.
     prefetch, pool    Use the second core: Arrow and the parsers of user agents run in parallel.
-    jemalloc          Arrow allocates by it in an import: 2.7 s of processor time instead of 3.1 s for the whole import
-                      (`api.server.memory.choose_allocators`). It returns freed memory after 10 s and not 1 s: a quarter
-                      fewer page faults, and 0.15 s less in the kernel at a load of 30.
+    jemalloc          Arrow's allocator in an import: 2.7 s of processor time instead of 3.1 s for the whole import
+                      (`api.server.memory.choose_allocators`). Arrow then returns freed memory after 10 s and not 1 s: a
+                      quarter fewer page faults, and 0.15 s less in the kernel at a load average of 30.
     parser_process    Uses the second core for JSON logs, whose decoder holds the GIL.
 """

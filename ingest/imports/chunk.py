@@ -12,20 +12,25 @@ from ingest.formats.page_filter import Pages, page_view
 from ingest.formats.request import LINE_BYTES_MAX
 from ingest.hits.hit import Hit
 from ingest.imports.columns import combined, json_lines
-from ingest.imports.columns.page_views import Columns
+from ingest.imports.columns.page_views import ParsedLines
 from ingest.imports.request_cache import RequestCache
 from ingest.imports.rows import ViewCounts, views_table
 from ingest.imports.source import BLOCK_BYTES, Source
 
 END_BYTES = 2 * BLOCK_BYTES
-"""Size of the end of a log that is a chunk by itself: nothing else runs while the last chunk is prepared."""
+"""Size of the last chunk of a long log, in bytes. The last chunk is short, because no block is parsed while it is
+prepared."""
 MALFORMED_SHOWN = 10
-"""Number of malformed lines that a result describes."""
+"""Maximum number of malformed lines that a result describes."""
 MalformedLine = tuple[str, int, str]
 """File, line number from 1, reason."""
-SAMPLED_EVERY_BYTES, SAMPLE_BYTES, SAMPLE_LINES_MAX = 256 * 1024, 4 * 1024, 100
-"""Distance between the samples of a block and size of a sample, in bytes, and the number of lines of a sample above
-which lines are short: under 41 bytes on average, too few for a request, its time and its status."""
+SAMPLED_EVERY_BYTES = 256 * 1024
+"""Distance between the samples of a block, in bytes."""
+SAMPLE_BYTES = 4 * 1024
+"""Size of a sample, in bytes."""
+SAMPLE_LINES_MAX = 100
+"""Maximum number of lines in a sample of ordinary lines. More lines have under 41 bytes on average, too few for a
+request, its time and its status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +133,7 @@ def is_parallel(format: Format, has_other_process: bool) -> bool:
 
 
 def parse(block: Block, format: Format, requests: RequestCache) -> ParseResult:
-    """Parse the lines of a block with the parser of their format, or by columns, which gives the same result."""
+    """Parse the lines of a block by columns, or with the parser of their format. Both give the same result."""
     data = block.data
     begin = data.find(b"\n") + 1 or len(data) if block.starts_mid_line else 0
     end = data.rfind(b"\n") + 1 if block.is_last else len(data)
@@ -146,7 +151,7 @@ def parse(block: Block, format: Format, requests: RequestCache) -> ParseResult:
 
 
 def join(parts: Sequence[ParseResult]) -> ParseResult:
-    """Return the result of blocks that follow each other."""
+    """Join the results of consecutive blocks into one."""
     result = ParseResult(pa.concat_tables([part.views for part in parts]), ends_mid_line=parts[-1].ends_mid_line)
     for part in parts:
         room = MALFORMED_SHOWN - len(result.malformed)
@@ -203,8 +208,8 @@ def _parse_lines(lines: bytes, format: Format, requests: RequestCache, result: P
     return [columns.views, views_table(hits)] if hits else [columns.views]
 
 
-def _parse_columns(lines: bytes, format: Format, requests: RequestCache) -> Columns | None:
-    """Return the result of whole lines by columns; None if their format has no such parser."""
+def _parse_columns(lines: bytes, format: Format, requests: RequestCache) -> ParsedLines | None:
+    """Parse whole lines by columns; return None if the format has no such parser."""
     if format.json is not None:
         return json_lines.parse(lines, format.json, requests)
     shape = combined.SHAPES.get(format.name)
@@ -214,7 +219,7 @@ def _parse_columns(lines: bytes, format: Format, requests: RequestCache) -> Colu
 def _hits(
     lines: Sequence[bytes], places: Sequence[int], format: Format, pages: Pages, result: ParseResult
 ) -> list[Hit]:
-    """Return the hits of the lines at these places that are page views, and count the others in `result`."""
+    """Return the hits of the lines at these places, and count the lines without a hit in `result`."""
     hits = []
     for place in places:
         try:

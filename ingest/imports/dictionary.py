@@ -16,7 +16,7 @@ def map_values(column: pa.DictionaryArray, function: Callable[[Any], object], ty
 
 
 def replace(column: pa.DictionaryArray, texts: Sequence[str], by: str | None) -> pa.DictionaryArray:
-    """Return the column with each of some texts, which are ASCII, replaced by one text, or by null."""
+    """Return the column with the text `by`, or null, in place of each of `texts`, which are ASCII."""
     shortest = pc.min(pc.binary_length(column.dictionary)).as_py()
     if shortest is None or shortest > max(map(len, texts)):
         return column

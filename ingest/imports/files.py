@@ -1,4 +1,4 @@
-"""Opening the files of an import: patterns, standard input, decompression by the first bytes of the file."""
+"""Opening of the files of an import: patterns, standard input, and decompression by the first bytes of the file."""
 
 import bz2
 import gzip
@@ -21,7 +21,7 @@ MAGIC_BYTES = 6
 
 
 def _zstd(file: BinaryIO) -> Any:
-    import pyarrow as pa  # noqa: PLC0415  # the command line loads this module, and Arrow takes 0.1 s
+    import pyarrow as pa  # noqa: PLC0415  # the command line loads this module, and Arrow takes 0.1 s to import
 
     return pa.CompressedInputStream(file, compression="zstd")
 
@@ -88,7 +88,7 @@ def is_stream(name: str) -> bool:
 
 
 def size(name: str) -> int | None:
-    """Return the size of a file in bytes, compressed as it is; None for a stream."""
+    """Return the size of a file in bytes, without decompression; None for a stream."""
     return None if is_stream(name) else Path(name).stat().st_size
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from xxhash import xxh3_128
 
 CHECKPOINT_BYTES = 64 * 1024
-"""Distance between checkpoints in bytes, except at the start of a chunk: its first CHECKPOINT_BYTES have a checkpoint
-at each line end."""
+"""Distance between checkpoints in bytes, except at the start of a chunk: its first CHECKPOINT_BYTES have checkpoints at
+line ends that are at least CHECKPOINT_LINE_BYTES_MIN apart."""
 CHECKPOINT_LINE_BYTES_MIN = 32
 """Minimum distance between checkpoints in bytes. No line of a page view is shorter. Without the minimum, a log of
 empty lines would have as many checkpoints as bytes."""
@@ -17,7 +17,7 @@ DIGEST_BYTES = 16
 _CHECKPOINT = struct.Struct("<Q8s")
 _DIGESTS: Mapping[int, Callable[[bytes], Any]] = {DIGEST_BYTES: xxh3_128, 32: hashlib.sha256}
 """Hash functions by the size of their digest in bytes. Older ledgers have SHA-256 digests. New chunks use xxHash, which
-takes a twentieth of the time. It does not resist an attacker, but a collision is of no use to the writer of a log."""
+is 20 times as fast. xxHash does not resist an attacker, but a collision is of no use to the writer of a log."""
 
 
 class Fingerprint:

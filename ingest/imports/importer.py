@@ -37,10 +37,11 @@ from warehouse.schema import HOT
 from warehouse.transaction import transaction
 
 LOAD_CHUNKS = 8
-"""Number of chunks after which the lake is loaded during an import."""
+"""Number of chunks after which the hot log is loaded into the lake during an import."""
 LOAD_WAIT_S = 300.0
+"""Timeout for the lock of the lake, in seconds."""
 JUDGED_LINES_MIN = 100
-"""Number of new lines of a known log from which the share of malformed lines is judged; fewer may all be unusual."""
+"""Minimum number of new lines of a known log whose share of malformed lines is judged; fewer may all be unusual."""
 MALFORMED_IN_ERROR = 3
 """Number of malformed lines that the error message of a wrong format shows, in one or two lines of a terminal."""
 
@@ -105,7 +106,7 @@ class Chunk:
 
 
 class LogReader:
-    """The log-reading loop, of imports and of followed logs: how far a log was read, and how chunks are stored.
+    """Reader of one log, for imports and for followed logs: it parses blocks, stores chunks, and advances its position.
 
     `offset` is the number of bytes and `lines` the number of lines before `position`.
     """
@@ -148,7 +149,7 @@ class LogReader:
             on_lines(chunk.result.lines)
 
     def parse(self, block: Block) -> Chunk:
-        """Return a block as a chunk that the ledger may add to the chunk before it."""
+        """Parse a block into a chunk that the ledger may add to the chunk before it."""
         result = parse(block, self.format, request_cache(self._run.options.pages))
         data = block.data[: result.bytes]
         return self.prepare(result, fingerprint(data), data)
@@ -223,13 +224,13 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     """Read files (`-` is standard input), store the page views that are new, and load the lake.
 
     An import that was interrupted can be run again. `on_read` is called with the number of bytes of each read, before
-    decompression, and with the number of lines of each chunk. `check`: see `Import`. Without a `verifier`,
-    agents are verified by the lists of the release. With `other_process`, it parses blocks of JSON logs, too. With
-    `workers`, they parse the chunks of logs whose lines can be parsed in any order: see `prepared.in_workers`.
+    decompression, and with the number of lines of each chunk. `check`: see `Import`. Without a `verifier`, agents are
+    verified by the lists of the release. `other_process` parses blocks of JSON logs, beside this process. `workers`
+    parse the chunks of logs whose lines can be parsed in any order: see `prepared.in_workers`.
 
     Raises:
         OSError: a file cannot be opened; then nothing is read.
-        InvalidLog: most lines of a file are malformed, or a file is damaged; the chunks before are stored.
+        InvalidLog: most lines of a file are malformed, or a file is damaged; its earlier chunks are stored.
         UnknownFormat, InvalidFormat: see `ingest.formats.detect`.
         LogReadElsewhere: another import reads the same log.
         LedgerIncomplete: see `Options.ledger_from_us`.

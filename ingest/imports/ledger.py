@@ -1,9 +1,9 @@
-"""Ledger of imported logs: identifies a log by its content, so that no line counts twice.
+"""Ledger of imported logs, which recognises a log by its content, so that no line counts twice.
 
 Each row is a chunk that was read: its parent (the chunk before it in the log; 0 at the log's start), its size in bytes
-and its fingerprint. An import follows these rows along the content of a log. A copy, renamed or compressed, leads to
-the end of what was read, and a log that has grown leads to its new lines. The ledger is a table of the hot log,
-because one transaction stores the rows of a chunk and the ledger's row for the chunk.
+and its fingerprint. An import follows these rows along the content of a log. In a renamed or compressed copy of a log
+they end at the copy's end, and in a log that has grown they end where its new lines begin. The ledger is a table of the
+hot log, because one transaction stores the rows of a chunk and the ledger's row for the chunk.
 """
 
 import sqlite3
@@ -47,8 +47,8 @@ _READ_ELSEWHERE = "another import reads the same log: when it has ended, run thi
 
 @dataclass(slots=True)
 class Position:
-    """How far a log was read: the last chunk read, by its id in the ledger and its fingerprint; 0 and an empty one at
-    the start of the log.
+    """Position up to which a log was read: the id and the fingerprint of the last chunk read. At the start of the log
+    the id is 0 and the fingerprint is that of no bytes.
 
     `ends_mid_line`: the chunk ends inside a line, which was counted. `newest_id`: the newest row that the ledger had
     when the chunk was looked up. `is_copy_end`: the log ends inside the chunk, as an older copy does.
@@ -83,7 +83,7 @@ def create(connection: HotConnection) -> None:
 
 @contextmanager
 def temporary(connection: HotConnection) -> Iterator[None]:
-    """Shadow the table by a temporary copy, which a dry run writes to."""
+    """Shadow the table with a temporary copy, to which a dry run writes."""
     if not isinstance(connection, sqlite3.Connection):
         with connection.pinned():
             for statement in _POSTGRESQL_TEMPORARY:
@@ -182,7 +182,7 @@ def record(
     """Add a chunk that follows a position, in the caller's transaction, which also stores the chunk's rows.
 
     Raises:
-        LogReadElsewhere: another import has read on in the same log since the position was looked up.
+        LogReadElsewhere: another import has read further in the same log since the position was looked up.
     """
     first, (parent, other_parent) = chunk.first_line, position.parents
     values = {"project": project, "parent": parent, "other_parent": other_parent, "newest_id": position.newest_id}
@@ -228,6 +228,6 @@ def _columns(chunk: Fingerprint, ends_mid_line: bool) -> dict[str, object]:
     }
 
 
-def forget_project(connection: HotConnection, project: str) -> None:
+def delete_project(connection: HotConnection, project: str) -> None:
     """Delete the ledger of a project, so that a new project with its id can import the same logs."""
     STATEMENTS.run(connection, "DELETE_OF_PROJECT", {"project": project})

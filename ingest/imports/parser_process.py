@@ -1,4 +1,4 @@
-"""Parsing of the blocks of a JSON log in a child process, because the decoder of JSON holds the GIL.
+"""Parsing of the blocks of a JSON log in a child process, because the JSON decoder holds the GIL.
 
 A block is copied into memory that both processes share. This module does not import Arrow, because the child process
 must be forked before Arrow starts threads.
@@ -58,7 +58,7 @@ def parser_process(logs: Sequence[str]) -> Iterator[OtherProcess | None]:
 
 
 class _Client:
-    """The importing process's end of the connection. Safe for several threads, of which one at a time is served."""
+    """End of the connection in the importing process. Safe for several threads, which are served one at a time."""
 
     def __init__(self, shared: mmap.mmap, connection: Connection) -> None:
         self._shared = shared

@@ -16,10 +16,10 @@ from ingest.imports.parser_process import OtherProcess
 from ingest.imports.request_cache import request_cache
 
 CHUNK_BLOCKS, JSON_CHUNK_BLOCKS = 8, 24
-"""Number of blocks of a chunk, which one transaction stores: some 96 MiB, and at most 288 MiB of a JSON log, whose
-lines are about five times as long. The files of a chunk take 0.05 s of processor time even for few rows."""
+"""Maximum number of blocks of a chunk, which one transaction stores: 96 MiB, and 288 MiB of a JSON log, whose lines are
+about five times as long. The files of a chunk take 0.05 s of processor time even for few rows."""
 CHUNK_VIEWS = 100_000
-"""Number of page views after which a chunk of a JSON log has no more than CHUNK_BLOCKS blocks."""
+"""Number of page views with which a chunk of a JSON log ends, once it has CHUNK_BLOCKS blocks."""
 THREADS = 2
 BLOCKS_AHEAD = 2
 """Maximum number of blocks that are in memory and not yet parsed."""
@@ -38,8 +38,8 @@ def chunks(
     """Yield what `prepare` returns for each chunk, in order. Closing the generator waits for the threads.
 
     Blocks of a JSON log are parsed by one thread and, unless the parser of the format remembers earlier lines, by
-    `other_process`. While the caller stores a chunk the next one is prepared, except of a stream: a stream may deliver
-    nothing until a vacuum has deleted the files of the prepared chunk, which no transaction names yet.
+    `other_process`. While the caller stores a chunk, the next one is prepared, unless the log is a stream: a stream may
+    pause for so long that a vacuum deletes the files of the prepared chunk, which no transaction names yet.
     """
     ahead_max = 0 if is_stream else 1
     parse = partial(_parse, format, pages, other_process)
@@ -68,12 +68,12 @@ class _Chunk:
         return bool(self.results)
 
     def prepare(self, prepare: Callable[[ParseResult, Fingerprint], Prepared]) -> Prepared:
-        """Wait for the blocks and prepare the chunk, in a thread of the pool, which starts tasks in order."""
+        """Wait for the blocks and prepare the chunk. Runs in a thread of the pool, after the tasks of its blocks."""
         return prepare(join([result.result() for result in self.results]), self.fingerprint)
 
 
 def _parse(format: Format, pages: Pages, other_process: OtherProcess | None, block: Block) -> ParseResult:
-    """Parse a block in the other process, or in this one if that is busy."""
+    """Parse a block in the other process, or in this one if the other process does not take the block."""
     elsewhere = other_process(block, format, pages) if other_process is not None else None
     return parse(block, format, request_cache(pages)) if elsewhere is None else elsewhere
 

@@ -16,7 +16,8 @@ from ingest.hits.url import PATH_CHARACTERS_MAX
 CACHED_MAX, CACHED_CHARACTERS_MAX = 200_000, 32 * 1024 * 1024
 """Sizes above which a cache is dropped, in requests and in characters: each line of a log may be a new request."""
 PAGE, METHOD, STATUS, EXCLUDED, NOT_A_PAGE, UNPARSED = range(6)
-"""Outcomes of a line: a page view, a reason to skip the line, or UNPARSED: the parser of the format has to read it."""
+"""Outcomes of a line: a page view, one of the reasons to skip the line, or UNPARSED for a line that the parser of the
+format has to read."""
 SKIPPED: Mapping[Skip, int] = {
     "method": METHOD,
     "status": STATUS,
@@ -76,7 +77,7 @@ class RequestCache:
 
 
 def request_cache(pages: Pages) -> RequestCache:
-    """Return the cache that all logs with this choice of pages share, or a new one if that is full."""
+    """Return the cache that all logs with this choice of pages share, or a new cache if the shared one is full."""
     if _cached(pages).is_full:
         _cached.cache_clear()
     return _cached(pages)

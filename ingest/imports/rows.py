@@ -99,7 +99,7 @@ def lake_rows(
     classes, hits["class"] = _by_accept(checked.classes, checked.indices, views["accept"])
     hits["verdict"] = checked.verdict
     stored, counts = _without_people(hits["status"], hits["class"], classes)
-    if stored is not None:  # before the columns of the lake are made, which are three times as many
+    if stored is not None:  # before `_rows`, because the lake has three times as many columns
         hits = {name: column.take(stored) for name, column in hits.items()}
     return LakeRows(_rows(project, hits, classes, checked.verdicts, received_us), *counts)
 
@@ -141,7 +141,7 @@ def _rows(
 def _by_accept(
     classes: Sequence[Columns], indices: pa.Array, accept: pa.ChunkedArray
 ) -> tuple[Sequence[Columns], pa.Array]:
-    """Return the classes and the class of each page view by its Accept header, too."""
+    """Return the classes, and the index of each page view's class, with the Accept header taken into account."""
     if accept.null_count == len(accept):
         return classes, indices
     headers = compact(accept)
@@ -156,27 +156,25 @@ def _by_accept(
     return classes, pa.array(new)
 
 
-def _without_people(
-    status: pa.Array, classes: pa.Array, classified: Sequence[Columns]
-) -> tuple[pa.Array | None, Counts]:
+def _without_people(status: pa.Array, indices: pa.Array, classes: Sequence[Columns]) -> tuple[pa.Array | None, Counts]:
     """Return the places of page views and then of errors that are not of people; None if all hits are page views.
 
-    `classes` are the indices of the hits' classes in `classified`.
+    `indices` are the indices of the hits' classes in `classes`.
     """
     is_failed = pc.fill_null(pc.greater_equal(status, ERRORS.start), fill_value=False)
     if not pc.any(is_failed).as_py():
-        return None, Counts(_count(classes, classified))
+        return None, Counts(_count(indices, classes))
     places, failed = pc.indices_nonzero(pc.invert(is_failed)), pc.indices_nonzero(is_failed)
-    people = [place for place, columns in enumerate(classified) if columns[_TRAFFIC] == "human"]
-    errors = failed.filter(pc.invert(pc.is_in(classes.take(failed), value_set=pa.array(people, classes.type))))
-    counts = Counts(_count(classes.take(places), classified), len(errors), len(failed) - len(errors))
+    people = [place for place, columns in enumerate(classes) if columns[_TRAFFIC] == "human"]
+    errors = failed.filter(pc.invert(pc.is_in(indices.take(failed), value_set=pa.array(people, indices.type))))
+    counts = Counts(_count(indices.take(places), classes), len(errors), len(failed) - len(errors))
     return pa.concat_arrays([places, errors]), counts
 
 
-def _count(user_agents: pa.Array, classified: Sequence[Columns]) -> ViewCounts:
+def _count(indices: pa.Array, classes: Sequence[Columns]) -> ViewCounts:
     counts: ViewCounts = {}
-    for group in user_agents.value_counts().to_pylist():
-        columns = classified[group["values"]]
+    for group in indices.value_counts().to_pylist():
+        columns = classes[group["values"]]
         key = (str(columns[_TRAFFIC]), columns[_AGENT])
         counts[key] = counts.get(key, 0) + group["counts"]
     return counts

@@ -1,4 +1,4 @@
-"""Followed logs: what is added to a log is stored within one or two seconds, through rotation by renaming and by
+"""Followed logs: the lines that are added to a log are stored within two seconds, through rotation by renaming and by
 copytruncate."""
 
 import math
@@ -24,7 +24,7 @@ signal makes the writer open the new file."""
 
 Notify = Callable[[str], None]
 Wait = Callable[[float], bool]
-"""A function that waits for up to a number of seconds, and returns whether following ends."""
+"""Function that waits for up to a number of seconds, and returns whether to stop following."""
 
 
 class UnreadableLog(Exception):
@@ -32,11 +32,11 @@ class UnreadableLog(Exception):
 
 
 class Stopped(Exception):
-    """Following ended while a log was read for the first time. The rest is read next time."""
+    """`wait` stopped the following while a log was read for the first time. The next `follow` reads the rest."""
 
 
 def follow(run: Import, names: Sequence[str], wait: Wait, notify: Notify = lambda message: None) -> None:
-    """Read each log to its end, and then what is added to it, until `wait` returns True.
+    """Read each log to its end, and then the lines that are added, until `wait` returns True.
 
     A file need not exist yet, and may disappear for a while. A file that cannot be read is retried at each poll while
     the others are followed; `run.summary.unreadable` has the files whose last poll failed.
@@ -62,7 +62,7 @@ def follow(run: Import, names: Sequence[str], wait: Wait, notify: Notify = lambd
 
 
 class Tail:
-    """One followed log: its name, the file that has the name, and how far that file was read."""
+    """A followed log: its name, the open file that has the name, and the position up to which that file was read."""
 
     def __init__(self, run: Import, name: str, wait: Wait, notify: Notify) -> None:
         self._run = run
@@ -79,7 +79,7 @@ class Tail:
         """Reason why the log could not be read at the last poll; None if it could."""
 
     def read(self) -> bool:
-        """Store what was added since the last poll; return whether there was anything.
+        """Store the lines that were added since the last poll; return whether there were any.
 
         If the log cannot be read, report the reason, and return False.
         """
@@ -154,11 +154,11 @@ class Tail:
         if format is None:
             return None
         self._format = format
-        reader = import_source(self._run, source, format, self._require_not_over, judged_lines_min)
+        reader = import_source(self._run, source, format, self._raise_if_stopped, judged_lines_min)
         self._head, self._last = source.first[: reader.offset], source.before(reader.offset)
         return reader
 
-    def _require_not_over(self, lines: int) -> None:
+    def _raise_if_stopped(self, lines: int) -> None:
         if self._wait(0):
             raise Stopped
 
@@ -182,7 +182,7 @@ class Tail:
             return None
 
     def _read_added(self, file: FileIO, reader: LogReader, is_final: bool) -> bool:
-        """Store what was added to the file; return whether there was anything.
+        """Store the lines that were added to the file; return whether there were any.
 
         If `is_final`, also store a last line without a line end.
         """
@@ -210,7 +210,7 @@ class Tail:
         return True
 
     def _read_copy(self) -> None:
-        """Read the copy that copytruncate left: it alone has the lines added after the last poll."""
+        """Read the copy that copytruncate made: only the copy has the lines that were added after the last poll."""
         assert self._format is not None
         for name in sorted(glob(f"{escape(self.name)}?*")):  # noqa: PTH207  # as for names that are patterns
             with ExitStack() as stack:

@@ -2,7 +2,7 @@
 
 - `combined`: Parser of the formats of the combined family.
 - `json_lines`: Parser of the logs with one JSON object per line.
-- `separators`: Positions of the separators of a block, shared by these parsers.
-- `times`: Times of a column, in any of the forms of log formats.
-- `page_views`: The page views among the parsed lines of a block, shared by these parsers.
+- `separators`: Positions of the separators of a block, for both parsers.
+- `times`: Times of a column of a JSON log, in any of the forms of log formats.
+- `page_views`: Requests for pages among the parsed lines of a block, as columns, for both parsers.
 """

@@ -1,9 +1,9 @@
 """Parser of whole blocks by columns, for the formats of the combined family.
 
 Lines are split into columns at their quotes, whose positions NumPy finds, and each distinct value is parsed once. The
-parser of the format (`ingest.formats.clf`) is the reference. This module parses plain lines, nearly all lines of a
-log, and leaves any other line to that parser: lines with an escape, a byte that is not UTF-8, an unusual time, or a
-different number of quotes.
+parser of the format (`ingest.formats.clf`) is the reference. This module parses plain lines, which are nearly all lines
+of a log, and leaves any other line to the reference: a line with an escape, a byte that is not UTF-8, an unusual time,
+or another number of quotes.
 """
 
 import re
@@ -20,7 +20,7 @@ from ingest.formats.request import LINE_BYTES_MAX
 from ingest.hits.evidence import ADDRESS_CHARACTERS_MAX
 from ingest.imports.columns.page_views import (
     CHARACTERS_MAX,
-    Columns,
+    ParsedLines,
     is_odd,
     outcomes,
     repeated,
@@ -33,7 +33,8 @@ from ingest.imports.dictionary import map_values, one_array, replace
 from ingest.imports.request_cache import PAGE, RequestCache
 
 PIECE_BYTES = 1024 * 1024
-"""Size of the pieces in which a block is split, in bytes: their separators and texts fit into the caches of a core."""
+"""Size of the pieces into which a block is split, in bytes. The separators and texts of a piece fit into the caches of
+a core."""
 NOT_LOGGED = "-"
 _NEWLINE, _RETURN, _SPACE = b"\n\r "
 
@@ -58,7 +59,7 @@ _ODD = r"[\\\x{FFFD}\x00-\x1f\x7f]"  # with url.UNSTORABLE, except surrogates, w
 _FIELDS_TO_SIZE = {"head": 0, "request": 1, "tail": 2}
 _FIELDS = _FIELDS_TO_SIZE | {"referrer": 3, "user_agent": 5}
 _ENCODED = {"request", "referrer", "user_agent"}
-"""Fields that have fewer different texts than lines."""
+"""Fields of which a block has far fewer distinct texts than lines."""
 _VIEWED = ("head", "request", "ts_us", "user_agent", "referrer", "status")
 
 
@@ -88,10 +89,10 @@ SHAPES: Mapping[str, Shape] = {
     "vhost-combined": Shape(_VHOST_FRONT, r"^(?:[0-9]+|-) $", has_user_agent=True, address=1),
     "common": Shape(_FRONT, r"^(?:[0-9]+|-)(?: .*)?\r?$", has_user_agent=False),
 }
-"""Shapes by the name of the format. Logs of other formats are parsed line by line."""
+"""Shapes by the name of the format. JSON logs are parsed by `columns.json_lines`, and all other logs line by line."""
 
 
-def parse(block: bytes, shape: Shape, requests: RequestCache) -> Columns:
+def parse(block: bytes, shape: Shape, requests: RequestCache) -> ParsedLines:
     """Parse a block of whole lines. Arrow releases the GIL for most of the time, so threads can parse in parallel."""
     fields, is_split = _split(block, shape)
     parsed, request = requests.parse(fields["request"].dictionary), fields["request"].indices
@@ -107,13 +108,14 @@ def parse(block: bytes, shape: Shape, requests: RequestCache) -> Columns:
         is_view = pc.and_not(is_view, is_text_odd)
     views = _views({name: fields[name].filter(is_view) for name in _VIEWED if name in fields}, parsed, shape)
     left = np.concatenate([np.flatnonzero(~is_split), np.flatnonzero(is_split)[unparsed]])
-    return Columns(len(is_split), views, skipped, sorted(left.tolist()))
+    return ParsedLines(len(is_split), views, skipped, sorted(left.tolist()))
 
 
 def _split(block: bytes, shape: Shape) -> tuple[dict[str, pa.Array], Array]:
-    """Return the fields of the lines that can be split, and whether each line can be split.
+    """Return the fields of the lines that can be split, and for each line whether it can be split.
 
-    The other lines have another number of quotes, are too long, or have an unusual text around the user agent.
+    A line cannot be split if it has another number of quotes, is too long, or has an unusual text around the user
+    agent.
     """
     pieces = [_split_piece(piece, shape) for piece in _pieces(block)]
     texts = {name: pa.chunked_array([fields[name] for fields, _ in pieces], pa.binary()) for name in shape.fields}
@@ -175,8 +177,10 @@ def _encoded(texts: pa.ChunkedArray) -> pa.DictionaryArray:
 
 
 def _times(heads: pa.Array) -> pa.Array:
-    """Return microseconds since 1970, null for a line with an unusual time. A block has few distinct hours, and few
-    distinct times within an hour."""
+    """Return microseconds since 1970, null for a line with an unusual time.
+
+    The hours and the times within an hour are converted separately, because a block has few distinct ones of both.
+    """
     hours = pc.binary_slice(heads, -_TIME_BYTES, -_WITHIN_HOUR_BYTES).dictionary_encode()
     within = pc.binary_slice(heads, -_WITHIN_HOUR_BYTES).dictionary_encode()
     return pc.add(map_values(hours, _hour_us, pa.int64()), map_values(within, _within_hour_us, pa.int64()))
@@ -207,7 +211,7 @@ def _is_error(text: bytes) -> bool:
 
 
 def _plain(fields: Mapping[str, pa.Array], shape: Shape) -> Iterator[pa.Array]:
-    """Yield for one field after the other, except the request, whether it is plain in each line."""
+    """Yield a column for each field except the request: whether the field is plain in each line."""
     yield fields["ts_us"].is_valid()
     yield fields["status"].is_valid()
     front = pc.binary_slice(fields["head"], 0, -_TIME_BYTES)

@@ -23,7 +23,7 @@ from ingest.imports.columns import times
 from ingest.imports.columns.page_views import (
     CHARACTERS_MAX,
     EVIDENCE_CHARACTERS_MAX,
-    Columns,
+    ParsedLines,
     is_odd,
     outcomes,
     skipped_and_unparsed,
@@ -42,8 +42,8 @@ _OPEN, _CLOSE, _RETURN = b"{}\r"
 _NOT_A_REQUEST: Skip = "not_a_request"
 
 
-def parse(block: bytes, parser: JsonParser, requests: RequestCache) -> Columns:
-    """Parse a block of whole lines. Decoding holds the GIL, most of the other work does not."""
+def parse(block: bytes, parser: JsonParser, requests: RequestCache) -> ParsedLines:
+    """Parse a block of whole lines. Decoding holds the GIL; most of the other work releases it."""
     ends = positions(block, b"\n")
     is_request, refused = np.ones(len(ends), bool), list[int]()
     asked = RequestColumns([], [], [], [], [], [], [], [])
@@ -57,11 +57,11 @@ def parse(block: bytes, parser: JsonParser, requests: RequestCache) -> Columns:
     views, skipped, unparsed = _views(asked, requests)
     skipped[_NOT_A_REQUEST] = len(ends) - len(asked.times) - len(refused)
     unparsed = sorted([*refused, *np.flatnonzero(is_request)[unparsed].tolist()])
-    return Columns(len(ends), views, {reason: count for reason, count in skipped.items() if count}, unparsed)
+    return ParsedLines(len(ends), views, {reason: count for reason, count in skipped.items() if count}, unparsed)
 
 
 def _pieces(block: bytes, ends: Array) -> Iterator[tuple[int, bytes, bool]]:
-    """Yield the lines of a block in pieces: the number of lines before, the lines, and whether all are plain."""
+    """Yield the pieces of a block: the number of lines before the piece, its lines, and whether all lines are plain."""
     starts = np.concatenate([[0], ends[:-1] + 1])
     is_plain = _are_plain(np.frombuffer(block, np.uint8), starts, ends)
     for first in range(0, len(ends), PIECE_LINES):
@@ -72,9 +72,9 @@ def _pieces(block: bytes, ends: Array) -> Iterator[tuple[int, bytes, bool]]:
 def _are_plain(block: Array, starts: Array, ends: Array) -> Array:
     """Return whether each line begins with `{`, ends with `}` and is short enough to be parsed.
 
-    A JSON text that contains a line end between `}` and `{` is invalid, because an object cannot follow the end of a
-    value, and a string cannot contain a line end. If as many objects are decoded from such lines as there are lines,
-    each line is one object.
+    No JSON text contains `}`, a line end and `{` in sequence: an object cannot follow the end of a value, and a string
+    cannot contain a line end. If as many objects are decoded from such lines as there are lines, each line is one
+    object.
     """
     last = block[ends - 1]
     if (is_return := last == _RETURN).any():
@@ -186,7 +186,8 @@ def _texts(texts: Sequence[str]) -> pa.Array:
 
 
 def _statuses(statuses: Sequence[int]) -> pa.Array:
-    """Return the statuses, with 0 in place of those that are no page view because of their size."""
+    """Return the statuses as 16-bit integers. If one of them does not fit, each status outside 0 to 999 becomes 0;
+    neither is the status of a page view."""
     try:
         return pa.array(statuses, pa.int16())
     except (pa.ArrowInvalid, OverflowError):

@@ -1,4 +1,4 @@
-"""The requests for pages among the parsed lines of a block, as columns."""
+"""Requests for pages among the parsed lines of a block, as columns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ from ingest.imports.request_cache import METHOD, PAGE, SKIPPED, STATUS, UNPARSED
 from ingest.imports.rows import VIEWS
 
 CHARACTERS_MAX = {"referrer": URL_CHARACTERS_MAX, "user_agent": USER_AGENT_CHARACTERS_MAX}
-"""Maximum length of the fields without which a line is malformed."""
+"""Maximum length of the fields that make a line malformed if they are longer."""
 EVIDENCE_CHARACTERS_MAX = {"address": ADDRESS_CHARACTERS_MAX, "accept": ACCEPT_CHARACTERS_MAX}
 """Maximum length of the fields that are treated as not logged if they are longer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """Result of a block: its number of lines, the hits (`rows.VIEWS`), the number of skipped lines by reason, and
-    the places, from 0, of the lines that are left to the parser of the format."""
+class ParsedLines:
+    """Result of parsing lines by columns: the number of lines, the hits (`rows.VIEWS`), the number of skipped lines by
+    reason, and the places, from 0, of the lines that are left to the parser of the format."""
 
     lines: int
     views: pa.Table
@@ -33,10 +33,10 @@ class Columns:
 def outcomes(
     parsed: pa.Table, requests: pa.Array, is_success: pa.Array, is_error: pa.Array, is_plain: pa.Array
 ) -> pa.Array:
-    """Return the outcome of each line as if its texts were within their limits.
+    """Return the outcome of each line, without checking the lengths of its texts.
 
-    `requests` are the rows of `parsed` (`request_cache.PARSED`); a line that is not plain is left to the parser.
-    `is_error` is true for a status of `page_filter.ERRORS`.
+    `requests` has for each line the index of its row in `parsed` (`request_cache.PARSED`). A line that is not plain is
+    left to the parser. `is_error` is true for a status of `page_filter.ERRORS`.
     """
     outcome = one_array(parsed["outcome"]).take(requests)
     is_final = pc.or_(is_success, pc.or_(pc.equal(outcome, METHOD), pc.equal(outcome, UNPARSED)))

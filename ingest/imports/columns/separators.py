@@ -1,4 +1,4 @@
-"""Positions of the separators of a block: line ends, or the characters between which a format has its fields."""
+"""Positions of the separators of a block: line ends, and the characters that separate the fields of a format."""
 
 from functools import reduce
 from typing import Any

@@ -1,4 +1,4 @@
-"""Times of a column, in any of the forms that `ingest.formats.fields.time_us` reads; it is the reference."""
+"""Times of a column, in any of the forms that the reference, `ingest.formats.fields.time_us`, reads."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ _INT_UNITS = ((0, 10**11, 10**6, 1), (10**11, 10**14, 10**3, 1), (10**14, 10**17
 _FLOAT_UNITS = ((0, 9 * 10**9, 10**6), (10**11, 9 * 10**12, 10**3))
 """Units of floats, and of whole numbers among floats: those whose microseconds are below 2**53, which a float can
 represent exactly."""
-_DAY = (  # the parser of the format knows the 29th of February
+_DAY = (  # without the 29th of February, which is left to `time_us`
     "(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
 )
 _ISO = rf"^(?:19[7-9][0-9]|20[0-9]{{2}})-{_DAY}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$"
@@ -64,7 +64,7 @@ _FAST: Mapping[frozenset[type], Callable[[Sequence[Any]], pa.Array | None]] = {
     frozenset({int, float}): _of_floats,
     frozenset({str}): _of_texts,
 }
-"""Functions by the types of the times; they return None if one of the times is unusual."""
+"""Functions that convert times of these types; they return None if one of the times is unusual."""
 
 
 def _us(time: Time) -> int | None:

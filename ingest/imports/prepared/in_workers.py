@@ -1,7 +1,8 @@
-"""Parse and prepare the chunks of a log in workers of `warehouse.batch`, several at a time.
+"""Parsing and preparation of the chunks of a log in workers of `warehouse.batch`, several at a time.
 
-This process reads the log, and sends each chunk with its bytes: a worker needs the lake, and not the log. All chunks
-have CHUNK_BLOCKS blocks here. Without workers, those of a JSON log are larger, and the end of a log is one by itself.
+This process reads the log, and sends the bytes of each chunk to a worker, which needs access to the lake but not to the
+log. Each chunk except the last one has CHUNK_BLOCKS blocks. Without workers, the chunks of a JSON log are larger, and
+the last blocks of a log are a chunk of their own.
 """
 
 import pickle
@@ -39,7 +40,8 @@ class Task:
     pages: Pages
     received_us: int
     verifier: bytes
-    """The pickled Verifier, by which a worker caches it: it takes longer to create than a chunk to parse."""
+    """The pickled Verifier. The bytes are the key under which a worker caches the Verifier, because creating it takes
+    longer than parsing a chunk."""
 
 
 def is_possible(format: Format) -> bool:
@@ -52,9 +54,9 @@ def chunks(
     blocks: Iterator[Block],
     new_task: Callable[[tuple[Block, ...]], Task],
 ) -> Iterator[tuple[ParseResult, Fingerprint, Prepared]]:
-    """Yield the result of each chunk, without its page views, and its fingerprint and rows, in the order of the log.
+    """Yield the result without page views, the fingerprint and the rows of each chunk, in the order of the log.
 
-    `new_task` returns the task of some blocks. The staged files of a chunk are synced.
+    `new_task` returns the task for the blocks of a chunk. The staged files of a chunk are synced.
     """
     started = deque[_Started]()
 
@@ -70,7 +72,7 @@ def chunks(
 
 
 def parse_and_prepare(task: Task) -> tuple[ParseResult, Prepared]:
-    """Return the result of a chunk, without its page views, and its rows."""
+    """Return the result of a chunk without its page views, and the rows of the chunk."""
     format, requests = detect.named(task.format, ()), request_cache(task.pages)
     result = join([parse(block, format, requests) for block in task.blocks])
     prepared = prepare(task.target, result, task.received_us, _user_agents(), _verifier(task.verifier))
@@ -84,7 +86,10 @@ def parse_and_prepare(task: Task) -> tuple[ParseResult, Prepared]:
 
 @dataclass(frozen=True, slots=True)
 class _Started:
-    """Fingerprint of the blocks of a chunk without the last block of the log, of which a part may not be read."""
+    """Fingerprint of the blocks of a chunk, and the last block of the log, if the chunk has it.
+
+    The last block is not in the fingerprint, because its last line may be unfinished and is then not read.
+    """
 
     fingerprint: Fingerprint
     last: bytes
@@ -98,7 +103,7 @@ class _Started:
         return cls(fingerprint, blocks[-1].data if blocks[-1].is_last else b"")
 
     def fingerprint_of(self, result: ParseResult) -> Fingerprint:
-        """Return the fingerprint of the bytes that the result counts."""
+        """Add the bytes of the last block that the result counts, and return the fingerprint of the whole chunk."""
         self.fingerprint.update(self.last[: result.bytes - self.fingerprint.bytes])
         return self.fingerprint
 

@@ -1,4 +1,7 @@
-"""Classify the hits of a parsed chunk, and write the rows of a large chunk to files, which no transaction names yet."""
+"""Classification of the hits of a parsed chunk, and staging of the rows of a large chunk.
+
+Staged rows are in Parquet files that no transaction names yet.
+"""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +19,7 @@ from warehouse.lake.roots import Root
 from warehouse.lake.staging import Staged, stage
 
 STAGED_ROWS_MIN, STAGED_BYTES_MIN = 5_000, 4 * 1024 * 1024
-"""Sizes from which the rows of a chunk are written as Parquet files. Smaller chunks go through the hot log, like posted
+"""Minimum sizes of a chunk whose rows are staged. The rows of a smaller chunk go through the hot log, like posted
 hits."""
 
 
@@ -41,7 +44,7 @@ class Prepared(NamedTuple):
 def prepare(
     target: Target, result: ParseResult, received_us: int, user_agents: UserAgentCache, verifier: Verifier
 ) -> Prepared:
-    """Return the rows of a chunk. The skipped errors of people are added to the counts of `result`.
+    """Return the rows of a chunk. Add the skipped errors of people to the counts of `result`.
 
     Raises:
         LedgerIncomplete: see `importer.Options.ledger_from_us`.
@@ -57,7 +60,7 @@ def prepare(
 
 
 def _require_covered(rows: pa.Table, ledger_from_us: int) -> None:
-    """Raise LedgerIncomplete if a page view is older than the ledger."""
+    """Raise LedgerIncomplete if a row is older than the ledger."""
     if ledger_from_us and rows.num_rows and pc.min(rows["ts"]).cast(pa.int64()).as_py() < ledger_from_us:
         since = datetime.fromtimestamp(ledger_from_us / 1_000_000, UTC).isoformat(" ", "seconds")
         raise LedgerIncomplete(

@@ -300,7 +300,7 @@ def test_ledger_of_a_project_is_separate_and_is_deleted_alone(site: Site, tmp_pa
     for project in ("site", "other", "site"):
         run_import(site, log, project=project)
     assert views_by_path(site) == views_by_path(site, "other") == each_once(10)
-    ledger.forget_project(site.hot, "other")
+    ledger.delete_project(site.hot, "other")
     assert run_import(site, log, project="other").lines == 10
     assert run_import(site, log).lines == 0
 

@@ -448,7 +448,7 @@ def test_deleted_project_gets_no_rows_and_ends_following(site: Site, tmp_path: P
                 append(log, log_lines(3, 5))
                 checks.append(True)
                 if is_forgotten:
-                    ledger.forget_project(hot, "site")
+                    ledger.delete_project(hot, "site")
             return poll > 99
 
         with pytest.raises(Gone):
