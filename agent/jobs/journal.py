@@ -18,7 +18,7 @@ OUTPUT_BYTES_PER_S = 16 * 1024
 PAGE_ENTRIES = 250
 """Default number of entries on a page: about 30 turns, at most 5 MiB."""
 TURN_ENTRIES_MAX = 1_000
-"""Maximum number of entries of one turn that `turns` returns, without its output."""
+"""Maximum number of entries of one turn that `turns` returns."""
 FIRST_LINE_CHARACTERS = 200
 """Maximum length of the first line of a prompt in a summary."""
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
@@ -178,4 +178,4 @@ class Tail:
     def set_written(self, text: str, now_s: float) -> None:
         """Record that the text was written to the log at `now_s`."""
         self._written = text
-        self._next_write_s = now_s + len(text) / OUTPUT_BYTES_PER_S
+        self._next_write_s = now_s + len(text.encode()) / OUTPUT_BYTES_PER_S

@@ -93,14 +93,15 @@ def test_long_output_starts_with_the_first_whole_line_of_its_end() -> None:
     assert len(tail.text()) <= OUTPUT_BYTES_MAX + len("[...]\n")
 
 
-def test_endless_output_is_written_at_a_bounded_rate() -> None:
+@pytest.mark.parametrize("line", ["%06d\n", "%03d€\n"], ids=["characters of one byte", "a character of three bytes"])
+def test_endless_output_is_written_at_a_bounded_rate(line: str) -> None:
     """Add 64 KiB every 0.1 s, for a minute."""
     tail, written = Tail(), 0
     for tenth in range(600):
-        tail.add(b"%06d\n" % tenth * (OUTPUT_BYTES_MAX // 7))
+        tail.add((line % tenth).encode() * (OUTPUT_BYTES_MAX // 7))
         text = tail.unwritten(tenth / 10, is_last=False)
         if text is not None:
-            written += len(text)
+            written += len(text.encode())
             tail.set_written(text, tenth / 10)
     assert 0 < written <= 60 * OUTPUT_BYTES_PER_S + OUTPUT_BYTES_MAX
 
