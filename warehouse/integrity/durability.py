@@ -62,8 +62,8 @@ def prepare(hot: HotConnection, root: Root) -> None:
 def create_tables(hot: HotConnection, root: Root, *, is_locked: bool = False) -> None:
     """Create missing tables, and upgrade the others.
 
-    A table that no release created before begins after the batches that `hits` has: it has no rows of them. A lost one
-    begins with the first batch that is in the hot log. `is_locked`: see `delta_table.create`.
+    A table that an older release did not have begins after the batches that `hits` has, and lacks their rows. A table
+    that was lost begins with the first batch that is in the hot log. `is_locked`: see `delta_table.create`.
     """
     nodes = set() if set(synced.recorded(hot)) >= _NAMES else {batches.node_id(hot), *registry.hot_logs(root)}
     delta_table.create(root, is_locked=is_locked, nodes=nodes)

@@ -16,7 +16,7 @@ MEMORY = Path("/dev/shm")  # noqa: S108  # a temporary folder is created in it
 
 @contextmanager
 def readable(hot: HotLogPlace) -> Iterator[HotLogPlace]:
-    """Yield the path of the hot log, or of a copy in memory if SQLite cannot open the file on a full disk.
+    """Yield the place of the hot log, or the path of a copy in memory if SQLite cannot open the file on a full disk.
 
     To read a file that no other process has open, SQLite needs 32 KiB of disk space beside the file.
     """

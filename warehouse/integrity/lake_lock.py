@@ -19,6 +19,8 @@ ROLLUPS_KEY = 0x726F6C6C
 """Key of the advisory lock of the rollups: `roll` in ASCII."""
 DELETIONS_KEY = 0x64656C65
 """Key of the advisory lock of the deletions of projects: `dele` in ASCII."""
+_NAMES = {LAKE_KEY: "the lake", ROLLUPS_KEY: "the rollups", DELETIONS_KEY: "the deletions of projects"}
+"""Name of what each key locks, in messages."""
 POLL_S = 0.1
 """Time between two attempts to lock, in seconds."""
 
@@ -69,17 +71,17 @@ def _nodes_lock(hot: HotConnection, key: int, wait_s: float) -> Iterator[None]:
         return
     deadline = time.monotonic() + wait_s
     while True:
-        with advisory_lock(hot, key) as is_locked, _lost_lock(hot):
+        with advisory_lock(hot, key) as is_locked, _lost_lock(hot, key):
             if is_locked:
                 yield
                 return
         if time.monotonic() >= deadline:
-            raise LakeBusy(f"another node has had the lake's lock for {wait_s:g} s; try again later")
+            raise LakeBusy(f"another node has had the lock of {_NAMES[key]} for {wait_s:g} s; try again later")
         time.sleep(POLL_S)
 
 
 @contextmanager
-def _lost_lock(hot: PostgresqlConnection) -> Iterator[None]:
+def _lost_lock(hot: PostgresqlConnection, key: int) -> Iterator[None]:
     """Raise LakeBusy for the error of a statement that found that the connection is lost, and the lock with it."""
     try:
         yield
@@ -87,5 +89,5 @@ def _lost_lock(hot: PostgresqlConnection) -> Iterator[None]:
         if not hot.is_lost:
             raise
         raise LakeBusy(
-            "the connection with the lake's lock was lost: the rest of the work is left for the next run"
+            f"the connection with the lock of {_NAMES[key]} was lost: the rest of the work is left for the next run"
         ) from error

@@ -37,7 +37,7 @@ def test_second_node_is_refused_until_the_first_has_ended(
             pytest.fail("both nodes have the lock")
 
     for _ in range(2):
-        with pytest.raises(LakeBusy, match="another node"):
+        with pytest.raises(LakeBusy, match="the lock of the lake"):
             lock_both()
     with lake_lock(second, folders[1], 0):
         pass
@@ -76,7 +76,7 @@ def test_rollups_have_a_lock_of_their_own(nodes: tuple[PostgresqlConnection, Pos
         with rollups_lock(second, 0):
             pytest.fail("both nodes have the lock")
 
-    with rollups_lock(first, 0), pytest.raises(LakeBusy, match="another node"):
+    with rollups_lock(first, 0), pytest.raises(LakeBusy, match="another node has had the lock of the rollups"):
         lock_both()
 
 
