@@ -68,7 +68,7 @@ class TurnUpdate(TypedDict, total=False):
 
 
 def claim(engine: sa.Engine, owner: str, now_us: int, lease_us: int) -> Lease | None:
-    """Claim the turn that has waited longest, with `owner` as its owner; return None if no turn waits.
+    """Claim the oldest waiting turn, with `owner` as its owner; return None if no turn waits.
 
     A turn waits if it is queued, or running with an expired lease, and if all earlier turns of its job have ended. A
     waiting turn that was claimed ATTEMPTS_MAX times is not claimed again: it fails.

@@ -112,11 +112,9 @@ def list_page(
 
 
 def cancel(engine: sa.Engine, project: str, id: str, now_us: int) -> Job:
-    """Cancel the queued and running turns of a job. A running turn is stopped at the next heartbeat of
-    its worker.
+    """Cancel the queued and running turns of a job. Raises JobNotFound and JobNotActive.
 
-    Raises:
-        JobNotFound, JobNotActive.
+    A running turn is stopped at the next heartbeat of its worker.
     """
     with transaction(engine) as connection:
         job = _lock_job(connection, project, id)

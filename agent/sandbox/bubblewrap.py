@@ -30,8 +30,8 @@ RUN = Path("/run/agent")
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 AGENT_UID = 60900
-"""User id of the sandbox outside of it if the service runs as root. No Linux distribution assigns this id:
-https://systemd.io/UIDS-GIDS"""
+"""User id of the agent's programs outside of the sandbox if the service runs as root. No Linux distribution assigns the
+id: https://systemd.io/UIDS-GIDS"""
 UID_INSIDE = "1000"
 TRIAL_S = 10
 """Time limit of the trial program of `unavailable_reason`, in seconds."""

@@ -70,7 +70,7 @@ def trajectory(status: str, submission: str = "") -> dict[str, object]:
         ("mini-swe-agent", [trajectory("LimitsExceeded")], Record(None, "", False, "LimitsExceeded")),
     ],
 )
-def test_record_of_each_agent(name: str, events: list[dict[str, object]], expected: Record) -> None:
+def test_events_of_each_agent_give_its_record(name: str, events: list[dict[str, object]], expected: Record) -> None:
     """Parse the output in chunks of several sizes, with other lines between the events."""
     written = b"chatter\n" + b"".join(json.dumps(event).encode() + b"\n[1]\n" for event in events)
     for size in (1, 7, len(written)):

@@ -34,7 +34,7 @@ from agent.forge.response import ERROR_CHARS_MAX, error_text, retry_after_s
         (b"\xff", ""),
     ],
 )
-def test_error_text_of_documented_responses(content: bytes, text: str) -> None:
+def test_error_text_has_the_messages_of_a_documented_response(content: bytes, text: str) -> None:
     assert error_text(content) == text
 
 
@@ -57,7 +57,7 @@ def test_long_error_text_is_truncated() -> None:
         (200, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "99999999999"}, None),
     ],
 )
-def test_requested_pause(status: int, headers: dict[str, str], pause_s: float | None) -> None:
+def test_pause_is_that_of_the_response_headers(status: int, headers: dict[str, str], pause_s: float | None) -> None:
     assert retry_after_s(httpx.Response(status, headers=headers)) == pause_s
 
 
