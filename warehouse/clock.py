@@ -16,7 +16,7 @@ from warehouse.lake.roots import Root, local_folder
 JUMP_S = 7 * 24 * 3600
 """Largest difference from the newest trusted time that is not a jump, in seconds, in either direction."""
 CONFIRM_S = 24 * 3600
-"""Running time after a jump after which the clock is trusted again, in seconds."""
+"""Running time since a jump that makes the clock trusted again, in seconds."""
 STEP_S = 2 * 3600
 """Longest time between two observations that counts as running time, in seconds. Maintenance observes every hour."""
 FILE = ".clock"

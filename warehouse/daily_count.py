@@ -1,7 +1,7 @@
 """The daily counts of page views and of errors.
 
 `daily_views` is `hits`, grouped by project, day, path, traffic and agent. There is one definition in SQL, for rows in
-files, and one in Arrow, for rows in memory. `warehouse.doctor` has its own, with which it checks both.
+files, and one in Arrow, for rows in memory. `warehouse.doctor` checks both with its own, which is independent of them.
 
 An error is a hot row of an AI agent or bot with a status from 400 to 599. Errors wait in the hot log in the same
 batches as page views. One commit stores both, and event ids and the ledger of imports apply to both. `split` divides
@@ -30,8 +30,7 @@ from warehouse.schema import (
 ERRORS = range(400, 600)
 """HTTP statuses of errors."""
 SCANNERS = "^bot:(?:spoofed|http-library):"
-"""Pattern of the rules of requests from outside of the addresses of the agent that they name, and of the libraries with
-which programs send requests."""
+"""Regular expression of the rules of spoofed agents and of HTTP libraries, whose paths are not stored."""
 
 _KEY = ", ".join(DAILY_VIEWS_KEY)
 _TEXTS = ("project_id", "path", "traffic", "agent")
@@ -83,9 +82,11 @@ def errors(rows: pa.Table) -> pa.Table:
 
 
 def count_errors(rows: pa.Table) -> pa.Table:
-    """Return the counts of errors, as rows of `daily_errors`. `rows` has at least the columns of `HOT` that it needs.
+    """Return the counts of errors, as rows of `daily_errors`.
 
-    The rows are sorted by month and, within a month, as in a file of `daily_errors`.
+    `rows` has at least the columns project_id, ts, path, traffic, agent, rule and status.
+
+    The counts are sorted by month and, within a month, as in a file of `daily_errors`.
     """
     texts = {name: rows[name].cast(pa.string()) for name in ("project_id", "path", "traffic", "agent", "rule")}
     is_named = pc.and_(texts["agent"].is_valid(), pc.invert(pc.match_substring_regex(texts.pop("rule"), SCANNERS)))
@@ -100,9 +101,11 @@ def count_errors(rows: pa.Table) -> pa.Table:
 
 
 def count(hits: pa.Table) -> pa.Table:
-    """Return the counts of hits, as rows of `daily_views`. `hits` has at least the columns of `HOT`.
+    """Return the counts of hits, as rows of `daily_views`.
 
-    The rows are sorted by month and, within a month, as in a file of `daily_views`.
+    `hits` has at least the columns project_id, ts, path, traffic and agent.
+
+    The counts are sorted by month and, within a month, as in a file of `daily_views`.
     """
     return count_encoded(hits).cast(DAILY_VIEWS)
 

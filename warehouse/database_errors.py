@@ -118,7 +118,7 @@ def is_damage(error: BaseException) -> bool:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the database's own message in one line, without the SQL and its values."""
+    """Return the database's own message in one line, without the statement and the values that SQLAlchemy appends."""
     return " ".join(str(getattr(error, "orig", None) or error).split())
 
 

@@ -51,7 +51,10 @@ class LakeUnreachable(WarehouseError):
 
 
 class InvalidRoot(WarehouseError):
-    """The URI of a lake is malformed, or the packages that read it are not installed. The message is a predicate."""
+    """The URI of a lake is malformed, or a package for object stores is not installed.
+
+    The message continues a sentence that begins with the name of the setting.
+    """
 
 
 class UnsafeStore(WarehouseError):
@@ -131,7 +134,10 @@ class StagedTooLong(WarehouseError):
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Return whether an object store that does not answer caused an error. One of DuckDB has only the text of it."""
+    """Return whether an object store that does not answer caused an error.
+
+    An error of DuckDB has the text of its cause, and not the cause.
+    """
     return isinstance(error, LakeUnreachable) or f"{LakeUnreachable.__name__}: " in str(error)
 
 

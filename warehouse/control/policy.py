@@ -22,7 +22,7 @@ CONDITIONS: dict[Policy, str] = {
     "log_only": "source <> 'beacon'",
     "beacon_people_log_machines": f"(source = 'beacon') = (traffic = 'human' AND NOT {_IS_MARKDOWN})",
 }
-"""SQL condition of the hits that a policy counts. Logs are those of files and of server posts: `log` and `server`."""
+"""SQL condition of the hits that a policy counts. Access logs (`log`) and server posts (`server`) are its logs."""
 
 BY_FORMAT: Policy = "beacon_people_log_machines"
 """Policy that depends on the format of a hit. All others depend on the source only."""

@@ -1,7 +1,7 @@
 """Connection to a PostgreSQL server that opens again after it was lost.
 
-It has the methods of a `sqlite3.Connection` in autocommit mode, and callers use both alike. Its errors are
-`ServerError`, because psycopg is an optional dependency and takes 0.1 s to import.
+The connection has `execute`, `in_transaction` and `close` of a `sqlite3.Connection` in autocommit mode, and callers use
+both alike. Its errors are `ServerError`, because psycopg is an optional dependency and takes 0.1 s to import.
 """
 
 import threading

@@ -62,7 +62,10 @@ def open_connection(url: str, schema: str, lock_timeout_s: float) -> "psycopg.Co
 
 
 def is_lost(connection: "psycopg.Connection[Any]") -> bool:
-    """Return whether the server has closed an idle connection. A message of the server is followed by a round trip."""
+    """Return whether the server has closed an idle connection.
+
+    The call sends a statement only if the server has sent something: a notice, or the end of the connection.
+    """
     import psycopg  # noqa: PLC0415  # see the module's docstring
 
     poll = select.poll()

@@ -8,9 +8,9 @@
   minutes.
 - `loads`: Loads: which batches of the hot log are in all tables of the lake, and since when.
 - `retention`: Retention of loaded batches, which the moments of reports name.
-- `wal`: Write-ahead log of the hot log's SQLite file: empty it, and probe that it can be written.
+- `wal`: Removal of deleted rows from the disk, and a probe that the hot log can be written.
 - `refusals`: Deleted projects, whose rows the hot log refuses.
 - `dirty_days`: Days whose counts in `daily_views` may differ from `hits`.
-- `disk_space`: Free disk space that the loader needs to move the hot log into the lake.
+- `disk_space`: Disk space that the loader needs to move the hot log into the lake.
 - `synced`: Record, in the hot log, of how far each Delta table is synced: see `warehouse.integrity.durability`.
 """

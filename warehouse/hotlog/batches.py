@@ -113,7 +113,7 @@ def _set_pragmas(connection: sqlite3.Connection) -> None:
 
 
 def node_id(connection: HotConnection) -> str:
-    """Return the node id, under which the lake records the offsets of this hot log. Each new file gets its own id."""
+    """Return the node id, under which the lake records the offsets of this hot log. Each new hot log gets an id."""
     return str(STATEMENTS.run(connection, "NODE_ID").fetchone()[0])
 
 

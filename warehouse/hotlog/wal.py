@@ -1,4 +1,4 @@
-"""Removal of deleted rows from the disk of the hot log, and a probe that it can be written."""
+"""Removal of deleted rows from the disk, and a probe that the hot log can be written."""
 
 import sqlite3
 from collections.abc import Iterator
