@@ -1,16 +1,16 @@
 """The lake: Delta tables in a folder or an object store, with their lock, schema versions and staged files.
 
-- `delta_table`: Delta tables of the lake: create, open, list files, append, delete, vacuum.
-- `remote`: A lake in an object store instead of a local folder.
 - `roots`: The root of a lake, a local folder or a prefix in an object store, and what is done differently in the two.
-- `lock`: Lock of the lake: one process at a time writes into it.
-- `delta_log`: Files in the log of a Delta table: which commits and checkpoints exist, and how they are synced.
-- `log_repair`: Broken files in the log of a Delta table: which file is at fault, and how to open the table without it.
-- `table_schema`: Schema versions of the lake's Delta tables: a table property, and the steps that raise it.
-- `staging`: Many rows at once into Parquet files in the folders of the tables, before any commit.
-- `rewriting`: New files of a partition, and the commit that replaces the old files by them.
-- `readme`: README in the lake's folder, for people who find the Parquet files before the documentation.
-- `agents_file`: Parquet file of the known AI agents, in the lake's folder beside the tables.
+- `remote`: A lake in an object store instead of a local folder.
 - `registry`: Registry, in the lake, of the stores beside it: the hot logs that write into the lake, and the control
   database.
+- `lock`: Lock of the lake: one process at a time writes into it.
+- `table_schema`: Schema versions of the lake's Delta tables: a table property, and the steps that raise it.
+- `staging`: Many rows, written as Parquet files into the folders of the tables before any commit.
+- `delta_table`: Delta tables of the lake: create, open, list files, append, delete, vacuum.
+- `delta_log`: Files in the log of a Delta table: which commits and checkpoints exist, and how they are synced.
+- `log_repair`: Broken files in the log of a Delta table: which file is at fault, and how to open the table without it.
+- `rewriting`: New files of a partition, and the commit that replaces the old files by them.
+- `agents_file`: Parquet file of the known AI agents, in the lake's folder beside the tables.
+- `readme`: README in the lake's folder, for people who find the Parquet files before the documentation.
 """

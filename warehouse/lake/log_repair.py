@@ -125,12 +125,12 @@ def unreadable(table: Root, error: Exception) -> TableIncomplete:
 
 
 def past_broken_checkpoints(table: Root, read: Callable[[], Result]) -> Result:
-    """Return the result of `read`, which is called again after its first error, without the broken checkpoints.
+    """Return the result of `read`. If delta-rs raises an error, set the broken checkpoints aside and call `read` again.
 
     An error of the object store is raised at once: it is no fault of the table, and a later call may succeed.
 
     Raises:
-        TableIncomplete: `read` fails also without them.
+        TableIncomplete: `read` fails also without the broken checkpoints.
         LakeUnreachable: the table is in an object store that does not answer, or refuses a request.
     """
     try:

@@ -104,9 +104,9 @@ def replace_files(table: DeltaTable, spec: Spec, old: Sequence[File], new: Seque
 
 
 def renewed(files: Sequence[File]) -> tuple[File, ...] | None:
-    """Return new files under names by which no vacuum deletes them before they are committed; None if one is missing.
+    """Return uncommitted files in a form that no vacuum deletes for half of GRACE_H; None if one is missing.
 
-    A file that was written long ago gets a new time, because a vacuum deletes a file that no table has by its age.
+    A vacuum deletes a file that no table names GRACE_H after its last write. Files older than half of that are renewed.
     """
     oldest_s = time.time() - GRACE_H * 3600 / 2
     try:

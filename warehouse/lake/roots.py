@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Root = Path | ObjectPath
 """Root of a lake, or a path below it."""
 CACHE_BYTES = 4 << 30
-"""Default maximum size of the cached files of a lake in an object store."""
+"""Default maximum size of the cached files of a lake in an object store, in bytes."""
 PACKAGES = ("obstore", "fsspec")
 """Packages that a lake in an object store needs, and a local one does not."""
 

@@ -36,7 +36,7 @@ VERSION = 5
 
 @dataclass(frozen=True, slots=True)
 class Rollup:
-    """A rollup of a month (YYYY-MM): its folder, the names of the files of `hits` by day, and the rows in them."""
+    """A rollup of a month (YYYY-MM): its folder, the names of the files of `hits` by day, and their number of rows."""
 
     month: str
     folder: Root
@@ -105,7 +105,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def choose(root: Root, files: Sequence[File]) -> Coverage:
-    """Return the rollups to use for a snapshot with these files of `hits`: for each month that with most rows.
+    """Return the rollups to use for a snapshot with these files of `hits`: in each month, that with most valid rows.
 
     A day of a rollup is valid if the snapshot has all files that the rollup counts for the day. Rollups that cannot be
     read are ignored.

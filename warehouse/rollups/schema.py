@@ -106,7 +106,7 @@ AGENT_PATHS = pa.schema(
 )
 """Page views by AI agents and named bots, by day, path and source. Sorted by AGENT_PATHS_ORDER; null comes last."""
 AGENT_PATHS_ORDER = tuple(name for name in AGENT_PATHS.names if name != "views")
-"""Columns of which an agent has mostly one purpose and one operator: the rows of each value are in few row groups."""
+"""Order of the rows. An agent has mostly one purpose and one operator: the rows of each are in few row groups."""
 
 DIMENSIONS = pa.schema(
     [

@@ -49,7 +49,7 @@ def test_file_of_a_failed_block_is_not_uploaded(bucket: str, tmp_path: Path) -> 
     assert dict(roots.list_sizes(root)) == {}
 
 
-def test_published_folder_and_its_removal(root: Root) -> None:
+def test_published_file_is_in_its_folder_until_the_folder_is_removed(root: Root) -> None:
     folder = root / "rollups" / "month=2026-09" / "1"
     work = roots.new_folder(folder)
     (work / "days.parquet").write_bytes(b"1")
@@ -62,7 +62,7 @@ def test_published_folder_and_its_removal(root: Root) -> None:
     assert roots.list_folders(root / "rollups" / "month=2026-09") == []
 
 
-def test_second_name_and_new_name(root: Root) -> None:
+def test_linked_and_renamed_files_are_found_by_their_new_names(root: Root) -> None:
     roots.write(root / "a", b"1")
     roots.link(root / "a", root / "b")
     roots.rename(root / "a", root / "c")

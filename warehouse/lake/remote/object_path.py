@@ -158,7 +158,11 @@ class ObjectPath:
                 target.write(part)
 
     def unlink(self, missing_ok: bool = False) -> None:
-        """Delete an object. A missing one is not an error: S3 does not report it."""
+        """Delete an object.
+
+        Raises:
+            FileNotFoundError: the object is missing, unless `missing_ok`. S3 does not report a missing object.
+        """
         with self._errors():
             try:
                 self.lake.store.delete(self.key)
@@ -200,7 +204,7 @@ class ObjectPath:
         return f"{self.key}/" if self.key else ""
 
     def _list(self) -> Iterator[tuple[str, Stat]]:
-        """Yield the key and the state of each object in the folder."""
+        """Yield the key and the `Stat` of each object in the folder."""
         with self._errors():
             for page in self.lake.store.list(self.key or None, chunk_size=1000):
                 for meta in page:

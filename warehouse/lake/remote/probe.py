@@ -14,10 +14,10 @@ FOLDER = "_probe"
 
 
 def require_conditional_put(lake: ObjectPath) -> None:
-    """Write one new object twice, and raise UnsafeStore if the store accepts both.
+    """Write one new object twice, and check that the store accepts the first write only.
 
     Raises:
-        UnsafeStore: the store accepts both, or neither.
+        UnsafeStore: the store accepts both writes, or neither.
         LakeUnreachable: the store does not answer, or refuses the credentials.
     """
     object_ = lake / FOLDER / str(uuid.uuid4())

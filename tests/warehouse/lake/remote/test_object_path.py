@@ -41,7 +41,7 @@ def test_second_new_object_of_a_key_is_refused(lake: ObjectPath) -> None:
     assert file.read_bytes() == b"first"
 
 
-def test_missing_object(lake: ObjectPath) -> None:
+def test_missing_object_is_file_not_found_and_in_no_list(lake: ObjectPath) -> None:
     missing = lake / "missing"
     with pytest.raises(FileNotFoundError, match="missing"):
         missing.read_bytes()
@@ -62,7 +62,7 @@ def test_objects_of_a_folder_are_listed_without_those_of_its_neighbours(lake: Ob
     assert (hits.is_dir(), hits.exists(), (lake / "hit").is_dir()) == (True, False, False)
 
 
-def test_copy_and_delete(lake: ObjectPath) -> None:
+def test_copy_remains_after_its_original_is_deleted(lake: ObjectPath) -> None:
     (lake / "a").write_bytes(b"1")
     (lake / "a").copy_to(lake / "b")
     (lake / "a").unlink()
