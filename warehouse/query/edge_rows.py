@@ -19,7 +19,7 @@ from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
 
 Bounds = tuple[str, str | None]
-"""First path, and the first one after all others, in byte order; None if no path is after them."""
+"""Range of paths in byte order: its first path, and the first path after it, which is None if no path is after it."""
 ROWS_MAX = 200_000
 """Maximum number of rows that an edge is expected to have. More rows would displace too many other results."""
 NOT_AT_EDGES = ("user_agent", "verified_by")
@@ -45,7 +45,7 @@ def read(
     edge: TimeRange,
     bounds: Bounds | None = None,
 ) -> pa.Table | None:
-    """Return the rows of a project at an edge, with COLUMNS, from the `files_of` its days, or from the cache.
+    """Return the rows of a project at an edge, with COLUMNS, from the cache or from `files`, the `files_of` the edge.
 
     With `bounds`, only the rows of the paths within them are returned. Return None if the edge may have more than
     ROWS_MAX rows.
@@ -86,7 +86,7 @@ def read_together(
 
 
 def key_of(files: Sequence[File], project: str, edge: TimeRange, bounds: Bounds | None = None) -> tuple[Hashable, ...]:
-    """Return the key of the rows at an edge in the cache. `files` are the `files_of` its days."""
+    """Return the key of the rows at an edge in the cache. `files` are the `files_of` the edge."""
     key = ("edge", project, edge, *(file.path for file in files))
     return key if bounds is None else (*key, bounds)
 

@@ -62,7 +62,7 @@ def connect(spill: Path, memory_limit: str = MEMORY_LIMIT, threads: int | None =
 def share(spill: Path, workers: int) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield the database of one of `workers` processes that share the cores of the machine, and close it.
 
-    It has the default memory limit. Larger sorts spill into a folder in `spill`, which is deleted at the end.
+    The database has the default memory limit. Larger sorts spill into a folder in `spill`, which is deleted at the end.
     """
     disk.make_folder(spill)
     threads = max(1, len(os.sched_getaffinity(0)) // workers)

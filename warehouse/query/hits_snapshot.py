@@ -95,7 +95,7 @@ class HitsSnapshot:
 
 
 class HitsReader:
-    """Reader of snapshots. It reads only new hot batches, and the table's file list only after a commit.
+    """Reader of snapshots, which reads only new hot batches, and the table's file list only after a commit.
 
     All threads of a process may share it.
     """

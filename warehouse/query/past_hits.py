@@ -23,8 +23,8 @@ from warehouse.query.moment import Moment
 from warehouse.query.result_cache import ResultCache
 
 PAST_SHARE = 0.25
-"""Size of the cache of older versions, as a share of the size of the cache of results, which is beside it. In the cache
-of results, the versions of a service that is loaded every few seconds took all space that was free."""
+"""Size of the cache of older versions, as a share of the size of the cache of results. They are two caches: in one, the
+versions of a service that loads every few seconds took all free space."""
 FILE_BYTES = 350
 """Memory of an item in the list of files of a version, in bytes."""
 VERSIONS_MAX = 64

@@ -11,9 +11,9 @@ import pyarrow as pa
 from cachetools import Cache
 
 EMPTY_TABLE_BYTES = 10_000
-"""Memory of a table without rows, and of its key."""
+"""Memory of a table without rows, and of its key, in bytes."""
 ENTRY_BYTES = 2_000
-"""Memory of another result without the bytes of its arrays, and of its key."""
+"""Memory of any other result without the content of its arrays, and of its key, in bytes."""
 FIRST_SHARE = 0.25
 """Share of the cache, from 0 to 1, up to which the results stored with `evict_first` displace others."""
 

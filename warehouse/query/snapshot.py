@@ -50,7 +50,7 @@ _Read = tuple[tuple[delta_table.State, ...], int, frozenset[str]]
 
 
 class SnapshotReader:
-    """Reader of snapshots. It reads only new hot batches, and a table's file list only after a commit.
+    """Reader of snapshots, which reads only new hot batches, and a table's file list only after a commit.
 
     All threads of a process may share it; they take snapshots one at a time.
     """

@@ -34,7 +34,7 @@ VIEWS = ("hits", "daily_views", "errors", "agents")
 def connect(
     data: str | PathLike[str], root: Root | None = None, hot_log: HotLogPlace | None = None
 ) -> duckdb.DuckDBPyConnection:
-    """Return a database with the four views of a data folder, in a snapshot taken now. It opens only their files.
+    """Return a database with the four views of a data folder, in a snapshot taken now. Only their files can be opened.
 
     `root` is the root of the lake, and `hot_log` the place of the hot log, if they are not in the data folder.
 
@@ -68,8 +68,8 @@ def run_query(
 
     Raises:
         NoData: see `connect`.
-        InvalidSql: `sql` is another statement, or DuckDB refuses it; the message is DuckDB's. A value that cannot be
-            computed raises it when the reader comes to its row.
+        InvalidSql: `sql` is another statement, or DuckDB refuses it; the message is DuckDB's. For a value that
+            cannot be computed, the error is raised when its row is read.
     """
     with closing(connect(data, root, hot_log)) as database:
         with _invalid_sql():

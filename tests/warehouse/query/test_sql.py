@@ -66,7 +66,7 @@ def contents(folder: Path) -> dict[str, str]:
     return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def test_both_views_have_loaded_and_hot_rows(site: Site, folder: Path) -> None:
+def test_hits_and_daily_views_have_loaded_and_hot_rows(site: Site, folder: Path) -> None:
     expected = [{"path": "/a", "n": 2}, {"path": "/b", "n": 1}]
     assert ask(folder, f"SELECT path, count(*) AS n FROM hits {BY_PATH}") == expected
     assert ask(folder, f"SELECT path, sum(views) AS n FROM daily_views {BY_PATH}") == expected
