@@ -98,7 +98,10 @@ NO_HOT_VIEWS = HotViews(0, -2, HotColumns(*(np.zeros(0, np.int64) for _ in range
 
 
 def select(views: HotViews, hot: pa.Table, chosen: Selection, time_range: TimeRange) -> Additions:
-    """Return the views of the hot rows of a snapshot, of which `views` are those of the project."""
+    """Return the views of a selection in a time range among the hot rows of a snapshot.
+
+    `views` are the hot rows of the project, those of the snapshot included.
+    """
     ids = hot["batch_id"].to_numpy()
     batch_ids = views.rows.batch_ids
     start, end = (int(np.searchsorted(batch_ids, ids[0])), int(np.searchsorted(batch_ids, ids[-1], "right")))

@@ -17,7 +17,7 @@ SEARCH_PATHS = 500
 """Number of sorted paths that a hash look-up reads in the time of one binary search, 20 µs."""
 
 Bounds = tuple[str, str | None]
-"""First path that can match, and the first one after all that can, in byte order; None if no path is after them."""
+"""Range of paths in byte order: its first path, and the first path after it, which is None if no path is after it."""
 
 
 class PathIds:

@@ -26,7 +26,7 @@ MERGED_ROWS = 1_000_000
 """Maximum number of paths of rollups that are read at once, or the paths of one rollup."""
 BUILD_BYTES = 64 * 1024 * 1024
 """Maximum memory of the counts that are cumulated at once, or those of one source and traffic, in bytes."""
-READERS = 2
+READ_THREADS = 2
 """Number of threads that read the rollups of months. pyarrow reads without the GIL."""
 
 _KEYS: dict[Key, tuple[str, str]] = {
@@ -262,7 +262,7 @@ def _groups(months: Sequence[_Month], merged_rows: int) -> list[list[tuple[int, 
 
 
 def _read_paths(group: Sequence[ProjectRows]) -> list[pa.Array]:
-    with ThreadPoolExecutor(READERS, "blocks") as pool:
+    with ThreadPoolExecutor(READ_THREADS, "blocks") as pool:
         return [table["path"].combine_chunks() for table in pool.map(lambda rows: rows.read(["path"]), group)]
 
 
@@ -271,7 +271,7 @@ def _cumulate(
 ) -> dict[Key, CumulativeCounts]:
     """Return the cumulated views of all months, for those of the keys that have any."""
     rows: dict[Key, Array] = {}
-    with ThreadPoolExecutor(READERS, "blocks") as pool:
+    with ThreadPoolExecutor(READ_THREADS, "blocks") as pool:
         for place, views in enumerate(pool.map(lambda month: month.views(keys), months)):
             ids = np.flatnonzero(np.unpackbits(members[place], count=paths))
             for key, each in views.items():

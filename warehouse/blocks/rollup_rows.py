@@ -50,7 +50,7 @@ class ProjectRows:
     def on_days(self, project: str, days: range) -> "ProjectRows":
         """Return the place of the rows that may be of these days of the month. The rows are sorted by day.
 
-        It is that of all rows of the project if the statistics of a row group are missing.
+        All rows of the project are returned if the statistics of a row group are missing.
         """
         groups = [self.metadata.row_group(group) for group in self.groups]
         bounds = [bound for group in groups if (bound := _days_of(group)) is not None]

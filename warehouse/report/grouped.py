@@ -79,7 +79,7 @@ class GroupedReports:
     ) -> dict[str, pa.Table]:
         """Return the rows of a series of each purpose of AI agents that has a view, by UTC days, weeks or months.
 
-        The counts are those of the list of agents: a series of each purpose by itself takes 2 ms.
+        The series are added up from the counts of the list of agents. To count each purpose by itself takes 2 ms.
 
         Raises:
             TooManyBuckets: see `time_buckets.buckets`.

@@ -10,7 +10,7 @@ from warehouse.rollups.schema import DIMENSION_VALUES, QUARTER_S, READER_COLUMNS
 
 DAY_S = 86_400
 ORIGIN_S = -62_135_596_800
-"""Start of the year 1, in seconds since 1970. Units of time are numbered from it: no number is negative."""
+"""Start of the year 1, in seconds since 1970. Units of time are numbered from this instant: no number is negative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +87,4 @@ TIME_UNITS = {
 }
 """Groupings by units of time, which are numbered from ORIGIN_S, by the length of the unit in seconds."""
 SOURCE_DAYS = Grouping(f"{{'source': source, 'day': {TIME_UNITS[DAY_S].hits}}}", "total", ("source", count.DAY))
-"""Grouping by source and UTC day, of which the first is that of ORIGIN_S."""
+"""Grouping by source and UTC day. Days are numbered from ORIGIN_S."""

@@ -143,7 +143,7 @@ def count_paths(
     scope: Scope,
     grouping: Grouping,
 ) -> pa.Table:
-    """Return counts of the hits in `files` for filters by path, of which rollups have no dimension, from `hits`.
+    """Return counts of the hits in `files` for a filter by path and a grouping that rollups do not have.
 
     The columns are those of `count_files`. Of the whole days, only `viewed_days` (YYYY-MM-DD) are counted: the others
     have no view of the paths.
@@ -251,7 +251,7 @@ def _rows_of(files: Sequence[File]) -> str:
     return engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
 
 
-def rollup_rows(rollups: Sequence[RollupDays]) -> str:
+def rollup_rows_sql(rollups: Sequence[RollupDays]) -> str:
     """Return the subquery of the rows of some days, with their `date`, of the dimension that is bound to $dimension."""
     return _ROLLUPS.format(files=engine.parquet_at(each.file for each in rollups), days=in_days(rollups))
 

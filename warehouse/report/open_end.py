@@ -1,4 +1,4 @@
-"""End of a time range that a request leaves open: `now` if the project has later hits, of a fast clock."""
+"""End of a time range that a request leaves open: `now` if the project has hits of a later time, from a fast clock."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

@@ -210,7 +210,7 @@ class PathReports:
 
     def _rows(self, inputs: _Inputs, files: Sequence[File]) -> list[Rows]:
         """Return the counts of files, of which those that are not in the cache are counted by one query."""
-        # Once, because a put evicts others.
+        # Before the first put, which may evict the counts of another file.
         cached = {file.path: self._cached.get(inputs.key_of("file", file.path)) for file in files}
         known = {path: rows for path, rows in cached.items() if rows is not None}
         uncounted = [file for file in files if file.path not in known]

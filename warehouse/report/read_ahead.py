@@ -151,5 +151,8 @@ def import_lazy_modules() -> None:
 
 
 def _from_the_ends(count: int) -> list[int]:
-    """Return the indices of months: the last, the first, the last but one ... A year up to now cuts the first two."""
+    """Return the indices of months: the last, the first, the last but one ...
+
+    A range of one year up to now begins and ends within the first two of these.
+    """
     return sorted(range(count), key=lambda index: (min(index, count - 1 - index), -index))

@@ -1,4 +1,4 @@
-"""Reports of one process. `api` calls only this module of the room."""
+"""Reports of one process, all but those of errors: see `warehouse.report.audience.errors`."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace

@@ -45,7 +45,7 @@ def count_days(by_path: PathReports, coverage: Coverage, scope: Scope) -> pa.Tab
     The columns are those of `hit_counts.count_files`. `value` is the number of days since the year 1.
     """
     filters = scope.filters
-    if filters.verification is not None:  # of which only the page views of the paths are read elsewhere
+    if filters.verification is not None:  # here it reads the page views of all paths, elsewhere those of these paths
         return None
     months = by_path.months(coverage, scope.project)
     block = months.block

@@ -21,7 +21,7 @@ MISSING_DAYS_MAX = 1_000
 SILENT_DAYS = 7
 """Number of days without a hit after which a source has a warning."""
 BEACON, LOGS = SOURCES[0], SOURCES[1:]
-"""The source of pages, and those of logs."""
+"""The source of the hits that pages send, and the sources of logs."""
 _COUNT_TWICE: Mapping[str, Collection[str]] = {BEACON: ["all"], **dict.fromkeys(LOGS, ("all", "log_only"))}
 """Policies under which views of people of a source may be counted twice."""
 _FIRST_AND_LAST = """

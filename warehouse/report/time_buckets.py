@@ -56,7 +56,10 @@ def buckets(time_range: TimeRange, interval: str, zone: ZoneInfo) -> list[Bucket
 
 
 def _within(sequence: Iterator[Bucket], start_s: int, end_s: int) -> Iterator[Bucket]:
-    """Return the buckets that contain an instant with start_s <= instant < end_s. The first one begins before it."""
+    """Yield the buckets that contain an instant with start_s <= instant < end_s.
+
+    The first bucket of `sequence` begins at or before `start_s`.
+    """
     current = next(sequence)
     for following in sequence:
         if following.start_s >= end_s:
@@ -68,7 +71,7 @@ def _within(sequence: Iterator[Bucket], start_s: int, end_s: int) -> Iterator[Bu
 
 
 def _hours(start_s: int, zone: ZoneInfo) -> Iterator[Bucket]:
-    """Return all hours from the one that contains `start_s`."""
+    """Yield all hours from the one that contains `start_s`."""
     offset_s = _offset_s(start_s, zone)
     full_hour_s = start_s - (start_s + offset_s) % HOUR_S
     is_changed = _offset_s(full_hour_s, zone) != offset_s
@@ -82,7 +85,7 @@ def _hours(start_s: int, zone: ZoneInfo) -> Iterator[Bucket]:
 
 
 def _days(start_s: int, interval: str, zone: ZoneInfo) -> Iterator[Bucket]:
-    """Return all days, weeks or months from one that begins at or before `start_s`, up to the year 9999."""
+    """Yield all days, weeks or months from one that begins at or before `start_s`, up to the year 9999."""
     first_day, following_day = _CALENDAR[interval]
     day = first_day(_local(start_s, zone).date())
     while True:

@@ -35,7 +35,9 @@ def expected(rows: list[Row], key: tuple[int, int], days: range) -> list[int]:
 @pytest.mark.parametrize("dtype", [np.uint32, np.int64])
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(rows, st.integers(1, 32), st.integers(1, 32), st.integers(0, PATHS), st.integers(0, PATHS))
-def test_days_add_up(dtype: type, rows: list[Row], day: int, other: int, id: int, another: int) -> None:
+def test_views_of_any_days_and_paths_are_their_sum(
+    dtype: type, rows: list[Row], day: int, other: int, id: int, another: int
+) -> None:
     days, ids = range(*sorted((day, other))), slice(*sorted((id, another)))
     block = block_of(rows)
     for key in [(source, traffic) for source in range(3) for traffic in range(3)]:

@@ -58,7 +58,9 @@ def expected(counted: Counted, start: date, end: date, invalid: Iterable[date]) 
 
 @settings(max_examples=rounds(150), deadline=None, derandomize=True)
 @given(counted_views, st.sets(days, max_size=2), st.lists(st.tuples(bounds, bounds), min_size=1, max_size=8))
-def test_range_adds_up(counted: Counted, invalid: set[date], ranges: list[tuple[date, date]]) -> None:
+def test_views_of_a_range_are_the_sum_of_its_valid_days(
+    counted: Counted, invalid: set[date], ranges: list[tuple[date, date]]
+) -> None:
     with temporary.folder() as folder:
         rollups = [write(Path(folder) / month, month, counted) for month in MONTHS]
         parts = []

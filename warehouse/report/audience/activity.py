@@ -48,7 +48,7 @@ class Sparkline:
 class Activity:
     """Activity of the projects of one process. Safe to call from several threads.
 
-    What files have is cached until the files change.
+    The results of files are cached until the files change.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Activity:
         files = [file for file in coverage.uncovered if first.isoformat() <= file.partition <= last.isoformat()]
         counted = [self._read(_count_hits(_rows(files), "date"), values)]
         if in_rollups:
-            rows = hit_counts.rollup_rows(in_rollups)
+            rows = hit_counts.rollup_rows_sql(in_rollups)
             sql = _COUNT.format(day="date", count="sum(views)", rows=rows)
             counted.append(self._read(sql, values | {"dimension": "total"}))
         return pa.concat_tables(counted)
@@ -110,7 +110,7 @@ class Activity:
         return self._read(_LAST_HIT.format(rows=_rows(files)), values)
 
     def _last_days(self, rollups: Sequence[RollupDays], values: Values) -> pa.Table:
-        sql = _LAST_DAY.format(rows=hit_counts.rollup_rows(rollups))
+        sql = _LAST_DAY.format(rows=hit_counts.rollup_rows_sql(rollups))
         return self._read(sql, values | {"dimension": "total"})
 
     def _read(self, sql: str, values: Values) -> pa.Table:

@@ -1,8 +1,8 @@
 """Number of distinct paths that each AI agent, operator or purpose read in the last days of a range.
 
 The whole UTC days that are nearest to the range are counted from rollups, of which a month of 8 million hits is read in
-60 ms of processor time. The range is limited to DAYS. A path that was read at an edge only is added, and one that was
-read on a day only within the edge that is subtracted is left out.
+60 ms of processor time. The range is limited to DAYS. Hits at its edges are added to those of the days, or subtracted
+from them, and a path counts if its sum is above 0.
 """
 
 from collections import defaultdict
@@ -189,7 +189,7 @@ class AgentPages:
 
 
 def _files_key(files: Sequence[File], scope: Scope, block: ProjectBlock) -> Hashable:
-    """Return the key of the reads in files. A page counts them by agent and by operator."""
+    """Return the key of the reads in files, which is the same for each `By`: a page counts the reads by two of them."""
     return "agent pages", scope, block, tuple(file.path for file in files)
 
 

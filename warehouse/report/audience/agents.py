@@ -11,7 +11,7 @@ from warehouse.report.grouping import DAY_S, TIME_UNITS, Grouping
 _COLUMNS = ("agent", "operator", "purpose", "traffic")
 _VALUES = ", ".join(f"'{name}': {name}" for name in _COLUMNS)
 AGENT_DAYS = Grouping(f"{{{_VALUES}, 'day': {TIME_UNITS[DAY_S].hits}}}", "total", (*_COLUMNS, "day"))
-"""Grouping by agent and UTC day, of which the first is that of ORIGIN_S."""
+"""Grouping by agent and UTC day. Days are numbered from ORIGIN_S."""
 _FIRST_DAY = date(1, 1, 1).toordinal() - date(1970, 1, 1).toordinal()
 
 

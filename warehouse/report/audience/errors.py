@@ -83,7 +83,7 @@ class ErrorQuery:
 
 
 class ErrorReports:
-    """Reports of one process. Safe to call from several threads."""
+    """Reports of errors of one process. Safe to call from several threads."""
 
     def __init__(self, reader: HitsReader, spill: Path) -> None:
         """Create the reports. `reader` has the source `hits_snapshot.DAILY_ERRORS`, and is closed with the reports."""

@@ -41,7 +41,7 @@ GROUP BY path
 class FirstDays:
     """First days of the paths of one process. Safe to call from several threads.
 
-    What files have is cached until the files change.
+    The results of files are cached until the files change.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ import numpy as np
 from warehouse.blocks.agents import ReaderViews
 from warehouse.blocks.cumulative import Array
 from warehouse.blocks.months import DAYS, Key, MonthBlock, SomeDays
-from warehouse.blocks.project import READERS, ProjectBlock
+from warehouse.blocks.project import READ_THREADS, ProjectBlock
 from warehouse.blocks.selection import Selection
 from warehouse.control import policy
 from warehouse.control.policy import Policy, Span
@@ -116,7 +116,7 @@ def read_months(read: Callable[[int], Result], indices: Sequence[int]) -> dict[i
     """Return what `read` returns for months, by index. Several months are read in parallel."""
     if len(indices) < 2:
         return {index: read(index) for index in indices}
-    with ThreadPoolExecutor(READERS, "blocks") as pool:
+    with ThreadPoolExecutor(READ_THREADS, "blocks") as pool:
         return dict(zip(indices, pool.map(read, indices), strict=True))
 
 

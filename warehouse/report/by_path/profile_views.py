@@ -28,7 +28,7 @@ _COLUMNS = ("path_id", "day", "profile_id")
 _KEY = ("source", "traffic", "verification")
 _NO_VIEWS = group(*(np.zeros(0, np.uint8) for _ in range(5)))
 _DAYS = 32
-"""Number of days of a month, of which the first is 0 and has no views."""
+"""Number of values of a day of the month, 0 to 31. No view is of day 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

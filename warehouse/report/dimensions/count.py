@@ -121,7 +121,7 @@ def choose(hits: pa.Table, filters: Filters) -> pa.Table:
 
 
 def _is_counted(rows: DimensionRows, periods: Periods) -> Array:
-    """Return whether the policy of the day of each row counts the row. Its key has KEY."""
+    """Return whether the policy of its day counts each row. A row whose key has no `format` counts as not Markdown."""
     sources, kinds = codes_of(rows.keys["source"], SOURCES), codes_of(rows.keys["traffic"], TRAFFIC)
     is_markdown = is_peoples_markdown(rows.keys)
     by_period = []

@@ -7,7 +7,7 @@ from functools import partial, reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warehouse.blocks.project import READERS
+from warehouse.blocks.project import READ_THREADS
 from warehouse.lake import roots
 from warehouse.query.result_cache import ResultCache
 from warehouse.report.dimensions.packed import PackedDimension, PackedMonth, pack
@@ -30,7 +30,7 @@ def read(cached: ResultCache, files: Mapping[str, str], project: str, dimension:
     if None not in known:
         return [PackedDimension(month, dimension) for month in known if month is not None]
     read_month = partial(_read_month, cached, project, dimension)
-    with ThreadPoolExecutor(READERS, "dimensions") as pool:
+    with ThreadPoolExecutor(READ_THREADS, "dimensions") as pool:
         months = [*pool.map(read_month, files, files.values())]
     return [PackedDimension(month, dimension) for month in months]
 

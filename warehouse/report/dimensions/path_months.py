@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from warehouse.blocks.cumulative import Array
-from warehouse.blocks.project import READERS
+from warehouse.blocks.project import READ_THREADS
 from warehouse.encoding import encoded
 from warehouse.query.result_cache import ResultCache
 from warehouse.report.dimensions import page_views
@@ -36,7 +36,7 @@ from warehouse.rollups.schema import PROFILES, QUARTER_S, VIEW_VALUES, WITHOUT_A
 DENSE_COUNTERS = 1_000_000
 """Number of counters up to which page views are counted in an array with all combinations, and not in a hash table."""
 _DAYS = 32
-"""Number of days of a month, of which the first is 0 and has no views."""
+"""Number of values of a day of the month, 0 to 31. No view is of day 0."""
 _TOTAL, _BY_PROFILE = "total", "profile"
 _KEY_WITHOUT_AGENT = ("source", "traffic", "format")
 _NONE = np.zeros(0, np.int64)
@@ -65,7 +65,7 @@ def read(
     read_month = partial(_read_month, cached, dimension, dense_counters)
     if len(months) < 2:
         return [*map(read_month, months)]
-    with ThreadPoolExecutor(READERS, "paths") as pool:
+    with ThreadPoolExecutor(READ_THREADS, "paths") as pool:
         return [*pool.map(read_month, months)]
 
 

@@ -23,7 +23,7 @@ KEY = (*DIMENSION_KEY, "format")
 """Columns of the keys of page views and of hits: a source policy depends on the format."""
 DAY_US = 86_400_000_000
 OBJECTS_BYTES = 10_000
-"""Memory of the Python and Arrow objects of rows, without the contents of their arrays: most rows of small projects."""
+"""Memory of the Python and Arrow objects of rows, without the contents of their arrays, in bytes."""
 EPOCH_DAY = date(1970, 1, 1).toordinal() - 1
 """Number of 1970-01-01. Days are numbered from the first day of the year 1."""
 QUARTERS = ("quarter", "agentQuarter")

@@ -36,7 +36,7 @@ def test_month_has_the_rows_of_one_project_and_dimension(file: str) -> None:
     ("days", "views"),
     [(DAYS, [1, 2, 3]), (DAYS[1:2], [2]), ([DAYS[0], DAYS[2]], [1, 3]), (["2026-09-01", "2026-09-30"], [])],
 )
-def test_rows_of_some_days(file: str, days: list[str], views: list[int]) -> None:
+def test_rows_are_those_of_the_chosen_days(file: str, days: list[str], views: list[int]) -> None:
     (rows,) = months.read(ResultCache(0), {"2026-09": file}, "site", "browser")
     assert rows.on(days).views.tolist() == views
 
