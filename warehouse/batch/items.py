@@ -15,7 +15,7 @@ from warehouse.errors import WorkerDied
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 ATTEMPTS_MAX = 3
-"""Number of workers that may die with the same item."""
+"""Number of workers whose death with the same item ends the run."""
 AHEAD_MAX = 2
 """Number of items per worker that are started before the first of them has been yielded."""
 

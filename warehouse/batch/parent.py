@@ -12,9 +12,9 @@ _SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
 @contextmanager
 def forking() -> Iterator[None]:
-    """Block Ctrl-C and SIGTERM while a child process starts in the block, and in it until `follow_parent` has run.
+    """Block Ctrl-C and SIGTERM while a child process starts in the block.
 
-    The child process is forked or spawned by this thread.
+    In the child process, which this thread forks or spawns, the signals stay blocked until `follow_parent` has run.
 
     In the parent process, a signal of that time takes effect at the end of the block, if the process has one thread.
     """

@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 CONNECT_S = 10.0
 """Timeout for a connection to the cluster, in seconds."""
 CONNECTS_MAX = 5
-"""Number of connections to the cluster's client server that may be aborted. About one of ten is, on a busy machine."""
+"""Maximum number of attempts to connect to the cluster's client server. On a busy machine about one of ten fails."""
 CHECK_S = 60.0
 """Timeout for the check of a machine, in seconds: Ray starts a process, which loads the libraries."""
 

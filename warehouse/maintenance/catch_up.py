@@ -24,9 +24,9 @@ from warehouse.lake.roots import Root, local_folder
 from warehouse.lake.staging import Staged
 from warehouse.schema import HOT
 
-COMMIT_BATCHES_MAX = 20_000
-COMMIT_ROWS_MAX, COMMIT_BYTES_MAX = 100_000, 128 * 1024 * 1024
-"""Size of one commit, in rows and in bytes. Its rows are in memory several times while they are sorted and written."""
+COMMIT_BATCHES_MAX, COMMIT_ROWS_MAX, COMMIT_BYTES_MAX = 20_000, 100_000, 128 * 1024 * 1024
+"""Numbers of batches, rows and bytes after which no batch is added to a commit. Its rows are in memory several times
+while they are sorted and written."""
 
 OnStep = Callable[[str], None]
 """Function that is called with the name of each point (see STEPS) at which a crash would leave a different state."""

@@ -63,7 +63,7 @@ def compact(
     done: list[tuple[int, int]] = []
 
     def rewrite(spec: delta_table.Spec, partition: str) -> None:
-        result_cache.release_memory()  # freed by loads: a sort takes 290 MiB beside it
+        result_cache.release_memory()  # that loads have freed: a sort takes 290 MiB
         with durable_writes(hot, root, wait_s):
             done.append(_rewrite(root, database, spec, partition))
         pause_for_waiters()

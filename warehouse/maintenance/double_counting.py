@@ -17,6 +17,7 @@ from warehouse.lake.roots import Root
 SEARCHED_DAYS = 7
 """Number of the newest days with hits in which `has_beacons` searches: a beacon that is in use sent hits on them."""
 CACHE_BYTES = 64 * 1024 * 1024
+"""Maximum size of the cache of the reports of `find`, in bytes."""
 
 
 def has_beacons(root: Root, project: str) -> bool:
@@ -52,7 +53,7 @@ def find(hot: HotLogPlace, root: Root, spill: Path, policies: Mapping[str, Perio
         DataIncomplete: see `HitsReader.take`.
     """
     from warehouse.query.hits_snapshot import HitsReader  # noqa: PLC0415  # see `has_beacons`
-    from warehouse.report.reports import Reports  # noqa: PLC0415
+    from warehouse.report.reports import Reports  # noqa: PLC0415  # the same
 
     with closing(Reports(HitsReader(hot, root), root, spill, CACHE_BYTES, policies.__getitem__)) as reports:
         snapshot = reports.take()

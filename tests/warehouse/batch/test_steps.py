@@ -33,7 +33,7 @@ def test_first_error_is_raised_at_the_end_with_the_name_of_its_step() -> None:
 @pytest.mark.parametrize(
     "error", [LakeBusy("busy"), DataIncomplete("lost"), LakeUnreachable("away"), OSError(errno.ENOSPC, "full")]
 )
-def test_error_of_all_steps_ends_them(error: Exception) -> None:
+def test_error_that_each_later_step_would_have_ends_the_steps(error: Exception) -> None:
     assert is_of_all(error)
     with pytest.raises(type(error)):
         run_all([("a", failing(error)), ("b", lambda: pytest.fail("the steps have ended"))])
@@ -47,7 +47,7 @@ def test_caller_decides_which_errors_end_the_steps() -> None:
     assert done == ["b"]
 
 
-def test_taken_lock_hides_no_error() -> None:
+def test_error_of_a_later_step_is_raised_instead_of_lake_busy() -> None:
     with pytest.raises(ValueError, match="damaged"):
         run_all([("a", failing(LakeBusy("busy"))), ("b", failing(ValueError("damaged")))], is_outage)
 

@@ -1,4 +1,4 @@
-"""Erased rows leave both tables and the disk, wherever the erasure is killed, and no other row is lost."""
+"""Erased rows leave the tables and the disk, wherever the erasure is killed, and no other row is lost."""
 
 import time
 from collections import Counter
@@ -49,7 +49,7 @@ def test_retention_deletes_exactly_the_days_before_it(site: Site) -> None:
     assert site.state(delta_table.HITS_TABLE).offset == 1
 
 
-def test_deleted_project_leaves_both_tables_and_other_projects_stay(site: Site) -> None:
+def test_deleted_project_leaves_hits_and_daily_views_and_other_projects_stay(site: Site) -> None:
     site.post(view(), view(project_id="site-2"), view(ts=NOON + DAY))
     site.load()
     site.post(view(ts=NOON - 40 * DAY), view(project_id="site-2", ts=NOON - 40 * DAY))

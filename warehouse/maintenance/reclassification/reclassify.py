@@ -97,9 +97,9 @@ def reclassify(
     on_day: OnDay = lambda done, total: None,
     on_step: OnStep = lambda step: None,
 ) -> Reclassified:
-    """Give each stored hit the classification that the current rules give its user agent, and its verdict on the agent.
+    """Replace the classification of each stored hit by that of the current rules for its user agent.
 
-    See `verdicts` for hits with a verdict.
+    A hit with a verdict on its agent may retain the verdict: see `verdicts`.
 
     The lake is locked for one day at a time, and readers see each day either before or after its change. After an
     interruption the next call continues; the next load recounts the day that was interrupted.

@@ -1,7 +1,7 @@
 """Columns of stored hits under the current rules, without losing the verdict on their agent.
 
-The address of a hit is not stored, so that its verdict cannot be found again. The verdict is about the agent that the
-hit claimed to be:
+The address of a hit is not stored: its verdict cannot be computed again. The verdict is about the agent that the hit
+claimed to be:
 
 - If the rules still name this agent, the verdict stays. A spoofed hit stays a bot with the rule `bot:spoofed:NAME`.
 - If the same rule has a new name for the agent, the verdict stays, too.
