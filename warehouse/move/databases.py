@@ -22,15 +22,12 @@ from warehouse.move import tables, values
 from warehouse.move.tables import OnRows
 from warehouse.transaction import BUSY_TIMEOUT_S
 
-HOT_LOG = (STATEMENTS,)
-"""Statements of the tables that `postgresql.create` creates."""
-
 
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Files of a data folder, opened by `exclusive.opened`. `control` is None if it is in the new database already.
 
-    `more` are the statements of the other tables in the hot log.
+    `more` are the statements of those tables in the hot log that `postgresql.create` does not create.
     """
 
     hot: sqlite3.Connection
@@ -39,7 +36,7 @@ class Sources:
 
     def hot_tables(self) -> list[sa.Table]:
         """Return the tables of the hot log."""
-        every = [table for each in (*HOT_LOG, *self.more) for table in each.metadata.sorted_tables]
+        every = [table for each in (STATEMENTS, *self.more) for table in each.metadata.sorted_tables]
         return [table for table in every if "only" not in table.info]
 
     def control_tables(self) -> list[sa.Table]:
@@ -177,7 +174,7 @@ def _copy_all(
     for table in chosen:
         counts[table.name] = tables.copy(source, target, table, on_rows)
         id = tables.last_id(source, table)
-        if table.name in postgresql.COUNTED and table.metadata is HOT_LOG[0].metadata:
+        if table.name in postgresql.COUNTED and table.metadata is STATEMENTS.metadata:
             target.execute("UPDATE sqlite_sequence SET seq = %s WHERE name = %s", (id, table.name))
         elif id is not None:
             tables.continue_above(target, table, id)

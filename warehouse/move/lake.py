@@ -172,7 +172,7 @@ def _require_equal(lake: Path, target: ObjectPath, node: str, files: dict[str, i
     copied.pop(MARK, None)
     differing = sorted(key for key in files.keys() | copied.keys() if files.get(key) != copied.get(key))
     if differing:
-        raise MoveRefused(f"{target / differing[0]} differs from its source; {len(differing):,} files do")
+        raise MoveRefused(f"{len(differing):,} copies differ from their source, the first: {target / differing[0]}")
     for spec in delta_table.TABLES:
         if delta_table.is_table(lake / spec.name) and _state(lake, spec, node) != _state(target, spec, node):
             raise MoveRefused(f"the table {target / spec.name} differs from its source")
