@@ -29,6 +29,7 @@ TESTED_BY = {
     "warehouse/rollups/counts.py": "warehouse/rollups/test_writer.py",
 }
 """Large modules without a test of the same name, each with the test module of its caller, below tests/."""
+PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FOLDERS = sorted(
     init.parent.relative_to(ROOT).as_posix()
     for package in (*PACKAGES, "benchmarks")
@@ -127,10 +128,24 @@ def test_rooms_import_in_one_direction(package: str) -> None:
 
 
 def test_modules_and_files_that_the_docs_name_exist() -> None:
-    pages = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     dotted = {
         name.replace(".", "/") + ".py" for name in re.findall(r"`((?:api|ingest|agent|warehouse)(?:\.\w+){2,})`", text)
     }
     files = set(re.findall(r"`((?:api|ingest|agent|warehouse|tests|benchmarks)/[\w/]+\.\w+)`", text))
     assert not [name for name in (dotted | files) - {"api/github/com.py"} if not (ROOT / name).exists()]
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings: lower case, hyphens for spaces, no punctuation."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_of_the_docs_lead_to_a_file_and_a_heading(page: Path) -> None:
+    for path, anchor in re.findall(r"\]\((?!http)([^)#\s]*)#?([^)\s]*)\)", page.read_text(encoding="utf-8")):
+        target = page.parent / path if path else page
+        assert target.exists(), path
+        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"

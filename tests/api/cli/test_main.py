@@ -10,13 +10,15 @@ import socket
 import sqlite3
 import subprocess
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
+import click
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from api.cli.main import main, os_error_message
+from api.cli.main import COMMANDS, main, os_error_message
 from tests.api.cli.console import (
     FIREFOX,
     SAMPLE,
@@ -232,3 +234,13 @@ def test_message_of_an_error_of_arrow_has_no_number(tmp_path: Path) -> None:
         pq.ParquetFile(str(tmp_path / "folder" / "missing" / "x"))
     assert "rrno" not in os_error_message(raised.value)
     assert "missing" in os_error_message(raised.value)
+
+
+def test_each_command_is_in_the_table_of_the_docs() -> None:
+    rows = (Path(__file__).parents[3] / "docs" / "running.md").read_text(encoding="utf-8")
+    for name, place in COMMANDS.items():
+        module, function = place.split(":")
+        command = getattr(import_module(module), function)
+        subcommands = list(command.commands) if isinstance(command, click.Group) else [""]
+        for subcommand in subcommands:
+            assert re.search(rf"^\|.*`{name} ?(?:\w+\\\|)*{subcommand}\b", rows, re.MULTILINE), (name, subcommand)
