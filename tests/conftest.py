@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests import shared_tls
 from tests.processes.running import Running
@@ -73,6 +74,8 @@ On a disk an fsync takes 2 ms, and a test of the lake calls it a hundred times.
 
 
 def pytest_configure() -> None:
+    settings.register_profile("any machine", deadline=None)  # by default, 0.2 s of an example fail its test
+    settings.load_profile("any machine")
     shared_tls.enable()
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
