@@ -11,7 +11,7 @@
 - `agent_worker`: the settings of a worker of agent jobs.
 - `http`: the stages of each request: key, parameters, body, media types, errors and the access log.
 - `keys`: API keys and their scopes.
-- `cache`: the cache of keys and projects.
+- `cache`: the cache of keys, projects and source policies.
 - `routes`: the handlers, one module for each resource.
 - `reference`: the OpenAPI document and its HTML page.
 - `dashboard`: the pages of the dashboard, its users and their sessions.

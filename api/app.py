@@ -45,7 +45,7 @@ from warehouse.report.audience.errors import ErrorReports
 from warehouse.report.reports import Reports
 
 LOCK_WAIT_S = 4
-"""Time for which a request waits for the lock of the control database, in seconds. Then it is answered with 503."""
+"""Time for which a request waits for the lock of the control database before it is answered with 503, in seconds."""
 OPERATIONS: tuple[Operation, ...] = (
     *hits.OPERATIONS,
     *beacon.OPERATIONS,
@@ -128,9 +128,10 @@ def _open_hot_log(settings: Settings) -> HotLog:
 
 
 def _limits_key(settings: Settings, engine: sa.Engine) -> bytes:
-    """Return the key of the hashes by which clients are counted. Nodes with one PostgreSQL database have the same.
+    """Return the key of the hashes by which clients are counted. All nodes with one PostgreSQL database have one key.
 
-    A copy of the database has the secret but not the password, which may also come from PGPASSWORD or ~/.pgpass.
+    The key depends on the password of the database, because a copy of the database has the secret, but not the
+    password. The password may also come from PGPASSWORD or ~/.pgpass.
     """
     if engine.dialect.name == "sqlite":
         return settings.run_secret
@@ -141,7 +142,7 @@ def _limits_key(settings: Settings, engine: sa.Engine) -> bytes:
 
 
 def _open_rate_limit(stack: ExitStack, settings: Settings, key: bytes) -> RateLimit:
-    """Open the limit on beacons, over all nodes if the hot log is in PostgreSQL; the stack closes it."""
+    """Open the limit on beacons, which all nodes share if the hot log is in PostgreSQL; the stack closes the limit."""
     shares = None
     if isinstance(settings.hot_log, Server):
         shares = BeaconShares(settings.hot_log, settings.beacons_per_minute, WINDOW_US)

@@ -1,4 +1,4 @@
-"""The cache of keys and projects that a server process has looked up lately."""
+"""The cache of keys, projects and source policies that a server process has looked up lately."""
 
 import threading
 import time
@@ -8,7 +8,8 @@ from typing import Generic, TypeVar
 from cachetools import TTLCache
 
 TTL_S = 2.0
-"""TTL of a key or a project, in seconds: how long a revoked key or a deleted project still works in each process."""
+"""TTL of an entry, in seconds: the time for which a revoked key, a deleted project or a replaced source policy is still
+used in each process."""
 ENTRIES_MAX = 10_000
 
 Value = TypeVar("Value")

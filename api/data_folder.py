@@ -25,7 +25,7 @@ from warehouse.lake.roots import local_folder, require_safe
 LOG = logging.getLogger("readership.data")
 OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
 NO_TABLES = "has no tables: start readership serve, or create a project with readership project create"
-"""Advice for a database on a server that no command has used yet, after its name."""
+"""End of an error message, after the name of a database on a server that no command has used yet."""
 OURS = frozenset((HOT_LOG, LAKE, RUN, JOBS, CONTROL, RANGES, MOVED, ".lock", "lost+found"))
 """Names of files in a data folder; `lost+found` is in the root of each new file system."""
 
@@ -133,7 +133,7 @@ def require(settings: Settings) -> None:
 
 
 def require_hot_log(settings: Settings) -> None:
-    """Raise NoData if there is no hot log, or HotLogBehind if that in PostgreSQL is lost. Create nothing."""
+    """Raise NoData if there is no hot log, or HotLogBehind if the hot log in PostgreSQL is lost. Create nothing."""
     require(settings)
     if isinstance(settings.hot_log, Server):
         completeness.require_identity(settings.hot_log, settings.lake)

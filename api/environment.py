@@ -21,7 +21,7 @@ POSTGRESQL = ("postgresql://", "postgres://")
 
 
 def base_url(environ: Mapping[str, str]) -> str:
-    """Return the URL without a trailing slash; an empty string if it is not set."""
+    """Return the base URL without a trailing slash; an empty string if the variable is not set."""
     text = environ.get("READERSHIP_BASE_URL")
     if text is None:
         return ""
@@ -91,7 +91,7 @@ def lake(environ: Mapping[str, str], data: Path, cache_mib: int) -> Root:
 
 
 def ray(environ: Mapping[str, str]) -> str:
-    """Return the address of a Ray cluster; an empty string if it is not set."""
+    """Return the address of a Ray cluster; an empty string if the variable is not set."""
     address = environ.get("READERSHIP_RAY", "")
     if address and not RAY.fullmatch(address):
         raise InvalidSetting(

@@ -2,7 +2,7 @@
 
 
 class InvalidSetting(Exception):
-    """An environment variable has an invalid value."""
+    """A setting is unknown, or its value is invalid."""
 
 
 class AddressInUse(Exception):
@@ -10,7 +10,7 @@ class AddressInUse(Exception):
 
 
 class FolderInUse(Exception):
-    """Another service runs on the data folder."""
+    """Another process uses the data folder, or the hot log of its nodes."""
 
 
 class KeyNotFound(Exception):
@@ -18,7 +18,7 @@ class KeyNotFound(Exception):
 
 
 class KeyExists(Exception):
-    """A key has the id of a new key, because the request that created it was repeated."""
+    """A key with the id of a new key exists already, because the request that creates the key was repeated."""
 
 
 class AccountError(Exception):

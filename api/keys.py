@@ -95,7 +95,8 @@ def create(
 ) -> tuple[Key, str]:
     """Create a key and return it with its token, which is not stored.
 
-    `id` is that of `new_id`; a caller that may repeat the call chooses it, to create only one key.
+    `id` is a result of `new_id`. A caller that may repeat the call passes the same id again, which creates no second
+    key.
 
     Raises:
         ProjectNotFound
@@ -190,20 +191,20 @@ class Keyring:
         """Look-ups that are not complete, by token; only the event loop uses them."""
 
     def cached(self, token: str) -> BearerKey | None:
-        """Return the key if the cache has it and it has not expired. Does no I/O."""
+        """Return the cached key of a token; None if the key is not in the cache or has expired. Does no I/O."""
         key = self._cache.get(token)
         return key if key is not None and key.is_valid(time.time()) else None
 
     async def shared_look_up(self, token: str) -> BearerKey:
-        """Return the result of `look_up`, in a thread. Requests that wait for the same token share one look-up.
+        """Return the result of `look_up`, which runs in a thread. Requests with the same token share one look-up.
 
-        Otherwise each request that arrives while the cache lacks the key, every TTL_S, would read the database. A
-        request that disconnects does not cancel the look-up of the others.
+        Otherwise, each time the cached key expires, all requests that arrive before its next look-up has ended would
+        read the database. A request that disconnects does not cancel the look-up of the others.
 
         Raises:
             KeyNotFound: see `look_up`.
         """
-        import asyncio  # noqa: PLC0415  # 0.03 s of the start of each command, which looks up no token
+        import asyncio  # noqa: PLC0415  # takes 0.03 s to import, and commands look up no token
 
         from starlette.concurrency import run_in_threadpool  # noqa: PLC0415  # the same
 
@@ -216,7 +217,7 @@ class Keyring:
     def _end_look_up(self, token: str, task: "asyncio.Task[BearerKey]") -> None:
         del self._look_ups[token]
         if not task.cancelled():
-            task.exception()  # or asyncio would log the error of a look-up for which no request waits any more
+            task.exception()  # otherwise asyncio logs the error of a look-up for which no request waits any more
 
     def look_up(self, token: str) -> BearerKey:
         """Return the valid key of a token from the database, and store the time of use.
@@ -236,7 +237,8 @@ class Keyring:
         return key
 
     def _store_last_use(self, key: Key, now_s: int) -> None:
-        """Store the time of use. A database that is read-only, full or locked leaves the old time: reads still work."""
+        """Store the time of use. If the database is read-only, full or locked, the old time remains, and the request is
+        answered."""
         try:
             with self._engine.begin() as connection:
                 connection.execute(KEYS.update().where(KEYS.c.id == key.id).values(last_used_s=now_s))

@@ -16,7 +16,7 @@ ERRORS = logging.getLogger("readership.error")
 IS_TERMINAL = sys.stderr.isatty()
 _ENCODER = msgspec.json.Encoder()
 OUTAGE_EVERY_S = 60
-"""Time between two lines of one outage, in seconds. A minute without a refused request ends the outage."""
+"""Time between two lines about one outage, in seconds. An outage ends after this time without a refused request."""
 
 Later = Callable[[float, Callable[[], None]], None]
 """Function that calls a function once, after a number of seconds."""
@@ -65,7 +65,7 @@ class StandardError(logging.Handler):
 
 
 def configure(level: str = "info") -> None:
-    """Log to standard error: records of this program from `level` up, which is one of environment.LOG_LEVELS.
+    """Log to standard error: records of this program from `level` up, one of `environment.LOG_LEVELS`.
 
     Records of libraries are logged from `warning` up. Python's warnings and uncaught errors become records, too.
     """

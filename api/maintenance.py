@@ -67,7 +67,7 @@ class Maintenance:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="maintenance")
         self.fault: str | None = None
-        """Error of the last round; None if it succeeded, or if a store that did not answer does so again."""
+        """Error of the last round; None if the last round succeeded, or if the store that did not answer now does."""
         self._is_outage = False  # whether the fault is that a store does not answer
         self._logged: str | None = None  # fault of the last round that ended
 
@@ -125,7 +125,7 @@ class Maintenance:
                 metrics.LOADS.labels("failed").inc()
 
     def _set_fault(self, error: Exception) -> None:
-        """Record the error of a round. It is logged if it differs from that of the round before, in whichever step."""
+        """Record the error of a round, and log the error if it differs from that of the round before."""
         kind = "disk full" if disk_space.is_full(error) else type(error).__name__
         outage = outage_of(error)
         fault = outage or f"{kind}: {error}"
@@ -139,8 +139,8 @@ class Maintenance:
     def _end_outage(self) -> None:
         """Clear the fault of an outage that is over.
 
-        The next round may last for minutes, or wait for another node, which has the lake's lock. A load balancer would
-        send this node no requests meanwhile.
+        The next round may last for minutes, or wait for another node that has the lake's lock. Meanwhile, a load
+        balancer would send no requests to a node with a fault.
         """
         if self._is_outage and self.lake_fault() is None:
             self.fault, self._is_outage = None, False
@@ -182,7 +182,7 @@ class Maintenance:
         if not self._is_vacuum_due(now.timestamp()):
             return
         self._vacuum_tried_s = now.timestamp()
-        # The lock of the run folder lets one process vacuum at a time; each step also takes the lock of the lake.
+        # The lock of the run folder lets one process of this machine vacuum at a time; each step takes the lake's lock.
         with write_lock(self._settings.run, wait_s=0):
             tasks: list[steps.Step] = [
                 ("the compaction of closed days", partial(self._compact_closed, now)),
@@ -193,7 +193,7 @@ class Maintenance:
             _last_vacuum(self._settings.lake).touch()
 
     def write_rollups(self, now: datetime) -> None:
-        """Write the rollups that are due, and remove unused ones, every ROLLUPS_EVERY_S. Loads run in between."""
+        """Write the rollups that are due, and remove unused ones, every ROLLUPS_EVERY_S. Due loads run in between."""
         if abs(now.timestamp() - self._rollups_tried_s) < ROLLUPS_EVERY_S:
             return
         self._rollups_tried_s = now.timestamp()

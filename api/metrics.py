@@ -17,6 +17,7 @@ from ingest.hits.body import Rejection
 from ingest.hotlog.deduplication import Receipt
 
 FIELDS = frozenset({"path", "url", "referrer", "eventId", "userAgent", "timestamp", "status", "format"})
+"""Fields of hits that metrics have a label for. Any other field is `other`, because the client chooses its name."""
 
 HITS = Counter("readership_hits", "Hits in posts, by outcome", ["source", "outcome"])
 REJECTED = Counter("readership_rejected_hits", "Hits rejected, by the invalid field", ["field"])
@@ -100,7 +101,7 @@ class _Waiting(Collector):
 def exposition(waiting_rows: int, stats: QueueStats) -> bytes:
     """Return the counters and gauges in the text format of Prometheus.
 
-    The counters are of all server processes if these share a folder.
+    The counters are those of all server processes if the processes share a folder.
     """
     registry = REGISTRY
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):

@@ -1,7 +1,7 @@
 """The settings of an operator, each read once from an environment variable.
 
-The only other setting in the environment is PROMETHEUS_MULTIPROC_DIR, which `server.shared_counters` sets for
-prometheus_client, and `metrics` reads.
+Two modules set variables that libraries read: `server.shared_counters` sets PROMETHEUS_MULTIPROC_DIR, which `metrics`
+also reads, and `server.memory` sets those of the allocators.
 """
 
 import difflib
@@ -45,15 +45,16 @@ class Settings:
     lake: Root
     """Root of the lake: a folder in the data folder, or a prefix in an object store."""
     load_every_s: int = 60
-    """Maximum time from the acceptance of a hit to its load into the lake, in seconds."""
+    """Age of the oldest waiting hit at which the waiting hits are loaded into the lake, in seconds."""
     load_rows: int = 100_000
-    """Number of waiting hits at which they are loaded at once."""
+    """Number of waiting hits at which the hits are loaded, whatever their age."""
     backlog_rows_max: int = 500_000
     """Maximum number of hits that wait to be loaded, at least HITS_MAX; further posts are answered 503."""
     cache_mib: int = 256
-    """Maximum size of the caches of each server process, in MiB. The block of 1M paths takes 150 MiB or more."""
+    """Maximum size of the caches of each server process, in MiB. A block of views (see `warehouse.blocks`) of 1M paths
+    takes 150 MiB or more."""
     lake_cache_mib: int = 4096
-    """Maximum size of the files of a lake in an object store that are cached in the data folder, in MiB."""
+    """Maximum size of the cache of files in the data folder, for a lake in an object store, in MiB."""
     beacons_per_minute: int = 600
     """Maximum number of beacons of one address in any 60 seconds; further ones are answered 429."""
     retention_days: int = 0
@@ -85,9 +86,9 @@ class Settings:
 
     @property
     def hot_log(self) -> HotLogPlace:
-        """Return the place of the hot log: the database if its driver is psycopg, unless the data folder has a file.
+        """Return the place of the hot log: the file in the data folder, or else the database if its driver is psycopg.
 
-        The file is not used any more if it was moved to the database.
+        A file that was moved to the database is not used any more.
         """
         file = self.data / HOT_LOG
         is_here = file.exists() and ((moved := read_moved(self.data)) is None or moved.database is None)
@@ -129,7 +130,8 @@ class Settings:
 
     @property
     def run(self) -> Path:
-        """Return the folder of files that only a running service uses: counters, limits, its lock, spilled sorts."""
+        """Return the folder of the files that exist only for a running service: counters, limits, its lock, spilled
+        sorts."""
         return self.data / RUN
 
 
@@ -138,7 +140,7 @@ def read(
 ) -> Settings:
     """Return the settings of an environment. The data folder is `data`, else READERSHIP_DATA, else `default`.
 
-    `is_moving`: the settings are those of a move, which may name the places of the data before it.
+    `is_moving`: the settings are for a move, and may name the old places of data that was moved.
 
     Raises:
         InvalidSetting: a variable is unknown or its value is not valid; the message names the variable.
@@ -183,7 +185,9 @@ def read(
 
 
 def hosts_of(text: str, name: str) -> tuple[str, ...]:
-    """Return the hosts of a list that is separated by commas; all signing agents for `*`. `name` is for the message.
+    """Return the hosts in a comma-separated text; the hosts of all signing agents for `*`.
+
+    `name` is the name of the setting in error messages.
 
     Raises:
         InvalidSetting: a host is that of no signing agent.
@@ -202,7 +206,7 @@ def hosts_of(text: str, name: str) -> tuple[str, ...]:
 
 
 def _refuse_unknown(environ: Mapping[str, str]) -> None:
-    """Raise InvalidSetting for a variable with PREFIX that is no setting: it is a typing error."""
+    """Raise InvalidSetting for a variable with PREFIX that is no setting, which is a typing error."""
     known = sorted(each.name.upper() for each in fields(Settings) if each.name not in NO_VARIABLE)
     for name in sorted(environ):
         word = name.removeprefix(PREFIX)

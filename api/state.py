@@ -23,9 +23,10 @@ from warehouse.report.reports import Reports
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The shared objects. The app's lifespan creates and closes them. `secret` is that of the store.
+    """The shared objects, which the app's lifespan creates and closes.
 
-    `limits_key` is the key of the hashes by which the limits on beacons and on sign-ins count clients.
+    `secret` is the secret of the control database: see `warehouse.control.store_secret`. `limits_key` is the key of the
+    hashes by which the limits on beacons and on sign-ins count clients.
     """
 
     settings: Settings
@@ -57,6 +58,7 @@ class State:
 
 
 def state_of(request: Request) -> State:
-    """Return the state of the app. `request.state` would create an object for each access."""
+    """Return the state of the app. The function reads the scope, because `request.state` creates an object for each
+    access."""
     state: State = request.scope["state"]["running"]
     return state

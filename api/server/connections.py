@@ -77,7 +77,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
-        if self.client:  # as an IPv4 address, a proxy is found among the trusted ones, and a client has its own limits
+        if self.client:  # the lists of trusted proxies, and the limits per client, have IPv4 addresses in this form
             self.client = (unmapped(self.client[0]), self.client[1])
         if len(self.connections) > self.maximum():
             longest = next(iter(self._waiting), None)

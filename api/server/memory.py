@@ -1,6 +1,6 @@
 """Allocators of a server process, chosen such that freed memory returns to the operating system.
 
-An import uses the same allocator for Arrow, because it takes less time.
+An import uses the same allocator for Arrow, because this allocator takes less processor time.
 """
 
 import ctypes
@@ -51,7 +51,7 @@ def choose_allocators(choices: Mapping[str, str] = CHOICES) -> None:
 
 
 def limit_heaps() -> None:
-    """Limit what glibc retains of freed memory. Does nothing with another C library."""
+    """Limit the amount of freed memory that glibc retains. Does nothing with another C library."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_ARENA_MAX, ARENAS_MAX)

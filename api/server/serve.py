@@ -36,7 +36,7 @@ GC_THRESHOLD = (10_000, 20, 50)
 
 
 def serve(settings: Settings, listener: socket.socket, processes: int, lock: ServiceLock) -> None:
-    """Serve until SIGTERM or SIGINT, answer the requests in flight, load the hot log, and return.
+    """Serve until SIGTERM or SIGINT; then answer the requests in flight, load the hot log, and return.
 
     Raises:
         SystemExit: no server process could start, or a server process did not end and was killed.
@@ -79,11 +79,11 @@ def run(
     try:
         server.run(sockets=[listener])
     finally:
-        gc.unfreeze()  # else DuckDB's bindings print the objects that `settle` froze as leaks
+        gc.unfreeze()  # otherwise DuckDB's bindings print the objects that `configure_process` froze as leaks
 
 
 class _Server(uvicorn.Server):
-    """A server that calls a function at its start, and another one at the signal that ends it."""
+    """Server that calls `on_start` when it accepts connections, and `on_end` at the signal that ends it."""
 
     def __init__(self, config: uvicorn.Config, on_end: Callable[[], None], on_start: Callable[[], None]) -> None:
         super().__init__(config)
@@ -179,18 +179,18 @@ def _outward_address(family: int) -> str | None:
 
 def process_app(settings: Settings) -> ASGIApp:
     """Return the app of one server process."""
-    settle(settings.log_level)
+    configure_process(settings.log_level)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True, name="parent").start()
     return app.create(settings)
 
 
-def settle(log_level: str) -> None:
+def configure_process(log_level: str) -> None:
     """Configure the log, the garbage collection and the allocators of a server process.
 
-    Imported objects live as long as the process, so they are frozen: the collector does not visit them. With Python's
-    defaults the collector took a third of the time of a small post.
+    Imported objects live as long as the process. They are frozen, so that the collector does not visit them: with
+    Python's defaults, the collector took a third of the processor time of a small post.
     """
     logs.configure(log_level)
     memory.limit_heaps()
@@ -206,6 +206,6 @@ def _end_with(sentinel: int) -> None:
 
 
 def _forget_limits(file: Path) -> None:
-    """Delete the counts of beacons: their keys are hashes with the secret of this run, which no other run has."""
+    """Delete the counts of beacons: each run of a service begins with new counts."""
     for each in (file, file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")):
         each.unlink(missing_ok=True)

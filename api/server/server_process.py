@@ -14,12 +14,12 @@ from api.settings import Settings
 def main(
     number: int, counters: Path, listener: socket.socket, lock: ServiceLock, reports: Connection, settings: Settings
 ) -> None:
-    """Serve HTTP until SIGTERM. The share of the lock ends with the process.
+    """Serve HTTP until SIGTERM. The process owns a share of the lock until it ends.
 
-    `reports` is a non-blocking pipe. The process sends one message when it has started.
+    `reports` is a non-blocking pipe, into which the process sends one message when it has started.
     """
     shared_counters.join(counters, number)
-    from api.server import serve  # noqa: PLC0415  # it imports `api.metrics`: see `join`
+    from api.server import serve  # noqa: PLC0415  # imports `api.metrics`, which must be imported after `join`
 
     def report() -> None:
         with suppress(BlockingIOError):  # the pipe is full of messages of earlier processes

@@ -34,7 +34,7 @@ class ServiceLock:
         return _received, (reduction.DupFd(self._descriptor),)
 
     def mark_ending(self) -> None:
-        """Record that this service is ending: a new one then waits for it. Safe in a signal handler."""
+        """Record that this service is ending, so that a new service waits for its end. Safe in a signal handler."""
         with suppress(OSError):  # a full disk must not prevent the end, and the text is only for messages
             _write(self._descriptor, "ending")
 

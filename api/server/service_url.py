@@ -1,6 +1,6 @@
 """The URL at which the running service of a data folder listens, in a file of the run folder.
 
-Commands print it as a part of links. A service that was killed leaves its file, until the next service replaces it.
+Commands print the URL as a part of links. The file of a service that was killed remains until the next service starts.
 """
 
 from contextlib import suppress

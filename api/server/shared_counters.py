@@ -1,9 +1,8 @@
 """Counters in files that all server processes read, so that each process answers `/metrics` for all.
 
 prometheus_client writes these files through mmap. A write to a block that a full disk cannot provide kills the process
-(SIGBUS), so all blocks of each file are allocated at the start. A file belongs to the number of
-a server process, not to its id: a restarted process continues the counts of the dead one, and the number of files is
-constant.
+(SIGBUS), so all blocks of each file are allocated at the start. A file belongs to the number of a server process, not
+to its process id: a restarted process continues the counts of the dead one, and the number of files is constant.
 """
 
 import os

@@ -1,8 +1,8 @@
 """The supervisor of server processes: it starts them, restarts those that die, and ends all of them.
 
-It waits for signals and for the sentinels of processes, by which the kernel reports a death. It never waits for a
-response of a server process, so a process in any state delays neither the restart of another one nor the end of the
-service.
+The supervisor waits for signals, for heartbeats, and for the sentinels of processes, by which the kernel reports a
+death. It never waits for a response of a server process, so a process in any state delays neither the restart of
+another one nor the end of the service.
 """
 
 import logging
@@ -80,8 +80,8 @@ class Supervisor:
     def run(self, on_end: Callable[[], None] = lambda: None) -> int:
         """Run until SIGTERM or SIGINT, and return the exit status.
 
-        The method returns early if a process fails to start before any has started. `on_end` is called when the end
-        begins.
+        The method also returns if a process fails at its first start before any process has started. `on_end` is called
+        before the processes are ended.
         """
         try:
             with self._signals() as wakeup:

@@ -91,7 +91,7 @@ def main(data: str, fileno: str) -> None:
 
 def with_empty() -> ASGIApp:
     config = settings.read(os.environ)
-    serve.settle(config.log_level)
+    serve.configure_process(config.log_level)
     return app.create(config, (Route(EMPTY, empty, methods=["POST"]), *app.ROUTES))
 
 

@@ -1,4 +1,4 @@
-"""The cache of keys and projects."""
+"""The cache of keys, projects and source policies."""
 
 from api.cache import TTL_S, Cache
 

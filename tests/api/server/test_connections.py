@@ -214,7 +214,7 @@ def test_connection_is_answered_503_while_all_others_are_busy(base_url: str) -> 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
 def test_ipv4_client_of_a_service_on_all_interfaces_has_its_ipv4_address() -> None:
-    """The address is the one that READERSHIP_TRUSTED_PROXIES names, also if the service listens on `::`."""
+    """Check that the address has the form of READERSHIP_TRUSTED_PROXIES, also if the service listens on `::`."""
 
     async def address(scope: Scope, receive: Receive, send: Send) -> None:
         await PlainTextResponse(scope["client"][0])(scope, receive, send)
