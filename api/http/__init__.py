@@ -11,5 +11,5 @@
 - `negotiation`: the media type of the response.
 - `problems`: errors as RFC 9457 problems.
 - `access_log`: the access log, one line per request.
-- `operation`: the record of an operation, beside its handler.
+- `operation`: the record that describes an operation.
 """

@@ -1,6 +1,7 @@
 """The access log: one line per request, in the format of `api.logs`.
 
-A line has no query string, no body and no token of a link, and of the headers only the origin of a rejected beacon.
+A line has no query string, no body and no token of a link. Of the headers, a line has only the request id, if it is
+valid, and the origin of a rejected beacon.
 """
 
 import logging
@@ -19,7 +20,7 @@ from api.logs import IS_TERMINAL
 
 DETAIL_CHARACTERS_MAX = 300
 FIELDS = metrics.FIELDS | {"dateFrom", "dateTo", "limit", "offset", "prompt"}
-"""Names of fields and parameters that a line may contain. Other names are the client's own text: `other`."""
+"""Names of fields and parameters that a line may contain. Any other name is `other`, because the client chooses it."""
 SECRET_PATHS = ("/welcome/", "/shared/")
 """Paths of pages whose next part is a secret: the token of a one-time link or a share link."""
 LOG = logging.getLogger("readership.access")

@@ -15,7 +15,7 @@ from ingest.hits.body import gunzip
 CHUNK_S = 30
 """Timeout for the next chunk of a body, in seconds."""
 TOTAL_S, BYTES_PER_S_MIN = 60, 16 * 1024
-"""Deadline for a whole body, in seconds: TOTAL_S, and one more for each BYTES_PER_S_MIN received."""
+"""Deadline for a whole body, in seconds: TOTAL_S, and one more second for each BYTES_PER_S_MIN received."""
 SLOW = f"the body did not arrive within {TOTAL_S} s plus 1 s per {BYTES_PER_S_MIN // 1024} KiB"
 RECHECK_AFTER_S = 1.0
 """Duration of an upload, in seconds, after which its key and project are checked again. The hot log rejects the rows of
@@ -75,7 +75,7 @@ async def read(request: Request, bytes_max: int, chunk_s: float = CHUNK_S, total
 async def _receive(request: Request, chunk_s: float, deadline_s: float) -> Message:
     """Return the next chunk, if it arrives within `chunk_s` and before `deadline_s` of the monotonic clock.
 
-    `asyncio.timeout` takes 4 µs per request, this timer 1.4 µs.
+    The timer takes 1.4 µs per request; `asyncio.timeout` takes 4 µs.
 
     Raises:
         Problem: `body-too-slow`.

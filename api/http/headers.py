@@ -1,4 +1,4 @@
-"""Request headers, read without decoding the other headers: Starlette's `request.headers` takes longer."""
+"""Request headers, each read without decoding the others, because Starlette's `request.headers` takes longer."""
 
 import re
 
@@ -8,7 +8,7 @@ from api.http.problems import Problem
 
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
 _GZIP = re.compile(r"(?:^|,)\s*gzip\s*(?:;\s*q=(?!0(?:\.0*)?\s*(?:,|$))[^,]*)?(?:,|$)", re.IGNORECASE)
-"""The coding gzip in Accept-Encoding, without the weight 0, which excludes it."""
+"""The coding gzip in Accept-Encoding, unless its weight is 0, which means that gzip is not acceptable."""
 
 
 def header(request: Request, name: bytes) -> str | None:
@@ -21,7 +21,7 @@ def header(request: Request, name: bytes) -> str | None:
 
 
 def matches_etag(request: Request, etag: str) -> bool:
-    """Return whether If-None-Match has the ETag, also in its weak form, to which a compressing proxy changes it."""
+    """Return whether If-None-Match has the ETag, also in the weak form into which a compressing proxy changes it."""
     etags = [text.strip().removeprefix("W/") for text in (header(request, b"if-none-match") or "").split(",")]
     return etag in etags or "*" in etags
 

@@ -17,7 +17,7 @@ from api.http.problems import Problem
 from api.logs import ERRORS, Outages
 
 CLIENT_CLOSED = 499
-"""Status in the log, as in nginx, for a client that disconnects before the response."""
+"""Status in the log and in metrics, as in nginx, for a client that disconnects before the response."""
 CUT_SHORT = "the service stopped before it could respond: the request may or may not have taken effect"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 """Methods that metrics have a label for. Any other method is `other`, because the client chooses its name."""

@@ -1,4 +1,4 @@
-"""The record that describes an operation. Each is beside its handler in `api.routes`.
+"""The record that describes an operation. Each record is beside its handler in `api.routes`.
 
 `api.app` creates the routes from the records, and `api.reference` the OpenAPI document. The limits and descriptions of
 JSON fields are on the msgspec types of the bodies.
@@ -113,7 +113,7 @@ def idempotency_key(item: str) -> Parameter:
     schema = {"minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARACTERS_MAX}
     return Parameter(
         "Idempotency-Key",
-        f"Unique to the {item}: the {item} is stored once, also if the request is repeated.",
+        f"A key that is unique to the {item}: the {item} is stored once, also if the request is repeated.",
         schema,
         "header",
     )

@@ -1,4 +1,4 @@
-"""Query parameters: their values, and the parameters of the list of jobs and of a job's log.
+"""Query parameters: their parser, and the parameters of the list of jobs and of a job's log.
 
 An error names every invalid parameter of the request.
 """
@@ -41,7 +41,8 @@ _NUMBER_DIGITS_MAX = 18
 class Values:
     """The parameters of a query, and the faults that were found in them until now.
 
-    A method for a value returns its default, or None, if the parameter is missing or invalid, and records the fault.
+    If a parameter is missing or invalid, the method for its value returns the default or None. An invalid parameter is
+    added to the faults.
     """
 
     def __init__(self, request: Request, known: Sequence[str]) -> None:
@@ -67,7 +68,7 @@ class Values:
     def integer(self, name: str, default: int, least: int, most: int | None) -> int:
         text = self.texts.get(name, str(default))
         if _NUMBER.fullmatch(text):
-            # A longer number is beyond every limit and every offset; its exact value does not matter.
+            # A longer number exceeds every limit and is beyond the last row, so its exact value does not matter.
             number = int(text) if len(text) <= _NUMBER_DIGITS_MAX else 10**_NUMBER_DIGITS_MAX
             if number >= least and (most is None or number <= most):
                 return number
@@ -163,7 +164,7 @@ def _unknown(name: str, known: Sequence[str]) -> Fault:
 
 
 def _from_iso(text: str) -> datetime:
-    """Return the time in UTC; without a zone it is UTC already.
+    """Return the time in UTC. A time without a zone is UTC.
 
     Raises:
         ValueError: the text is invalid.

@@ -1,6 +1,7 @@
 """Errors as RFC 9457 problems (https://www.rfc-editor.org/rfc/rfc9457): the only module that maps errors to statuses.
 
-An exception that is not in TABLE is a 500 with the request's id; its text is only in the log.
+Any error whose class is not in TABLE is a 500 with the request's id, and its text is only in the log. Only the errors
+of `refusal_of` are a 503.
 """
 
 import logging
@@ -24,8 +25,8 @@ from warehouse.database_errors import Cause, cause_of, is_temporary, reason_of
 RETRY_AFTER_S = 5
 MEDIA_TYPE = "application/problem+json"
 INTERNAL = "an error of the service"
-STORE_AWAY = "the object store of the lake does not answer"
-OUT_OF_MEMORY = "the reports of this moment need more memory than they may use"
+STORE_UNREACHABLE = "the object store of the lake does not answer"
+OUT_OF_MEMORY = "the reports that run now need more memory than they may use"
 LOG = logging.getLogger("readership.error")
 
 
@@ -145,9 +146,9 @@ def _from_other_error(error: Exception) -> Problem:
 
 
 def refusal_of(error: Exception) -> str | None:
-    """Return why a request is answered 503, for an error that is no fault of the program; None for another error."""
+    """Return the reason why a request with this error is answered 503; None if the error is a fault of the program."""
     if warehouse.is_unreachable(error):
-        return STORE_AWAY
+        return STORE_UNREACHABLE
     return OUT_OF_MEMORY if warehouse.is_out_of_memory(error) else None
 
 

@@ -4,9 +4,9 @@ The counts are in a SQLite file that is not synced to disk and is deleted when t
 address instead of the address. Without PostgreSQL, only the processes of the service have the key of the hash.
 
 With PostgreSQL, a node accepts the first beacons of an address by itself, and then takes shares of the limit: see
-`ingest.hotlog.beacon_shares`. In any 60 seconds, n nodes accept at most 2 (n - 1) shares more than the limit: each
-other node may use its own first beacons and its last share just before that share expires. They may refuse a beacon
-when they have accepted n - 1 shares less, because a node has not used all of its last share.
+`ingest.hotlog.beacon_shares`. In any 60 seconds, n nodes accept at most 2 (n - 1) shares more than the limit, because
+each other node may use its first beacons, and its last share just before that share expires. They may refuse a beacon
+after accepting n - 1 shares less than the limit, because each other node may not have used its last share.
 """
 
 import hashlib
@@ -60,7 +60,7 @@ class RateLimit:
         shares: "BeaconShares | None" = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Open the counts of this node. With `shares` of the limit, other nodes count, too.
+        """Open the counts of this node. `shares` of the limit are taken together with the other nodes.
 
         `now` returns the time in seconds since 1970.
         """
@@ -135,7 +135,7 @@ class RateLimit:
             self._exhausted_until_us[client] = share.more_from_us
 
     def _is_exhausted(self, address: str) -> bool:
-        """Return whether no share of an address is free, as far as this process knows."""
+        """Return whether this process has found no free share of an address, and none can be free yet."""
         until_us = self._exhausted_until_us.get(hashed_address(address, self._secret), 0)
         return 0 < until_us - _us(self._now()) <= WINDOW_US  # a longer time means that the clock was set back
 
@@ -155,12 +155,12 @@ def _us(seconds: float) -> int:
 
 
 async def _retried(count: Callable[[], Result]) -> Result:
-    """Call `count`, again while another process counts, and return its result.
+    """Call `count`, repeat the call while another process counts, and return the result.
 
     Raises:
         Overloaded: other processes or a full disk prevent the count.
     """
-    import asyncio  # noqa: PLC0415  # 0.03 s of each command's start, which needs only the file's schema from here
+    import asyncio  # noqa: PLC0415  # takes 0.03 s to import, and commands only create the file of the counts
 
     error: sqlite3.OperationalError | None = None
     for delay_s in RETRY_DELAYS_S:

@@ -44,9 +44,9 @@ _MOMENT = ("asOf",)
 
 @dataclass(frozen=True, slots=True)
 class ReportSelection:
-    """Hits to count, and the moment of the count. `start` and `end` are in UTC; `end` is None for now.
+    """Selection of the hits that a report counts, and the moment of the count.
 
-    `as_of` is None for the newest moment.
+    `start` and `end` are in UTC. `end` is None for a range that ends now, and `as_of` is None for the newest moment.
     """
 
     start: datetime
@@ -194,7 +194,7 @@ def _page(values: Values) -> tuple[int, int]:
 
 
 def _path(values: Values) -> str | None:
-    """Return the path as hits have it, or the prefix with a `*` at its end."""
+    """Return the normalised path, or the normalised prefix with a `*` at its end."""
     text = values.texts.get("path")
     if text is None:
         return None
@@ -237,6 +237,6 @@ def _zone(values: Values) -> ZoneInfo:
 def timezones() -> frozenset[str]:
     """Return the names of all IANA time zones of the system. The first call takes 0.1 s.
 
-    Debian also has the zone of the machine, as `localtime`: each node could have another one.
+    Debian also has the zone `localtime`. It is left out, because `localtime` may be a different zone on each node.
     """
     return frozenset(available_timezones() - {"localtime"})

@@ -1,4 +1,4 @@
-"""Lines of the access log have no text that the client chose, except the path and a refused origin."""
+"""Lines of the access log have no text that the client chose, except the path, the request id and a refused origin."""
 
 import json
 import logging

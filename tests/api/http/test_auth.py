@@ -227,7 +227,7 @@ def test_read_key_does_not_post_hits(owner: Owner) -> None:
 
 
 def test_key_is_checked_before_the_rest_of_the_request(owner: Owner) -> None:
-    """Without a key, a response reveals neither whether a project exists nor the faults of the request."""
+    """Check that a response without a key reveals neither whether a project exists nor the faults of the request."""
     for authorization in (None, "Bearer x", "Basic eDp5"):
         for query in ("limit=0", "colour=red", "dateFrom=x"):
             unauthenticated(owner.export(authorization, query=query))

@@ -54,7 +54,7 @@ def test_each_address_has_its_own_limit(limit: RateLimit) -> None:
 
 
 def test_mapped_ipv4_address_is_the_client_of_its_ipv4_address(limit: RateLimit) -> None:
-    """A socket that listens on `::` has IPv4 addresses in this form, all of which are in one /64 network."""
+    """Use the form that IPv4 addresses have on a socket that listens on `::`; all of them are in one /64 network."""
     assert [limit.use("::ffff:192.0.2.1", NOW_S) for _ in range(3)] == [None] * 3
     assert limit.use("::ffff:192.0.2.2", NOW_S) is None
     assert limit.use("192.0.2.1", NOW_S) is not None
