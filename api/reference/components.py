@@ -21,8 +21,8 @@ HEADERS: dict[str, tuple[str, Json]] = {
     "Location": ("URL or path of the job, or of the reference.", {"pattern": "/v2/agent/|docs$"}),
     "Link": ("URL of the next page, if there is one.", {"pattern": '^<[?]limit=[0-9]+&offset=[0-9]+>; rel="next"$'}),
     "RateLimit-Policy": ("Quotas, and their windows in seconds.", {"pattern": '^"create"|^"message"'}),
-    "RateLimit": ("Rest of the quotas, and seconds until it grows.", {"pattern": '^"create"|^"message"'}),
-    "Accept-Encoding": ("Encodings that are accepted, if the encoding was not.", _TEXT),
+    "RateLimit": ("Remaining uses of the quotas, and seconds until it grows.", {"pattern": '^"create"|^"message"'}),
+    "Accept-Encoding": ("Accepted encodings of a body, if that of the request is not accepted.", _TEXT),
     "Access-Control-Allow-Origin": ("The page's origin, if the request has one.", _TEXT),
     "Access-Control-Allow-Methods": ("Methods that the page's origin may use.", {"const": "POST"}),
     "Access-Control-Allow-Headers": ("Headers that the page's origin may send.", {"const": "Content-Type"}),
@@ -34,7 +34,7 @@ OPTIONAL = {"Link", "Accept-Encoding", *cors.HEADERS}
 
 
 class Schemas:
-    """The schemas of the types that the operations refer to, by name."""
+    """Schemas of the types that the operations refer to, by name."""
 
     def __init__(self) -> None:
         self.by_name: Json = {"Problem": _problem(), "RejectedPost": _rejected_post()}
@@ -54,7 +54,7 @@ class Schemas:
 
 
 def _readable(name: str, schema: Json) -> Json:
-    """Return the schema of a struct, with optional fields in the short form and the rules between fields."""
+    """Return the schema of a struct, with optional fields in the form of `nullable`, and with rules between fields."""
     properties = {field: nullable(each) for field, each in schema["properties"].items()}
     rules = {"oneOf": [_exactly("path", "url"), _exactly("url", "path")]} if name in ("BeaconHit", "ServerHit") else {}
     return {**schema, "properties": properties, **rules}
@@ -85,7 +85,7 @@ def _rejected_post() -> Json:
         "duplicates": {"description": "No hit.", "const": 0},
         "rejected": {"description": "Every hit.", "type": "array", "items": ref("Rejection")},
     }
-    description = "A problem, with a receipt if every hit of a post was rejected."
+    description = "A problem. If every hit of a post was rejected, it has the members of a receipt."
     return {**ref("Problem"), "description": description, "properties": receipt}
 
 

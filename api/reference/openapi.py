@@ -17,8 +17,8 @@ search engine, a monitor, a script), stores it, and exports counts. A site is a 
 - An API key is sent as `Authorization: Bearer <key>` and is valid for one project. The scope `read` allows exports,
   `ingest` allows posts of hits, and `write` allows every operation. Use keys on servers only: the pages of a site send
   their views without a key.
-- A key with the scope `write` can also start agent jobs: a coding agent works on a prompt and opens a pull request.
-  Give a web server a key with the scope `ingest`.
+- A key with the scope `write` can also start agent jobs: a coding agent works on a prompt, and the service opens a pull
+  request with its changes. Give a web server a key with the scope `ingest`.
 - Every response has an `X-Request-Id`: that of the request, if it is 1 to 64 letters, digits and `._-`, or a new one.
 - Every error is an RFC 9457 problem, `{problems.MEDIA_TYPE}`; its `type` links to advice.
 - Operations with GET also accept HEAD. Any other method gets a `405` with the allowed methods in `Allow`. All times are

@@ -161,7 +161,7 @@ def _status(status: str) -> str:
 
 
 def _meaning(response: Json) -> str:
-    """Return the description of a response, or links to the kinds of problem of an error."""
+    """Return the description of a successful response, or links to the kinds of problem of an error response."""
     schema = response.get("content", {}).get(MEDIA_TYPE, {}).get("schema")
     if schema is None:
         return inline(response["description"])

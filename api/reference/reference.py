@@ -12,7 +12,7 @@ from api.reference import page
 from api.reference.openapi import description
 
 ANCHOR = '"/docs#'
-"""Beginning of a problem type; a base URL is inserted after the quote."""
+"""Beginning of a problem type in JSON; a base URL is inserted after the quote."""
 SNIPPET = '<script defer src=".../beacon.js"'
 """Beginning of the script tag in the description; the page shows the service's address in place of the dots."""
 PLAIN_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]/_~-]+")

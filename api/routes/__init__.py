@@ -1,4 +1,4 @@
-"""The routes of the HTTP API: handlers, and an `Operation` record of each for the reference.
+"""The routes of the HTTP API: handlers, and for each an `Operation` record, from which the reference is made.
 
 - `hits`: posts of page views, by a server with an API key.
 - `beacon`: page views from pages, without an API key.

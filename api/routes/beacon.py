@@ -122,7 +122,8 @@ def _address(request: Request) -> str | None:
 def evidence_of(request: Request) -> Evidence:
     """Return the evidence of a beacon: the client's address, and the headers of a signed request.
 
-    `Accept` and the other headers are those of a fetch by the page, not those of the request for the page.
+    The headers of any other beacon are no evidence: `Accept` and the others belong to a fetch by the page, not to the
+    request for the page.
     """
     if header(request, b"signature-input") is None:
         return Evidence(_address(request))
@@ -132,8 +133,8 @@ def evidence_of(request: Request) -> Evidence:
 def _public_url(request: Request) -> str | None:
     """Return the URL of the request under the setting `base_url`; None without the setting.
 
-    A signature is valid for one host, and the header Host does not prove which host this is: a client could send a
-    request again that was signed for another site.
+    A signature is valid for one host, and the header Host does not prove which host this service has: a client could
+    repeat a request that was signed for another site.
     """
     base_url = state_of(request).settings.base_url
     return f"{base_url}{request.url.path}{'?' if request.url.query else ''}{request.url.query}" if base_url else None
@@ -163,7 +164,7 @@ OPERATIONS = (
         description="""\
 A beacon for pages without JavaScript, as the source of an `img` tag. The response is sent once the view is on disk. The
 request counts as a beacon of its address. A HEAD request counts nothing. Browsers send the `Origin` of an image only if
-the tag has `crossorigin`; then it must be one of the project's.
+the tag has `crossorigin`; the origin must then be one of the project's.
 """,
         samples={"": f'curl -o pixel.gif "{ADDRESS}/v1/analytics/demo/pixel.gif?path=/docs/hello"'},
         parameters=field_parameters(BeaconHit, path="/docs/hello"),

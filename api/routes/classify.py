@@ -47,7 +47,7 @@ async def classify_user_agent(request: Request) -> Response:
 
 
 def classified(user_agent: str, accept: str | None = None) -> Classified:
-    """Return a user agent with the classification of a request that also has this Accept header, if it is known."""
+    """Return a user agent with its classification. `accept` is the Accept header of the request; None if not known."""
     result = classify(user_agent, accept)
     return Classified(user_agent, result.traffic, result.agent, result.operator, result.purpose, result.rule)
 

@@ -1,4 +1,4 @@
-"""Posts of page views: a server's with an API key, or a page's beacon without one.
+"""Posts of page views: by a server with an API key, or by a page without one (a beacon).
 
 A response with the status 202 is sent once the hits are on disk.
 """
@@ -138,8 +138,8 @@ With an API key of the scope `ingest` or `write`, for a server, an edge or a log
 objects, or NDJSON with one object per line. The limits are {post.HITS_MAX:,} hits and {post.BODY_BYTES_MAX >> 20} MiB,
 also after decompression with `Content-Encoding: gzip`.
 
-- Each hit is validated by itself. `rejected` has the index (from 0; blank lines of NDJSON are not counted), the field
-  and the reason of each invalid hit; the other hits are stored. If all hits are invalid the response is `400`, with
+- An invalid hit does not affect the others, which are stored. `rejected` has the index (from 0; blank lines of NDJSON
+  are not counted), the field and the reason of each invalid hit. If all hits are invalid, the response is `400`, with
   the same `rejected`.
 - `userAgent` is classified: send the user agent of the visitor, not that of your own client. A hit without one counts
   as a bot.
@@ -208,7 +208,7 @@ MAY_SEND = Operation(
     path=_PATH,
     handler=_ENDPOINT,
     tag="Send",
-    summary="May a page of this origin send?",
+    summary="Check whether pages of an origin may send",
     description="The preflight request of a browser, before a page of another origin sends JSON.",
     samples={"": f'curl -i -X OPTIONS {ADDRESS}/v1/analytics/demo/hits -H "Origin: https://example.com"'},
     responses=(

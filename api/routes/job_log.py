@@ -92,8 +92,8 @@ OPERATIONS = (
         summary="Read a job's log",
         description="""\
 For each prompt: its steps, the end of the agent's output, and the reason of a failure; the oldest entry is first. The
-default is text. With `Accept: application/x-ndjson` the response has one entry per line, and with
-`Accept: application/json` it is an object with `hasMore`.
+default format is text. With `Accept: application/x-ndjson` the response has one entry per line, and with
+`Accept: application/json` the response is an object with `hasMore`.
 
 A response has at most `limit` entries. If more entries follow, the header `Link` has the URL of the next page.
 """,

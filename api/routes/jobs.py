@@ -158,7 +158,7 @@ _CANCEL = Operation(
     tag="Jobs",
     summary="Cancel a job",
     description="The agent stops within seconds, waiting messages are dropped, and the job becomes `failed`. A later"
-    " message continues it on the same pull request.",
+    " message continues the job on the same pull request.",
     samples={"": f"curl -X POST {SAMPLE}/$JOB/cancel {KEY_OPTION}"},
     responses=_RESPONSES,
     problems=f"{REQUEST_PROBLEMS} not-found job-not-active",
@@ -170,8 +170,8 @@ _ARCHIVE = Operation(
     handler=archive,
     tag="Jobs",
     summary="Archive a job",
-    description="An archived job accepts no messages. This cannot be undone. A job that is idle for 30 days is archived"
-    " automatically.",
+    description="An archived job accepts no messages. Archiving cannot be undone. A job that is idle for 30 days is"
+    " archived automatically.",
     samples={"": f"curl -X POST {SAMPLE}/$JOB/archive {KEY_OPTION}"},
     responses=_RESPONSES,
     problems=f"{REQUEST_PROBLEMS} not-found job-not-idle",

@@ -39,7 +39,7 @@ OPERATIONS = (
         tag="Send",
         summary="The script for a site's pages",
         description="""\
-A page that loads it sends a beacon for each view, also in single-page applications:
+A page that loads the script sends a beacon for each view, also in single-page applications:
 `<script defer src=".../beacon.js" data-project="demo"></script>`. The page's origin must be one of the project's.
 """,
         samples={"": f"curl {ADDRESS}/beacon.js"},

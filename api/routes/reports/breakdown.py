@@ -80,12 +80,12 @@ OPERATIONS = (
         tag="Read",
         summary="Break views down by agent, referrer or another dimension",
         description=f"""\
-Views by people, AI agents and other bots with each value of the dimension `by`, in a time range as in the export of
-page views. The operation requires a key with the scope `read` or `write`.
+Views by people, AI agents and other bots with each value of the dimension `by`. `dateFrom` and `dateTo` are those of
+the export of page views. The operation requires a key with the scope `read` or `write`.
 
 - Values are sorted by `total`, descending, then by their bytes; an unknown value (null) is after the values with the
   same total. A value that only bots have has a `total` of 0.
-- The totals are those of `views` with the same parameters, and of the rows of all pages.
+- The totals are the sums of the rows of all pages, and equal those of `views` with the same parameters.
 - While `hasMore` is true, add `limit` to `offset` for the next page. A table has all values and no pages.
 {reference.FILTERS_TEXT}{reference.TABLES_TEXT.format(columns="`value`, `human`, `ai`, `bot` and `total`")}\
 {reference.MOMENT_TEXT}""",

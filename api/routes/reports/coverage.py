@@ -51,8 +51,9 @@ class Coverage(msgspec.Struct, frozen=True, rename="camel"):
     policy: Annotated[
         Policy,
         msgspec.Meta(
-            description="Today's policy. `all`: the hits of every source count. `beacon_only`; `log_only`: `log` and"
-            " `server`. `beacon_people_log_machines`: people from beacons; AI, bots and Markdown from logs."
+            description="Today's policy. `all`: the hits of every source count. `beacon_only`: only those of `beacon`."
+            " `log_only`: only those of `log` and `server`. `beacon_people_log_machines`: people from `beacon`; AI,"
+            " bots and Markdown from `log` and `server`."
         ),
     ]
     warnings: Annotated[tuple[str, ...], msgspec.Meta(description="What the project's owner should check.")]

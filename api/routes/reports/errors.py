@@ -117,10 +117,10 @@ key with the scope `read` or `write`.
 - Rows are sorted by `requests`, descending, then by path and agent in byte order; null comes last.
 - The paths of unnamed bots, of HTTP libraries and of spoofed agents are null, because scanners ask for any number of
   random paths.
-- A row has the agent by the rules at the time of its requests: new rules do not change it.
-- The filters `operator` and `purpose` are those of the agents' names in this release. There is no filter by `source` or
-  `verification`: the counts have neither. If a log and server posts of the same requests are both stored, their errors
-  count twice, under every source policy.
+- The agent of a row is that of the rules at the time of its requests: new rules do not change the row.
+- The filters `operator` and `purpose` use the operators and purposes that this release has for the names of agents.
+  There is no filter by `source` or `verification`, because the counts have neither. If the same requests are in a log
+  and in posts of a server, their errors count twice, under every source policy.
 - While `hasMore` is true, add `limit` to `offset` for the next page. A table has all rows and no pages.
 {reference.TABLES_TEXT.format(columns=", ".join(f"`{name}`" for name in SCHEMA.names[:-1]) + " and `lastSeen`")}\
 {reference.MOMENT_TEXT}""",

@@ -59,9 +59,9 @@ NOT_MODIFIED = Success(304, "The response with this `ETag` is still current.", h
 PROBLEMS = "invalid-parameter unauthenticated forbidden not-acceptable moment-expired data-incomplete"
 
 FILTERS_TEXT = """\
-- A filter counts only the hits that have its value; all filters must match. `path` is normalised like the path of a
-  hit. The name of an agent without hits is not an error: its counts are zero. An AI agent or bot
-  whose identity was not checked has the `verification` `not_checked`; that of people is unknown.
+- A filter selects the hits that have its value; a hit must match all filters. `path` is normalised like the path of a
+  hit. The name of an agent without hits is not an error: its counts are zero. An AI agent or bot whose identity was not
+  checked has the `verification` `not_checked`; the `verification` of people is unknown.
 """
 TABLES_TEXT = """\
 - With `Accept: text/csv`, `application/vnd.apache.parquet` or `application/x-ndjson` the response is a table of all
@@ -74,7 +74,7 @@ MOMENT_TEXT = f"""\
   `{AS_OF}` of its first page with the other pages: each row is then on one page, and the totals do not change.
 - Send the `ETag` of a response as `If-None-Match`: if nothing has changed, the response is an empty `304`.
 """
-"""Parts of the descriptions of the reports."""
+"""Texts that the descriptions of several reports have."""
 
 
 def table_content(example: msgspec.Struct, csv: str, line: msgspec.Struct) -> dict[str, Content]:

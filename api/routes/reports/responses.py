@@ -1,4 +1,4 @@
-"""Responses of the reports: their headers, and the tables as files. All reports share them."""
+"""Responses of all reports: JSON documents and tables, with the headers for caching and for the moment."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -40,7 +40,7 @@ def table(
     yields the rows with at least the columns of `schema`.
     """
     form = FORMATS[media_type]
-    # As msgpack, because the bytes of an Arrow array depend on how it was computed.
+    # Encoded as msgpack, because equal Arrow arrays may have different bytes.
     rows = (msgspec.msgpack.encode(batch.to_pydict()) for batch in rebatched(schema, batches()))
     headers = _headers(moment, chain([media_type.encode()], rows))
     disposition = {"Content-Disposition": f'attachment; filename="{name}.{form.suffix}"'}

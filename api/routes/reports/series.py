@@ -74,8 +74,8 @@ OPERATIONS = (
         tag="Read",
         summary="Count views by hour, day, week or month",
         description=f"""\
-Views by people, AI agents and other bots in each interval of a time range, which is that of the export of page views.
-The operation requires a key with the scope `read` or `write`.
+Views by people, AI agents and other bots in each interval of a time range. `dateFrom` and `dateTo` are those of the
+export of page views. The operation requires a key with the scope `read` or `write`.
 
 - An interval without views is a row of zeros. The first and the last interval have only the views that are in the
   range. Without `dateFrom` the series begins with the interval of the first hit, and without `dateTo` it ends

@@ -27,9 +27,9 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def rebatched(schema: pa.Schema, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Yield the columns of `schema` in batches of BATCH_ROWS rows; only the last one has fewer, but at least one.
+    """Yield the columns of `schema` in batches of BATCH_ROWS rows; only the last batch may have fewer.
 
-    Equal rows then have equal bytes in every format, however they were computed.
+    Equal tables then have equal bytes in every format, whatever batches they arrive in.
     """
     waiting = schema.empty_table()
     for batch in batches:
@@ -41,7 +41,7 @@ def rebatched(schema: pa.Schema, batches: Batches) -> Iterator[pa.RecordBatch]:
 
 
 def _one_batch(rows: pa.Table) -> list[pa.RecordBatch]:
-    """Return the rows as one batch; an empty list if there are no rows."""
+    """Return a list with the rows as one batch; an empty list if there are no rows."""
     batches: list[pa.RecordBatch] = rows.combine_chunks().to_batches()
     return batches
 
@@ -98,7 +98,7 @@ def _parquet(schema: pa.Schema, batches: Batches) -> Iterator[bytes]:
 
 
 class _Sink(io.RawIOBase):
-    """A write-only file whose content is taken in chunks."""
+    """A write-only file. `take` returns its content in chunks."""
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []

@@ -68,7 +68,7 @@ def _respond(request: Request, project: str, query: ViewsQuery, media_type: str)
 
 
 def report(page: Page) -> Report:
-    """Return a page of the export. It has no views of bots."""
+    """Return a page of the export, without the views of bots."""
     totals = Totals(page.totals.human, page.totals.ai, page.totals.total)
     rows = [PathViews(**row) for row in page.rows.select(SCHEMA.names).to_pylist()]
     return Report(totals, rows, page.has_more)
