@@ -246,7 +246,7 @@ def doctor_(settings: Settings, form: str | None) -> None:
 
 
 def _double_counting(settings: Settings) -> list[Finding]:
-    """Return a finding for each project whose views are counted twice; one without a warning if there is no project."""
+    """Return a finding for each project whose views are counted twice; one without a warning if there is none."""
     try:
         engine = opened(settings)
         policies = {each.id: source_policies.periods(engine, each.id) for each in projects.list_all(engine)}

@@ -28,7 +28,7 @@ _JSON = msgspec.json.Encoder(decimal_format="number", enc_hook=str)
 
 
 def rows_option(*more: str, default: str = "table on a terminal, json when piped") -> Callable[[Any], Any]:
-    """Return the decorator that adds the option --format to a command that prints rows, as the argument `form`.
+    """Return a decorator that adds the option --format to a command that prints rows, as the parameter `form`.
 
     `more` are the formats beside `table`, `json` and `ndjson`. `default` is for the help.
     """
@@ -169,7 +169,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _is_text_in_csv(kind: pa.DataType) -> bool:
-    """Return whether a cell of a table or CSV must show the type as text."""
+    """Return whether a table or CSV needs the values of a type as text."""
     return bool(pa.types.is_nested(kind) or _is_text_in_json(kind))
 
 
@@ -182,7 +182,7 @@ def _has_nanoseconds(kind: pa.DataType) -> bool:
 
 
 def _flat(rows: pa.Table, is_text: Callable[[pa.DataType], bool] = _is_text_in_csv) -> pa.Table:
-    """Convert columns of the types for which `is_text` is true to text; check that Python can represent all values."""
+    """Convert the columns whose type `is_text` selects to text, and check that Python can represent all times."""
     for index, field in enumerate(rows.schema):
         column = rows.column(index)
         _refuse_far_times(field.name, column)

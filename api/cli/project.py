@@ -1,4 +1,4 @@
-"""The commands that change the control database: `project` and `key`."""
+"""The commands `project` and `key`: projects with their origins and source policies, and API keys."""
 
 import time
 from datetime import UTC, date, datetime

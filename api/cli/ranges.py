@@ -24,8 +24,8 @@ names_argument = click.argument("names", metavar="[AGENT|LIST]...", nargs=-1)
 
 
 class ListRow(msgspec.Struct, frozen=True):
-    """Row of `ranges show`. `age_days` is the time since the day of the copy; `fresh` is whether absence from the list
-    is evidence for a request of today."""
+    """Row of `ranges show`. `age_days` is the number of days since `seen`. `fresh` is whether absence from the list is
+    evidence for a request of today."""
 
     list: str
     operator: str
@@ -131,8 +131,8 @@ def _download(lists: Sequence[AddressList], settings: Settings, form: str | None
 
 
 def _chosen(of_owner: Mapping[str, AddressList], names: Sequence[str]) -> list[AddressList]:
-    """Return the newest copies of the lists with the ids or the agents of `names`, without regard to case; of all lists
-    without a name.
+    """Return the newest copies of the lists whose ids or agents are in `names`, in any case; of all lists if `names` is
+    empty.
 
     Raises: click.UsageError for a name without a list.
     """

@@ -29,7 +29,7 @@ from warehouse.query import engine
 LOCK_WAIT_S = 300.0
 """Timeout for the lock of the lake, in seconds."""
 CLIENTS_END_S = 2.0
-"""Time for which the command waits for other processes that are ending, in seconds."""
+"""Maximum time for which the command waits for other processes to end, in seconds."""
 POLL_S = 0.1
 """Time between two counts of other processes, in seconds."""
 

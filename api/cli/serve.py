@@ -1,4 +1,4 @@
-"""The command `serve`, and the parts of it that `demo` has too."""
+"""The command `serve`, and its parts that `demo` also uses."""
 
 import logging
 import socket
@@ -72,7 +72,7 @@ def serve_(
 
     The service answers HTTP requests, loads the hot log into the lake, maintains the lake and runs agent jobs.
     """
-    lists = address_lists.current(settings.ranges)  # an error here is one line; in a server process it is a traceback
+    lists = address_lists.current(settings.ranges)  # first, because here an error is one line and not a traceback
     logs.configure(settings.log_level)
     settings = network.with_options(settings, is_reverse_dns, key_directories)
     lock = lock_data_folder(settings)

@@ -1,4 +1,4 @@
-"""The commands that read: `classify`, `sql` and `files`."""
+"""The commands `sql`, `files` and `classify`: queries, the files of a table, and explained classifications."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator

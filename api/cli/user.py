@@ -109,7 +109,7 @@ def remove_user(settings: Settings, name: str) -> None:
 
 
 def _standard_input() -> str:
-    """Return the password on the first line of standard input.
+    """Read and return the password on the first line of standard input.
 
     Raises:
         InvalidPassword

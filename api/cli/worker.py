@@ -31,7 +31,7 @@ def worker(settings: Settings, metrics_port: int | None) -> None:
     data_folder.prepare(settings)
     if metrics_port is not None:
         _serve_metrics(metrics_port)
-    signals: list[int] = []  # not an Event: a signal handler must not wait for the lock of one
+    signals: list[int] = []  # not an Event: a signal handler must not wait for a lock
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: signals.append(number))
     maintenance = Maintenance(settings)

@@ -1,4 +1,4 @@
-"""The command `demo`: fills an empty data folder, prints an export and commands to try, and serves."""
+"""The command `demo`, which fills an empty data folder, prints an export and commands to try, and serves."""
 
 from contextlib import closing
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ from warehouse.report.reports import Reports
 OWNER = "owner"
 """Name of the user. It differs from the project, because pages show both."""
 PORT = 8001
-"""Default port; not that of `serve`: a demo can run beside a service."""
+"""Default port. It differs from that of `serve`, so that a demo can run beside a service."""
 PATHS_SHOWN = 10
 DEMO_COMMANDS = """\
 # an AI agent reads a page

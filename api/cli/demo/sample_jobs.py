@@ -88,9 +88,10 @@ _JOBS = (
 
 
 def create(engine: sa.Engine, project: str, now_us: int) -> None:
-    """Create the sample jobs of a project that has no configuration of agent jobs; afterwards it has none either.
+    """Create the sample jobs of a project that has no configuration of agent jobs.
 
-    Without a configuration, the dashboard starts no job of the sample's repository.
+    The configuration that the sample jobs need is deleted afterwards, so that the dashboard starts no job for the
+    repository of the sample, which does not exist.
     """
     configuration.store(engine, project, _CONFIGURATION)
     for job in _JOBS:

@@ -1,4 +1,4 @@
-"""The command `import`: imports access logs once, or follows them."""
+"""The command `import`, which imports access logs once or follows them."""
 
 import gc
 import os
@@ -40,8 +40,8 @@ AUTO = "auto"
     "--despite-loss", is_flag=True, help="Also import lines that may have been imported before a hot log was lost."
 )
 @processes_option(
-    "Parse the chunks of each log in N processes. [default: threads of this process, with two for user agents;"
-    " with Ray, the cores of the cluster]"
+    "Parse the chunks of each log in N processes. [default: threads of this process, with child processes for user"
+    " agents and JSON logs; with Ray, the cores of the cluster]"
 )
 @on_option
 @network.reverse_dns_option
@@ -81,7 +81,7 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
         nullcontext() if is_followed or workers else parser_process(files) as other_process,
         nullcontext(classify_many) if is_followed or workers else classifier_processes() as classifier,
     ):
-        gc.disable()  # modules contain no garbage: searching them takes a sixth of their import time
+        gc.disable()  # imports create no garbage, and the collector takes a sixth of their time
         from api.cli.log_import import reading  # noqa: PLC0415  # Arrow, which has threads, loads after the forks
         from ingest.imports.importer import Options  # noqa: PLC0415  # the same
 
@@ -97,5 +97,5 @@ def _workers(settings: Settings, place: str | None, count: int | None) -> OpenWo
     if not is_chosen(settings, place, count):
         return None
     if settings.reverse_dns:
-        raise click.UsageError("reverse DNS is only looked up by this process: it takes neither Ray nor --processes")
+        raise click.UsageError("workers do not look up reverse DNS: turn it off, or use neither Ray nor --processes")
     return open_workers(settings, place, count)

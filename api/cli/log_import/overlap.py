@@ -1,4 +1,4 @@
-"""Warnings of an import whose log has views by people that the site's pages send, too."""
+"""Warnings about views by people that are counted from a log and from the site's pages."""
 
 from api.settings import Settings
 from warehouse.maintenance import double_counting
@@ -8,7 +8,7 @@ CHECK_S = 24 * 3600
 
 
 def warnings(settings: Settings, project_id: str) -> list[str]:
-    """Return the warnings if the project's policy counts the people of its log and of its pages."""
+    """Return the warnings of a project whose policy counts people from its log and from its pages."""
     if not double_counting.has_beacons(settings.lake, project_id):
         return []
     from warehouse.control import database, source_policies  # noqa: PLC0415  # SQLAlchemy takes 0.2 s to import

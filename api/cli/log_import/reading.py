@@ -31,13 +31,13 @@ from warehouse.hotlog import batches
 from warehouse.integrity import completeness
 
 ITEMS_MAX = 1_000
-"""Number of chunks for which workers are started: more than there are workers."""
+"""Number of items for which workers are opened: more than there are workers, as the number of chunks is not known."""
 LOG = logging.getLogger("readership.import")
 
 
 @dataclass(frozen=True, slots=True)
 class Parsers:
-    """Processes beside this one: for user agents, for JSON logs, and workers that do the whole work of a chunk."""
+    """Processes beside this one: for user agents, for the blocks of JSON logs, and for whole chunks."""
 
     classifier: Classifier
     other_process: OtherProcess | None
@@ -98,7 +98,7 @@ def ledger_from_us(settings: Settings) -> int:
     return round(completeness.ledger_from_s(settings.hot_log, settings.lake) * 1_000_000)
 
 
-def _import(  # what to read, where to, and how
+def _import(
     settings: Settings,
     project_id: str,
     names: Sequence[str],
@@ -142,7 +142,7 @@ def _follow(settings: Settings, project_id: str, names: Sequence[str], options: 
     """Follow the logs, with the maintenance tasks of a service, because the command may run without one."""
     from api.maintenance import Maintenance  # noqa: PLC0415  # it also loads the classes of the service
 
-    stop_signals: list[int] = []  # not an Event, whose lock the interrupted code may hold
+    stop_signals: list[int] = []  # not an Event: the code that a signal interrupts may hold its lock
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: stop_signals.append(received))
     files.require_readable([file for file in files.expand(names) if Path(file).exists()])

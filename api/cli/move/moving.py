@@ -1,9 +1,9 @@
 """Move of the stores, which continues after an interruption.
 
-1. The lake is copied. It is not used before its last file is there: see `warehouse.move.lake`.
-2. The databases are copied in one transaction. Before its commit, the record of the move is written to the data folder,
-   which then is used by no other command: the commit may be durable although its answer was lost. If only the lake is
-   moved, the record is written after its copy.
+1. The lake is copied. No process uses the copy before its last file is written: see `warehouse.move.lake`.
+2. The databases are copied in one transaction. Before its commit, the record of the move is written to the data folder.
+   From then on no other command uses the data folder, because the commit may be durable although its answer was lost.
+   If only the lake is moved, the record is written after the copy of the lake.
 3. The mark of an incomplete lake is deleted, and the record is completed.
 
 The files of the data folder are not changed.
@@ -60,9 +60,9 @@ class Watch:
 
 @dataclass(slots=True)
 class Done:
-    """What was copied: numbers of rows by table, and number and size in bytes of the lake's files.
+    """Result of a move: the number of copied rows by table, and the number and size in bytes of the lake's files.
 
-    All are empty if an earlier, interrupted run had copied the stores.
+    All numbers are 0 if an earlier, interrupted run had copied the stores.
     """
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -173,7 +173,7 @@ def _is_copied(places: Places, earlier: Moved | None, node: str) -> bool:
 
 
 def _control_file(places: Places) -> Path | None:
-    """Return the file of the control database; None if it stays, or is in the new database already.
+    """Return the file of the control database; None if the control database stays, or was moved before.
 
     Raises:
         MoveRefused: the new database has the control database of another lake.

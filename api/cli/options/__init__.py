@@ -1,4 +1,4 @@
-"""Options that several commands have, and the database that they open.
+"""Options that several commands have, and the control database that these commands open.
 
 - `network`: Options with which an operator allows the verification of agents to use the network.
 - `workers`: Options with which an operator chooses where the workers of a command run, and how many there are.

@@ -90,7 +90,7 @@ def test_demo_has_its_own_port() -> None:
 
 
 def test_commands_of_the_readme_work_beside_a_demo_when_pasted(tmp_path: Path) -> None:
-    """They must not use the demo's data folder, which a running demo locks."""
+    """Run the commands of the README beside the data folder of a demo, which a running demo locks."""
     chosen = settings.read({}, tmp_path / "data-demo")
     data_folder.prepare(chosen)
     show_demo(chosen, "http://127.0.0.1:8001", "http://127.0.0.1:8001")
