@@ -1,4 +1,4 @@
-"""Users and their ways in: tables of the control database, without HTTP.
+"""Users, and how they sign in: tables of the control database, without HTTP.
 
 - `tokens`: random tokens of links and sessions, of which only hashes are stored.
 - `passwords`: rules for passwords, and their argon2id hashes.

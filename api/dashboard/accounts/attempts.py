@@ -4,7 +4,7 @@
    failure, then 1, 2, 4 and 8 minutes, at most 15.
 2. One address has at most 20 failures in any 15 minutes, over all accounts.
 3. One account has at most 20 failures in any 15 minutes, over all addresses. An address from which the account signed
-   in before is exempt: strangers cannot lock out an owner who has signed in from there.
+   in during the last 30 days is exempt, so that strangers cannot lock out an owner at the owner's usual address.
 
 A refused attempt is not counted, and is refused even with the right password. An attempt is counted before its
 password is checked, because attempts may run in parallel; a right password deletes the failures of its account and
@@ -51,8 +51,8 @@ ATTEMPTS = sa.Table(
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Keyed hashes of the account that an attempt names, and of the address from which the attempt comes."""
+class AttemptKey:
+    """Account and address by which an attempt is counted, as keyed hashes."""
 
     account: str
     address: str
@@ -60,61 +60,62 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A counted attempt, or a refused one, without an id, and the seconds until the next attempt."""
+    """An attempt to sign in. A refused attempt has no id, and `wait_s` is the time until the next attempt in seconds;
+    a counted attempt has an id, and `wait_s` is 0."""
 
     id: int | None
     wait_s: int
 
 
-def origin(secret: bytes, address: str, name: str) -> Origin:
-    """Return the origin of an attempt. `secret` is the key of the hashes; the account need not exist."""
+def attempt_key(secret: bytes, address: str, name: str) -> AttemptKey:
+    """Return the hashes of an attempt's account and address, under `secret`. The account need not exist."""
     folded = users.folded(name).encode(errors="surrogatepass")
     account = hashlib.blake2b(folded, digest_size=16, key=secret, person=b"account").hexdigest()
-    return Origin(account, hashed_address(address, secret).hex())
+    return AttemptKey(account, hashed_address(address, secret).hex())
 
 
-def begin(engine: sa.Engine, origin: Origin, now_s: int) -> Attempt:
+def begin(engine: sa.Engine, key: AttemptKey, now_s: int) -> Attempt:
     """Count an attempt as failed, or return the seconds until the next attempt without counting."""
     with transaction(engine) as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK_KEY)))
         _delete_old(connection, now_s)
-        wait_s = _wait_s(connection, origin, now_s)
+        wait_s = _wait_s(connection, key, now_s)
         if wait_s:
             return Attempt(None, wait_s)
-        counted = ATTEMPTS.insert().values(_row(origin, now_s, is_success=False)).returning(ATTEMPTS.c.id)
+        counted = ATTEMPTS.insert().values(_row(key, now_s, is_success=False)).returning(ATTEMPTS.c.id)
         return Attempt(connection.execute(counted).scalar_one(), 0)
 
 
-def withdraw(engine: sa.Engine, origin: Origin, attempt: Attempt) -> None:
-    """Delete a counted attempt of an origin, because the service could not answer it."""
+def withdraw(engine: sa.Engine, key: AttemptKey, attempt: Attempt) -> None:
+    """Delete a counted attempt with this key, because the service could not answer the attempt."""
     with transaction(engine) as connection:
         # SQLite may give the id of a deleted row to another attempt.
-        connection.execute(ATTEMPTS.delete().where(ATTEMPTS.c.id == attempt.id, _same_origin(origin)))
+        connection.execute(ATTEMPTS.delete().where(ATTEMPTS.c.id == attempt.id, _has_key(key)))
 
 
-def passed(engine: sa.Engine, origin: Origin, now_s: int) -> None:
+def passed(engine: sa.Engine, key: AttemptKey, now_s: int) -> None:
     """Store that an attempt had the right password: delete the failures of its account and address."""
     with transaction(engine) as connection:
-        connection.execute(ATTEMPTS.delete().where(_same_origin(origin)))
-        connection.execute(ATTEMPTS.insert().values(_row(origin, now_s, is_success=True)))
+        connection.execute(ATTEMPTS.delete().where(_has_key(key)))
+        connection.execute(ATTEMPTS.insert().values(_row(key, now_s, is_success=True)))
 
 
-def _wait_s(connection: sa.Connection, origin: Origin, now_s: int) -> int:
+def _wait_s(connection: sa.Connection, key: AttemptKey, now_s: int) -> int:
     """Return the longest wait of the three limits, in seconds."""
     until_s = [
-        _end_of_pause_s(connection, origin),
-        _end_of_window_s(connection, ATTEMPTS.c.address == origin.address, ADDRESS_FAILURES_MAX),
+        _end_of_pause_s(connection, key),
+        _end_of_window_s(connection, ATTEMPTS.c.address == key.address, ADDRESS_FAILURES_MAX),
     ]
-    if not _is_exempt(connection, origin):
-        until_s.append(_end_of_window_s(connection, ATTEMPTS.c.account == origin.account, ACCOUNT_FAILURES_MAX))
+    if not _is_exempt(connection, key):
+        until_s.append(_end_of_window_s(connection, ATTEMPTS.c.account == key.account, ACCOUNT_FAILURES_MAX))
     return max(0, math.ceil(max(until_s) - now_s))
 
 
-def _end_of_pause_s(connection: sa.Connection, origin: Origin) -> int:
+def _end_of_pause_s(connection: sa.Connection, key: AttemptKey) -> int:
     """Return the end of the wait of an account and address, in seconds since 1970; 0 without a wait."""
     query = sa.select(sa.func.count(), sa.func.max(ATTEMPTS.c.at_s))
-    failures, last_s = connection.execute(query.where(_same_origin(origin), ~ATTEMPTS.c.is_success)).one()
+    failures, last_s = connection.execute(query.where(_has_key(key), ~ATTEMPTS.c.is_success)).one()
     if failures < FREE_FAILURES:
         return 0
     wait_s: int = min(WAIT_MAX_S, FIRST_WAIT_S * 2 ** (failures - FREE_FAILURES))
@@ -122,15 +123,16 @@ def _end_of_pause_s(connection: sa.Connection, origin: Origin) -> int:
 
 
 def _end_of_window_s(connection: sa.Connection, condition: sa.ColumnElement[bool], failures_max: int) -> int:
-    """Return when fewer than `failures_max` failures will be in the window, in seconds since 1970; 0 if never more."""
+    """Return the time from which the window has fewer than `failures_max` failures, in seconds since 1970; 0 if there
+    are fewer failures in all."""
     query = sa.select(ATTEMPTS.c.at_s).where(condition, ~ATTEMPTS.c.is_success).order_by(ATTEMPTS.c.at_s.desc())
     oldest_s = connection.execute(query.offset(failures_max - 1).limit(1)).scalar_one_or_none()
     return 0 if oldest_s is None else oldest_s + WINDOW_S
 
 
-def _is_exempt(connection: sa.Connection, origin: Origin) -> bool:
-    """Return whether the account signed in from the address before."""
-    query = sa.select(ATTEMPTS.c.id).where(_same_origin(origin), ATTEMPTS.c.is_success)
+def _is_exempt(connection: sa.Connection, key: AttemptKey) -> bool:
+    """Return whether the account signed in from the address within the last EXEMPTION_S."""
+    query = sa.select(ATTEMPTS.c.id).where(_has_key(key), ATTEMPTS.c.is_success)
     return connection.execute(query.limit(1)).first() is not None
 
 
@@ -140,9 +142,9 @@ def _delete_old(connection: sa.Connection, now_s: int) -> None:
     connection.execute(ATTEMPTS.delete().where(ATTEMPTS.c.at_s <= now_s - age))
 
 
-def _same_origin(origin: Origin) -> sa.ColumnElement[bool]:
-    return (ATTEMPTS.c.account == origin.account) & (ATTEMPTS.c.address == origin.address)
+def _has_key(key: AttemptKey) -> sa.ColumnElement[bool]:
+    return (ATTEMPTS.c.account == key.account) & (ATTEMPTS.c.address == key.address)
 
 
-def _row(origin: Origin, now_s: int, *, is_success: bool) -> dict[str, object]:
-    return {"account": origin.account, "address": origin.address, "is_success": is_success, "at_s": now_s}
+def _row(key: AttemptKey, now_s: int, *, is_success: bool) -> dict[str, object]:
+    return {"account": key.account, "address": key.address, "is_success": is_success, "at_s": now_s}

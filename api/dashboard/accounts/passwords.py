@@ -16,7 +16,7 @@ CHARACTERS_MIN, CHARACTERS_MAX = 10, 200
 AT_ONCE_MAX = 4
 """Maximum number of hashes that a process computes at once. Each takes 64 MiB of memory and about 0.1 s."""
 WAITING_MAX = 8
-"""Maximum number of hashes that wait for their turn. Each occupies one of the 40 threads that respond to requests."""
+"""Maximum number of hashes that wait for their turn. Each occupies one of the 40 threads of Starlette's thread pool."""
 WAIT_S = 10
 """Maximum wait of a hash for its turn, in seconds."""
 

@@ -72,7 +72,8 @@ def end_all(engine: sa.Engine, user_id: str) -> None:
 
 
 def _renew(engine: sa.Engine, token: str, user_id: str, now_s: int) -> None:
-    """Store the time of use. A database that is read-only, full or locked leaves the old time: pages still work."""
+    """Store the time of use. If the database is read-only, full or locked, the old time remains, and the page is
+    shown."""
     try:
         with engine.begin() as connection:
             this = SESSIONS.c.sha256 == tokens.sha256(token)

@@ -77,7 +77,7 @@ def find(engine: sa.Engine, token: str) -> ShareLink | None:
 
 
 def revoke(engine: sa.Engine, id: str, now_s: int) -> None:
-    """Revoke a share link, from its next request. A link that is revoked twice has the time of the first revocation.
+    """Revoke a share link: its next request is refused. A second revocation does not change the time of the first.
 
     Raises:
         ShareLinkNotFound

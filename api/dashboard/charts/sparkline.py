@@ -11,7 +11,7 @@ HEIGHT = 32
 
 
 def svg(intervals: Sequence[Counts | None], title: str) -> Markup:
-    """Return the sparkline as an `<svg>` element. None is an interval without a measurement."""
+    """Return the sparkline as an `<svg>` element. An interval is None if nothing was measured in it."""
     top = max((counts.total for counts in intervals if counts), default=0) or 1
     spans = {
         "people": [(0, counts.human) if counts else (0, 0) for counts in intervals],

@@ -22,7 +22,7 @@ LABELS_HEIGHT = 26
 LABELS_MAX = 12
 """Maximum number of labels of the time axis in a wide plot. A medium plot has half, a narrow one a quarter of them."""
 GAPLESS_INTERVALS = 150
-"""Number of intervals from which on bars have no gap between them: the gap would be narrower than a pixel."""
+"""Number of intervals from which bars have no gap between them, because the gap would be narrower than a pixel."""
 BAR_WIDTH = 0.8
 """Width of a bar with gaps, in intervals."""
 MARK_LINE_HEIGHT = 15
@@ -40,8 +40,8 @@ class Interval:
     """An interval of a time chart.
 
     `label` is the complete name in the table and the tooltip. `tick` is the short name on the axis; empty if the axis
-    never names this interval. `counts` is None for an interval without a measurement. An interval is partial if it is
-    not over, or begins before the range; it is incomplete if some readers were not counted yet.
+    never names this interval. `counts` is None for an interval without a measurement. An interval is partial if it has
+    not ended, or begins before the range. An interval is incomplete if some readers were not counted in it.
     """
 
     label: str
@@ -167,7 +167,7 @@ def _separate(heights: Sequence[int], width: float, top: int) -> str:
 
 
 def _outline(heights: Sequence[int], top: int) -> str:
-    """Return the path of bars without gaps, whose heights are whole pixels: about 5 bytes each, as relative steps."""
+    """Return the path of bars without gaps, in relative steps of whole pixels: about 5 bytes for each bar."""
     parts, last = [], HEIGHT
     for y, bars in groupby(_pixel(height, top) for height in heights):
         parts.append(f"v{y - last}h{len(list(bars))}")
@@ -218,7 +218,7 @@ def _marks(chart: TimeChart) -> Iterator[Markup]:
 def _time_labels(chart: TimeChart) -> Iterator[Markup]:
     """Yield the labels of the time axis. Every fourth is for any width, every second for medium and wide plots."""
     named = [index for index, each in enumerate(chart.intervals) if each.tick]
-    # An unfinished day has the same labels as a whole day, as far as it has come.
+    # A day that has not ended has the labels that the same hours of a whole day have.
     step = max(-(-len(named) * chart.width // (LABELS_MAX * max(len(chart.intervals), 1))), 1)
     for order, index in enumerate(named[::step]):
         level = "any" if order % 4 == 0 else "medium" if order % 2 == 0 else "wide"

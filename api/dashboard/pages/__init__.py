@@ -1,6 +1,6 @@
 """The pages, one module each.
 
-- `entry`: the ways in and out: sign-in, one-time links, the account.
+- `entry`: signing in and out, one-time links, and the account.
 - `settings`: pages that change a project.
 - `reading`: pages that show who reads.
 - `jobs`: agent jobs of a project: prompts, logs and pull requests.

@@ -16,7 +16,7 @@ EVERY_AGENT = "*"
 RULES_MAX = 500
 """Maximum number of rules of one group. A path takes up to 0.4 µs for each rule of its group."""
 PROBES_MAX = 500
-"""Maximum number of different patterns of a text from which a state is computed."""
+"""Maximum number of different patterns of a text by which a state is computed."""
 DECISIONS_MAX = 10_000
 """Maximum number of cached decisions about a path, for each text."""
 _GROUP = re.compile(r"^[ \t]*user-?agent[ \t]*:[ \t]*([^#\r\n]+)", re.IGNORECASE | re.MULTILINE)
@@ -32,14 +32,16 @@ class RobotsRules:
     def __init__(self, content: str) -> None:
         self._parser = Protego.parse(content)
         declared = [match.strip().lower() for match in _GROUP.findall(content)]
-        # A group may be for `GPTBot/1.0`, and an agent has a name of several words: both forms lead to the group.
+        # A group may name a version (`GPTBot/1.0`), and an agent may have a name of several words: a group is found by
+        # its whole name and by the first word of its name.
         self._groups = {_AFTER_NAME.split(name)[0]: name for name in declared} | {name: name for name in declared}
         patterns = dict.fromkeys(_PATTERN.findall(content))
         self._probes = ("/", "/-", *map(_example, list(patterns)[:PROBES_MAX]))
         self._decisions: LRUCache[tuple[str, str], bool] = LRUCache(DECISIONS_MAX)
         self._lock = Lock()
         self._states: dict[str, State] = {}
-        """States by group. Most agents share the group `*`. A state takes 1 µs for each pair of probe and rule."""
+        """States by group, because most agents share the group `*`. A state takes 1 µs for each pair of probe and
+        rule."""
 
     @property
     def has_groups(self) -> bool:
@@ -47,10 +49,10 @@ class RobotsRules:
         return bool(self._groups)
 
     def group(self, names: Sequence[str]) -> str | None:
-        """Return the name of the group that is for the agent: its own one, `*`, or None without such a group.
+        """Return the name of the group that is for the agent: its own group, or `*`; None if the text has neither.
 
-        An agent obeys its own group alone. Protego would also match a group `Claude` with ClaudeBot, which RFC 9309
-        does not: the parser is asked with the exact name of the group.
+        An agent obeys its own group alone. Unlike RFC 9309, Protego would also apply a group `Claude` to ClaudeBot, so
+        the parser gets the exact name of the group and not that of the agent.
         """
         own = next((self._groups[name.lower()] for name in names if name.lower() in self._groups), None)
         return own or (EVERY_AGENT if EVERY_AGENT in self._groups else None)
@@ -69,7 +71,8 @@ class RobotsRules:
     def state(self, names: Sequence[str]) -> State:
         """Return which part of the site an agent may read.
 
-        One example path of each pattern is enough: a rule decides about all paths that its pattern matches.
+        The state is computed from one example path of each pattern: a rule decides about all paths that its pattern
+        matches.
         """
         group = self.group(names)
         if group is None:

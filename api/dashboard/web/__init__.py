@@ -4,7 +4,7 @@
 - `csrf`: protection of forms against other sites.
 - `forms`: posted forms and their faults.
 - `cookies`: the cookies of the session and of the time zone.
-- `visit`: a request with its user, project and formats.
+- `visit`: a request with its user, its project and the viewer's formats.
 - `period`: the period of a page of counts.
 - `view`: period, filters and moment of a page of counts.
 - `links`: addresses of pages.

@@ -1,7 +1,7 @@
 """Static files, with a hash of their content in their address, so that browsers can cache them for ever.
 
-They are compressed once. Pages are not compressed: a page can have a secret beside a text that a stranger chose, and
-the size of the compressed page would reveal the secret (https://breachattack.com).
+The files are compressed once. Pages are not compressed: a page can have a secret beside a text that a stranger chose,
+and the size of the compressed page would reveal the secret (https://breachattack.com).
 """
 
 import gzip

@@ -15,7 +15,7 @@ _OWN = frozenset({"same-origin", "none"})
 def require_own_origin(request: Request, base_url: str) -> None:
     """Check that a page of this service posted the form: by Sec-Fetch-Site, or else by Origin.
 
-    Browsers send Sec-Fetch-Site only to HTTPS and to the own machine: https://www.w3.org/TR/fetch-metadata/
+    Browsers send Sec-Fetch-Site only over HTTPS and to their own machine: https://www.w3.org/TR/fetch-metadata/
 
     Raises:
         Problem: `forbidden`.

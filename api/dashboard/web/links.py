@@ -12,7 +12,8 @@ from starlette.requests import Request
 CACHED_CHARACTERS_MAX = 128
 """Maximum length of the paths and the values of parameters whose encoded form is cached."""
 _ESCAPES = re.compile("(?:%[89A-F][0-9A-F])+")
-"""Escapes of characters that are not ASCII. Those of ASCII characters stay: `%2F` is no slash, and `%25` no sign."""
+"""Escapes of characters that are not ASCII. Escapes of ASCII characters stay, because they have another meaning than
+the characters: `%2F` does not separate the parts of a path, and `%25` does not begin an escape."""
 _LOOKALIKES = frozenset("аеорсухіјѕԛԝһӏквнмтАВЕКМНОРСТУХІЈЅαικνορτυχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧノ丿〇一ーյսոօհ")
 """Letters that look like ASCII characters. A word of such letters alone stays encoded."""
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u01c0\u01c1\u01c2\u01c3")
@@ -30,8 +31,8 @@ def href(base_url: str, path: str, parameters: Mapping[str, str | None]) -> str:
     return prefix(base_url) + _quoted(path) + (f"?{query}" if query else "")
 
 
-# A page of counts has 150 links or more, which have most parameters in common. A link takes 1 µs, without caches 9 µs.
-# Longer texts are not stored, because the caches count entries and a visitor chooses the texts.
+# A page of counts has 150 links or more, which have most parameters in common. A link takes 1 µs with the caches, and
+# 9 µs without. Longer texts are not cached, because the caches count entries and a visitor chooses the texts.
 def _quoted(path: str) -> str:
     return _cached_path(path) if len(path) <= CACHED_CHARACTERS_MAX else _quote(path)
 
@@ -57,7 +58,7 @@ def _cached_parameter(name: str, value: str) -> str:
 
 @lru_cache(maxsize=16)
 def prefix(base_url: str) -> str:
-    """Return the path of `base_url` without a slash at its end; it is empty without a proxy that adds a prefix."""
+    """Return the path of `base_url` without a slash at its end. The path is empty unless a proxy adds a prefix."""
     return urlsplit(base_url).path.rstrip("/")
 
 

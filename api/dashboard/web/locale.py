@@ -44,7 +44,7 @@ def number(value: int | float, locale: Locale) -> str:
 def _thousands_separator(locale: Locale) -> str | None:
     """Return the separator of a locale that groups digits by three, as most do; None for another locale.
 
-    Babel takes 6 µs for an integer, this way takes 1 µs. A page of counts has 150 to 3,000 integers.
+    With the separator an integer takes 1 µs, with Babel 6 µs. A page of counts has 150 to 3,000 integers.
     """
     pattern = locale.decimal_formats[None]
     is_by_three = pattern.grouping == (3, 3) and pattern.int_prec[0] == 1 and pattern.frac_prec[0] == 0
@@ -88,12 +88,12 @@ def clock(value: datetime, zone: tzinfo, locale: Locale) -> str:
 
 
 def ago(value: datetime, now: datetime) -> str:
-    """Return the time since `value`: 5 minutes ago. It is in the language of the pages."""
+    """Return the time since `value` in the language of the pages: 5 minutes ago."""
     return dates.format_timedelta(value - now, add_direction=True, locale=DEFAULT)
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in its two largest units: 1 h 5 min. It is in the language of the pages."""
+    """Return a duration in its two largest units, in the language of the pages: 1 h 5 min."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     parts = [f"{count} {unit}" for count, unit in ((hours, "h"), (minutes, "min"), (rest, "s")) if count]

@@ -23,7 +23,7 @@ DAYS = {"today": 1, "7d": 7, "30d": 30, "90d": 90}
 """Numbers of days of the presets that end today."""
 MONTHS = 12
 INTERVAL_DAYS_MAX = {"hour": 31, "day": 800, "week": 4_000, "month": 100_000}
-"""Maximum length of a period whose chart has a point for each interval, in days."""
+"""Maximum length of a period whose chart may have this interval, in days."""
 FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2100, 12, 31)
 """Limits of the days of a custom period."""
 _DAY = timedelta(days=1)
@@ -33,8 +33,8 @@ _DAY = timedelta(days=1)
 class Period:
     """Days `first` to `last`, both included, of a time zone.
 
-    `start` and `end` are in UTC, and `end` is not included; it is None for a period that ends now. `first` is None for
-    all time. `interval` is that of the chart.
+    `start` and `end` are in UTC. `end` is not included, and is None for a period that ends now. `first` is None for all
+    time. `interval` is that of the chart.
     """
 
     name: str
@@ -56,9 +56,10 @@ class Period:
         return tuple(name for name in INTERVALS if (self.days or 3_650) <= INTERVAL_DAYS_MAX[name])
 
     def previous(self, now: datetime) -> "Period | None":
-        """Return the period before this one, or one year before the last 12 months; None for all time.
+        """Return the period with which this period is compared: the period of the same length directly before it, or
+        for the last 12 months the one that begins a year earlier. Return None for all time.
 
-        Both have the same length. If this period ends now, the previous one ends at the same time of its last day.
+        If this period ends now, the previous one ends at the same time of its last day.
 
         In a chart by week, both periods begin on the same weekday, so that each week is compared with a week of as many
         days: up to six days lie between the periods. The last 12 months are compared with the days 52 weeks before.
@@ -66,7 +67,7 @@ class Period:
         length = self.days
         if self.first is None or length is None:
             return None
-        # The months of two years are beside each other in a chart, which the last days before the first month are not.
+        # Of the last 12 months, a chart compares each month with the same month a year earlier.
         days = length if self.name != YEAR else (self.first - self.first.replace(year=self.first.year - 1)).days
         if self.interval == "week":
             days = max(days - days % 7, length + -length % 7)

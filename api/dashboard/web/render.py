@@ -29,7 +29,7 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Vary": "Accept-Language, Cookie, HX-Request",
 }
-"""Headers of every page. `no-store`: the numbers are of the moment, and other users share the browser's cache."""
+"""Headers of every page. `no-store`: the numbers change, and another user of the browser must not see the page."""
 _INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 NOTICE = "notice"
 """Query parameter with the name of the notice that a page shows after a form."""
@@ -59,15 +59,16 @@ def fragment(
 
 
 def redirect(visit: Visit, path: str, **parameters: str | None) -> Response:
-    """Redirect to a page of the service after a form was posted."""
+    """Redirect to a page of the service, which the browser requests with GET, also after a POST."""
     target = visit.href(path, **parameters)
     return RedirectResponse(target, 303, {"Cache-Control": "no-store"})
 
 
 class _Unindented(jinja2.ext.Extension):
-    """Removes the indentation of the lines of HTML templates, which is a tenth of a page with a long table.
+    """Extension that removes the indentation of the lines of HTML templates: 10 % of the size of a page with a long
+    table.
 
-    Values are not changed, nor are the templates of recipes, which are shown as text.
+    Values are not changed, and neither are the templates of recipes, which are shown as text.
     """
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:

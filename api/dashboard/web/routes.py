@@ -75,7 +75,7 @@ def _endpoint(pages: Mapping[str, Page]) -> Callable[[Request], object]:
         try:
             if page.method == "POST":
                 csrf.require_own_origin(request, state_of(request).settings.base_url)
-                # Strangers cannot send large bodies. The rights are checked again after the body, which may be slow.
+                # Checked before the body is read, so that a stranger cannot send a large one, and again after it.
                 await run_in_threadpool(lambda: authorise(_visit(request), page.access))
                 form = await forms.read(request, page.body_bytes_max)
             return await run_in_threadpool(lambda: page.respond(authorise(_visit(request, form), page.access)))
@@ -125,7 +125,7 @@ def _shared(visit: Visit) -> Visit:
 
 
 def _to_sign_in(visit: Visit) -> Response:
-    """Redirect to the sign-in page, which returns to this page. The result of a form is not repeated."""
+    """Redirect to the sign-in, which then returns to this page, or to the projects if a form was posted."""
     request = visit.request
     path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     following = path if request.method in ("GET", "HEAD") else None

@@ -55,7 +55,7 @@ FILTER_NAMES = {
 """Names of the filters as the pages show them."""
 _RANGE = ("period", "from", "to", "compare", "interval", "zone")
 _PLACE = ("page", "sort")
-"""Parameters of a table, which a link to other counts leaves out."""
+"""Parameters for the place in a table, which a link to other counts leaves out."""
 PAGES_MAX = 100_000
 """Maximum number of a page of a table."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -63,7 +63,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A filter that is on. `parameter` is its name in addresses, `without` the address of the page without it."""
+    """A filter that is on. `parameter` is its name in addresses, `without` the page's address without the filter."""
 
     parameter: str
     name: str
@@ -86,7 +86,7 @@ class View:
         self._fixed: frozenset[str] = frozenset()
 
     def fix(self, **filters: Any) -> None:
-        """Replace filters by those of the page itself, which its links, forms and chips are without."""
+        """Replace filters with those of the page itself, which the page's links, forms and chips leave out."""
         self.values = {name: value for name, value in self.values.items() if name not in filters}
         self.filters = replace(self.filters, **filters)
         self._fixed = self._fixed.union(filters)
@@ -116,7 +116,7 @@ class View:
 
     @cached_property
     def previous(self) -> Period | None:
-        """Return the period to compare with, if the address asks for one."""
+        """Return the period to compare with; None if the address asks for none."""
         return self.period.previous(self.visit.now) if self.values.get("compare") == "previous" else None
 
     def query(self, period: Period | None = None, **changes: Any) -> Query:
@@ -126,9 +126,10 @@ class View:
         return Query(self.project.id, chosen.start, chosen.end, filters, self.now)
 
     def link(self, path: str | None = None, /, **changes: str | None) -> str:
-        """Return the address of a page with the period and filters of this one, and `changes`. None removes one.
+        """Return the address of a page with the period and filters of this page, and `changes`.
 
-        `path` is that of the same page by default. A parameter `from` is written `from_`.
+        A change to None removes the parameter. `path` is that of this page by default. The parameter `from` is passed
+        as `from_`.
         """
         known = {name: self.values[name] for name in (*_RANGE, *FILTERS) if name in self.values}
         changed = {name.removesuffix("_"): value for name, value in changes.items()}
@@ -141,7 +142,7 @@ class View:
         return self.link(None, **(place | changes))
 
     def page_number(self) -> int:
-        """Return the page of a table by the parameter `page`, from 1. An invalid one adds to the faults."""
+        """Return the number of a table's page, from 1, by the parameter `page`. Add an invalid number to the faults."""
         text = self.values.get("page", "1")
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
         if not 1 <= number <= PAGES_MAX:

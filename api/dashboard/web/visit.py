@@ -22,9 +22,10 @@ UTC = ZoneInfo("UTC")
 
 @dataclass(frozen=True)
 class Visit:
-    """A request whose rights were checked. `form` is empty for a GET.
+    """A request to a page. `form` is empty for a GET.
 
-    `user` is None on pages that need no session. `project` is the one that the path or the share link names.
+    `routes.authorise` sets the other fields after it has checked the rights: `user` is None without a valid session and
+    on shared pages, `project` is that of the path or of the share link, and `share` is the share link of a shared page.
     """
 
     request: Request
@@ -59,7 +60,7 @@ class Visit:
 
     @cached_property
     def zone(self) -> ZoneInfo:
-        """Return the time zone of the viewer's browser, or UTC until it is known."""
+        """Return the time zone of the viewer's browser, or UTC until the zone is known."""
         name = self.request.cookies.get(cookies.ZONE, "")
         return ZoneInfo(name) if name in timezones() else UTC
 

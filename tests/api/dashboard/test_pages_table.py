@@ -96,7 +96,7 @@ def test_unknown_project_is_a_page_that_names_it(dashboard: Dashboard, page: Pag
 
 
 def test_only_forms_change_something() -> None:
-    """A page that is opened by a link must not change anything: every POST of a project needs an owner."""
+    """Check that every POST of a project requires an owner. A GET must change nothing, because a link can send it."""
     for page in PAGES:
         if page.method == "POST" and "{project}" in page.path:
             assert page.access is Access.OWNER, page.path

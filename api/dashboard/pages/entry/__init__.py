@@ -1,4 +1,4 @@
-"""The ways in and out of the dashboard.
+"""Signing in and out of the dashboard.
 
 - `own_path`: the page to which a sign-in returns, which is never one of another site.
 - `authentication`: the check of a name and password, with the limits on attempts.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from api.dashboard.accounts import attempts, users
-from api.dashboard.accounts.attempts import Attempt, Origin
+from api.dashboard.accounts.attempts import Attempt, AttemptKey
 from api.dashboard.accounts.users import User
 from api.dashboard.web.visit import Visit
 from ingest.errors import Overloaded
@@ -43,24 +43,24 @@ def authenticate(visit: Visit, name: str, password: str) -> User | None:
     """
     control, now_s = visit.state.control, int(visit.now.timestamp())
     client = visit.request.client
-    origin = attempts.origin(visit.state.limits_key, client.host if client else "", name)
-    attempt = attempts.begin(control, origin, now_s)
+    key = attempts.attempt_key(visit.state.limits_key, client.host if client else "", name)
+    attempt = attempts.begin(control, key, now_s)
     if attempt.wait_s:
         raise TooManyAttempts(attempt.wait_s)
     try:
         user = users.authenticate(control, name, password)
         if user is not None:
-            attempts.passed(control, origin, now_s)
+            attempts.passed(control, key, now_s)
     except (Overloaded, sa.exc.DBAPIError):
-        _withdraw(control, origin, attempt)
+        _withdraw(control, key, attempt)
         raise
     return user
 
 
-def _withdraw(control: sa.Engine, origin: Origin, attempt: Attempt) -> None:
+def _withdraw(control: sa.Engine, key: AttemptKey, attempt: Attempt) -> None:
     """Delete the count of an attempt that is answered with 503. A database that is still locked leaves the count."""
     try:
-        attempts.withdraw(control, origin, attempt)
+        attempts.withdraw(control, key, attempt)
     except sa.exc.DBAPIError as error:
         if cause_of(error) is Cause.PROGRAM:
             raise

@@ -16,8 +16,8 @@ from warehouse.control import projects
 
 PATH = "/welcome/{token}"
 HEADERS = {"Referrer-Policy": "strict-origin"}
-"""The path, which has the token, is never in a Referer. `no-referrer` would make browsers post the form with the Origin
-`null`, which `csrf` refuses."""
+"""With this policy the path, which has the token, is never in a Referer. `no-referrer` would make browsers post the
+form with the Origin `null`, which `csrf` refuses."""
 TITLES = {"first_owner": "Welcome", "password": "Choose a password", "sign_in": "Welcome"}
 
 
@@ -75,7 +75,7 @@ def _check(form: Form, link: OneTimeLink) -> None:
 
 
 def _apply(visit: Visit, link: OneTimeLink, password_hash: str | None) -> User:
-    """Make the change of a link, and return its user."""
+    """Create the first owner or set the password, depending on the purpose of the link, and return the user."""
     control = visit.state.control
     if link.user is None:
         return users.create_with_hash(control, visit.form.values["name"], "owner", password_hash, _now_s(visit))

@@ -25,7 +25,7 @@ def job_list(visit: Visit) -> Response:
 
 
 def start(visit: Visit) -> Response:
-    """Start a job with the posted prompt, and lead to its page."""
+    """Start a job with the posted prompt, and redirect to the page of the job."""
     project = _project(visit)
 
     def enqueue(prompt: str, key: str, now_us: int) -> QueuedPrompt:
@@ -54,7 +54,7 @@ def _page(visit: Visit, status: int, headers: dict[str, str]) -> Response:
         page=number,
         states=STATES,
         chosen="" if chosen is None else chosen.value,
-        left=prompt_form.left(visit),
+        remaining=prompt_form.remaining(visit),
         key=prompt_form.new_key(),
         readiness=readiness(visit),
     )

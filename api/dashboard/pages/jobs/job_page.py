@@ -28,7 +28,7 @@ PAGE_TURNS = 5
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Turns that a page shows: those of page `page` of `pages`."""
+    """Place in the list of turns: page `page` of `pages`."""
 
     page: int
     pages: int
@@ -116,7 +116,7 @@ def _page(visit: Visit, job: Job, status: int, headers: dict[str, str]) -> Respo
         status=status,
         headers=headers,
         tab="Agent jobs",
-        left=prompt_form.left(visit),
+        remaining=prompt_form.remaining(visit),
         key=prompt_form.new_key(),
         readiness=readiness(visit),
         is_followed="follow" in visit.parameters,

@@ -27,7 +27,7 @@ _TONES = {"Completed": "good", "Done": "good", "Failed": "bad", "Working": "warn
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class StateTag:
     """State of a job or turn: its name and the class of its tag."""
 
     name: str
@@ -51,7 +51,7 @@ class JobView:
 
     id: str
     title: str
-    state: State
+    state: StateTag
     is_active: bool
     is_archived: bool
     pull_request: PullRequest | None
@@ -78,7 +78,7 @@ class TurnView:
     """A turn with the ends of its long parts. `is_shortened`: the page of the turn has more."""
 
     number: int
-    state: State
+    state: StateTag
     created: datetime
     worked_s: float | None
     prompt: str
@@ -145,16 +145,16 @@ def moment(us: int) -> datetime:
 def _turn_view(turn: Turn, now: datetime, prompt: str, entries: list[EntryView], *, is_shortened: bool) -> TurnView:
     ended = now if turn.ended_us is None else moment(turn.ended_us)
     worked_s = None if turn.started_us is None else (ended - moment(turn.started_us)).total_seconds()
-    state = State(_TURN_STATES[turn.state])
+    state = StateTag(_TURN_STATES[turn.state])
     return TurnView(turn.number, state, moment(turn.created_us), worked_s, prompt, is_shortened, entries)
 
 
-def _state(job: Job, summary: Summary) -> State:
+def _state(job: Job, summary: Summary) -> StateTag:
     if job.status is Status.ACTIVE:
-        return State("Working" if summary.is_running else "Waiting")
+        return StateTag("Working" if summary.is_running else "Waiting")
     if job.status is Status.FAILED and job.reason == store.CANCELLED:
-        return State("Cancelled")
-    return State(STATES[job.status])
+        return StateTag("Cancelled")
+    return StateTag(STATES[job.status])
 
 
 def _entry_view(entry: Entry, text: str) -> EntryView:

@@ -30,10 +30,11 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
-    """Prompts that the project may still send in this hour.
+class RemainingPrompts:
+    """Numbers of jobs and messages that the project may still create within an hour. `maximum` is that of each.
 
-    `next_job_at` is when the oldest counted job leaves the hour; None if none is counted.
+    `next_job_at` is the time at which the oldest counted job is an hour old; None if no job is counted.
+    `next_message_at` is the same for messages.
     """
 
     jobs: int
@@ -48,11 +49,12 @@ def new_key() -> str:
     return secrets.token_urlsafe(16)
 
 
-def left(visit: Visit) -> Left:
-    """Return the quota of the project."""
+def remaining(visit: Visit) -> RemainingPrompts:
+    """Return the prompts that the project of a visit may still send."""
     assert visit.project is not None
     jobs, messages = quota.quotas(visit.state.control, visit.project.id, now_us(visit))
-    return Left(jobs.remaining, messages.remaining, USES_MAX, _free_at(visit, jobs), _free_at(visit, messages))
+    next_job_at, next_message_at = _free_at(visit, jobs), _free_at(visit, messages)
+    return RemainingPrompts(jobs.remaining, messages.remaining, USES_MAX, next_job_at, next_message_at)
 
 
 def submit(visit: Visit, enqueue: Callable[[str, str, int], QueuedPrompt]) -> Job | Refusal:

@@ -16,8 +16,9 @@ _SECRETS = {
     "model_key": "Model key",
     "webhook_secret": "Webhook secret",
 }
+"""Settings whose values are not shown, because they lead to secrets."""
 _URLS = {"api_base": "Forge API", "model_base": "Model server", "webhook": "Webhook"}
-"""Settings whose values are not shown, because they contain secrets or lead to other hosts."""
+"""Settings whose values are not shown, because they name other hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def _missing(visit: Visit, config: Configuration, command: str) -> Missing | Non
             f"No model is set for {config.preset}, the coding agent of this project.", f"{command} --model MODEL"
         )
     program = find_preset(config.preset, config.command).program
-    # The workers of a server with 0 jobs at once are on other machines, whose programs are unknown here.
+    # If this server runs no jobs, workers on other machines do, and it is not known which programs these have.
     if visit.state.settings.jobs_at_once and not runner.is_installed(program, tuple(map(Path, config.readable))):
         return Missing(
             f"The coding agent {program} is not installed on this machine. Install it for all users, or set the folder"
@@ -90,7 +91,7 @@ def _missing(visit: Visit, config: Configuration, command: str) -> Missing | Non
 
 
 def _settings(config: Configuration) -> list[Setting]:
-    """Return the settings. Of secrets, model servers and webhooks the page shows only whether they are set."""
+    """Return the settings. Of those in `_SECRETS` and `_URLS`, the page shows only whether they are set."""
     shown = [
         ("Repository", config.repository, "--repository"),
         ("Branch", config.ref, "--ref"),

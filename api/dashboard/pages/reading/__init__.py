@@ -6,7 +6,8 @@
 - `tables`: the tables of the overview.
 - `overview`: the overview of a project, which a share link shows, too.
 - `export`: the tables of the overview as CSV and Parquet.
-- `path_list`: the paths of a project: people beside AI, and lists of paths that only one of them reads.
+- `path_list`: the paths of a project, and lists of those that only people read, that only AI reads, or that are new to
+  AI.
 - `path_page`: one path.
 - `errors`: the errors that AI agents and bots got.
 - `ai`: pages of AI readers.

@@ -1,4 +1,4 @@
-"""The errors that AI agents and bots got: which missing pages they ask for. The days are of UTC."""
+"""The errors that AI agents and bots got, such as missing pages that they ask for. The days are of UTC."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from api.dashboard.charts import sparkline
 from api.dashboard.pages.reading import measured
-from api.dashboard.pages.reading.export import Report, table_file
+from api.dashboard.pages.reading.export import ExportTable, table_file
 from api.dashboard.pages.reading.measured import SERVER_SOURCES, has_begun
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
@@ -75,7 +75,7 @@ def export(visit: Visit) -> Response:
     view.require_valid()
     found = visit.state.errors.rows(query, view.snapshot.moment)
     rows = found.rename_columns(errors.SCHEMA.names).cast(errors.SCHEMA)
-    return table_file(view, CSV, "errors", Report(errors.SCHEMA, rows.to_batches))
+    return table_file(view, CSV, "errors", ExportTable(errors.SCHEMA, rows.to_batches))
 
 
 def _view(visit: Visit) -> View:
@@ -93,7 +93,8 @@ def _query(view: View) -> ErrorQuery:
 
 
 def _last_day(view: View) -> date:
-    """Return the last UTC day. In America, the days of a period that ends now end before the present UTC day."""
+    """Return the last UTC day of the period. A period that ends now includes the present UTC day, which in America
+    begins before the viewer's day ends."""
     return view.period.last if view.period.end else max(view.period.last, view.visit.now.date())
 
 

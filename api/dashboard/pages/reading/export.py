@@ -21,8 +21,8 @@ REPORTS = (TIME, PAGES_REPORT, *tables.DIMENSIONS)
 """Names of the reports in addresses."""
 
 
-class Report(NamedTuple):
-    """The columns of a report, and a function that returns its rows."""
+class ExportTable(NamedTuple):
+    """Columns of a table that can be downloaded, and a function that returns its rows."""
 
     schema: pa.Schema
     batches: Callable[[], Iterable[pa.RecordBatch]]
@@ -51,10 +51,11 @@ def _respond(visit: Visit, media_type: str) -> Response:
     return response
 
 
-def table_file(view: View, media_type: str, name: str, report: Report) -> Response:
-    """Return the response with a report as a file, whose name begins with the project's id.
+def table_file(view: View, media_type: str, name: str, table: ExportTable) -> Response:
+    """Return the response with a table as a file, whose name begins with the project's id.
 
-    The file has no ETag, which would need the rows twice: the report is computed once, before the response begins.
+    The file has no ETag, which would need the rows twice. The first rows are computed before the response begins, so
+    that an error has its own status.
     """
     form = FORMATS[media_type]
     headers = {
@@ -63,25 +64,25 @@ def table_file(view: View, media_type: str, name: str, report: Report) -> Respon
         "Vary": "Cookie",
         AS_OF: str(view.snapshot.moment),
     }
-    batches = iter(report.batches())
+    batches = iter(table.batches())
     first = next(batches, None)
     rows = batches if first is None else chain([first], batches)
-    return StreamingResponse(form.chunks(report.schema, rebatched(report.schema, rows)), 200, headers, media_type)
+    return StreamingResponse(form.chunks(table.schema, rebatched(table.schema, rows)), 200, headers, media_type)
 
 
-def _report(view: View, name: str) -> Report:
+def _report(view: View, name: str) -> ExportTable:
     reports, snapshot, query = view.reports, view.snapshot, view.query()
     if name == TIME:
-        return Report(
+        return ExportTable(
             series.SCHEMA,
             reports.series(snapshot, query, view.period.interval, view.zone)[1].to_batches,
         )
     if name == PAGES_REPORT or name not in tables.DIMENSIONS:
         order = tables.SORTS[tables.order(view)]
-        return Report(views.SCHEMA, lambda: reports.all_views(snapshot, query, order)[1])
+        return ExportTable(views.SCHEMA, lambda: reports.all_views(snapshot, query, order)[1])
     dimension = tables.DIMENSIONS[name]
     query = tables.query(view, dimension)
-    return Report(breakdown.SCHEMA, lambda: reports.all_breakdown(snapshot, query, dimension.by)[1])
+    return ExportTable(breakdown.SCHEMA, lambda: reports.all_breakdown(snapshot, query, dimension.by)[1])
 
 
 PAGES = (

@@ -56,11 +56,12 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The sources of a project that the page's filters select, those of them that have sent views, and warnings.
+    """The sources of a project, and which readers they count.
 
-    `kinds` are the kinds of readers that the filters can select. `has_views` is whether the project has a view of any
-    source. `policies` are the source policies of the days of the period, and `policies_before` those of the previous
-    period.
+    `kinds` are the kinds of readers, and `selected` the sources, that the page's filters can select. `sources` are the
+    selected sources that have sent views, with `warnings` about the coverage. `has_views` is whether the project has a
+    view of any source. `policies` are the source policies of the days of the period, and `policies_before` those of the
+    previous period.
     """
 
     kinds: tuple[str, ...]
@@ -73,7 +74,7 @@ class Measured:
 
     @property
     def since(self) -> datetime | None:
-        """Return the time of the first view; None before it."""
+        """Return the time of the first view; None without a view."""
         return min((source.first_hit for source in self.sources), default=None)
 
     @property
@@ -113,7 +114,7 @@ class Measured:
         return has_begun(self.since, period.end)
 
     def counted_since(self, start: datetime, kinds: Collection[str]) -> bool:
-        """Return whether each of `kinds` that is counted now was counted since `start`, and from the same sources.
+        """Return whether each of `kinds` that is counted now has been counted since `start`, and from the same sources.
 
         `start` is in the previous period. If a later source policy counts a kind from other sources, the numbers of the
         two periods cannot be compared.
@@ -155,7 +156,8 @@ class Measured:
         return result
 
     def shown(self, counts: Counts, end: datetime | None) -> Shown:
-        """Return the counts of a range that ends at `end`, or now, without those of kinds that were not counted.
+        """Return the counts of a range that ends at `end`, or now, with None in place of a 0 of a kind that was not
+        counted.
 
         A number above 0 is never left out: an AI agent can run the website script.
         """
@@ -187,8 +189,8 @@ def has_begun(since: datetime | None, end: datetime | None) -> bool:
 def selectable(filters: Filters) -> tuple[str, ...]:
     """Return the kinds of readers that filters can select.
 
-    Only AI agents have an operator and a purpose. No person has the name of an agent, but a bot can have that of an AI
-    agent: such a hit is spoofed. Only the claims of agents are verified.
+    Only AI agents have an operator and a purpose. No person has the name of an agent. A bot can have the name of an AI
+    agent, if its hit is spoofed. Only the claims of agents and bots are verified.
     """
     if filters.operator is not None or filters.purpose is not None:
         possible: tuple[str, ...] = ("ai",)
@@ -200,7 +202,7 @@ def selectable(filters: Filters) -> tuple[str, ...]:
 
 
 def read(view: View) -> Measured:
-    """Return what the project of a view measures, in the sources that the filters of the view select."""
+    """Return the sources of the project of a view that the filters of the view select, and which readers they count."""
     coverage = view.reports.source_coverage(view.snapshot, view.project.id)
     selected = (view.filters.source,) if view.filters.source else tuple(SOURCES)
     previous = view.period.previous(view.visit.now)

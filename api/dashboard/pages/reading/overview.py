@@ -35,9 +35,9 @@ DOWNLOADS = {"time": "Chart", "pages": "Pages"} | {name: each.title for name, ea
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """A total of the period, and of the previous period; None where nothing was measured, for a `reason`.
+    """A total of the period, and of the previous period; None where nothing was measured, because of `reason`.
 
-    `link` is the address of the page with these readers as a filter, or without it.
+    `link` is the address of the page with these readers as a filter, or without this filter if it is on.
     """
 
     name: str

@@ -1,4 +1,5 @@
-"""The pages of a site: people beside AI for each path, the pages that only one of them reads, and those new to AI."""
+"""The pages of a site: views by people and by AI for each path, and lists of the pages that only people read, that only
+AI reads, and that AI read for the first time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from starlette.responses import Response
 
 from api.dashboard.charts import bar
 from api.dashboard.pages.reading import measured, tables
-from api.dashboard.pages.reading.export import Report, table_file
+from api.dashboard.pages.reading.export import ExportTable, table_file
 from api.dashboard.pages.reading.overview import PREFIX, to_prefix
 from api.dashboard.web import render
 from api.dashboard.web.period import DEFAULT
@@ -96,8 +97,8 @@ def export(visit: Visit) -> Response:
     name = "pages" if tab == "all" else f"pages-{tab}"
     if sort == FIRST_READ:
         rows = pa.Table.from_batches(_all(view, tab, "views"), WITH_BOTS)
-        return table_file(view, CSV, name, Report(WITH_FIRST_READ, _by_first_read(view, rows).to_batches))
-    return table_file(view, CSV, name, Report(views.SCHEMA, lambda: _all(view, tab, sort)))
+        return table_file(view, CSV, name, ExportTable(WITH_FIRST_READ, _by_first_read(view, rows).to_batches))
+    return table_file(view, CSV, name, ExportTable(views.SCHEMA, lambda: _all(view, tab, sort)))
 
 
 def _tab(view: View) -> str:
@@ -114,7 +115,7 @@ def _order(view: View) -> str:
 
 
 def _tab_names(view: View) -> dict[str, str]:
-    """Return the names of the tabs, of which one names the period."""
+    """Return the names of the tabs. One of the names contains the period."""
     return {
         "all": "All pages",
         "ai-only": "Read by AI only",

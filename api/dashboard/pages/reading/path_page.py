@@ -65,7 +65,7 @@ def path_page(visit: Visit) -> Response:
 
 
 def values(view: View, by: str, names: dict[str, str] | None = None, traffic: str | None = None) -> ValueTable:
-    """Return the views of the page by a dimension of the API. `names` are those of the values that have other names."""
+    """Return the views that a page counts, by a dimension of the API. `names` are the names of values on the page."""
     query = view.query(traffic=traffic) if traffic else view.query()
     page = view.reports.breakdown(view.snapshot, query, by, 0, ROWS)
     rows = [

@@ -92,8 +92,8 @@ class Row:
 class Table:
     """Rows of a table, and whether more follow. `name` is that of the export, and `kind` that of the counted readers.
 
-    `reason` is the reason why nothing was counted; None for a count. `hides_rows` is whether rows were left out: the
-    site's own hosts, or views without a campaign.
+    `reason` is the reason why nothing was counted; None if the readers were counted. `hides_rows` is whether rows were
+    left out: the site's own hosts, or views without a campaign.
     """
 
     name: str
@@ -107,7 +107,8 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A source. `last_view` is None if it is not set up. `before` is that of Row."""
+    """A source. `last_view` is None if the source is not set up. `before` are the views in the previous period, as in
+    Row."""
 
     name: str
     shown: Shown
@@ -132,7 +133,7 @@ class PathTable:
 
 
 def paths(view: View, found: Measured) -> PathTable:
-    """Return the pages of a view by the parameters `sort` and `page`. An invalid one adds to the faults of the view."""
+    """Return the pages of a view by the parameters `sort` and `page`. Add an invalid one to the faults of the view."""
     sort, number = order(view), view.page_number()
     page = view.reports.views(view.snapshot, view.query(), (number - 1) * PAGE_ROWS, PAGE_ROWS, SORTS[sort])
     rows = _rows(view, page, "path", None, None)
@@ -181,7 +182,7 @@ def _before(view: View, by: str, values: Sequence[str | None], **filters: str | 
 
 
 def _hidden(view: View, dimension: Dimension) -> frozenset[str | None]:
-    """Return the values that the table leaves out. The file of the table has them."""
+    """Return the values that the table leaves out, but that the file of the table contains."""
     if dimension is CAMPAIGNS:
         return frozenset({None})
     return frozenset(own_hosts(view)) if dimension.by == "referrerHost" else frozenset()
@@ -220,7 +221,7 @@ def sources(view: View, found: Measured) -> list[SourceRow]:
 def query(view: View, dimension: Dimension) -> Query:
     """Return the query of a dimension's table: that of the view, limited to the readers of the dimension.
 
-    A file of a page that is filtered by other readers has the rows of these.
+    If the page is filtered by other readers, the table is of these readers instead.
     """
     return view.query(traffic=view.filters.traffic or dimension.traffic)
 

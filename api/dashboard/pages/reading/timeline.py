@@ -19,7 +19,7 @@ from warehouse.errors import TooManyBuckets
 from warehouse.report.filters import Counts, Query
 
 SLOTS_MIN = 7
-"""Number of intervals for which a chart has space at least: a single bar is not as wide as the chart."""
+"""Minimum number of intervals for which a chart has space, so that a single bar is not as wide as the chart."""
 HOURS_OF_A_DAY = 24
 UNCOUNTED = Shown(None, None, None)
 UNKNOWN = "\N{EN DASH}"
@@ -63,7 +63,8 @@ class Timeline:
 
 
 def timeline(view: View, measured: Measured) -> Timeline | None:
-    """Return the chart of the counts of a view. None, and a fault of the view: all time has too many intervals."""
+    """Return the chart of the counts of a view. If all time has too many intervals, return None and add a fault to the
+    view."""
     try:
         return _timeline(view, measured)
     except TooManyBuckets:

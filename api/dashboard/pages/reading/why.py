@@ -29,7 +29,7 @@ QUERY_CHARACTERS_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The explanation of a request's class. `untried` are the names of the steps after the one that decided."""
+    """Explanation of a request's class. `untried` are the names of the steps after the step that decided."""
 
     user_agent: str
     accept: str | None

@@ -72,7 +72,11 @@ def _scope(text: str) -> Scope:
 
 
 def _expires_s(visit: Visit, form: Form) -> int | None:
-    """Return the end of the key's life in seconds since 1970; None for never. A key lives until the end of a day."""
+    """Return the time at which the key expires, in seconds since 1970; None for never.
+
+    A key with a last day is valid until the end of that day in the viewer's time zone. A key for a number of days
+    expires that many days from now.
+    """
     choice = form.choice("expires", tuple(EXPIRIES))
     if choice != "date":
         return int((visit.now + timedelta(days=DAYS[choice])).timestamp()) if choice in DAYS else None

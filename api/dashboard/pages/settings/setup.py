@@ -27,7 +27,7 @@ from warehouse.report.source_coverage import SILENT_DAYS, Source, SourceCoverage
 TEST_PATH = "/readership-test"
 """Path of a test view."""
 TEST_SHOWN = timedelta(hours=1)
-"""Time for which the page shows whether a test view has arrived."""
+"""Time after its sending for which the page shows whether a test view has arrived."""
 ORIGINS_MAX = 100
 ORIGIN_CHARACTERS_MAX = 300
 MISSING_DAYS_SHOWN = 60
@@ -36,8 +36,8 @@ HOW: Mapping[str, str] = {"beacon": "script", "server": "server", "log": "logs"}
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
-    """A source as the page shows it; `coverage` is None if it never sent a view."""
+class ShownSource:
+    """A source as the page shows it. `coverage` is None if the source has never sent a view."""
 
     name: str
     how: str
@@ -165,12 +165,12 @@ def _coverage(visit: Visit) -> SourceCoverage:
 def _arrivals(visit: Visit, coverage: SourceCoverage) -> dict[str, Any]:
     """Return the values of the part of the page that shows what has arrived."""
     by_name = {source.source: source for source in coverage.sources}
-    connections = [_connection(name, by_name.get(name), visit.now) for name in SOURCES]
+    sources = [_shown_source(name, by_name.get(name), visit.now) for name in SOURCES]
     sent = _sent(visit)
     test = None if sent is None else TestView(sent, _arrived_rule(visit, sent))
     is_pending = test is not None and test.rule is None
     return {
-        "connections": connections,
+        "sources": sources,
         "warnings": list(readable(coverage.warnings, visit.locale)),
         "test": test,
         "user_agent": header(visit.request, b"user-agent") or "",
@@ -178,13 +178,13 @@ def _arrivals(visit: Visit, coverage: SourceCoverage) -> dict[str, Any]:
     }
 
 
-def _connection(name: str, coverage: Source | None, now: datetime) -> Connection:
+def _shown_source(name: str, coverage: Source | None, now: datetime) -> ShownSource:
     is_silent = coverage is not None and (now - coverage.last_hit).days >= SILENT_DAYS
-    return Connection(SOURCES[name], HOW[name], coverage, is_silent)
+    return ShownSource(SOURCES[name], HOW[name], coverage, is_silent)
 
 
 def _sent(visit: Visit) -> datetime | None:
-    """Return when the test view was sent that the page waits for; None without one."""
+    """Return the time at which the test view was sent for which the page waits; None without a test view."""
     text = visit.parameters.get("test", "")
     if not (text.isascii() and text.isdigit() and len(text) < 14):
         return None
@@ -193,7 +193,7 @@ def _sent(visit: Visit) -> datetime | None:
 
 
 def _arrived_rule(visit: Visit, sent: datetime) -> str | None:
-    """Return the rule of a view of TEST_PATH since the time; None if none has arrived."""
+    """Return the rule of a view of TEST_PATH since `sent`; None if no such view has arrived."""
     assert visit.project is not None
     reports = visit.state.reports
     query = Query(visit.project.id, sent - timedelta(milliseconds=1), None, Filters(path=TEST_PATH), visit.now)

@@ -1,4 +1,4 @@
-"""The source policy of a project on the page Set up: which sources count, since when, and what was measured."""
+"""The source policy of a project on the page Set up: which sources count, since when, and what two sources both saw."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ TEXTS: Mapping[Policy, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SourcePolicy:
-    """The policies of a project, the present one, and what was measured of the views that two sources sent.
+    """The policies of a project, the present policy, and the coverage, which has the views that two sources sent.
 
     `periods` begin with the first policy, whose day is None: it is valid for all days before the next one.
     """
@@ -62,7 +62,7 @@ def read(visit: Visit, coverage: SourceCoverage) -> SourcePolicy:
 
 
 def save(visit: Visit) -> bool:
-    """Store the policy of the visit's form, or record its faults and return false."""
+    """Store the policy of the visit's form and return True, or record the faults of the form and return False."""
     assert visit.project is not None
     chosen = visit.form.choice(POLICY, POLICIES)
     from_date = _from_date(visit.form)

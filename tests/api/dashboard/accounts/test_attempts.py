@@ -15,13 +15,13 @@ MINUTE_S = 60
 
 
 def begin(engine: sa.Engine, now_s: int, address: str = "192.0.2.1", name: str = "Ada") -> int:
-    return attempts.begin(engine, attempts.origin(SECRET, address, name), now_s).wait_s
+    return attempts.begin(engine, attempts.attempt_key(SECRET, address, name), now_s).wait_s
 
 
 def sign_in(engine: sa.Engine, now_s: int, address: str = "192.0.2.1", name: str = "Ada") -> None:
-    origin = attempts.origin(SECRET, address, name)
-    assert attempts.begin(engine, origin, now_s).wait_s == 0
-    attempts.passed(engine, origin, now_s)
+    key = attempts.attempt_key(SECRET, address, name)
+    assert attempts.begin(engine, key, now_s).wait_s == 0
+    attempts.passed(engine, key, now_s)
 
 
 def test_failures_after_the_fifth_wait_twice_as_long_each_time(engine: sa.Engine) -> None:
@@ -55,10 +55,10 @@ def test_right_password_ends_the_count_of_its_account_and_address(engine: sa.Eng
 
 
 def test_withdrawn_attempt_does_not_count(engine: sa.Engine) -> None:
-    origin = attempts.origin(SECRET, "192.0.2.1", "Ada")
+    key = attempts.attempt_key(SECRET, "192.0.2.1", "Ada")
     for _ in range(4):
         begin(engine, NOW_S)
-    attempts.withdraw(engine, origin, attempts.begin(engine, origin, NOW_S))
+    attempts.withdraw(engine, key, attempts.begin(engine, key, NOW_S))
     assert [begin(engine, NOW_S) for _ in range(2)] == [0, 30]
 
 
@@ -131,6 +131,6 @@ def test_neither_address_nor_name_is_in_the_database(tmp_path: Path) -> None:
     stored = b"".join(each.read_bytes() for each in tmp_path.iterdir())
     assert b"198.51.100.77" not in stored
     assert b"my password" not in stored
-    first, second = (attempts.origin(secret, "198.51.100.77", "Ada") for secret in (SECRET, b"t" * 32))
+    first, second = (attempts.attempt_key(secret, "198.51.100.77", "Ada") for secret in (SECRET, b"t" * 32))
     assert first.address != second.address
     assert first.account != second.account

@@ -1,4 +1,4 @@
-"""One AI agent: what it is, what it reads, which rule recognises it, and what robots.txt allows it."""
+"""One AI agent: its operator and purpose, its rule, the pages that it reads, and its rules in robots.txt."""
 
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -43,7 +43,7 @@ ASKED = ("assistant",)
 
 @dataclass(frozen=True, slots=True)
 class PathRow:
-    """A path that the agent read. `is_disallowed` is what the site's robots.txt has for it."""
+    """A path that the agent read. `is_disallowed` is whether the site's robots.txt disallows the path for the agent."""
 
     path: str
     views: int
@@ -56,7 +56,7 @@ class Robots:
     """Rules of robots.txt for the agent, and the disallowed paths that it read in the period.
 
     `group` is the agent's group in robots.txt, or None without one. `paths` and `views` are the numbers of disallowed
-    paths and of their reads; `examples` are those of these paths with most reads.
+    paths and of their reads; `examples` are the disallowed paths with most reads.
     """
 
     saved: date
@@ -98,7 +98,9 @@ def agent(visit: Visit) -> Response:
 
 
 def _known(view: View, name: str) -> dict[str, Any] | None:
-    """Return the newest facts that the hits of all time have: operator, purpose, views and last_day; None without hits.
+    """Return the operator, purpose, views and last day of the agent in the hits of all time; None without hits.
+
+    If the operator or the purpose has changed, they are those of the newest hits.
 
     Raises:
         Problem: `not-found` for a name that neither the table of agents nor a hit has.

@@ -1,4 +1,4 @@
-"""The table of AI readers: an operator in each row with its purposes, and below it its agents."""
+"""The table of AI readers: a row for each operator with its purposes, followed by rows for its agents."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ ROBOTS_NAMES: Mapping[State, str] = {
     "disallowed": "Disallowed",
 }
 AGENT_FILTERS = ("agent", "operator", "purpose", "verification")
-"""Filters that select AI agents, and no view by a person."""
+"""Filters that no view by a person matches."""
 STILL_READING = "Disallowed, still reading"
 
 
@@ -42,8 +42,11 @@ class Reads:
 
     @property
     def verified(self) -> int | None:
-        """Return the number of verified reads; None if nothing is known about any read, or if no read is verified and
-        known keys signed some: 0 would deny that these are from the agent."""
+        """Return the number of verified reads.
+
+        Return None if nothing is known about any read. Also return None if no read is verified and some are signed with
+        a known key: 0 would mean that these are not from the agent.
+        """
         if "verified" not in self.states and KNOWN_KEY in self.states:
             return None
         return self.states.get("verified", 0) if self.states.keys() - {NOT_CHECKED, "claimed"} else None
@@ -71,7 +74,8 @@ class AgentRow(Reads):
 class OperatorRow(Reads):
     """Reads of the agents of one operator.
 
-    `visits` are the visits by people from a product of the operator. None: its products send no recognisable visits.
+    `visits` are the visits by people from a product of the operator; None if the operator has no product whose visits
+    can be recognised.
     """
 
     by_purpose: Mapping[str | None, int]
@@ -86,7 +90,7 @@ class OperatorRow(Reads):
 
 @dataclass(frozen=True, slots=True)
 class AiTable:
-    """The operators with most reads first. `purposes` are those of the columns, of which each has a read.
+    """The operators, those with most reads first. `purposes` are the purposes that have reads, one for each column.
 
     `only_visits` are the visits by operators whose agents read no page; it is empty if a filter selects agents.
     """

@@ -1,4 +1,4 @@
-"""The AI readers of a project: operators by purpose, their agents, and what the words mean."""
+"""The AI readers of a project: operators by purpose, their agents, and the meanings of the columns."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from api.dashboard.charts import bar, sparkline
 from api.dashboard.pages.reading import measured
 from api.dashboard.pages.reading.ai import operators, verdicts
 from api.dashboard.pages.reading.ai.operators import PAGES_DAYS, AiTable
-from api.dashboard.pages.reading.export import Report, table_file
+from api.dashboard.pages.reading.export import ExportTable, table_file
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.robots import rules, texts
 from api.dashboard.robots.rules import EVERY_AGENT, RobotsRules
@@ -110,7 +110,7 @@ def export(visit: Visit) -> Response:
     columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     batches = pa.table(arrays, schema=SCHEMA).to_batches()
-    return table_file(view, CSV, "ai", Report(SCHEMA, lambda: batches))
+    return table_file(view, CSV, "ai", ExportTable(SCHEMA, lambda: batches))
 
 
 def _view(visit: Visit) -> View:
@@ -180,9 +180,9 @@ def _interval_of_sparklines(period: Period) -> str:
 
 
 def _reads_by_purpose(view: View, purposes: Sequence[str], interval: str) -> dict[str, pa.Table]:
-    """Return the series of each purpose; without any if there are too many intervals.
+    """Return the series of each purpose; an empty dictionary if there are too many intervals.
 
-    Days are of UTC: in another zone, each year of 100M hits takes 0.1 s more.
+    Intervals of a day or more are of UTC: in another zone, each year of 100M hits takes 0.1 s more.
     """
     reports = view.reports
     try:

@@ -37,7 +37,8 @@ TEXTS: Mapping[State, str] = {
 
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """Requests of a state. `share` is that of all states. `link` adds the filter by the state, or removes it."""
+    """Requests of a state. `share` is their share of the requests of all states. `link` adds or removes the filter by
+    the state."""
 
     state: State
     requests: int
@@ -71,7 +72,7 @@ class EvidenceRow:
 
 @dataclass(frozen=True, slots=True)
 class FalseName:
-    """Spoofed requests in the name of an agent. `share` is that of all requests in this name."""
+    """Spoofed requests in the name of an agent. `share` is their share of all requests in this name."""
 
     agent: str
     operator: str

@@ -135,7 +135,7 @@ def test_address_that_tries_many_names_is_refused(dashboard: Dashboard) -> None:
 
 
 def test_planted_session_is_replaced_by_a_new_one(dashboard: Dashboard) -> None:
-    """An attacker who plants a token in the victim's browser must not share the victim's session."""
+    """Check that an attacker who plants a token in the victim's browser does not share the victim's session."""
     attacker, victim = add_user(dashboard), add_user(dashboard)
     planted = sessions.start(dashboard.engine, attacker.id, int(time.time()))
     for token in (planted, "x" * 43):

@@ -156,7 +156,7 @@ def test_token_stays_out_of_referers_and_of_the_origin_null(dashboard: Dashboard
 
 
 def test_form_of_another_site_does_not_use_a_link(dashboard: Dashboard) -> None:
-    """Otherwise an attacker with a link could sign the victim in as somebody else."""
+    """Post the form from another site, with which an attacker could sign the victim in as somebody else."""
     user = add_user(dashboard, password=None)
     token = one_time_links.create(dashboard.engine, "sign_in", user.id, now_s())
     client = dashboard.visitor(None)

@@ -67,7 +67,7 @@ def test_active_job_is_polled_and_its_log_grows(jobs: Jobs) -> None:
 
 
 def test_page_without_javascript_is_reloaded_only_if_the_reader_wants_it(jobs: Jobs) -> None:
-    """Otherwise a reload would delete a follow-up that is being written."""
+    """Check that the page does not reload by default, which would delete a follow-up that is being written."""
     id = jobs.add()
     page = jobs.get(f"/{id}")
     assert "http-equiv" not in page

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.testclient import TestClient
 
 from api.dashboard.pages.reading import export
-from api.dashboard.pages.reading.export import Report
+from api.dashboard.pages.reading.export import ExportTable
 from api.dashboard.web.view import View
 from api.routes.reports.tables import CSV, PARQUET
 from tests.api.dashboard.site import Dashboard
@@ -103,7 +103,9 @@ def test_rows_of_a_file_are_computed_once(media_type: str) -> None:
         return [pa.record_batch({"path": ["/a", "/b"]})]
 
     view = SimpleNamespace(project=SimpleNamespace(id="docs"), snapshot=SimpleNamespace(moment="now"))
-    response = export.table_file(cast("View", view), media_type, "pages", Report(pa.schema([("path", "str")]), batches))
+    response = export.table_file(
+        cast("View", view), media_type, "pages", ExportTable(pa.schema([("path", "str")]), batches)
+    )
     content = asyncio.run(body_of(response))
     assert computed == ["rows"]
     assert content == b"path\r\n/a\r\n/b\r\n" or pq.read_table(io.BytesIO(content)).num_rows == 2

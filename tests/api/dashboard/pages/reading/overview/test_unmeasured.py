@@ -119,7 +119,7 @@ def test_ai_is_unknown_in_the_intervals_before_a_source_that_sees_ai(
 def test_share_of_ai_is_that_since_ai_was_counted(partly: TestClient) -> None:
     page = page_of(partly, "partly")
     assert totals(page) == {"People": "2", "AI": "1", "Other bots": "1", "Share of AI": "50%"}
-    assert "AI readers and other bots are counted since" in page.text
+    assert "AI readers and other bots have been counted since" in page.text
 
 
 def test_source_that_began_in_the_previous_period_has_no_change(partly: TestClient) -> None:
@@ -147,7 +147,7 @@ def test_share_of_ai_is_that_since_people_were_counted(dashboard: Dashboard, vie
 
 @pytest.mark.parametrize(
     ("last", "cell", "sentence"),
-    [(15, UNKNOWN, "AI readers were not counted in this period."), (1, "0", "AI readers are counted since")],
+    [(15, UNKNOWN, "AI readers were not counted in this period."), (1, "0", "AI readers have been counted since")],
 )
 def test_list_of_pages_without_ai_names_what_is_unknown(
     partly: TestClient, last: int, cell: str, sentence: str
