@@ -563,7 +563,7 @@ def test_row_that_cannot_be_stored_fails_its_post_and_not_the_next_one(hot_log: 
 
 
 @pytest.mark.parametrize("event_id", [None, "e"], ids=["plain", "with an event id"])
-def test_refused_post_says_whether_its_hits_may_be_stored(postgresql: str, event_id: str | None) -> None:
+def test_message_of_a_refused_post_shows_whether_its_hits_may_be_stored(postgresql: str, event_id: str | None) -> None:
     server = server_of(new_database(postgresql))
     assert server is not None
     at_commit = "CREATE CONSTRAINT TRIGGER t AFTER INSERT ON batches DEFERRABLE INITIALLY DEFERRED"
