@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib.metadata import version
 
+import msgspec
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
 from prometheus_client.metrics_core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import REGISTRY, Collector
@@ -14,10 +15,11 @@ from agent.jobs.job import Status
 from agent.jobs.queue import QueueStats
 from agent.jobs.webhook import Outcome
 from ingest.hits.body import Rejection
+from ingest.hits.hit import ServerHit
 from ingest.hotlog.deduplication import Receipt
 
-FIELDS = frozenset({"path", "url", "referrer", "eventId", "userAgent", "timestamp", "status", "format"})
-"""Fields of hits that metrics have a label for. Any other field is `other`, because the client chooses its name."""
+FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(ServerHit))
+"""Fields of hits, which metrics have as labels. Any other field is `other`, because the client chooses its name."""
 
 HITS = Counter("readership_hits", "Hits in posts, by outcome", ["source", "outcome"])
 REJECTED = Counter("readership_rejected_hits", "Hits rejected, by the invalid field", ["field"])

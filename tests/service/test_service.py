@@ -98,6 +98,18 @@ def test_metrics_count_hits_rejections_and_requests(service: Running, client: ht
     assert counted(service.url, "readership_waiting_hits") >= 3
 
 
+@pytest.mark.parametrize(
+    ("field", "value"), [("address", "here"), ("accept", "a\0b"), ("headers", {"no name": "1"}), ("path", "")]
+)
+def test_rejected_hit_is_counted_under_its_invalid_field(
+    service: Running, client: httpx.Client, field: str, value: object
+) -> None:
+    before = counted(service.url, "readership_rejected_hits_total", field=field)
+    row = {**view("/metrics"), field: value}
+    assert client.post(HITS, json=[view("/metrics"), row]).json()["rejected"][0]["field"] == field
+    until(lambda: counted(service.url, "readership_rejected_hits_total", field=field) == before + 1)
+
+
 def test_text_chosen_by_a_client_is_no_label_of_a_metric(service: Running, client: httpx.Client) -> None:
     made_up = f"x{secrets.token_hex(8)}"
     client.get(f"/{made_up}")
