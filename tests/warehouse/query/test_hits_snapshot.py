@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.warehouse.query.moments import Clock, hits, paths, post
+from tests.warehouse.consistency.moments import Clock, hits, paths, post
 from tests.warehouse.site import Site, some_rows, view
 from warehouse.errors import BatchDamaged, DataIncomplete
 from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsReader

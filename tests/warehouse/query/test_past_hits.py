@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.warehouse.query.moments import NOW_S, Clock, hits, paths, post
+from tests.warehouse.consistency.moments import NOW_S, Clock, hits, paths, post
 from tests.warehouse.site import NOON, Site, view
 from warehouse.errors import DataIncomplete, InvalidMoment, MomentExpired
 from warehouse.hotlog import retention

@@ -63,7 +63,7 @@ READERS: list[dict[str, str | None]] = [
 ]
 SOURCES = ["beacon", "server", "log"]
 USER_AGENTS = ["GPTBot/1", "ClaudeBot/1", "Firefox/1", ""]
-"""User agents that `tests.warehouse.rules` reclassifies. Before, the classification does not depend on them."""
+"""User agents that the rules of the tests reclassify. Before, the classification does not depend on them."""
 COLUMNS: dict[str, list[str | int | None]] = {
     "browser": [None, "Firefox", "Chrome"],
     "os": [None, "Linux", "iOS"],

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import duckdb
 import pytest
 
-from tests.warehouse.rules import table
+from tests.warehouse.maintenance.reclassification.rules import table
 from tests.warehouse.site import DAY, NOON, Row, Site, view
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.maintenance.reclassification.diff import CountChange, Diff, DiffTable, RuleChange
@@ -15,7 +15,7 @@ EMPTY = Diff(hits=0, paths=0, by_rule=(), by_traffic=(), by_agent=())
 
 @pytest.fixture
 def cursor(site: Site) -> Iterable[duckdb.DuckDBPyConnection]:
-    """Yield a cursor whose table `classified` has the tests' user agents under the rules of `tests.warehouse.rules`."""
+    """Yield a cursor whose table `classified` has the tests' user agents under the rules of `rules`."""
     with site.database.cursor() as cursor:
         cursor.register("rules", table(["GPTBot/1", "ClaudeBot/1", "Firefox/1", ""]))
         cursor.execute("CREATE TEMP TABLE classified AS FROM rules")

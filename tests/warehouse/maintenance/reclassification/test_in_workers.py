@@ -4,6 +4,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from tests.warehouse.batch.tasks import DyingProcess
+from tests.warehouse.maintenance.reclassification.rules import RULES
 from tests.warehouse.maintenance.reclassification.test_reclassify import (
     OLD,
     assert_stored,
@@ -12,7 +13,6 @@ from tests.warehouse.maintenance.reclassification.test_reclassify import (
     reclassified,
     store,
 )
-from tests.warehouse.rules import RULES
 from tests.warehouse.site import DAY, NOON, Site
 from warehouse.batch.items import OpenWorkers
 from warehouse.batch.processes import ChildProcess, this_process

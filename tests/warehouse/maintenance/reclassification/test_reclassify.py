@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.rounds import rounds
-from tests.warehouse.rules import RULES, TODAY, classification_of, table
+from tests.warehouse.maintenance.reclassification.rules import RULES, TODAY, classification_of, table
 from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, die_at, key, rank, view
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches, dirty_days
@@ -308,7 +308,7 @@ def test_report_counts_each_hit_once_at_each_step_and_by_the_new_rules_at_the_en
 
 
 RECLASSIFY = """
-from tests.warehouse.rules import RULES
+from tests.warehouse.maintenance.reclassification.rules import RULES
 from warehouse.maintenance.reclassification import reclassify
 result = reclassify.reclassify(hot, root, database, RULES, 60, on_step=on_step)
 print(result.days, result.hits)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.warehouse.rules import RULES, TODAY
+from tests.warehouse.maintenance.reclassification.rules import RULES, TODAY
 from tests.warehouse.site import Row, Site, view
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.maintenance.reclassification import reclassify

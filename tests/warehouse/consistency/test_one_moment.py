@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.warehouse.rules import RULES
+from tests.warehouse.maintenance.reclassification.rules import RULES
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, key, rank, view
 from warehouse.hotlog import dirty_days
 from warehouse.lake.agents_file import write_agents
@@ -37,7 +37,7 @@ REWRITES: dict[str, Rewrite] = {
     "days": lambda site, on_step: erase.erase_before(site.hot, site.root, date(2026, 9, 15), 10, 0, on_step),
 }
 KILLED = {
-    "reclassify": "from tests.warehouse.rules import RULES\n"
+    "reclassify": "from tests.warehouse.maintenance.reclassification.rules import RULES\n"
     "from warehouse.maintenance.reclassification import reclassify\n"
     "reclassify.reclassify(hot, root, database, RULES, 10, on_step=on_step)",
     "project": 'erase.erase_project(hot, root, database, "goes", 10, on_step)',
