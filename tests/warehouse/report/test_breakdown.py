@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.rounds import rounds
-from tests.warehouse.report import reference
-from tests.warehouse.report.reference import ROWS, SCOPES
+from tests.warehouse.report.laws import reference
+from tests.warehouse.report.laws.reference import ROWS, SCOPES
 from tests.warehouse.site import Row, view
 from warehouse.query.time_range import FIRST, LAST, TimeRange
 from warehouse.report import breakdown

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests import temporary
 from tests.rounds import rounds
-from tests.warehouse.report import reference
-from tests.warehouse.report.reference import ROWS, SCOPES
+from tests.warehouse.report.laws import reference
+from tests.warehouse.report.laws.reference import ROWS, SCOPES
 from tests.warehouse.site import Row, view
 from warehouse.lake.delta_table import File
 from warehouse.query.result_cache import ResultCache

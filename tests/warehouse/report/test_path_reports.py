@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.blocks import rollup_files
-from tests.warehouse.report import reference
-from tests.warehouse.report.reference import ROWS, SCOPES
+from tests.warehouse.report.laws import reference
+from tests.warehouse.report.laws.reference import ROWS, SCOPES
 from tests.warehouse.site import DAY, NOON, Row, Site, view
 from warehouse.blocks.listing import Listing
 from warehouse.control.policy import Period, Periods, Policy

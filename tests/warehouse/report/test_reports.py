@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.warehouse.report import reference
+from tests.warehouse.report.laws import reference
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.blocks.listing import Order, Readers
 from warehouse.lake.delta_table import HITS_TABLE

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.rounds import rounds
-from tests.warehouse.report import reference
-from tests.warehouse.report.reference import FILTERS, ROWS, TIMES
+from tests.warehouse.report.laws import reference
+from tests.warehouse.report.laws.reference import FILTERS, ROWS, TIMES
 from tests.warehouse.site import Row, view
 from warehouse.query.time_range import TimeRange
 from warehouse.report.filters import Filters

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests import temporary
 from tests.rounds import rounds
-from tests.warehouse.report import reference
-from tests.warehouse.report.reference import ROWS
+from tests.warehouse.report.laws import reference
+from tests.warehouse.report.laws.reference import ROWS
 from tests.warehouse.site import DAY, NOON, Row, view
 from warehouse.control.policy import Period, Periods, Policy
 from warehouse.query.time_range import TimeRange

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from tests.warehouse.report import generated
-from tests.warehouse.report.generated import MONTHS, NOW
+from tests.warehouse.report.laws import generated
+from tests.warehouse.report.laws.generated import MONTHS, NOW
 from tests.warehouse.site import CACHE_BYTES, Row, Site
 from warehouse.control.policy import Periods
 from warehouse.lake.delta_table import HITS_TABLE

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 
 from tests.rounds import rounds
-from tests.warehouse.report import generated
 from tests.warehouse.report.audience.conftest import Lake
-from tests.warehouse.report.generated import PROJECTS
+from tests.warehouse.report.laws import generated
+from tests.warehouse.report.laws.generated import PROJECTS
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.report.audience.activity import DAYS

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 
 from tests.rounds import rounds
-from tests.warehouse.report import generated, model
 from tests.warehouse.report.audience.conftest import Lake
+from tests.warehouse.report.laws import generated, model
 from tests.warehouse.site import DAY, NOON, Row, Site, view
 from warehouse.query.time_range import FIRST, LAST
 from warehouse.report.filters import Filters, Query

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 from tests.rounds import rounds
-from tests.warehouse.report import generated, model
 from tests.warehouse.report.audience.conftest import Lake
+from tests.warehouse.report.laws import generated, model
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.query.time_range import FIRST
 from warehouse.report.filters import Filters, Query

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.rounds import rounds
-from tests.warehouse.report import reference
-from tests.warehouse.report.reference import FILTERS, ROWS
+from tests.warehouse.report.laws import reference
+from tests.warehouse.report.laws.reference import FILTERS, ROWS
 from tests.warehouse.report.test_path_reports import coverage
 from tests.warehouse.site import Row, view
 from warehouse.blocks import project, selection

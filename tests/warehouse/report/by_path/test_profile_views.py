@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.rounds import rounds
-from tests.warehouse.report import reference
-from tests.warehouse.report.reference import ROWS
+from tests.warehouse.report.laws import reference
+from tests.warehouse.report.laws.reference import ROWS
 from tests.warehouse.report.test_path_reports import coverage
 from tests.warehouse.site import DAY, NOON, Row, view
 from warehouse.blocks import project

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.warehouse.report import reference
-from tests.warehouse.report.reference import FILTERS, ROWS
+from tests.warehouse.report.laws import reference
+from tests.warehouse.report.laws.reference import FILTERS, ROWS
 from tests.warehouse.site import NOON, Row, view
 from warehouse.control.policy import Period, Periods, Policy
 from warehouse.query.time_range import TimeRange

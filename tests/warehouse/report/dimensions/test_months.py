@@ -5,8 +5,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.warehouse.report import reference
-from tests.warehouse.report.test_rollup_counts import write_rollups
+from tests.warehouse.report.laws import reference
+from tests.warehouse.report.laws.test_rollup_counts import write_rollups
 from tests.warehouse.site import DAY, NOON, view
 from warehouse.query.result_cache import ResultCache
 from warehouse.report.dimensions import months

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
-from tests.warehouse.report.model import counts_under
+from tests.warehouse.report.laws.model import counts_under
 from tests.warehouse.site import NOON, Row, view
 from warehouse.blocks.listing import Listing
 from warehouse.control.policy import Period, Periods

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from tests import temporary
 from tests.rounds import rounds
-from tests.warehouse.report import reference
-from tests.warehouse.report.reference import AGENTS, ROWS, SCOPES
+from tests.warehouse.report.laws import reference
+from tests.warehouse.report.laws.reference import AGENTS, ROWS, SCOPES
 from tests.warehouse.site import DAY, NOON, Row, view
 from warehouse.blocks import project
 from warehouse.control.policy import BY_FORMAT, DEFAULT, Period, Policy

@@ -20,9 +20,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.maintenance.reclassification.rules import RULES, reclassified
-from tests.warehouse.report import generated, model
-from tests.warehouse.report.generated import NOW, Breakdown, Form, Series, Views
-from tests.warehouse.report.model import Counted
+from tests.warehouse.report.laws import generated, model
+from tests.warehouse.report.laws.generated import NOW, Breakdown, Form, Series, Views
+from tests.warehouse.report.laws.model import Counted
 from tests.warehouse.site import Row, Site
 from warehouse.control.policy import POLICIES, Period, Periods
 from warehouse.errors import MomentExpired, TooManyBuckets
