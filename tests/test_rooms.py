@@ -1,4 +1,4 @@
-"""The rooms of each package: complete lists of modules, few and short modules, and imports in one direction."""
+"""The rooms of each package and of the tests: lists of modules, few and short modules, imports in one direction."""
 
 import ast
 import re
@@ -30,6 +30,7 @@ TESTED_BY = {
 }
 """Large modules without a test of the same name, each with the test module of its caller, below tests/."""
 PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEST_FOLDERS = sorted({file.parent.relative_to(ROOT).as_posix() for file in (ROOT / "tests").rglob("*.py")})
 FOLDERS = sorted(
     init.parent.relative_to(ROOT).as_posix()
     for package in (*PACKAGES, "benchmarks")
@@ -72,9 +73,9 @@ def test_docstring_lists_each_module_once(folder: str) -> None:
     assert sorted(listed(folder)) == sorted(modules(folder))
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", [*FOLDERS, *TEST_FOLDERS])
 def test_folder_has_at_most_twelve_modules(folder: str) -> None:
-    files = {path.stem for path in (ROOT / folder).glob("*.py")} - {"__init__", "__main__"}
+    files = {path.stem for path in (ROOT / folder).glob("*.py")} - {"__init__", "__main__", "conftest"}
     assert len(files) <= MODULES_MAX
 
 
