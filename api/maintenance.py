@@ -121,7 +121,7 @@ class Maintenance:
             except LakeBusy:
                 continue
             except Exception as error:  # noqa: BLE001  # the next round retries, and hits are safe in the hot log
-                self._set_fault(error)
+                self._set_fault(min(steps.errors_of(error), key=lambda each: isinstance(each, LakeBusy)))
                 metrics.LOADS.labels("failed").inc()
 
     def _set_fault(self, error: Exception) -> None:

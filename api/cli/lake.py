@@ -29,7 +29,7 @@ from warehouse.errors import WarehouseError
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.lake_lock import rollups_lock
-from warehouse.maintenance import compact, double_counting, rollups
+from warehouse.maintenance import compact, double_counting, rollups, upkeep
 from warehouse.maintenance.erase import erase_before, first_trusted_s
 from warehouse.maintenance.load import is_due, load
 from warehouse.maintenance.reclassification.diff import Diff
@@ -76,28 +76,25 @@ def flush(settings: Settings) -> None:
 def compact_(settings: Settings, count: int | None, place: str | None) -> None:
     """Merge small files of the lake, write its rollups, and delete unused files.
 
-    Rows are sorted, and partial counts of daily_views are added up. The command may run beside a service.
+    Rows are sorted, and partial counts of daily_views are added up. A partition that fails, such as for a damaged file,
+    does not prevent the rest of the work; its error is printed at the end, and the exit status is 1. The command may
+    run beside a service.
     """
     _prepare(settings)
+    root, today = settings.lake, datetime.fromtimestamp(time.time(), UTC).date()
     with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
         between = partial(_load_due, hot, settings)
+        compact_all = partial(compact.compact, hot, root, database, 1, LOCK_WAIT_S, between=between)
         if is_chosen(settings, place, count):
             workers = open_workers(settings, place, count)
-            done = compact.compact_in_workers(hot, settings.lake, database, workers, LOCK_WAIT_S, between)
-        else:
-            done = compact.compact(hot, settings.lake, database, 1, LOCK_WAIT_S, between=between)
-        today = datetime.fromtimestamp(time.time(), UTC).date()
-        with _progress("rollups") as on_month, rollups_lock(hot, LOCK_WAIT_S):
-            written = rollups.write_due(
-                settings.lake, database, today, LOCK_WAIT_S, 0, lambda step: between(), on_month
-            )
-        compact.vacuum(hot, settings.lake, LOCK_WAIT_S)
-        with rollups_lock(hot, LOCK_WAIT_S):
-            rollups.vacuum(settings.lake, LOCK_WAIT_S)
-    files = f"{counted(done.files_before, 'file')} into {done.files_after}"
+            compact_all = partial(compact.compact_in_workers, hot, root, database, workers, LOCK_WAIT_S, between)
+        write_due = partial(rollups.write_due, root, database, today, LOCK_WAIT_S, 0, lambda step: between())
+        done = upkeep.run(hot, root, LOCK_WAIT_S, compact_all, write_due, partial(_progress, "rollups"))
+    compacted, written = done.compacted, counted(done.rollups, "rollup")
+    files = f"{counted(compacted.files_before, 'file')} into {compacted.files_after}"
     show(
-        {**msgspec.to_builtins(done), "rollups": written.rollups},
-        f"{counted(done.partitions, 'partition')} rewritten: {files}; {counted(written.rollups, 'rollup')} written",
+        {**msgspec.to_builtins(compacted), "rollups": done.rollups},
+        f"{counted(compacted.partitions, 'partition')} rewritten: {files}; {written} written",
     )
 
 

@@ -95,9 +95,25 @@ def os_error_message(error: OSError) -> str:
     return text if error.filename is None else f"{error.filename}: {text}"
 
 
-def _with_notes(error: Exception, text: str) -> str:
-    """Return the text of an error and its notes, which name a file or a part of the work."""
-    return "; ".join([text, *getattr(error, "__notes__", [])])
+def _message(error: Exception) -> str | None:
+    """Return the message of an error that an operator can act on, with its notes; None for a bug.
+
+    The notes name a file or a part of the work.
+    """
+    advice = ""
+    if isinstance(error, EXPECTED_ERRORS):
+        text = os_error_message(error) if isinstance(error, OSError) else str(error)
+        if is_damage(error):
+            text += "; readership recover checks whether the hot log is damaged"
+    elif isinstance(error, control_errors()):
+        if cause_of(error) is Cause.PROGRAM:
+            return None
+        text = f"the control database: {reason_of(error)}"
+    elif isinstance(error, engine_errors()):
+        text, advice = str(error).partition("\n")[0], "; if it happens again, run readership doctor"
+    else:
+        return None
+    return "; ".join([text, *getattr(error, "__notes__", [])]) + advice
 
 
 class Commands(click.Group):
@@ -120,18 +136,17 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except (BrokenPipeError, click.ClickException, click.exceptions.Exit, click.Abort):
             raise  # click prints these itself, and ends silently if the reader of standard output is gone
-        except EXPECTED_ERRORS as error:
-            text = os_error_message(error) if isinstance(error, OSError) else str(error)
-            if is_damage(error):
-                text += "; readership recover checks whether the hot log is damaged"
-            raise click.ClickException(_with_notes(error, text)) from None
-        except control_errors() as error:
-            if cause_of(error) is Cause.PROGRAM:
+        except ExceptionGroup as group:
+            messages = [_message(error) for error in group.exceptions]
+            if None in messages:
                 raise
-            raise click.ClickException(f"the control database: {reason_of(error)}") from None
-        except engine_errors() as error:
-            text = _with_notes(error, str(error).partition("\n")[0])
-            raise click.ClickException(f"{text}; if it happens again, run readership doctor") from None
+            lines = dict.fromkeys(f"\n- {message}" for message in messages)
+            raise click.ClickException(f"{group.message}:{''.join(lines)}") from None
+        except Exception as error:
+            message = _message(error)
+            if message is None:
+                raise
+            raise click.ClickException(message) from None
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -57,7 +57,20 @@ def run(
     Raises:
         WorkerDied: ATTEMPTS_MAX workers died with the same item.
     """
-    return _Run(workers, function, items, on_item, is_ordered=is_ordered).results()
+    for name, outcome in _Run(workers, function, items, on_item, is_ordered=is_ordered).outcomes():
+        if (error := outcome.exception()) is not None:
+            error.add_note(f"in {name}")
+        yield name, outcome.result()
+
+
+def run_each(
+    workers: Sequence[Worker], function: Callable[[Item], Result], items: Iterable[tuple[str, Item]]
+) -> "Iterator[tuple[str, Future[Result]]]":
+    """Yield the name of each item with a future that has the result or the error, in the order in which they arrive.
+
+    The other items are run if one fails, also if it fails with `WorkerDied`: see `run`.
+    """
+    return _Run(workers, function, items, is_ordered=False, is_error_last=False).outcomes()
 
 
 class _Run(Generic[Item, Result]):
@@ -68,26 +81,27 @@ class _Run(Generic[Item, Result]):
         workers: Sequence[Worker],
         function: Callable[[Item], Result],
         items: Iterable[tuple[str, Item]],
-        on_item: Callable[[str], None],
+        on_item: Callable[[str], None] = lambda name: None,
         *,
         is_ordered: bool,
+        is_error_last: bool = True,
     ) -> None:
         self._function, self._items, self._on_item = function, iter(items), on_item
-        self._is_ordered = is_ordered
+        self._is_ordered, self._is_error_last = is_ordered, is_error_last
         self._idle, self._ahead_max = list(workers), AHEAD_MAX * len(workers)
         self._order, self._repeated = deque[str](), deque[tuple[str, Item]]()
         self._running: dict[Future[Result], tuple[Worker, str, Item]] = {}
         self._ended: dict[str, Future[Result]] = {}
         self._deaths, self._has_failed = Counter[str](), False
 
-    def results(self) -> Iterator[tuple[str, Result]]:
+    def outcomes(self) -> "Iterator[tuple[str, Future[Result]]]":
         while True:
             self._start()
             if not self._order:
                 return
             if (name := self._next_result()) is not None:
                 self._order.remove(name)
-                yield name, self._ended.pop(name).result()
+                yield name, self._ended.pop(name)
             else:
                 for future in wait(self._running, return_when=FIRST_COMPLETED).done:
                     self._end(future)
@@ -105,10 +119,10 @@ class _Run(Generic[Item, Result]):
             self._running[worker.submit(self._function, item[1])] = worker, *item
 
     def _next_item(self) -> tuple[str, Item] | None:
-        """Return an item to repeat, or a new one unless an item has failed."""
+        """Return an item to repeat, or a new one unless an error of an item is the last result."""
         if self._repeated:
             return self._repeated.popleft()
-        if self._has_failed or len(self._order) >= self._ahead_max:
+        if (self._has_failed and self._is_error_last) or len(self._order) >= self._ahead_max:
             return None
         item = next(self._items, None)
         if item is not None:
@@ -121,17 +135,16 @@ class _Run(Generic[Item, Result]):
         self._idle.append(worker)
         error = future.exception()
         if error is not None and worker.has_died(error):
-            self._deaths[name] += 1
-            if self._deaths[name] == ATTEMPTS_MAX:
-                raise WorkerDied(
-                    f"{name}: {ATTEMPTS_MAX} worker processes died; the system log has the cause, often memory"
-                )
             worker.restart()
-            self._repeated.append((name, item))
-            return
+            self._deaths[name] += 1
+            if self._deaths[name] < ATTEMPTS_MAX:
+                self._repeated.append((name, item))
+                return
+            error = WorkerDied(f"{ATTEMPTS_MAX} worker processes died; the system log has the cause, often memory")
+            future = Future[Result]()
+            future.set_exception(error)
         self._ended[name] = future
         if error is None:
             self._on_item(name)
         else:
-            error.add_note(f"in {name}")
             self._has_failed = True

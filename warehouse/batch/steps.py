@@ -15,25 +15,43 @@ def is_outage(error: Exception) -> bool:
     return outage_of(error) is not None
 
 
+def is_of_lake(error: Exception) -> bool:
+    """Return whether each later step would fail for the same reason, also one that frees disk space."""
+    return isinstance(error, LakeBusy | DataIncomplete) or is_outage(error)
+
+
 def is_of_all(error: Exception) -> bool:
     """Return whether each later step would fail for the same reason: a store, the lock of the lake, or a full disk."""
-    return isinstance(error, LakeBusy | DataIncomplete) or is_outage(error) or disk_space.is_full(error)
+    return is_of_lake(error) or disk_space.is_full(error)
+
+
+def errors_of(error: Exception) -> tuple[Exception, ...]:
+    """Return the errors of a group, which `run_all` raises, or the error itself if it is no group."""
+    return tuple(error.exceptions) if isinstance(error, ExceptionGroup) else (error,)
 
 
 def run_all(steps: Iterable[Step], is_last: Callable[[Exception], bool] = is_of_all) -> None:
-    """Call each step, also after an error of an earlier one, and raise the first error at the end.
+    """Call each step, also after an error of an earlier one, and raise the errors at the end.
 
-    An error for which `is_last` is true ends the steps. The error that is raised has a note with the name of its step.
-    LakeBusy is raised only if no other error was.
+    An error for which `is_last` is true ends the steps. A step may call this function for its own steps.
+
+    Raises:
+        Exception: the error of the only step that failed, or that of the first one if each of them is LakeBusy. The
+            error has a note with the name of its step.
+        ExceptionGroup: several steps failed. The group contains no other group.
     """
     errors: list[Exception] = []
     for name, step in steps:
         try:
             step()
         except Exception as error:  # noqa: BLE001  # it is raised at the end
-            error.add_note(f"in {name}")
-            errors.append(error)
-            if is_last(error):
+            failed = errors_of(error)
+            for each in failed:
+                each.add_note(f"in {name}")
+            errors += failed
+            if any(map(is_last, failed)):
                 break
+    if len(errors) > 1 and not all(isinstance(each, LakeBusy) for each in errors):
+        raise ExceptionGroup("several steps failed", errors)
     if errors:
-        raise min(errors, key=lambda each: isinstance(each, LakeBusy))  # the first one, if possible not LakeBusy
+        raise errors[0]

@@ -4,7 +4,8 @@ No query result changes. A reader that opened the old files can read them for an
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -54,11 +55,12 @@ def compact(
     for one partition at a time. `between` is called after each partition, without the lock: a service, which does not
     load while it compacts, runs the loads that are due in `between`.
 
-    The others are rewritten if one fails, such as for a damaged file. The first error is raised at the end, with a note
-    that names its partition.
+    The others are rewritten if one fails, such as for a damaged file: see `steps.run_all`. Each error has a note that
+    names its partition.
 
     Raises:
         LakeBusy, DataIncomplete: see `durability.durable_writes`.
+        ExceptionGroup: several partitions failed.
     """
     done: list[tuple[int, int]] = []
 
@@ -75,7 +77,7 @@ def compact(
     ]
     rewritings = ((_name(spec, partition), partial(rewrite, spec, partition)) for spec, partition in chosen)
     steps.run_all(step for rewriting in rewritings for step in (rewriting, ("a load", between)))
-    return Compacted(len(done), sum(before for before, _ in done), sum(after for _, after in done))
+    return _compacted(done)
 
 
 def compact_in_workers(
@@ -94,19 +96,24 @@ def compact_in_workers(
     Raises:
         LakeBusy, DataIncomplete: see `durability.durable_writes`.
         WorkerDied: workers died with the same partition again and again.
+        ExceptionGroup: several partitions failed.
     """
-    done = Compacted(0, 0, 0)
-    chosen = _choose(root, 1)
+    done: list[tuple[int, int]] = []
     started: dict[str, Partition] = {}
+
+    def commit(name: str, outcome: "Future[tuple[delta_table.File, ...]]") -> None:
+        task, new = started.pop(name), outcome.result()
+        with durable_writes(hot, root, wait_s):
+            done.append(_replace(root, database, task, new))
+        pause_for_waiters()
+
+    chosen = _choose(root, 1)
     with open_workers(len(chosen)) as workers:
         tasks = _tasks(root, chosen, engine.spill_folder(database), len(workers), started)
-        for name, new in items.run(workers, sort_partition, tasks, is_ordered=False):
-            with durable_writes(hot, root, wait_s):
-                before, after = _replace(root, database, started.pop(name), new)
-            pause_for_waiters()
-            between()
-            done = Compacted(done.partitions + 1, done.files_before + before, done.files_after + after)
-    return done
+        outcomes = items.run_each(workers, sort_partition, tasks)
+        commits = ((name, partial(commit, name, outcome)) for name, outcome in outcomes)
+        steps.run_all(step for each in commits for step in (each, ("a load", between)))
+    return _compacted(done)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +126,11 @@ class Partition:
     files: tuple[delta_table.File, ...]
     spill: Path
     workers: int
+
+
+def _compacted(files: Collection[tuple[int, int]]) -> Compacted:
+    """Return the result of a compaction from the numbers of files of each partition before and after."""
+    return Compacted(len(files), sum(before for before, _ in files), sum(after for _, after in files))
 
 
 def _choose(root: Root, small_files_max: int) -> list[tuple[delta_table.Spec, str]]:

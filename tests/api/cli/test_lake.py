@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -14,8 +15,10 @@ from ingest.verification.address_lists import age_warning, shipped
 from tests.api.cli.console import FIREFOX, Imported, call, complaint, result
 from tests.processes.running import COMMAND, PROJECT, Running
 from tests.processes.waiting import until
-from tests.warehouse.site import Site, view
+from tests.warehouse.site import DAY, NOON, Site, view
+from warehouse.lake.delta_table import HITS_TABLE
 
+DOCTOR = "if it happens again, run readership doctor"
 LINE = f'192.0.2.1 - - [15/Sep/2026:12:00:00 +0000] "GET {{}} HTTP/1.1" 200 5 "-" "{FIREFOX}"\n'
 
 
@@ -159,17 +162,49 @@ def test_command_names_a_truncated_parquet_file_in_one_line(imported: Imported, 
     assert cut.name in complaint(call(data, "rebuild"))
 
 
-def test_compaction_in_workers_names_the_partition_of_a_truncated_parquet_file(tmp_path: Path) -> None:
-    data, log = tmp_path / "data", tmp_path / "a.log"
-    call(data, "project", "create", PROJECT)
-    for path in ("/a", "/b"):
-        log.write_text(LINE.format(path))
-        call(data, "import", PROJECT, str(log))
-    cut = Path(DeltaTable(str(data / "lake" / "hits")).file_uris()[0])
-    cut.write_bytes(cut.read_bytes()[:100])
-    message = complaint(call(data, "compact", "--processes", "1"))
-    assert cut.name in message
-    assert "; in hits of 2026-09-15; " in message
+@pytest.mark.parametrize("options", [(), ("--processes", "1"), ("--processes", "2")], ids=str)
+def test_compact_does_the_rest_of_its_work_and_names_each_damaged_partition(
+    data: Path, options: tuple[str, ...]
+) -> None:
+    days = [NOON + months * 31 * DAY for months in (-3, -2, -1, 0)]
+    with closing(Site(data, is_new=False)) as site:
+        for _ in range(2):
+            site.post(*(view(ts=day) for day in days))
+            site.load()
+        damaged = {file.partition: Path(file.path) for file in site.state(HITS_TABLE).files}
+        names = sorted(damaged)
+        for name in names[1:3]:
+            damaged[name].write_bytes(b"PAR1 and no more")
+        unused = damaged[names[0]].with_name("part-unused.parquet")
+        unused.touch()
+        site.age()
+        done = call(data, "compact", *options)
+        compacted = Counter(file.partition for file in site.state(HITS_TABLE).files)
+    assert compacted == {names[0]: 1, names[1]: 2, names[2]: 2, names[3]: 1}
+    assert len(list((data / "lake" / "rollups").rglob("coverage.json"))) == 2
+    assert not unused.exists()
+    assert (done.status, done.out) == (1, "")
+    header, *errors = done.err.splitlines()
+    assert header == "Error: several steps failed:"
+    for name in names[1:3]:
+        [of_day] = [error for error in errors if error.endswith(f"; in hits of {name}; in the compaction; {DOCTOR}")]
+        of_rollup = f"; in the rollup of {name[:7]}; in the new rollups; {DOCTOR}"
+        [of_month] = [error for error in errors if error.endswith(of_rollup)]
+        assert damaged[name].name in of_day
+        assert damaged[name].name in of_month
+    assert len(errors) == 4
+
+
+def test_compact_names_the_damaged_partition_in_one_line(data: Path) -> None:
+    with closing(Site(data, is_new=False)) as site:
+        for _ in range(2):
+            site.post(view(ts=datetime.now(UTC)))  # its month gets no rollup yet
+            site.load()
+        [file, _] = site.state(HITS_TABLE).files
+    Path(file.path).write_bytes(b"PAR1 and no more")
+    message = complaint(call(data, "compact"))
+    assert Path(file.path).name in message
+    assert message.endswith(f"; in hits of {file.partition}; in the compaction; {DOCTOR}\n")
 
 
 def test_doctor_finds_a_changed_count(imported: Imported, tmp_path: Path) -> None:

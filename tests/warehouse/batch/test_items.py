@@ -88,8 +88,9 @@ def test_item_of_a_dead_worker_is_repeated() -> None:
 
 
 def test_item_with_which_three_workers_die_is_named() -> None:
-    with pytest.raises(WorkerDied, match=r"^0: 3 worker processes died"):
+    with pytest.raises(WorkerDied, match=r"^3 worker processes died") as caught:
         list(items.run([Dying(3)], square, NUMBERS.items()))
+    assert caught.value.__notes__ == ["in 0"]
 
 
 def test_error_names_its_item() -> None:
@@ -111,6 +112,21 @@ def test_error_comes_after_the_results_of_earlier_items_and_starts_no_more() -> 
     with pytest.raises(ZeroDivisionError):
         next(results)
     assert taken == ["one", "nought"]
+
+
+def test_each_item_is_run_though_others_have_failed() -> None:
+    numbers = [("nought", 0), ("one", 1), ("two", 2)]
+    outcomes = dict(items.run_each([ThisProcess()], divide, numbers))
+    assert isinstance(outcomes.pop("nought").exception(), ZeroDivisionError)
+    assert {name: outcome.result() for name, outcome in outcomes.items()} == {"one": 1, "two": 0.5}
+
+
+def test_each_item_is_run_though_three_workers_have_died_with_another() -> None:
+    dying = Dying(3)
+    outcomes = dict(items.run_each([dying], square, [("one", 1), ("two", 2)]))
+    assert isinstance(outcomes["one"].exception(), WorkerDied)
+    assert outcomes["two"].result() == 4
+    assert dying.restarts == 3
 
 
 def test_item_of_a_dead_worker_is_repeated_though_a_later_item_has_failed() -> None:

@@ -16,18 +16,31 @@ def failing(error: Exception) -> Callable[[], object]:
     return step
 
 
-def test_first_error_is_raised_at_the_end_with_the_name_of_its_step() -> None:
+def test_error_of_the_only_failed_step_is_raised_at_the_end_with_the_name_of_its_step() -> None:
     done: list[str] = []
     steps = [
         ("a", lambda: done.append("a")),
-        ("b", failing(ValueError("first"))),
+        ("b", failing(ValueError("damaged"))),
         ("c", lambda: done.append("c")),
-        ("d", failing(KeyError("second"))),
     ]
-    with pytest.raises(ValueError, match="first") as caught:
+    with pytest.raises(ValueError, match="damaged") as caught:
         run_all(steps)
     assert caught.value.__notes__ == ["in b"]
     assert done == ["a", "c"]
+
+
+def test_errors_of_several_steps_are_raised_as_one_group_with_the_names_of_their_steps() -> None:
+    inner = [("b", failing(ValueError("one"))), ("c", failing(KeyError("two")))]
+    with pytest.raises(ExceptionGroup) as caught:
+        run_all([("a", lambda: run_all(inner)), ("d", failing(OSError("three")))])
+    assert [type(error) for error in caught.value.exceptions] == [ValueError, KeyError, OSError]
+    assert [error.__notes__ for error in caught.value.exceptions] == [["in b", "in a"], ["in c", "in a"], ["in d"]]
+
+
+def test_last_error_of_inner_steps_ends_the_outer_ones() -> None:
+    inner = [("a", failing(ValueError("damaged"))), ("b", failing(LakeUnreachable("away")))]
+    with pytest.raises(ExceptionGroup):
+        run_all([("inner", lambda: run_all(inner)), ("c", lambda: pytest.fail("the steps have ended"))])
 
 
 @pytest.mark.parametrize(
@@ -47,9 +60,15 @@ def test_caller_decides_which_errors_end_the_steps() -> None:
     assert done == ["b"]
 
 
-def test_error_of_a_later_step_is_raised_instead_of_lake_busy() -> None:
-    with pytest.raises(ValueError, match="damaged"):
+def test_taken_lock_hides_no_error() -> None:
+    with pytest.raises(ExceptionGroup) as caught:
         run_all([("a", failing(LakeBusy("busy"))), ("b", failing(ValueError("damaged")))], is_outage)
+    assert [type(error) for error in caught.value.exceptions] == [LakeBusy, ValueError]
+
+
+def test_taken_lock_is_one_error() -> None:
+    with pytest.raises(LakeBusy, match="first"):
+        run_all([("a", failing(LakeBusy("first"))), ("b", failing(LakeBusy("second")))], is_outage)
 
 
 def test_steps_without_an_error_raise_none() -> None:

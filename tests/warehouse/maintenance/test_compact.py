@@ -19,7 +19,7 @@ from tests.warehouse.batch.tasks import DyingProcess
 from tests.warehouse.site import DAY, NOON, Site, key, some_rows, view
 from warehouse.batch.items import Item, OpenWorkers, Result
 from warehouse.batch.processes import ChildProcess, ThisProcess, this_process
-from warehouse.errors import LakeBusy
+from warehouse.errors import LakeBusy, WorkerDied
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table, rewriting
 from warehouse.lake.lock import write_lock
@@ -262,6 +262,23 @@ def test_partition_with_a_damaged_file_does_not_prevent_the_compaction_of_the_ot
     assert caught.value.__notes__ == ["in hits of 2026-09-15"]
 
 
+def test_each_partition_with_a_damaged_file_is_named_by_an_error(site: Site) -> None:
+    compactions: tuple[Callable[[], Compacted], ...] = (site.compact, lambda: compact_in_workers(site))
+    for compact_all in compactions:
+        load_each(site, 9)
+        for file in site.state(delta_table.HITS_TABLE).files:
+            if file.partition != "2026-09-16":
+                Path(file.path).write_bytes(b"PAR1 and no more")
+        with pytest.raises(ExceptionGroup) as caught:
+            compact_all()
+        assert [error.__notes__ for error in caught.value.exceptions] == [
+            ["in hits of 2026-09-15"],
+            ["in hits of 2026-09-17"],
+        ]
+        assert files(site, delta_table.HITS_TABLE)["2026-09-16"] == 1
+        assert files(site, delta_table.DAILY_VIEWS_TABLE) == {"2026-09": 1}
+
+
 def test_compaction_and_vacuum_time_out_on_the_lock(site: Site) -> None:
     load_each(site, 4)
     with write_lock(site.root, 0):
@@ -313,6 +330,32 @@ def test_compaction_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site
     site.age()
     compact.vacuum(site.hot, site.root, 0)
     assert len(list((site.root / "hits").glob("date=*/*.parquet"))) == 3
+
+
+class DiesWithADay(ThisProcess):
+    """A worker whose process dies with each task of one day."""
+
+    def submit(self, function: Callable[[Item], Result], item: Item) -> "Future[Result]":
+        if not (isinstance(item, compact.Partition) and item.partition == "2026-09-15"):
+            return super().submit(function, item)
+        future = Future[Result]()
+        future.set_exception(ConnectionResetError())
+        return future
+
+    def has_died(self, error: BaseException) -> bool:
+        return isinstance(error, ConnectionResetError)
+
+    def restart(self) -> None:
+        pass
+
+
+def test_partition_with_which_workers_die_does_not_prevent_the_compaction_of_the_others(site: Site) -> None:
+    load_each(site, 9)
+    with pytest.raises(WorkerDied) as caught:
+        compact_in_workers(site, lambda count: nullcontext([DiesWithADay()]))
+    assert caught.value.__notes__ == ["in hits of 2026-09-15"]
+    assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 1, "2026-09-17": 1}
+    assert site.event_ids() == [f"event-{number:06d}" for number in range(9)]
 
 
 class Waiting(ThisProcess):

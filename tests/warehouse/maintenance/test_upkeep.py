@@ -1,0 +1,61 @@
+"""A compaction by hand does all of its work, also if a part of it fails."""
+
+from contextlib import nullcontext
+from datetime import date
+from functools import partial
+
+import pytest
+
+from tests.warehouse.site import NOON, Site, view
+from warehouse.errors import LakeBusy
+from warehouse.lake.lock import write_lock
+from warehouse.maintenance import compact, rollups, upkeep
+from warehouse.maintenance.compact import Compacted
+from warehouse.maintenance.upkeep import Upkeep
+
+TODAY = date(2026, 11, 1)
+
+
+def run(site: Site, fails: bool = False) -> Upkeep:
+    def compact_all() -> Compacted:
+        if fails:
+            raise ValueError("damaged")
+        return compact.compact(site.hot, site.root, site.database, 1, 0)
+
+    progress = partial(nullcontext, lambda done, total: None)
+    write_due = partial(rollups.write_due, site.root, site.database, TODAY, 0, 0)
+    return upkeep.run(site.hot, site.root, 0, compact_all, write_due, progress)
+
+
+@pytest.fixture
+def filled(site: Site) -> Site:
+    for _ in range(2):
+        site.post(view(ts=NOON))
+        site.load()
+    return site
+
+
+def rollups_written(site: Site) -> int:
+    return len(list(site.root.glob("rollups/*/*/coverage.json")))
+
+
+def test_result_has_the_partitions_and_the_rollups(filled: Site) -> None:
+    assert run(filled) == Upkeep(Compacted(partitions=2, files_before=4, files_after=2), rollups=1)
+    assert run(filled) == Upkeep(Compacted(partitions=0, files_before=0, files_after=0), rollups=0)
+
+
+def test_rollups_are_written_and_files_are_deleted_after_a_compaction_that_failed(filled: Site) -> None:
+    unused = filled.root / "hits" / "date=2026-09-15" / "part-unused.parquet"
+    unused.touch()
+    filled.age()
+    with pytest.raises(ValueError, match="damaged") as caught:
+        run(filled, fails=True)
+    assert caught.value.__notes__ == ["in the compaction"]
+    assert rollups_written(filled) == 1
+    assert not unused.exists()
+
+
+def test_taken_lock_of_the_lake_ends_the_work(filled: Site) -> None:
+    with write_lock(filled.root, 0), pytest.raises(LakeBusy):
+        run(filled)
+    assert rollups_written(filled) == 0
