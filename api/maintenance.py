@@ -8,6 +8,7 @@ import logging
 import math
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -18,7 +19,8 @@ from api.settings import Settings
 from ingest.hotlog import deduplication
 from warehouse import clock
 from warehouse.batch import steps
-from warehouse.database_errors import outage_of, reason_of
+from warehouse.batch.task_faults import TaskFaults, fault_of
+from warehouse.database_errors import reason_of
 from warehouse.errors import DataIncomplete, LakeBusy, LakeUnreachable, WarehouseError, engine_errors
 from warehouse.hotlog import batches, disk_space, retention
 from warehouse.hotlog.connection import HOT_LOG_ERRORS
@@ -35,7 +37,7 @@ from warehouse.query import engine, result_cache
 POLL_S = 1.0
 VACUUM_EVERY_S = 3600
 VACUUM_RETRY_S = 60
-"""Delay before the retry of a failed vacuum, in seconds."""
+"""Delay before the retry of a failed vacuum or compaction, in seconds."""
 ROLLUPS_EVERY_S = 60
 """Time between two searches for rollups that are due or unused, in seconds."""
 RELEASE_EVERY_S = 10
@@ -46,6 +48,8 @@ LAST_LOAD_WAIT_S = 60.0
 COMPACTION_MEMORY = "160MB"
 """Memory limit of the database that sorts the rows of a compaction. One thread needs less memory than two: the
 compaction of a day of 3 million hits takes 280 MiB with this limit and one thread, and 400 MiB with 256 MB and two."""
+COMPACTION, VACUUM, ROLLUPS, RELEASE = "the compaction", "the vacuum", "the rollups", "the release of memory"
+"""Tasks of a round, after its load."""
 LOG = logging.getLogger("readership.maintenance")
 
 
@@ -63,13 +67,14 @@ class Maintenance:
         self._read_hot = batches.connect(settings.hot_log)
         self._database = engine.connect(settings.run / "spill")
         self._compaction = engine.connect(settings.run / "spill", COMPACTION_MEMORY, threads=1)
-        self._vacuum_tried_s = self._rollups_tried_s = self._released_s = -math.inf
+        self._compaction_tried_s = self._vacuum_tried_s = self._rollups_tried_s = self._released_s = -math.inf
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="maintenance")
-        self.fault: str | None = None
-        """Error of the last round; None if the last round succeeded, or if the store that did not answer now does."""
-        self._is_outage = False  # whether the fault is that a store does not answer
-        self._logged: str | None = None  # fault of the last round that ended
+        # Error of the load in the last round, or of a store; None if the round had none, or if the store answers again.
+        self._fault: str | None = None
+        self._is_outage = False  # whether this error is that a store does not answer
+        self._logged: str | None = None  # text of the last error since a round without one
+        self._task_faults = TaskFaults()
 
     def start(self) -> None:
         self._thread.start()
@@ -112,12 +117,25 @@ class Maintenance:
             return str(error)
         return None
 
+    @property
+    def fault(self) -> str | None:
+        """Return the error that prevents the service from loading hits or from reading the lake; None without one."""
+        return self._fault or self._task_faults.text(is_data_incomplete=True)
+
+    @property
+    def warning(self) -> str | None:
+        """Return the errors of tasks without which the service works, one a line; None without any.
+
+        An error is returned until the step has succeeded, or has nothing to do any more, such as for a deleted day.
+        """
+        return self._task_faults.text(is_data_incomplete=False)
+
     def _run(self) -> None:
         while not self._stopping.wait(POLL_S):
             try:
                 self._end_outage()
-                self._round()
-                self.fault = self._logged = None
+                self.run_due(datetime.now(UTC))
+                self._fault = self._logged = None
             except LakeBusy:
                 continue
             except Exception as error:  # noqa: BLE001  # the next round retries, and hits are safe in the hot log
@@ -125,16 +143,17 @@ class Maintenance:
                 metrics.LOADS.labels("failed").inc()
 
     def _set_fault(self, error: Exception) -> None:
-        """Record the error of a round, and log the error if it differs from that of the round before."""
-        kind = "disk full" if disk_space.is_full(error) else type(error).__name__
-        outage = outage_of(error)
-        fault = outage or f"{kind}: {error}"
-        if fault != self._logged:
-            has_cause = outage or isinstance(error, DataIncomplete)  # its message names the cause
+        """Record the error of a round."""
+        self._log(error)
+        self._fault, self._is_outage = str(fault_of(error)), steps.is_outage(error)
+
+    def _log(self, error: Exception) -> None:
+        """Log an error, unless the one before it or a task's fault has its text, in whichever step."""
+        text = fault_of(error).text
+        if text != self._logged and not self._task_faults.has(text):
+            has_cause = steps.is_outage(error) or isinstance(error, DataIncomplete)  # its message names the cause
             LOG.error("maintenance failed and is retried: %s", reason_of(error), exc_info=None if has_cause else error)
-        self._logged = fault
-        self.fault = fault if outage else "; ".join([fault, *getattr(error, "__notes__", [])])
-        self._is_outage = outage is not None
+        self._logged = text
 
     def _end_outage(self) -> None:
         """Clear the fault of an outage that is over.
@@ -143,21 +162,29 @@ class Maintenance:
         balancer would send no requests to a node with a fault.
         """
         if self._is_outage and self.lake_fault() is None:
-            self.fault, self._is_outage = None, False
+            self._fault, self._is_outage = None, False
 
-    def _round(self) -> None:
+    def run_due(self, now: datetime) -> None:
+        """Run the load and the tasks that are due: one round of the thread."""
         root = self._settings.lake
         retention.delete_due(self._hot, time.time(), retention.bytes_max(disk_space.free_bytes(local_folder(root))))
         is_compaction_due = self._load_due() and not self._is_load_due()  # loads have priority over compaction
-        now = datetime.now(UTC)
-        tasks: list[steps.Step] = [
-            ("the vacuum", partial(self.vacuum, now)),
-            ("the rollups", partial(self.write_rollups, now)),
-            ("the release of memory", partial(self.release_memory, now)),
-        ]
-        if is_compaction_due:
-            tasks.insert(0, ("the compaction", self._compact_crowded))
-        steps.run_all(tasks, steps.is_outage)
+        tasks = {
+            COMPACTION: partial(self._compact_crowded, now, is_due=is_compaction_due),
+            VACUUM: partial(self.vacuum, now),
+            ROLLUPS: partial(self.write_rollups, now),
+            RELEASE: partial(self.release_memory, now),
+        }
+        steps.run_all(((name, partial(self._attempt, name, task)) for name, task in tasks.items()), steps.is_outage)
+
+    def _attempt(self, name: str, task: Callable[[], bool]) -> None:
+        """Run a task, and log and count its errors."""
+
+        def on_error(error: Exception) -> None:
+            self._log(error)
+            metrics.count_failure(name)
+
+        self._task_faults.attempt(name, task, on_error)
 
     def _load_due(self, wait_s: float = 0) -> bool:
         """Load the hot log if that is due; return whether it was."""
@@ -171,17 +198,21 @@ class Maintenance:
     def _is_load_due(self) -> bool:
         return is_due(self._hot, self._settings.load_rows, self._settings.load_every_s, time.time())
 
-    def vacuum(self, now: datetime) -> None:
+    def vacuum(self, now: datetime) -> bool:
         """Vacuum the lake if that is due: every VACUUM_EVERY_S, and VACUUM_RETRY_S after a failure in this process.
 
-        Each step runs, also if one before it failed: see `steps.run_all`.
+        Each step runs, also if one before it failed: see `steps.run_all`. Return whether a process of this machine has
+        completed the last vacuum that was due.
 
         Raises:
             LakeBusy: another process vacuums the lake, or has its lock.
         """
-        if not self._is_vacuum_due(now.timestamp()):
-            return
-        self._vacuum_tried_s = now.timestamp()
+        mark, now_s = _last_vacuum(self._settings.lake), now.timestamp()
+        if mark.exists() and abs(now_s - mark.stat().st_mtime) < VACUUM_EVERY_S:
+            return True
+        if abs(now_s - self._vacuum_tried_s) < VACUUM_RETRY_S:
+            return False
+        self._vacuum_tried_s = now_s
         # The lock of the run folder lets one process of this machine vacuum at a time; each step takes the lake's lock.
         with write_lock(self._settings.run, wait_s=0):
             tasks: list[steps.Step] = [
@@ -190,12 +221,16 @@ class Maintenance:
                 ("the removal of unused files", partial(self._remove_files, now)),
             ]
             steps.run_all(tasks, steps.is_outage)
-            _last_vacuum(self._settings.lake).touch()
+            mark.touch()
+        return True
 
-    def write_rollups(self, now: datetime) -> None:
-        """Write the rollups that are due, and remove unused ones, every ROLLUPS_EVERY_S. Due loads run in between."""
+    def write_rollups(self, now: datetime) -> bool:
+        """Write the rollups that are due, and remove unused ones, every ROLLUPS_EVERY_S. Loads run in between.
+
+        Return whether this process has looked for them now, and has written all that were due.
+        """
         if abs(now.timestamp() - self._rollups_tried_s) < ROLLUPS_EVERY_S:
-            return
+            return False
         self._rollups_tried_s = now.timestamp()
         root = self._settings.lake
         # Another process or node writes rollups; or the next start continues.
@@ -205,12 +240,15 @@ class Maintenance:
             )
             removal = partial(rollups.vacuum, root, wait_s=0)
             steps.run_all([("the new rollups", write), ("the removal of unused rollups", removal)])
+            return True
+        return False
 
-    def release_memory(self, now: datetime) -> None:
+    def release_memory(self, now: datetime) -> bool:
         """Return memory that loads and reports have freed to the operating system, every RELEASE_EVERY_S."""
         if abs(now.timestamp() - self._released_s) >= RELEASE_EVERY_S:
             self._released_s = now.timestamp()
             result_cache.release_memory()
+        return True
 
     def _between_queries(self, _: str) -> None:
         if self._stopping.is_set():
@@ -218,10 +256,17 @@ class Maintenance:
         with suppress(LakeBusy):
             self._load_due()
 
-    def _compact_crowded(self) -> None:
-        """Compact the partitions that have many small files, also those of today."""
-        root, files_max = self._settings.lake, compact.CROWDED_FILES
-        compact.compact(self._hot, root, self._compaction, files_max, wait_s=0, between=self._load_due)
+    def _compact_crowded(self, now: datetime, *, is_due: bool) -> bool:
+        """Compact the partitions that have many small files, also those of today; return whether that was done.
+
+        One that failed is retried after VACUUM_RETRY_S, also without a load: another process may have repaired the day.
+        """
+        is_retry_due = abs(now.timestamp() - self._compaction_tried_s) >= VACUUM_RETRY_S
+        if not (is_due or (COMPACTION in self._task_faults and is_retry_due)):
+            return False
+        self._compaction_tried_s, root = now.timestamp(), self._settings.lake
+        compact.compact(self._hot, root, self._compaction, compact.CROWDED_FILES, wait_s=0, between=self._load_due)
+        return True
 
     def _compact_closed(self, now: datetime) -> None:
         between = partial(self._load_due, VACUUM_WAIT_S)
@@ -248,11 +293,6 @@ class Maintenance:
 
     def _remove_files(self, now: datetime) -> None:
         compact.vacuum(self._hot, self._settings.lake, VACUUM_WAIT_S)
-
-    def _is_vacuum_due(self, now_s: float) -> bool:
-        mark = _last_vacuum(self._settings.lake)
-        is_old = not mark.exists() or abs(now_s - mark.stat().st_mtime) >= VACUUM_EVERY_S
-        return is_old and abs(now_s - self._vacuum_tried_s) >= VACUUM_RETRY_S
 
 
 def _last_vacuum(root: Root) -> Path:

@@ -31,6 +31,9 @@ SECONDS = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 LOADS = Counter("readership_loads", "Loads of the hot log into the lake", ["outcome"])
+FAILURES = Counter(
+    "readership_maintenance_failures", "Failed steps of a maintenance task, retried each minute", ["task"]
+)
 LOADED = Counter("readership_loaded_hits", "Hits moved into the lake")
 TURN_SECONDS = Histogram(
     "readership_job_turn_seconds",
@@ -67,6 +70,11 @@ def count_rejected(rejected: Iterable[Rejection]) -> None:
     fields = Counted(rejection.field if rejection.field in FIELDS else "other" for rejection in rejected)
     for field, count in fields.items():
         REJECTED.labels(field).inc(count)
+
+
+def count_failure(task: str) -> None:
+    """Count a failed step of a maintenance task."""
+    FAILURES.labels(task.removeprefix("the ")).inc()
 
 
 def count_turn(seconds: float, succeeded: bool) -> None:

@@ -43,11 +43,12 @@ async def ready(request: Request) -> Response:
     """Respond to GET /readyz: 200 if every check passes, otherwise 503."""
     state = state_of(request)
     faults = await run_in_threadpool(_faults, state)
-    warning = await run_in_threadpool(clock.warning, state.settings.lake)
+    clock_warning = await run_in_threadpool(clock.warning, state.settings.lake)
+    warnings = {"clock": clock_warning, "upkeep": state.maintenance.warning}
     readiness = Readiness(
         "failed" if any(faults.values()) else "ok",
         {check: fault or "ok" for check, fault in faults.items()},
-        {"clock": warning} if warning else {},
+        {name: warning for name, warning in warnings.items() if warning},
     )
     return Response(msgspec.json.encode(readiness), 503 if any(faults.values()) else 200, media_type=JSON)
 

@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -158,7 +158,7 @@ def test_failed_step_stops_no_other_and_is_retried_a_minute_later(site: Site, ma
     assert is_vacuumed(site)
 
 
-def test_day_with_a_damaged_file_stops_neither_the_vacuum_nor_the_rollups_and_is_a_fault(
+def test_day_with_a_damaged_file_stops_neither_the_vacuum_nor_the_rollups_and_is_a_warning(
     chosen: Settings, site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(compact.CROWDED_FILES + 1):
@@ -176,13 +176,86 @@ def test_day_with_a_damaged_file_stops_neither_the_vacuum_nor_the_rollups_and_is
     site.post(view(ts=NOW))  # a load is due, and after it the compaction
     with closing(Maintenance(replace(chosen, retention_days=0, load_every_s=1))) as maintenance:
         maintenance.start()
-        fault = str(until(lambda: maintenance.fault))
+        until(lambda: list(site.root.glob("rollups/*/*/coverage.json")))
+        warning, *_ = str(maintenance.warning).splitlines()
     assert not unused.exists()
     assert [path.parent.name for path in site.root.glob("rollups/month=*/*")] == [f"{NOW - 450 * DAY:month=%Y-%m}"]
     assert len([file for file in site.state(delta_table.HITS_TABLE).files if file.partition != damaged_day]) == 3
-    assert damaged.name in fault
-    assert fault.endswith(f"; in hits of {damaged_day}; in the compaction")
+    assert damaged.name in warning
+    assert warning.endswith(f"; in hits of {damaged_day}; in the compaction")
     assert any(damaged.name in message for message in caplog.messages)
+
+
+@contextmanager
+def damaged_file(site: Site, day: datetime) -> Iterator[Path]:
+    """Damage a file of a day of `hits`, and restore the file at the end of the block."""
+    files = site.state(delta_table.HITS_TABLE).files
+    path = next(Path(file.path) for file in files if file.partition == day.date().isoformat())
+    content = path.read_bytes()
+    path.write_bytes(b"PAR1 and no more")
+    yield path
+    path.write_bytes(content)
+
+
+def test_fault_of_a_closed_day_is_a_warning_until_the_day_is_compacted(site: Site, maintenance: Maintenance) -> None:
+    for _ in range(2):
+        site.post(view(ts=NOW - 3 * DAY), view(ts=NOW - 5 * DAY))
+        site.load()
+    with damaged_file(site, NOW - 3 * DAY) as path:
+        maintenance.run_due(NOW)
+        warning = str(maintenance.warning)
+        assert path.name in warning
+        day = (NOW - 3 * DAY).date()
+        assert f"; in hits of {day}; in the compaction of closed days; in the vacuum" in warning.splitlines()[0]
+        for seconds in (1, VACUUM_RETRY_S, VACUUM_RETRY_S + 1):
+            maintenance.run_due(NOW + timedelta(seconds=seconds))
+            assert maintenance.warning == warning
+        assert maintenance.fault is None
+    maintenance.run_due(NOW + timedelta(seconds=2 * VACUUM_RETRY_S))
+    assert maintenance.warning is None
+
+
+def test_fault_of_a_day_is_over_when_another_process_has_compacted_the_day(
+    chosen: Settings, site: Site, maintenance: Maintenance
+) -> None:
+    now = datetime.now(UTC)
+    for _ in range(2):
+        site.post(view(ts=now - 3 * DAY))
+        site.load()
+    with damaged_file(site, now - 3 * DAY):
+        maintenance.run_due(now)
+    with closing(Maintenance(chosen)) as other:
+        other.run_due(now)
+    assert maintenance.warning is not None
+    maintenance.run_due(now + timedelta(seconds=1))
+    assert maintenance.warning is None
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["compacted by hand", "deleted"])
+def test_fault_of_today_stays_after_the_last_load_until_the_day_is_compacted_or_deleted(
+    chosen: Settings, site: Site, is_deleted: bool
+) -> None:
+    now = datetime.now(UTC)
+    (site.root / delta_table.LAST_VACUUM).touch()
+    with closing(Maintenance(replace(chosen, load_rows=1))) as maintenance:
+        for _ in range(compact.CROWDED_FILES):
+            site.post(view(ts=now))
+            site.load()
+        with damaged_file(site, now):
+            site.post(view(ts=now))
+            maintenance.run_due(now)
+            warning = str(maintenance.warning)
+            assert warning.endswith(f"; in hits of {now.date()}; in the compaction")
+            maintenance.run_due(now + timedelta(seconds=VACUUM_RETRY_S))
+            assert maintenance.warning == warning
+            if is_deleted:
+                delta_table.delete(site.table(delta_table.HITS_TABLE), f"date = '{now.date()}'")
+        if not is_deleted:
+            site.compact()
+        maintenance.run_due(now + timedelta(seconds=VACUUM_RETRY_S + 1))
+        assert maintenance.warning == warning
+        maintenance.run_due(now + timedelta(seconds=2 * VACUUM_RETRY_S))
+        assert maintenance.warning is None
 
 
 def views_of_30_days(site: Site) -> None:

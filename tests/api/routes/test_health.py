@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from starlette.testclient import TestClient
 from api import app, settings
 from api.settings import Settings
 from tests.processes.running import PROJECT, new_key
+from tests.processes.waiting import until
+from tests.warehouse.site import Site, view
 from warehouse.lake import delta_table
 
 OK = {"controlDatabase": "ok", "hotLog": "ok", "lake": "ok", "upkeep": "ok"}
@@ -62,6 +64,21 @@ def test_lost_lake_fails_its_check(chosen: Settings) -> None:
     with running(chosen, hits=1) as client:
         shutil.rmtree(chosen.lake / "hits")
         assert "hits" in failed(client)["lake"]
+
+
+def test_day_that_cannot_be_compacted_is_a_warning_of_a_service_that_is_ready(chosen: Settings) -> None:
+    new_key(chosen.data)
+    with closing(Site(chosen.data, is_new=False)) as site:
+        for _ in range(2):
+            site.post(view())
+            site.load()
+        damaged, _ = site.state(delta_table.HITS_TABLE).files
+    Path(damaged.path).write_bytes(b"PAR1 and no more")
+    with TestClient(app.create(chosen)) as client:
+        warnings = until(lambda: client.get("/readyz").json().get("warnings"))
+        response = client.get("/readyz")
+    assert f"; in hits of {damaged.partition}; in the compaction of closed days; in the vacuum" in warnings["upkeep"]
+    assert (response.status_code, response.json()["checks"]) == (200, OK)
 
 
 def test_liveness_needs_no_check(chosen: Settings) -> None:
