@@ -15,11 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from uvicorn.config import STARTUP_FAILURE
+
+from warehouse.batch.parent import forking, unblock
 
 LOG = logging.getLogger("readership.supervisor")
 HEARTBEATS = 12
@@ -129,7 +132,9 @@ class Supervisor:
             arguments = (child.number, theirs, beat_s, self._target, self._arguments)
             process = _SPAWN.Process(target=_run, args=arguments, name=f"server process {child.number}")
             try:
-                process.start()
+                resource_tracker.ensure_running()  # see `forking`
+                with forking():
+                    process.start()
             except OSError as error:  # no memory, process or file descriptor is free
                 heartbeat.close()
                 _plan_restart(child, f"could not be started: {error}", {})
@@ -233,9 +238,10 @@ def _run(
 ) -> None:
     """Run `target` in a server process, with a thread that sends heartbeats.
 
-    Until `target` sets a handler, SIGINT ends the process without a traceback.
+    Until `target` sets a handler, SIGINT ends the process without a traceback, also if it arrived while Python started.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    unblock()
     threading.Thread(target=_beat, args=(heartbeat, beat_s), daemon=True, name="heartbeat").start()
     try:
         target(number, *arguments)

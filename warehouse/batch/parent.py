@@ -14,7 +14,9 @@ _SIGNALS = {signal.SIGINT, signal.SIGTERM}
 def forking() -> Iterator[None]:
     """Block Ctrl-C and SIGTERM while a child process starts in the block.
 
-    In the child process, which this thread forks or spawns, the signals stay blocked until `follow_parent` has run.
+    In the child process, which this thread forks or spawns, the signals stay blocked until it calls `unblock`. The
+    start of multiprocessing's resource tracker, which the first spawned process needs, would unblock the signals: call
+    `resource_tracker.ensure_running` before.
 
     In the parent process, a signal of that time takes effect at the end of the block, if the process has one thread.
     """
@@ -25,6 +27,11 @@ def forking() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
+def unblock() -> None:
+    """End the block of `forking` in a child process: a signal of that time takes effect now."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+
+
 def follow_parent() -> None:
     """Leave Ctrl-C to the parent process, and end when it does. Call this function first in a child process.
 
@@ -32,7 +39,7 @@ def follow_parent() -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)  # see `forking`
+    unblock()
     Thread(target=_end_with_parent, daemon=True).start()
 
 

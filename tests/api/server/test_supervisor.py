@@ -6,6 +6,7 @@ import re
 import signal
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from api.server.supervisor import Supervisor, Timeouts
 from tests.api.server.supervised import cannot_start, ends_at_once, never_ends, started, stops_itself
 from tests.processes.running import COMMAND, Running, new_key
 from tests.processes.waiting import server_processes, until
+from tests.warehouse.site import ROOT
 
 REPLACED_S = 30
 """Maximum time until a dead server process is replaced, in seconds: below that until a silent one is."""
@@ -91,6 +93,23 @@ def test_server_process_killed_while_it_serves_is_replaced_and_the_log_has_its_s
     until(lambda: httpx.get(f"{service.url}/healthz", timeout=60).status_code == 200)
     os.kill(first, signal.SIGCONT)
     assert service.stop() == 0
+
+
+def test_ctrl_c_while_a_server_process_starts_ends_the_service_without_a_traceback() -> None:
+    program = (
+        "import sys; from api.server.supervisor import Supervisor; from tests.api.server import interrupting;"
+        "sys.exit(Supervisor(interrupting.never_ends, (), 1).run())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=ENDED_S,
+        check=False,
+        start_new_session=True,  # the process group that gets the signal
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def set_schema_version(hot_log: Path, version: int) -> int:

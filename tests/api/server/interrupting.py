@@ -1,0 +1,28 @@
+"""A server process that gets Ctrl-C while this module is imported by its start, and then so does the supervisor.
+
+A terminal sends the signal to both at the same time. Here the supervisor gets it when the server process has printed
+its traceback, if it prints one: the supervisor could end the process before.
+"""
+
+import os
+import signal
+import sys
+import threading
+from types import TracebackType
+
+
+def _print_and_interrupt_supervisor(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    sys.__excepthook__(kind, error, traceback)
+    os.kill(os.getppid(), signal.SIGINT)
+
+
+if "--multiprocessing-fork" in sys.orig_argv:  # this is the server process
+    sys.excepthook = _print_and_interrupt_supervisor
+    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getppid(), signal.SIGINT)
+
+
+def never_ends(number: int) -> None:
+    threading.Event().wait()
