@@ -5,6 +5,7 @@ from collections import Counter as Counted
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib.metadata import version
+from pathlib import Path
 
 import msgspec
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
@@ -85,6 +86,22 @@ def count_delivery(outcome: Outcome) -> None:
     DELIVERIES.labels(outcome).inc()
 
 
+class _SharedCounters(Collector):
+    """The counters of all server processes, from the files in the folder that they share.
+
+    MultiProcessCollector would search for the files by a pattern, which also matches another folder if the path of this
+    one has `*` or `?`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def collect(self) -> Iterable[Metric]:
+        files = [str(file) for file in self._folder.glob("*.db")]
+        metrics: Iterable[Metric] = multiprocess.MultiProcessCollector.merge(files)  # type: ignore[no-untyped-call]
+        return metrics
+
+
 class _Waiting(Collector):
     """The release, and gauges of waiting hits and agent jobs, computed for one response.
 
@@ -114,9 +131,9 @@ def exposition(waiting_rows: int, stats: QueueStats) -> bytes:
     The counters are those of all server processes if the processes share a folder.
     """
     registry = REGISTRY
-    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+    if folder := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         registry = CollectorRegistry()
-        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # has no types
+        registry.register(_SharedCounters(Path(folder)))
     now = CollectorRegistry()
     now.register(_Waiting(waiting_rows, stats))
     return generate_latest(registry) + generate_latest(now)

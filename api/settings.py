@@ -5,6 +5,7 @@ also reads, and `server.memory` sets those of the allocators.
 """
 
 import difflib
+import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -14,7 +15,7 @@ from pathlib import Path
 from api import environment
 from api.errors import InvalidSetting
 from ingest.hits.body import HITS_MAX
-from warehouse.folder import CONTROL, HOT_LOG, JOBS, RANGES, RUN, read_moved, refuse_moved
+from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RANGES, RUN, read_moved, refuse_moved
 from warehouse.hotlog.connection import HotLogPlace, server_of
 from warehouse.lake.roots import Root
 
@@ -150,10 +151,7 @@ def read(
     if environ.get("READERSHIP_DATA") == "":
         raise InvalidSetting("READERSHIP_DATA is empty: name a folder, or remove the variable")
     folder = (data or Path(environ.get("READERSHIP_DATA", default))).absolute()
-    if unreadable := UNREADABLE.intersection(str(folder)):
-        raise InvalidSetting(
-            f"the path of the data folder {folder} must not contain {' '.join(sorted(unreadable))}: choose another"
-        )
+    _refuse_unreadable(folder)
     lake_cache_mib = environment.number(environ, "LAKE_CACHE_MIB", Settings.lake_cache_mib)
     url, lake = environment.database_url(environ, folder), environment.lake(environ, folder, lake_cache_mib)
     if not is_moving:
@@ -182,6 +180,16 @@ def read(
         key_directories=hosts_of(environ.get("READERSHIP_KEY_DIRECTORIES", ""), "READERSHIP_KEY_DIRECTORIES"),
         ray=environment.ray(environ),
     )
+
+
+def _refuse_unreadable(folder: Path) -> None:
+    """Raise InvalidSetting if delta-rs, which resolves symbolic links, or DuckDB cannot read files in a data folder."""
+    for name, path in (("data folder", str(folder)), ("lake", os.path.realpath(folder / LAKE))):
+        if any("\ud800" <= character <= "\udfff" for character in path):  # bytes that are not UTF-8
+            raise InvalidSetting(f"the path of the {name} {path!a} must be UTF-8: choose another")
+        if unreadable := UNREADABLE.intersection(path):
+            characters = " ".join(sorted(unreadable))
+            raise InvalidSetting(f"the path of the {name} {path} must not contain {characters}: choose another")
 
 
 def hosts_of(text: str, name: str) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Settings: a wrong variable is an error that names it, its limit or the nearest name."""
 
+import os
 import pickle
 from pathlib import Path
 
@@ -99,6 +100,18 @@ def test_lake_is_a_folder_or_a_prefix_in_an_object_store(tmp_path: Path) -> None
     assert (str(read.lake), read.lake.lake.cache_bytes) == ("s3://bucket/prefix", 2 << 20)
     assert read.lake.local == tmp_path / "lake"
     assert pickle.loads(pickle.dumps(read)).lake == read.lake  # as sent to a server process
+
+
+@pytest.mark.parametrize("name", ["a[b", "a]b", "a%20b", "a\\b", "date=2026-09-15", os.fsdecode(b"a\xffb")], ids=ascii)
+def test_path_that_the_libraries_cannot_read_is_refused_also_behind_a_symbolic_link(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to(name)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "lake").symlink_to(tmp_path / name)
+    for data in (tmp_path / name, tmp_path / name / "data", tmp_path / "link", tmp_path / "data"):
+        with pytest.raises(InvalidSetting, match="must not contain|must be UTF-8") as caught:
+            settings.read({}, data)
+        str(caught.value).encode()  # can be printed
 
 
 def test_password_of_the_database_is_in_no_text(tmp_path: Path) -> None:
