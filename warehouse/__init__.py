@@ -14,10 +14,10 @@ In the order data passes:
 - `hotlog`: accepted hits that wait for the lake, and hits that were loaded in the last ten minutes.
 - `integrity`: checks that the stores are complete and agree with each other.
 - `query`: snapshots of the lake and the hot log, and the owner's SQL.
-- `batch`: one function for many items, in child processes.
+- `batch`: one function for many items, in this process, in child processes or in a Ray cluster.
 - `rollups`: counts of each month in Parquet files, derived from `hits`.
-- `report`: reports of page views: views of each path, breakdowns, series and the coverage of the sources.
 - `blocks`: counts of page views by path in memory.
+- `report`: reports of page views: views of each path, breakdowns, series and the coverage of the sources.
 - `maintenance`: load, compact, erase, recount, reclassify and recover.
 - `move`: copies of the stores of a data folder in PostgreSQL and an object store.
 - `doctor`: check of every invariant on the stored data.

@@ -2,7 +2,7 @@
 
 - `service_lock`: The lock that lets one service at a time use a data folder.
 - `service_url`: The URL at which the running service of a data folder listens, in a file of the run folder.
-- `memory`: Allocators of a server process, chosen such that freed memory returns to the operating system.
+- `memory`: Allocators of a server process or an import, chosen such that freed memory returns to the operating system.
 - `serve`: The processes of a running service: one, or a supervisor with several server processes that share a socket.
 - `supervisor`: The supervisor of server processes: it starts them, restarts those that die, and ends all of them.
 - `server_process`: The entry point of a server process, which the supervisor starts.

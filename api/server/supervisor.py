@@ -167,9 +167,10 @@ class Supervisor:
                 child.process.join()
 
     def _reap(self) -> None:
-        """Plan the restart of each process that has died, or end the service if no process can start.
+        """Plan the restart of each process that has died.
 
-        If another process has started, the cause of a failed first start may be temporary, such as a full disk.
+        If a first start failed and no process has started yet, end the service. If another process has started, the
+        cause may be temporary, such as a full disk, and the start is repeated.
         """
         for child in self._children:
             if child.process is None or child.process.is_alive() or self._status is not None:

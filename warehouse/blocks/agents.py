@@ -35,8 +35,8 @@ class ReaderViews:
     ) -> None:
         """Add the views of a selection on some days of the month to `sums`, whose columns are those of the selection.
 
-        `sums` has an array for each kind of traffic. Of the selection, the sources and traffic `keys` are counted.
-        Unsigned sums may wrap around meanwhile.
+        `sums` has an array for each traffic. Only the pairs of source and traffic in `keys` are counted. Unsigned sums
+        may wrap around meanwhile.
         """
         operation = np.subtract if is_subtracted else np.add
         for source, traffic in keys:

@@ -67,7 +67,7 @@ def _unchanged(find: Check, project: str) -> Check:
 
 
 def _is_older(connection: sqlite3.Connection) -> bool:
-    """Return whether the tables need a step of the schema. Raises StoreTooNew."""
+    """Return whether the tables have an older schema version than this release. Raises StoreTooNew."""
     has_version = connection.execute(_HAS_VERSION_TABLE).fetchone() is not None
     version = connection.execute("SELECT max(version) FROM schema_version").fetchone()[0] if has_version else None
     has_projects = connection.execute(_HAS_PROJECTS_TABLE).fetchone() is not None

@@ -1,6 +1,7 @@
 """The lake: Delta tables in a folder or an object store, with their lock, schema versions and staged files.
 
-- `roots`: The root of a lake, a local folder or a prefix in an object store, and what is done differently in the two.
+- `roots`: The root of a lake, a local folder or a prefix in an object store, and the operations that
+  differ between the two.
 - `remote`: A lake in an object store instead of a local folder.
 - `registry`: Registry, in the lake, of the stores beside it: the hot logs that write into the lake, and the control
   database.

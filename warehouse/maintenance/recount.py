@@ -115,10 +115,10 @@ def recount_days(
 
 
 def retry_commit(commit: Callable[[], Result]) -> Result:
-    """Call `commit`, again if another node appended to the same partition meanwhile, and return its result.
+    """Call `commit` and return its result. If an append of another node makes the commit fail, repeat the call.
 
     Raises:
-        LakeBusy: all ATTEMPTS conflicted.
+        LakeBusy: all ATTEMPTS calls failed for this reason.
     """
     for _ in range(ATTEMPTS):
         try:

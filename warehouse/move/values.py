@@ -25,7 +25,7 @@ def require_accepted(source: sqlite3.Connection, name: str, tables: Sequence[sa.
 
 
 def _conditions(kind: sa.types.TypeEngine[object]) -> Iterator[tuple[str, str]]:
-    """Yield the conditions for the values of a type in PostgreSQL, each with the fault of the others."""
+    """Yield the conditions that PostgreSQL sets for values of a type, each with the fault of a value that fails it."""
     match kind:
         case sa.Boolean():
             yield "{value} IN (0, 1)", "it is not 0 or 1"

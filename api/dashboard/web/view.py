@@ -86,7 +86,7 @@ class View:
         self._fixed: frozenset[str] = frozenset()
 
     def fix(self, **filters: Any) -> None:
-        """Replace filters with those of the page itself, which the page's links, forms and chips leave out."""
+        """Replace filters by those that the page itself sets. Links, forms and chips of the page omit them."""
         self.values = {name: value for name, value in self.values.items() if name not in filters}
         self.filters = replace(self.filters, **filters)
         self._fixed = self._fixed.union(filters)

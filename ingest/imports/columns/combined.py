@@ -179,7 +179,7 @@ def _encoded(texts: pa.ChunkedArray) -> pa.DictionaryArray:
 def _times(heads: pa.Array) -> pa.Array:
     """Return microseconds since 1970, null for a line with an unusual time.
 
-    The hours and the times within an hour are converted separately, because a block has few distinct ones of both.
+    Hours, and times within an hour, are converted separately, because a block has few distinct values of each.
     """
     hours = pc.binary_slice(heads, -_TIME_BYTES, -_WITHIN_HOUR_BYTES).dictionary_encode()
     within = pc.binary_slice(heads, -_WITHIN_HOUR_BYTES).dictionary_encode()

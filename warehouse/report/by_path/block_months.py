@@ -37,7 +37,7 @@ class BlockMonths:
     def add(self, sums: Sequence[Array], chosen: Selection, filters: Filters, span: Span) -> None:
         """Add the views of a selection on the days of a span to `sums`, whose columns are those of the selection.
 
-        `filters` are those of the report without the ones that the selection applies. `sums` has an array for each kind
+        `filters` are the filters of the report, except those that `chosen` applies. `sums` has an array for each kind
         of traffic.
         """
         keys, days = _keys(chosen, span.policy), self.block.days_by_month((span.start, span.end))
@@ -54,7 +54,7 @@ class BlockMonths:
     def by_day(self, chosen: Selection, filters: Filters, name: Policy, index: int) -> Array:
         """Return the views of a selection on each day of a month, added up, in a row for each kind of traffic.
 
-        `filters` are those of the report without the ones that the selection applies. `name` is the policy of the days.
+        `filters` are the filters of the report, except those that `chosen` applies. `name` is the policy of the days.
         """
         keys = _keys(chosen, name)
         if filters.fields:
@@ -129,7 +129,7 @@ def _keys(chosen: Selection, name: Policy) -> set[Key]:
 def _markdown_keys(chosen: Selection, name: Policy) -> set[Key]:
     """Return the sources and traffic of a selection for which the policy treats Markdown and other formats differently.
 
-    If their Markdown is counted, the other formats are not; and the reverse.
+    For each of these pairs, the policy counts either Markdown or all other formats.
     """
     if name != policy.BY_FORMAT or _HUMAN not in chosen.traffic:
         return set()

@@ -42,7 +42,7 @@ class ProfileViews:
         return sum(each.nbytes for each in self.by_state.values())
 
     def of(self, verification: str | None) -> ReaderViews:
-        """Return the views by hits with a state of verification; of Markdown, None for any hits."""
+        """Return the views by hits with a state of verification. Views of Markdown have the state None only."""
         return self.by_state.get(verification, _NO_VIEWS)
 
 
