@@ -14,7 +14,7 @@ from ingest.hits.hit import Hit
 from ingest.imports.columns import combined, json_lines
 from ingest.imports.columns.page_views import ParsedLines
 from ingest.imports.request_cache import RequestCache
-from ingest.imports.rows import ViewCounts, views_table
+from ingest.imports.rows import ViewCounts, hits_table
 from ingest.imports.source import BLOCK_BYTES, Source
 
 END_BYTES = 2 * BLOCK_BYTES
@@ -51,7 +51,7 @@ class Block:
 
 @dataclass(slots=True)
 class ParseResult:
-    """Hits (`rows.VIEWS`) and counts of a block, or of the blocks of a chunk.
+    """Hits (`rows.PARSED_HITS`) and counts of a block, or of the blocks of a chunk.
 
     A hit is a page view, or a request for a page that was answered with an error.
 
@@ -63,7 +63,7 @@ class ParseResult:
     other line.
     """
 
-    views: pa.Table
+    hits: pa.Table
     lines: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     malformed: list[tuple[int, str]] = field(default_factory=list)
@@ -138,7 +138,7 @@ def parse(block: Block, format: Format, requests: RequestCache) -> ParseResult:
     begin = data.find(b"\n") + 1 or len(data) if block.starts_mid_line else 0
     end = data.rfind(b"\n") + 1 if block.is_last else len(data)
     lines, last_line = data[begin:end], data[max(begin, end) :]
-    result = ParseResult(views_table([]), bytes=len(data), ends_mid_line=not data.endswith(b"\n"))
+    result = ParseResult(hits_table([]), bytes=len(data), ends_mid_line=not data.endswith(b"\n"))
     if lines and not lines.endswith(b"\n"):
         lines = lines[: lines.rfind(b"\n") + 1 + LINE_BYTES_MAX] + b"\n"
     tables = [table for piece in _pieces(lines) for table in _parse_lines(piece, format, requests, result)]
@@ -146,13 +146,13 @@ def parse(block: Block, format: Format, requests: RequestCache) -> ParseResult:
         is_counted = not block.is_growing and _parse_last(last_line, format, requests, result, tables)
         result.ends_mid_line = is_counted
         result.bytes -= 0 if is_counted else len(last_line)
-    result.views = pa.concat_tables(tables) if tables else result.views
+    result.hits = pa.concat_tables(tables) if tables else result.hits
     return result
 
 
 def join(parts: Sequence[ParseResult]) -> ParseResult:
     """Join the results of consecutive blocks into one."""
-    result = ParseResult(pa.concat_tables([part.views for part in parts]), ends_mid_line=parts[-1].ends_mid_line)
+    result = ParseResult(pa.concat_tables([part.hits for part in parts]), ends_mid_line=parts[-1].ends_mid_line)
     for part in parts:
         room = MALFORMED_SHOWN - len(result.malformed)
         result.malformed += [(result.lines + number, reason) for number, reason in part.malformed[:room]]
@@ -173,7 +173,7 @@ def _parse_last(
         result.lines += 1
         return False
     parsed = Format(format.name, lambda line: request)  # some parsers skip a line whose request they have seen
-    tables.append(views_table(_hits([line], [0], parsed, requests.pages, result)))
+    tables.append(hits_table(_hits([line], [0], parsed, requests.pages, result)))
     result.lines += 1
     return True
 
@@ -192,20 +192,20 @@ def _pieces(lines: bytes) -> Iterator[bytes]:
 
 
 def _parse_lines(lines: bytes, format: Format, requests: RequestCache, result: ParseResult) -> list[pa.Table]:
-    """Return the page views of whole lines, and count the other lines in `result`."""
+    """Return the hits of whole lines, and count the other lines in `result`."""
     if not lines:
         return []
     columns = _parse_columns(lines, format, requests)
     if columns is None:
         each = lines.split(b"\n")[:-1]
-        views = views_table(_hits(each, range(len(each)), format, requests.pages, result))
+        hits = hits_table(_hits(each, range(len(each)), format, requests.pages, result))
         result.lines += len(each)
-        return [views]
+        return [hits]
     result.skipped.update(columns.skipped)
     parser = format if format.json is None else Format(format.name, skip_blank(format.json.parse_new))
     hits = _hits(lines.split(b"\n"), columns.unparsed, parser, requests.pages, result) if columns.unparsed else []
     result.lines += columns.lines
-    return [columns.views, views_table(hits)] if hits else [columns.views]
+    return [columns.hits, hits_table(hits)] if hits else [columns.hits]
 
 
 def _parse_columns(lines: bytes, format: Format, requests: RequestCache) -> ParsedLines | None:

@@ -18,8 +18,8 @@ from ingest.imports.request_cache import request_cache
 CHUNK_BLOCKS, JSON_CHUNK_BLOCKS = 8, 24
 """Maximum number of blocks of a chunk, which one transaction stores: 96 MiB, and 288 MiB of a JSON log, whose lines are
 about five times as long. The files of a chunk take 0.05 s of processor time even for few rows."""
-CHUNK_VIEWS = 100_000
-"""Number of page views with which a chunk of a JSON log ends, once it has CHUNK_BLOCKS blocks."""
+CHUNK_HITS = 100_000
+"""Number of hits with which a chunk of a JSON log ends, once it has CHUNK_BLOCKS blocks."""
 THREADS = 2
 BLOCKS_AHEAD = 2
 """Maximum number of blocks that are in memory and not yet parsed."""
@@ -79,15 +79,15 @@ def _parse(format: Format, pages: Pages, other_process: OtherProcess | None, blo
 
 
 def _parse_chunk(blocks: Iterator[Block], parse: Callable[[Block], ParseResult], pool: ThreadPoolExecutor) -> _Chunk:
-    chunk, views = _Chunk(), 0
+    chunk, hits = _Chunk(), 0
     for block in blocks:
         result = pool.submit(parse, block)
         chunk.results.append(result)
         chunk.fingerprint.update(block.data[: result.result().bytes] if block.is_last else block.data)
         if len(chunk.results) > BLOCKS_AHEAD:
-            views += chunk.results[-1 - BLOCKS_AHEAD].result().views.num_rows
+            hits += chunk.results[-1 - BLOCKS_AHEAD].result().hits.num_rows
         is_end = block.is_before_end and 2 * len(chunk.results) >= CHUNK_BLOCKS
-        is_full = views >= CHUNK_VIEWS and len(chunk.results) >= CHUNK_BLOCKS
+        is_full = hits >= CHUNK_HITS and len(chunk.results) >= CHUNK_BLOCKS
         del block  # before the next block is read
         if is_end or is_full:
             break

@@ -25,7 +25,7 @@ from warehouse.schema import CLASSIFICATION, HOT
 _TRAFFIC, _AGENT = CLASSIFICATION.names.index("traffic"), CLASSIFICATION.names.index("agent")
 ViewCounts = dict[tuple[str, str | None], int]
 """Number of page views by traffic and agent."""
-VIEWS = pa.schema(
+PARSED_HITS = pa.schema(
     {
         "path": TEXTS,
         "ts_us": pa.int64(),
@@ -41,8 +41,8 @@ VIEWS = pa.schema(
 logged; a dictionary may have texts that no row has. `address` and `accept` stay in memory."""
 
 
-def views_table(hits: list[Hit]) -> pa.Table:
-    """Return hits as a table of VIEWS."""
+def hits_table(hits: list[Hit]) -> pa.Table:
+    """Return hits as a table of PARSED_HITS."""
     columns = {
         "path": [hit.path for hit in hits],
         "ts_us": [hit.ts_us for hit in hits],
@@ -58,9 +58,9 @@ def views_table(hits: list[Hit]) -> pa.Table:
             pa.array(columns[field.name], pa.string()).dictionary_encode()
             if field.type == TEXTS
             else pa.array(columns[field.name], field.type)
-            for field in VIEWS
+            for field in PARSED_HITS
         ],
-        schema=VIEWS,
+        schema=PARSED_HITS,
     )
 
 
@@ -87,7 +87,7 @@ class LakeRows(NamedTuple):
 def lake_rows(
     project: str, views: pa.Table, received_us: int, user_agents: UserAgentCache, verifier: Verifier
 ) -> LakeRows:
-    """Return hits (VIEWS) of a log as rows of the lake.
+    """Return hits (PARSED_HITS) of a log as rows of the lake.
 
     The claims of agents are checked by the addresses of the hits. `ingest.hits.row.row` gives the same rows.
     """
@@ -111,7 +111,7 @@ def _rows(
     verdicts: Sequence[tuple[str | None, str | None]],
     received_us: int,
 ) -> pa.Table:
-    """Return rows of the lake. `hits` has columns of VIEWS and the indices `class` and `verdict`."""
+    """Return rows of the lake. `hits` has columns of PARSED_HITS and the indices `class` and `verdict`."""
     path, user_agent, referrer, count = hits["path"], hits["user_agent"], hits["referrer"], len(hits["class"])
     hosts = [host(text) for text in referrer.dictionary.to_pylist()]
     columns = {

@@ -15,7 +15,7 @@ COLUMNS = ("day", "path_id", "source", "traffic", "views")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReaderViews:
+class GroupedViews:
     """Path ids and views, which are at most CELL_VIEWS_MAX, in the order of source, traffic and day.
 
     `starts` has the first item of each source, traffic and day, and the end. A path may have several items, whose views
@@ -66,11 +66,11 @@ class ReaderViews:
         return self.starts[first : first + DAYS + 1]
 
 
-def group(days: Array, ids: Array, sources: Array, traffic: Array, views: Array) -> ReaderViews:
+def group(days: Array, ids: Array, sources: Array, traffic: Array, views: Array) -> GroupedViews:
     """Return the views of rows. `sources` and `traffic` are indices in SOURCES and TRAFFIC."""
     groups = (sources.astype(np.uint16) * len(TRAFFIC) + traffic) * DAYS + days - 1
     order = np.argsort(groups, kind="stable")
     cells, parts = split_views(views[order])
     order = order[cells]
     starts = np.searchsorted(groups[order], np.arange(len(SOURCES) * len(TRAFFIC) * DAYS + 1))
-    return ReaderViews(starts.astype(np.uint32), ids[order], parts)
+    return GroupedViews(starts.astype(np.uint32), ids[order], parts)

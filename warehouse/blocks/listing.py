@@ -10,8 +10,8 @@ from warehouse.blocks.cumulative import Array
 
 Order = Literal["total", "human", "ai", "bot", "path"]
 """Number by which paths are ordered, largest first, or `path`. Paths with equal numbers are in byte order."""
-Readers = Literal["all", "ai_only", "people_only"]
-"""Readers of the listed paths.
+Audience = Literal["all", "ai_only", "people_only"]
+"""Audience of the listed paths.
 
 `ai_only` are the paths with a view by AI and none by people; `people_only` those with a view by people and none by AI.
 """
@@ -24,7 +24,7 @@ class Listing:
     """Paths of a report and their order. `with_bots` includes the paths that only bots viewed."""
 
     order: Order = "total"
-    readers: Readers = "all"
+    audience: Audience = "all"
     with_bots: bool = False
 
     def weigh(self, views: Views) -> Array:
@@ -46,7 +46,7 @@ class Listing:
 
     def _is_listed(self, views: Views) -> Array:
         human, ai, bot = (each > 0 for each in views)
-        match self.readers:
+        match self.audience:
             case "ai_only":
                 return ai & ~human
             case "people_only":

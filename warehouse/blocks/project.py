@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warehouse.blocks import agents, months, rollup_rows
-from warehouse.blocks.agents import ReaderViews
+from warehouse.blocks.agents import GroupedViews
 from warehouse.blocks.cumulative import Array, CumulativeCounts
 from warehouse.blocks.months import DAYS, Key, MonthBlock, RestOfMonth, SomeDays, other_days
 from warehouse.blocks.paths import PathIds, encode, pack, pack_in_order
@@ -73,7 +73,7 @@ class ProjectBlock:
         rest = {key: RestOfMonth(totals, index, read.views.get(key)) for key, totals in self.totals.items()}
         return SomeDays(days, rest, read.nbytes)
 
-    def agent_month(self, index: int, values: Mapping[str, str]) -> ReaderViews:
+    def agent_month(self, index: int, values: Mapping[str, str]) -> GroupedViews:
         """Read the daily views of a month by the hits that have these values of AGENT_COLUMNS, at least one."""
         part = self.parts[index]
         rows = rollup_rows.on_valid_days(

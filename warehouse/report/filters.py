@@ -87,9 +87,9 @@ class Filters:
         return {name: value for name, value in self.fields.items() if name in AGENT_COLUMNS}
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        """Return the kinds of traffic that match the filter by traffic."""
-        return tuple(kind for kind in TRAFFIC if self.traffic in {None, kind})
+    def selected_traffic(self) -> tuple[str, ...]:
+        """Return the traffic that the filter by traffic matches."""
+        return tuple(traffic for traffic in TRAFFIC if self.traffic in {None, traffic})
 
     def condition(self) -> tuple[str, dict[str, object]]:
         """Return the SQL condition of the filters and the values that it binds. It is `true` without any filter."""

@@ -247,7 +247,7 @@ def _key(coverage: Coverage, name: str) -> Hashable:
 
 
 def _selection(block: ProjectBlock, filters: Filters) -> Selection:
-    return selection.select(block.paths, filters.path_bounds, filters.source, filters.kinds)
+    return selection.select(block.paths, filters.path_bounds, filters.source, filters.selected_traffic)
 
 
 def _within(files: Sequence[File], ranges: Sequence[TimeRange]) -> list[File]:

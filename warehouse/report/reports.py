@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warehouse.blocks.listing import Listing, Order, Readers
+from warehouse.blocks.listing import Audience, Listing, Order
 from warehouse.control.policy import Periods
 from warehouse.errors import DataIncomplete
 from warehouse.lake.roots import Root
@@ -85,13 +85,13 @@ class Reports:
         offset: int,
         limit: int,
         order: Order = "total",
-        readers: Readers = "all",
+        audience: Audience = "all",
     ) -> Page:
         """Return some paths: by default most views first, then by path in byte order.
 
-        Paths that only bots viewed are left out. `readers` are those of the hits that the filters match.
+        Paths that only bots viewed are left out. `audience` is that of the hits that the filters match.
         """
-        return self._page_of_paths(snapshot, query, offset, limit, Listing(order, readers))
+        return self._page_of_paths(snapshot, query, offset, limit, Listing(order, audience))
 
     def views_of(self, snapshot: HitsSnapshot, query: Query, paths: Collection[str]) -> dict[str, Counts]:
         """Return the counts of some paths that match the filter by path. Paths without views may be absent."""
@@ -102,10 +102,10 @@ class Reports:
         return {row[PATH]: Counts(row["human"], row["ai"], row["bot"]) for row in rows.to_pylist()}
 
     def all_views(
-        self, snapshot: HitsSnapshot, query: Query, order: Order = "total", readers: Readers = "all"
+        self, snapshot: HitsSnapshot, query: Query, order: Order = "total", audience: Audience = "all"
     ) -> tuple[Counts, Iterator[pa.RecordBatch]]:
         """Return all paths in the order of `views`, in batches of BATCH_ROWS rows."""
-        return self._all_paths(snapshot, query, Listing(order, readers))
+        return self._all_paths(snapshot, query, Listing(order, audience))
 
     def breakdown(
         self, snapshot: HitsSnapshot, query: Query, by: str, offset: int, limit: int, listing: Listing = BY_TOTAL
@@ -199,7 +199,7 @@ class Reports:
         `campaigns` have the operators by the hosts of their products and by the values of `utm_source`. Filters by
         traffic, agent, operator, purpose and verification do not apply to people and are ignored.
         """
-        scope = self._scope(snapshot, replace(query, filters=visits_sent.without_readers(query.filters)))
+        scope = self._scope(snapshot, replace(query, filters=visits_sent.without_agents(query.filters)))
         by_host = self._grouped.counts(snapshot, scope, BREAKDOWNS["referrerHost"])
         by_campaign = self._grouped.counts(snapshot, scope, BREAKDOWNS["utmSource"])
         return visits_sent.larger(

@@ -51,7 +51,7 @@ def count_days(by_path: PathReports, coverage: Coverage, scope: Scope) -> pa.Tab
     block = months.block
     if block.paths.sorted_count > DAILY_PATHS_MAX and not filters.agents:
         return None
-    chosen = selection.select(block.paths, filters.path_bounds, filters.source, filters.kinds)
+    chosen = selection.select(block.paths, filters.path_bounds, filters.source, filters.selected_traffic)
     numbers, views = [np.zeros(0, np.int64)], [np.zeros((len(_COUNTS), 0), np.int64)]
     for days in round_to_days(scope.time_range).whole_days:
         for span in policy.spans(filters.policy, days.start.date(), days.end.date()):

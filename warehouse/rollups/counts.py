@@ -13,6 +13,7 @@ from warehouse.query import engine
 from warehouse.rollups.coverage import Part
 from warehouse.rollups.schema import (
     AGENT_COLUMNS,
+    AGENT_KEY_COLUMNS,
     AGENT_PATHS_ORDER,
     DAYS_ORDER,
     DIMENSION_KEY,
@@ -25,7 +26,6 @@ from warehouse.rollups.schema import (
     PATHS_ORDER,
     PROFILE_VALUES,
     QUARTER_NUMBER,
-    READER_COLUMNS,
     SOURCES,
     TRAFFIC,
     VIEW_VALUES,
@@ -176,7 +176,7 @@ def count_dimensions(files: Sequence[File], parts: Sequence[Part]) -> str:
 
 def _dimension_key(dimension: str) -> str:
     """Return the columns by which the values of a dimension are counted, and null for the others."""
-    nulls = READER_COLUMNS if dimension in WITHOUT_AGENT else ()
+    nulls = AGENT_KEY_COLUMNS if dimension in WITHOUT_AGENT else ()
     return ", ".join(f"NULL::VARCHAR AS {name}" if name in nulls else name for name in DIMENSION_KEY)
 
 

@@ -35,10 +35,10 @@ DIMENSION_KEY = ("source", "traffic", "agent", "operator", "purpose", "verificat
 """Columns of `hits` by which each value of a dimension is counted, so that a report can filter by them."""
 AGENT_COLUMNS = ("agent", "operator", "purpose")
 """Columns of DIMENSION_KEY by which AGENT_PATHS counts."""
-READER_COLUMNS = (*AGENT_COLUMNS, "verification")
+AGENT_KEY_COLUMNS = (*AGENT_COLUMNS, "verification")
 """Columns of DIMENSION_KEY that are null in the dimensions WITHOUT_AGENT."""
 WITHOUT_AGENT = ("quarter",)
-"""Dimensions that are not counted by READER_COLUMNS.
+"""Dimensions that are not counted by AGENT_KEY_COLUMNS.
 
 A month of 8.5 million hits has 0.13 million rows of `quarter`, but 0.68 million of `agentQuarter`.
 """

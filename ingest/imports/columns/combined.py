@@ -21,11 +21,11 @@ from ingest.hits.evidence import ADDRESS_CHARACTERS_MAX
 from ingest.imports.columns.page_views import (
     CHARACTERS_MAX,
     ParsedLines,
+    hits_of,
     is_odd,
     outcomes,
     repeated,
     skipped_and_unparsed,
-    views_of,
     within_limit,
 )
 from ingest.imports.columns.separators import Array, positions
@@ -106,7 +106,7 @@ def parse(block: bytes, shape: Shape, requests: RequestCache) -> ParsedLines:
         is_text_odd = is_odd(fields[name], _ODD, CHARACTERS_MAX[name])
         unparsed += pc.indices_nonzero(pc.and_(is_view, is_text_odd)).to_pylist()
         is_view = pc.and_not(is_view, is_text_odd)
-    views = _views({name: fields[name].filter(is_view) for name in _VIEWED if name in fields}, parsed, shape)
+    views = _hits({name: fields[name].filter(is_view) for name in _VIEWED if name in fields}, parsed, shape)
     left = np.concatenate([np.flatnonzero(~is_split), np.flatnonzero(is_split)[unparsed]])
     return ParsedLines(len(is_split), views, skipped, sorted(left.tolist()))
 
@@ -222,8 +222,8 @@ def _plain(fields: Mapping[str, pa.Array], shape: Shape) -> Iterator[pa.Array]:
         yield pc.invert(pc.ends_with(fields[name].dictionary, "\\")).take(fields[name].indices)
 
 
-def _views(fields: Mapping[str, pa.Array], parsed: pa.Table, shape: Shape) -> pa.Table:
-    """Return the page views. A field that the format does not have is treated as not logged."""
+def _hits(fields: Mapping[str, pa.Array], parsed: pa.Table, shape: Shape) -> pa.Table:
+    """Return the hits. A field that the format does not have is treated as not logged."""
     rows = len(fields["ts_us"])
     user_agent, referrer = (fields.get(name) or repeated(NOT_LOGGED, rows) for name in ("user_agent", "referrer"))
     columns = {
@@ -233,7 +233,7 @@ def _views(fields: Mapping[str, pa.Array], parsed: pa.Table, shape: Shape) -> pa
         "address": _addresses(fields["head"], shape),
         "accept": repeated(None, rows),
     }
-    return views_of(columns, fields["request"].indices, parsed)
+    return hits_of(columns, fields["request"].indices, parsed)
 
 
 def _addresses(heads: pa.Array, shape: Shape) -> pa.DictionaryArray:

@@ -24,10 +24,10 @@ from ingest.imports.columns.page_views import (
     CHARACTERS_MAX,
     EVIDENCE_CHARACTERS_MAX,
     ParsedLines,
+    hits_of,
     is_odd,
     outcomes,
     skipped_and_unparsed,
-    views_of,
     within_limit,
 )
 from ingest.imports.columns.separators import Array, positions
@@ -54,7 +54,7 @@ def parse(block: bytes, parser: JsonParser, requests: RequestCache) -> ParsedLin
         if parser.has_memory:
             rows = _without_repeated(rows, first, parser, is_request)
         asked.extend(parser.product.columns(rows))
-    views, skipped, unparsed = _views(asked, requests)
+    views, skipped, unparsed = _hits(asked, requests)
     skipped[_NOT_A_REQUEST] = len(ends) - len(asked.times) - len(refused)
     unparsed = sorted([*refused, *np.flatnonzero(is_request)[unparsed].tolist()])
     return ParsedLines(len(ends), views, {reason: count for reason, count in skipped.items() if count}, unparsed)
@@ -134,8 +134,8 @@ def _is_utf8(piece: bytes) -> bool:
     return True
 
 
-def _views(asked: RequestColumns, requests: RequestCache) -> tuple[pa.Table, dict[str, int], list[int]]:
-    """Return the page views, the number of skipped lines by reason, and the rows that are left to the parser."""
+def _hits(asked: RequestColumns, requests: RequestCache) -> tuple[pa.Table, dict[str, int], list[int]]:
+    """Return the hits, the number of skipped lines by reason, and the rows that are left to the parser."""
     ts_us, status = times.microseconds(asked.times), _statuses(asked.statuses)
     line = pc.binary_join_element_wise(_texts(asked.methods), _texts(asked.targets), "HTTP/1.1", " ")
     request = line.dictionary_encode()
@@ -151,7 +151,7 @@ def _views(asked: RequestColumns, requests: RequestCache) -> tuple[pa.Table, dic
     if pc.any(is_view_odd).as_py():
         unparsed += rows.filter(is_view_odd).to_pylist()
         columns = {name: column.filter(pc.invert(is_view_odd)) for name, column in columns.items()}
-    return views_of(columns, columns["request"], parsed), skipped, unparsed
+    return hits_of(columns, columns["request"], parsed), skipped, unparsed
 
 
 def _view_texts(asked: RequestColumns, rows: Sequence[int]) -> dict[str, pa.DictionaryArray]:

@@ -11,7 +11,7 @@ from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX
 from ingest.hits.url import URL_CHARACTERS_MAX
 from ingest.imports.dictionary import TEXTS, one_array
 from ingest.imports.request_cache import METHOD, PAGE, SKIPPED, STATUS, UNPARSED
-from ingest.imports.rows import VIEWS
+from ingest.imports.rows import PARSED_HITS
 
 CHARACTERS_MAX = {"referrer": URL_CHARACTERS_MAX, "user_agent": USER_AGENT_CHARACTERS_MAX}
 """Maximum length of the fields that make a line malformed if they are longer."""
@@ -21,11 +21,11 @@ EVIDENCE_CHARACTERS_MAX = {"address": ADDRESS_CHARACTERS_MAX, "accept": ACCEPT_C
 
 @dataclass(frozen=True, slots=True)
 class ParsedLines:
-    """Result of parsing lines by columns: the number of lines, the hits (`rows.VIEWS`), the number of skipped lines by
-    reason, and the places, from 0, of the lines that are left to the parser of the format."""
+    """Result of parsing lines by columns: the number of lines, the hits (`rows.PARSED_HITS`), the number of skipped
+    lines by reason, and the places, from 0, of the lines that are left to the parser of the format."""
 
     lines: int
-    views: pa.Table
+    hits: pa.Table
     skipped: Mapping[str, int]
     unparsed: list[int]
 
@@ -57,10 +57,10 @@ def is_odd(texts: pa.DictionaryArray, odd: str, characters_max: int) -> pa.Array
     return pc.or_(pc.match_substring_regex(texts.dictionary, odd), is_long).take(texts.indices)
 
 
-def views_of(fields: Mapping[str, pa.Array], requests: pa.Array, parsed: pa.Table) -> pa.Table:
-    """Return the page views of lines, with path and `utm_source` from the lines' rows of `parsed`."""
+def hits_of(fields: Mapping[str, pa.Array], requests: pa.Array, parsed: pa.Table) -> pa.Table:
+    """Return the hits of lines, with path and `utm_source` from the lines' rows of `parsed`."""
     columns = {**fields, "path": _take(parsed["path"], requests), "utm_source": _take(parsed["utm_source"], requests)}
-    return pa.table([columns[name] for name in VIEWS.names], schema=VIEWS)
+    return pa.table([columns[name] for name in PARSED_HITS.names], schema=PARSED_HITS)
 
 
 def repeated(text: str | None, rows: int) -> pa.DictionaryArray:

@@ -23,7 +23,7 @@ from ingest.imports.fingerprint import Fingerprint
 from ingest.imports.prefetch import CHUNK_BLOCKS
 from ingest.imports.prepared.preparation import Prepared, Target, prepare
 from ingest.imports.request_cache import request_cache
-from ingest.imports.rows import VIEWS
+from ingest.imports.rows import PARSED_HITS
 from ingest.verification.verifier import Verifier
 from warehouse.batch import items
 from warehouse.batch.items import Worker
@@ -54,7 +54,7 @@ def chunks(
     blocks: Iterator[Block],
     new_task: Callable[[tuple[Block, ...]], Task],
 ) -> Iterator[tuple[ParseResult, Fingerprint, Prepared]]:
-    """Yield the result without page views, the fingerprint and the rows of each chunk, in the order of the log.
+    """Yield the result without hits, the fingerprint and the rows of each chunk, in the order of the log.
 
     `new_task` returns the task for the blocks of a chunk. The staged files of a chunk are synced.
     """
@@ -72,11 +72,11 @@ def chunks(
 
 
 def parse_and_prepare(task: Task) -> tuple[ParseResult, Prepared]:
-    """Return the result of a chunk without its page views, and the rows of the chunk."""
+    """Return the result of a chunk without its hits, and the rows of the chunk."""
     format, requests = detect.named(task.format, ()), request_cache(task.pages)
     result = join([parse(block, format, requests) for block in task.blocks])
     prepared = prepare(task.target, result, task.received_us, _user_agents(), _verifier(task.verifier))
-    result.views = VIEWS.empty_table()
+    result.hits = PARSED_HITS.empty_table()
     if isinstance(prepared.rows, Staged):
         sync(task.target.root, prepared.rows)
     elif task.target.is_dry_run:

@@ -49,7 +49,7 @@ def prepare(
     Raises:
         LedgerIncomplete: see `importer.Options.ledger_from_us`.
     """
-    hits = lake_rows(target.project, result.views, received_us, user_agents, verifier)
+    hits = lake_rows(target.project, result.hits, received_us, user_agents, verifier)
     rows = hits.rows
     if hits.skipped:
         result.skipped["status"] += hits.skipped

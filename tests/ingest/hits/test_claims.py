@@ -9,7 +9,7 @@ from ingest.classification.user_agent_cache import UserAgentCache
 from ingest.hits.evidence import Evidence
 from ingest.hits.hit import Hit
 from ingest.hits.row import row
-from ingest.imports.rows import lake_rows, views_table
+from ingest.imports.rows import hits_table, lake_rows
 from ingest.verification.address_lists import shipped
 from ingest.verification.reverse_dns import ReverseDns
 from ingest.verification.verifier import Verifier
@@ -73,7 +73,7 @@ def test_page_views_of_a_log_have_the_verdicts_of_each_by_itself() -> None:
         )
         for _ in range(2_000)
     ]
-    rows, counts, *_ = lake_rows("site", views_table(hits), 0, UserAgentCache(), Verifier())
+    rows, counts, *_ = lake_rows("site", hits_table(hits), 0, UserAgentCache(), Verifier())
     expected = [columns(each.user_agent, each.evidence.address, each.ts_us) for each in hits]
     assert [*zip(*(rows[name].to_pylist() for name in NAMES), strict=True)] == expected
     assert {state for *_, state, _ in expected} == {"verified", "spoofed", "claimed", "not_checked", None}
@@ -84,7 +84,7 @@ def test_page_views_of_a_log_without_addresses_are_not_checked() -> None:
     day_us = timedelta(days=1) // timedelta(microseconds=1)
     now_us = int(datetime(2026, 9, 15, tzinfo=UTC).timestamp()) * 1_000_000
     hits = [hit(user_agent, None, now_us + number * day_us) for number, user_agent in enumerate([GPTBOT, PERSON, ""])]
-    rows, *_ = lake_rows("site", views_table(hits), 0, UserAgentCache(), Verifier())
+    rows, *_ = lake_rows("site", hits_table(hits), 0, UserAgentCache(), Verifier())
     assert rows["verification"].to_pylist() == ["not_checked", None, None]
 
 
@@ -97,7 +97,7 @@ def test_claims_of_a_log_are_confirmed_by_reverse_dns_where_it_is_on() -> None:
     in_list = crawlers.prefixes[0].partition("/")[0]
     hits = [hit(googlebot, address, at_us) for address in (OUTSIDE, "9.9.9.10", in_list, OUTSIDE)]
     hits += [hit(GPTBOT, OUTSIDE), hit(PERSON, "9.9.9.11")]
-    rows, *_ = lake_rows("site", views_table(hits), 0, UserAgentCache(), Verifier(reverse_dns=dns))
+    rows, *_ = lake_rows("site", hits_table(hits), 0, UserAgentCache(), Verifier(reverse_dns=dns))
     expected = ["verified", "spoofed", "verified", "verified", "spoofed", None]
     assert rows["verification"].to_pylist() == expected
     assert rows["verified_by"][0].as_py() == "dns:googlebot.com"

@@ -54,7 +54,7 @@ def test_result_is_the_same_wherever_a_log_is_split_into_blocks(lines: list[byte
     # Of a line that is longer than a block, only the first block is parsed.
     lines = [each[:block_bytes] if len(each) >= block_bytes else each for each in lines]
     views, skipped = by_the_parser(lines, "combined", DEFAULT_PAGES)
-    assert sum((Counter(rows(each.views)) for each in chunks), Counter()) == views
+    assert sum((Counter(rows(each.hits)) for each in chunks), Counter()) == views
     assert sum((each.skipped for each in chunks), Counter()) == skipped
     assert sum(each.lines for each in chunks) == len(lines)
     assert sum(each.bytes for each in chunks) == len(content)
@@ -97,7 +97,7 @@ def test_last_line_of_a_growing_log_is_left_until_it_ends(last: bytes) -> None:
 @pytest.mark.parametrize("rest", [b"\n", b"x\n", line() + b"\n"])
 def test_rest_of_a_counted_line_is_skipped(rest: bytes) -> None:
     result = parsed(Block(rest + numbered(1) + b"\n", starts_mid_line=True, is_last=True))
-    assert (result.lines, result.views["path"].to_pylist(), result.ends_mid_line) == (1, ["/1"], False)
+    assert (result.lines, result.hits["path"].to_pylist(), result.ends_mid_line) == (1, ["/1"], False)
     only = parsed(Block(rest, starts_mid_line=True, is_last=True))
     assert (only.lines, only.ends_mid_line, only.bytes) == (0, False, len(rest))
     none = parsed(Block(rest[:-1] + b"x", starts_mid_line=True, is_last=True))
@@ -118,7 +118,7 @@ def test_last_line_is_parsed_once_by_a_parser_with_state() -> None:
     )
     vercel = detect.named("vercel", ())
     result = parsed(Block(row, starts_mid_line=False, is_last=True), vercel)
-    assert (result.views["path"].to_pylist(), result.skipped) == (["/a"], {})
+    assert (result.hits["path"].to_pylist(), result.skipped) == (["/a"], {})
 
 
 class Growing(io.BytesIO):
@@ -147,7 +147,7 @@ def test_result_of_short_lines_is_the_same_in_pieces(name: str, monkeypatch: pyt
     monkeypatch.setattr(chunk, "SAMPLED_EVERY_BYTES", 64)
     monkeypatch.setattr(chunk, "SAMPLE_LINES_MAX", 3)
     in_pieces = parsed(Block(b"\n".join(lines) + b"\n", starts_mid_line=False, is_last=True), format)
-    assert in_pieces.views.to_pylist() == whole.views.to_pylist()
+    assert in_pieces.hits.to_pylist() == whole.hits.to_pylist()
     assert (in_pieces.lines, in_pieces.skipped) == (whole.lines, whole.skipped)
     assert in_pieces.malformed == whole.malformed
 

@@ -46,7 +46,7 @@ def pid() -> int:
 
 def shown(result: ParseResult | None) -> tuple[object, ...]:
     assert result is not None
-    views = result.views.to_pylist()
+    views = result.hits.to_pylist()
     return views, result.lines, result.skipped, result.malformed, result.bytes, result.ends_mid_line
 
 

@@ -38,7 +38,7 @@ def blocks(count: int, read: list[int]) -> Iterator[Block]:
 
 
 def prepare(result: ParseResult, fingerprint: Fingerprint) -> Prepared:
-    return result.views["path"].to_pylist(), fingerprint.digest
+    return result.hits["path"].to_pylist(), fingerprint.digest
 
 
 @pytest.mark.parametrize("is_stream", [False, True])
@@ -64,7 +64,7 @@ def test_one_chunk_is_prepared_ahead_but_none_of_a_stream(is_stream: bool, read_
 
 def test_chunk_of_a_json_log_ends_after_enough_page_views(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prefetch, "JSON_CHUNK_BLOCKS", 6)
-    monkeypatch.setattr(prefetch, "CHUNK_VIEWS", 5)
+    monkeypatch.setattr(prefetch, "CHUNK_HITS", 5)
     views = [1, 1, 0, 1, 1, 1, 1, 5, 1, 5, 1, 1, 1]
     read = (
         Block(b"".join([json_line("netlify") + b"\n"] * count) or b"\n", False, is_last=number == len(views) - 1)
@@ -90,7 +90,7 @@ def test_end_of_a_log_is_a_chunk_by_itself_unless_the_chunk_before_it_is_short(
 
 def test_error_of_a_thread_is_raised_where_its_chunk_is_due() -> None:
     def fail(result: ParseResult, fingerprint: Fingerprint) -> Prepared:
-        if "/2" in result.views["path"].to_pylist():
+        if "/2" in result.hits["path"].to_pylist():
             raise LedgerIncomplete("gone")
         return prepare(result, fingerprint)
 

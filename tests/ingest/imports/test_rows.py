@@ -11,7 +11,7 @@ from ingest.classification.user_agent_cache import UserAgentCache
 from ingest.hits.evidence import Evidence
 from ingest.hits.hit import Hit
 from ingest.hits.row import row
-from ingest.imports.rows import ViewCounts, lake_rows, views_table
+from ingest.imports.rows import ViewCounts, hits_table, lake_rows
 from ingest.verification.verifier import Verifier
 from warehouse.schema import HOT, Row
 
@@ -43,7 +43,7 @@ def hit(number: int) -> Hit:
 
 def by_columns(hits: list[Hit]) -> tuple[list[Row], ViewCounts]:
     """Return the rows of hits that were converted together, with times in microseconds, and their counts."""
-    rows, counts, *_ = lake_rows("site", views_table(hits), RECEIVED_US, USER_AGENTS, VERIFIER)
+    rows, counts, *_ = lake_rows("site", hits_table(hits), RECEIVED_US, USER_AGENTS, VERIFIER)
     numbers = [pa.field(each.name, pa.int64() if pa.types.is_timestamp(each.type) else each.type) for each in HOT]
     return [tuple(each.values()) for each in rows.cast(HOT).cast(pa.schema(numbers)).to_pylist()], counts
 
@@ -98,6 +98,6 @@ def test_row_has_the_answer_of_the_classifier_for_its_accept_header(hit: Hit) ->
 
 
 def test_empty_table_has_no_rows() -> None:
-    rows, counts, *_ = lake_rows("site", views_table([]), RECEIVED_US, UserAgentCache(), Verifier())
+    rows, counts, *_ = lake_rows("site", hits_table([]), RECEIVED_US, UserAgentCache(), Verifier())
     assert (rows.num_rows, counts) == (0, {})
     assert rows.cast(HOT).schema.equals(HOT)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from warehouse.blocks import sums
 from warehouse.blocks.cumulative import Array
-from warehouse.blocks.listing import Listing, Order, Readers, Views
+from warehouse.blocks.listing import Audience, Listing, Order, Views
 from warehouse.blocks.paths import Bounds, PathIds
 from warehouse.blocks.selection import select
 from warehouse.blocks.sums import NO_ADDITIONS, Additions, PathSums, Rows
@@ -27,7 +27,7 @@ ALL = [*SORTED, *LATER, *NEWEST]
 Number = tuple[int, int, int]
 """Views of a path by people, AI agents and bots."""
 numbers = st.tuples(*[st.sampled_from([0, 0, 1, 2, 5])] * 3)
-listings = st.builds(Listing, st.sampled_from(get_args(Order)), st.sampled_from(get_args(Readers)), st.booleans())
+listings = st.builds(Listing, st.sampled_from(get_args(Order)), st.sampled_from(get_args(Audience)), st.booleans())
 BOUNDS: list[Bounds | None] = [None, ("/a", "/d"), ("/b", None), ("/x", "/y")]
 
 
@@ -47,9 +47,9 @@ def expected(views: dict[str, Number], listing: Listing) -> list[tuple[str, Numb
     """Return all rows of a listing, sorted."""
 
     def is_listed(human: int, ai: int, bot: int) -> bool:
-        if listing.readers == "all":
+        if listing.audience == "all":
             return human + ai > 0 or (bot > 0 and listing.with_bots)
-        return (ai > 0 and human == 0) if listing.readers == "ai_only" else (human > 0 and ai == 0)
+        return (ai > 0 and human == 0) if listing.audience == "ai_only" else (human > 0 and ai == 0)
 
     def weight(human: int, ai: int, bot: int) -> int:
         return {"total": human + ai, "human": human, "ai": ai, "bot": bot, "path": 0}[listing.order]
@@ -101,7 +101,7 @@ def test_paths_that_leave_the_listing_do_not_shorten_its_page() -> None:
     paths = PathIds(pa.array(SORTED))
     path_sums = PathSums(select(paths, None, None, TRAFFIC), arrays([(0, 9 - id, 0) for id in range(6)], np.uint32))
     left = Additions(np.arange(3), arrays([(1, 0, 0)] * 3, np.int64))
-    ids, _, rows = sums.page(path_sums, left, 0, 2, Listing(readers="ai_only"))
+    ids, _, rows = sums.page(path_sums, left, 0, 2, Listing(audience="ai_only"))
     assert (ids.tolist(), rows) == ([3, 4], 3)
 
 

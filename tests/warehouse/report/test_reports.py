@@ -9,7 +9,7 @@ import pytest
 
 from tests.warehouse.report.laws import reference
 from tests.warehouse.site import DAY, NOON, Site, view
-from warehouse.blocks.listing import Order, Readers
+from warehouse.blocks.listing import Audience, Order
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
 from warehouse.query.time_range import FIRST, LAST, TimeRange
@@ -103,7 +103,7 @@ LISTED = [  # path, human, ai and bot
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["hot", "loaded"])
 @pytest.mark.parametrize("agent", [None, "A"])  # with a filter by agent the paths are counted from `hits`
 @pytest.mark.parametrize(
-    ("order", "readers", "paths"),
+    ("order", "audience", "paths"),
     [
         ("total", "all", ["/people-too", "/ai", "/both", "/ai-too", "/people"]),
         ("human", "all", ["/people-too", "/both", "/people", "/ai", "/ai-too"]),
@@ -115,13 +115,13 @@ LISTED = [  # path, human, ai and bot
         ("human", "people_only", ["/people-too", "/people"]),
     ],
 )
-def test_paths_are_listed_by_order_and_readers(
+def test_paths_are_listed_by_order_and_audience(
     site: Site,
     reports: Reports,
     is_loaded: bool,
     agent: str | None,
     order: Order,
-    readers: Readers,
+    audience: Audience,
     paths: list[str],
 ) -> None:
     for path, *numbers in LISTED:
@@ -131,9 +131,9 @@ def test_paths_are_listed_by_order_and_readers(
         site.load()
         write_rollup(site)
     query, snapshot = replace(EVERYTHING, filters=Filters(agent=agent)), reports.take()
-    pages = [reports.views(snapshot, query, offset, 2, order, readers) for offset in (0, 2, 4)]
+    pages = [reports.views(snapshot, query, offset, 2, order, audience) for offset in (0, 2, 4)]
     assert [path for page in pages for path in page.rows["path"].to_pylist()] == paths
-    totals, batches = reports.all_views(snapshot, query, order, readers)
+    totals, batches = reports.all_views(snapshot, query, order, audience)
     assert [path for batch in batches for path in batch["path"].to_pylist()] == paths
     assert {page.totals for page in pages} == {totals} == {Counts(7, 6, 7)}
 

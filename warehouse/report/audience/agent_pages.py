@@ -41,7 +41,7 @@ from warehouse.rollups.schema import SOURCES, TRAFFIC
 DAYS = 32
 """Maximum number of UTC days that are read: a month in any time zone."""
 By = Literal["agent", "operator", "purpose"]
-"""Columns of readers by which paths are counted."""
+"""Columns of an agent key by which paths are counted."""
 _COLUMNS = ("agent", "operator", "purpose")
 _READ = """
 SELECT agent, operator, purpose, path, count(*) AS views
@@ -50,39 +50,39 @@ WHERE project_id = $project AND traffic = 'ai' AND ts >= $start AND ts < $end AN
 GROUP BY ALL
 """
 _STORED = ("day", "path_id", "source", "traffic", "views")
-READER_BYTES = 100
-"""Memory of a reader without its names, which are shared, in bytes."""
-Reader = tuple[str | None, ...]
+AGENT_KEY_BYTES = 100
+"""Memory of an agent key without its names, which are shared, in bytes."""
+AgentKey = tuple[str | None, ...]
 """Agent, operator and purpose of a hit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reads:
-    """Items of a reader, path ids and their views. A reader or a path may occur in several items: the views add up.
+    """Items of an agent key, path ids and their views. The views of a key or a path in several items add up.
 
     Views may be negative.
     """
 
-    items: Sequence[tuple[Reader, Array, Array]]
+    items: Sequence[tuple[AgentKey, Array, Array]]
 
     @property
     def nbytes(self) -> int:
         return sum(ids.nbytes + views.nbytes for _, ids, views in self.items)
 
     def times(self, sign: int) -> "Reads":
-        return Reads([(reader, ids, views * sign) for reader, ids, views in self.items])
+        return Reads([(agent_key, ids, views * sign) for agent_key, ids, views in self.items])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MonthReads:
     """Rows of the reads of a month: path ids and views, which are at most CELL_VIEWS_MAX.
 
-    The rows of a group have one reader, source and day. Groups are in this order; `ends` are the ends of their rows.
+    The rows of a group have one agent key, source and day. Groups are in this order; `ends` are the ends of their rows.
     A path with more views than CELL_VIEWS_MAX has several rows in a group.
     """
 
-    readers: Sequence[Reader]
-    reader_ids: Array
+    agent_keys: Sequence[AgentKey]
+    agent_ids: Array
     sources: Array
     days: Array
     ends: Array
@@ -91,8 +91,10 @@ class MonthReads:
 
     @property
     def nbytes(self) -> int:
-        groups = (self.reader_ids, self.sources, self.days, self.ends)
-        return READER_BYTES * len(self.readers) + sum(each.nbytes for each in (*groups, self.path_ids, self.views))
+        groups = (self.agent_ids, self.sources, self.days, self.ends)
+        return AGENT_KEY_BYTES * len(self.agent_keys) + sum(
+            each.nbytes for each in (*groups, self.path_ids, self.views)
+        )
 
     def on(self, days: tuple[int, ...], filters: Filters, applied: Policy) -> Reads:
         """Return the reads of some days of the month that match the filters, without that by path.
@@ -102,20 +104,21 @@ class MonthReads:
         counted = [each for each in SOURCES if filters.source in {None, each} and policy.counts(applied, each, "ai")]
         sources = tuple(SOURCES.index(each) for each in counted)
         wanted = [filters.agents.get(name) for name in _COLUMNS]
-        is_of_reader = [
-            all(text in (None, value) for text, value in zip(wanted, reader, strict=True)) for reader in self.readers
+        is_of_agent = [
+            all(text in (None, value) for text, value in zip(wanted, agent_key, strict=True))
+            for agent_key in self.agent_keys
         ]
-        is_wanted = np.isin(self.days, days) & np.array(is_of_reader, bool)[self.reader_ids]
+        is_wanted = np.isin(self.days, days) & np.array(is_of_agent, bool)[self.agent_ids]
         is_wanted &= np.isin(self.sources, sources)
         return Reads([*self._items(np.flatnonzero(is_wanted))])
 
-    def _items(self, groups: Array) -> Iterator[tuple[Reader, Array, Array]]:
-        """Yield the rows of groups. Successive groups of a reader are one item."""
+    def _items(self, groups: Array) -> Iterator[tuple[AgentKey, Array, Array]]:
+        """Yield the rows of groups. Successive groups of an agent key are one item."""
         starts = np.concatenate([[0], self.ends])
-        is_first = (np.diff(groups, prepend=-2) != 1) | (np.diff(self.reader_ids[groups], prepend=-1) != 0)
+        is_first = (np.diff(groups, prepend=-2) != 1) | (np.diff(self.agent_ids[groups], prepend=-1) != 0)
         for run in np.split(groups, np.flatnonzero(is_first)[1:]) if groups.size else ():
             rows = slice(starts[run[0]], starts[run[-1] + 1])
-            yield self.readers[self.reader_ids[run[0]]], self.path_ids[rows], self.views[rows]
+            yield self.agent_keys[self.agent_ids[run[0]]], self.path_ids[rows], self.views[rows]
 
 
 class AgentPages:
@@ -133,7 +136,7 @@ class AgentPages:
 
     def count(self, snapshot: HitsSnapshot, scope: Scope, by: By) -> dict[str, int]:
         """Return the number of distinct paths of each agent, operator or purpose. Unknown ones are left out."""
-        if "ai" not in scope.filters.kinds:
+        if "ai" not in scope.filters.selected_traffic:
             return {}
         coverage = self._coverage(snapshot)
         if scope.filters.verification is not None:
@@ -202,11 +205,11 @@ def _days_by_month(parts: Sequence[Part], span: Span) -> Iterator[tuple[int, tup
 
 
 def _read_month(index: int, block: ProjectBlock) -> MonthReads:
-    """Read the reads of all readers in a month."""
+    """Read the reads of all agents in a month."""
     file = block.parts[index].rollup.agent_paths
     is_by_ai = pc.field("traffic") == TRAFFIC.index("ai")
     rows = sorted_rows.read(file, {"project_id": block.project}, (*_STORED, *_COLUMNS), _COLUMNS, is_by_ai)
-    readers, codes = _readers(rows)
+    agent_keys, codes = _agent_keys(rows)
     days, sources, path_ids, views = (rows[name].to_numpy() for name in ("day", "source", "path_id", "views"))
     del rows
     codes = (codes * len(SOURCES) + sources) * (DAYS_OF_A_MONTH + 1) + days
@@ -216,10 +219,10 @@ def _read_month(index: int, block: ProjectBlock) -> MonthReads:
     order = order[cells]
     first = np.flatnonzero(np.diff(codes[order].astype(np.int64), prepend=-1))
     groups, days = np.divmod(codes[order[first]], DAYS_OF_A_MONTH + 1)
-    reader_ids, sources = np.divmod(groups, len(SOURCES))
+    agent_ids, sources = np.divmod(groups, len(SOURCES))
     return MonthReads(
-        readers,
-        narrow(reader_ids),
+        agent_keys,
+        narrow(agent_ids),
         sources.astype(np.uint8),
         days.astype(np.uint8),
         np.append(first, order.size)[1:].astype(np.uint32),
@@ -244,16 +247,16 @@ def _read(cursor: duckdb.DuckDBPyConnection, rows: str, scope: Scope, block: Pro
 
 
 def _reads(rows: pa.Table, path_ids: Array, views: Array) -> Reads:
-    readers, codes = _readers(rows)
+    agent_keys, codes = _agent_keys(rows)
     order = np.argsort(codes, kind="stable")
-    bounds = np.searchsorted(codes[order], np.arange(len(readers) + 1)).tolist()
+    bounds = np.searchsorted(codes[order], np.arange(len(agent_keys) + 1)).tolist()
     ids, views = path_ids.astype(np.uint32)[order], views[order]
     slices = map(slice, bounds[:-1], bounds[1:])
-    return Reads([(reader, ids[each], views[each]) for reader, each in zip(readers, slices, strict=True)])
+    return Reads([(agent_key, ids[each], views[each]) for agent_key, each in zip(agent_keys, slices, strict=True)])
 
 
-def _readers(rows: pa.Table) -> tuple[list[Reader], Array]:
-    """Return the distinct readers of rows, and the index of the reader of each row."""
+def _agent_keys(rows: pa.Table) -> tuple[list[AgentKey], Array]:
+    """Return the distinct agent keys of rows, and the index of the agent key of each row."""
     columns = [column_of(encoded(rows[name])) for name in _COLUMNS]
     indices, codes = distinct([each.codes for each in columns])
     names = (column.at(each).to_pylist() for column, each in zip(columns, codes, strict=True))
@@ -261,11 +264,11 @@ def _readers(rows: pa.Table) -> tuple[list[Reader], Array]:
 
 
 def _count(reads: Sequence[Reads], column: int, chosen: Selection) -> dict[str, int]:
-    """Return the number of distinct chosen paths with views of each value in a column of the readers."""
+    """Return the number of distinct chosen paths with views of each value in a column of the agent keys."""
     items: defaultdict[str, list[tuple[Array, Array]]] = defaultdict(list)
     for each in reads:
-        for reader, ids, views in each.items:
-            if (value := reader[column]) is not None:
+        for agent_key, ids, views in each.items:
+            if (value := agent_key[column]) is not None:
                 items[value].append((ids, views))
     counts = {}
     for value in sorted(items):

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from warehouse.report.filters import Filters
 
 
-def without_readers(filters: Filters) -> Filters:
+def without_agents(filters: Filters) -> Filters:
     """Return the filters without those of readers: a person who follows a link of an AI product is no AI agent."""
     return replace(filters, traffic=None, agent=None, operator=None, purpose=None, verification=None)
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from warehouse.blocks.agents import ReaderViews
+from warehouse.blocks.agents import GroupedViews
 from warehouse.blocks.cumulative import Array
 from warehouse.blocks.months import DAYS, Key, MonthBlock, SomeDays
 from warehouse.blocks.project import READ_THREADS, ProjectBlock
@@ -42,7 +42,7 @@ class BlockMonths:
         """
         keys, days = _keys(chosen, span.policy), self.block.days_by_month((span.start, span.end))
         if filters.fields:
-            for index, views in read_months(partial(self._of_readers, filters), [*days]).items():
+            for index, views in read_months(partial(self._of_agents, filters), [*days]).items():
                 views.add(sums, chosen, keys, days[index], is_subtracted=False)
         else:
             self._add_all(sums, chosen, keys, span)
@@ -58,7 +58,7 @@ class BlockMonths:
         """
         keys = _keys(chosen, name)
         if filters.fields:
-            sums = self._of_readers(filters, index).by_day(chosen, keys)
+            sums = self._of_agents(filters, index).by_day(chosen, keys)
         else:
             sums, views = np.zeros((len(TRAFFIC), DAYS), np.int64), self.month(index).views
             for each in views.keys() & keys:
@@ -92,7 +92,7 @@ class BlockMonths:
         some = self.cached(("some days", self.block, index), lambda: compute_released(read), self.key, evict_first=True)
         return some if some.days == days else self.month(index)
 
-    def _of_readers(self, filters: Filters, index: int) -> ReaderViews:
+    def _of_agents(self, filters: Filters, index: int) -> GroupedViews:
         """Return the views of a month by the hits that match the filters."""
         if filters.verification is not None:
             return self._of_profiles(filters, index, is_markdown=False)
@@ -100,11 +100,11 @@ class BlockMonths:
         key = ("agents", self.block, index, *agents.items())
         return self.cached(key, lambda: self.block.agent_month(index, agents), self.key)
 
-    def _of_markdown(self, filters: Filters, index: int) -> ReaderViews:
+    def _of_markdown(self, filters: Filters, index: int) -> GroupedViews:
         """Return the views of a month of Markdown by people that match the filters."""
         return self._of_profiles(filters, index, is_markdown=True)
 
-    def _of_profiles(self, filters: Filters, index: int, *, is_markdown: bool) -> ReaderViews:
+    def _of_profiles(self, filters: Filters, index: int, *, is_markdown: bool) -> GroupedViews:
         agents = Filters(agent=filters.agent, operator=filters.operator, purpose=filters.purpose)
         key = ("profile views", self.block, index, agents, is_markdown)
         read = partial(profile_views.read, self.cached, self.block, index, agents, is_markdown=is_markdown)

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from warehouse.blocks.agents import ReaderViews, group
+from warehouse.blocks.agents import GroupedViews, group
 from warehouse.blocks.cumulative import Array
 from warehouse.blocks.project import ProjectBlock
 from warehouse.query.result_cache import ResultCache
@@ -35,13 +35,13 @@ _DAYS = 32
 class ProfileViews:
     """Views of a month by the state of verification of the hits. Of Markdown, None has the views of all hits."""
 
-    by_state: Mapping[str | None, ReaderViews]
+    by_state: Mapping[str | None, GroupedViews]
 
     @property
     def nbytes(self) -> int:
         return sum(each.nbytes for each in self.by_state.values())
 
-    def of(self, verification: str | None) -> ReaderViews:
+    def of(self, verification: str | None) -> GroupedViews:
         """Return the views by hits with a state of verification. Views of Markdown have the state None only."""
         return self.by_state.get(verification, _NO_VIEWS)
 
@@ -82,7 +82,7 @@ def read(cached: ResultCache, block: ProjectBlock, index: int, agents: Filters, 
 
 def _group(
     keys: Mapping[str, Column], key_ids: Array, days: Array, ids: Array, views: Array, state: str | None
-) -> ReaderViews:
+) -> GroupedViews:
     """Return the views whose key has a state of verification; None for all views."""
     rows = np.flatnonzero(matches(keys, Filters(verification=state))[key_ids])
     sources, traffic = (

@@ -16,9 +16,8 @@ from warehouse.control import policy, source_policies
 from warehouse.control.policy import Policy
 from warehouse.report.filters import Counts, Filters
 from warehouse.report.source_coverage import Source
+from warehouse.rollups.schema import TRAFFIC
 
-KINDS = ("human", "ai", "bot")
-"""Kinds of readers: the fields of Counts and of Shown."""
 FILTERED, NOT_SET_UP, NOT_COUNTED = "not part of this filter", "not set up", "not counted in this period"
 LEFT_OUT = "left out by the source policy"
 """Reasons why a kind of readers has no number."""
@@ -31,8 +30,8 @@ _SEEING = {"human": tuple(SOURCES), "ai": SERVER_SOURCES, "bot": SERVER_SOURCES}
 """Sources that see a kind of readers."""
 _COUNTED: Mapping[Policy, Mapping[str, Collection[str]]] = {
     "all": _SEEING,
-    "beacon_only": dict.fromkeys(KINDS, ("beacon",)),
-    "log_only": dict.fromkeys(KINDS, SERVER_SOURCES),
+    "beacon_only": dict.fromkeys(TRAFFIC, ("beacon",)),
+    "log_only": dict.fromkeys(TRAFFIC, SERVER_SOURCES),
     "beacon_people_log_machines": {**_SEEING, "human": ("beacon",)},
 }
 """Sources of which a policy counts a kind of readers."""
@@ -58,13 +57,13 @@ class Gap(NamedTuple):
 class Measured:
     """The sources of a project, and which readers they count.
 
-    `kinds` are the kinds of readers, and `selected` the sources, that the page's filters can select. `sources` are the
-    selected sources that have sent views, with `warnings` about the coverage. `has_views` is whether the project has a
+    The page's filters can select the readers `traffic` and the sources `selected`. `sources` are the selected
+    sources that have sent views, with `warnings` about the coverage. `has_views` is whether the project has a
     view of any source. `policies` are the source policies of the days of the period, and `policies_before` those of the
     previous period.
     """
 
-    kinds: tuple[str, ...]
+    traffic: tuple[str, ...]
     selected: tuple[str, ...]
     sources: tuple[Source, ...]
     warnings: tuple[str, ...]
@@ -103,7 +102,7 @@ class Measured:
 
     def reason(self, kind: str, period: Period) -> str | None:
         """Return the reason why a kind of readers has no number in a period; None if it was counted in a part of it."""
-        if kind not in self.kinds:
+        if kind not in self.traffic:
             return FILTERED
         if self.since_of(kind) is None:
             return LEFT_OUT if any(source.source in _SEEING[kind] for source in self.sources) else NOT_SET_UP
@@ -119,7 +118,7 @@ class Measured:
         `start` is in the previous period. If a later source policy counts a kind from other sources, the numbers of the
         two periods cannot be compared.
         """
-        begins = {kind: self.since_of(kind) for kind in kinds if kind in self.kinds}
+        begins = {kind: self.since_of(kind) for kind in kinds if kind in self.traffic}
         known = {kind: begin for kind, begin in begins.items() if begin is not None}
         return bool(known) and max(known.values()) <= start and all(map(self.is_counted_alike, known))
 
@@ -151,7 +150,7 @@ class Measured:
         for source in self.sources:
             noons = [datetime.combine(day, _NOON) for day in source.missing_days]
             days = [noon.date() for noon in noons if noon >= period.start and has_begun(noon, period.end)]
-            if days and any(self.counts(source.source, kind) for kind in self.kinds):
+            if days and any(self.counts(source.source, kind) for kind in self.traffic):
                 result.append(Gap(SOURCES[source.source], len(days), tuple(_runs(days))))
         return result
 
@@ -161,7 +160,7 @@ class Measured:
 
         A number above 0 is never left out: an AI agent can run the website script.
         """
-        return shown(counts, [kind for kind in self.kinds if has_begun(self.since_of(kind), end)])
+        return shown(counts, [kind for kind in self.traffic if has_begun(self.since_of(kind), end)])
 
     def began_in(self, start: datetime, end: datetime) -> Iterator[Source]:
         """Yield the sources whose first view is in a range, the earliest first."""
@@ -178,7 +177,7 @@ def _runs(days: Sequence[date]) -> Iterator[tuple[date, date]]:
 
 def shown(counts: Counts, counted: Collection[str]) -> Shown:
     """Return the counts; a 0 of a kind that is not in `counted` becomes None."""
-    return Shown(*(getattr(counts, kind) or (0 if kind in counted else None) for kind in KINDS))
+    return Shown(*(getattr(counts, kind) or (0 if kind in counted else None) for kind in TRAFFIC))
 
 
 def has_begun(since: datetime | None, end: datetime | None) -> bool:
@@ -197,8 +196,8 @@ def selectable(filters: Filters) -> tuple[str, ...]:
     elif filters.verification == "spoofed":
         possible = ("bot",)
     else:
-        possible = KINDS if filters.agent is None and filters.verification is None else ("ai", "bot")
-    return tuple(kind for kind in filters.kinds if kind in possible)
+        possible = TRAFFIC if filters.agent is None and filters.verification is None else ("ai", "bot")
+    return tuple(kind for kind in filters.selected_traffic if kind in possible)
 
 
 def read(view: View) -> Measured:

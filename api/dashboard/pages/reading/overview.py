@@ -123,7 +123,7 @@ def _all_totals(view: View, found: Measured, now: Shown) -> list[Total]:
             TRAFFIC[traffic],
             css,
             getattr(now, traffic),
-            getattr(before, traffic) if before and traffic in found.kinds else None,
+            getattr(before, traffic) if before and traffic in found.traffic else None,
             found.reason(traffic, view.period),
             view.link(traffic=None if view.filters.traffic == traffic else traffic),
         )

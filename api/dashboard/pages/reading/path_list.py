@@ -21,7 +21,7 @@ from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
 from api.routes.reports import views
 from api.routes.reports.tables import CSV
-from warehouse.blocks.listing import Readers
+from warehouse.blocks.listing import Audience
 from warehouse.query.time_range import FIRST
 from warehouse.report.audience.first_days import PATHS_MAX
 from warehouse.report.filters import Counts, Filters, Query
@@ -32,8 +32,8 @@ ROWS = 50
 NEW = "new"
 FIRST_READ = "first"
 """Order of the table by the day of the first view by AI, the newest first."""
-TABS: dict[str, Readers] = {"all": "all", "ai-only": "ai_only", "not-ai": "people_only", NEW: "all"}
-"""Readers of the paths of each tab. The tab NEW has the paths that AI read for the first time in the period."""
+TABS: dict[str, Audience] = {"all": "all", "ai-only": "ai_only", "not-ai": "people_only", NEW: "all"}
+"""Audience of the paths of each tab. The tab NEW has the paths that AI read for the first time in the period."""
 PERIODS = {
     "today": " today",
     "yesterday": " yesterday",

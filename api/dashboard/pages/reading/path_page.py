@@ -7,13 +7,14 @@ from typing import Any
 from starlette.responses import Response
 
 from api.dashboard.pages.reading import measured, tables
-from api.dashboard.pages.reading.measured import KINDS, Measured, Shown, shown
+from api.dashboard.pages.reading.measured import Measured, Shown, shown
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import SOURCES, View
 from api.dashboard.web.visit import Visit
 from warehouse.report.filters import Counts
+from warehouse.rollups.schema import TRAFFIC
 
 ROWS = 20
 """Maximum number of rows of a table."""
@@ -104,8 +105,8 @@ def _sources(view: View, found: Measured) -> ValueTable:
 
 
 def _shown(row: ValueRow, found: Measured) -> Shown:
-    counts, source = Counts(*(getattr(row.counts, kind) or 0 for kind in KINDS)), row.value or ""
-    return shown(counts, [kind for kind in found.kinds if found.counts(source, kind)])
+    counts, source = Counts(*(getattr(row.counts, kind) or 0 for kind in TRAFFIC)), row.value or ""
+    return shown(counts, [kind for kind in found.traffic if found.counts(source, kind)])
 
 
 def _first_ai_day(view: View, path: str) -> date | None:

@@ -209,7 +209,7 @@ def sources(view: View, found: Measured) -> list[SourceRow]:
     for name in found.selected:
         source = by_name.get(name)
         begun = source is not None and has_begun(source.first_hit, view.period.end)
-        counted = [kind for kind in BOTH if begun and kind in found.kinds and found.counts(name, kind)]
+        counted = [kind for kind in BOTH if begun and kind in found.traffic and found.counts(name, kind)]
         numbers = measured.shown(counts.get(name, Counts()), counted)
         is_known = view.previous and source and source.first_hit <= view.previous.start
         total = before.get(name, Counts()).total if is_known else None

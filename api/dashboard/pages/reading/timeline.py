@@ -11,12 +11,13 @@ from markupsafe import Markup
 from api.dashboard.charts import time_chart
 from api.dashboard.charts.time_chart import Interval, Mark, TimeChart
 from api.dashboard.charts.time_labels import labels
-from api.dashboard.pages.reading.measured import KINDS, Measured, Shown, has_begun
+from api.dashboard.pages.reading.measured import Measured, Shown, has_begun
 from api.dashboard.web import locale
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View
 from warehouse.errors import TooManyBuckets
 from warehouse.report.filters import Counts, Query
+from warehouse.rollups.schema import TRAFFIC
 
 SLOTS_MIN = 7
 """Minimum number of intervals for which a chart has space, so that a single bar is not as wide as the chart."""
@@ -113,7 +114,7 @@ def _previous(view: View, measured: Measured) -> tuple[list[int | None], Shown]:
         return [], UNCOUNTED
     totals, starts, counts = _series(view, view.query(view.previous), view.period.interval)
     begins = [_instant(start, view.zone) for start in starts]
-    drawn = [kind for kind in measured.kinds if kind != "bot"] or list(measured.kinds)
+    drawn = [kind for kind in measured.traffic if kind != "bot"] or list(measured.traffic)
     kinds = [kind for kind in drawn if measured.since_of(kind)]
     is_comparable = bool(kinds) and all(map(measured.is_counted_alike, kinds))
     ends = [*begins[1:], view.previous.end]
@@ -123,8 +124,8 @@ def _previous(view: View, measured: Measured) -> tuple[list[int | None], Shown]:
         else None
         for each, end in zip(counts, ends, strict=True)
     ]
-    complete = [kind for kind in KINDS if measured.counted_since(view.previous.start, (kind,))]
-    return by_interval, Shown(*(getattr(totals, kind) if kind in complete else None for kind in KINDS))
+    complete = [kind for kind in TRAFFIC if measured.counted_since(view.previous.start, (kind,))]
+    return by_interval, Shown(*(getattr(totals, kind) if kind in complete else None for kind in TRAFFIC))
 
 
 def _drawn(shown: Shown) -> Counts | None:
@@ -158,7 +159,7 @@ def _marks(view: View, measured: Measured, begins: Sequence[datetime]) -> list[M
 
 
 def _description(view: View, measured: Measured, totals: Counts, intervals: int) -> str:
-    number = {kind: locale.number(getattr(totals, kind), view.visit.locale) for kind in measured.kinds}
+    number = {kind: locale.number(getattr(totals, kind), view.visit.locale) for kind in measured.traffic}
     names = {"human": "people", "ai": "AI", "bot": "other bots"}
     parts = [f"{number[kind]} by {name}" for kind, name in names.items() if kind in number]
     return (

@@ -17,7 +17,7 @@ from ingest.hits.hit import Hit
 from ingest.imports.columns import combined
 from ingest.imports.columns.combined import SHAPES
 from ingest.imports.request_cache import RequestCache
-from ingest.imports.rows import VIEWS, views_table
+from ingest.imports.rows import PARSED_HITS, hits_table
 from tests.ingest.formats.test_clf import FIREFOX, line
 from tests.warehouse.site import ROOT
 
@@ -38,7 +38,7 @@ def by_the_parser(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, C
         except InvalidLine:
             view = "malformed"
         if isinstance(view, Hit):
-            views[tuple(views_table([view]).to_pylist()[0].values())] += 1
+            views[tuple(hits_table([view]).to_pylist()[0].values())] += 1
         else:
             skipped[view] += 1
     return views, skipped
@@ -49,8 +49,8 @@ def by_columns(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, Coun
     columns = combined.parse(block, SHAPES[name], RequestCache(pages))
     assert columns.lines == len(lines)
     views, skipped = by_the_parser([lines[place] for place in columns.unparsed], name, pages)
-    assert columns.views.schema == VIEWS
-    return views + Counter(rows(columns.views)), skipped + Counter(columns.skipped)
+    assert columns.hits.schema == PARSED_HITS
+    return views + Counter(rows(columns.hits)), skipped + Counter(columns.skipped)
 
 
 def rows(views: pa.Table) -> list[tuple[object, ...]]:
@@ -193,7 +193,7 @@ def test_plain_lines_are_parsed_by_columns(name: str, make: Callable[..., bytes]
     lines.append(make(b"GET /c.css HTTP/1.0", status=b"500"))
     columns = combined.parse(b"".join(each + end for each in lines), SHAPES[name], RequestCache(DEFAULT_PAGES))
     assert (columns.lines, columns.unparsed, columns.skipped) == (5, [], {"method": 1, "status": 1})
-    assert columns.views.select(["path", "status"]).to_pylist() == [
+    assert columns.hits.select(["path", "status"]).to_pylist() == [
         {"path": "/a", "status": 200},
         {"path": "/c", "status": 404},
         {"path": "/a", "status": 200},
@@ -250,7 +250,7 @@ def test_only_the_odd_lines_of_a_large_block_are_left_to_the_parser(odd: bytes) 
     for place in places:
         lines[place] = odd
     columns = combined.parse(b"".join(each + b"\n" for each in lines), SHAPES["combined"], RequestCache(PAGES))
-    assert (columns.lines, columns.unparsed, columns.views.num_rows) == (20_000, places, 20_000 - len(places))
+    assert (columns.lines, columns.unparsed, columns.hits.num_rows) == (20_000, places, 20_000 - len(places))
 
 
 def test_sample_log_is_parsed_by_columns_except_for_a_few_odd_lines() -> None:
@@ -378,4 +378,4 @@ def test_long_field_among_ordinary_lines_gives_the_result_of_the_parser(odd: byt
 
 def test_empty_block_has_no_page_view() -> None:
     columns = combined.parse(b"", SHAPES["combined"], RequestCache(DEFAULT_PAGES))
-    assert (columns.lines, columns.views.num_rows, columns.unparsed) == (0, 0, [])
+    assert (columns.lines, columns.hits.num_rows, columns.unparsed) == (0, 0, [])

@@ -16,7 +16,7 @@ from ingest.imports import chunk
 from ingest.imports.chunk import Block
 from ingest.imports.columns import json_lines, times
 from ingest.imports.request_cache import RequestCache
-from ingest.imports.rows import VIEWS
+from ingest.imports.rows import PARSED_HITS
 from tests.ingest.formats.test_json_lines import PATHS, SAMPLES, line
 from tests.ingest.imports.columns.test_combined import Views, by_the_parser, rows
 
@@ -44,8 +44,8 @@ def by_columns(lines: list[bytes], product: str, pieces: int = 1) -> tuple[Views
     for number in range(pieces):
         part = lines[len(lines) * number // pieces : len(lines) * (number + 1) // pieces]
         result = chunk.parse(Block(b"".join(each + b"\n" for each in part), False, is_last=False), format, requests)
-        assert (result.lines, result.views.schema) == (len(part), VIEWS)
-        views += Counter(rows(result.views))
+        assert (result.lines, result.hits.schema) == (len(part), PARSED_HITS)
+        views += Counter(rows(result.hits))
         skipped += result.skipped
     return views, skipped
 

@@ -48,7 +48,7 @@ def test_views_by_day_are_those_of_a_plain_count(
         block, cached = project.read(covering.parts, "site"), ResultCache(10_000_000)
         cached.put("block", block)
         months = BlockMonths(cached, block, "block")
-        chosen = selection.select(block.paths, filters.path_bounds, filters.source, filters.kinds)
+        chosen = selection.select(block.paths, filters.path_bounds, filters.source, filters.selected_traffic)
         for index, part in enumerate(block.parts):
             expected = np.zeros((len(TRAFFIC), DAYS), np.int64)
             for row in stored:

@@ -131,8 +131,8 @@ def listed(
     """Return the rows of a listing in its order, from the rows of a breakdown by path."""
 
     def is_listed(human: int, ai: int, bot: int) -> bool:
-        if listing.readers != "all":
-            return (ai > 0 and human == 0) if listing.readers == "ai_only" else (human > 0 and ai == 0)
+        if listing.audience != "all":
+            return (ai > 0 and human == 0) if listing.audience == "ai_only" else (human > 0 and ai == 0)
         return human + ai > 0 or (listing.with_bots and bot > 0)
 
     index = ("path", "human", "ai", "bot", "total").index(listing.order)

@@ -35,8 +35,8 @@ USER_AGENTS = 3
 """Number of user agents that are shown."""
 CHECKED_MAX = 10_000
 """Maximum number of paths that are compared with robots.txt, those with most reads first."""
-Kind = Literal["ai", "bot"]
-"""Kind of the hits: reads of the agent, or spoofed requests in its name, which count as those of a bot."""
+AgentTraffic = Literal["ai", "bot"]
+"""Traffic of the hits: reads of the agent, or spoofed requests in its name, which count as those of a bot."""
 ASKED = ("assistant",)
 """Purposes of agents whose operators document that they may ignore robots.txt, because a person asks for the page."""
 
@@ -70,8 +70,8 @@ class Robots:
 def agent(visit: Visit) -> Response:
     """Respond to GET /projects/{project}/ai/agents/{agent}."""
     view, name = View(visit), visit.path_parameter("agent")
-    kind: Kind = "bot" if view.filters.verification == SPOOFED else "ai"
-    view.fix(traffic=kind, agent=name, operator=None, purpose=None)
+    traffic: AgentTraffic = "bot" if view.filters.verification == SPOOFED else "ai"
+    view.fix(traffic=traffic, agent=name, operator=None, purpose=None)
     known = _known(view, name)
     number = view.page_number()
     found = measured.read(view)
@@ -85,7 +85,7 @@ def agent(visit: Visit) -> Response:
         fact=BY_NAME.get(name),
         disallowing=rules.disallowing(BY_NAME[name].tokens) if name in BY_NAME else "",
         known=known,
-        kind=kind,
+        kind=traffic,
         verification=verdicts.read(view),
         purposes=PURPOSES,
         states=STATES,
@@ -93,7 +93,7 @@ def agent(visit: Visit) -> Response:
         number_of_page=number,
         first=(number - 1) * ROWS + 1,
         pages_days=PAGES_DAYS if view.period.days is None or view.period.days > PAGES_DAYS else None,
-        **_numbers(view, found, name, kind, number),
+        **_numbers(view, found, name, traffic, number),
     )
 
 
@@ -117,36 +117,36 @@ def _known(view: View, name: str) -> dict[str, Any] | None:
     return None
 
 
-def _numbers(view: View, found: measured.Measured, name: str, kind: Kind, number: int) -> dict[str, Any]:
+def _numbers(view: View, found: measured.Measured, name: str, traffic: AgentTraffic, number: int) -> dict[str, Any]:
     """Return the values of the template that are counts of the period."""
     chart = timeline(view, found)
     text = texts.find(view.visit.state.control, view.project.id)
     robots = None if text is None else rules.parse(text.content)
-    listing = Listing(kind, with_bots=kind == "bot")
+    listing = Listing(traffic, with_bots=traffic == "bot")
     page = view.reports.breakdown(view.snapshot, view.query(), "path", (number - 1) * ROWS, ROWS, listing)
     saved = datetime.fromtimestamp(text.saved_s, view.zone).date() if text else None
     return {
         "chart": chart,
         "totals": page.totals,
         "paths": view.reports.agent_pages(view.snapshot, view.query()).get(name, 0),
-        "rows": _rows(page.rows, kind, robots, name),
+        "rows": _rows(page.rows, traffic, robots, name),
         "has_more": page.has_more,
         "statuses": path_page.values(view, "status"),
         "formats": path_page.values(view, "format", path_page.FORMATS),
-        "user_agents": view.reports.user_agents(view.snapshot, view.query(), kind, USER_AGENTS).to_pylist(),
+        "user_agents": view.reports.user_agents(view.snapshot, view.query(), traffic, USER_AGENTS).to_pylist(),
         "robots": _robots(view, robots, name, saved) if robots and saved else None,
         "is_asked": name in BY_NAME and BY_NAME[name].purpose in ASKED,
     }
 
 
-def _rows(rows: pa.Table, kind: Kind, robots: RobotsRules | None, name: str) -> list[PathRow]:
-    counts = rows.select(["value", kind]).to_pylist()
-    largest = max((row[kind] for row in counts), default=0)
+def _rows(rows: pa.Table, traffic: AgentTraffic, robots: RobotsRules | None, name: str) -> list[PathRow]:
+    counts = rows.select(["value", traffic]).to_pylist()
+    largest = max((row[traffic] for row in counts), default=0)
     return [
         PathRow(
             row["value"],
-            row[kind],
-            bar.svg(Counts(**{kind: row[kind]}), largest),
+            row[traffic],
+            bar.svg(Counts(**{traffic: row[traffic]}), largest),
             robots is not None and not robots.allows(operators.names(name), row["value"]),
         )
         for row in counts

@@ -15,7 +15,7 @@ from ingest.verification.verdict import State
 Agent = tuple[str | None, str | None, str | None]
 """Agent, operator and purpose of a hit."""
 SPOOFED, NOT_CHECKED, KNOWN_KEY = "spoofed", "not_checked", "signed_known_key"
-KINDS = {"dns": "Reverse DNS", "signature": "Signature of", "key": "Known key of"}
+PROOFS = {"dns": "Reverse DNS", "signature": "Signature of", "key": "Known key of"}
 """Kinds of evidence other than address lists as pages show them, by the beginning of `hits.verified_by`."""
 _COPY = re.compile(r"list:(?P<id>.+) (?P<day>\d{4}-\d\d-\d\d)")
 _OF_READERS = ("operator", "purpose", "verification")
@@ -161,7 +161,7 @@ def _proof(text: str) -> Proof:
         known = address_lists.shipped().get(copy["id"])
         return Proof("Address list", copy["id"], date.fromisoformat(copy["day"]), known.source if known else None)
     kind, _, name = text.partition(":")
-    return Proof(KINDS[kind], name) if kind in KINDS else Proof("", text)
+    return Proof(PROOFS[kind], name) if kind in PROOFS else Proof("", text)
 
 
 def _false_name(view: View, row: Mapping[str, Any], names: Counter[str | None]) -> FalseName:
