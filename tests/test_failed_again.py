@@ -9,6 +9,8 @@ import pytest
 
 from tests import failed_again
 
+pytestmark = pytest.mark.long
+
 FAILS_ONCE = """
 from pathlib import Path
 

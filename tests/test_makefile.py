@@ -43,3 +43,11 @@ def test_install_caches_the_bytecode_of_the_program() -> None:
     compiled = shlex.split(printed.splitlines()[-1])
     assert compiled[1:3] == ["-m", "compileall"]
     assert {"api", "agent", "ingest", "warehouse"} <= {*compiled}
+
+
+@pytest.mark.parametrize(("chosen", "leaves_out"), [({}, True), ({"CI": "true"}, False), ({"CI": "1"}, False)])
+def test_long_tests_run_in_ci_only(chosen: dict[str, str], leaves_out: bool) -> None:
+    command = ["make", "--no-print-directory", "--dry-run", "test"]
+    environ = {"PATH": os.environ["PATH"], **chosen}
+    printed = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True).stdout
+    assert ("not long" in shlex.split(printed.splitlines()[-1])) is leaves_out

@@ -10,6 +10,8 @@ from benchmarks import export, lake, memory
 from benchmarks.lake import Lake
 from benchmarks.peers import goatcounter
 
+pytestmark = pytest.mark.long
+
 
 def test_export_measures_every_report(generated: Lake) -> None:
     figures = {each.name: each for each in export.measure(generated, runs=2, requests=2, lead_s=0)}

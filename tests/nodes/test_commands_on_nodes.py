@@ -19,6 +19,8 @@ from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import server_of
 
+pytestmark = pytest.mark.long
+
 HUMAN = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0"
 LINE = f'192.0.2.1 - - [{{date}}:12:00:00 +0000] "GET /{{path}} HTTP/1.1" 200 1 "-" "{HUMAN}"\n'
 VIEWS = 4

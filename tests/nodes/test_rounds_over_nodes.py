@@ -13,6 +13,8 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.expected import Expected
 from tests.programs import require
 
+pytestmark = pytest.mark.long
+
 ROUND = rounds.Options(clients=6, seed=20261123, faults_s=2)
 OUTAGE_S, OUTAGE_CLIENTS = 1, 4
 

@@ -15,6 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 import httpx
+import pytest
 
 from ingest.imports import ledger
 from tests.processes import forked
@@ -23,6 +24,8 @@ from tests.processes.waiting import until
 from tests.promises.reading import daily_views, hits
 from tests.rounds import rounds
 from warehouse.hotlog import batches
+
+pytestmark = pytest.mark.long
 
 KILLS = rounds(20)
 KILLS_BESIDE_A_SERVICE = rounds(8)

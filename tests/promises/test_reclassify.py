@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable
 
 from ingest.classification.classifier import RULESET
@@ -23,6 +24,8 @@ from tests.processes.waiting import until
 from tests.promises.reading import table
 from warehouse.hotlog import batches, dirty_days
 from warehouse.schema import HOT
+
+pytestmark = pytest.mark.long
 
 GPTBOT, CURL = "GPTBot/1.3", "curl/8.5"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"

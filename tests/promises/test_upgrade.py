@@ -16,6 +16,8 @@ import pytest
 from tests.processes.running import PROJECT, Running, readership, readership_process
 from warehouse.lake import delta_table, table_schema
 
+pytestmark = pytest.mark.long
+
 ARCHIVES = sorted((Path(__file__).parents[1] / "fixtures").glob("data-*.tar.gz"))
 
 

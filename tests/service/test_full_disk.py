@@ -12,6 +12,8 @@ from tests.processes.running import Running
 from tests.processes.waiting import each_alone, processes_of, started_processes, until
 from tests.stores.small_disk import SmallDisk
 
+pytestmark = pytest.mark.long
+
 HIT = {"path": "/a", "userAgent": "GPTBot/1.2"}
 LEFT_BYTES = 512 * 1024
 """Space for the `-shm` files of three SQLite databases and for log lines, in bytes; far below what posts need."""

@@ -24,6 +24,8 @@ from tests.processes.running import Running, new_job, new_key
 from tests.rounds import rounds
 from warehouse.control import database, projects
 
+pytestmark = pytest.mark.long
+
 PROJECT = "fuzzed"
 URL_BYTES_MAX = 60_000
 """Maximum length of a URL. The server rejects a longer one, like a header with a control character, before the app."""

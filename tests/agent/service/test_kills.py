@@ -23,6 +23,8 @@ from tests.rounds import rounds
 from tests.stores.postgresql import new_database
 from warehouse.control import database
 
+pytestmark = pytest.mark.long
+
 KILLS = rounds(12)
 AT_ONCE = 3
 LEASE_S = 2

@@ -22,6 +22,8 @@ from warehouse.query import sql_views
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import FIRST, LAST
 
+pytestmark = pytest.mark.long
+
 PROJECTS = ["site", "site-2"]
 PATHS = ["/", "/a", "/a/b", "/%C3%A9", "/it's", "/a%2Fb", "/Z", "/~x;y=1,2", "/" + 40 * "long"]
 READERS = [("human", None), ("ai", "GPTBot"), ("ai", "ClaudeBot"), ("ai", None), ("bot", "curl"), ("bot", None)]

@@ -20,6 +20,8 @@ from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import FIRST, LAST
 from warehouse.report.reports import Reports
 
+pytestmark = pytest.mark.long
+
 ROWS = [
     view(f"/{user_agent[:1]}", ts=NOON - day * DAY, user_agent=user_agent, ruleset="old", project_id=project)
     for day in (0, 1, 20, 50)

@@ -25,6 +25,8 @@ from warehouse.hotlog import batches
 from warehouse.lake import roots
 from warehouse.lake.remote.object_path import ObjectPath
 
+pytestmark = pytest.mark.long
+
 PASSWORD = "a long password of the tests"
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0"
 TOTALS = {"/log": 9, "/loaded": 1, "/waiting": 1}

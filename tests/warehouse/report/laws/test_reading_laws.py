@@ -40,6 +40,8 @@ from warehouse.report.reports import Reports
 from warehouse.report.source_coverage import MISSING_DAYS_MAX
 from warehouse.rollups import writer
 
+pytestmark = pytest.mark.long
+
 CACHE_BYTES = 64 * 1024 * 1024
 SMALL_CACHES_BYTES = [0, 12_000, 30_000, 100_000]
 """Sizes of caches that have space for few results."""
