@@ -2,16 +2,18 @@
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from starlette.testclient import TestClient
 
 from api.dashboard.pages.reading.ai.readers import OPERATORS
 from ingest.classification.agents import BY_NAME
+from tests.api.dashboard.days import with_days
 from tests.api.dashboard.html import Html
-from tests.api.dashboard.pages.reading.ai_traffic import FIREFOX, NOW, before, open_page
+from tests.api.dashboard.pages.reading.ai_traffic import FIREFOX, open_page
 from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.running import PROJECT
 
@@ -21,8 +23,12 @@ ZONE = "America/Argentina/ComodRivadavia"
 HITS = 1_200
 PATH = "/documentation/guides/how-to-install-the-product-on-your-own-server/part-{}"
 PAGES = ("", "/ai", "/ai/agents/GPTBot", "/pages", f"/page?path={PATH.format(0)}", "/errors", "/setup")
-HOURS = f"from={before(31)}&to={before(1)}&interval=hour"
-QUERIES = ("period=30d", f"{HOURS}&compare=previous&zone={ZONE}", f"period=12mo&compare=previous&zone={ZONE}")
+QUERIES: tuple[dict[str, str | int], ...] = (
+    {"period": "30d"},
+    {"from": 31, "to": 1, "interval": "hour", "compare": "previous", "zone": ZONE},
+    {"period": "12mo", "compare": "previous", "zone": ZONE},
+)
+"""Parameters of a page. A number is the age of a day, in days."""
 KNOWN = [agent for agent in BY_NAME.values() if agent.until is None]
 
 
@@ -32,7 +38,7 @@ def hit(number: int) -> dict[str, Any]:
     values = {
         "path": PATH.format(number % 240),
         "userAgent": FIREFOX if is_person else f"{KNOWN[number // 2 % len(KNOWN)].tokens[0]}/1.0",
-        "timestamp": (NOW - timedelta(hours=1 + number)).isoformat(),
+        "timestamp": (datetime.now(UTC) - timedelta(hours=1 + number)).isoformat(),
         "referrer": f"https://a-site-with-a-long-name-{number % 240}.example/" if is_person else "",
         "status": 200 if number % 7 else 404,
     }
@@ -61,9 +67,10 @@ def loaded_bytes(client: TestClient, address: str) -> int:
     return sum(int(client.get(each).headers["content-length"]) for each in {address, *assets})
 
 
-@pytest.mark.parametrize("query", QUERIES, ids=("days", "hours", "year"))
+@pytest.mark.parametrize("parameters", QUERIES, ids=("days", "hours", "year"))
 @pytest.mark.parametrize("path", PAGES)
-def test_page_with_its_assets_is_light(viewer: TestClient, path: str, query: str) -> None:
+def test_page_with_its_assets_is_light(viewer: TestClient, path: str, parameters: dict[str, str | int]) -> None:
+    query = urlencode(with_days(parameters))
     address = f"/projects/{PROJECT}{path}{'&' if '?' in path else '?'}{query}"
     assert loaded_bytes(viewer, address) < BYTES_MAX
 

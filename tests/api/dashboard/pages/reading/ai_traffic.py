@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from starlette.testclient import TestClient
 
+from tests.api.dashboard.days import with_days
 from tests.api.dashboard.html import Html
 from tests.processes.running import PROJECT
 
@@ -20,8 +21,6 @@ REFERRERS = (
     "https://claude.ai/chat",
     "https://www.perplexity.ai/",
 )
-NOW = datetime.now(UTC)
-TODAY = NOW.date()
 HITS = 360
 OLD_PAGES = 30
 """Age of the hits, in days, from which on they are of other paths: the newer paths are new to AI in 30 days."""
@@ -29,20 +28,16 @@ ATTACK = '"><script>alert(1)</script>'
 UNKNOWN = "\N{EN DASH}"
 
 
-def before(days: int) -> str:
-    """Return the day this number of days before today."""
-    return str(TODAY - timedelta(days))
-
-
 def hit(number: int) -> dict[str, Any]:
     """Return one of HITS hits of the last 45 days, of which each has 8, also around midnight."""
     age = number // 8
-    day = (NOW - timedelta(days=age)).replace(hour=(0, 1, 12, 23)[number % 4], minute=number % 60, second=0)
+    now = datetime.now(UTC)
+    day = (now - timedelta(days=age)).replace(hour=(0, 1, 12, 23)[number % 4], minute=number % 60, second=0)
     reader = READERS[(number * number + number // 3) % len(READERS)]
     values = {
         "path": f"/docs/{number % 5}" if number % 3 or age >= OLD_PAGES else f"/blog/{number % 4}",
         "userAgent": reader,
-        "timestamp": min(day, NOW).isoformat(),
+        "timestamp": min(day, now).isoformat(),
         "referrer": REFERRERS[number % len(REFERRERS)] if reader == FIREFOX else "",
         "format": ("text/html", "text/markdown", "")[number % 3],
         "status": (200, 200, 304, 0)[number % 4],
@@ -50,25 +45,25 @@ def hit(number: int) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
 
-QUERIES: list[tuple[dict[str, str], dict[str, str]]] = [
-    ({}, {"first": before(29)}),
-    ({"period": "7d"}, {"first": before(6)}),
-    ({"period": "today"}, {"first": before(0)}),
-    ({"period": "yesterday"}, {"first": before(1), "last": before(1)}),
-    ({"period": "90d"}, {"first": before(89)}),
+QUERIES: list[tuple[dict[str, str | int], dict[str, str | int]]] = [
+    ({}, {"first": 29}),
+    ({"period": "7d"}, {"first": 6}),
+    ({"period": "today"}, {"first": 0}),
+    ({"period": "yesterday"}, {"first": 1, "last": 1}),
+    ({"period": "90d"}, {"first": 89}),
     ({"period": "all"}, {"first": "2000-01-01"}),
-    ({"path": "/docs*"}, {"first": before(29), "path": "/docs*"}),
-    ({"source": "server"}, {"first": before(29), "source": "server"}),
+    ({"path": "/docs*"}, {"first": 29, "path": "/docs*"}),
+    ({"source": "server"}, {"first": 29, "source": "server"}),
     (
-        {"from": before(20), "to": before(11), "zone": "Asia/Kolkata"},
-        {"first": before(20), "last": before(11), "zone": "Asia/Kolkata"},
+        {"from": 20, "to": 11, "zone": "Asia/Kolkata"},
+        {"first": 20, "last": 11, "zone": "Asia/Kolkata"},
     ),
     (
-        {"from": before(9), "to": before(9), "zone": "America/New_York"},
-        {"first": before(9), "last": before(9), "zone": "America/New_York"},
+        {"from": 9, "to": 9, "zone": "America/New_York"},
+        {"first": 9, "last": 9, "zone": "America/New_York"},
     ),
 ]
-"""Parameters of a page, and the days, zone and filters that they mean."""
+"""Parameters of a page, and the days, zone and filters that they mean. A number is the age of a day, in days."""
 WRONG: list[tuple[str, str]] = [
     ("period=decade", "There is no period “decade”"),
     ("from=tomorrow", "“tomorrow” is not a day"),
@@ -80,8 +75,9 @@ WRONG: list[tuple[str, str]] = [
 """Query with a wrong parameter, and the beginning of the sentence about it."""
 
 
-def api_query(expected: Mapping[str, str]) -> str:
+def api_query(meaning: Mapping[str, str | int]) -> str:
     """Return the parameters of the API for what the parameters of a page mean."""
+    expected = with_days(meaning)
     zone = expected.get("zone", "UTC")
     query = f"dateFrom={_midnight(expected['first'], zone)}"
     if "last" in expected:
@@ -90,9 +86,9 @@ def api_query(expected: Mapping[str, str]) -> str:
     return query + "".join(f"&{name}={quote(value)}" for name, value in filters.items())
 
 
-def open_page(client: TestClient, path: str, status: int = 200, /, **parameters: str) -> Html:
-    """Return a page of the project."""
-    response = client.get(f"/projects/{PROJECT}{quote(path)}?{urlencode(parameters)}")
+def open_page(client: TestClient, path: str, status: int = 200, /, **parameters: str | int) -> Html:
+    """Return a page of the project. A number is the age of a day, in days."""
+    response = client.get(f"/projects/{PROJECT}{quote(path)}?{urlencode(with_days(parameters))}")
     assert response.status_code == status, response.text
     assert "<script>" not in response.text
     return Html(response.text)

@@ -12,8 +12,9 @@ from starlette.testclient import TestClient
 
 from api.dashboard.pages.reading import errors
 from api.dashboard.web.visit import Visit
+from tests.api.dashboard.days import before, today
 from tests.api.dashboard.html import Html
-from tests.api.dashboard.pages.reading.ai_traffic import ATTACK, FIREFOX, TODAY, before, open_page
+from tests.api.dashboard.pages.reading.ai_traffic import ATTACK, FIREFOX, open_page
 from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.running import PROJECT
 from tests.warehouse.site import Site, view
@@ -69,12 +70,12 @@ def rows_of(page: Html) -> list[tuple[str, ...]]:
         ({"purpose": "training"}, [GONE]),
         ({"status": "503", "period": "90d"}, [DOWN]),
         ({"path": "/gone"}, [GONE, LATER]),
-        ({"from": before(3), "to": before(3)}, [("/gone", "GPTBot", "404", "1")]),
+        ({"from": 3, "to": 3}, [("/gone", "GPTBot", "404", "1")]),
     ],
     ids=str,
 )
 def test_filters_and_days_choose_rows(
-    viewer: TestClient, parameters: dict[str, str], expected: list[tuple[str, ...]]
+    viewer: TestClient, parameters: dict[str, str | int], expected: list[tuple[str, ...]]
 ) -> None:
     assert rows_of(open_page(viewer, "/errors", **parameters)) == expected
 
@@ -112,7 +113,7 @@ def test_invalid_status_is_named_and_left_out(viewer: TestClient, status: str) -
 
 def test_period_that_ends_now_has_the_present_utc_day_in_a_zone_where_it_has_not_begun(site: Dashboard) -> None:
     """Open the page at 03:00 UTC, which is the evening before in Los Angeles."""
-    now = datetime.combine(TODAY - timedelta(days=1), time(3), UTC)
+    now = datetime.combine(today() - timedelta(days=1), time(3), UTC)
     path = f"/projects/{PROJECT}/errors"
     query = b"period=today&zone=America/Los_Angeles&traffic=ai"
     scope = {"type": "http", "method": "GET", "path": path, "query_string": query, "headers": []}
@@ -126,10 +127,10 @@ def test_no_error_is_not_a_zero(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as dashboard:
         viewer = dashboard.visitor("viewer")
         assert "Errors are not set up" in open_page(viewer, "/errors").text
-        dashboard.post_hits({"path": "/", "userAgent": FIREFOX, "timestamp": f"{TODAY}T00:00:00Z"})
+        dashboard.post_hits({"path": "/", "userAgent": FIREFOX, "timestamp": f"{today()}T00:00:00Z"})
         assert "No errors in this period" in open_page(viewer, "/errors").text
         assert "A server that does not send it has no errors here" in open_page(viewer, "/errors").text
-        early = open_page(viewer, "/errors", **{"from": before(9), "to": before(9)}).text
+        early = open_page(viewer, "/errors", **{"from": 9, "to": 9}).text
         assert "Errors were not counted in this period" in early
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import cast
 from urllib.parse import urlencode
@@ -17,10 +16,10 @@ from api.dashboard.pages.reading import export
 from api.dashboard.pages.reading.export import ExportTable
 from api.dashboard.web.view import View
 from api.routes.reports.tables import CSV, PARQUET
+from tests.api.dashboard.days import before
 from tests.api.dashboard.site import Dashboard
 from tests.processes.running import PROJECT, new_key
 
-TODAY = datetime.now(UTC).date()
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
 HITS = (
     {"path": "/=1+1", "userAgent": FIREFOX, "referrer": "https://news.example/"},
@@ -61,7 +60,7 @@ def exported(client: TestClient, suffix: str, **parameters: str) -> bytes:
 @pytest.mark.parametrize(("report", "in_api"), REPORTS.items())
 def test_csv_is_that_of_the_api(dashboard: Dashboard, viewer: TestClient, report: str, in_api: str) -> None:
     headers = {"Authorization": f"Bearer {dashboard.key}", "Accept": "text/csv"}
-    url = f"/v1/analytics/{PROJECT}/{in_api}&dateFrom={TODAY - timedelta(days=6)}"
+    url = f"/v1/analytics/{PROJECT}/{in_api}&dateFrom={before(6)}"
     expected = dashboard.client.get(url, headers=headers)
     content = exported(viewer, "csv", report=report, period="7d")
     assert content == expected.content

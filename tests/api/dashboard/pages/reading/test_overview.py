@@ -8,13 +8,11 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
+from tests.api.dashboard.days import before, today, with_days
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview.overview_page import (
     FIREFOX,
     HITS,
-    NOW,
-    TODAY,
-    before,
     hit,
     midnight,
     numbers,
@@ -41,32 +39,33 @@ def viewer(dashboard: Dashboard) -> TestClient:
     return dashboard.visitor("viewer")
 
 
-QUERIES: list[tuple[dict[str, str], dict[str, str]]] = [
-    ({}, {"first": before(29)}),
-    ({"period": "7d"}, {"first": before(6)}),
-    ({"period": "today"}, {"first": before(0), "interval": "hour"}),
-    ({"period": "yesterday"}, {"first": before(1), "last": before(1), "interval": "hour"}),
-    ({"period": "90d", "traffic": "ai"}, {"first": before(89), "traffic": "ai"}),
-    ({"interval": "week"}, {"first": before(29), "interval": "week"}),
-    ({"path": "/docs*"}, {"first": before(29), "path": "/docs*"}),
-    ({"operator": "OpenAI"}, {"first": before(29), "operator": "OpenAI"}),
-    ({"source": "server"}, {"first": before(29), "source": "server"}),
+QUERIES: list[tuple[dict[str, str | int], dict[str, str | int]]] = [
+    ({}, {"first": 29}),
+    ({"period": "7d"}, {"first": 6}),
+    ({"period": "today"}, {"first": 0, "interval": "hour"}),
+    ({"period": "yesterday"}, {"first": 1, "last": 1, "interval": "hour"}),
+    ({"period": "90d", "traffic": "ai"}, {"first": 89, "traffic": "ai"}),
+    ({"interval": "week"}, {"first": 29, "interval": "week"}),
+    ({"path": "/docs*"}, {"first": 29, "path": "/docs*"}),
+    ({"operator": "OpenAI"}, {"first": 29, "operator": "OpenAI"}),
+    ({"source": "server"}, {"first": 29, "source": "server"}),
     (
-        {"from": before(20), "to": before(11), "zone": "Asia/Kolkata"},
-        {"first": before(20), "last": before(11), "zone": "Asia/Kolkata"},
+        {"from": 20, "to": 11, "zone": "Asia/Kolkata"},
+        {"first": 20, "last": 11, "zone": "Asia/Kolkata"},
     ),
     (
-        {"from": before(20), "to": before(19), "zone": "America/New_York"},
-        {"first": before(20), "last": before(19), "zone": "America/New_York", "interval": "hour"},
+        {"from": 20, "to": 19, "zone": "America/New_York"},
+        {"first": 20, "last": 19, "zone": "America/New_York", "interval": "hour"},
     ),
 ]
-"""Parameters of the page, and the days, filters and interval that they mean."""
+"""Parameters of the page, and the days, filters and interval that they mean. A number is the age of a day, in days."""
 
 
-@pytest.mark.parametrize(("parameters", "expected"), QUERIES, ids=str)
+@pytest.mark.parametrize(("parameters", "meaning"), QUERIES, ids=str)
 def test_numbers_are_those_of_the_api(
-    dashboard: Dashboard, viewer: TestClient, parameters: dict[str, str], expected: dict[str, str]
+    dashboard: Dashboard, viewer: TestClient, parameters: dict[str, str | int], meaning: dict[str, str | int]
 ) -> None:
+    expected = with_days(meaning)
     zone = expected.get("zone", "UTC")
     query = f"dateFrom={midnight(expected['first'], zone)}"
     if "last" in expected:
@@ -268,7 +267,7 @@ def test_unknown_parameters_of_other_sites_are_ignored(viewer: TestClient, param
 @pytest.mark.parametrize("interval", ["hour", "day", "week", "month"])
 def test_all_time_with_an_early_hit_is_a_page(dashboard: Dashboard, viewer: TestClient, interval: str) -> None:
     project = f"early-{interval}"
-    early = (NOW - timedelta(days=300)).isoformat()
+    early = (datetime.now(UTC) - timedelta(days=300)).isoformat()
     hits = [{"path": "/a", "userAgent": FIREFOX, "timestamp": early}]
     dashboard.post_hits(*hits, project=project, key=new_key(dashboard.data, project))
     assert totals(page_of(viewer, project, period="all", interval=interval))["People"] == "1"
@@ -301,7 +300,7 @@ def test_every_link_to_the_overview_opens_it(viewer: TestClient) -> None:
 
 def test_days_are_in_the_locale_of_the_viewer(viewer: TestClient) -> None:
     german = viewer.get(f"/projects/{PROJECT}", headers={"Accept-Language": "de-DE"})
-    first = TODAY - timedelta(days=29)
+    first = today() - timedelta(days=29)
     assert f" {first.day}. " in Html(german.text).rows("Numbers of this chart")[0][0]
 
 

@@ -6,6 +6,7 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
+from tests.api.dashboard.days import before
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.ai_traffic import (
     ATTACK,
@@ -14,7 +15,6 @@ from tests.api.dashboard.pages.reading.ai_traffic import (
     UNKNOWN,
     WRONG,
     api_query,
-    before,
     numbers,
     open_page,
 )
@@ -36,7 +36,7 @@ TABLES = [
 
 @pytest.mark.parametrize(("parameters", "expected"), PLAIN, ids=str)
 def test_numbers_are_those_of_the_api(
-    read_site: Dashboard, reader: TestClient, parameters: dict[str, str], expected: dict[str, str]
+    read_site: Dashboard, reader: TestClient, parameters: dict[str, str | int], expected: dict[str, str | int]
 ) -> None:
     query = f"path={PATH}&{api_query(expected)}"
     page = open_page(reader, "/page", **parameters, path=PATH)
@@ -66,7 +66,7 @@ def test_totals_have_their_change_if_the_page_compares(
 ) -> None:
     filters = {"/page": f"path={PATH}", "/ai": "traffic=ai"}.get(path, "agent=GPTBot")
     was = read_site.get_report(f"series?dateFrom={before(20)}&dateTo={before(10)}&{filters}")["totals"]
-    days = {"from": before(10), "to": before(1), **parameters}
+    days = {"from": 10, "to": 1, **parameters}
     page = open_page(reader, path, **days, compare="previous")
     for name, kind in names.items():
         change = f"(?:new|{UNKNOWN})" if was[kind] == 0 else "[+\N{MINUS SIGN}]?[0-9]+%"

@@ -7,12 +7,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from api.dashboard.robots import texts
+from tests.api.dashboard.days import before
 from tests.api.dashboard.pages.reading.ai_traffic import (
     ATTACK,
     QUERIES,
     WRONG,
     api_query,
-    before,
     numbers,
     open_page,
 )
@@ -31,7 +31,7 @@ def robots(read_site: Dashboard) -> Iterator[Dashboard]:
 
 @pytest.mark.parametrize(("parameters", "expected"), QUERIES, ids=str)
 def test_numbers_are_those_of_the_api(
-    read_site: Dashboard, reader: TestClient, parameters: dict[str, str], expected: dict[str, str]
+    read_site: Dashboard, reader: TestClient, parameters: dict[str, str | int], expected: dict[str, str | int]
 ) -> None:
     query = f"agent=GPTBot&{api_query(expected)}"
     views = read_site.get_report(f"views?limit=25&{query}")

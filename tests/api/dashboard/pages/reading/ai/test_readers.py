@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from api.dashboard.robots import texts
+from tests.api.dashboard.days import before
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.ai_traffic import (
     ATTACK,
@@ -17,7 +18,6 @@ from tests.api.dashboard.pages.reading.ai_traffic import (
     UNKNOWN,
     WRONG,
     api_query,
-    before,
     numbers,
     open_page,
 )
@@ -48,7 +48,7 @@ def in_api(dashboard: Dashboard, report: str) -> dict[str, int]:
 
 @pytest.mark.parametrize(("parameters", "expected"), QUERIES, ids=str)
 def test_reads_are_those_of_the_api(
-    read_site: Dashboard, reader: TestClient, parameters: dict[str, str], expected: dict[str, str]
+    read_site: Dashboard, reader: TestClient, parameters: dict[str, str | int], expected: dict[str, str | int]
 ) -> None:
     query = f"traffic=ai&limit=100&{api_query(expected)}"
     table = rows_of(open_page(reader, "/ai", **parameters))
@@ -65,7 +65,7 @@ def test_reads_are_those_of_the_api(
 
 @pytest.mark.parametrize(("parameters", "expected"), QUERIES[:2] + QUERIES[8:], ids=str)
 def test_pages_and_visits_are_those_of_the_api(
-    read_site: Dashboard, reader: TestClient, parameters: dict[str, str], expected: dict[str, str]
+    read_site: Dashboard, reader: TestClient, parameters: dict[str, str | int], expected: dict[str, str | int]
 ) -> None:
     query = f"limit=250&{api_query(expected)}"
     table = rows_of(open_page(reader, "/ai", **parameters))
@@ -112,7 +112,7 @@ def test_compared_period_is_in_the_chart(read_site: Dashboard, reader: TestClien
 
 def test_compared_rows_have_their_change(read_site: Dashboard, reader: TestClient) -> None:
     query = f"traffic=ai&dateFrom={before(20)}&dateTo={before(10)}"
-    parameters = {"from": before(10), "to": before(1), "compare": "previous"}
+    parameters = {"from": 10, "to": 1, "compare": "previous"}
     page = open_page(reader, "/ai", **parameters)
     at = page.tables["Operators and their agents"][0].index("Change")
     for by in ("operator", "agent"):
@@ -140,10 +140,10 @@ def test_chart_and_cards_are_of_ai_alone(read_site: Dashboard, reader: TestClien
     ("parameters", "interval"),
     [
         ({"period": "today"}, "hour"),
-        ({"from": before(4), "to": before(1), "interval": "hour"}, "hour"),
+        ({"from": 4, "to": 1, "interval": "hour"}, "hour"),
         ({"period": "7d", "interval": "hour"}, "day"),
         ({"period": "90d"}, "day"),
-        ({"from": before(130), "to": before(0), "interval": "day"}, "week"),
+        ({"from": 130, "to": 0, "interval": "day"}, "week"),
         ({"period": "12mo"}, "week"),
         ({"period": "all"}, "month"),
     ],

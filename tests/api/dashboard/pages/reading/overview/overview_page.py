@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from starlette.testclient import TestClient
 
+from tests.api.dashboard.days import with_days
 from tests.api.dashboard.html import Html
 from tests.processes.running import PROJECT
 
@@ -17,24 +18,18 @@ IPHONE = (
     "Mobile/15E148 Safari/604.1"
 )
 READERS = (FIREFOX, IPHONE, "GPTBot/1.3", "ClaudeBot/1.0", "PerplexityBot/1.0", "Googlebot/2.1")
-NOW = datetime.now(UTC)
-TODAY = NOW.date()
 HITS = 180
 UNKNOWN = "\N{EN DASH}"
 
 
-def before(days: int) -> str:
-    """Return the day this number of days before today."""
-    return str(TODAY - timedelta(days))
-
-
 def hit(number: int) -> dict[str, Any]:
     """Return one of HITS hits of the last 45 days, of which each has 4, also around midnight."""
-    day = (NOW - timedelta(days=number // 4)).replace(minute=number % 60, second=0, microsecond=0)
+    now = datetime.now(UTC)
+    day = (now - timedelta(days=number // 4)).replace(minute=number % 60, second=0, microsecond=0)
     values = {
         "path": f"/docs/{number % 7}" if number % 3 else f"/blog/{number % 5}",
         "userAgent": READERS[(number * number + number // 5) % 6],
-        "timestamp": min(day.replace(hour=(0, 1, 12, 23)[number % 4]), NOW).isoformat(),
+        "timestamp": min(day.replace(hour=(0, 1, 12, 23)[number % 4]), now).isoformat(),
         "referrer": f"https://site{number % 4}.example/" if number % 2 else "",
     }
     if number % 5 == 0:
@@ -52,9 +47,9 @@ def numbers(cells: list[str]) -> list[int]:
     return [0 if cell == UNKNOWN else int(cell.replace(",", "")) for cell in cells]
 
 
-def page_of(client: TestClient, project: str = PROJECT, **parameters: str) -> Html:
-    """Return the overview. A parameter `from` is written `from_`."""
-    query = urlencode({name.removesuffix("_"): value for name, value in parameters.items()})
+def page_of(client: TestClient, project: str = PROJECT, **parameters: str | int) -> Html:
+    """Return the overview. A parameter `from` is written `from_`, and a number is the age of a day, in days."""
+    query = urlencode({name.removesuffix("_"): value for name, value in with_days(parameters).items()})
     response = client.get(f"/projects/{project}?{query}")
     assert response.status_code == 200, response.text
     return Html(response.text)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from tests.api.dashboard.pages.reading.overview.overview_page import HITS, before, hit, numbers, page_of
+from tests.api.dashboard.days import before
+from tests.api.dashboard.pages.reading.overview.overview_page import HITS, hit, numbers, page_of
 from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.running import PROJECT
 from warehouse.control import source_policies
@@ -32,7 +33,7 @@ def test_change_is_that_of_the_previous_period(dashboard: Dashboard, viewer: Tes
         dashboard.get_report(f"series?dateFrom={before(first)}&dateTo={before(first - 10)}")["totals"]["human"]
         for first in (20, 10)
     )
-    page = page_of(viewer, from_=before(10), to=before(1))
+    page = page_of(viewer, from_=10, to=1)
     sign = "+" if later > earlier else MINUS if later < earlier else ""
     assert f"People {later} {sign}{abs(later - earlier) / earlier:.0%}" in page.text
 
@@ -44,7 +45,7 @@ def test_previous_period_that_was_not_counted_in_full_has_no_change(viewer: Test
 
 def test_comparison_adds_the_totals_of_the_previous_period(dashboard: Dashboard, viewer: TestClient) -> None:
     series = dashboard.get_report(f"series?dateFrom={before(20)}&dateTo={before(10)}")["series"]
-    page = page_of(viewer, from_=before(10), to=before(1), compare="previous")
+    page = page_of(viewer, from_=10, to=1, compare="previous")
     assert numbers([row[4] for row in page.rows("Numbers of this chart")]) == [each["total"] for each in series]
 
 
@@ -69,7 +70,7 @@ def test_comparison_has_the_change_of_each_row(
         for each in (earlier, later)
     ]
     names = {"Your server": "server", "Direct or unknown": None}
-    page = page_of(viewer, from_=before(10), to=before(1), compare="previous")
+    page = page_of(viewer, from_=10, to=1, compare="previous")
     at = page.tables[heading][0].index("Change")
     shown = {names.get(row[0], row[0]): row[at] for row in page.rows(heading) if len(row) > at}
     assert shown
@@ -96,7 +97,7 @@ def test_previous_period_without_a_count_is_named_instead_of_its_line(viewer: Te
 def test_periods_under_policies_that_count_other_sources_are_not_compared(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as own:
         own.post_hits(*map(hit, range(HITS)))
-        days = {"from_": before(10), "to": before(1), "compare": "previous"}
+        days: dict[str, str | int] = {"from_": 10, "to": 1, "compare": "previous"}
         assert "Previous period, people and AI" in page_of(own.visitor("viewer"), **days).text
         source_policies.put(own.engine, PROJECT, "beacon_only", date.fromisoformat(before(0)))  # after the period
         assert "Previous period, people and AI" in page_of(own.visitor("viewer"), **days).text

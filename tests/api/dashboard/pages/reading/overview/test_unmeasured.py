@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from ingest.hits.hit import Hit
 from ingest.hits.row import row
 from ingest.hotlog.deduplication import Post
+from tests.api.dashboard.days import before, today
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview.overview_page import UNKNOWN, page_of, totals
 from tests.api.dashboard.site import Dashboard, opened
@@ -19,7 +20,6 @@ from tests.processes.running import new_key
 from warehouse.control import projects, source_policies
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
-NOW = datetime.now(UTC)
 EN_DASH = "\N{EN DASH}"
 
 
@@ -35,9 +35,9 @@ def viewer(dashboard: Dashboard) -> TestClient:
     return dashboard.visitor("viewer")
 
 
-def before(days: int) -> str:
-    """Return the day this number of days before today."""
-    return str(NOW.date() - timedelta(days))
+def ago(days: int) -> datetime:
+    """Return the time this number of days before now."""
+    return datetime.now(UTC) - timedelta(days)
 
 
 def test_source_that_is_not_set_up_is_never_zero(viewer: TestClient) -> None:
@@ -84,10 +84,10 @@ def test_source_of_a_page_has_no_number_of_readers_that_it_does_not_see(dashboar
 
 def test_ai_is_unknown_in_a_period_before_a_source_that_sees_ai(dashboard: Dashboard, viewer: TestClient) -> None:
     key = new_key(dashboard.data, "later")
-    post_old_beacon(dashboard, "later", NOW - timedelta(days=20))
+    post_old_beacon(dashboard, "later", ago(20))
     dashboard.post_hits({"path": "/a", "userAgent": "GPTBot/1.3"}, project="later", key=key)
 
-    page = page_of(viewer, "later", from_=before(25), to=before(15))
+    page = page_of(viewer, "later", from_=25, to=15)
 
     assert totals(page) == {"People": "1", "AI": UNKNOWN, "Other bots": UNKNOWN, "Share of AI": UNKNOWN}
     assert page.rows("Sources")[1][:3] == ["Your server", UNKNOWN, UNKNOWN]
@@ -125,18 +125,18 @@ def test_share_of_ai_is_that_since_ai_was_counted(partly: TestClient) -> None:
 def test_source_that_began_in_the_previous_period_has_no_change(partly: TestClient) -> None:
     rows = page_of(partly, "partly", period="7d", compare="previous").rows("Sources")
     assert [row[3] for row in rows[:2]] == [f"{UNKNOWN} from 0", UNKNOWN]
-    rows = page_of(partly, "partly", from_=before(2), to=before(1), compare="previous").rows("Sources")
+    rows = page_of(partly, "partly", from_=2, to=1, compare="previous").rows("Sources")
     assert [row[3] for row in rows[:2]] == [f"{UNKNOWN} from 0"] * 2
 
 
 def test_share_of_ai_is_that_since_people_were_counted(dashboard: Dashboard, viewer: TestClient) -> None:
     key = new_key(dashboard.data, "later-people")
-    since = NOW.date() - timedelta(days=60)
+    since = today() - timedelta(days=60)
     source_policies.put(dashboard.engine, "later-people", "beacon_people_log_machines", since)
     for days in (9, 2, 2, 2):
-        view = {"path": "/a", "userAgent": "GPTBot/1.3", "timestamp": (NOW - timedelta(days)).isoformat()}
+        view = {"path": "/a", "userAgent": "GPTBot/1.3", "timestamp": ago(days).isoformat()}
         dashboard.post_hits(view, {**view, "userAgent": FIREFOX}, project="later-people", key=key)
-    post_old_beacon(dashboard, "later-people", NOW - timedelta(days=3))
+    post_old_beacon(dashboard, "later-people", ago(3))
 
     page = page_of(viewer, "later-people")
 
@@ -161,8 +161,8 @@ def test_list_of_pages_without_ai_names_what_is_unknown(
 def partly(dashboard: Dashboard, viewer: TestClient) -> TestClient:
     """Return a client of a project that counts people for 20 days, and AI for 5 days."""
     key = new_key(dashboard.data, "partly")
-    post_old_beacon(dashboard, "partly", NOW - timedelta(days=20))
-    at = (NOW - timedelta(days=5)).isoformat()
+    post_old_beacon(dashboard, "partly", ago(20))
+    at = ago(5).isoformat()
     dashboard.post_hits(
         {"path": "/b", "userAgent": "GPTBot/1.3", "timestamp": at},
         {"path": "/b", "userAgent": "Googlebot/2.1", "timestamp": at},
@@ -196,13 +196,13 @@ def test_period_before_the_first_view_is_unknown(viewer: TestClient) -> None:
     ("parameters", "sentence"),
     [
         ({}, f"sent no view on 5 days of this period (UTC): {{0}} {EN_DASH} {{1}}, {{2}}."),
-        ({"from_": "9", "to": "9"}, "sent no view on 1 day of this period (UTC): {1}."),
-        ({"from_": "8", "to": "4"}, None),
+        ({"from_": 9, "to": 9}, "sent no view on 1 day of this period (UTC): {1}."),
+        ({"from_": 8, "to": 4}, None),
         ({"source": "beacon"}, None),
     ],
 )
 def test_days_without_a_view_of_a_source_are_named(
-    dashboard: Dashboard, viewer: TestClient, parameters: dict[str, str], sentence: str | None
+    dashboard: Dashboard, viewer: TestClient, parameters: dict[str, str | int], sentence: str | None
 ) -> None:
     """Post on days 13, 8, 7, 6, 5, 4 and 2 before today: nothing on days 12 to 9, and 3."""
     project = f"gap{len(str(parameters))}"
@@ -212,10 +212,9 @@ def test_days_without_a_view_of_a_source_are_named(
         for days in (13, 8, 7, 6, 5, 4, 2)
     ]
     dashboard.post_hits(*hits, project=project, key=key)
-    post_old_beacon(dashboard, project, NOW)
-    days = {name: before(int(value)) if value.isdigit() else value for name, value in parameters.items()}
-    page = page_of(viewer, project, **days)
-    named = [format_date(NOW.date() - timedelta(number), locale="en") for number in (12, 9, 3)]
+    post_old_beacon(dashboard, project, ago(0))
+    page = page_of(viewer, project, **parameters)
+    named = [format_date(today() - timedelta(number), locale="en") for number in (12, 9, 3)]
     assert ("sent no view on" in page.text) == (sentence is not None)
     if sentence:
         assert f"Your server {sentence.format(*named)}" in page.text
