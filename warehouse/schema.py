@@ -50,6 +50,8 @@ Row = tuple[str | int | None, ...]
 """One value for each column of `HOT`, in its order. Times are in microseconds since 1970."""
 EVENT_ID = HOT.names.index("event_id")
 """Index of `event_id` in a `Row`."""
+PathBounds = tuple[str, str | None]
+"""Range of paths in byte order: its first path, and the first path after it, which is None if no path is after it."""
 
 CLASSIFICATION = pa.schema(
     [HOT.field(name) for name in "traffic agent operator purpose rule ruleset user_agent browser os device".split()]

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from warehouse.blocks.cumulative import Array
-from warehouse.blocks.paths import Bounds, PathIds
+from warehouse.blocks.paths import PathIds
 from warehouse.rollups.schema import SOURCES, TRAFFIC
+from warehouse.schema import PathBounds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,7 +19,7 @@ class Selection:
     """
 
     paths: PathIds
-    bounds: Bounds | None
+    bounds: PathBounds | None
     sorted_ids: slice
     sources: tuple[int, ...]
     traffic: tuple[int, ...]
@@ -49,7 +50,7 @@ class Selection:
         return np.where(columns < width, columns + self.sorted_ids.start, columns - width + self.paths.sorted_count)
 
 
-def select(paths: PathIds, bounds: Bounds | None, source: str | None, traffic: Collection[str]) -> Selection:
+def select(paths: PathIds, bounds: PathBounds | None, source: str | None, traffic: Collection[str]) -> Selection:
     """Return the selection for filters. None selects all; a source that does not exist selects nothing."""
     sources = tuple(index for index, name in enumerate(SOURCES) if source in {None, name})
     kinds = tuple(index for index, name in enumerate(TRAFFIC) if name in traffic)

@@ -17,9 +17,8 @@ from warehouse.query import engine
 from warehouse.query.hits_snapshot import HOT_COLUMNS
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
+from warehouse.schema import PathBounds
 
-Bounds = tuple[str, str | None]
-"""Range of paths in byte order: its first path, and the first path after it, which is None if no path is after it."""
 ROWS_MAX = 200_000
 """Maximum number of rows that an edge is expected to have. More rows would displace too many other results."""
 NOT_AT_EDGES = ("user_agent", "verified_by")
@@ -43,7 +42,7 @@ def read(
     files: Sequence[File],
     project: str,
     edge: TimeRange,
-    bounds: Bounds | None = None,
+    bounds: PathBounds | None = None,
 ) -> pa.Table | None:
     """Return the rows of a project at an edge, with COLUMNS, from the cache or from `files`, the `files_of` the edge.
 
@@ -85,7 +84,9 @@ def read_together(
             cached.put(key, table, evict_first=True)
 
 
-def key_of(files: Sequence[File], project: str, edge: TimeRange, bounds: Bounds | None = None) -> tuple[Hashable, ...]:
+def key_of(
+    files: Sequence[File], project: str, edge: TimeRange, bounds: PathBounds | None = None
+) -> tuple[Hashable, ...]:
     """Return the key of the rows at an edge in the cache. `files` are the `files_of` the edge."""
     key = ("edge", project, edge, *(file.path for file in files))
     return key if bounds is None else (*key, bounds)
@@ -96,7 +97,7 @@ def _is_large(files: Sequence[File], edge: TimeRange) -> bool:
     return sum(file.rows for file in files) * min((edge.end - edge.start) / _DAY, 1) > ROWS_MAX
 
 
-def _of_paths(rows: pa.Table, bounds: Bounds) -> pa.Table:
+def _of_paths(rows: pa.Table, bounds: PathBounds) -> pa.Table:
     first, after = bounds
     column = rows["path"].combine_chunks()
     is_wanted = pc.greater_equal(column.dictionary, first)

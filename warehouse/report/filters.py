@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from warehouse.control import policy
 from warehouse.control.policy import Periods
 from warehouse.rollups.schema import AGENT_COLUMNS, TRAFFIC
+from warehouse.schema import PathBounds
 
 VERIFICATION = "coalesce(verification, CASE WHEN traffic <> 'human' THEN 'not_checked' END)"
 """SQL expression of the verification of a hit: `not_checked` for an AI agent or bot that was not checked."""
@@ -70,11 +71,8 @@ class Filters:
         return not self.fields
 
     @property
-    def path_bounds(self) -> tuple[str, str | None] | None:
-        """Return the first path that can match, and the first one after all that can; None without a path filter.
-
-        Paths are in byte order. The second path is None if no path is after those that match.
-        """
+    def path_bounds(self) -> PathBounds | None:
+        """Return the range of the paths that can match; None without a path filter."""
         if self.path is None:
             return None
         if self.is_prefix:

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from warehouse.blocks import sums
 from warehouse.blocks.cumulative import Array
 from warehouse.blocks.listing import Audience, Listing, Order, Views
-from warehouse.blocks.paths import Bounds, PathIds
+from warehouse.blocks.paths import PathIds
 from warehouse.blocks.selection import select
 from warehouse.blocks.sums import NO_ADDITIONS, Additions, PathSums, Rows
 from warehouse.rollups.schema import TRAFFIC
+from warehouse.schema import PathBounds
 
 SORTED = ["/", "/a", "/b", "/c", "/d", "/é"]
 LATER = ["/z", "/a0"]
@@ -28,7 +29,7 @@ Number = tuple[int, int, int]
 """Views of a path by people, AI agents and bots."""
 numbers = st.tuples(*[st.sampled_from([0, 0, 1, 2, 5])] * 3)
 listings = st.builds(Listing, st.sampled_from(get_args(Order)), st.sampled_from(get_args(Audience)), st.booleans())
-BOUNDS: list[Bounds | None] = [None, ("/a", "/d"), ("/b", None), ("/x", "/y")]
+BOUNDS: list[PathBounds | None] = [None, ("/a", "/d"), ("/b", None), ("/x", "/y")]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -39,7 +40,7 @@ def _short_heads() -> Iterator[None]:
         yield
 
 
-def is_within(path: str, bounds: Bounds | None) -> bool:
+def is_within(path: str, bounds: PathBounds | None) -> bool:
     return bounds is None or (bounds[0] <= path and (bounds[1] is None or path < bounds[1]))
 
 
@@ -77,7 +78,7 @@ def listed_rows(paths: PathIds, ids: Array, views: Views) -> list[tuple[str, Num
     st.integers(1, 3),
 )
 def test_page_is_that_of_a_plain_sort(
-    stored: list[Number], more: dict[str, Number], bounds: Bounds | None, listing: Listing, first: int, count: int
+    stored: list[Number], more: dict[str, Number], bounds: PathBounds | None, listing: Listing, first: int, count: int
 ) -> None:
     paths = PathIds(pa.array(SORTED))
     paths.add(pa.array(LATER))
