@@ -247,11 +247,11 @@ def _double_counting(settings: Settings) -> list[Finding]:
     try:
         engine = opened(settings)
         policies = {each.id: source_policies.periods(engine, each.id) for each in projects.list_all(engine)}
-        found = double_counting.find(settings.hot_log, settings.lake, settings.run / "spill", policies)
+        by_project = double_counting.find(settings.hot_log, settings.lake, settings.run / "spill", policies)
     except (WarehouseError, DBAPIError) as error:
         first_line = str(error).partition("\n")[0]
         return [Finding(COUNTED_ONCE, None, f"cannot be checked: {first_line}")]
-    texts = [double_counting.advice(project, text) for project, warnings in found.items() for text in warnings]
+    texts = [double_counting.advice(project, text) for project, warnings in by_project.items() for text in warnings]
     return [Finding(COUNTED_ONCE, None, text) for text in texts] or [Finding(COUNTED_ONCE, None)]
 
 

@@ -144,8 +144,8 @@ def _measure_reads(figures: Figures, local: Path, remote: roots.Root) -> None:
     """Measure one count of FILES files of `hits` by DuckDB and by Polars, from the local lake and the object store."""
     import polars as pl  # noqa: PLC0415  # the service does not use it
 
-    found = sorted(delta_table.open_table(local, HITS_TABLE).file_uris())[:FILES]
-    names = [each.rpartition("/hits/")[2] for each in found]
+    uris = sorted(delta_table.open_table(local, HITS_TABLE).file_uris())[:FILES]
+    names = [each.rpartition("/hits/")[2] for each in uris]
     on_disk = [str(local / "hits" / name) for name in names]
     objects = [str(remote / "hits" / name) for name in names]
     database = duckdb.connect()

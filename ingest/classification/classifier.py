@@ -61,8 +61,8 @@ def by_accept(answer: Classification, accept: str | None) -> Classification:
     """Return the answer of the user agent, or that of the Accept header if the user agent names no agent or bot."""
     if accept is None or answer.agent is not None:
         return answer
-    found = find_accept(accept)
-    return answer if found is None else found.decision.answer
+    match = find_accept(accept)
+    return answer if match is None else match.decision.answer
 
 
 def classify_all(user_agents: Sequence[str]) -> list[tuple[Classification, Device]]:
@@ -93,10 +93,10 @@ class AcceptMatch(NamedTuple):
 
 def find_accept(accept: str) -> AcceptMatch | None:
     """Return the first match of the table `accept` in an Accept header, or None."""
-    found = accept_rules.find(accept)
-    if found is None:
+    match = accept_rules.find(accept)
+    if match is None:
         return None
-    text, rule = found
+    text, rule = match
     return AcceptMatch(_ACCEPT[rule.kind], text)
 
 

@@ -117,9 +117,9 @@ def explain(user_agent: str, accept: str | None = None) -> tuple[Step, ...]:
     for name, find in classifier.STEPS:
         decision = find(text, first_matches, device)
         if accept is not None and (name == classifier.AFTER_ACCEPT or _is_unnamed(decision)):
-            found = classifier.find_accept(accept)
-            if found is not None:
-                return (*steps, _matched(ACCEPT_NAME, ACCEPT_LOOKS_FOR, "rules.toml", found.decision, found.text))
+            match = classifier.find_accept(accept)
+            if match is not None:
+                return (*steps, _matched(ACCEPT_NAME, ACCEPT_LOOKS_FOR, "rules.toml", match.decision, match.text))
             steps.append(Step(ACCEPT_NAME, ACCEPT_LOOKS_FOR, matched=False))
             accept = None
         if decision is not None:

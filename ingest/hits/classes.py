@@ -18,8 +18,8 @@ def rule_of_accept(accept: str) -> str | None:
     """Return the rule that an Accept header matches, such as `ai:accept-markdown`, or None."""
     from ingest.classification.accept import find  # noqa: PLC0415  # loads the tables of rules; most logs lack Accept
 
-    found = find(accept)
-    return None if found is None else f"ai:{found[1].kind}"
+    match = find(accept)
+    return None if match is None else f"ai:{match[1].kind}"
 
 
 def by_accept(columns: Columns, rule: str) -> Columns:

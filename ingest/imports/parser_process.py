@@ -38,7 +38,7 @@ def parser_process(logs: Sequence[str]) -> Iterator[OtherProcess | None]:
     The child process is forked here: call this function before the process has threads. The child process loads its
     libraries at once if the first of the logs begins like JSON.
     """
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("fork")  # as in `classification.pool`; and the child process has `shared`
     connection, of_child = context.Pipe()
     with closing(mmap.mmap(-1, source.BLOCK_BYTES)) as shared, closing(connection):
         process = context.Process(target=_serve, args=(shared, of_child, connection, _is_json(logs)), daemon=True)

@@ -102,10 +102,10 @@ def global_addresses(host: str) -> list[str]:
     Raises: DirectoryUnavailable if one of the addresses is not global, or the lookup failed.
     """
     try:
-        found = socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM)
+        records = socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise DirectoryUnavailable(f"the DNS lookup failed: {error}") from None
-    addresses = [str(address[4][0]) for address in found]
+    addresses = [str(address[4][0]) for address in records]
     if not all(number_of(address) is not None for address in addresses):
         raise DirectoryUnavailable("the host has an address of a local network")
     return addresses

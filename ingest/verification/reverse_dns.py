@@ -65,7 +65,7 @@ def addresses_of(name: str) -> list[str]:
 
     Raises: OSError if there are none, or the lookup failed.
     """
-    return [str(found[4][0]) for found in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)]
+    return [str(record[4][0]) for record in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)]
 
 
 class ReverseDns:

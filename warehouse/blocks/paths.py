@@ -10,14 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warehouse.blocks.cumulative import Array
+from warehouse.schema import PathBounds
 
 LATER_PATH_BYTES = 300
 """Estimated memory of a path that was added later: a Python text, and its entries in a dictionary and two lists."""
 SEARCH_PATHS = 500
 """Number of sorted paths that a hash look-up reads in the time of one binary search, 20 µs."""
-
-Bounds = tuple[str, str | None]
-"""Range of paths in byte order: its first path, and the first path after it, which is None if no path is after it."""
 
 
 class PathIds:
@@ -47,7 +45,7 @@ class PathIds:
     def nbytes(self) -> int:
         return int(self._sorted.nbytes) + self.later_count * LATER_PATH_BYTES
 
-    def sorted_between(self, bounds: Bounds | None) -> slice:
+    def sorted_between(self, bounds: PathBounds | None) -> slice:
         """Return the ids of the sorted paths within bounds."""
         if bounds is None:
             return slice(0, self.sorted_count)
@@ -55,7 +53,7 @@ class PathIds:
         start = self._place(first)
         return slice(start, self.sorted_count if after is None else max(start, self._place(after)))
 
-    def is_later_between(self, bounds: Bounds | None) -> Array:
+    def is_later_between(self, bounds: PathBounds | None) -> Array:
         """Return, for each path that was added later, whether it is within bounds."""
         count = self.later_count
         if bounds is None:
@@ -77,9 +75,9 @@ class PathIds:
         if len(paths) * SEARCH_PATHS < self.sorted_count:
             return np.array([self._search(path) for path in paths.to_pylist()], np.int64)
         ids = np.full(len(paths), -1, np.int64)
-        found = pc.index_in(self._sorted, value_set=paths)  # a hash table of the fewer paths: 10 times faster
-        is_found = found.is_valid().to_numpy(zero_copy_only=False)
-        ids[found.drop_null().to_numpy()] = np.flatnonzero(is_found)
+        positions = pc.index_in(self._sorted, value_set=paths)  # a hash table of the fewer paths: 10 times faster
+        is_present = positions.is_valid().to_numpy(zero_copy_only=False)
+        ids[positions.drop_null().to_numpy()] = np.flatnonzero(is_present)
         return ids
 
     def take(self, ids: Array) -> pa.Array:

@@ -138,10 +138,10 @@ def begin_deletion(engine: sa.Engine, id: str, internal_id: str | None = None) -
     """
     marked = PROJECTS.update().where(_is(id, internal_id)).values(is_ending=True).returning(PROJECTS.c.internal_id)
     with engine.begin() as connection:
-        found: str | None = connection.execute(marked).scalar_one_or_none()
-    if found is None:
+        marked_id: str | None = connection.execute(marked).scalar_one_or_none()
+    if marked_id is None:
         raise ProjectNotFound(id) if internal_id is None else ProjectGone(id)
-    return found
+    return marked_id
 
 
 def require_same(engine: sa.Engine, id: str, internal_id: str) -> None:
@@ -151,10 +151,10 @@ def require_same(engine: sa.Engine, id: str, internal_id: str) -> None:
     caller has read before belongs to a later project of the same id.
     """
     try:
-        found = internal_id_of(engine, id)
+        current = internal_id_of(engine, id)
     except ProjectNotFound:
         raise ProjectGone(id) from None
-    if found != internal_id:
+    if current != internal_id:
         raise ProjectGone(id)
 
 

@@ -74,8 +74,8 @@ def has_hot_log(server: Server, node: str) -> bool:
 def _has_hot_log(target: PostgresqlConnection, node: str) -> bool:
     if not schema_steps.has_table(target, "node"):
         return False
-    (found,) = target.execute("SELECT id FROM node").fetchone()
-    if found != node:
+    (owner,) = target.execute("SELECT id FROM node").fetchone()
+    if owner != node:
         raise MoveRefused(
             f"the database {target.database} has the hot log of another data folder: name an empty database"
         )

@@ -56,8 +56,8 @@ def _find(source: sqlite3.Connection, column: "sa.Column[object]", condition: st
     keys = ["rowid"] if table.dialect_options["sqlite"]["with_rowid"] else table.primary_key.columns.keys()
     quoted = ", ".join(f'quote("{key}")' for key in keys)
     where = f"{value} IS NOT NULL AND NOT ({condition.format(value=value)})"
-    found = source.execute(f'SELECT {quoted} FROM "{table.name}" WHERE {where} LIMIT 1').fetchone()
-    return found and ", ".join(f"{key} {text}" for key, text in zip(keys, found, strict=True))
+    row = source.execute(f'SELECT {quoted} FROM "{table.name}" WHERE {where} LIMIT 1').fetchone()
+    return row and ", ".join(f"{key} {text}" for key, text in zip(keys, row, strict=True))
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -16,8 +16,8 @@ def warnings(settings: Settings, project_id: str) -> list[str]:
     engine = database.connect(settings.database_url)
     policies = {project_id: source_policies.periods(engine, project_id)}
     engine.dispose()
-    found = double_counting.find(settings.hot_log, settings.lake, settings.run / "spill", policies)
-    return [double_counting.advice(project_id, text) for text in found.get(project_id, ())]
+    by_project = double_counting.find(settings.hot_log, settings.lake, settings.run / "spill", policies)
+    return [double_counting.advice(project_id, text) for text in by_project.get(project_id, ())]
 
 
 class FollowedCheck:

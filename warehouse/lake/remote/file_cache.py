@@ -91,15 +91,15 @@ def _temporary(lake: ObjectLake) -> Iterator[Path]:
 
 def _evict(lake: ObjectLake) -> None:
     """Delete the least recently used files until the others have at most `cache_bytes`."""
-    found: list[tuple[float, int, str]] = []
+    files: list[tuple[float, int, str]] = []
     with os.scandir(lake.local / FOLDER) as entries:
         for entry in entries:
             with suppress(FileNotFoundError):  # another process has just evicted the file
                 stat = entry.stat()
                 if not entry.name.endswith(NEW) or stat.st_mtime < time.time() - ABANDONED_S:
-                    found.append((stat.st_mtime, stat.st_size, entry.path))
-    excess = sum(size for _, size, _ in found) - lake.cache_bytes
-    for _, size, name in sorted(found):
+                    files.append((stat.st_mtime, stat.st_size, entry.path))
+    excess = sum(size for _, size, _ in files) - lake.cache_bytes
+    for _, size, name in sorted(files):
         if excess <= 0:
             return
         Path(name).unlink(missing_ok=True)

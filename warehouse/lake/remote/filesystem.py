@@ -92,7 +92,7 @@ def register(database: duckdb.DuckDBPyConnection) -> None:
 
 
 def _at(path: str) -> ObjectPath:
-    found = object_path.find(path)
-    if found is None:
+    location = object_path.find(path)
+    if location is None:
         raise FileNotFoundError(f"{path} is not in a lake of this process")
-    return found
+    return location

@@ -92,8 +92,8 @@ def _count_profiles(cached: ResultCache, month: PathMonth, profiles: Profiles, d
     codes, views = [_NONE], [_NONE]
     for rows in page_views.read(cached, month, ("day", "profile_id"), _is_wanted(month, profiles)):
         of_rows = rows["day"].to_numpy().astype(np.int64) * size + rows["profile_id"].to_numpy()
-        found, counts = count_codes(of_rows, _DAYS * size, dense_counters)
-        codes.append(found)
+        of_part, counts = count_codes(of_rows, _DAYS * size, dense_counters)
+        codes.append(of_part)
         views.append(counts)
     days, profile_ids = np.divmod(np.concatenate(codes), max(size, 1))
     order = np.argsort(days, kind="stable")

@@ -48,15 +48,15 @@ def error_list(visit: Visit) -> Response:
     """Respond to GET /projects/{project}/errors."""
     view = _view(visit)
     query, number = _query(view), view.page_number()
-    found = visit.state.errors.trends(query, (number - 1) * ROWS, ROWS + 1).to_pylist()
+    trends = visit.state.errors.trends(query, (number - 1) * ROWS, ROWS + 1).to_pylist()
     measured_now = measured.read(view)
     return render.counts_page(
         view,
         "reading/errors.html",
         title=f"Errors of {view.project.id}",
         tab="Errors",
-        rows=_rows(view, found[:ROWS]),
-        has_more=len(found) > ROWS,
+        rows=_rows(view, trends[:ROWS]),
+        has_more=len(trends) > ROWS,
         status_filter=None if query.status is None else str(query.status),
         number_of_page=number,
         first=(number - 1) * ROWS + 1,
@@ -73,8 +73,8 @@ def export(visit: Visit) -> Response:
     view = _view(visit)
     query = _query(view)
     view.require_valid()
-    found = visit.state.errors.rows(query, view.snapshot.moment)
-    rows = found.rename_columns(errors.SCHEMA.names).cast(errors.SCHEMA)
+    table = visit.state.errors.rows(query, view.snapshot.moment)
+    rows = table.rename_columns(errors.SCHEMA.names).cast(errors.SCHEMA)
     return table_file(view, CSV, "errors", ExportTable(errors.SCHEMA, rows.to_batches))
 
 

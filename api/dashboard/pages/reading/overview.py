@@ -66,15 +66,15 @@ def overview(visit: Visit) -> Response:
     view = View(visit)
     if PREFIX in view.values:
         return to_prefix(view)
-    found = measured.read(view)
-    numbers = _numbers(view, found) if found.sources else _live(view)
+    measurement = measured.read(view)
+    numbers = _numbers(view, measurement) if measurement.sources else _live(view)
     return render.counts_page(
         view,
         "reading/overview.html",
         title=view.project.id,
         headers=SHARED_HEADERS if visit.is_shared else None,
         tab="Overview",
-        measured=found,
+        measured=measurement,
         base=base(visit),
         traffic_names=TRAFFIC,
         downloads=DOWNLOADS,
@@ -96,35 +96,35 @@ def base(visit: Visit) -> str:
     return f"/shared/{visit.path_parameter('share')}" if visit.is_shared else f"/projects/{visit.project.id}"
 
 
-def _numbers(view: View, found: Measured) -> dict[str, Any]:
+def _numbers(view: View, measurement: Measured) -> dict[str, Any]:
     """Return the values of the template that are counts. All of them are of one moment."""
     if view.previous:
         view.reports.read_edges(view.snapshot, view.query(), view.query(view.previous))
-    chart = timeline(view, found)
+    chart = timeline(view, measurement)
     counts = chart.totals if chart else _totals(view, view.query())
-    shown = found.shown(counts, view.period.end)
-    totals = _all_totals(view, found, shown)
+    shown = measurement.shown(counts, view.period.end)
+    totals = _all_totals(view, measurement, shown)
     return {
         "chart": chart,
         "totals": totals,
         "shown": shown,
-        "share": _share(view, found, totals),
-        "paths": tables.paths(view, found),
-        "tables": {name: tables.by_dimension(view, name, found) for name in TABLES},
-        "sources": tables.sources(view, found),
+        "share": _share(view, measurement, totals),
+        "paths": tables.paths(view, measurement),
+        "tables": {name: tables.by_dimension(view, name, measurement) for name in TABLES},
+        "sources": tables.sources(view, measurement),
         **_live(view),
     }
 
 
-def _all_totals(view: View, found: Measured, now: Shown) -> list[Total]:
-    people_before, ai_before = _before(view, found.since_of("human")), _before(view, found.ai_since)
+def _all_totals(view: View, measurement: Measured, now: Shown) -> list[Total]:
+    people_before, ai_before = _before(view, measurement.since_of("human")), _before(view, measurement.ai_since)
     return [
         Total(
             TRAFFIC[traffic],
             css,
             getattr(now, traffic),
-            getattr(before, traffic) if before and traffic in found.traffic else None,
-            found.reason(traffic, view.period),
+            getattr(before, traffic) if before and traffic in measurement.traffic else None,
+            measurement.reason(traffic, view.period),
             view.link(traffic=None if view.filters.traffic == traffic else traffic),
         )
         for traffic, css, before in (
@@ -135,10 +135,10 @@ def _all_totals(view: View, found: Measured, now: Shown) -> list[Total]:
     ]
 
 
-def _share(view: View, found: Measured, totals: Sequence[Total]) -> Share:
+def _share(view: View, measurement: Measured, totals: Sequence[Total]) -> Share:
     people, ai = totals[:2]
     now, before = _ratio(ai.now, people.now), _ratio(ai.before, people.before)
-    since = found.both_since(view.period)
+    since = measurement.both_since(view.period)
     if since and now is not None:
         counts = _totals(view, replace(view.query(), start=since))
         now = _ratio(counts.ai, counts.human)

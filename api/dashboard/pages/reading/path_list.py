@@ -67,14 +67,14 @@ def path_list(visit: Visit) -> Response:
     if PREFIX in view.values:
         return to_prefix(view, show=view.values.get("show"))
     tab, sort, number = _tab(view), _order(view), view.page_number()
-    found = measured.read(view)
-    shown = _page(view, tab, sort, (number - 1) * ROWS) if found.sources else None
+    measurement = measured.read(view)
+    shown = _page(view, tab, sort, (number - 1) * ROWS) if measurement.sources else None
     return render.counts_page(
         view,
         "reading/path_list.html",
         title=f"Pages of {view.project.id}",
         tab="Pages",
-        measured=found,
+        measured=measurement,
         tabs=_tab_names(view),
         default_period=DEFAULT,
         sorted_max=PATHS_MAX,
@@ -84,7 +84,7 @@ def path_list(visit: Visit) -> Response:
         first=(number - 1) * ROWS + 1,
         rows=_rows(view, shown) if shown else [],
         has_more=shown is not None and shown.has_more,
-        known=found.shown(Counts(), view.period.end),
+        known=measurement.shown(Counts(), view.period.end),
     )
 
 

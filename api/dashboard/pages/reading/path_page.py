@@ -52,16 +52,16 @@ def path_page(visit: Visit) -> Response:
     if path is None or path.endswith("*"):
         return _choose(view, path)
     view.fix(path=path)
-    found = measured.read(view)
+    measurement = measured.read(view)
     return render.counts_page(
         view,
         "reading/path_page.html",
         title=path,
         tab="Pages",
-        measured=found,
+        measured=measurement,
         path=path,
         agent_link=lambda name: view.link(f"/projects/{view.project.id}/ai/agents/{name}"),
-        **(_numbers(view, found, path) if found.sources else {}),
+        **(_numbers(view, measurement, path) if measurement.sources else {}),
     )
 
 
@@ -80,33 +80,33 @@ def values(view: View, by: str, names: dict[str, str] | None = None, traffic: st
     return ValueTable(rows, page.has_more)
 
 
-def _numbers(view: View, found: Measured, path: str) -> dict[str, Any]:
+def _numbers(view: View, measurement: Measured, path: str) -> dict[str, Any]:
     """Return the values of the template that are counts."""
-    chart = timeline(view, found)
+    chart = timeline(view, measurement)
     own_hosts = {host: f"{host} (this site)" for host in tables.own_hosts(view)}
     totals = view.reports.breakdown(view.snapshot, view.query(), "source", 0, 1).totals
     return {
         "chart": chart,
         "totals": totals,
-        "shown": found.shown(totals, view.period.end),
+        "shown": measurement.shown(totals, view.period.end),
         "first_ai_day": _first_ai_day(view, path),
         "agents": values(view, "agent", traffic="ai"),
         "referrers": values(view, "referrerHost", own_hosts, "human"),
         "formats": values(view, "format", FORMATS),
         "statuses": values(view, "status"),
-        "sources": _sources(view, found),
+        "sources": _sources(view, measurement),
     }
 
 
-def _sources(view: View, found: Measured) -> ValueTable:
+def _sources(view: View, measurement: Measured) -> ValueTable:
     """Return the views by source, with None for readers that a source does not see or that are not counted from it."""
     table = values(view, "source", SOURCES)
-    return replace(table, rows=[replace(row, counts=_shown(row, found)) for row in table.rows])
+    return replace(table, rows=[replace(row, counts=_shown(row, measurement)) for row in table.rows])
 
 
-def _shown(row: ValueRow, found: Measured) -> Shown:
+def _shown(row: ValueRow, measurement: Measured) -> Shown:
     counts, source = Counts(*(getattr(row.counts, kind) or 0 for kind in TRAFFIC)), row.value or ""
-    return shown(counts, [kind for kind in found.traffic if found.counts(source, kind)])
+    return shown(counts, [kind for kind in measurement.traffic if measurement.counts(source, kind)])
 
 
 def _first_ai_day(view: View, path: str) -> date | None:

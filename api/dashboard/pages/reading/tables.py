@@ -132,12 +132,12 @@ class PathTable:
         return (self.number - 1) * PAGE_ROWS + 1
 
 
-def paths(view: View, found: Measured) -> PathTable:
+def paths(view: View, measurement: Measured) -> PathTable:
     """Return the pages of a view by the parameters `sort` and `page`. Add an invalid one to the faults of the view."""
     sort, number = order(view), view.page_number()
     page = view.reports.views(view.snapshot, view.query(), (number - 1) * PAGE_ROWS, PAGE_ROWS, SORTS[sort])
     rows = _rows(view, page, "path", None, None)
-    if rows and view.previous and found.counted_since(view.previous.start, BOTH):
+    if rows and view.previous and measurement.counted_since(view.previous.start, BOTH):
         listed = [row.value for row in rows if row.value is not None]
         before = view.reports.views_of(view.snapshot, view.query(view.previous), listed)
         rows = [replace(row, before=before.get(row.value or "", Counts()).total) for row in rows]
@@ -153,11 +153,11 @@ def order(view: View) -> str:
     return sort
 
 
-def by_dimension(view: View, name: str, found: Measured) -> Table:
+def by_dimension(view: View, name: str, measurement: Measured) -> Table:
     """Return a table of DIMENSIONS."""
     dimension = DIMENSIONS[name]
     kind = dimension.traffic or "human"
-    reason = found.reason(kind, view.period)
+    reason = measurement.reason(kind, view.period)
     nothing = Table(name, dimension, kind, reason, [], has_more=False, hides_rows=False)
     if reason == FILTERED:
         return nothing
@@ -168,7 +168,7 @@ def by_dimension(view: View, name: str, found: Measured) -> Table:
     has_more = shown.has_more or shown.rows.num_rows > ROWS
     if reason and not rows:
         return nothing
-    if view.previous and found.counted_since(view.previous.start, (kind,)):
+    if view.previous and measurement.counted_since(view.previous.start, (kind,)):
         before = _before(view, dimension.by, [row.value for row in rows], traffic=kind)
         rows = [replace(row, before=getattr(before.get(row.value, Counts()), kind)) for row in rows]
     return Table(name, dimension, kind, None, rows, has_more, shown.rows.num_rows < page.rows.num_rows)
@@ -199,17 +199,17 @@ def without(page: Page, values: frozenset[str | None]) -> Page:
     return replace(page, rows=page.rows.filter(pc.invert(is_hidden)))
 
 
-def sources(view: View, found: Measured) -> list[SourceRow]:
+def sources(view: View, measurement: Measured) -> list[SourceRow]:
     """Return a row for each source that the filters of the view select, with None for what was not counted."""
     rows = view.reports.breakdown(view.snapshot, view.query(), "source", 0, len(SOURCES)).rows.to_pylist()
     counts = {row["value"]: Counts(row["human"], row["ai"], row["bot"]) for row in rows}
-    by_name = {source.source: source for source in found.sources}
-    before = _before(view, "source", found.selected) if view.previous else {}
+    by_name = {source.source: source for source in measurement.sources}
+    before = _before(view, "source", measurement.selected) if view.previous else {}
     result = []
-    for name in found.selected:
+    for name in measurement.selected:
         source = by_name.get(name)
         begun = source is not None and has_begun(source.first_hit, view.period.end)
-        counted = [kind for kind in BOTH if begun and kind in found.traffic and found.counts(name, kind)]
+        counted = [kind for kind in BOTH if begun and kind in measurement.traffic and measurement.counts(name, kind)]
         numbers = measured.shown(counts.get(name, Counts()), counted)
         is_known = view.previous and source and source.first_hit <= view.previous.start
         total = before.get(name, Counts()).total if is_known else None

@@ -74,13 +74,13 @@ def agent(visit: Visit) -> Response:
     view.fix(traffic=traffic, agent=name, operator=None, purpose=None)
     known = _known(view, name)
     number = view.page_number()
-    found = measured.read(view)
+    measurement = measured.read(view)
     return render.counts_page(
         view,
         "reading/agent.html",
         title=name,
         tab="AI readers",
-        measured=found,
+        measured=measurement,
         name=name,
         fact=BY_NAME.get(name),
         disallowing=rules.disallowing(BY_NAME[name].tokens) if name in BY_NAME else "",
@@ -93,7 +93,7 @@ def agent(visit: Visit) -> Response:
         number_of_page=number,
         first=(number - 1) * ROWS + 1,
         pages_days=PAGES_DAYS if view.period.days is None or view.period.days > PAGES_DAYS else None,
-        **_numbers(view, found, name, traffic, number),
+        **_numbers(view, measurement, name, traffic, number),
     )
 
 
@@ -117,9 +117,11 @@ def _known(view: View, name: str) -> dict[str, Any] | None:
     return None
 
 
-def _numbers(view: View, found: measured.Measured, name: str, traffic: AgentTraffic, number: int) -> dict[str, Any]:
+def _numbers(
+    view: View, measurement: measured.Measured, name: str, traffic: AgentTraffic, number: int
+) -> dict[str, Any]:
     """Return the values of the template that are counts of the period."""
-    chart = timeline(view, found)
+    chart = timeline(view, measurement)
     text = texts.find(view.visit.state.control, view.project.id)
     robots = None if text is None else rules.parse(text.content)
     listing = Listing(traffic, with_bots=traffic == "bot")

@@ -117,9 +117,9 @@ class AiTable:
         return sum(row.by_purpose.get(purpose, 0) for row in self.operators)
 
 
-def read(view: View, found: Measured, robots: RobotsRules | None, verification: Verification) -> AiTable:
+def read(view: View, measurement: Measured, robots: RobotsRules | None, verification: Verification) -> AiTable:
     """Return the table of the AI agents that the filters of the view select. `robots` are the rules of the site."""
-    pages, before = view.reports.agent_pages(view.snapshot, view.query()), _before(view, found)
+    pages, before = view.reports.agent_pages(view.snapshot, view.query()), _before(view, measurement)
     by_operator: defaultdict[str | None, list[AgentRow]] = defaultdict(list)
     for row in view.reports.agents(view.snapshot, view.query()).to_pylist():
         name, agent = row["agent"], (row["agent"], row["operator"], row["purpose"])
@@ -151,9 +151,9 @@ def names(agent: str) -> tuple[str, ...]:
     return (agent, *known.tokens) if known else (agent,)
 
 
-def _before(view: View, found: Measured) -> Counter[Agent] | None:
+def _before(view: View, measurement: Measured) -> Counter[Agent] | None:
     """Return the reads of each agent in the previous period; None if AI was not counted in all of that period."""
-    if view.previous is None or not found.counted_since(view.previous.start, ("ai",)):
+    if view.previous is None or not measurement.counted_since(view.previous.start, ("ai",)):
         return None
     rows = view.reports.agents(view.snapshot, view.query(view.previous)).to_pylist()
     return Counter({(row["agent"], row["operator"], row["purpose"]): row["views"] for row in rows})

@@ -74,20 +74,20 @@ class PurposeCard:
 def ai_readers(visit: Visit) -> Response:
     """Respond to GET /projects/{project}/ai."""
     view = _view(visit)
-    found = measured.read(view)
+    measurement = measured.read(view)
     text = texts.find(visit.state.control, view.project.id)
     robots = None if text is None else rules.parse(text.content)
     verification = verdicts.read(view)
-    table = operators.read(view, found, robots, verification)
+    table = operators.read(view, measurement, robots, verification)
     values: dict[str, Any] = {}
     if table.operators:
-        values = {"chart": timeline(view, found), "cards": _cards(view, table), **_rows(view, table)}
+        values = {"chart": timeline(view, measurement), "cards": _cards(view, table), **_rows(view, table)}
     return render.counts_page(
         view,
         "reading/ai_readers.html",
         title=f"AI readers of {view.project.id}",
         tab="AI readers",
-        measured=found,
+        measured=measurement,
         table=table,
         verification=verification,
         purposes=PURPOSES,

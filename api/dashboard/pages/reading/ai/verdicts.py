@@ -110,8 +110,8 @@ class Verification:
 
 def read(view: View) -> Verification:
     """Return the verification of the AI agents that the filters of the view select, in all states."""
-    found = view.reports.verdicts(view.snapshot, view.query(traffic=None, **dict.fromkeys(_OF_READERS)))
-    rows = _selected(view, found.states.to_pylist())
+    verdicts = view.reports.verdicts(view.snapshot, view.query(traffic=None, **dict.fromkeys(_OF_READERS)))
+    rows = _selected(view, verdicts.states.to_pylist())
     requests, reads, names = Counter[State](), defaultdict[Agent, Counter[State]](Counter), Counter[str | None]()
     for row in rows:
         requests[row["verification"]] += row["views"]
@@ -120,7 +120,7 @@ def read(view: View) -> Verification:
             reads[row["agent"], row["operator"], row["purpose"]][row["verification"]] += row["views"]
     return Verification(
         tuple(_state_row(view, state, requests) for state in TEXTS if requests[state]),
-        _evidence(_selected(view, found.evidence.to_pylist())),
+        _evidence(_selected(view, verdicts.evidence.to_pylist())),
         tuple(_false_name(view, row, names) for row in rows if row["verification"] == SPOOFED),
         reads,
     )
