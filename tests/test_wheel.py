@@ -45,6 +45,7 @@ def is_ready(url: str) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_the_demo_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     environ = {**os.environ, "PYTHONPATH": str(installed), "PYTHONSAFEPATH": "1"}
     where = subprocess.run(

@@ -24,6 +24,7 @@ def records(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "first"),
     [

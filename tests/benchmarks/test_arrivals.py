@@ -1,10 +1,12 @@
 """Hits that arrive during a measurement are stored, until the measurement ends."""
 
 import httpx
+import pytest
 
 from benchmarks.service import arrivals, server
 
 
+@pytest.mark.long
 def test_arriving_hits_are_stored() -> None:
     arrived: list[float] = []
     with server.running() as running:

@@ -101,6 +101,7 @@ def test_node_without_its_database_answers_503_and_recovers(nodes: tuple[Running
     assert "/away" not in totals(first)
 
 
+@pytest.mark.long
 def test_limits_on_beacons_and_sign_ins_are_those_of_all_nodes(nodes: tuple[Running, Running, Way]) -> None:
     first, second, _ = nodes
     headers = {"User-Agent": HIT["userAgent"]}

@@ -161,6 +161,7 @@ def _sums(rows: list[dict[str, Any]]) -> dict[str, int]:
     return {name: sum(row[name] for row in rows) for name in ("human", "ai", "total")}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(TEST_S)
 def test_pages_of_a_moment_add_up_to_its_totals_under_load(start: Callable[..., Running]) -> None:
     running = start(processes=2, READERSHIP_LOAD_EVERY_S="1", READERSHIP_JOBS_AT_ONCE="0")

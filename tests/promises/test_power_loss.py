@@ -124,6 +124,7 @@ def test_power_loss_right_after_load_and_upkeep_loses_nothing(site: Site, tmp_pa
     assert_has_once(after_power_loss(power, tmp_path / "copy", empty=empty), STORED)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("syncs", [1, 6])
 def test_power_loss_after_a_loader_was_killed_before_its_syncs_loses_nothing(
     site: Site, tmp_path: Path, syncs: int

@@ -49,6 +49,7 @@ HOT_LOGS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.long
 @HOT_LOGS
 def test_every_command_refuses_a_hot_log_that_is_behind_the_lake(
     folder: Folder, damage: Callable[[Folder], None], fault: str
@@ -107,6 +108,7 @@ def test_second_node_is_added_without_giving_up_the_first(folder: Folder) -> Non
     assert folder.counts() == (33, 33)
 
 
+@pytest.mark.long
 @HOT_LOGS
 def test_hits_and_event_ids_after_a_loss_are_counted_once(
     folder: Folder, damage: Callable[[Folder], None], fault: str

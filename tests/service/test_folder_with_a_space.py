@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.processes.running import PROJECT, Running
 from tests.stores.postgresql import new_database
@@ -54,6 +55,7 @@ def check(running: Running, log: Path, posted: int) -> None:
     assert running.stop() == 0
 
 
+@pytest.mark.long
 def test_service_commands_and_move(tmp_path: Path, postgresql: str) -> None:
     log = tmp_path / NAME / f"{NAME}.log"
     log.parent.mkdir()

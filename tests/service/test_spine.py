@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import httpx
+import pytest
 
 from api import settings
 from tests.processes.running import PROJECT, Running, new_key, readership_process
@@ -82,6 +83,7 @@ def test_lost_commit_of_a_running_service_is_503_and_not_a_smaller_number(start:
         assert "lake/hits is incomplete" in refused.stdout + refused.stderr
 
 
+@pytest.mark.long
 def test_lake_restored_from_an_older_copy_gets_the_retained_batches_when_its_loss_is_accepted(tmp_path: Path) -> None:
     running = Running(tmp_path / "data").start()
     running.post({"path": "/in-the-copy", "userAgent": GPTBOT})

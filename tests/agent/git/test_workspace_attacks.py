@@ -317,6 +317,7 @@ def test_huge_file_is_refused_before_it_is_read(job: Job) -> None:
         job.commit()
 
 
+@pytest.mark.long
 def test_more_files_than_the_limit_of_a_commit_are_refused(job: Job) -> None:
     for folder in range(101):
         (job.tree / f"{folder}").mkdir()

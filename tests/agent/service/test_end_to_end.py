@@ -249,6 +249,7 @@ def test_deleting_a_project_ends_its_coding_agent_and_removes_the_folder(ready: 
     assert "Traceback" not in ready.running.log.read_text()
 
 
+@pytest.mark.long
 def test_repeated_turn_starts_with_a_clean_work_tree(ready: Site) -> None:
     ready.configure(*command("sh", "-c", "echo line >> README.md; " + ONCE.format("true")))
     id = ready.create()
@@ -302,6 +303,7 @@ def test_commit_whose_push_was_not_stored_is_not_repeated_on_another_machine(rea
     assert ready.pushed(id) == ["First", "One"]
 
 
+@pytest.mark.long
 def test_sigterm_to_every_process_puts_the_turn_back(ready: Site) -> None:
     ready.configure(*command("sh", "-c", ONCE.format("cat > page.md")))
     id = ready.create()

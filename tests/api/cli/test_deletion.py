@@ -105,6 +105,7 @@ def test_deletion_leaves_nothing_of_its_project(folder: Folder) -> None:
     assert folder.content() == Content(0, 0, 0, 0, 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", ["before revoke", "before erase", "before forget"])
 def test_second_deletion_changes_nothing_of_a_project_that_is_created_after_the_first(
     folder: Folder, step: str

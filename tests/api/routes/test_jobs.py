@@ -358,6 +358,7 @@ def test_database_without_a_free_connection_is_unavailable() -> None:
     assert (response.status_code, response.headers["retry-after"]) == (503, "5")
 
 
+@pytest.mark.long
 def test_quota_is_shared_by_all_processes_and_survives_a_restart(
     start: Callable[..., Running],
 ) -> None:

@@ -33,6 +33,7 @@ def refused(data: Path, run: Path) -> str:
     return str(error.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("processes", [1, 2])
 def test_second_service_is_refused_and_the_first_one_keeps_its_counts(
     start: Callable[..., Running], processes: int

@@ -78,6 +78,7 @@ def test_sigterm_while_processes_start_ends_the_service(
     assert "Traceback" not in log.read_text()
 
 
+@pytest.mark.long
 def test_server_process_killed_while_it_serves_is_replaced_and_the_log_has_its_signal(
     start: Callable[..., Running],
 ) -> None:
@@ -120,6 +121,7 @@ def set_schema_version(hot_log: Path, version: int) -> int:
         return int(old_version)
 
 
+@pytest.mark.long
 def test_first_start_that_fails_beside_a_started_process_is_retried(
     starting: tuple[subprocess.Popen[bytes], Path],
 ) -> None:

@@ -356,6 +356,7 @@ def test_line_of_more_than_64_kib_without_a_request_is_one_malformed_line_with_a
     assert views_by_path(site) == {"/a": 4}
 
 
+@pytest.mark.long
 def test_line_of_500_mib_takes_less_than_50_mib_of_memory(tmp_path: Path) -> None:
     # The baseline is the peak after an import of a few lines. It is read from /proc, because the peak of getrusage
     # includes that of the parent process.

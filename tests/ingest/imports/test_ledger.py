@@ -109,6 +109,7 @@ def test_log_that_has_grown_adds_only_its_new_lines(site: Site, tmp_path: Path) 
         assert views_by_path(site) == each_once(end)
 
 
+@pytest.mark.long
 def test_log_imported_in_the_middle_of_a_line_adds_the_line_once(site: Site, tmp_path: Path) -> None:
     """Cut the log at many offsets: the half line may be parsable or not, and the cut may be between `\\r` and `\\n`."""
     log = tmp_path / "log"
@@ -169,6 +170,7 @@ def test_rotated_and_compressed_log_adds_only_the_lines_written_after_the_import
     assert views_by_path(site) == each_once(30)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("copied_lines", [1, 2, 7, 19])
 @pytest.mark.parametrize("cut", [0, 1, 60])
 def test_older_and_shorter_copy_adds_nothing(site: Site, tmp_path: Path, copied_lines: int, cut: int) -> None:
@@ -259,6 +261,7 @@ def test_known_log_behind_another_counts_again_if_it_is_too_short_to_be_recognis
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("first", "added"),
     [

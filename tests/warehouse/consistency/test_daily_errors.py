@@ -49,6 +49,7 @@ def site(tmp_path: Path) -> Site:
     return opened
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", catch_up.STEPS)
 def test_errors_of_a_batch_are_counted_once_after_a_loader_was_killed_at_any_step(site: Site, step: str) -> None:
     views, errors = some_rows(0, 6), [error(number) for number in range(5)]

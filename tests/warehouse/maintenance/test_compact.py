@@ -194,6 +194,7 @@ def test_snapshot_can_be_read_after_compaction_and_vacuum(site: Site) -> None:
     reader.close()
 
 
+@pytest.mark.long
 def test_idle_reader_sees_the_newest_rows_after_a_vacuum_truncated_the_log(site: Site) -> None:
     load_each(site, 2)
     reader = SnapshotReader(site.hot_log, site.root)

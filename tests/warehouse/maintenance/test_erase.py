@@ -191,6 +191,7 @@ PROJECT = 'erase.erase_project(hot, root, database, "goes", 10, on_step)'
 DAYS = "from datetime import date\nerase.erase_before(hot, root, date(2026, 9, 15), 10, 10, on_step)"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("months_done", [0, 1])
 @pytest.mark.parametrize("step", erase.STEPS)
 @pytest.mark.parametrize("call", [PROJECT, DAYS], ids=["project", "days"])

@@ -138,6 +138,7 @@ def test_tables_have_the_same_offset_after_hits_were_posted_during_the_commit_to
 REBUILD = "recount.rebuild(hot, root, database, 10, on_step=on_step)"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("passes", [0, 1])
 @pytest.mark.parametrize("step", recount.STEPS)
 def test_rebuild_completes_after_one_that_was_killed_at_any_step(site: Site, step: str, passes: int) -> None:

@@ -207,6 +207,7 @@ writer.write(root, database, "2026-09", files, on_step)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", writer.STEPS)
 def test_killed_writer_leaves_the_old_rollup_or_the_new_one(site: Site, step: str) -> None:
     site.post(*some_rows(0, 10))
@@ -234,6 +235,7 @@ def test_key_changes_with_each_rollup(site: Site) -> None:
     assert len(set(keys)) == 4
 
 
+@pytest.mark.long
 def test_writer_spills_what_exceeds_the_memory_limit(site: Site, tmp_path: Path) -> None:
     rows = 100_000
     site.stage([view(f"/{number}/{'x' * 300}") for number in range(rows)])

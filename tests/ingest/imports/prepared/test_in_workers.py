@@ -54,6 +54,7 @@ def ledger(site: Site) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in site.hot.execute(LEDGER).fetchall()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("content", "block_bytes"),
     [

@@ -315,6 +315,7 @@ print(result.days, result.hits)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("passes", [0, 1])
 @pytest.mark.parametrize("step", reclassify.STEPS)
 def test_tables_agree_after_the_load_that_follows_a_kill_and_the_next_run_completes(
@@ -375,6 +376,7 @@ def test_day_that_another_process_rewrites_during_the_run_is_not_rewritten_again
     assert_stored(old_site, reclassified(OLD))
 
 
+@pytest.mark.long
 def test_two_concurrent_runs_reclassify_each_hit(site: Site) -> None:
     rows = [old("/a", f"GPTBot/{day}", ts=NOON + day * DAY) for day in range(12)]
     store(site, rows)

@@ -88,6 +88,7 @@ def query(project: str, **bounds: object) -> Query:
     return Query(project, **{"start": FIRST, "end": None, "filters": Filters(), "now": NOW, **bounds})
 
 
+@pytest.mark.long
 def test_reports_of_many_projects_stay_right_while_the_cache_evicts(site: Site, reports: Reports) -> None:
     for number in [*range(PROJECTS), *range(0, PROJECTS, 50)]:
         snapshot = reports.take()

@@ -83,6 +83,7 @@ def remove_other_dimensions(covered: Coverage, dimension: str) -> None:
         pq.write_table(table.filter(pc.field("dimension") == dimension), part.rollup.dimensions)
 
 
+@pytest.mark.long
 @settings(deadline=None, derandomize=True, max_examples=rounds(50))
 @given(
     rolled_up=st.lists(ROWS, max_size=12),
@@ -111,6 +112,7 @@ def test_counts_with_rollups_are_those_of_the_hits(
         assert counts(database, files, covered, scope, grouping) == expected
 
 
+@pytest.mark.long
 def test_whole_valid_days_are_counted_without_reading_hits(tmp_path: Path, database: duckdb.DuckDBPyConnection) -> None:
     cases = [
         (Scope("site", TimeRange(), Filters(path)), each)
@@ -165,6 +167,7 @@ def test_partial_days_are_counted_from_hits(tmp_path: Path, database: duckdb.Duc
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("grouping", [each for each in GROUPINGS if each.dimension])
 def test_day_that_lost_a_file_is_counted_from_its_other_files(
     tmp_path: Path, database: duckdb.DuckDBPyConnection, grouping: Grouping

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 import httpx
+import pytest
 
 from tests.processes.running import Running
 
@@ -16,6 +17,7 @@ def post(service: Running, path: str, **values: str) -> httpx.Response:
     return httpx.post(f"{service.url}{path}", data=values, headers=SAME_SITE, timeout=60)
 
 
+@pytest.mark.long
 def test_sessions_and_limits_are_shared_and_the_log_has_no_token(start: Callable[..., Running]) -> None:
     service = start(processes=2)
     link = re.findall(r"/welcome/[\w-]{43}", service.log.read_text())[0]
