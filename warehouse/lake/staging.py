@@ -160,7 +160,8 @@ def _sorted(encoded: pa.Table) -> pa.Table:
 def _narrow(keys: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return integers, or dates as integers, in 16 bits if their range allows it: NumPy sorts these by their bytes.
 
-    The rows of 350,000 lines are sorted and copied in 19 ms of processor time, and in 33 ms if Arrow sorts them.
+    In one run, the rows of 350,000 lines were sorted and copied in 31 ms of processor time; in 58 ms if Arrow sorted
+    them, and in 145 ms if Polars did, which also takes 0.2 s and 32 MiB to import.
     """
     numbers = keys.view(np.int64) if keys.dtype.kind == "M" else keys
     if not len(numbers) or np.ptp(numbers) >= 1 << 16:
