@@ -209,9 +209,9 @@ def test_requests_that_wait_for_one_token_share_a_look_up(engine: sa.Engine) -> 
 
     async def work() -> list[keys.BearerKey]:
         ring = Keyring(engine)
-        found = await asyncio.gather(*(ring.shared_look_up(token) for _ in range(50)))
-        assert ring.cached(token) is found[0]
-        return found
+        bearer_keys = await asyncio.gather(*(ring.shared_look_up(token) for _ in range(50)))
+        assert ring.cached(token) is bearer_keys[0]
+        return bearer_keys
 
     assert {each.id for each in asyncio.run(work())} == {key.id}
     assert len(statements) == 1

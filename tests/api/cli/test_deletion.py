@@ -56,8 +56,8 @@ class Folder:
         """Create the project, and return its internal id. Its hits are in two months."""
         internal_id = projects.create(self.control, "site", (), 0).internal_id
         keys.create(self.control, "site", "key", "write", None, int(time.time()))
-        given = {"repository": "https://git.example/docs", "preset": "command", "command": ("true",)}
-        configuration.store(self.control, "site", configuration.changed(Configuration(repository=""), given))
+        changes = {"repository": "https://git.example/docs", "preset": "command", "command": ("true",)}
+        configuration.store(self.control, "site", configuration.changed(Configuration(repository=""), changes))
         store.create(self.control, "site", "Fix it", None, time.time_ns() // 1_000)
         rows = [view(), view(ts=NOON - 40 * DAY)]
         with closing(batches.connect(self.settings.hot_log)) as hot:

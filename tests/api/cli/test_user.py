@@ -29,10 +29,10 @@ def engine(data: Path) -> Iterator[sa.Engine]:
 
 def link(done: Done) -> re.Match[str]:
     assert done.status == 0, done.err
-    found = LINK.fullmatch(done.out)
-    assert found is not None, done.out
-    assert found["token"] not in done.err
-    return found
+    match = LINK.fullmatch(done.out)
+    assert match is not None, done.out
+    assert match["token"] not in done.err
+    return match
 
 
 def listed(data: Path) -> list[tuple[str, str, bool]]:

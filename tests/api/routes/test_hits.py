@@ -347,11 +347,11 @@ def test_classification_of_a_large_post_does_not_delay_other_requests(
     assert max(waits) < took / 3, (max(waits), took)
 
 
-@pytest.mark.parametrize("keep", [1, 9, 10, 40, -8, -4, -1])
-def test_truncated_gzip_is_rejected(site: httpx.Client, keep: int) -> None:
+@pytest.mark.parametrize("end", [1, 9, 10, 40, -8, -4, -1])
+def test_truncated_gzip_is_rejected(site: httpx.Client, end: int) -> None:
     body = gzip.compress(json.dumps([view(f"/{i}") for i in range(20)]).encode())
-    problem(site.post("hits", content=body[:keep], headers={**JSON, **GZIP}), 400)
-    problem(site.post("hits", content=gzip.compress(lines(view("/a"))) + body[:keep], headers={**NDJSON, **GZIP}), 400)
+    problem(site.post("hits", content=body[:end], headers={**JSON, **GZIP}), 400)
+    problem(site.post("hits", content=gzip.compress(lines(view("/a"))) + body[:end], headers={**NDJSON, **GZIP}), 400)
     assert export(site) == NOTHING
 
 

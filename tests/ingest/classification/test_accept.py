@@ -19,9 +19,9 @@ CHROME = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image
     ],
 )
 def test_header_that_asks_for_markdown_matches(accept: str, text: str) -> None:
-    found = find(accept)
-    assert found is not None
-    assert (found[0], found[1].kind) == (text, "accept-markdown")
+    match = find(accept)
+    assert match is not None
+    assert (match[0], match[1].kind) == (text, "accept-markdown")
 
 
 @pytest.mark.parametrize(
@@ -50,5 +50,5 @@ def test_header_that_does_not_ask_for_markdown_matches_nothing(accept: str) -> N
 
 @given(st.text(st.characters(exclude_characters=",", codec="utf-8"), max_size=200))
 def test_range_for_markdown_is_found_after_any_other_range(other: str) -> None:
-    found = find(f"{other},text/markdown")
-    assert found is not None
+    match = find(f"{other},text/markdown")
+    assert match is not None

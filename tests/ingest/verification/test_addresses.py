@@ -12,13 +12,13 @@ PREFIXES = ("20.42.10.176/28", "20.42.10.192/28", "52.230.152.0/24", "2a00:1450:
 TABLE = RangeTable(PREFIXES)
 
 
-def found(address: str) -> bool:
+def is_in_table(address: str) -> bool:
     number = number_of(address)
     return number is not None and number in TABLE
 
 
 @pytest.mark.parametrize(
-    ("address", "is_in"),
+    ("address", "expected"),
     [
         ("20.42.10.175", False),
         ("20.42.10.176", True),
@@ -36,8 +36,8 @@ def found(address: str) -> bool:
         ("9.9.9.9", True),
     ],
 )
-def test_address_is_in_the_prefix_that_contains_it(address: str, is_in: bool) -> None:
-    assert found(address) is is_in
+def test_address_is_in_the_prefix_that_contains_it(address: str, expected: bool) -> None:
+    assert is_in_table(address) is expected
 
 
 @pytest.mark.parametrize(

@@ -80,13 +80,13 @@ def test_demo_has_its_own_data_folder_by_default(tmp_path: Path, monkeypatch: py
 
 
 def test_demo_has_its_own_port() -> None:
-    ports = {
+    matches = {
         command: re.search(
             r"--port .*?\[default:\s+(\d+)", CliRunner().invoke(main, [command, "--help"]).stdout, re.DOTALL
         )
         for command in ("serve", "demo")
     }
-    assert {command: found and found[1] for command, found in ports.items()} == {"serve": "8000", "demo": "8001"}
+    assert {command: match and match[1] for command, match in matches.items()} == {"serve": "8000", "demo": "8001"}
 
 
 def test_commands_of_the_readme_work_beside_a_demo_when_pasted(tmp_path: Path) -> None:

@@ -47,9 +47,9 @@ def test_log_and_beacons_have_each_view_of_the_sample_log_once(tmp_path: Path) -
     logged = [_row(line) for line in (tmp_path / "log").read_bytes().split(b"\n")]
     views = [*beacons, *(view for view in logged if view)]
     assert len(views) == EXPECTED["page_views"]
-    found = Counter((view[PATH], view[TRAFFIC]) for view in views if view[TRAFFIC] != "bot")
+    counts = Counter((view[PATH], view[TRAFFIC]) for view in views if view[TRAFFIC] != "bot")
     expected = {(each["path"], name): each[name] for each in EXPECTED["views"] for name in ("human", "ai")}
-    assert found == {key: count for key, count in expected.items() if count}
+    assert counts == {key: count for key, count in expected.items() if count}
 
 
 def test_people_are_in_the_log_before_the_beacons_and_in_beacons_afterwards(tmp_path: Path) -> None:

@@ -16,6 +16,6 @@ def test_followed_log_is_checked_at_new_views_by_people_and_at_most_once_a_day(d
         site.load()
     check = FollowedCheck(chosen, PROJECT)
     calls = [(0, 0), (1, 1), (2, CHECK_S), (2, CHECK_S + 1), (2, 3 * CHECK_S), (3, 3 * CHECK_S)]
-    found = [check.warnings(people, now_s) for people, now_s in calls]
-    assert [len(texts) for texts in found] == [0, 1, 0, 1, 0, 1]
-    assert f"readership project policy {PROJECT}" in found[1][0]
+    warnings = [check.warnings(people, now_s) for people, now_s in calls]
+    assert [len(texts) for texts in warnings] == [0, 1, 0, 1, 0, 1]
+    assert f"readership project policy {PROJECT}" in warnings[1][0]

@@ -96,9 +96,9 @@ def test_session_has_the_changed_role(engine: sa.Engine, ada: User) -> None:
     bob = users.create(engine, "Bob", "viewer", PASSWORD, NOW_S)
     token = sessions.start(engine, bob.id, NOW_S)
     users.set_role(engine, bob.id, "owner")
-    found = sessions.find(engine, token, NOW_S)
-    assert found is not None
-    assert found.role == "owner"
+    user = sessions.find(engine, token, NOW_S)
+    assert user is not None
+    assert user.role == "owner"
 
 
 def test_session_works_on_a_database_that_cannot_be_written(tmp_path: Path) -> None:

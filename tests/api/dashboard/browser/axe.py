@@ -19,5 +19,5 @@ def violations(page: Page, options: dict[str, Any] = EVERY_RULE) -> list[Any]:
     """Return the id, the description and the elements of each violation on the page."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text(encoding="utf-8") + "; 0")
-    found: list[Any] = page.evaluate(_VIOLATIONS, options)
-    return found
+    violated_rules: list[Any] = page.evaluate(_VIOLATIONS, options)
+    return violated_rules

@@ -29,8 +29,8 @@ def test_ticks(maximum: int, expected: tuple[int, ...]) -> None:
 
 @given(st.integers(0, 2**63))
 def test_ticks_begin_at_zero_reach_the_maximum_and_are_evenly_spaced(maximum: int) -> None:
-    found = ticks(maximum)
-    assert found[0] == 0
-    assert found[-2] < max(maximum, 1) <= found[-1]
-    assert len({after - before for before, after in itertools.pairwise(found)}) == 1
-    assert 2 <= len(found) <= STEPS_MAX + 1
+    values = ticks(maximum)
+    assert values[0] == 0
+    assert values[-2] < max(maximum, 1) <= values[-1]
+    assert len({after - before for before, after in itertools.pairwise(values)}) == 1
+    assert 2 <= len(values) <= STEPS_MAX + 1

@@ -34,9 +34,9 @@ def test_many_days_are_named_at_the_first_of_a_month() -> None:
 
 
 def test_hours_of_a_day_are_named_by_the_time_and_midnight_by_the_day() -> None:
-    found = labels(hours(24), "hour", ENGLISH)
-    assert [each.tick for each in found[:3]] == ["1 Sept", "01:00", "02:00"]
-    assert found[13].label == "1 Sept 2026, 13:00"
+    hour_labels = labels(hours(24), "hour", ENGLISH)
+    assert [each.tick for each in hour_labels[:3]] == ["1 Sept", "01:00", "02:00"]
+    assert hour_labels[13].label == "1 Sept 2026, 13:00"
 
 
 def test_many_hours_are_named_at_midnight_only() -> None:

@@ -43,5 +43,5 @@ def with_address(dashboard: Dashboard, address: str) -> TestClient:
 
 def has_password(dashboard: Dashboard, user: User, password: str) -> bool:
     """Return whether the password is that of the user."""
-    found = users.authenticate(dashboard.engine, user.name, password)
-    return found is not None and found.id == user.id
+    account = users.authenticate(dashboard.engine, user.name, password)
+    return account is not None and account.id == user.id

@@ -144,9 +144,9 @@ def test_planted_session_is_replaced_by_a_new_one(dashboard: Dashboard) -> None:
         response = sign_in(client, victim)
         new = response.headers["set-cookie"].partition("=")[2].partition(";")[0]
         assert new not in (planted, "x" * 43)
-        found = sessions.find(dashboard.engine, new, int(time.time()))
-        assert found is not None
-        assert found.name == victim.name
+        user = sessions.find(dashboard.engine, new, int(time.time()))
+        assert user is not None
+        assert user.name == victim.name
     assert sessions.find(dashboard.engine, planted, int(time.time())) is None
 
 

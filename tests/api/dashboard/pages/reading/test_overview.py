@@ -83,8 +83,8 @@ def test_numbers_are_those_of_the_api(
     in_api = [[each["human"], each["ai"], each["bot"]] for each in series["series"]]
     assert list(map(numbers, measured)) == in_api[len(in_api) - len(measured) :]
     assert not any(sum(each) for each in in_api[: len(in_api) - len(measured)])
-    found = totals(page)
-    assert numbers([found["People"], found["AI"], found["Other bots"]]) == [
+    page_totals = totals(page)
+    assert numbers([page_totals["People"], page_totals["AI"], page_totals["Other bots"]]) == [
         series["totals"][name] for name in ("human", "ai", "bot")
     ]
     assert [(row[0], *numbers(row[1:])) for row in page.rows("Top pages")] == [
@@ -112,9 +112,9 @@ def test_readers_that_a_filter_leaves_out_have_no_number(
     viewer: TestClient, filters: dict[str, str], unknown: list[str]
 ) -> None:
     page = page_of(viewer, **filters)
-    found = totals(page)
+    page_totals = totals(page)
     of_both = ["Share of AI"] if {"People", "AI"} & {*unknown} else []
-    assert {name for name, value in found.items() if value == UNKNOWN} == {*unknown, *of_both}
+    assert {name for name, value in page_totals.items() if value == UNKNOWN} == {*unknown, *of_both}
     assert all(f"{name} {UNKNOWN} not part of this filter" in page.text for name in unknown + of_both)
     for column, name in enumerate(("People", "AI"), start=1):
         cells = {row[column] for heading in ("Top pages", "Sources") for row in page.rows(heading) if len(row) > 2}

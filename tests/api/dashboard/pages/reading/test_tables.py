@@ -84,8 +84,8 @@ class View:
         return Page(totals, pa.Table.from_pylist(rows, schema), len(listed) > offset + limit)
 
 
-def by_dimension(view: View, name: str, found: Measured = EVERYTHING) -> tables.Table:
-    return tables.by_dimension(view, name, found)  # type: ignore[arg-type]
+def by_dimension(view: View, name: str, measured: Measured = EVERYTHING) -> tables.Table:
+    return tables.by_dimension(view, name, measured)  # type: ignore[arg-type]
 
 
 def names(rows: list[Row]) -> list[str]:
@@ -161,7 +161,7 @@ def test_longest_bar_is_that_of_the_most_views() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "rows", "reason"),
+    ("measured", "rows", "reason"),
     [
         (measured("human", log=1), NOW, FILTERED),
         (measured(beacon=1), [], NOT_SET_UP),
@@ -170,8 +170,8 @@ def test_longest_bar_is_that_of_the_most_views() -> None:
     ],
     ids=["filtered", "not set up", "an agent that runs the script", "empty"],
 )
-def test_table_without_a_count_has_a_reason(found: Measured, rows: Listed, reason: str | None) -> None:
-    table = by_dimension(View(rows), "agents", found)
+def test_table_without_a_count_has_a_reason(measured: Measured, rows: Listed, reason: str | None) -> None:
+    table = by_dimension(View(rows), "agents", measured)
     assert (table.reason, len(table.rows)) == (reason, 0 if reason else len(rows))
 
 
@@ -187,9 +187,9 @@ def test_value_has_the_views_of_its_readers_in_the_previous_period() -> None:
 SOURCES: Listed = [("beacon", Counts(7, 2, 0)), ("log", Counts(1, 0, 3))]
 
 
-def sources(view: View, found: Measured) -> dict[str, tuple[Shown, int | None, datetime | None]]:
-    rows = tables.sources(view, found)  # type: ignore[arg-type]
-    assert [row.link for row in rows] == [f"{{'source': '{name}'}}" for name in found.selected]
+def sources(view: View, measured: Measured) -> dict[str, tuple[Shown, int | None, datetime | None]]:
+    rows = tables.sources(view, measured)  # type: ignore[arg-type]
+    assert [row.link for row in rows] == [f"{{'source': '{name}'}}" for name in measured.selected]
     return {row.name: (row.shown, row.before, row.last_view) for row in rows}
 
 

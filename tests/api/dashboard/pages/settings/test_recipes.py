@@ -59,8 +59,8 @@ def rows(service: Running, path: str) -> list[dict[str, object]]:
     query = f"SELECT {columns} FROM hits WHERE path = '{path}' ORDER BY ALL"
     answer = service.run("sql", query, "--format", "json")
     assert answer.returncode == 0, answer.stderr
-    found: list[dict[str, object]] = json.loads(answer.stdout)
-    return found
+    views: list[dict[str, object]] = json.loads(answer.stdout)
+    return views
 
 
 @contextmanager
@@ -303,9 +303,9 @@ def test_nginx_writes_pages_and_the_script_posts_each_once(
         for _ in range(2):  # the first run goes on after an interruption; the second has nothing to send
             subprocess.run(["sh", script], env=environ, check=True, timeout=60)
         process.terminate()
-    found = rows(service, "/nginx%20page")
-    assert [row["user_agent"] for row in found] == [STRANGE.removesuffix("\xe9"), FIREFOX]
-    assert all((row["status"], row["source"]) == (200, "server") for row in found)
+    views = rows(service, "/nginx%20page")
+    assert [view["user_agent"] for view in views] == [STRANGE.removesuffix("\xe9"), FIREFOX]
+    assert all((view["status"], view["source"]) == (200, "server") for view in views)
     assert verified(logged[-1]) == BY_SIGNATURE
     assert not rows(service, "/logo.png")
     assert not rows(service, "/missing")

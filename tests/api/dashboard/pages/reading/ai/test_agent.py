@@ -58,7 +58,7 @@ def test_facts_are_those_of_the_table_of_agents(reader: TestClient) -> None:
     assert "https://developers.openai.com/api/docs/bots" in page.links()
 
 
-def test_errors_of_the_agent_are_one_click_away(reader: TestClient) -> None:
+def test_errors_of_the_agent_are_linked_from_its_page(reader: TestClient) -> None:
     page = open_page(reader, AGENT, period="7d", verification="verified")
     assert f"/projects/{PROJECT}/errors?period=7d&agent=GPTBot" in page.links()
 

@@ -72,11 +72,11 @@ def states_of(page: Html) -> dict[str, int]:
     """Return the requests by the name of the state, in the order of the page."""
     words = [text.strip() for text in page.texts if text.strip()]
     begin = next(place for place, text in enumerate(words) if text in NAMES.values() and words[place + 1].isdigit())
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for name, count in zip(words[begin:], words[begin + 1 :], strict=False):
         if name in NAMES.values() and count.isdigit():
-            found[name] = int(count)
-    return found
+            counts[name] = int(count)
+    return counts
 
 
 def test_states_are_those_of_the_api_and_spoofed_requests_are_beside_them(
