@@ -64,8 +64,8 @@ def test_other_source_of_the_same_version_is_a_fault_that_names_both_releases(tm
         with (checkout / "ingest" / "formats" / "clf.py").open("a") as changed:
             changed.write("# another line\n")
         answer = answer_in(checkout, probe)
-    found = re.fullmatch(r"has readership (.+), and this machine has (.+): install the same release.*", answer)
-    assert found
-    assert found[2] == probe.release
-    assert found[1] != found[2]
-    assert found[1].partition(" ")[0] == found[2].partition(" ")[0]  # the version
+    match = re.fullmatch(r"has readership (.+), and this machine has (.+): install the same release.*", answer)
+    assert match
+    assert match[2] == probe.release
+    assert match[1] != match[2]
+    assert match[1].partition(" ")[0] == match[2].partition(" ")[0]  # the version

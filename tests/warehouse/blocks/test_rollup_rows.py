@@ -56,9 +56,9 @@ def test_only_the_chosen_columns_are_read(file: Path, project: str) -> None:
 
 def test_row_groups_of_other_projects_are_not_read(tmp_path: Path) -> None:
     pq.write_table(ROWS, tmp_path / "rows.parquet", row_group_size=2)
-    found = rollup_rows.find(tmp_path / "rows.parquet", "d")
-    assert (found.groups, found.first, found.count) == ((0, 1, 2), 1, 5)
-    assert "ai" in found.read().column_names  # b, which has some, is in the first row group
+    rows = rollup_rows.find(tmp_path / "rows.parquet", "d")
+    assert (rows.groups, rows.first, rows.count) == ((0, 1, 2), 1, 5)
+    assert "ai" in rows.read().column_names  # b, which has some, is in the first row group
     pq.write_table(ROWS.slice(1), tmp_path / "rows.parquet", row_group_size=5)
     assert "ai" not in rollup_rows.read(tmp_path / "rows.parquet", "d").column_names
 
@@ -67,9 +67,9 @@ def test_row_groups_of_other_projects_are_not_read(tmp_path: Path) -> None:
 def test_project_begins_after_the_first_of_its_possible_row_groups(tmp_path: Path, project: str) -> None:
     """Write a file without statistics, in which any row group may have rows of the project."""
     pq.write_table(ROWS, tmp_path / "rows.parquet", row_group_size=5, write_statistics=False)
-    found = rollup_rows.find(tmp_path / "rows.parquet", project)
-    assert found.groups == (0, 1)
-    assert found.read().to_pydict() == expected(project).drop_columns(["project_id"]).to_pydict()
+    rows = rollup_rows.find(tmp_path / "rows.parquet", project)
+    assert rows.groups == (0, 1)
+    assert rows.read().to_pydict() == expected(project).drop_columns(["project_id"]).to_pydict()
 
 
 def test_column_that_was_left_out_is_zero() -> None:

@@ -208,7 +208,7 @@ def test_error_of_the_store_is_no_fault_of_the_table(remote: Site, message: str)
     assert len(calls) == 1, "no checkpoint is looked for"
 
 
-def test_nothing_is_lost_while_the_store_is_away(
+def test_nothing_is_lost_while_the_store_is_unreachable(
     object_store: str, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = ("127.0.0.1", free_port())

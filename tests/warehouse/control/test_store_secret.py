@@ -7,21 +7,21 @@ from warehouse.control import database, store_secret
 
 
 def test_processes_that_start_at_once_read_one_secret(tmp_path: Path) -> None:
-    url, found, start = f"sqlite:///{tmp_path / 'control.sqlite'}", list[bytes](), Barrier(4)
+    url, secrets, start = f"sqlite:///{tmp_path / 'control.sqlite'}", list[bytes](), Barrier(4)
     engines = [database.connect(url) for _ in range(4)]
 
     def read(number: int) -> None:
         start.wait()
-        found.append(store_secret.read(engines[number]))
+        secrets.append(store_secret.read(engines[number]))
 
     threads = [Thread(target=read, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 4
-    assert {len(each) for each in found} == {store_secret.SECRET_BYTES}
-    assert {*found, store_secret.read(engines[0])} == {found[0]}
+    assert len(secrets) == 4
+    assert {len(each) for each in secrets} == {store_secret.SECRET_BYTES}
+    assert {*secrets, store_secret.read(engines[0])} == {secrets[0]}
     for engine in engines:
         engine.dispose()
 

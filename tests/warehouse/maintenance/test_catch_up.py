@@ -21,12 +21,12 @@ def catch_up_with(site: Site, on_step: catch_up.OnStep = lambda step: None) -> L
 
 def sizes(site: Site) -> list[int]:
     """Return the numbers of rows of the chunks in which the waiting batches are committed."""
-    offset, end, found = 0, batches.last_id(site.hot), []
+    offset, end, counts = 0, batches.last_id(site.hot), []
     while (chunk := catch_up._chunk(site.hot, offset, end)).last_id > offset:
-        found.append(chunk.hits)
+        counts.append(chunk.hits)
         offset = chunk.last_id
     assert offset == end
-    return found
+    return counts
 
 
 def test_hits_posted_during_a_commit_are_left_to_the_next_call(site: Site) -> None:

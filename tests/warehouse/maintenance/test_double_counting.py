@@ -25,12 +25,12 @@ def test_people_of_two_sources_on_one_day_are_a_warning_in_the_words_of_the_cove
 
 
 @pytest.mark.parametrize(
-    ("policy", "is_found"),
+    ("policy", "has_warning"),
     [("all", True), ("beacon_only", False), ("log_only", False), ("beacon_people_log_machines", False)],
 )
-def test_policy_that_counts_one_source_ends_the_warning(site: Site, policy: Policy, is_found: bool) -> None:
+def test_policy_that_counts_one_source_ends_the_warning(site: Site, policy: Policy, has_warning: bool) -> None:
     site.post(view(source="beacon"), view(source="log"))
-    assert bool(find(site, (Period(date.min, policy),))) is is_found
+    assert bool(find(site, (Period(date.min, policy),))) is has_warning
 
 
 def test_beacons_are_found_in_posted_and_in_staged_rows_of_the_project_on_the_newest_days(site: Site) -> None:

@@ -60,7 +60,7 @@ def value(column: sa.Column[Any], number: int) -> Any:
         sa.Integer: number + 10,
         sa.String: f'{number}\\."\t',
     }
-    return next(made for kind, made in values.items() if isinstance(column.type, kind))
+    return next(sample for kind, sample in values.items() if isinstance(column.type, kind))
 
 
 def fill(path: Path, tables: list[sa.Table]) -> dict[str, Rows]:
@@ -74,9 +74,9 @@ def fill(path: Path, tables: list[sa.Table]) -> dict[str, Rows]:
             connection.execute(table.insert(), values)
             if table.name in LAST:
                 connection.execute(table.delete().where(table.c.id == HIGHEST))
-    found = {table.name: rows(engine, table) for table in tables}
+    rows_by_table = {table.name: rows(engine, table) for table in tables}
     engine.dispose()
-    return found
+    return rows_by_table
 
 
 def rows(engine: sa.Engine, table: sa.Table) -> Rows:
@@ -118,9 +118,9 @@ def url(postgresql: str) -> str:
 
 
 def server(url: str) -> Server:
-    found = server_of(url)
-    assert found is not None
-    return found
+    hot_log = server_of(url)
+    assert hot_log is not None
+    return hot_log
 
 
 def tables_of(connection: sqlite3.Connection) -> set[str]:

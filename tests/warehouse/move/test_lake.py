@@ -82,12 +82,12 @@ def moved(source: Site, target: ObjectPath) -> Site:
 
 def readable(root: Root) -> dict[str, Any]:
     """Return the version and the files of each table that another program can open."""
-    found = {}
+    tables = {}
     for spec in TABLES:
         with suppress(DeltaError):
             table = DeltaTable(str(root / spec.name), storage_options=roots.storage_options(root))
-            found[spec.name] = table.version(), tuple(sorted(pa.table(table.get_add_actions())["path"].to_pylist()))
-    return found
+            tables[spec.name] = table.version(), tuple(sorted(pa.table(table.get_add_actions())["path"].to_pylist()))
+    return tables
 
 
 def test_copy_gives_the_same_answers_and_has_the_same_files(source: Site, target: ObjectPath) -> None:
@@ -133,9 +133,9 @@ def test_no_table_can_be_read_before_it_is_complete(
     def look(step: str) -> None:
         steps.add(step)
         if step != "after file":
-            found = readable(target)
-            assert found.items() <= complete.items()
-            counts.append(len(found))
+            tables = readable(target)
+            assert tables.items() <= complete.items()
+            counts.append(len(tables))
 
     copy(site, target, look)
     assert steps == set(lake.STEPS)
@@ -159,9 +159,9 @@ def test_interrupted_copy_continues_after_the_source_has_changed(source: Site, t
     source.age()
     compact.vacuum(source.hot, source.root, 0)
     complete = readable(source.root)
-    found = []
-    copy(source, target, lambda step: found.append(readable(target)) if step == "before files" else None)
-    assert (found, readable(target)) == ([{}], complete)
+    tables_before_files = []
+    copy(source, target, lambda step: tables_before_files.append(readable(target)) if step == "before files" else None)
+    assert (tables_before_files, readable(target)) == ([{}], complete)
     expected = answers(source)
     with closing(moved(source, target)) as site:
         assert answers(site) == expected

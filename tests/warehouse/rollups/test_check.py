@@ -53,20 +53,20 @@ def change(file: Path, row: int, values: dict[str, Any]) -> None:
     pq.write_table(pa.Table.from_pylist(rows, table.schema), file)
 
 
-def found_in(name: str, site: Site, checked: coverage.Part) -> str:
-    """Return the difference that is found, which must be one of the file of this name."""
-    found = check.find_difference(site.database, checked, files(site))
-    assert found is not None
+def difference_in(name: str, site: Site, checked: coverage.Part) -> str:
+    """Return the first difference, which must be in the file of this name."""
+    message = check.find_difference(site.database, checked, files(site))
+    assert message is not None
     prefix = f"{checked.rollup.folder / name} is wrong "
-    assert found.startswith(prefix)
-    return found.removeprefix(prefix)
+    assert message.startswith(prefix)
+    return message.removeprefix(prefix)
 
 
 def changed(site: Site, name: str, row: int, **values: Any) -> str:
-    """Change a row of a file, and return the difference that is found in it."""
+    """Change a row of a file, and return the first difference in the file."""
     checked = part(site)
     change(checked.rollup.folder / name, row, values)
-    return found_in(name, site, checked)
+    return difference_in(name, site, checked)
 
 
 def test_right_rollup_has_no_difference(site: Site) -> None:
@@ -90,7 +90,7 @@ def test_renamed_path_is_found(site: Site) -> None:
     checked = part(site)
     last = pq.read_metadata(checked.rollup.paths).num_rows - 1
     change(checked.rollup.paths, last, {"path": LAST_PATH})
-    assert "the first: site-2 " in found_in("days.parquet", site, checked)
+    assert "the first: site-2 " in difference_in("days.parquet", site, checked)
 
 
 def test_path_out_of_order_is_found(site: Site) -> None:
@@ -98,7 +98,7 @@ def test_path_out_of_order_is_found(site: Site) -> None:
 
 
 def test_wrong_views_of_a_day_are_found_although_the_totals_fit(site: Site) -> None:
-    """Two days of one path and source exchange their views."""
+    """Exchange the views of two days of one path and source."""
     checked = part(site)
     rows = pq.read_table(checked.rollup.days).to_pylist()
     first, second = next(
@@ -111,7 +111,7 @@ def test_wrong_views_of_a_day_are_found_although_the_totals_fit(site: Site) -> N
     )
     change(checked.rollup.days, second, {"human": rows[first]["human"]})
     change(checked.rollup.days, first, {"human": rows[second]["human"]})
-    assert found_in("days.parquet", site, checked).startswith("2 times, ")
+    assert difference_in("days.parquet", site, checked).startswith("2 times, ")
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_wrong_views_of_a_day_are_found_although_the_totals_fit(site: Site) -> N
 )
 def test_wrong_row_of_a_dimension_is_found(site: Site, dimension: str, values: dict[str, Any]) -> None:
     rows = pq.read_table(part(site).rollup.dimensions)["dimension"].to_pylist()
-    found = changed(site, "dimensions.parquet", rows.index(dimension), **values)
-    assert f", the first: {dimension} " in found
+    message = changed(site, "dimensions.parquet", rows.index(dimension), **values)
+    assert f", the first: {dimension} " in message
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_wrong_page_view_is_found(site: Site, values: dict[str, Any]) -> None:
 def test_wrong_profile_is_found(site: Site, column: str) -> None:
     checked = part(site)
     change(checked.rollup.profiles, 0, {column: "other"})
-    assert "the first: " in found_in("path_views.parquet", site, checked)
+    assert "the first: " in difference_in("path_views.parquet", site, checked)
 
 
 def test_unknown_dimension_is_found(site: Site) -> None:

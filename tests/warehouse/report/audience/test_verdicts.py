@@ -36,13 +36,13 @@ def test_states_are_of_the_whole_range_and_evidence_of_its_last_days(site: Site,
     )
     settle(site, state)
     reports = site.reports()
-    found = reports.verdicts(reports.take(), Query("site", start, end, Filters(), NOON))
-    assert [tuple(row.values()) for row in found.states.to_pylist()] == [
+    verdicts = reports.verdicts(reports.take(), Query("site", start, end, Filters(), NOON))
+    assert [tuple(row.values()) for row in verdicts.states.to_pylist()] == [
         ("GPTBot", "OpenAI", "training", "ai", "verified", 5),
         ("GPTBot", None, None, "bot", "spoofed", 2),
         ("GPTBot", "OpenAI", "training", "ai", "not_checked", 1),
     ]
-    assert [tuple(row.values()) for row in found.evidence.to_pylist()] == [
+    assert [tuple(row.values()) for row in verdicts.evidence.to_pylist()] == [
         ("GPTBot", "OpenAI", "training", "ai", "verified", LIST, 4),
         ("GPTBot", None, None, "bot", "spoofed", LIST, 1),
     ]
@@ -52,9 +52,9 @@ def test_states_are_of_the_whole_range_and_evidence_of_its_last_days(site: Site,
 def test_project_without_agents_has_no_verdict(site: Site) -> None:
     site.post(view())
     reports = site.reports()
-    found = reports.verdicts(reports.take(), Query("site", FIRST, None, Filters(), NOON))
-    assert (found.states.column_names, found.states.num_rows) == ([*COLUMNS, "views"], 0)
-    assert (found.evidence.column_names, found.evidence.num_rows) == ([*COLUMNS, "verified_by", "views"], 0)
+    verdicts = reports.verdicts(reports.take(), Query("site", FIRST, None, Filters(), NOON))
+    assert (verdicts.states.column_names, verdicts.states.num_rows) == ([*COLUMNS, "views"], 0)
+    assert (verdicts.evidence.column_names, verdicts.evidence.num_rows) == ([*COLUMNS, "verified_by", "views"], 0)
     reports.close()
 
 
@@ -62,10 +62,10 @@ def test_project_without_agents_has_no_verdict(site: Site) -> None:
 @given(chance=generated.chances)
 def test_states_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
     query = lake.query(chance)
-    found = lake.reports.verdicts(lake.reports.take(), query).states.to_pylist()
+    states = lake.reports.verdicts(lake.reports.take(), query).states.to_pylist()
     counted = Counter(
         (*(row[name] for name in COLUMNS[:-1]), row["verification"] or "not_checked")
         for row in model.matching(lake.rows, query)
         if row["traffic"] != "human"
     )
-    assert {tuple(row[name] for name in COLUMNS): row["views"] for row in found} == counted
+    assert {tuple(row[name] for name in COLUMNS): row["views"] for row in states} == counted

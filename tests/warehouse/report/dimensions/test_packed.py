@@ -62,8 +62,8 @@ def test_unpacked_rows_of_some_days_are_those_that_were_packed(
 ) -> None:
     rows = [(*cell, views) for cell, views in cells.items()]
     month = pack(table(rows), "2026-09", NAMES, cells_at_once)
-    found = [each for name in NAMES for each in unpacked(name, PackedDimension(month, name).on(days))]
-    assert sorted(found, key=str) == sorted((row for row in rows if DAYS[row[1] - 1] in days), key=str)
+    unpacked_rows = [row for name in NAMES for row in unpacked(name, PackedDimension(month, name).on(days))]
+    assert sorted(unpacked_rows, key=str) == sorted((row for row in rows if DAYS[row[1] - 1] in days), key=str)
 
 
 def test_rows_of_each_range_of_days_have_the_views_of_these_days() -> None:
@@ -71,8 +71,10 @@ def test_rows_of_each_range_of_days_have_the_views_of_these_days() -> None:
     rows: list[Row] = [(name, day, (None, *key), day * LARGE_VIEWS // 20) for name in NAMES for day in range(2, 31)]
     month = pack(table(rows), "2026-09", NAMES)
     for first, end in ((0, 30), (1, 3), (2, 9), (15, 16), (29, 30)):
-        found = [each for name in NAMES for each in unpacked(name, PackedDimension(month, name).on(DAYS[first:end]))]
-        assert found == [row for row in rows if first < row[1] <= end]
+        unpacked_rows = [
+            row for name in NAMES for row in unpacked(name, PackedDimension(month, name).on(DAYS[first:end]))
+        ]
+        assert unpacked_rows == [row for row in rows if first < row[1] <= end]
 
 
 @pytest.mark.parametrize(("views", "row_bytes"), [(1, 1.2), (1_000, 9.2)])

@@ -124,8 +124,8 @@ def _labels(start: datetime, end: datetime, interval: str, zone: ZoneInfo) -> li
     """Return the labels of all buckets that contain an instant of the range; None if there are too many."""
     if (end - start) / LENGTHS[interval] > BUCKETS_MAX + 1:
         return None
-    found = dict.fromkeys(LABELS[interval](instant, zone) for instant in _instants(start, end, interval))
-    return None if len(found) > BUCKETS_MAX else list(found)
+    labels = dict.fromkeys(LABELS[interval](instant, zone) for instant in _instants(start, end, interval))
+    return None if len(labels) > BUCKETS_MAX else list(labels)
 
 
 def _instants(start: datetime, end: datetime, interval: str) -> Iterator[datetime]:

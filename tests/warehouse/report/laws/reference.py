@@ -120,7 +120,7 @@ def counts(rows: Iterable[Row], scope: Scope, key: Callable[[Row], Any]) -> dict
 def breakdown(rows: Iterable[Row], scope: Scope, by: str) -> list[tuple[str | None, int, int, int, int]]:
     """Return the rows of a breakdown: value, human, ai, bot and total."""
     result = [
-        (name, *found, found[0] + found[1]) for name, found in counts(rows, scope, lambda row: value(row, by)).items()
+        (name, *views, views[0] + views[1]) for name, views in counts(rows, scope, lambda row: value(row, by)).items()
     ]
     return sorted(result, key=lambda row: (-row[4], row[0] is None, (row[0] or "").encode()))
 
