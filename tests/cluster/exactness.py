@@ -15,51 +15,51 @@ TIMEOUT_S = 300
 
 
 def faults(cluster: Cluster, expected: Expected) -> list[str]:
-    """Return the differences of both tables and of each node's export, and count those without an acknowledgement."""
-    found = []
+    """Return the failed exports, and the differences of both tables and of each node's export from the hits sent."""
+    errors = []
     for node in cluster.nodes:
         answer = httpx.get(f"{node.url}/views", headers={**node.auth, "Accept": "text/csv"}, timeout=TIMEOUT_S)
         if answer.status_code != 200:
-            found.append(f"the export of {node.name} was answered {answer.status_code}: {answer.text[:300]}")
+            errors.append(f"the export of {node.name} was answered {answer.status_code}: {answer.text[:300]}")
             continue
-        found += [f"the export of {node.name}: {each}" for each in expected.differences(readers.totals(answer.text))]
+        errors += [f"the export of {node.name}: {each}" for each in expected.differences(readers.totals(answer.text))]
         with closing(readers.connect(node.data, dict(node.environ))) as database:
             for name, query in (
                 ("hits", "SELECT path, count(*) FROM hits GROUP BY path"),
                 ("daily_views", "SELECT path, sum(views) FROM daily_views GROUP BY path"),
             ):
                 stored = {path: int(count) for path, count in database.sql(query).fetchall()}
-                found += [f"{name} on {node.name}: {each}" for each in expected.differences(stored)]
-    return found
+                errors += [f"{name} on {node.name}: {each}" for each in expected.differences(stored)]
+    return errors
 
 
 def faults_of_lake(cluster: Cluster, expected: Expected) -> list[str]:
     """Load the hot log; return what `doctor` finds, and the differences of the tables, read by deltalake alone."""
-    found = []
+    errors = []
     for node in cluster.nodes:
         for command in ("flush", "doctor"):
             process = cluster.run(node, command)
             if (status := process.forked.wait(300)) != 0:
-                found.append(f"{process.name} ended with {status}: {process.text[-1000:]}")
+                errors.append(f"{process.name} ended with {status}: {process.text[-1000:]}")
     for name, count in (("hits", None), ("daily_views", "views")):
         stored: Counter[str] = Counter()
         rows = DeltaTable(f"{_lake(cluster)}/{name}").to_pyarrow_table(columns=["path", *([count] if count else [])])
         counts = rows[count].to_pylist() if count else [1] * rows.num_rows
         for path, views in zip(rows["path"].to_pylist(), counts, strict=True):
             stored[path] += views
-        found += [f"{name} in the lake: {each}" for each in expected.differences(stored)]
-    return found
+        errors += [f"{name} in the lake: {each}" for each in expected.differences(stored)]
+    return errors
 
 
 def tracebacks(cluster: Cluster) -> list[str]:
     """Return the end of the first traceback of each log: an error that no module expects."""
-    found = []
+    errors = []
     for log in (log for node in cluster.nodes for log in node.logs):
         text = log.read_text(errors="replace")
         if (at := text.find("Traceback (most recent call last)")) >= 0:
             end = text[at:].partition('"requestId"')[0][-2000:]
-            found.append(f"{log.name} has a traceback: {end}")
-    return found
+            errors.append(f"{log.name} has a traceback: {end}")
+    return errors
 
 
 def _lake(cluster: Cluster) -> str | Path:

@@ -53,13 +53,13 @@ def run(
     show: Callable[[str], None] = lambda line: None,
 ) -> list[str]:
     """Have outages one after the other while clients post and read; return the faults. `show` gets the numbers."""
-    found: list[str] = []
+    faults: list[str] = []
     for number, outage in enumerate(outages):
         senders = Senders(cluster.nodes, expected, f"/outage{number}", number)
-        found += _have(outage, cluster, senders, clients, show)
-    found += [*expected.faults, *exactness.faults(cluster, expected), *exactness.tracebacks(cluster)]
-    show(f"{sum(expected.certain.values()):,} hits were acknowledged; faults: {len(found)}")
-    return found
+        faults += _have(outage, cluster, senders, clients, show)
+    faults += [*expected.faults, *exactness.faults(cluster, expected), *exactness.tracebacks(cluster)]
+    show(f"{sum(expected.certain.values()):,} hits were acknowledged; faults: {len(faults)}")
+    return faults
 
 
 def _have(outage: Outage, cluster: Cluster, senders: Senders, clients: int, show: Callable[[str], None]) -> list[str]:
@@ -94,11 +94,11 @@ def _have(outage: Outage, cluster: Cluster, senders: Senders, clients: int, show
         during = Counter(answer for at, answer in answers if began <= at < ended)
         first = min((at for at, answer in answers if at >= ended and answer in SERVED), default=float("inf"))
         show(f"  {what} during it: {dict(during)}; the first one served {first - ended:.2f} s after its end")
-    found = [f"reports were answered {each}" for each in {answer for _, answer in reports} - {"200", "503"}]
+    faults = [f"reports were answered {each}" for each in {answer for _, answer in reports} - {"200", "503"}]
     statuses = Counter(status for at, status in posts if began <= at < ended)
     if statuses.most_common(1)[0][0] != outage.posts:
-        found.append(f"posts were answered {dict(statuses)}, and not {outage.posts}")
-    return [f"{outage.name}: {each}" for each in found]
+        faults.append(f"posts were answered {dict(statuses)}, and not {outage.posts}")
+    return [f"{outage.name}: {each}" for each in faults]
 
 
 def _is_served(answers: Sequence[tuple[float, str]], since: float) -> bool:

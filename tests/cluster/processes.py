@@ -52,9 +52,9 @@ class Process:
 
     @property
     def address(self) -> str | None:
-        """Return the URL of the service; None until it has printed it. Each post calls this: the log is read once."""
-        if self._address is None and (found := _URL.search(self.text)):
-            self._address = found[0]
+        """Return the URL that the service has printed, or None. The URL is cached, because each post needs it."""
+        if self._address is None and (match := _URL.search(self.text)):
+            self._address = match[0]
         return self._address
 
     def _signal(self, number: int) -> None:

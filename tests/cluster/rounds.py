@@ -80,9 +80,9 @@ def run(cluster: Cluster, options: Options, number: int, expected: Expected) -> 
             event.set()
         threads.close()
     _end_commands(cluster)
-    found = [*faults.unexpected, *_import_all(cluster, log), *expected.faults]
-    found += [*exactness.faults(cluster, expected), *exactness.tracebacks(cluster)]
-    return Result(found, _summary(number, began, recovered_s, expected, senders, readers, faults))
+    errors = [*faults.unexpected, *_import_all(cluster, log), *expected.faults]
+    errors += [*exactness.faults(cluster, expected), *exactness.tracebacks(cluster)]
+    return Result(errors, _summary(number, began, recovered_s, expected, senders, readers, faults))
 
 
 def _outages(cluster: Cluster, number: int) -> tuple[str, ...]:
@@ -174,8 +174,8 @@ def _run_all(cluster: Cluster, options: Options, count: int) -> int:
         print(result.summary, flush=True)
         if result.faults:
             return _print_faults(result.faults)
-    if found := exactness.faults_of_lake(cluster, expected):
-        return _print_faults(found)
+    if faults := exactness.faults_of_lake(cluster, expected):
+        return _print_faults(faults)
     certain = expected.certain
     print(
         f"{count} rounds in {time.monotonic() - began:.0f} s, seed {options.seed}: {sum(certain.values()):,} hits of"
@@ -186,8 +186,8 @@ def _run_all(cluster: Cluster, options: Options, count: int) -> int:
 
 def _have_outages(cluster: Cluster, clients: int, seconds: float) -> int:
     expected = Expected()
-    found = outages.run(cluster, expected, outages.kinds(cluster.stores, seconds), clients, partial(print, flush=True))
-    return _print_faults([*found, *exactness.faults_of_lake(cluster, expected)])
+    faults = outages.run(cluster, expected, outages.kinds(cluster.stores, seconds), clients, partial(print, flush=True))
+    return _print_faults([*faults, *exactness.faults_of_lake(cluster, expected)])
 
 
 def _print_faults(faults: list[str]) -> int:

@@ -102,9 +102,9 @@ class Running:
         assert self.process is not None
         deadline = time.monotonic() + READY_S
         while time.monotonic() < deadline and self.process.poll() is None:
-            found = re.search(r"http://\S+?(?=,)", self.log.read_text())
-            if found:
-                self.url = found[0]
+            match = re.search(r"http://\S+?(?=,)", self.log.read_text())
+            if match:
+                self.url = match[0]
                 assert httpx.get(f"{self.url}/readyz", timeout=READY_S).status_code == 200
                 return
             time.sleep(0.02)
@@ -129,8 +129,8 @@ def new_key(
 def new_job(data: Path, project: str = PROJECT) -> str:
     """Create an active job in a project, and configure a repository if needed. The job is too old to use quota."""
     engine = database.connect(settings.read({}, data).database_url)
-    given = {"repository": "https://git.example/docs", "preset": "command", "command": ("true",)}
-    chosen = configuration.changed(Configuration(repository=""), given)
+    changes = {"repository": "https://git.example/docs", "preset": "command", "command": ("true",)}
+    chosen = configuration.changed(Configuration(repository=""), changes)
     configuration.store(engine, project, chosen)
     id = store.create(engine, project, "Say hello", None, 0).job.id
     engine.dispose()

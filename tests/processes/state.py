@@ -26,8 +26,8 @@ def children(parent: int) -> list[int]:
 
 def descendants(parent: int) -> list[int]:
     """Return the ids of the children of a process, and of their children."""
-    found = children(parent)
-    return [*found, *(each for child in found for each in descendants(child))]
+    child_ids = children(parent)
+    return [*child_ids, *(each for child_id in child_ids for each in descendants(child_id))]
 
 
 def _read(file: Path) -> bytes:

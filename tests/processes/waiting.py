@@ -17,17 +17,17 @@ POLL_S, POLL_S_MAX = 0.02, 0.1
 """Pause between two calls of a condition, in seconds: a twentieth of the time that the test has waited for it, within
 these bounds. Many conditions send a request, whose processor time the process that the test waits for lacks."""
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-def until(condition: Callable[[], Found], within_s: float = 90) -> Found:
+def until(condition: Callable[[], Result], within_s: float = 90) -> Result:
     """Call `condition` until its result is true, and return that result. Raise AssertionError after `within_s`."""
     began_s = time.monotonic()
     while True:
-        if found := condition():
-            return found
+        if result := condition():
+            return result
         waited_s = time.monotonic() - began_s
-        assert waited_s < within_s, f"not true within {within_s:g} s; the last result was {found!r}"
+        assert waited_s < within_s, f"not true within {within_s:g} s; the last result was {result!r}"
         time.sleep(min(max(POLL_S, waited_s / 20), POLL_S_MAX))
 
 

@@ -66,14 +66,14 @@ class Folder:
 
 def filled(parent: Path) -> Folder:
     """Return a folder with 33 hits in the lake, and copies of its stores from before 30 of them were imported."""
-    made = Folder(parent, new_key(parent / "data"))
-    made.copies.mkdir()
-    made.log.write_text("".join(LINE.format(number, number) for number in range(30)))
-    site = Site(made.data)
+    folder = Folder(parent, new_key(parent / "data"))
+    folder.copies.mkdir()
+    folder.log.write_text("".join(LINE.format(number, number) for number in range(30)))
+    site = Site(folder.data)
     site.post(*some_rows(0, 3))
     site.close()
-    made.json("flush")
-    made.copy("hot.sqlite")
-    made.copy("control.sqlite")
-    assert made.json("import", PROJECT, str(made.log))["page_views"] == 30
-    return made
+    folder.json("flush")
+    folder.copy("hot.sqlite")
+    folder.copy("control.sqlite")
+    assert folder.json("import", PROJECT, str(folder.log))["page_views"] == 30
+    return folder

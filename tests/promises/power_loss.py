@@ -149,7 +149,7 @@ def _event(line: str) -> Event | None:
     if match is None:
         return None
     _, call, arguments, result, _ = match.groups()
-    paths = tuple(_path(*found) for found in _ARGUMENT.findall(arguments))
+    paths = tuple(_path(*groups) for groups in _ARGUMENT.findall(arguments))
     if call == "access" and paths[0].startswith(STEP):
         return Event(STEP, (paths[0].removeprefix(STEP),))
     if call == "access" or result.startswith("-1") or not paths:

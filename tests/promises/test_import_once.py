@@ -73,10 +73,10 @@ def content_of(file: Path) -> bytes:
 
 
 def expected(files: list[Path]) -> Counter[str]:
-    found: Counter[str] = Counter()
+    views: Counter[str] = Counter()
     for file in files[:-1]:
-        found.update(path.decode() for path in SEEN.findall(content_of(file)))
-    return found
+        views.update(path.decode() for path in SEEN.findall(content_of(file)))
+    return views
 
 
 def killed_until_done(data: Path, files: list[Path], chance: random.Random, kills: int) -> int:

@@ -84,30 +84,30 @@ OTHERS = [view(project_id="other", event_id=f"other-{number}") for number in ran
 @pytest.fixture
 def site(tmp_path: Path) -> Iterable[Site]:
     """Yield a folder of two files per partition, with removed files and a checkpoint past the grace, and hot rows."""
-    made = Site(tmp_path / "data")
-    made.post(*STORED[:5])
-    made.load()
-    made.post(*STORED[5:10], *OTHERS)
-    made.load()
-    compact.vacuum(made.hot, made.root, 0)
-    made.compact()
-    made.age()
+    site = Site(tmp_path / "data")
+    site.post(*STORED[:5])
+    site.load()
+    site.post(*STORED[5:10], *OTHERS)
+    site.load()
+    compact.vacuum(site.hot, site.root, 0)
+    site.compact()
+    site.age()
     for first in (10, 15):
-        made.post(*STORED[first : first + 5])
-        made.load()
-    made.post(*STORED[20:])
-    made.hot.close()
-    yield made
-    made.close()
+        site.post(*STORED[first : first + 5])
+        site.load()
+    site.post(*STORED[20:])
+    site.hot.close()
+    yield site
+    site.close()
 
 
 def after_power_loss(power: PowerLoss, copy: Path, *, empty: bool) -> Site:
     """Return the data folder after a power loss, prepared and loaded as at a start of the service."""
     power.lose(copy, empty=empty)
-    found = Site(copy, is_new=False)
-    durability.prepare(found.hot, found.root)
-    found.load()
-    return found
+    site = Site(copy, is_new=False)
+    durability.prepare(site.hot, site.root)
+    site.load()
+    return site
 
 
 def assert_has_once(site: Site, rows: Sequence[Row]) -> None:
@@ -136,8 +136,8 @@ def test_power_loss_after_a_loader_was_killed_before_its_syncs_loses_nothing(
     assert_has_once(after_power_loss(power, tmp_path / "at once", empty=True), [*STORED, *OTHERS])
     assert "after mark" in steps(power.run(BEGIN + OPEN + LOAD))
     for empty in (False, True):
-        found = after_power_loss(power, tmp_path / f"after the next load, {empty}", empty=empty)
-        assert_has_once(found, [*STORED, *OTHERS])
+        copy = tmp_path / f"after the next load, {empty}"
+        assert_has_once(after_power_loss(power, copy, empty=empty), [*STORED, *OTHERS])
 
 
 def test_staged_files_are_on_the_disk_before_a_batch_names_them_and_their_commits_before_the_mark(
@@ -150,8 +150,8 @@ def test_staged_files_are_on_the_disk_before_a_batch_names_them_and_their_commit
             checked[event.paths[0]] += 1
         power.follow(event)
     assert checked == {"named by a batch": 1, "before mark": 2}
-    found = after_power_loss(power, tmp_path / "copy", empty=True)
-    assert_has_once(found, [*STORED, *OTHERS, *some_rows(25, 30)])
+    rows = [*STORED, *OTHERS, *some_rows(25, 30)]
+    assert_has_once(after_power_loss(power, tmp_path / "copy", empty=True), rows)
 
 
 def test_post_is_on_the_disk_with_all_its_folders_when_it_is_acknowledged(tmp_path: Path) -> None:

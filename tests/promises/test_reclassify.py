@@ -163,9 +163,9 @@ def test_wrong_daily_views_are_detected_and_rebuilt_beside_a_running_service(sta
     store(running)
     running.run("flush")
     DeltaTable(str(running.data / "lake" / "daily_views")).update(updates={"views": "views + 1"})
-    found = running.run("doctor")
-    assert found.returncode == 1
-    assert "readership rebuild" in found.stdout
+    doctor = running.run("doctor")
+    assert doctor.returncode == 1
+    assert "readership rebuild" in doctor.stdout
     rebuilt = output(running.run("rebuild"))
     assert (rebuilt["months"], rebuilt["views"]) == (2, len(ROWS))
     assert running.run("doctor").returncode == 0

@@ -86,8 +86,8 @@ def test_service_takes_keys_event_ids_and_jobs_of_the_older_release(older: Older
         assert running.post(again).json()["duplicates"] == 2
         assert running.get()["totals"]["human"] == older.expected["human"]
         base = f"{running.url}/v2/agent/{PROJECT}"
-        found = [httpx.get(f"{base}/job/{id}", headers=running.auth).json() for id in older.expected["jobs"]]
-        assert [job["status"] for job in found] == ["active", "archived"]
+        jobs = [httpx.get(f"{base}/job/{id}", headers=running.auth).json() for id in older.expected["jobs"]]
+        assert [job["status"] for job in jobs] == ["active", "archived"]
         other = {"Authorization": f"Bearer {older.expected['other_key']}"}
         assert httpx.get(f"{running.url}/v1/analytics/other/views", headers=other).json()["totals"]["total"] == 0
     finally:

@@ -185,18 +185,18 @@ def test_odd_kind_is_in_the_log(kind: str) -> None:
 
 
 def test_awk_counts_the_same_views_for_each_agent(ai_views: list[list[str]]) -> None:
-    found = Counter(token for token, _, _ in ai_views)
-    assert found == {AGENT_TOKENS.get(agent, agent): count for agent, count in EXPECTED["by_agent"].items()}
+    views_by_token = Counter(token for token, _, _ in ai_views)
+    assert views_by_token == {AGENT_TOKENS.get(agent, agent): count for agent, count in EXPECTED["by_agent"].items()}
 
 
 def test_awk_counts_the_same_ai_views_for_each_utc_day(ai_views: list[list[str]]) -> None:
-    found = Counter(day for _, day, _ in ai_views)
-    assert [found[day] for day in SEPTEMBER] == [row["ai"] for row in EXPECTED["by_day"].values()]
+    views_by_day = Counter(day for _, day, _ in ai_views)
+    assert [views_by_day[day] for day in SEPTEMBER] == [row["ai"] for row in EXPECTED["by_day"].values()]
 
 
 def test_awk_counts_the_same_ai_views_of_llms_txt(ai_views: list[list[str]]) -> None:
-    found = sum(target.split("?")[0] == "/llms.txt" for _, _, target in ai_views)
-    assert found == next(row["ai"] for row in EXPECTED["views"] if row["path"] == "/llms.txt")
+    views = sum(target.split("?")[0] == "/llms.txt" for _, _, target in ai_views)
+    assert views == next(row["ai"] for row in EXPECTED["views"] if row["path"] == "/llms.txt")
 
 
 def test_awk_counts_the_same_lines_and_other_methods() -> None:

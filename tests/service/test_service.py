@@ -111,12 +111,12 @@ def test_rejected_hit_is_counted_under_its_invalid_field(
 
 
 def test_text_chosen_by_a_client_is_no_label_of_a_metric(service: Running, client: httpx.Client) -> None:
-    made_up = f"x{secrets.token_hex(8)}"
-    client.get(f"/{made_up}")
-    client.get(f"/v1/analytics/{made_up}/views")
-    client.post(HITS, json={made_up: 1})
-    client.request("PROPFIND", f"/{made_up}")
-    assert made_up not in client.get("/metrics").text
+    text = f"x{secrets.token_hex(8)}"
+    client.get(f"/{text}")
+    client.get(f"/v1/analytics/{text}/views")
+    client.post(HITS, json={text: 1})
+    client.request("PROPFIND", f"/{text}")
+    assert text not in client.get("/metrics").text
     assert "PROPFIND" not in client.get("/metrics").text
 
 

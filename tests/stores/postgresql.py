@@ -36,8 +36,8 @@ class Server:
         if os.geteuid() == 0:
             os.chown(folder, pwd.getpwnam(ACCOUNT).pw_uid, -1)
             self._as_account = ["setpriv", f"--reuid={ACCOUNT}", "--clear-groups", "--"]
-        made = [*self._as_account, initdb, "-D", f"{folder}/data", "-U", ACCOUNT, "-A", "trust", "--no-sync"]
-        subprocess.run(made, check=True, capture_output=True, cwd=folder)
+        command = [*self._as_account, initdb, "-D", f"{folder}/data", "-U", ACCOUNT, "-A", "trust", "--no-sync"]
+        subprocess.run(command, check=True, capture_output=True, cwd=folder)
         self._options = [part for part in options.split(" ") if part]
         self._process: subprocess.Popen[bytes] | None = None
 
