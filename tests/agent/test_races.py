@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
+import pytest
 import sqlalchemy as sa
 
 from agent.errors import JobNotActive, LeaseLost
@@ -76,6 +77,7 @@ class Round:
                 threading.Event().wait(self.chance.random() / 100)
 
 
+@pytest.mark.long
 def test_each_prompt_is_run_or_cancelled_and_the_job_ends_like_its_last_turn(engine: sa.Engine, clock: Clock) -> None:
     """Run at least ROUNDS_MIN rounds, and more until ROUNDS_S have passed."""
     with engine.connect() as connection:

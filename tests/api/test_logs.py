@@ -75,6 +75,7 @@ def test_warning_about_the_data_folder_is_a_record(tmp_path: Path, arguments: tu
     assert warnings.count(f"other users have access to {data} (mode 0755); run chmod 700 {data}") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("level", "logs_requests"), [("info", True), ("warning", False)])
 def test_level_decides_whether_requests_are_logged(tmp_path: Path, level: str, logs_requests: bool) -> None:
     data, log = tmp_path / "data", tmp_path / "log"
@@ -103,6 +104,7 @@ def answers(url: str) -> bool:
         return False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("host", "local"), [("0.0.0.0", "http://127.0.0.1:"), ("::", "http://[::1]:")])
 def test_service_on_all_interfaces_names_an_address_that_answers(tmp_path: Path, host: str, local: str) -> None:
     data, log = tmp_path / "data", tmp_path / "log"

@@ -231,6 +231,7 @@ def test_fault_of_a_day_is_over_when_another_process_has_compacted_the_day(
     assert maintenance.warning is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_deleted", [False, True], ids=["compacted by hand", "deleted"])
 def test_fault_of_today_stays_after_the_last_load_until_the_day_is_compacted_or_deleted(
     chosen: Settings, site: Site, is_deleted: bool

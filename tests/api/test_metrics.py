@@ -51,6 +51,7 @@ def test_metrics_are_valid_for_prometheus(start: Callable[..., Running], process
     check(scraped(service))
 
 
+@pytest.mark.long
 @pytest.mark.needs("promtool")
 def test_metrics_are_valid_and_complete_after_a_process_was_killed(start: Callable[..., Running]) -> None:
     service = start(processes=2)

@@ -81,6 +81,7 @@ def beacon_statuses(proxy: str) -> set[int]:
     return {httpx.post(f"{proxy}/v1/analytics/site/hits", json=hit, headers=each).status_code for each in headers}
 
 
+@pytest.mark.long
 @pytest.mark.needs("nginx")
 def test_proxy_sends_each_post_to_one_node_and_goes_on_without_a_node(nodes: list[Running], proxy: str) -> None:
     assert beacon_statuses(proxy) == {202, 429}

@@ -29,6 +29,7 @@ def other_control(folder: Folder) -> None:
     shutil.copy(other / "control.sqlite", folder.data / "control.sqlite")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("damage", "fault"),
     [

@@ -168,6 +168,7 @@ def test_post_is_on_the_disk_with_all_its_folders_when_it_is_acknowledged(tmp_pa
     assert seen
 
 
+@pytest.mark.long
 def test_every_delete_of_a_load_a_compaction_and_an_upkeep_comes_after_the_syncs_it_needs(site: Site) -> None:
     power, deleted, step = PowerLoss(site.root.parent), Counter[str](), ""
     for event in power.trace(BEGIN + OPEN + LOAD + UPKEEP):

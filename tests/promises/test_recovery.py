@@ -62,6 +62,7 @@ def test_every_command_refuses_a_hot_log_that_is_behind_the_lake(
         sql.connect(folder.data)
 
 
+@pytest.mark.long
 @HOT_LOGS
 def test_following_the_advice_counts_no_imported_line_twice(
     folder: Folder, damage: Callable[[Folder], None], fault: str
@@ -196,6 +197,7 @@ def test_reader_refuses_a_lake_that_became_newer_than_the_hot_log(folder: Folder
     site.close()
 
 
+@pytest.mark.long
 def test_running_service_reports_a_lake_that_became_newer_and_logs_it_once(folder: Folder) -> None:
     environ = {"READERSHIP_LOAD_EVERY_S": "1", "READERSHIP_JOBS_AT_ONCE": "0"}
     running = Running(folder.data, key=folder.key, environ=environ).start()

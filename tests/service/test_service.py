@@ -312,6 +312,7 @@ def test_no_agent_job_starts_while_the_last_requests_are_answered(start: Callabl
     assert (turn.state, turn.started_us) == ("queued", None)
 
 
+@pytest.mark.long
 def test_worker_serves_its_metrics_at_the_chosen_port(tmp_path: Path) -> None:
     service = Running(tmp_path / "data")
     new_key(service.data)
@@ -336,6 +337,7 @@ def metrics_at(port: str) -> str:
     return ""
 
 
+@pytest.mark.long
 def test_client_that_stalls_within_its_body_does_not_delay_the_end(start: Callable[..., Running]) -> None:
     """Check a service of one and one of two server processes at once, because both wait for the client."""
     services = [start(processes=1), start(processes=2)]

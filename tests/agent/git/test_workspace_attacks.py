@@ -327,6 +327,7 @@ def test_more_files_than_the_limit_of_a_commit_are_refused(job: Job) -> None:
         job.commit()
 
 
+@pytest.mark.long
 def test_file_names_of_a_hostile_tree_are_not_collected_in_memory(job: Job) -> None:
     """Create 20,000 names of 4 KiB, together 76 MiB; the limit is 32 MiB, and less than 8 MiB are in memory at once."""
     deep = "/".join(["x" * 250] * 14)

@@ -235,6 +235,7 @@ def test_jobs_of_a_deleted_project_are_removed_and_their_leases_lost(engine: sa.
         queue.finish(engine, lease, Outcome(None), clock())
 
 
+@pytest.mark.long
 def test_deleting_a_project_while_its_turns_end_does_not_deadlock(engine: sa.Engine, clock: Clock) -> None:
     """Run up to 20 rounds in at most 10 s, so that the transactions overlap in many orders."""
     ends_s = time.monotonic() + 10

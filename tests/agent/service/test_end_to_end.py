@@ -210,6 +210,7 @@ def test_pull_request_that_exists_already_is_used(ready: Site) -> None:
     assert len(ready.pulls(id)) == 1
 
 
+@pytest.mark.long
 def test_turn_of_a_stopped_service_runs_again_after_the_next_start(ready: Site) -> None:
     ready.configure(*command("sh", "-c", ONCE.format("cat > page.md")))
     id = ready.create()
@@ -294,6 +295,7 @@ def test_files_of_another_attempt_are_not_used(ready: Site) -> None:
     assert ready.pushed(id) == ["First", "One"]
 
 
+@pytest.mark.long
 def test_commit_whose_push_was_not_stored_is_not_repeated_on_another_machine(ready: Site) -> None:
     id = ready.create("One")
     ready.completed(id)

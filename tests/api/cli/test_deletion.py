@@ -125,6 +125,7 @@ def test_second_deletion_changes_nothing_of_a_project_that_is_created_after_the_
     assert [each["fault"] for each in folder.run("doctor") if each["fault"]] == []
 
 
+@pytest.mark.long
 def test_last_step_of_a_deletion_excludes_that_of_another_one(folder: Folder) -> None:
     internal_id = folder.create()
     delete = partial(deletion.delete_project, folder.settings, folder.control, "site", internal_id, cached_s=0)

@@ -66,6 +66,7 @@ def test_doctor_finds_no_fault_in_intact_data(imported: Imported) -> None:
     assert findings[-1]["warning"] == age_warning(shipped().values(), datetime.now(UTC))
 
 
+@pytest.mark.long
 def test_beacon_beside_a_log_is_a_warning_of_import_and_doctor_until_a_policy_is_set(
     data: Path, tmp_path: Path
 ) -> None:
@@ -162,6 +163,7 @@ def test_command_names_a_truncated_parquet_file_in_one_line(imported: Imported, 
     assert cut.name in complaint(call(data, "rebuild"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [(), ("--processes", "1"), ("--processes", "2")], ids=str)
 def test_compact_does_the_rest_of_its_work_and_names_each_damaged_partition(
     data: Path, options: tuple[str, ...]

@@ -64,12 +64,14 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="other builds of Arrow have no jemalloc")
 @pytest.mark.parametrize("command", ["serve", "import"])
 def test_arrow_of_a_server_and_of_an_import_uses_jemalloc(command: str) -> None:
     assert run(POOL.format(command=command)).stdout == "jemalloc\n"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="other builds of Arrow have no jemalloc")
 @pytest.mark.parametrize(("command", "decay_ms"), [("import", 10_000), ("serve", 1_000)])
 def test_arrow_reuses_freed_memory_for_longer_in_an_import_than_in_a_server(command: str, decay_ms: int) -> None:

@@ -56,6 +56,7 @@ def test_second_service_is_refused_and_the_first_one_keeps_its_counts(
     assert service.stop() == 0
 
 
+@pytest.mark.long
 def test_worker_and_import_run_beside_a_service(start: Callable[..., Running]) -> None:
     service = start()
     worker = subprocess.Popen([COMMAND, "--data", service.data, "worker"], stderr=subprocess.PIPE, text=True)

@@ -29,6 +29,7 @@ def test_child_processes_return_the_answers_of_this_process_in_the_same_order(us
     assert classifier_pids() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("killed", [[0], [1], [0, 1]], ids=["first", "second", "both"])
 def test_this_process_classifies_once_a_child_process_was_killed(killed: list[int]) -> None:
     with classifier_processes() as classify:
@@ -63,6 +64,7 @@ def test_this_process_classifies_if_the_child_processes_are_killed_while_they_st
     assert classifier_pids() == []
 
 
+@pytest.mark.long
 def test_this_process_classifies_if_the_system_allows_no_more_processes() -> None:
     program = (
         "import os, resource\n"

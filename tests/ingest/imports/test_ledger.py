@@ -308,6 +308,7 @@ def test_ledger_of_a_project_is_separate_and_is_deleted_alone(site: Site, tmp_pa
     assert run_import(site, log).lines == 0
 
 
+@pytest.mark.long
 def test_line_longer_than_a_block_counts_as_one_when_the_import_is_interrupted_at_any_step(
     site: Site, tmp_path: Path
 ) -> None:
@@ -500,6 +501,7 @@ class LogLifecycle(RuleBasedStateMachine):
         assert sum(self.site.daily_views().values()) == len(self.read)
 
 
+@pytest.mark.long
 def test_each_line_counts_once_in_random_sequences_of_changes_and_imports() -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         LogLifecycle,

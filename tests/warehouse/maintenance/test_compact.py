@@ -316,6 +316,7 @@ def test_compaction_in_workers_writes_what_one_in_this_process_writes(site: Site
     assert compact_in_workers(site) == Compacted(partitions=0, files_before=0, files_after=0)
 
 
+@pytest.mark.long
 def test_compaction_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site: Site, tmp_path: Path) -> None:
     load_each(site, 9)
     workers = [DyingProcess(tmp_path / "died"), ChildProcess()]

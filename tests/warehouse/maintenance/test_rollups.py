@@ -249,6 +249,7 @@ def test_rebuild_replaces_a_wrong_rollup_and_ignores_it(site: Site) -> None:
     assert coverage.written_key(site.root) != key
 
 
+@pytest.mark.long
 def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site: Site, tmp_path: Path) -> None:
     rows = [*some_rows(0, 20), view(ts=NOON + 30 * DAY), view(ts=NOON + 60 * DAY)]
     add(site, *rows)

@@ -54,6 +54,7 @@ def test_hash_with_other_parameters_is_outdated() -> None:
     assert passwords.is_outdated(PasswordHasher(time_cost=1, memory_cost=1024).hash("correct horse"))
 
 
+@pytest.mark.long
 def test_more_computations_than_the_maximum_wait_for_their_turn() -> None:
     stored = passwords.hashed("correct horse")
     threads = 3 * passwords.AT_ONCE_MAX

@@ -24,6 +24,7 @@ def test_paths_and_parameters_are_encoded() -> None:
     assert address == "/projects/a/ai/agents/A%20&%20B%3F?path=%2Fx%3Fy%3D1%26z"
 
 
+@pytest.mark.long
 def test_long_texts_are_encoded_and_leave_nothing_in_memory() -> None:
     long = "é" * 100_000
     assert links.href("", f"/{long}", {"agent": long}) == "/" + "%C3%A9" * 100_000 + "?agent=" + "%C3%A9" * 100_000

@@ -272,6 +272,7 @@ ODD = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "make"), [("combined", line), ("vhost-combined", vhost), ("common", common)])
 @pytest.mark.parametrize("changed", [{}, {"request": b"POST /a HTTP/1.1"}, {"status": b"404"}])
 def test_line_with_one_odd_field_gives_the_result_of_the_parser_for_any_method_and_status(

@@ -137,6 +137,7 @@ def blocks(product: str) -> st.SearchStrategy[tuple[str, list[bytes]]]:
     return st.tuples(st.just(product), st.lists(one, min_size=1, max_size=9))
 
 
+@pytest.mark.long
 @settings(deadline=None, derandomize=True, max_examples=250)
 @given(st.sampled_from(list(SAMPLES)).flatmap(blocks), st.integers(1, 3))
 def test_lines_decoded_together_give_the_result_of_lines_decoded_one_by_one(

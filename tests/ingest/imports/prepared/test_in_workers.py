@@ -83,6 +83,7 @@ def test_rows_counts_and_ledger_are_those_of_this_process(
     assert site.faults() == []
 
 
+@pytest.mark.long
 def test_killed_worker_is_replaced_and_each_line_counts_once(
     new_site: Callable[[], Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,8 @@
 from contextlib import nullcontext
 from pathlib import Path
 
+import pytest
+
 from tests.warehouse.batch.tasks import DyingProcess
 from tests.warehouse.maintenance.reclassification.rules import RULES
 from tests.warehouse.maintenance.reclassification.test_reclassify import (
@@ -34,6 +36,7 @@ def test_hits_and_result_are_those_of_this_process(site: Site) -> None:
     assert run(site).hits == 0
 
 
+@pytest.mark.long
 def test_reclassification_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site: Site, tmp_path: Path) -> None:
     store(site, OLD)
     expected = preview(site)
@@ -47,6 +50,7 @@ def test_reclassification_is_exact_if_a_worker_is_killed_after_it_wrote_its_file
     assert_stored(site, reclassified(OLD))
 
 
+@pytest.mark.long
 def test_hits_that_arrive_meanwhile_are_reclassified_too(site: Site) -> None:
     """The new hit is in the hot log when the workers start, and is loaded under the lock before the first commit."""
     store(site, OLD)
@@ -64,6 +68,7 @@ def test_hits_that_arrive_meanwhile_are_reclassified_too(site: Site) -> None:
     assert_stored(site, reclassified([*OLD, new]))
 
 
+@pytest.mark.long
 def test_files_that_another_process_compacted_and_deleted_are_not_read(site: Site) -> None:
     rows = [old("/a", "GPTBot/1", ts=NOON + day * DAY) for day in range(4) for _ in range(2)]
     store(site, rows)

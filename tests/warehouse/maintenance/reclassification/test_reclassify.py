@@ -223,6 +223,7 @@ def test_each_user_agent_is_classified_once_for_all_days(site: Site) -> None:
     assert_stored(site, reclassified(rows))
 
 
+@pytest.mark.long
 def test_user_agents_are_classified_again_after_the_cache_was_emptied(site: Site) -> None:
     many = reclassify.CACHED_MAX + 1
     rows = pa.Table.from_pylist([old("/a", "")], HOT).take(pa.array([0] * many))

@@ -125,6 +125,7 @@ def test_reports_of_many_paths_stay_right_while_the_cache_evicts(site: Site, rep
     assert [row["path"] for batch in batches for row in batch.to_pylist()] == [path for path, _ in expected]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cache_bytes", [0, 12_000, 20_000, 40_000])
 def test_files_that_are_evicted_while_others_are_counted_are_not_missed(site: Site, cache_bytes: int) -> None:
     reports = Reports(HitsReader(site.hot_log, site.root), site.root, site.spill, cache_bytes)

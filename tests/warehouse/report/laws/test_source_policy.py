@@ -95,6 +95,7 @@ def counted(site: Site, periods: Periods) -> tuple[int, int, int]:
         return totals.human, totals.ai, totals.bot
 
 
+@pytest.mark.long
 def test_people_from_beacons_and_machines_from_logs_are_the_truth(stored: Site) -> None:
     result = {policy: counted(stored, (Period(date.min, policy),)) for policy in EXPECTED}
     assert result == EXPECTED
