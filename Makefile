@@ -28,10 +28,10 @@ run: $(VENV)/.run
 check: $(VENV)/.test style
 	$(VENV)/bin/pytest -n 2 --dist loadfile $(QUICK)
 
-# Four processes for two cores: a test that waits for a server or a lock leaves its core to another. All tests together need half an
-# hour of processor time; more than a third of it is that of the long tests, which run only in CI (CI=1 make test).
+# Four processes for two cores, three in CI: a test that waits for a server or a lock leaves its core to another. All tests together
+# need half an hour of processor time; more than a third of it is that of the long tests, which run only in CI (CI=1 make test).
 test: $(VENV)/.test style
-	$(VENV)/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder $(if $(CI),,-m "not long")
+	$(VENV)/bin/pytest -n $(if $(CI),3,4) --dist loadfile --no-loadscope-reorder $(if $(CI),,-m "not long")
 
 .PHONY: style
 style: $(VENV)/.test

@@ -66,6 +66,7 @@ def scripted(browser: Browser, filled: Sample) -> Iterator[Visit]:
         yield visit
 
 
+@pytest.mark.long
 @EACH_PAGE
 def test_page_is_accessible_fits_each_window_works_by_keyboard_and_has_no_error(
     shown: Visit, filled: Sample, page: Any
