@@ -70,6 +70,7 @@ def test_metrics_are_valid_and_complete_after_a_process_was_killed(start: Callab
     assert sums(scraped(service), "readership_hits_total", outcome="accepted") == 8
 
 
+@pytest.mark.long
 def test_gauge_has_one_value_after_a_process_was_replaced(start: Callable[..., Running]) -> None:
     service = start(processes=2)
     for _ in each_alone(service):
@@ -81,6 +82,7 @@ def test_gauge_has_one_value_after_a_process_was_replaced(start: Callable[..., R
             assert len({str(sample.labels) for sample in family.samples}) == len(family.samples)
 
 
+@pytest.mark.long
 def test_all_blocks_of_the_counter_files_are_allocated_at_the_start(start: Callable[..., Running]) -> None:
     service = start(processes=2)
     kill_a_process(service)

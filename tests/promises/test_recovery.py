@@ -218,6 +218,7 @@ def test_running_service_reports_a_lake_that_became_newer_and_logs_it_once(folde
     running.kill()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", ["hits", "daily_views"])
 def test_table_that_broke_beside_a_missing_hot_log_is_listed_first_and_then_the_hot_log(
     folder: Folder, table: str

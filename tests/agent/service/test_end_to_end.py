@@ -114,6 +114,7 @@ def test_cancelled_job_stops_and_a_follow_up_continues_it(ready: Site) -> None:
     assert ready.pushed(id) == ["First", "One", "Three"]
 
 
+@pytest.mark.long
 def test_missing_repository_fails_the_job(ready: Site) -> None:
     ready.configure("--repository", f"{ready.git.url}/team/gone.git")
     assert "was not found (404)" in ready.failed(ready.create())

@@ -109,6 +109,7 @@ def status(engine: sa.Engine, id: str) -> str:
     return store.find(engine, PROJECT, id).status
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "ends", "becomes"),
     [
@@ -166,6 +167,7 @@ def test_worker_that_closes_during_an_outage_logs_no_error(
     assert status(sqlite.direct, id) == "active"
 
 
+@pytest.mark.long
 def test_turn_that_meets_an_outage_at_its_start_begins_again_and_does_not_fail(
     sqlite: Database, site: Site, tmp_path: Path
 ) -> None:

@@ -55,6 +55,7 @@ def ruleset_with(folder: Path, file: str, *changes: tuple[str, str]) -> str:
     return result.stdout.strip()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [

@@ -114,6 +114,7 @@ def test_wrong_views_of_a_day_are_found_although_the_totals_fit(site: Site) -> N
     assert difference_in("days.parquet", site, checked).startswith("2 times, ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("dimension", "values"),
     [

@@ -61,6 +61,7 @@ def visit(browser: Browser, filled: Sample) -> Iterator[Visit]:
         yield visit
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("path", "values", "status"), FORMS, ids=[f"{path} {[*values][-1]}" for path, values, _ in FORMS]
 )

@@ -291,6 +291,7 @@ def test_texts_of_strangers_are_escaped(dashboard: Dashboard, viewer: TestClient
     assert all("src" in attributes for tag, attributes in page.tags if tag == "script")
 
 
+@pytest.mark.long
 def test_every_link_to_the_overview_opens_it(viewer: TestClient) -> None:
     links = {link for link in page_of(viewer).links() if link.startswith(f"/projects/{PROJECT}?")}
     assert len(links) > 20

@@ -85,6 +85,7 @@ def test_period_is_chosen_from_its_menu(overview: Page, with_javascript: bool) -
     expect(overview.get_by_text("Nothing was counted in this period")).to_be_visible()
 
 
+@pytest.mark.long
 @BOTH
 def test_file_of_the_pages_is_downloaded(overview: Page, with_javascript: bool) -> None:
     overview.locator("summary", has_text="Download").click()
