@@ -1,7 +1,8 @@
 """API keys: created, listed, revoked and looked up. The database has only the SHA-256 of a key.
 
-A key is `rdr_admin_`, 32 random base62 characters and their CRC-32 in 6 more. The checksum distinguishes a typing error
-from a revoked key without a look-up. The first four random characters are stored too, for people to recognise a key.
+A key is the prefix of its scope, 32 random base62 characters and their CRC-32 in 6 more. The checksum distinguishes a
+typing error from a revoked key without a look-up. The first four random characters are stored too, for people to
+recognise a key.
 """
 
 import hashlib
@@ -25,13 +26,12 @@ from warehouse.database_errors import Cause, cause_of, reason_of
 if TYPE_CHECKING:
     import asyncio
 
-PREFIX = "rdr_admin_"
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 SECRET_CHARACTERS = 32
 CHECKSUM_CHARACTERS = 6
 ID_BYTES = 6
-START_CHARACTERS = len(PREFIX) + 4
-"""Length of the start of a token that is stored and shown."""
+START_CHARACTERS = 4
+"""Number of random characters that are stored and shown, after the prefix."""
 LAST_USE_EVERY_S = 60
 """Minimum time between two writes of a key's last-used time, in seconds."""
 
@@ -40,6 +40,8 @@ LOG = logging.getLogger("readership.keys")
 Scope = Literal["read", "ingest", "write"]
 SCOPES: tuple[Scope, ...] = ("read", "ingest", "write")
 """`read` allows exports, `ingest` allows posts of hits, and `write` allows every operation."""
+PREFIXES: dict[Scope, str] = {"read": "rdr_read_", "ingest": "rdr_ingest_", "write": "rdr_admin_"}
+"""First characters of a key, by scope. Older keys begin with `rdr_admin_`, whatever their scope."""
 
 KEYS = sa.Table(
     "keys",
@@ -104,8 +106,9 @@ def create(
     """
     projects.find(engine, project)
     secret = "".join(secrets.choice(BASE62) for _ in range(SECRET_CHARACTERS))
-    token = PREFIX + secret + _checksum(secret)
-    key = Key(id or new_id(), project, name, scope, now_s, expires_s, None, None, token[:START_CHARACTERS])
+    token = PREFIXES[scope] + secret + _checksum(secret)
+    start = PREFIXES[scope] + secret[:START_CHARACTERS]
+    key = Key(id or new_id(), project, name, scope, now_s, expires_s, None, None, start)
     values = {
         "id": key.id,
         "project_id": project,
@@ -150,7 +153,7 @@ def find(engine: sa.Engine, text: str) -> Key:
     with engine.connect() as connection:
         keys = [_key(row) for row in connection.execute(KEYS.select().where(matches))]
     if len(keys) != 1:
-        shown = "this token" if text.startswith(PREFIX) else f"the id or name {text[:40]!r}"
+        shown = "this token" if is_well_formed(text) else f"the id or name {text[:40]!r}"
         raise KeyNotFound(f"{len(keys)} keys have {shown}; `readership key list` shows the ids")
     return keys[0]
 
@@ -177,8 +180,9 @@ def revoke_all(engine: sa.Engine, project: str, internal_id: str, now_s: int) ->
 
 def is_well_formed(token: str) -> bool:
     """Return whether prefix, length and checksum of a token are right."""
-    secret, checksum = token[len(PREFIX) : -CHECKSUM_CHARACTERS], token[-CHECKSUM_CHARACTERS:]
-    return token.startswith(PREFIX) and len(secret) == SECRET_CHARACTERS and _checksum(secret) == checksum
+    prefix, _, random = token.rpartition("_")
+    secret, checksum = random[:SECRET_CHARACTERS], random[SECRET_CHARACTERS:]
+    return f"{prefix}_" in PREFIXES.values() and len(secret) == SECRET_CHARACTERS and _checksum(secret) == checksum
 
 
 class Keyring:

@@ -18,7 +18,7 @@ from warehouse.control.projects import Project
 from warehouse.plural import counted
 
 DAY_S = 86_400
-SCOPES_HELP = "read: exports and job states. ingest: posts of hits only. write: everything, also agent jobs."
+SCOPES_HELP = "ingest: posts of hits only. read: exports and job states. write: everything, also agent jobs."
 
 
 @click.group()
@@ -143,7 +143,7 @@ def key() -> None:
 @key.command("create")
 @click.argument("project_id", metavar="PROJECT")
 @click.option("--name", default="", help="Purpose of the key, shown by key list.")
-@click.option("--scope", type=click.Choice(keys.SCOPES), default="write", show_default=True, help=SCOPES_HELP)
+@click.option("--scope", type=click.Choice(keys.SCOPES), default="ingest", show_default=True, help=SCOPES_HELP)
 @click.option("--expires-days", type=click.IntRange(1, 36_500), help="Days until the key expires. [default: never]")
 @click.pass_obj
 def create_key(settings: Settings, project_id: str, name: str, scope: Scope, expires_days: int | None) -> None:

@@ -1,6 +1,8 @@
 """API keys: the form of a token, validity, and the cache of the keyring."""
 
 import asyncio
+import hashlib
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import astuple
@@ -13,13 +15,14 @@ from hypothesis import strategies as st
 
 from api import keys
 from api.errors import KeyNotFound
-from api.keys import BASE62, LAST_USE_EVERY_S, PREFIX, Keyring, is_well_formed
+from api.keys import BASE62, LAST_USE_EVERY_S, Keyring, is_well_formed
 from tests.processes.waiting import until
 from warehouse.control import database, projects, schema_steps
 from warehouse.errors import ProjectNotFound
 from warehouse.folder import sqlite_url
 
 NOW_S = 1_790_000_000
+PREFIX = "rdr_admin_"
 TOKEN = "rdr_admin_0123456789ABCDEFGHIJKLMNOPQRSTUV1ggZdL"
 """A token whose last six characters are the CRC-32 of the 32 before them, 1,546,885,699, in base 62."""
 
@@ -51,12 +54,29 @@ def is_valid(engine: sa.Engine, token: str) -> bool:
     return True
 
 
-def test_token_is_prefix_secret_and_checksum(engine: sa.Engine) -> None:
-    _, token = new(engine)
-    assert token.startswith("rdr_admin_")
-    assert len(token) == len("rdr_admin_") + 32 + 6
-    assert set(token.removeprefix(PREFIX)) <= set(BASE62)
+@pytest.mark.parametrize(
+    ("scope", "prefix"), [("write", "rdr_admin_"), ("ingest", "rdr_ingest_"), ("read", "rdr_read_")]
+)
+def test_token_is_the_prefix_of_its_scope_a_secret_and_a_checksum(
+    engine: sa.Engine, scope: keys.Scope, prefix: str
+) -> None:
+    key, token = keys.create(engine, "site", "", scope, None, NOW_S)
+    assert re.fullmatch(f"{prefix}[0-9A-Za-z]{{38}}", token)
     assert is_well_formed(token)
+    assert not is_well_formed("rdr_other_" + token.removeprefix(prefix))
+    assert keys.find(engine, key.id).start == key.start == token[: len(prefix) + 4]
+
+
+@pytest.mark.parametrize("scope", keys.SCOPES)
+def test_key_of_an_older_release_keeps_its_scope_although_it_begins_with_admin(
+    engine: sa.Engine, scope: keys.Scope
+) -> None:
+    key, _ = keys.create(engine, "site", "", scope, None, NOW_S)
+    with engine.begin() as connection:
+        digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+        connection.execute(keys.KEYS.update().where(keys.KEYS.c.id == key.id).values(sha256=digest))
+    assert is_well_formed(TOKEN)
+    assert Keyring(engine).look_up(TOKEN).scope == scope
 
 
 def test_tokens_do_not_repeat(engine: sa.Engine) -> None:
@@ -274,12 +294,6 @@ def test_control_database_of_0_1_0_stores_keys_of_every_scope(database_url: str)
         token = keys.create(engine, "site", scope, scope, None, 1)[1]
         assert keys.Keyring(engine).look_up(token).scope == scope
     engine.dispose()
-
-
-def test_start_of_the_token_is_stored(engine: sa.Engine) -> None:
-    key, token = new(engine)
-    assert keys.find(engine, key.id).start == key.start == token[:14]
-    assert is_well_formed(token)
 
 
 def test_key_of_an_older_release_has_no_start(database_url: str) -> None:

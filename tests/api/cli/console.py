@@ -20,7 +20,7 @@ from tests.processes.running import COMMAND
 SAMPLE = Path(__file__).parents[3] / "sample_data"
 EXPECTED = json.loads((SAMPLE / "expected_views.json").read_text())
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-KEY = re.compile(r"rdr_admin_[0-9A-Za-z]{38}")
+KEY = re.compile(r"rdr_(?:admin|ingest|read)_[0-9A-Za-z]{38}")
 DAY_S = 86_400
 
 

@@ -40,26 +40,26 @@ def test_key_is_printed_alone_listed_without_its_secret_and_revoked(data: Path) 
     assert created.status == 0
     assert KEY.fullmatch(created.out.removesuffix("\n"))
     assert created.out.endswith("\n")
-    assert "rdr_admin_" not in created.err
+    assert "rdr_" not in created.err
 
     listed = call(data, "key", "list", PROJECT)
     key = next(each for each in result(listed) if each["name"] == "ci")
     assert (key["project"], key["scope"]) == (PROJECT, "read")
     assert key["expires_s"] - key["created_s"] == 30 * DAY_S
     assert key["revoked_s"] is None
-    assert key["start"] == created.out[: len("rdr_admin_") + 4]
-    assert created.out[:15] not in listed.out
+    assert key["start"] == created.out[: len("rdr_read_") + 4]
+    assert created.out[:14] not in listed.out
 
     assert result(call(data, "key", "revoke", "ci"))["id"] == key["id"]
     again = next(each for each in result(call(data, "key", "list")) if each["name"] == "ci")
     assert abs(again["revoked_s"] - time.time()) < 60
 
 
-def test_key_has_the_scope_write_and_no_expiry_by_default(data: Path) -> None:
+def test_key_may_only_post_hits_and_has_no_expiry_by_default(data: Path) -> None:
     result(call(data, "project", "create", "docs"))
     assert call(data, "key", "create", "docs").status == 0
     (key,) = result(call(data, "key", "list", "docs"))
-    assert (key["scope"], key["expires_s"]) == ("write", None)
+    assert (key["scope"], key["expires_s"]) == ("ingest", None)
 
 
 def test_deleted_project_leaves_no_hit_key_or_record_of_imported_logs(
