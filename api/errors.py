@@ -14,7 +14,7 @@ class FolderInUse(Exception):
 
 
 class KeyNotFound(Exception):
-    """No valid key has this token, or not exactly one key has this id or name."""
+    """No valid key has this token, or not exactly one valid key matches this id, start or name."""
 
 
 class KeyExists(Exception):

@@ -143,19 +143,30 @@ def list_all(engine: sa.Engine, project: str | None = None) -> list[Key]:
         return [_key(row) for row in connection.execute(query)]
 
 
-def find(engine: sa.Engine, text: str) -> Key:
-    """Return the key with this id, name or token.
+def find_valid(engine: sa.Engine, text: str, project: str | None, now_s: float) -> Key:
+    """Return the valid key with this id, start or token; in a project, also the key with this name.
 
     Raises:
-        KeyNotFound: no key has it, or several keys have this name.
+        ProjectNotFound
+        KeyNotFound: no or several keys match, or a name has no project; the message lists the commands to type.
     """
-    matches = sa.or_(KEYS.c.id == text, KEYS.c.name == text, KEYS.c.sha256 == _sha256(text))
+    if project is not None:
+        projects.find(engine, project)
+    columns = {KEYS.c.id: text, KEYS.c.name: text, KEYS.c.start: text.removesuffix("…"), KEYS.c.sha256: _sha256(text)}
+    matches = sa.or_(*(column == value for column, value in columns.items() if value))
+    query = KEYS.select().where(matches, KEYS.c.project_id == project if project else sa.true())
     with engine.connect() as connection:
-        keys = [_key(row) for row in connection.execute(KEYS.select().where(matches))]
-    if len(keys) != 1:
-        shown = "this token" if is_well_formed(text) else f"the id or name {text[:40]!r}"
-        raise KeyNotFound(f"{len(keys)} keys have {shown}; `readership key list` shows the ids")
-    return keys[0]
+        rows = connection.execute(query.order_by(KEYS.c.created_s, KEYS.c.id))
+        keys = [key for row in rows if (key := _key(row)).is_valid(now_s)]
+    if len(keys) == 1 and (project is not None or keys[0].name != text):
+        return keys[0]
+    place = f" of the project {project}" if project else ""
+    if not keys:
+        shown = "this token" if is_well_formed(text) else f"the id, start or name {text[:40]!r}"
+        raise KeyNotFound(f"no valid key{place} has {shown}; `readership key list` shows the keys")
+    choices = (f"`readership key revoke {key.id}` for {key.start}… of the project {key.project}" for key in keys)
+    cause = f"{len(keys)} valid keys{place} match" if len(keys) > 1 else "a name needs --project:"
+    raise KeyNotFound(f"{cause} {text[:40]!r}; type {' or '.join(choices)}")
 
 
 def revoke(engine: sa.Engine, id: str, now_s: int) -> None:

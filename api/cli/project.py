@@ -187,16 +187,19 @@ def list_keys(settings: Settings, project_id: str | None, form: str | None) -> N
 
 
 @key.command("revoke")
-@click.argument("name", metavar="ID|NAME|KEY")
+@click.argument("key", metavar="ID|START|KEY|NAME")
+@click.option("--project", "project_id", metavar="PROJECT", help="Project of the key; a name needs it.")
 @click.pass_obj
-def revoke_key(settings: Settings, name: str) -> None:
-    """Revoke a key for good.
+def revoke_key(settings: Settings, key: str, project_id: str | None) -> None:
+    """Revoke a valid key for good.
 
-    The argument is the id or the name of the key, or the key itself. All processes refuse the key within 5 seconds.
+    The argument is the key itself, its id or start in key list, or, with --project, its name. All processes refuse the
+    key within 5 seconds.
     """
     engine = opened(settings)
-    revoked = keys.find(engine, name)
-    keys.revoke(engine, revoked.id, int(time.time()))
+    now_s = int(time.time())
+    revoked = keys.find_valid(engine, key, project_id, now_s)
+    keys.revoke(engine, revoked.id, now_s)
     show({"id": revoked.id, "revoked": True}, f"key {revoked.id} of project {revoked.project} revoked")
 
 

@@ -45,6 +45,10 @@ def new(engine: sa.Engine, expires_s: int | None = None, name: str = "") -> tupl
     return keys.create(engine, "site", name, "write", expires_s, int(time.time()))
 
 
+def stored(engine: sa.Engine, id: str) -> keys.Key:
+    return next(key for key in keys.list_all(engine) if key.id == id)
+
+
 def is_valid(engine: sa.Engine, token: str) -> bool:
     """Return whether a process with an empty cache accepts the token."""
     try:
@@ -64,7 +68,7 @@ def test_token_is_the_prefix_of_its_scope_a_secret_and_a_checksum(
     assert re.fullmatch(f"{prefix}[0-9A-Za-z]{{38}}", token)
     assert is_well_formed(token)
     assert not is_well_formed("rdr_other_" + token.removeprefix(prefix))
-    assert keys.find(engine, key.id).start == key.start == token[: len(prefix) + 4]
+    assert stored(engine, key.id).start == key.start == token[: len(prefix) + 4]
 
 
 @pytest.mark.parametrize("scope", keys.SCOPES)
@@ -159,20 +163,47 @@ def test_keys_of_all_projects_or_of_one_are_listed_oldest_first(engine: sa.Engin
     assert [key.name for key in keys.list_all(engine, "site")] == ["second", "third"]
 
 
-def test_key_is_found_by_its_id_its_name_and_its_token(engine: sa.Engine) -> None:
+def test_valid_key_is_selected_by_its_id_start_and_token_and_in_its_project_by_its_name(engine: sa.Engine) -> None:
     created, token = new(engine, name="ci")
-    new(engine, name="twice")
-    new(engine, name="twice")
-    for text in (created.id, "ci", token):
-        assert keys.find(engine, text) == created
-    with pytest.raises(KeyNotFound, match="2 keys have the id or name 'twice'"):
-        keys.find(engine, "twice")
-    with pytest.raises(KeyNotFound, match="0 keys have the id or name 'nothing'"):
-        keys.find(engine, "nothing")
+    for text in (created.id, created.start, f"{created.start}…", token):
+        for project in (None, "site"):
+            assert keys.find_valid(engine, text, project, NOW_S) == created
+        with pytest.raises(KeyNotFound, match="no valid key of the project other"):
+            keys.find_valid(engine, text, "other", NOW_S)
+    assert keys.find_valid(engine, "ci", "site", NOW_S) == created
+    with pytest.raises(ProjectNotFound):
+        keys.find_valid(engine, "ci", "nowhere", NOW_S)
+    with pytest.raises(KeyNotFound, match="no valid key has the id, start or name 'nothing'"):
+        keys.find_valid(engine, "nothing", None, NOW_S)
+
+
+def test_name_without_a_project_and_name_of_several_keys_list_the_commands_to_type(engine: sa.Engine) -> None:
+    first, other = (keys.create(engine, project, "ci", "read", None, NOW_S)[0] for project in ("site", "other"))
+    with pytest.raises(KeyNotFound) as raised:
+        keys.find_valid(engine, "ci", None, NOW_S)
+    for key in (first, other):
+        assert f"`readership key revoke {key.id}` for {key.start}… of the project {key.project}" in str(raised.value)
+    keys.revoke(engine, other.id, NOW_S)
+    with pytest.raises(KeyNotFound, match="a name needs --project") as raised:
+        keys.find_valid(engine, "ci", None, NOW_S)
+    assert first.id in str(raised.value)
+    assert other.id not in str(raised.value)
+    again = keys.create(engine, "site", "ci", "read", None, NOW_S + 1)[0]
+    with pytest.raises(KeyNotFound, match=f"{first.id}.*{again.id}"):
+        keys.find_valid(engine, "ci", "site", NOW_S)
+    assert keys.find_valid(engine, first.id, None, NOW_S) == first
+
+
+def test_revoked_and_expired_keys_and_an_empty_name_are_not_selected(engine: sa.Engine) -> None:
+    (revoked, token), (expired, _), (nameless, _) = new(engine, name="ci"), new(engine, NOW_S, "ci"), new(engine)
+    keys.revoke(engine, revoked.id, NOW_S)
+    for text in (revoked.id, revoked.start, token, expired.id, "ci", nameless.name):
+        with pytest.raises(KeyNotFound, match="no valid key of the project site"):
+            keys.find_valid(engine, text, "site", NOW_S)
 
 
 def test_error_message_does_not_show_the_token(engine: sa.Engine) -> None:
-    for look_up in (lambda: keys.find(engine, TOKEN), lambda: Keyring(engine).look_up(TOKEN)):
+    for look_up in (lambda: keys.find_valid(engine, TOKEN, None, NOW_S), lambda: Keyring(engine).look_up(TOKEN)):
         with pytest.raises(KeyNotFound) as raised:
             look_up()
         assert TOKEN[-20:] not in str(raised.value)
@@ -197,7 +228,7 @@ def test_revoked_key_is_not_valid_and_the_time_of_the_first_revocation_stays(eng
     _, other = new(engine)
     keys.revoke(engine, key.id, NOW_S)
     keys.revoke(engine, key.id, NOW_S + 1_000)
-    assert keys.find(engine, key.id).revoked_s == NOW_S
+    assert stored(engine, key.id).revoked_s == NOW_S
     assert not is_valid(engine, token)
     assert is_valid(engine, other)
     with pytest.raises(KeyNotFound):
@@ -269,7 +300,7 @@ def test_time_of_last_use_is_written_once_a_minute(engine: sa.Engine) -> None:
     assert key.last_used_s is None
     before_s = int(time.time())
     Keyring(engine).look_up(token)
-    first_s = keys.find(engine, key.id).last_used_s
+    first_s = stored(engine, key.id).last_used_s
     assert first_s is not None
     assert before_s <= first_s <= time.time()
     for age_s, is_unchanged in ((LAST_USE_EVERY_S - 30, True), (LAST_USE_EVERY_S, False)):
@@ -277,7 +308,7 @@ def test_time_of_last_use_is_written_once_a_minute(engine: sa.Engine) -> None:
         with engine.begin() as connection:
             connection.execute(keys.KEYS.update().values(last_used_s=aged_s))
         Keyring(engine).look_up(token)
-        assert (keys.find(engine, key.id).last_used_s == aged_s) is is_unchanged
+        assert (stored(engine, key.id).last_used_s == aged_s) is is_unchanged
 
 
 def test_control_database_of_0_1_0_stores_keys_of_every_scope(database_url: str) -> None:
@@ -304,5 +335,5 @@ def test_key_of_an_older_release_has_no_start(database_url: str) -> None:
         connection.exec_driver_sql("ALTER TABLE keys DROP COLUMN start")
     engine.dispose()
     engine = database.connect(database_url)
-    assert keys.find(engine, id).start == ""
+    assert stored(engine, id).start == ""
     engine.dispose()

@@ -79,6 +79,7 @@ ERRORS: dict[str, tuple[list[str], dict[str, str], str]] = {
     "key of no project": (["key", "create", "nobody"], {}, "nobody"),
     "keys of no project": (["key", "list", "nobody"], {}, "nobody"),
     "no such key": (["key", "revoke", "nothing"], {}, "nothing"),
+    "key of no such project": (["key", "revoke", "ci", "--project", "nobody"], {}, "nobody"),
     "import into no project": (["import", "nobody", str(SAMPLE / "access.log")], {}, "nobody"),
     "deletion of no project": (["project", "delete", "nobody", "--yes"], {}, "nobody"),
     "no such file": (["import", PROJECT, "/nowhere/access.log"], {}, "/nowhere/access.log"),
