@@ -22,6 +22,15 @@ DUMMY_KEY = "the-gateway-knows-it"
 """Key that agents send to the gateway, which replaces it by the model key."""
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"
+CHAT = "POST /chat/completions"
+MESSAGES = ("POST /v1/messages", "POST /v1/messages/count_tokens")
+RESPONSES = ("POST /responses", "POST /responses/compact", "GET /models")
+ANY_MODEL_CALL = (
+    *(CHAT, "POST /completions", "POST /embeddings", *RESPONSES, "POST /messages", "POST /messages/count_tokens"),
+    *("POST /v1/chat/completions", "POST /v1/completions", "POST /v1/embeddings", "POST /v1/responses"),
+    *("POST /v1/responses/compact", "GET /v1/models", *MESSAGES),
+)
+"""Model calls of the APIs of OpenAI and Anthropic, for a command whose API is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,8 @@ class Preset:
     """Parser of the events in its output; None if success depends on the exit status alone."""
     upstream: str | None = OPENAI
     """URL of the model server unless the project sets another; None for an agent without a model server."""
+    requests: tuple[str, ...] = (CHAT,)
+    """Method and path of each request that the agent may send to the model server."""
     key_header: str = "authorization"
     """Name of the request header that carries the model key."""
     has_sessions: bool = True
@@ -160,11 +171,16 @@ def _mini_swe_agent(turn: TurnInput) -> CommandLine:
 
 
 PRESETS: Mapping[str, Preset] = {
-    "claude": Preset("claude", _claude, parse_claude_event, upstream=ANTHROPIC, key_header="x-api-key"),
-    "codex": Preset("codex", _codex, parse_codex_event),
+    "claude": Preset("claude", _claude, parse_claude_event, ANTHROPIC, MESSAGES, key_header="x-api-key"),
+    "codex": Preset("codex", _codex, parse_codex_event, requests=RESPONSES),
     "opencode": Preset("opencode", _opencode, parse_opencode_event),
-    "mini-swe-agent": Preset("mini", _mini_swe_agent, parse_mini_event, has_sessions=False),
+    "mini-swe-agent": Preset(
+        "mini", _mini_swe_agent, parse_mini_event, requests=(CHAT, "POST /responses"), has_sessions=False
+    ),
 }
+"""The presets by name. The requests of Claude Code are those of https://code.claude.com/docs/en/llm-gateway-protocol,
+those of codex of https://github.com/openai/codex/tree/main/codex-rs/codex-api; LiteLLM, the library of mini-swe-agent,
+sends some models' requests to /responses: https://docs.litellm.ai/docs/response_api"""
 COMMAND = "command"
 
 
@@ -176,7 +192,12 @@ def find_preset(name: str, command: Sequence[str]) -> Preset:
     """
     if name == COMMAND and command:
         return Preset(
-            command[0], lambda turn: CommandLine(tuple(command)), parse=None, upstream=None, has_sessions=False
+            command[0],
+            lambda turn: CommandLine(tuple(command)),
+            parse=None,
+            upstream=None,
+            requests=ANY_MODEL_CALL,
+            has_sessions=False,
         )
     if name == COMMAND:
         raise TurnFailed("the coding agent is `command`, and no command is set")

@@ -4,10 +4,12 @@ A turn succeeds if the agent ends within its time limit with exit status 0, and 
 changes of the work tree are determined by git, not by the agent's report.
 """
 
+import logging
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from agent import process
@@ -17,6 +19,7 @@ from agent.errors import ProgramTimedOut, TurnFailed, TurnStopped
 from agent.sandbox import bubblewrap, init, scratch
 from agent.sandbox.bubblewrap import Limits, Sandbox
 from agent.sandbox.gateway import FAILING_S_MAX, Gateway
+from agent.sandbox.model_calls import ModelCalls
 from agent.sandbox.watchdog import Watchdog
 
 PORT_INSIDE = 8765
@@ -25,6 +28,7 @@ CORES_COUNTED = 4
 """Ratio of the CPU limit of a process to the time limit of its turn. A process with four busy threads can run until the
 time limit."""
 SOCKET = "gateway.sock"
+LOG = logging.getLogger("readership.agent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +102,20 @@ def run(request: RunRequest) -> RunResult:
         gateway = None
         if upstream is not None:
             socket = paths.scratch / SOCKET
+            calls = ModelCalls(agent.requests, request.limits.model_requests, partial(_log_refusal, request))
             gateway = stack.enter_context(
-                Gateway(socket, upstream, request.model_key, agent.key_header, request.failing_s_max)
+                Gateway(socket, upstream, request.model_key, agent.key_header, calls, request.failing_s_max)
             )
         _write_scratch(request, _prompt(request, agent), command_line, paths)
         watchdog = stack.enter_context(Watchdog((request.tree, request.home), request.limits))
         status = _run(request, command_line, paths, output, watchdog, gateway)
         return _result(request, agent, status, output, gateway)
+
+
+def _log_refusal(request: RunRequest, reason: str) -> None:
+    """Log a refused request of the agent in the job's log and in that of the service."""
+    LOG.warning("%s: %s", request.tree.parent, reason)
+    request.on_output(f"{reason}\n".encode())
 
 
 def is_installed(program: str, read_only: Sequence[Path]) -> bool:

@@ -1,6 +1,7 @@
 """Log of a job: its turns, their steps, the output of the coding agent, and failures."""
 
 import re
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -145,20 +146,23 @@ def first_line(prompt: str) -> str:
 class Tail:
     """Last OUTPUT_BYTES_MAX of a turn's output, and the earliest time of the next write to the log.
 
-    One thread adds output and another writes it. Each write replaces the whole entry, so a write of n bytes is followed
-    by a pause of n / OUTPUT_BYTES_PER_S seconds. This bounds the write rate for an agent that prints without end.
+    Several threads add output and another one writes it. Each write replaces the whole entry, so a write of n bytes is
+    followed by a pause of n / OUTPUT_BYTES_PER_S seconds. This bounds the write rate for an agent that prints without
+    end.
     """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._output = b""
         self._is_truncated = False
         self._written = ""
         self._next_write_s = 0.0
 
     def add(self, piece: bytes) -> None:
-        output = self._output + piece
-        self._is_truncated = self._is_truncated or len(output) > OUTPUT_BYTES_MAX
-        self._output = output[-OUTPUT_BYTES_MAX:]
+        with self._lock:
+            output = self._output + piece
+            self._is_truncated = self._is_truncated or len(output) > OUTPUT_BYTES_MAX
+            self._output = output[-OUTPUT_BYTES_MAX:]
 
     def text(self) -> str:
         """Return the output as text; a truncated output starts with `[...]` and the next whole line."""

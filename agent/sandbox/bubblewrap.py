@@ -63,6 +63,8 @@ class Limits:
     disk_bytes: int = 10 * GIB
     tmp_bytes: int = GIB
     open_files: int = 8192
+    model_requests: int = 2_000
+    """Two agents that work without a pause, with a request every four seconds, send 1,800 in the default hour."""
 
 
 @dataclass(frozen=True, slots=True)

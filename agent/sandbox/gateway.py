@@ -1,22 +1,23 @@
 """HTTP proxy on a Unix socket that adds the model key: the only way out of the sandbox.
 
 The agent has a dummy key. The gateway adds the real key to requests and redacts it in responses, so the key never
-enters the sandbox. Requests are limited to URLs below the upstream URL. The gateway follows no redirect and ignores the
-environment (proxies, .netrc).
+enters the sandbox. It forwards only model calls, follows no redirect and ignores the environment (proxies, .netrc).
 """
 
 import re
 import ssl
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 
 from agent.sandbox.bounded_server import BoundedHandler, BoundedServer, RequestTooLarge
+from agent.sandbox.model_calls import ModelCalls
 
 REQUEST_BYTES_MAX = 64 * 1024 * 1024
 """Maximum size of a request body, in bytes."""
@@ -43,7 +44,6 @@ DROPPED_REQUEST_HEADERS = re.compile(
 RESPONSE_HEADERS = re.compile(
     r"content-type|retry-after(-ms)?|x-should-retry|(x-)?request-id|(x|anthropic)-ratelimit-.*"
 )
-PATH_TRAVERSAL = re.compile(r"(^|/)(\.|%2e){1,2}(/|%2f|$)|%2f|%5c|\\", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -58,6 +58,7 @@ class Gateway:
     upstream: str
     key: str | None = field(repr=False)
     key_header: str
+    calls: ModelCalls
     failing_s_max: float = FAILING_S_MAX
     _fault: str | None = None
     _failing_since: float | None = None
@@ -85,22 +86,17 @@ class Gateway:
         self._client.close()
 
     def has_failed(self) -> bool:
-        """Return whether every request of the last `failing_s_max` seconds failed."""
+        """Return whether every request of the last `failing_s_max` seconds failed, or there were too many."""
         with self._lock:
-            return self._has_failed
+            return self._has_failed or self.calls.fault() is not None
 
     def fault(self) -> str | None:
         """Return the current fault of the model server, or None."""
         with self._lock:
-            if self._fault is None and self._unanswered:
+            fault = self.calls.fault() or self._fault
+            if fault is None and self._unanswered:
                 return f"the model server at {self.upstream} has received a request and not responded"
-            return self._fault
-
-    def url_of(self, target: str) -> str | None:
-        """Return the URL of a request, or None if it would be outside of the upstream URL."""
-        if not target.startswith("/") or PATH_TRAVERSAL.search(target.partition("?")[0]):
-            return None
-        return self.upstream.rstrip("/") + target
+            return fault
 
     @contextmanager
     def send(self, method: str, url: str, headers: dict[str, str], body: Iterator[bytes]) -> Iterator[httpx.Response]:
@@ -189,11 +185,14 @@ class _Handler(BoundedHandler):
         """Send the request to the model server, and its response to the agent."""
         gateway = self.server.gateway
         self._has_begun = False
-        url = gateway.url_of(self.path)
-        if url is None:
-            self.refuse(403, "only URLs below the model server's URL are allowed")
-            return
         headers = {name.lower(): value for name, value in self.headers.items()}
+        refusal = gateway.calls.refusal(self.command, self.path)
+        if refusal is not None:
+            with suppress(RequestTooLarge):  # read the body, because a client may not read a response before
+                deque(self._body(headers), maxlen=0)
+            self.refuse(403, refusal)
+            return
+        url = gateway.upstream.rstrip("/") + self.path
         passed = {name: value for name, value in headers.items() if not DROPPED_REQUEST_HEADERS.fullmatch(name)}
         passed["accept-encoding"] = "identity"
         if "transfer-encoding" not in headers:

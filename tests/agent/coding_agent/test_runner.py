@@ -100,7 +100,7 @@ def test_agent_with_an_empty_home_receives_the_earlier_prompts(job: Job, tmp_pat
 
 
 def test_silent_model_server_is_named_at_the_time_limit(job: Job) -> None:
-    ask = "import os, urllib.request as r; open('begun', 'w'); r.urlopen(os.environ['MODEL_SERVER'] + '/x', b'{}')"
+    ask = "import os, urllib.request as r; r.urlopen(os.environ['MODEL_SERVER'] + '/responses', b'{}')"
     with (
         ModelServer([Silence()]) as server,
         pytest.raises(
@@ -126,7 +126,7 @@ def test_connections_that_are_open_at_the_end_leave_no_traceback_in_the_output(j
     script = (
         "import os, socket; port = int(os.environ['MODEL_SERVER'].rpartition(':')[2])\n"
         "ends = [socket.create_connection(('127.0.0.1', port)) for _ in range(5)]\n"
-        "ends[0].sendall(b'POST /x HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 14\\r\\n\\r\\n{\"tools\": [1]}')\n"
+        "ends[0].sendall(b'POST /responses HTTP/1.1\\r\\nContent-Length: 14\\r\\n\\r\\n{\"tools\": [1]}')\n"
         "print('Done.', flush=True)\n"
         "os._exit(0)"
     )

@@ -1,5 +1,6 @@
 """Attacks of a coding agent from within its sandbox, with the preset `command`. Each attack fails."""
 
+import json
 import os
 import signal
 import socket
@@ -37,6 +38,58 @@ print(answer.status, answer.headers, answer.read())
     assert "200" in output
     assert "MODEL_SERVER" in output
     assert KEY not in output
+
+
+ABUSE = """
+import http.client, json, os
+host = os.environ["MODEL_SERVER"].removeprefix("http://")
+for method, target in json.loads(TARGETS):
+    end = http.client.HTTPConnection(host)
+    end.putrequest(method, target, skip_host=True)
+    end.putheader("Content-Length", "1000000")
+    end.endheaders(b"{}" + b" " * 999998)
+    answer = end.getresponse()
+    print(answer.status, method, target, answer.read().decode())
+"""
+TARGETS = [
+    *[("DELETE", "/files/file-abc123"), ("DELETE", "/chat/completions"), ("GET", "/chat/completions")],
+    *[("POST", "/fine_tuning/jobs"), ("GET", "/organization/usage/completions?start_time=1"), ("GET", "/files")],
+    *[("POST", "/chat/completions/../../files"), ("POST", "/chat/%2e%2e/files"), ("POST", "//chat//completions/x")],
+    *[
+        ("POST", "/chat/completions%2f..%2f..%2ffiles"),
+        ("POST", "/chat\\completions"),
+        ("POST", "/x?/chat/completions"),
+    ],
+    *[("POST", "/chat/completions/"), ("POST", "/Chat/Completions"), ("POST", "/chat/completions#/../files")],
+    *[("POST", "http://127.0.0.1/chat/completions"), ("PATCH", "/models"), ("PUT", "/"), ("OPTIONS", "*")],
+]
+
+
+def test_agent_can_use_the_model_key_for_model_calls_only(job: Job) -> None:
+    script = ABUSE.replace("TARGETS", repr(json.dumps(TARGETS)))
+    with ModelServer([Text("Hello.")]) as server:
+        output = job.python(script, upstream=server.url, model_key=KEY)
+        assert server.requests == []
+    answers = [line for line in output.splitlines() if line.startswith("403 ")]
+    assert len(answers) == len(TARGETS)
+    assert all(
+        "the agent may only send GET /models, GET /v1/models, POST /chat/completions, " in each for each in answers
+    )
+    assert "the gateway refused DELETE /files/file-abc123: the agent may only send" in output.splitlines()[0]
+
+
+def test_agent_cannot_send_requests_to_the_model_server_without_end(job: Job) -> None:
+    ask = """
+import os, urllib.request
+while True:
+    urllib.request.urlopen(os.environ["MODEL_SERVER"] + "/chat/completions", b"{}")
+"""
+    with (
+        ModelServer([Text("Hello.")]) as server,
+        pytest.raises(TurnFailed, match="the agent was stopped: it sent more than 5 requests to the model server"),
+    ):
+        job.python(ask, upstream=server.url, model_key=KEY, limits=Limits(model_requests=5))
+    assert len(server.requests) == 5
 
 
 def test_agent_cannot_read_the_environment_of_the_service(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

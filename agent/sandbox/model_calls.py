@@ -1,0 +1,50 @@
+"""Requests that an agent may send to the model server, whose key may also manage files and the organization."""
+
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+REFUSALS_LOGGED_MAX = 20
+"""Maximum number of different refused requests in the log of a turn."""
+TARGET_CHARACTERS = 100
+"""Maximum length of a refused request's target in the log."""
+
+
+@dataclass(slots=True)
+class ModelCalls:
+    """Allow-list of a turn, and the number of its requests.
+
+    `allowed` has methods and paths, such as `POST /chat/completions`. `on_refusal` receives a line for the log, in any
+    thread.
+    """
+
+    allowed: Collection[str]
+    count_max: int
+    on_refusal: Callable[[str], None] = lambda text: None
+    _count: int = 0
+    _refused: set[str] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def refusal(self, method: str, target: str) -> str | None:
+        """Return why a request is refused, and log the reason once; or count the request and return None.
+
+        The path is compared without decoding, so that no other spelling of a path is equal to an allowed one.
+        """
+        if f"{method} {target.partition('?')[0]}" in self.allowed:
+            with self._lock:
+                self._count += 1
+            return self.fault()
+        request = ascii(f"{method[:10]} {target[:TARGET_CHARACTERS]}")[1:-1]
+        reason = f"the gateway refused {request}: the agent may only send {', '.join(sorted(self.allowed))}"
+        with self._lock:
+            is_logged = reason in self._refused or len(self._refused) == REFUSALS_LOGGED_MAX
+            if not is_logged:
+                self._refused.add(reason)
+        if not is_logged:
+            self.on_refusal(reason)
+        return reason
+
+    def fault(self) -> str | None:
+        """Return why the turn must stop, or None."""
+        is_exceeded = self._count > self.count_max
+        return f"it sent more than {self.count_max} requests to the model server in one turn" if is_exceeded else None
