@@ -1,9 +1,11 @@
-"""Request bodies: media type, size limit, timeouts and decompression."""
+"""Request bodies: media type, limits on size and memory, timeouts and decompression."""
 
 import asyncio
 import time
+from functools import partial
+from typing import Any
 
-from starlette.concurrency import run_in_threadpool
+from anyio import CapacityLimiter, to_thread
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
@@ -20,7 +22,38 @@ SLOW = f"the body did not arrive within {TOTAL_S} s plus 1 s per {BYTES_PER_S_MI
 RECHECK_AFTER_S = 1.0
 """Duration of an upload, in seconds, after which its key and project are checked again. The hot log rejects the rows of
 a deleted project in any case. A revoked key works for at most the sum of this time and `cache.TTL_S`."""
+FREE_BYTES = 16 * 1024
+"""Bytes of a body that no budget counts: small posts and beacons are accepted beside any number of large ones."""
+LARGE = CapacityLimiter(2)
+"""Limit on the number of large bodies that are decompressed or parsed at once: each takes several times its size."""
 _STALLED = "stalled"
+
+
+class Budget:
+    """Bytes that the bodies of unanswered requests may take in this process."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.left = bytes_max
+
+    def take(self, bytes: int) -> None:
+        """Take `bytes` until the task of the current request ends.
+
+        Raises:
+            Overloaded: the bodies of other requests need them.
+        """
+        if bytes > self.left:
+            raise Overloaded("the bodies of other requests fill the memory for bodies", RETRY_AFTER_S)
+        task = asyncio.current_task()
+        assert task is not None
+        self.left -= bytes
+        task.add_done_callback(partial(self._give_back, bytes))
+
+    def _give_back(self, bytes: int, _: "asyncio.Task[Any]") -> None:
+        self.left += bytes
+
+
+KEYED, ANONYMOUS = Budget(64 * 1024 * 1024), Budget(16 * 1024 * 1024)
+"""Budgets of requests with a key or a session, and of beacons, which thus cannot stop the posts of servers."""
 
 
 def media_type(request: Request, accepted: tuple[str, ...]) -> str:
@@ -43,12 +76,14 @@ def media_type(request: Request, accepted: tuple[str, ...]) -> str:
     return kind
 
 
-async def read(request: Request, bytes_max: int, chunk_s: float = CHUNK_S, total_s: float = TOTAL_S) -> bytes:
+async def read(
+    request: Request, bytes_max: int, chunk_s: float = CHUNK_S, total_s: float = TOTAL_S, budget: Budget = KEYED
+) -> bytes:
     """Return the whole body, decompressed if it is gzip.
 
     Raises:
         Problem: `body-too-large`, `body-too-slow`, or `unsupported-media-type` for another Content-Encoding.
-        Overloaded: the service is stopping.
+        Overloaded: the service is stopping, or the budget is used up.
         InvalidBody, BodyTooLarge: see `ingest.hits.body.gunzip`.
     """
     encoding = (header(request, b"content-encoding") or "identity").strip().lower()
@@ -58,7 +93,7 @@ async def read(request: Request, bytes_max: int, chunk_s: float = CHUNK_S, total
     if _content_length(request) > bytes_max:
         raise _too_large(bytes_max)
     chunks: list[bytes] = []
-    size, more, began_s = 0, True, time.monotonic()
+    size, counted, more, began_s = 0, FREE_BYTES, True, time.monotonic()
     while more:
         message = await _receive(request, chunk_s, began_s + total_s + size / BYTES_PER_S_MIN)
         if message["type"] == "http.disconnect":
@@ -67,9 +102,15 @@ async def read(request: Request, bytes_max: int, chunk_s: float = CHUNK_S, total
         size += len(chunk)
         if size > bytes_max:
             raise _too_large(bytes_max)
+        if size > counted:
+            budget.take(size - counted)
+            counted = size
         chunks.append(chunk)
     body = b"".join(chunks)
-    return await run_in_threadpool(gunzip, body, bytes_max) if encoding == "gzip" else body
+    if encoding == "gzip":
+        body = await to_thread.run_sync(gunzip, body, bytes_max, limiter=LARGE)
+        budget.take(max(0, len(body) - counted))
+    return body
 
 
 async def _receive(request: Request, chunk_s: float, deadline_s: float) -> Message:

@@ -43,7 +43,7 @@ async def receive(request: Request) -> Response:
     await _limit_rate(request, state)
     body.media_type(request, (JSON, TEXT))
     began_s = time.monotonic()
-    content = await body.read(request, post.BEACON_BYTES_MAX)
+    content = await body.read(request, post.BEACON_BYTES_MAX, budget=body.ANONYMOUS)
     if time.monotonic() - began_s > body.RECHECK_AFTER_S:
         await _require_unchanged(state, project)
     view = post.parse_beacon(content, _user_agent(request), datetime.now(UTC), evidence_of(request))

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import msgspec
-from starlette.concurrency import run_in_threadpool
+from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -66,7 +66,7 @@ async def _server_post(request: Request, state: State) -> Response:
         bearer = await auth.key_for(request, state.keyring, bearer.project, "ingest")
     now = datetime.now(UTC)
     if _is_large(content, is_ndjson):
-        parsed = await run_in_threadpool(_parse, state, bearer, content, is_ndjson, key, now)
+        parsed = await to_thread.run_sync(_parse, state, bearer, content, is_ndjson, key, now, limiter=body.LARGE)
     else:
         parsed = _parse(state, bearer, content, is_ndjson, key, now)
     metrics.count_rejected(parsed.rejected)

@@ -5,6 +5,7 @@ An invalid row does not affect the others: it is rejected with its index, field 
 
 import json
 import math
+import re
 import zlib
 from datetime import datetime
 from typing import Annotated, Any, NamedTuple
@@ -20,6 +21,12 @@ from ingest.hits.json_errors import explain
 BODY_BYTES_MAX = 8 * 1024 * 1024
 BEACON_BYTES_MAX = 64 * 1024
 HITS_MAX = 10_000
+ROW_BYTES_MAX = 256 * 1024
+LINES_MAX = 10 * HITS_MAX
+"""Maximum number of line breaks of NDJSON, whose blank lines are not counted as hits."""
+OBJECTS_MAX, VALUES_MAX = 2 * HITS_MAX, 50 * HITS_MAX
+"""Maximum numbers of JSON objects and values in an array of hits. A hit is one object, or two with `headers`. 8 MiB of
+`{},` take 0.4 GB as decoded hits, and 8 kB as gzip."""
 CHUNK_BYTES = 4 * 1024
 """Number of compressed bytes that are decompressed at a time. zlib copies the bytes after the end of each gzip member:
 with the whole body as one chunk, 8 MiB of empty members took minutes."""
@@ -44,6 +51,9 @@ class Parsed(NamedTuple):
     rejected: list[Rejection]
 
 
+_SIGN = re.compile(rb'(?:[^"{,]++|"(?:[^"\\]++|\\.)*+"?)*+([{,])', re.DOTALL)
+"""Text up to the next brace or comma outside of a JSON string. The end of a string may be missing, because a search for
+the end from each quotation mark would be quadratic."""
 _BEACON = msgspec.json.Decoder(BeaconHit)
 _SERVER = msgspec.json.Decoder(ServerHit)
 _SERVER_MANY = msgspec.json.Decoder(list[ServerHit])
@@ -71,12 +81,12 @@ def parse_post(body: bytes, is_ndjson: bool, now: datetime) -> Parsed:
 
     Raises:
         InvalidBody: the body is not JSON, or has no row.
-        BodyTooLarge: the body has more than HITS_MAX rows.
+        BodyTooLarge: the body has more than HITS_MAX rows, or too many values to be decoded.
     """
     rows = _lines(body) if is_ndjson else _array(body)
     if not rows:
         raise InvalidBody("the body contains no hit")
-    _require_within_limit(len(rows))
+    _require_within_limit("hits", len(rows), HITS_MAX)
     hits: list[Hit] = []
     rejected: list[Rejection] = []
     now_us = microseconds(now)
@@ -114,23 +124,21 @@ def gunzip(body: bytes, bytes_max: int) -> bytes:
     return bytes(content)
 
 
-def _lines(body: bytes) -> list[Any]:
-    """Return the rows of NDJSON: as hits if every row can be decoded, otherwise as the bytes of each row.
+def _lines(body: bytes) -> list[bytes]:
+    """Return the bytes of each row of NDJSON.
 
     msgspec's `decode_lines` does not require one row per line: `decode_lines` accepts one row on two lines, and two
     rows on one line.
     """
-    lines = [line for line in body.split(b"\n") if line.strip()]
-    try:
-        return [_SERVER.decode(line) for line in lines]
-    except (ValueError, RecursionError):
-        return lines
+    _require_within_limit("line breaks", body.count(b"\n"), LINES_MAX)
+    return [line for line in body.split(b"\n") if line.strip()]
 
 
 def _array(body: bytes) -> list[Any]:
-    """Return the rows of a JSON array or object, in the two forms that `_lines` returns."""
+    """Return the rows of a JSON array or object: as hits if every row can be decoded, else as the bytes of each row."""
     if not body.lstrip().startswith(b"["):
-        return [body] if body.strip() else []
+        return [row] if (row := body.strip()) else []
+    _require_few_values(body)
     try:
         return _SERVER_MANY.decode(body)
     except (ValueError, RecursionError):
@@ -147,7 +155,7 @@ def _separate(body: bytes) -> list[bytes]:
     """
     try:
         rows = json.loads(body.decode(), parse_constant=_refuse_constant, parse_int=_integer, parse_float=_fraction)
-        _require_within_limit(len(rows))  # before the rows are encoded: four million took 4 s
+        _require_within_limit("hits", len(rows), HITS_MAX)  # before the rows are encoded: four million took 4 s
         return [json.dumps(row).encode() for row in rows]
     except (ValueError, RecursionError) as error:
         raise InvalidBody(f"the body is not JSON: {explain(error, ServerHit)[1]}") from None
@@ -169,12 +177,25 @@ def _fraction(text: str) -> float | int:
     return number if math.isfinite(number) else 10**DIGITS_MAX
 
 
-def _require_within_limit(rows: int) -> None:
-    if rows > HITS_MAX:
-        raise BodyTooLarge(f"the body contains {rows} hits; at most {HITS_MAX} are accepted")
+def _require_few_values(body: bytes) -> None:
+    """Raise BodyTooLarge if the values of an array would take much more memory than its bytes."""
+    if body.count(b"{") <= OBJECTS_MAX and body.count(b",") <= VALUES_MAX:
+        return
+    objects = commas = 0
+    for sign in _SIGN.finditer(body):
+        objects, commas = objects + (sign[1] == b"{"), commas + (sign[1] == b",")
+        _require_within_limit("JSON objects", objects, OBJECTS_MAX)
+        _require_within_limit("commas", commas, VALUES_MAX)
+
+
+def _require_within_limit(things: str, count: int, most: int) -> None:
+    if count > most:
+        raise BodyTooLarge(f"the body contains {count} {things}; at most {most} are accepted")
 
 
 def _decode(row: bytes) -> ServerHit:
+    if len(row) > ROW_BYTES_MAX:
+        raise InvalidField("", f"has {len(row)} bytes; at most {ROW_BYTES_MAX} are accepted")
     try:
         return _SERVER.decode(row)
     except (ValueError, RecursionError) as error:

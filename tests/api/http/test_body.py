@@ -1,13 +1,16 @@
-"""Timeouts of request bodies."""
+"""Timeouts of request bodies, and the memory that they may take."""
 
 import asyncio
+import gzip
 
 import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
 from api.http import body
+from api.http.body import FREE_BYTES, Budget
 from api.http.problems import KINDS, Problem
+from ingest.errors import Overloaded
 
 CHUNKS = [b"{", b'"path":', b'"/a"}']
 
@@ -49,3 +52,44 @@ def test_body_that_stalls_is_rejected_and_its_connection_closed(chunks: list[byt
         asyncio.run(body.read(request(chunks, 0), 100, chunk_s=0.1))
     assert KINDS[raised.value.kind].status == 408
     assert raised.value.headers["Connection"] == "close"
+
+
+def arrived(content: bytes, **headers: str) -> Request:
+    """Return a request whose whole body has arrived."""
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": content, "more_body": False}
+
+    return Request({"type": "http", "headers": [(k.encode(), v.encode()) for k, v in headers.items()]}, receive)
+
+
+def test_bodies_of_unanswered_requests_stay_within_the_budget() -> None:
+    async def send() -> None:
+        budget, has_read, answered = Budget(FREE_BYTES), asyncio.Event(), asyncio.Event()
+        large = bytes(2 * FREE_BYTES)
+
+        async def read_and_wait() -> None:
+            await body.read(arrived(large), len(large), budget=budget)
+            has_read.set()
+            await answered.wait()
+
+        first = asyncio.create_task(read_and_wait())
+        await has_read.wait()
+        with pytest.raises(Overloaded, match="memory for bodies") as raised:
+            await asyncio.create_task(body.read(arrived(large), len(large), budget=budget))
+        assert raised.value.retry_after_s > 0
+        assert len(await body.read(arrived(bytes(FREE_BYTES)), FREE_BYTES, budget=budget)) == FREE_BYTES
+        answered.set()
+        await first
+        await asyncio.sleep(0)  # the callback of the ended task runs
+        assert len(await asyncio.create_task(body.read(arrived(large), len(large), budget=budget))) == len(large)
+
+    asyncio.run(send())
+
+
+def test_decompressed_bytes_count_in_the_budget() -> None:
+    content = gzip.compress(bytes(3 * FREE_BYTES))
+    request = arrived(content, **{"content-encoding": "gzip"})
+    with pytest.raises(Overloaded):
+        asyncio.run(body.read(request, 4 * FREE_BYTES, budget=Budget(2 * FREE_BYTES - 1)))
+    assert len(asyncio.run(body.read(request, 4 * FREE_BYTES, budget=Budget(2 * FREE_BYTES)))) == 3 * FREE_BYTES

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import tracemalloc
 import zlib
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
@@ -229,6 +230,51 @@ def test_post_of_as_many_hits_as_the_limit_is_accepted_and_no_larger_one(lines: 
     assert len(parsed(rows, lines).hits) == HITS_MAX == 10_000
     with pytest.raises(BodyTooLarge, match="contains 10001 hits; at most 10000 are accepted"):
         parsed([*rows, {}], lines)
+
+
+def fill(row: bytes, opening: bytes = b"", closing: bytes = b"") -> bytes:
+    """Return as many copies of a row as a body may have bytes, between an opening and a closing."""
+    return opening + row * ((BODY_BYTES_MAX - len(opening) - len(closing)) // len(row)) + closing
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        (fill(b"{},", b"[", b"{}]"), False),
+        (fill(b"[],", b"[", b"0]"), False),
+        (fill(b"1.5,", b"[", b"0]"), False),
+        (fill(b'"",', b'["\\"",', b"0]"), False),
+        (fill(b'"":"",', b'{"path":"/","headers":{', b'"":""}}'), False),
+        (fill(b'"":"",', b'{"path":"/","headers":{', b'"":""}}'), True),
+        (fill(b"{}\n"), True),
+        (fill(b"\n"), True),
+        (fill(b'\\"', b'[{},"'), False),
+    ],
+    ids=[
+        "objects",
+        "arrays",
+        "numbers",
+        "texts",
+        "headers",
+        "headers of a line",
+        "lines",
+        "blank lines",
+        "no end of a text",
+    ],
+)
+def test_body_of_many_small_values_is_refused_before_it_is_decoded(body: bytes, lines: bool) -> None:
+    assert len(gzip.compress(body)) < 20_000
+    tracemalloc.start()
+    try:
+        with suppress(BodyTooLarge, InvalidBody):
+            assert parse_post(body, lines, NOW).hits == []
+        assert tracemalloc.get_traced_memory()[1] < 4 * BODY_BYTES_MAX
+    finally:
+        tracemalloc.stop()
+
+
+def test_commas_and_braces_in_texts_are_not_counted() -> None:
+    assert len(parsed([{"path": "/a", "userAgent": '{,\\"' * 4_000}] * 150, lines=False).hits) == 150
 
 
 # Beacons
