@@ -5,6 +5,7 @@ from collections import Counter as Counted
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,7 @@ from agent.jobs.job import Status
 from agent.jobs.queue import QueueStats
 from agent.jobs.webhook import Outcome
 from ingest.hits.body import Rejection
-from ingest.hits.hit import ServerHit
+from ingest.hits.hit import Hit, ServerHit
 from ingest.hotlog.deduplication import Receipt
 
 FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(ServerHit))
@@ -24,6 +25,7 @@ FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(ServerH
 
 HITS = Counter("readership_hits", "Hits in posts, by outcome", ["source", "outcome"])
 REJECTED = Counter("readership_rejected_hits", "Hits rejected, by the invalid field", ["field"])
+CUT = Counter("readership_cut_hits", "Hits with a text that was cut to its maximum length, by the field", ["field"])
 REQUESTS = Counter("readership_requests", "HTTP requests", ["route", "method", "status"])
 SECONDS = Histogram(
     "readership_request_seconds",
@@ -71,6 +73,14 @@ def count_rejected(rejected: Iterable[Rejection]) -> None:
     fields = Counted(rejection.field if rejection.field in FIELDS else "other" for rejection in rejected)
     for field, count in fields.items():
         REJECTED.labels(field).inc(count)
+
+
+def count_cut(hits: Iterable[Hit]) -> int:
+    """Count the cut texts of hits by their fields, and return the number of hits with a cut text."""
+    cut = [hit.cut for hit in hits if hit.cut]
+    for field in chain.from_iterable(cut):
+        CUT.labels(field).inc()
+    return len(cut)
 
 
 def count_failure(task: str) -> None:

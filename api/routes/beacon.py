@@ -91,7 +91,7 @@ async def _require_unchanged(state: State, project: Project) -> None:
 def _beacon_post(state: State, project: Project, view: Hit) -> Post:
     """Return the post of one beacon."""
     rows = [row(project.id, view, "beacon", time.time_ns() // 1_000, state.verifier)]
-    return Post(project.id, rows, [], internal_id=project.internal_id)
+    return Post(project.id, rows, [], internal_id=project.internal_id, cut=metrics.count_cut([view]))
 
 
 async def _store(state: State, parsed: Post) -> Receipt:

@@ -26,8 +26,17 @@ from api.settings import Settings
 from api.state import State, state_of
 from ingest.hits import body as post
 from ingest.hits.body import Rejection
-from ingest.hits.hit import DEDUPLICATION_DAYS, BeaconHit, ServerHit, microseconds
+from ingest.hits.hit import (
+    BEACON_PATH_CHARACTERS_MAX,
+    DEDUPLICATION_DAYS,
+    TEXT_CHARACTERS_MAX,
+    UTM_SOURCE_CHARACTERS_MAX,
+    BeaconHit,
+    ServerHit,
+    microseconds,
+)
 from ingest.hits.row import rows
+from ingest.hits.url import PATH_CHARACTERS_MAX
 from ingest.hotlog.deduplication import Post, Receipt
 
 ON_LOOP_BYTES_MAX, ON_LOOP_HITS_MAX = 64 * 1024, 50
@@ -86,7 +95,8 @@ def _parse(state: State, bearer: BearerKey, content: bytes, is_ndjson: bool, key
     """Parse a server's post, and classify and verify its hits."""
     parsed = post.parse_post(content, is_ndjson, now)
     stored = rows(bearer.project, parsed.hits, microseconds(now), state.verifier)
-    sent = Post(bearer.project, stored, parsed.rejected, key, internal_id=bearer.internal_id)
+    cut = metrics.count_cut(parsed.hits)
+    sent = Post(bearer.project, stored, parsed.rejected, key, internal_id=bearer.internal_id, cut=cut)
     if key is None:
         return sent
     unkeyed = hashlib.blake2b(content, digest_size=16).digest()
@@ -141,6 +151,9 @@ also after decompression with `Content-Encoding: gzip`.
 - An invalid hit does not affect the others, which are stored. `rejected` has the index (from 0; blank lines of NDJSON
   are not counted), the field and the reason of each invalid hit. If all hits are invalid, the response is `400`, with
   the same `rejected`.
+- A path of more than {PATH_CHARACTERS_MAX:,} characters is cut to that length, a `userAgent` or `referrer` of more than
+  {TEXT_CHARACTERS_MAX:,}, and a `utm_source` of more than {UTM_SOURCE_CHARACTERS_MAX}. Such hits are accepted, and
+  counted as `cut`.
 - `userAgent` is classified: send the user agent of the visitor, not that of your own client. A hit without one counts
   as a bot.
 - `address`, `accept` and `headers` verify AI agents and bots, and are not stored. Without an address, a hit in the name
@@ -154,9 +167,9 @@ also after decompression with `Content-Encoding: gzip`.
 
 Without a key, for a page: a beacon, as `beacon.js` sends it. One JSON object of at most
 {post.BEACON_BYTES_MAX >> 10} KiB with `url` or `path`, and optionally `referrer` and `eventId`. The user agent and the
-time are those of the request. A browser sends `text/plain` across origins without a preflight request. The `Origin`, if
-there is one, must be one of the project's. One address may send {Settings.beacons_per_minute} beacons and pixels per
-minute, unless the operator has set another limit.
+time are those of the request. The path is cut to {BEACON_PATH_CHARACTERS_MAX} characters. A browser sends `text/plain`
+across origins without a preflight request. The `Origin`, if there is one, must be one of the project's. One address may
+send {Settings.beacons_per_minute} beacons and pixels per minute, unless the operator has set another limit.
 """,
     samples={
         "A server sends two hits": f"""\

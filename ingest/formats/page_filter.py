@@ -11,12 +11,12 @@ from ingest.errors import InvalidField, InvalidLine
 from ingest.formats.request import Request
 from ingest.hits import url
 from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX, ADDRESS_CHARACTERS_MAX, NO_EVIDENCE, Evidence
-from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX, Hit, utm_source
+from ingest.hits.hit import Hit, utm_source, within_limits
 
 Skip = Literal["malformed", "not_a_request", "method", "status", "excluded", "not_a_page"]
 """Reasons why a line is skipped, in the order of their checks; the first one that applies is counted.
 
-A field over its limit makes a line malformed, too, but only if the request has the method and status of a page view.
+A target over its limit makes a line malformed, too, but only if the request has the method and status of a page view.
 """
 ERRORS = range(400, 600)
 """HTTP statuses of errors."""
@@ -62,11 +62,11 @@ def page_view(request: Request, pages: Pages = DEFAULT_PAGES) -> Hit | Skip:
     """Return the hit of a request for a page, or the reason why it is skipped.
 
     A request for a page that was answered with an error also becomes a hit, which `ingest.imports.rows` stores as an
-    error or skips. Any other request that was answered with an error is skipped by its status, even if a field is too
-    long.
+    error or skips. Any other request that was answered with an error is skipped by its status, even if its target is
+    too long.
 
     Raises:
-        InvalidLine: the target or another field is longer than a limit of `ingest.hits.hit`.
+        InvalidLine: the target is longer than `url.URL_CHARACTERS_MAX`.
     """
     if request.method != "GET":
         return "method"
@@ -86,9 +86,7 @@ def _hit(request: Request, pages: Pages) -> Hit | Skip:
     for reason, applies_to_path in _SKIPPED_PATHS.items():
         if applies_to_path(path, pages):
             return reason
-    if len(request.user_agent) > USER_AGENT_CHARACTERS_MAX or len(request.referrer) > url.URL_CHARACTERS_MAX:
-        raise InvalidLine("its user agent or referrer is too long")
-    return Hit(
+    hit = Hit(
         path=path,
         ts_us=request.ts_us,
         user_agent=request.user_agent,
@@ -99,6 +97,7 @@ def _hit(request: Request, pages: Pages) -> Hit | Skip:
         event_id=None,
         evidence=_evidence(request.address, request.accept),
     )
+    return within_limits(hit)
 
 
 def _evidence(address: str, accept: str) -> Evidence:

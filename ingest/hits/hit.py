@@ -1,6 +1,7 @@
 """Hits, and the validation of their fields: the only module that creates a hit from the fields of a post."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import compress
 from typing import Annotated, NamedTuple
 from urllib.parse import parse_qs
 
@@ -16,14 +17,27 @@ from ingest.hits.evidence import (
     Evidence,
     server_evidence,
 )
-from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, URL_CHARACTERS_MAX, normalize_path, path_of_url
+from ingest.hits.url import (
+    PATH_CHARACTERS_MAX,
+    UNSTORABLE,
+    URL_CHARACTERS_MAX,
+    cut_path,
+    normalize_path,
+    path_of_url,
+)
 
 USER_AGENT_CHARACTERS_MAX = 16_384
 EVENT_ID_CHARACTERS_MAX = 128
+BEACON_PATH_CHARACTERS_MAX = 512
+"""Maximum length of the stored path of a beacon, which anybody can send; a longer one is cut."""
+TEXT_CHARACTERS_MAX = 1_024
+"""Maximum length of a stored user agent or referrer; a longer one is cut."""
 UTM_SOURCE_CHARACTERS_MAX = 256
-"""Maximum length of a stored `utm_source`; a longer one is truncated."""
+"""Maximum length of a stored `utm_source`; a longer one is cut."""
 FUTURE_MAX = timedelta(minutes=5)
 """Maximum time by which a hit's timestamp may be ahead of this machine's clock."""
+CUT_FIELDS = ("path", "userAgent", "referrer", "utmSource")
+"""Fields whose texts are cut."""
 DEDUPLICATION_DAYS = 7
 """Number of days for which an event id or an Idempotency-Key is recognised."""
 
@@ -59,8 +73,8 @@ class BeaconHit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     path: Annotated[
         str | None,
         _described(
-            "The page's path. Its query, fragment, trailing `/` and `index.html` are removed; at most"
-            f" {PATH_CHARACTERS_MAX:,} characters may remain.",
+            "The page's path. Its query, fragment, trailing `/` and `index.html` are removed; the rest is cut to"
+            f" {PATH_CHARACTERS_MAX:,} characters, or {BEACON_PATH_CHARACTERS_MAX} without a key.",
             minLength=1,
         ),
     ] = None
@@ -115,7 +129,10 @@ class ServerHit(BeaconHit, frozen=True, forbid_unknown_fields=True, rename="came
 
 
 class Hit(NamedTuple):
-    """A page view whose fields are valid. `ts_us` is microseconds since 1970, UTC. `evidence` is never stored."""
+    """A page view whose fields are valid. `ts_us` is microseconds since 1970, UTC. `evidence` is never stored.
+
+    `cut` has the names of the fields that were longer than the texts that are stored.
+    """
 
     path: str
     ts_us: int
@@ -126,6 +143,27 @@ class Hit(NamedTuple):
     status: int | None
     event_id: str | None
     evidence: Evidence = NO_EVIDENCE
+    cut: tuple[str, ...] = ()
+
+
+def within_limits(hit: Hit, path_characters_max: int = PATH_CHARACTERS_MAX) -> Hit:
+    """Return the hit with each text cut to its maximum length."""
+    path, user_agent, referrer, source = hit.path, hit.user_agent, hit.referrer or "", hit.utm_source or ""
+    too_long = (
+        len(path) > path_characters_max,
+        len(user_agent) > TEXT_CHARACTERS_MAX,
+        len(referrer) > TEXT_CHARACTERS_MAX,
+        len(source) > UTM_SOURCE_CHARACTERS_MAX,
+    )
+    if True not in too_long:
+        return hit
+    return hit._replace(
+        path=cut_path(path, path_characters_max) if too_long[0] else path,
+        user_agent=user_agent[:TEXT_CHARACTERS_MAX],
+        referrer=referrer[:TEXT_CHARACTERS_MAX] or None,
+        utm_source=source[:UTM_SOURCE_CHARACTERS_MAX] or None,
+        cut=tuple(compress(CUT_FIELDS, too_long)),
+    )
 
 
 def beacon_hit(sent: BeaconHit, user_agent: str, now: datetime, evidence: Evidence = NO_EVIDENCE) -> Hit:
@@ -134,7 +172,7 @@ def beacon_hit(sent: BeaconHit, user_agent: str, now: datetime, evidence: Eviden
     Raises:
         InvalidField: a field is invalid; the error names the first one.
     """
-    return _hit(sent, user_agent, microseconds(now), None, None, evidence)
+    return within_limits(_hit(sent, user_agent, microseconds(now), None, None, evidence), BEACON_PATH_CHARACTERS_MAX)
 
 
 def server_hit(sent: ServerHit, now_us: int) -> Hit:
@@ -145,7 +183,7 @@ def server_hit(sent: ServerHit, now_us: int) -> Hit:
     """
     ts_us = now_us if sent.timestamp is None else _timestamp_us(sent.timestamp, now_us)
     evidence = server_evidence(sent.address, sent.accept, sent.headers, sent.url)
-    return _hit(sent, sent.user_agent or "", ts_us, sent.format, sent.status, evidence)
+    return within_limits(_hit(sent, sent.user_agent or "", ts_us, sent.format, sent.status, evidence))
 
 
 def _hit(
@@ -185,13 +223,12 @@ def _text(field: str, text: str, characters_max: int) -> str:
 
 
 def utm_source(target: str) -> str | None:
-    """Return the first `utm_source` in the query of a URL or path, truncated to its maximum length; None without
-    one."""
+    """Return the first `utm_source` in the query of a URL or path; None without one."""
     query = target.partition("#")[0].partition("?")[2]
     if "utm_source=" not in query:
         return None
     values = parse_qs(query, max_num_fields=None).get("utm_source")
-    return (UNSTORABLE.sub("", values[0])[:UTM_SOURCE_CHARACTERS_MAX] or None) if values else None
+    return (UNSTORABLE.sub("", values[0]) or None) if values else None
 
 
 def _timestamp_us(timestamp: datetime, now_us: int) -> int:

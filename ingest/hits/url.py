@@ -11,6 +11,7 @@ from urllib.parse import quote, urlsplit
 from ingest.errors import InvalidField
 
 PATH_CHARACTERS_MAX = 2_048
+"""Maximum length of a stored path; a longer one is cut."""
 URL_CHARACTERS_MAX = 8_192
 CACHED_URLS = 4_096
 
@@ -21,6 +22,10 @@ _PERCENT = re.compile(r"%([0-9A-Fa-f]{2})?")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _PATH_CHARACTERS = "/:@!$&'()*+,;=-._~%"
 _INDEX = "/index.html"
+_PARTIAL = re.compile(
+    "(?:%[C-F][0-9A-F]|%[EF][0-9A-F]%[89AB][0-9A-F]|%F[0-9A-F](?:%[89AB][0-9A-F]){2})?(?:%[0-9A-F]?)?\\Z"
+)
+"""The beginning of a percent-encoded UTF-8 character, or of an escape, at the end of a cut path."""
 UNSTORABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 """Control characters and lone surrogates, which no stored text may contain."""
 
@@ -35,9 +40,7 @@ def path_of_url(url: str) -> str:
     host = _URL.match(url)
     if host is None:
         raise InvalidField("url", "must be an absolute http or https URL; send a bare path as `path`")
-    path = _normalize(url[host.end() :])
-    _require_short("url", path)
-    return path
+    return _normalize(url[host.end() :])
 
 
 def normalize_path(path: str) -> str:
@@ -51,9 +54,15 @@ def normalize_path(path: str) -> str:
     if _URL.match(path):
         raise InvalidField("path", "is an absolute URL; send it as `url`")
     _require_storable("path", path)
-    normalized = _normalize(path)
-    _require_short("path", normalized)
-    return normalized
+    return _normalize(path)
+
+
+def cut_path(path: str, characters_max: int) -> str:
+    """Return a normalised path that is too long without its end: whole characters, and normalised again."""
+    short = _PARTIAL.sub("", path[:characters_max])
+    while short.endswith(("/", "*", _INDEX)):
+        short = short.removesuffix(_INDEX).rstrip("/*")
+    return short or "/"
 
 
 def normalize_prefix(prefix: str) -> str:
@@ -69,9 +78,7 @@ def normalize_prefix(prefix: str) -> str:
     _require_storable("path", prefix)
     if _URL.match(prefix) or _QUERY_OR_FRAGMENT.search(prefix):
         raise InvalidField("path", "is a URL, or has a query or a fragment, which no path has")
-    normalized = _encode(prefix)
-    _require_short("path", normalized)
-    return normalized
+    return require_short("path", _encode(prefix))
 
 
 def _require_storable(field: str, text: str) -> None:
@@ -83,12 +90,14 @@ def _require_storable(field: str, text: str) -> None:
         raise InvalidField(field, "has a control character or a lone surrogate")
 
 
-def _require_short(field: str, path: str) -> None:
+def require_short(field: str, path: str) -> str:
+    """Return a normalised path, or raise InvalidField if no stored path is as long."""
     if len(path) > PATH_CHARACTERS_MAX:
         raise InvalidField(
             field,
             f"has a normalised path of {len(path)} characters; at most {PATH_CHARACTERS_MAX} are accepted",
         )
+    return path
 
 
 def _normalize(target: str) -> str:

@@ -35,12 +35,16 @@ MANY = 100
 """Number of event ids that the statement ADD_MANY_EVENT_IDS adds."""
 
 
-class Receipt(msgspec.Struct, frozen=True):
-    """Response to a post: the numbers of accepted and of duplicate rows, and the rejected rows."""
+class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Response to a post: the numbers of accepted and of duplicate rows, the rejected rows, and the number of rows with
+    a text that was cut."""
 
     accepted: Annotated[int, msgspec.Meta(description="Hits stored.")]
     duplicates: Annotated[int, msgspec.Meta(description="Hits whose `eventId` was stored before.")]
     rejected: Annotated[list[Rejection], msgspec.Meta(description="Hits not stored.")]
+    cut: Annotated[
+        int, msgspec.Meta(description="Hits with a text that was cut to its maximum length; absent if there are none.")
+    ] = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,8 @@ class Post:
     """Rows of one request, all of one project, with its Idempotency-Key and the fingerprint of its body.
 
     `earlier_fingerprint` is the fingerprint that an earlier release would have stored for the same body.
-    `internal_id` is the internal id of the project when the request began: see `warehouse.hotlog.refusals`.
+    `internal_id` is the internal id of the project when the request began: see `warehouse.hotlog.refusals`. `cut` is
+    the number of rows with a text that was cut.
     """
 
     project: str
@@ -58,6 +63,7 @@ class Post:
     fingerprint: bytes = b""
     internal_id: str = ""
     earlier_fingerprint: bytes = b""
+    cut: int = 0
 
 
 _NAMES = [f"id{number}" for number in range(MANY)]
@@ -86,7 +92,7 @@ def deduplicate(
         return earlier
     new = _new_rows(connection, post.rows, now_s)
     new_rows += new
-    receipt = Receipt(len(new), len(post.rows) - len(new), post.rejected)
+    receipt = Receipt(len(new), len(post.rows) - len(new), post.rejected, post.cut)
     if post.idempotency_key is not None:
         values = {
             "project": post.project,

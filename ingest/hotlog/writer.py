@@ -195,7 +195,7 @@ class HotLog:
         if rows:
             self._append(rows, time.time())
             self._stored_rows += len(rows)
-        return [Receipt(len(post.rows), 0, post.rejected) for post in posts]
+        return [Receipt(len(post.rows), 0, post.rejected, post.cut) for post in posts]
 
     def _store_deduplicated(self, posts: list[Post], now_s: float) -> list[Receipt | Exception]:
         rows: list[Row] = []

@@ -56,7 +56,8 @@ class ParseResult:
     A hit is a page view, or a request for a page that was answered with an error.
 
     `malformed` has the first malformed lines, each by its number within the block, from 1, and the reason. `bytes` is
-    the number of bytes read. `ends_mid_line`: the block ends inside a line, which is counted.
+    the number of bytes read. `ends_mid_line`: the block ends inside a line, which is counted. `cut` is the number of
+    hits with a text that was cut to its maximum length.
 
     A last line of the log that has no line end and cannot be parsed is counted as `unfinished`. Its bytes
     are not in `bytes`, and it is read again when the log has grown. If the line can be parsed, it is counted as any
@@ -69,6 +70,7 @@ class ParseResult:
     malformed: list[tuple[int, str]] = field(default_factory=list)
     bytes: int = 0
     ends_mid_line: bool = False
+    cut: int = 0
 
 
 @dataclass(slots=True)
@@ -76,9 +78,9 @@ class Summary:
     """Counts of an import, updated after each chunk.
 
     `known` lines were read by an earlier import, and are not among `lines`. `errors` are the requests of AI agents and
-    bots for pages that were answered with an error. `malformed` has the first malformed lines,
-    `formats` the format of each file, and `unreadable` the reason for each followed file that could not be read at the
-    last poll.
+    bots for pages that were answered with an error. `cut` is the number of hits with a text that was cut to its maximum
+    length. `malformed` has the first malformed lines, `formats` the format of each file, and `unreadable` the reason
+    for each followed file that could not be read at the last poll.
     """
 
     lines: int = 0
@@ -87,6 +89,7 @@ class Summary:
     ai: int = 0
     bot: int = 0
     errors: int = 0
+    cut: int = 0
     agents: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     malformed: list[MalformedLine] = field(default_factory=list)
@@ -102,6 +105,7 @@ class Summary:
         self.lines += result.lines
         self.skipped.update(result.skipped)
         self.errors += errors
+        self.cut += result.cut
         for (traffic, agent), count in views.items():
             self.human += count if traffic == "human" else 0
             self.bot += count if traffic == "bot" else 0
@@ -159,6 +163,7 @@ def join(parts: Sequence[ParseResult]) -> ParseResult:
         result.lines += part.lines
         result.skipped.update(part.skipped)
         result.bytes += part.bytes
+        result.cut += part.cut
     return result
 
 
@@ -234,4 +239,5 @@ def _hits(
             result.skipped[view] += 1
         else:
             hits.append(view)
+            result.cut += bool(view.cut)
     return hits

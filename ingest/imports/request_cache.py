@@ -109,4 +109,6 @@ def _parse(request: str, pages: Pages) -> _Parsed:
         view = page_view(Request(0, method, "" if target == "-" else target, 200, "", ""), pages)
     except InvalidLine:
         return _UNPARSED
-    return (PAGE, view.path, view.utm_source) if isinstance(view, Hit) else (SKIPPED[view], None, None)
+    if not isinstance(view, Hit):
+        return (SKIPPED[view], None, None)
+    return _UNPARSED if view.cut else (PAGE, view.path, view.utm_source)

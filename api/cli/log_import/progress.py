@@ -59,6 +59,7 @@ def show(summary: Summary, seconds: float, is_dry_run: bool) -> None:
         *((f"    {agent}", views) for agent, views in summary.agents.most_common()),
         ("  other bots", summary.bot),
         ("errors that AI agents and bots got", summary.errors),
+        *([("with a text that was cut", summary.cut)] if summary.cut else []),
         ("skipped", sum(summary.skipped.values())),
         *((f"  {reason.replace('_', ' ')}", lines) for reason, lines in summary.skipped.most_common()),
         *((f"    {file}:{number}", reason) for file, number, reason in summary.malformed),

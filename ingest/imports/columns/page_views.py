@@ -7,14 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX, ADDRESS_CHARACTERS_MAX
-from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX
-from ingest.hits.url import URL_CHARACTERS_MAX
+from ingest.hits.hit import TEXT_CHARACTERS_MAX
 from ingest.imports.dictionary import TEXTS, one_array
 from ingest.imports.request_cache import METHOD, PAGE, SKIPPED, STATUS, UNPARSED
 from ingest.imports.rows import PARSED_HITS
 
-CHARACTERS_MAX = {"referrer": URL_CHARACTERS_MAX, "user_agent": USER_AGENT_CHARACTERS_MAX}
-"""Maximum length of the fields that make a line malformed if they are longer."""
+CHARACTERS_MAX = dict.fromkeys(("referrer", "user_agent"), TEXT_CHARACTERS_MAX)
+"""Maximum length of the fields that the parser of the format cuts if they are longer."""
 EVIDENCE_CHARACTERS_MAX = {"address": ADDRESS_CHARACTERS_MAX, "accept": ACCEPT_CHARACTERS_MAX}
 """Maximum length of the fields that are treated as not logged if they are longer."""
 

@@ -93,6 +93,12 @@ def test_beacon_without_a_user_agent_counts_as_a_bot(page: Page) -> None:
     assert page.export() == NOTHING
 
 
+def test_long_path_of_a_beacon_is_cut_and_counted(page: Page) -> None:
+    assert page.send({"path": "/" + 2000 * "a"}).json() == {"accepted": 1, "duplicates": 0, "rejected": [], "cut": 1}
+    assert page.client.get("pixel.gif", params={"path": "/" + 600 * "a"}).status_code == 200
+    assert page.counts() == {"/" + 511 * "a": (2, 0)}
+
+
 def test_repeated_event_id_is_counted_once(page: Page) -> None:
     responses = [page.send({"path": "/a", "eventId": "e1"}).json() for _ in range(2)]
     assert [(response["accepted"], response["duplicates"]) for response in responses] == [(1, 0), (0, 1)]
@@ -378,7 +384,7 @@ def test_head_of_the_pixel_counts_nothing(page: Page) -> None:
         ("path=/a&url=https://example.com/a", {"path"}),
         ("url=/a", {"url"}),
         ("path=/a%00", {"path"}),
-        ("path=/" + 3000 * "a", {"path"}),
+        ("path=/" + 9000 * "a", {"path"}),
         ("path=/a&path=/b", {"path"}),
         ("path=/a&colour=red", {"colour"}),
         ("path=/a&userAgent=GPTBot", {"userAgent"}),

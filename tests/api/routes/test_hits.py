@@ -218,7 +218,7 @@ def test_unknown_field_is_rejected_by_name(site: httpx.Client) -> None:
 
 
 WRONG: list[tuple[str, Any]] = [
-    *[("path", value) for value in (1, True, [], {}, "", "https://example.com/a", "/" + 2048 * "a")],
+    *[("path", value) for value in (1, True, [], {}, "", "https://example.com/a", "/" + 8192 * "a")],
     *[("url", value) for value in (1, [], "", "/a", "example.com/a", "ftp://example.com/a", "https://", "https:///a")],
     *[("referrer", value) for value in (1, True, [], {})],
     *[("userAgent", value) for value in (1, True, [], {})],
@@ -257,6 +257,15 @@ def test_values_at_the_limits_are_accepted(site: httpx.Client) -> None:
     ]
     assert site.post("hits", json=rows).json() == receipt(10)
     assert counts(site) == {"/" + 2047 * "a": (1, 0), "/s": (4, 0), "/f": (4, 0), "/e": (1, 0)}
+
+
+def test_longer_texts_are_cut_and_counted(service: Running, site: httpx.Client) -> None:
+    rows = [view("/" + 3000 * "a", referrer="https://example.org/" + 2000 * "b"), view("/a")]
+    assert site.post("hits", json=rows).json() == {**receipt(2), "cut": 1}
+    assert counts(site) == {"/" + 2047 * "a": (1, 0), "/a": (1, 0)}
+    metrics = httpx.get(f"{service.url}/metrics", verify=NO_TLS, timeout=60).text
+    assert 'readership_cut_hits_total{field="path"} 1.0' in metrics
+    assert 'readership_cut_hits_total{field="referrer"} 1.0' in metrics
 
 
 def test_url_and_path_together_or_neither_are_rejected(site: httpx.Client) -> None:

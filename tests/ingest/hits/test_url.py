@@ -1,7 +1,6 @@
 """Every spelling of a page becomes one path: each rule with examples by hand, and laws for all texts."""
 
 import string
-from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import unquote
 
@@ -10,7 +9,14 @@ from hypothesis import assume, example, given, reject, settings
 from hypothesis import strategies as st
 
 from ingest.errors import InvalidField
-from ingest.hits.url import PATH_CHARACTERS_MAX, URL_CHARACTERS_MAX, normalize_path, normalize_prefix, path_of_url
+from ingest.hits.url import (
+    PATH_CHARACTERS_MAX,
+    URL_CHARACTERS_MAX,
+    cut_path,
+    normalize_path,
+    normalize_prefix,
+    path_of_url,
+)
 
 PATHS = [
     # query and fragment
@@ -186,23 +192,22 @@ def test_control_character_or_lone_surrogate_is_refused_anywhere(unstorable: str
 
 
 @pytest.mark.parametrize(
-    ("normalize", "field", "before"), [(normalize_path, "path", ""), (path_of_url, "url", "https://example.com")]
+    ("path", "characters_max", "cut"),
+    [
+        ("/abcdef", 4, "/abc"),
+        ("/ab/cd", 4, "/ab"),
+        ("/ab*cd", 4, "/ab"),
+        ("/%41*", 2, "/"),
+        ("/a/index.htmlx", 13, "/a"),
+        ("/a/*/index.html/*", 16, "/a"),
+        *(("/" + "%C3%A9" * 2, length, "/%C3%A9") for length in range(7, 13)),  # é
+        *(("/" + "%E2%82%AC" * 2, length, "/%E2%82%AC") for length in range(10, 19)),  # €
+        *(("/" + "%F0%9F%98%80" * 2, length, "/%F0%9F%98%80") for length in range(13, 25)),  # an emoji
+        ("/%A9%A9", 6, "/%A9"),  # not UTF-8
+    ],
 )
-def test_path_may_be_as_long_as_the_limit(normalize: Callable[[str], str], field: str, before: str) -> None:
-    longest = "/" + "a" * (PATH_CHARACTERS_MAX - 1)
-    assert PATH_CHARACTERS_MAX == 2_048
-    assert normalize(before + longest) == longest
-    assert normalize(before + longest + "/?b#c") == longest
-    with pytest.raises(InvalidField, match=f"^{field}: has a normalised path of 2049 characters"):
-        normalize(before + longest + "b")
-
-
-def test_limit_applies_to_the_normalised_path() -> None:
-    fits = "/" + "\xe9" * 341  # six characters each after encoding
-    assert len(normalize_path(fits)) == 2_047
-    with pytest.raises(InvalidField, match="has a normalised path of 2053 characters"):
-        normalize_path(fits + "\xe9")
-    assert normalize_path("/" + "%61" * 2_047) == "/" + "a" * 2_047
+def test_cut_path_ends_with_a_whole_character_and_is_normalised(path: str, characters_max: int, cut: str) -> None:
+    assert cut_path(path, characters_max) == cut
 
 
 def test_query_may_be_longer_than_a_path_up_to_another_limit() -> None:
@@ -251,9 +256,19 @@ def test_normalised_path_is_ascii_with_one_leading_and_no_trailing_slash(text: s
     assert path.startswith("/")
     assert not path.startswith("//")
     assert path == "/" or not path.endswith(("/", "/index.html"))
-    assert len(path) <= PATH_CHARACTERS_MAX
     escapes = [path[i : i + 3] for i, character in enumerate(path) if character == "%"]
     assert all(len(escape) == 3 and set(escape[1:]) <= set("0123456789ABCDEF") for escape in escapes)
+
+
+@settings(deadline=None, derandomize=True, max_examples=500)
+@given(texts, st.integers(1, 30))
+@example("/a/*/index.html/bc", 15)
+def test_cut_path_is_a_normalised_beginning_of_the_path(text: str, characters_max: int) -> None:
+    path = normalised(text)
+    cut = cut_path(path, characters_max)
+    assert path.startswith(cut)
+    assert len(cut) <= characters_max
+    assert normalize_path(cut) == cut
 
 
 @settings(deadline=None, derandomize=True, max_examples=500)

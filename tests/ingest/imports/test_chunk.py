@@ -160,6 +160,16 @@ def test_only_the_first_malformed_lines_are_described() -> None:
     assert [number for number, _ in result.malformed] == list(range(2, 2 + chunk.MALFORMED_SHOWN))
 
 
+def test_hits_with_a_cut_text_are_counted() -> None:
+    lines = [b"/" + b"a" * 2_048, b"/a", b"/a.css?" + b"a" * 3_000, b"/a?utm_source=" + b"a" * 257]
+    log = (
+        b"".join(line(b"GET %b HTTP/1.1" % target) + b"\n" for target in lines) + line(user_agent=b"a" * 1_025) + b"\n"
+    )
+    result = parsed(Block(log, False, True))
+    assert (result.hits.num_rows, result.cut) == (4, 3)
+    assert join([result, result]).cut == 6
+
+
 def test_one_block_of_a_plain_file_is_before_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "BLOCK_BYTES", 100)
     monkeypatch.setattr(source, "LAST_LINE_BYTES", 100)

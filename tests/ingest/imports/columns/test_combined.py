@@ -93,7 +93,7 @@ TEXTS = [
     b"", b" ", b" -", b"--", b'\\"', b"\\", b"\\\\", b'\\\\"', b'a\\"b', b'a"b', b'"', b'""', b'" "', b'" "x',
     b"\\x22", b"\\x", b"\\t", b"\t", b"\x00", b"\x01", b"\x7f", b"\xff", b"\xe4", "ä".encode(), b"\xc2",
     "\u2028".encode(), "\x85".encode(), "\ufffd".encode(), "\ud800".encode(errors="surrogatepass"), b"\r",
-    b"a\rb", b"a" * 8_192, b"a" * 8_193, b"a" * 16_384, b"a" * 16_385, b"$", b"$1", b"\xef\xbb\xbf", b"#",
+    b"a\rb", b"a" * 1_024, b"a" * 1_025, b"$", b"$1", b"\xef\xbb\xbf", b"#",
     b"https://example.org/?q=1", b"GPTBot/1.3", "ä".encode() * 8_000, b"\xf0\x9f\x98\x80", b"x" * 70_000,
 ]  # fmt: skip
 texts = st.one_of(
@@ -300,14 +300,12 @@ def test_single_line_with_an_odd_field_gives_the_result_of_the_parser(text: byte
 
 @pytest.mark.parametrize("field", ["referrer", "user_agent"])
 def test_field_near_its_maximum_length_gives_the_result_of_the_parser_anywhere_in_a_block(field: str) -> None:
-    skipped = Counter[str]()
     for before in (0, 40, 79, 81):
-        for characters in (8_191, 8_192, 8_193, 12_000, 16_384, 16_385):
+        for characters in (1_023, 1_024, 1_025, 12_000):
             lines = [line(b"GET /%d HTTP/1.1" % number) for number in range(before)]
             lines.append(line(**{field: b"a" * characters}))
             assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES)
-            skipped += by_the_parser(lines, "combined", PAGES)[1]
-    assert skipped == {"malformed": {"referrer": 16, "user_agent": 4}[field]}
+            assert by_columns(lines, "combined", PAGES)[0].total() == before + 1
 
 
 @pytest.mark.parametrize(
