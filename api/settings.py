@@ -7,10 +7,12 @@ also reads, and `server.memory` sets those of the allocators.
 import difflib
 import os
 import secrets
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
+from shlex import quote
 
 from api import environment
 from api.errors import InvalidSetting
@@ -94,6 +96,12 @@ class Settings:
         file = self.data / HOT_LOG
         is_here = file.exists() and ((moved := read_moved(self.data)) is None or moved.database is None)
         return file if is_here else server_of(self.database_url) or file
+
+    @property
+    def command(self) -> str:
+        """Return the start of a command of this program over this data folder, quoted for a shell."""
+        program = Path(sys.executable).with_name("readership")
+        return f"{quote(str(program)) if program.exists() else program.name} --data {quote(str(self.data))}"
 
     @property
     def control(self) -> Path:

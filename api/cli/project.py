@@ -49,7 +49,7 @@ def create_project(
     new_project = projects.create(engine, id, origins, int(time.time()))
     if configured:
         configuration.store(engine, id, configured)
-    show(_public(new_project), f"project {id} created; next: readership key create {id}")
+    show(_public(new_project), f"project {id} created; next: {settings.command} key create {id}")
 
 
 @project.command("origins")

@@ -53,16 +53,16 @@ def recover(settings: Settings, accept_loss: bool, another_node: bool, form: str
         return
     show_rows(losses, _losses_table(losses), form)
     if not accept_loss:
-        ERR.print(
-            "nothing was changed; to go on without the lost data, run readership recover --accept-loss", soft_wrap=True
-        )
+        advice = f"to go on without the lost data, run {settings.command} recover --accept-loss"
+        ERR.print(f"nothing was changed; {advice}", soft_wrap=True, markup=False)
         return
     data_folder.make(settings)
     lock = service_lock.acquire(settings.data, settings.run, lambda text: ERR.print(text, soft_wrap=True))
     click.get_current_context().call_on_close(lock.release)
     _require_alone(settings)
     _accept(settings, losses, another_node)
-    ERR.print("accepted; next: run readership recover again, then readership doctor", soft_wrap=True)
+    commands = f"{settings.command} recover again, then {settings.command} doctor"
+    ERR.print(f"accepted; next: run {commands}", soft_wrap=True, markup=False)
 
 
 def _require_alone(settings: Settings) -> None:

@@ -81,7 +81,7 @@ def environment() -> jinja2.Environment:
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         extensions=[_Unindented],
-        autoescape=True,
+        autoescape=jinja2.select_autoescape(["html"]),  # a recipe is a text, which its page escapes
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -50,7 +50,7 @@ class Readiness:
 def readiness(visit: Visit) -> Readiness:
     """Return the settings of the project's jobs, with the first requirement that is not met."""
     assert visit.project is not None
-    command = f"readership project agent {visit.project.id}"
+    command = f"{visit.state.settings.command} project agent {visit.project.id}"
     config = _configuration(visit, visit.project.id)
     if config is None:
         return Readiness(_no_repository(command), [], command)

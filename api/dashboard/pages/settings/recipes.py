@@ -1,6 +1,7 @@
 """Recipes: configurations and programs that send views, filled in with a project and the address of the service."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from api.dashboard.web import render
 from api.dashboard.web.visit import Visit
@@ -14,15 +15,22 @@ _EXTENSIONS = "|".join(sorted(NOT_PAGES))
 
 @dataclass(frozen=True, slots=True)
 class Recipes:
-    """The recipes of a project. `address` is that of the service, without a slash at its end."""
+    """The recipes of a project.
+
+    `address` is the URL of the service without a slash at its end, `command` the start of its command line, and `user`
+    the account to which its data folder belongs.
+    """
 
     project: str
     address: str
+    command: str
+    user: str
 
     def text(self, name: str, **values: str) -> str:
         """Return the recipe in the file `name`. `values` are those that only this recipe has."""
         template = render.environment().get_template(f"recipes/{name}")
-        return template.render(project=self.project, address=self.address, extensions=_EXTENSIONS, **values)
+        values |= {"project": self.project, "address": self.address, "command": self.command, "user": self.user}
+        return template.render(extensions=_EXTENSIONS, **values)
 
     @property
     def script(self) -> str:
@@ -36,5 +44,14 @@ def of(visit: Visit) -> Recipes:
     A recipe contains the address without quotes: an unusual `Host` of the request is replaced by that of the reference.
     """
     assert visit.project is not None
-    address = visit.public_url
-    return Recipes(visit.project.id, address if PLAIN_ADDRESS.fullmatch(address) else ADDRESS)
+    address, settings = visit.public_url, visit.state.settings
+    plain = address if PLAIN_ADDRESS.fullmatch(address) else ADDRESS
+    return Recipes(visit.project.id, plain, settings.command, _owner(settings.data))
+
+
+def _owner(folder: Path) -> str:
+    """Return the name of the account to which a folder belongs, or its number if it has no name."""
+    try:
+        return folder.owner()
+    except KeyError:
+        return str(folder.stat().st_uid)

@@ -17,6 +17,7 @@ from tests.api.dashboard.pages.entry.people import (
     with_address,
 )
 from tests.api.dashboard.site import Dashboard, post
+from tests.processes.running import COMMAND
 
 NEW = {"new_password": "battery staple", "repeated": "battery staple"}
 
@@ -32,7 +33,7 @@ def test_owner_sees_the_users_and_the_commands(dashboard: Dashboard) -> None:
     other = add_user(dashboard)
     text = client.get("/account").text
     assert other.name in text
-    assert "readership user add NAME" in text
+    assert f"{COMMAND} --data {dashboard.data} user add NAME" in text
     assert "owner: may do everything" in text
 
 
@@ -43,7 +44,8 @@ def test_viewer_sees_the_own_role_and_no_other_user(dashboard: Dashboard) -> Non
     assert user.name in text
     assert "viewer: may look at everything" in text
     assert other.name not in text
-    assert "readership user" not in text
+    assert "user add" not in text
+    assert str(dashboard.data) not in text
 
 
 def test_new_password_signs_out_all_other_browsers(dashboard: Dashboard) -> None:

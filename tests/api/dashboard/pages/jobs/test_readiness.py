@@ -6,6 +6,7 @@ import pytest
 
 from tests.api.dashboard.pages.jobs.jobs import Jobs, text_of
 from tests.api.dashboard.site import Dashboard, opened
+from tests.processes.running import COMMAND
 from warehouse.control import projects
 
 SECRET_SETTINGS = {
@@ -25,7 +26,7 @@ def test_project_without_a_repository_names_the_command_and_has_no_form(dashboar
     jobs = Jobs(dashboard, "bare", dashboard.visitor("owner"))
     page = jobs.get()
     assert "This project has no repository and no coding agent yet." in page
-    assert "readership project agent bare" in page
+    assert f"{COMMAND} --data {dashboard.data} project agent bare" in page
     assert "<textarea" not in page
     response = jobs.post("", prompt="Fix it", key="k" * 22)
     assert response.status_code == 409
@@ -37,7 +38,7 @@ def test_project_without_a_model_names_the_command(jobs: Jobs) -> None:
     jobs.configure(preset="opencode")
     page = jobs.get()
     assert "No model is set for opencode" in page
-    assert f"readership project agent {jobs.project} --model MODEL" in page
+    assert f"{COMMAND} --data {jobs.dashboard.data} project agent {jobs.project} --model MODEL" in page
     assert "<textarea" not in page
 
 
@@ -63,7 +64,7 @@ def test_settings_are_shown_without_the_values_of_secrets_model_servers_and_webh
         assert row in text
     for name in ("git_token", "model_base", "model_key", "webhook", "webhook_secret", "api_base"):
         assert str(SECRET_SETTINGS[name]) not in page
-    assert f"readership project agent {jobs.project} OPTION VALUE" in page
+    assert f"project agent {jobs.project} OPTION VALUE" in page
 
 
 @pytest.mark.parametrize("name", ["git_token", "model_key", "webhook"])

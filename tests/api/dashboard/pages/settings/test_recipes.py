@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -25,8 +26,10 @@ from ingest.hits.hit import ServerHit, server_hit
 from ingest.hits.row import row
 from ingest.verification.public_keys import JsonWebKey, usable_keys
 from ingest.verification.verifier import Verifier
+from tests.api.dashboard.html import Html
+from tests.api.dashboard.site import opened
 from tests.ingest.verification.operators.signing import HOST, Signer
-from tests.processes.running import PROJECT, Running, new_key
+from tests.processes.running import COMMAND, PROJECT, Running, new_key
 from tests.processes.waiting import until
 from tests.programs import find, require
 from warehouse.schema import HOT
@@ -44,7 +47,7 @@ SIGNER, CHROME = (
 
 @pytest.fixture
 def shown(service: Running) -> Recipes:
-    return Recipes(PROJECT, service.url)
+    return Recipes(PROJECT, service.url, COMMAND, "readership")
 
 
 @pytest.fixture
@@ -186,7 +189,8 @@ def test_recipe_sends_what_verifies_a_signature(environ: dict[str, str], tmp_pat
         program = {"server.py": sys.executable}.get(name, "node")
         file = tmp_path / f"recipe.{'py' if name == 'server.py' else 'mjs'}"
         file.write_text(
-            Recipes(PROJECT, origin).text(name).replace("export default {", "const worker = {") + CALLS[name]
+            Recipes(PROJECT, origin, COMMAND, "readership").text(name).replace("export default {", "const worker = {")
+            + CALLS[name]
         )
         subprocess.run([program, file], env=environ, check=True, timeout=60)
     assert verified(posted[-1]) == BY_SIGNATURE
@@ -249,9 +253,28 @@ def test_configurations_are_well_formed(shown: Recipes) -> None:
     unit = ConfigParser(strict=True, interpolation=None)
     unit.optionxform = str  # type: ignore[assignment,method-assign]  # names of systemd are case-sensitive
     unit.read_string(shown.text("log-service.ini", log="/var/log/nginx/access.log", group="adm"))
-    assert unit["Service"]["ExecStart"].endswith(f" import {PROJECT} /var/log/nginx/access.log --follow")
+    assert unit["Service"]["ExecStart"] == f"{COMMAND} import {PROJECT} /var/log/nginx/access.log --follow"
     for name in ("nginx-send.sh", "import.sh", "wrangler.sh", "vercel.sh", "server.sh"):
         subprocess.run(["sh", "-n"], input=shown.text(name, log="/var/log/x.log"), text=True, check=True)
+
+
+def test_import_commands_name_the_program_the_folder_and_the_account_of_the_service(tmp_path: Path) -> None:
+    data, log = tmp_path / "o'neil & $HOME" / "data", tmp_path / "access.log"
+    log.write_text(f'192.0.2.1 - - [01/Nov/2026:12:00:00 +0000] "GET /as-shown HTTP/1.1" 200 5 "-" "{GPTBOT}"\n')
+    with opened(data) as dashboard:
+        page = Html(dashboard.visitor("owner").get(f"/projects/{PROJECT}/setup").text)
+    commands = next(text for text in page.texts if text.startswith("# Once"))
+    once = commands.splitlines()[1].replace("/var/log/nginx/access.log", str(log))
+    subprocess.run(["sh", "-c", once], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    with opened(data) as dashboard:
+        assert dashboard.get_report("views?path=/as-shown")["totals"]["ai"] == 1
+        unit = next(text for text in page.texts if text.startswith("# /etc/systemd/system"))
+    program, folder = shlex.split(commands.splitlines()[1])[:3:2]
+    assert (program, folder) == (COMMAND, str(data))
+    (line,) = (line for line in unit.splitlines() if line.startswith("ExecStart="))
+    assert shlex.split(line.removeprefix("ExecStart=").replace("$$", "$"))[:3] == [COMMAND, "--data", str(data)]
+    assert f"User={data.owner()}" in unit
+    assert "/var/lib/readership" not in page.text
 
 
 @pytest.mark.needs("nginx", "curl")
