@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import click
 import sqlalchemy as sa
 
-from api import keys, logs
+from api import logs
 from api.cli import serve
 from api.cli.demo import sample_projects
 from api.cli.demo.sample_projects import DEMO
@@ -75,8 +75,7 @@ def show_demo(settings: Settings, url: str, described_url: str) -> None:
     engine = database.connect(settings.database_url)
     shared = None if sample_projects.exist(engine) else _create(engine, settings, now)
     token = one_time_links.create(engine, "sign_in", _demo_user(engine, now_s).id, now_s)
-    # The token of an earlier demo's key is not stored. That key stays valid, and this run creates another one.
-    key = keys.create(engine, DEMO, DEMO, "write", None, now_s)[1]
+    key = sample_projects.new_key(engine, now_s)
     engine.dispose()
     _show_export(settings, now)
     ERR.print(

@@ -56,6 +56,16 @@ def create(engine: sa.Engine, settings: Settings, now: datetime) -> str:
     return share_links.create(engine, DEMO, "Sample: the marketing team", now_s)[1]
 
 
+def new_key(engine: sa.Engine, now_s: int) -> str:
+    """Return the token of a new key for everything that expires after a day; delete those of starts a day ago or
+    earlier."""
+    table = keys.KEYS.c
+    of_demos = sa.and_(table.project_id == DEMO, table.name == DEMO, table.scope == "write")
+    with engine.begin() as connection:
+        connection.execute(keys.KEYS.delete().where(of_demos, table.created_s <= now_s - _DAY_S))
+    return keys.create(engine, DEMO, DEMO, "write", now_s + _DAY_S, now_s)[1]
+
+
 def _store_views(settings: Settings, now: datetime) -> None:
     now_us, moved = int(now.timestamp()) * 1_000_000, sample_views.days_moved(now.astimezone(UTC).date())
     with closing(batches.connect(settings.hot_log)) as hot, TemporaryDirectory() as folder:

@@ -1,6 +1,7 @@
 """`demo` fills its own data folder, serves at its own port, and runs beside a service."""
 
 import json
+import os
 import re
 import socket
 import subprocess
@@ -18,14 +19,17 @@ from api.cli.main import main
 from api.dashboard.accounts import one_time_links
 from sample_data.generate_posts import OTHER_ADDRESSES
 from sample_data.traffic import READERS
-from tests.api.cli.console import EXPECTED, KEY, in_background
+from tests.api.cli.console import DAY_S, EXPECTED, KEY, in_background
 from tests.processes.running import COMMAND
 from tests.processes.waiting import until
 from tests.warehouse.site import ROOT
 from warehouse.control import database
 
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 CRAWLERS = {reader.user_agent for reader in READERS if reader.group == "crawlers"}
-[OWN_SITE] = re.findall(r"## Your own site\n\n((?:    .+\n)+)", (ROOT / "README.md").read_text(encoding="utf-8"))
+[OWN_SITE] = re.findall(r"## Your own site\n\n((?:    .+\n)+)", README)
+TRIED = re.findall(r"    (curl .+\n(?:      .+\n)*)    (\{.+\})\n", README)
+"""Commands of the README for a running demo, and their answers."""
 
 
 def test_second_demo_on_a_folder_leaves_the_first_key_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,6 +43,28 @@ def test_second_demo_on_a_folder_leaves_the_first_key_valid(tmp_path: Path, caps
     assert len(set(tokens)) == 2
     engine = database.connect(chosen.database_url)
     assert [keys.Keyring(engine).look_up(token).project for token in tokens] == ["demo", "demo"]
+    engine.dispose()
+
+
+def test_key_of_a_demo_expires_after_a_day_and_is_removed_by_a_later_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = settings.read({}, tmp_path / "data")
+    data_folder.prepare(chosen)
+    engine = database.connect(chosen.database_url)
+
+    def start() -> str:
+        show_demo(chosen, "http://127.0.0.1:8001", "http://127.0.0.1:8001")
+        return next(iter(set(KEY.findall(capsys.readouterr().out))))
+
+    first = keys.Keyring(engine).look_up(start())
+    assert first.expires_s == first.created_s + DAY_S
+    others = {key.id for key in keys.list_all(engine)} - {first.id}
+    of_an_older_release = keys.create(engine, "demo", "demo", "write", None, first.created_s - DAY_S)[0]
+    own = keys.create(engine, "demo", "demo", "read", None, first.created_s - DAY_S)[0]
+    second = keys.Keyring(engine).look_up(start())
+    assert {key.id for key in keys.list_all(engine)} == others | {first.id, own.id, second.id}
+    assert of_an_older_release.id not in {key.id for key in keys.list_all(engine)}
     engine.dispose()
 
 
@@ -105,7 +131,8 @@ def test_commands_of_the_readme_work_beside_a_demo_when_pasted(tmp_path: Path) -
 
 
 @pytest.mark.needs("curl")
-def test_demo_prints_an_export_and_commands_that_work_when_pasted(tmp_path: Path) -> None:
+def test_demo_prints_an_export_and_commands_that_work_when_pasted_like_those_of_the_readme(tmp_path: Path) -> None:
+    assert len(TRIED) == 2
     shown = tmp_path / "shown"
     address = re.compile(r"http://127\.0\.0\.1:\d+(?=/v1/classify)")
     with (
@@ -115,6 +142,11 @@ def test_demo_prints_an_export_and_commands_that_work_when_pasted(tmp_path: Path
         url = until(lambda: runs() and address.search(shown.read_text()))[0]
         until(lambda: runs() and _is_up(url))
         text = shown.read_text()
+        environ = {**os.environ, "KEY": KEY.search(text)[0]}  # type: ignore[index]
+        for command, answer in TRIED:
+            shell = ["sh", "-c", command.replace("http://127.0.0.1:8001", url)]
+            done = subprocess.run(shell, env=environ, check=True, capture_output=True, text=True, timeout=60)
+            assert done.stdout == answer
         pasted = subprocess.run(
             ["bash"], check=False, input=text[text.index("# ") :], capture_output=True, text=True, timeout=60
         )
@@ -127,7 +159,7 @@ def test_demo_prints_an_export_and_commands_that_work_when_pasted(tmp_path: Path
     ]
     assert f"{EXPECTED['totals']['total'] + is_bot.count(False):,}" in text
     assert pasted.stdout.count('"accepted":1') == 2
-    assert '"path":"/docs/hello","human":1,"ai":1,"total":2' in pasted.stdout
+    assert '"path":"/docs/hello","human":1,"ai":2,"total":3' in pasted.stdout
     assert '"agent":"GPTBot"' in pasted.stdout
 
 
